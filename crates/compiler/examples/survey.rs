@@ -2,9 +2,8 @@
 //!
 //! `cargo run --release -p switchback-compiler --example survey -- FOLDER…`
 //!
-//! Columns: milliseconds; operations of the document, those that are typed whole, those whose request is a form, and those with a part
-//! that is opaque; errors,
-//! warnings and notes; lines that the findings take. With `-v` the findings follow each line.
+//! Columns: milliseconds; operations of the document, those that are typed whole, those whose request is a form, and those
+//! with a part that is opaque; errors, warnings and notes; lines that the findings take. With `-v` the findings follow each line.
 //!
 //! `… --example survey -- --init OLD NEW [OLD NEW…]`: what `init` drafts of pairs of versions: milliseconds; operations served
 //! untouched, by sure lines, to be looked at, refused; decisions; lines of the mapping. With `-v` the decisions follow.
@@ -14,8 +13,8 @@
 //! against such a list whose first column says `right` or `wrong`. Fails where a line is written that was labelled wrong.
 //! `tests/survey/labels.tsv` has the labels of the pairs that this was measured with.
 //!
-//! `… --example survey -- --hostile [WORD] 125 250 500 1000`: seconds that generated documents take which are meant to hurt, by size;
-//! fails where they grow much faster than the documents do.
+//! `… --example survey -- --hostile [WORD] 125 250 500 1000`: seconds that generated documents take which are meant to hurt,
+//! by size; fails where they grow much faster than the documents do.
 
 #[path = "survey/hostile.rs"]
 mod hostile;

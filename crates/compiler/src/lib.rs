@@ -3,6 +3,7 @@
 
 // What no other crate can reach says so, and the compiler finds it when nothing calls it.
 #![warn(unreachable_pub)]
+#![deny(missing_docs)]
 
 pub mod contract;
 pub mod diagnostic;

@@ -9,11 +9,13 @@ use super::{Key, Origin, SideId};
 /// A set of entries, each with a key of its own and the moment it was kept.
 #[derive(Debug)]
 pub struct Archive {
+    /// By which steps call it.
     pub name: String,
     /// For the operator.
     pub about: String,
     /// The side whose type its values have; none where an entry is its key alone, as a mark that something is gone.
     pub side: Option<SideId>,
+    /// Where the mapping declares it.
     pub origin: Origin,
 }
 
@@ -24,18 +26,24 @@ pub struct ArchiveId(pub u16);
 /// Looks entries up. The result is `{age, value}`, or nothing; with `each`, a list of `{<name>: element, age, value}`.
 #[derive(Debug)]
 pub struct Recall {
+    /// Which one is looked into.
     pub archive: ArchiveId,
+    /// Makes the key, out of the context.
     pub key: Expr,
+    /// Looked up once for each of these.
     pub each: Option<EachOf>,
 }
 
 /// Puts entries in; one that is there already is replaced, and its age begins anew.
 #[derive(Debug)]
 pub struct Keep {
+    /// Which one is written.
     pub archive: ArchiveId,
+    /// Makes the key, out of the context.
     pub key: Expr,
     /// None in an archive whose entries are their keys alone.
     pub value: Option<Expr>,
+    /// Kept once for each of these.
     pub each: Option<EachOf>,
     /// Only what this holds for is kept.
     pub when: Option<Predicate>,
@@ -44,13 +52,16 @@ pub struct Keep {
 /// The elements of a list, one after the other, under a name in the context.
 #[derive(Clone, Debug)]
 pub struct EachOf {
+    /// What the element is called in the context.
     pub name: Key,
+    /// Where the list is; without one there are no elements.
     pub list: Location,
 }
 
 /// How archives are filled out of one side, page by page.
 #[derive(Debug)]
 pub struct Harvest {
+    /// By which operators call it.
     pub name: String,
     /// For the operator.
     pub about: String,
@@ -61,5 +72,6 @@ pub struct Harvest {
     pub route: Route,
     /// The number of the first page.
     pub first: i64,
+    /// Elements of a full page.
     pub page_size: u32,
 }

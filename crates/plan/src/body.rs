@@ -17,7 +17,9 @@ pub type Raw = Arc<[u8]>;
 /// A member name: as text, and as JSON text with its quotes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
+    /// As it is compared with decoded names of a body.
     pub text: Arc<str>,
+    /// As it is written: escaped, with its quotes.
     pub json: Raw,
 }
 
@@ -51,6 +53,9 @@ pub enum ValueOp {
     Constant(Raw),
     /// An object, by the op of the alternative that it is. What it is may stand in its last member, so that it is held whole.
     Choose(Arc<ChooseOp>),
+    /// A value that may be turned away without the message being refused. Whether it is may show at its last byte, so that it
+    /// is held whole.
+    Attempt(Arc<AttemptOp>),
     /// An op that this one stands within: a shape over a type that holds itself.
     Again(Again),
 }
@@ -60,9 +65,11 @@ pub enum ValueOp {
 pub struct ChooseOp {
     /// Name of the shape, for messages.
     pub name: Arc<str>,
+    /// What tells the alternatives apart.
     pub by: ChooseBy,
     /// By alternative. None of them may yield nothing.
     pub arms: Vec<ValueOp>,
+    /// The shape in the mapping.
     pub origin: Origin,
 }
 
@@ -70,10 +77,27 @@ pub struct ChooseOp {
 #[derive(Debug)]
 pub enum ChooseBy {
     /// The scalar value of a member, as JSON text, and the alternative that each value means.
-    Constant { member: Key, values: Vec<(Raw, u16)> },
+    Constant {
+        /// Name of the member that decides.
+        member: Key,
+        /// Values as JSON text, each with an index into [`ChooseOp::arms`].
+        values: Vec<(Raw, u16)>,
+    },
     /// By alternative: the member that it alone has, with anything but null. The one without is meant when none of the
     /// others is.
     OwnField(Vec<Option<Key>>),
+}
+
+/// An op with what follows for a value that it turns away: one of another kind, outside a conversion's domain, or none of
+/// the alternatives. What is refused, and what is no JSON, is so here as well.
+#[derive(Debug)]
+pub struct AttemptOp {
+    /// What is made of a value that is taken.
+    pub op: ValueOp,
+    /// What stands in place of one that is not; none = the member or element is left out.
+    pub instead: Option<Raw>,
+    /// The `else:` in the mapping.
+    pub origin: Origin,
 }
 
 /// What leads from within an op back to it. The op holds this and is not held by it, so that a plan that nobody uses any more
@@ -157,19 +181,24 @@ impl ObjectOp {
 /// members: set when `action` wrote something to the target.
 #[derive(Clone, Debug)]
 pub struct Member {
+    /// Its name on the side that is read.
     pub name: Key,
+    /// What is written for it where it stands.
     pub action: MemberAction,
     /// Besides, its source text is kept in this slot until the object closes.
     pub capture: Option<u16>,
+    /// The line of the shape that names it.
     pub origin: Origin,
 }
 
 /// What becomes of a member where it stands.
 #[derive(Clone, Debug)]
 pub enum MemberAction {
+    /// Nothing is written.
     Drop,
     /// Dropped as well: the source knows no such member, the target has one of its own by the name.
     Shadowed,
+    /// It is written under the name and by the op of the other side.
     Emit(Emit),
     /// The call is refused with this reason when the member is there and not null.
     Refuse(ReasonId),
@@ -178,14 +207,18 @@ pub enum MemberAction {
 /// A member that is written where it stands.
 #[derive(Clone, Debug)]
 pub struct Emit {
+    /// Its name on the side that is written.
     pub name: Key,
+    /// What makes its value; an op that yields nothing leaves the member out.
     pub op: ValueOp,
 }
 
 /// What becomes of members that no rule names.
 #[derive(Clone, Debug)]
 pub enum Others {
+    /// They are left out.
     Drop,
+    /// They are copied under their names as they stand.
     Keep,
     /// Kept under their names, each value by this op, which never yields nothing.
     Each(ValueOp),
@@ -196,7 +229,9 @@ pub enum Others {
 /// A member written when the object closes.
 #[derive(Clone, Debug)]
 pub struct Close {
+    /// Its name on the side that is written.
     pub name: Key,
+    /// What gives its value.
     pub from: CloseFrom,
     /// Whether the object that it is written into must have it. Where it is not written, a [`CloseFrom::Object`] around it is
     /// left out as a whole; where it is itself such an object, it is written even when nothing stands in it.
@@ -204,21 +239,27 @@ pub struct Close {
     /// Whether null may stand in its place: written for a [`CloseFrom::Object`] that is needed and lacks something it must
     /// have.
     pub null: bool,
+    /// The line of the shape that asks for it.
     pub origin: Origin,
 }
 
 /// Where a member that is written at the close comes from.
 #[derive(Clone, Debug)]
 pub enum CloseFrom {
+    /// This text, always.
     Constant(Raw),
     /// A constant, unless the member with this index was written.
     Default {
+        /// Index into [`ObjectOp::members`].
         unless_written: u16,
+        /// The text that is written then.
         value: Raw,
     },
     /// The first alternative that is there (and yields something).
     Captured {
+        /// Places of the source, tried in order.
         alternatives: Vec<Captured>,
+        /// What is written when none of them is there.
         absent: Absent,
     },
     /// A nested object; left out when nothing in it is written, unless it is [needed](Close::needed), and when something is
@@ -236,33 +277,44 @@ pub enum CloseFrom {
 /// a null at the end of the way is there, unless `only` leaves it out.
 #[derive(Clone, Debug)]
 pub struct Captured {
+    /// The capture slot that holds the member, below [`ObjectOp::captures`].
     pub slot: u16,
     /// Member names to descend from the captured member; empty = the member itself.
     pub path: Vec<Key>,
     /// Only when the value found is of one of these kinds.
     pub only: Option<Kinds>,
+    /// What makes the written value of the one found.
     pub op: ValueOp,
 }
 
 /// What is written when no alternative is there.
 #[derive(Clone, Debug)]
 pub enum Absent {
+    /// The member is left out.
     Omit,
+    /// This text is written.
     Value(Raw),
 }
 
 /// A set of JSON kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Kinds {
+    /// Whether `null` is in it.
     pub null: bool,
+    /// Whether `true` and `false` are in it.
     pub boolean: bool,
+    /// Whether numbers are in it.
     pub number: bool,
+    /// Whether strings are in it.
     pub string: bool,
+    /// Whether arrays are in it.
     pub array: bool,
+    /// Whether objects are in it.
     pub object: bool,
 }
 
 impl Kinds {
+    /// The set of these kinds, in any order and however often each.
     pub const fn of(kinds: &[Kind]) -> Kinds {
         let mut set =
             Kinds { null: false, boolean: false, number: false, string: false, array: false, object: false };
@@ -281,6 +333,7 @@ impl Kinds {
         set
     }
 
+    /// Whether this kind is in it.
     pub const fn contains(self, kind: Kind) -> bool {
         match kind {
             Kind::Null => self.null,
@@ -311,7 +364,9 @@ pub enum Class {
 /// A body and how it is turned into the other side's.
 #[derive(Clone, Debug)]
 pub struct BodyPlan {
+    /// What makes the body of the other side.
     pub op: ValueOp,
+    /// What of the body must be held to run the op.
     pub class: Class,
     /// Why the class is not a cheaper one, as a sentence for `explain`.
     pub because: String,

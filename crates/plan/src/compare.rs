@@ -9,7 +9,9 @@ use std::sync::Arc;
 pub struct CompareRule {
     /// Names from the top of the body, `*` for any element of an array.
     pub at: Vec<Arc<str>>,
+    /// What is declared about the values there.
     pub kind: CompareKind,
+    /// The line of the mapping that says so.
     pub origin: Origin,
 }
 
@@ -32,5 +34,6 @@ pub struct ReadBack {
     /// Its address. Values are made of `{request: {path, query, headers, body}, config, answer: {status, headers, body}}` of the
     /// write; where one of them is not there, nothing can be read back.
     pub path: Vec<PathPart>,
+    /// The line of the mapping that says so.
     pub origin: Origin,
 }

@@ -61,6 +61,7 @@ pub enum Carrier {
     Header {
         /// In lower case.
         name: String,
+        /// What stands before the token in the field.
         scheme: Scheme,
     },
     /// A query parameter, by its name.

@@ -19,14 +19,17 @@ impl Decimal {
         Decimal { digits: 1, exponent }
     }
 
+    /// Whether it has no fraction.
     pub fn is_integer(self) -> bool {
         self.exponent >= 0
     }
 
+    /// Whether it is above 0.
     pub fn is_positive(self) -> bool {
         self.digits > 0
     }
 
+    /// Whether it is 1 with zeros behind or before it.
     pub fn is_power_of_ten(self) -> bool {
         self.digits == 1
     }
@@ -73,6 +76,7 @@ impl Decimal {
         self
     }
 
+    /// The exact product. None where it is too long.
     pub fn times(self, other: Decimal) -> Option<Decimal> {
         let digits = self.digits.checked_mul(other.digits)?;
         Some(Decimal { digits, exponent: self.exponent.checked_add(other.exponent)? }.least())

@@ -29,6 +29,7 @@ pub struct Disclosure {
     pub members: BTreeMap<Arc<str>, DisclosureId>,
     /// Members with names that are data, where they have a type.
     pub others: Option<DisclosureId>,
+    /// Of lists, what may be shown of each element.
     pub element: Option<DisclosureId>,
     /// Names beside the declared ones are data: those of a map, or of an object whose members are not shown.
     pub has_data_names: bool,
@@ -37,6 +38,7 @@ pub struct Disclosure {
 /// What may be shown of the messages of one side.
 #[derive(Clone, Debug, Default)]
 pub struct Disclosures {
+    /// All of them; [`DisclosureId`] indexes these.
     pub values: Vec<Disclosure>,
     /// In the order of the contract.
     pub operations: Vec<OperationDisclosure>,
@@ -47,12 +49,15 @@ pub struct Disclosures {
 pub struct OperationDisclosure {
     /// As the contract writes it, such as `GET /things/{id}`.
     pub key: Arc<str>,
+    /// The method of its requests.
     pub method: Method,
+    /// Its path template, segment by segment.
     pub path: Vec<SegmentDisclosure>,
     /// By name.
     pub query: Vec<(Arc<str>, DisclosureId)>,
     /// By name in lower case.
     pub headers: Vec<(Arc<str>, DisclosureId)>,
+    /// Of the request's body, where the contract declares one.
     pub request: Option<DisclosureId>,
     /// By status; none = all that no other is for.
     pub answers: Vec<(Option<StatusFrom>, DisclosureId)>,
@@ -61,7 +66,9 @@ pub struct OperationDisclosure {
 /// One segment of a path.
 #[derive(Clone, Debug)]
 pub enum SegmentDisclosure {
+    /// A fixed segment, which is shown.
     Literal(Arc<str>),
+    /// A variable: what may be shown of its value.
     Variable(DisclosureId),
 }
 

@@ -16,7 +16,9 @@ pub struct ErrorStyle {
     /// Status, text and word by kind of gateway error (`unknown_token`, `wrong_method`, …: the closed list is
     /// [`GATEWAY_ERRORS`]); what is missing keeps the engine's default status, English text and own name.
     pub statuses: BTreeMap<String, u16>,
+    /// By kind of error, the text for people.
     pub texts: BTreeMap<String, ReasonId>,
+    /// By kind of error, the machine-readable word in the body.
     pub words: BTreeMap<String, String>,
     /// The status that every error is answered with, where the side tells errors by their body alone.
     pub status: Option<u16>,
@@ -32,12 +34,14 @@ pub struct FailureRule {
     pub when: Vec<FailureTest>,
     /// The status that the answer is read as.
     pub status: u16,
+    /// Where the mapping declares it.
     pub origin: Origin,
 }
 
 /// What an answer has at a place: the place is there, and its value is one of these.
 #[derive(Clone, Debug)]
 pub struct FailureTest {
+    /// What of the answer is looked at.
     pub place: FailurePlace,
     /// Scalars, as JSON text.
     pub values: Vec<Raw>,

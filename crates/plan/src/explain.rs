@@ -1,11 +1,11 @@
 //! What a route does, for a person who asks: the calls it would make, and where each field of what goes out comes from.
 
 use super::{
-    Absent, Aggregate, Answer, Beyond, Block, BodyFormat, BodyPlan, Captured, Cell, Check, CheckElse,
-    ChooseBy, ChooseOp, Close, CloseFrom, Column, End, Expr, ListStyle, Location, MediaTypes, MemberAction,
-    ObjectOp, OnFail, Origin, Others, Pack, PartKind, PathPart, Predicate, QueryFrom, Raw, ReasonId,
-    Response, ResponseBody, Route, RouteKind, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall,
-    ValueOp,
+    Absent, Aggregate, Answer, Becomes, Beyond, Block, BodyFormat, BodyPlan, Captured, Cell, Check,
+    CheckElse, ChooseBy, ChooseOp, Close, CloseFrom, Column, Correlate, End, EventName, EventRoute, Events,
+    Expr, ListStyle, Location, MediaTypes, MemberAction, ObjectOp, OnFail, Origin, Others, Pack, PartKind,
+    PathPart, Predicate, QueryFrom, Raw, ReasonId, Response, ResponseBody, Route, RouteKind, SideId,
+    StatusFrom, StatusTo, Step, StepAction, StepCall, ValueOp,
 };
 use std::fmt::Write as _;
 
@@ -58,6 +58,51 @@ pub fn explain(pack: &Pack, serves: SideId, route: &Route) -> String {
         text.line(&format!("note: {}", note.text), Some(&note.origin));
     }
     text.out
+}
+
+/// What becomes of an event, as text, with the line of the mapping that says each thing.
+pub fn explain_event(pack: &Pack, events: &Events, route: &EventRoute) -> String {
+    let receivers = events.from.other();
+    let mut text = Text { pack, serves: receivers, supplied: Vec::new(), out: String::new(), depth: 0 };
+    let [sender, receiver] = [events.from, receivers].map(|side| &pack.sides[side].name);
+    text.line(&format!("event {} of {sender}", route.sent), Some(&route.origin));
+    text.depth += 1;
+    let named = match &events.name {
+        EventName::Header(field) => format!("the header field {field}"),
+        EventName::Body(names) => format!("$.body.{}", names.join(".")),
+    };
+    text.line(&format!("known by {named}"), None);
+    match &route.becomes {
+        Becomes::Dropped { because } => {
+            text.line(&format!("receivers of {receiver} are not told: {because}"), None);
+        }
+        Becomes::Event { name, body, correlate: by, .. } => {
+            let field = events.told_in().map_or_else(String::new, |field| format!(", named in {field}"));
+            text.line(&format!("receivers of {receiver} get {name}{field}"), None);
+            let order = match route.key.as_slice() {
+                [] => "one after the other".to_owned(),
+                key => format!("one after the other by $.body.{}", key.join(".")),
+            };
+            text.line(&format!("delivered {order}"), None);
+            if let Some(by) = by {
+                text.line(&format!("compared in a dual run {}", correlate(by)), None);
+            }
+            text.body("body", body);
+            for loss in &route.losses {
+                let instead =
+                    loss.instead.as_ref().map_or_else(String::new, |value| format!(", {value} instead"));
+                text.line(&format!("lost: {} of {}{instead}", loss.place, loss.side), Some(&loss.origin));
+            }
+        }
+    }
+    text.out
+}
+
+/// `with the one of the same $.body.id, within 120 s`
+pub(super) fn correlate(correlate: &Correlate) -> String {
+    let places: Vec<String> =
+        correlate.by.iter().map(|names| format!("$.body.{}", names.join("."))).collect();
+    format!("with the one of the same {}, within {} s", places.join(" and "), correlate.within.as_secs())
 }
 
 /// The reading that shows what a route has changed, as the mapping writes it.
@@ -173,6 +218,7 @@ pub(super) fn refusals(route: &Route) -> Vec<ReasonId> {
             }
             ValueOp::Array(inner) | ValueOp::Wrap(inner) | ValueOp::Unwrap(inner) => op(inner, reasons),
             ValueOp::Choose(choose) => choose.arms.iter().for_each(|arm| op(arm, reasons)),
+            ValueOp::Attempt(attempt) => op(&attempt.op, reasons),
             ValueOp::Keep | ValueOp::Convert(_) | ValueOp::Constant(_) | ValueOp::Again(_) => {}
         }
     }
@@ -230,8 +276,11 @@ impl Text<'_> {
             (super::Effect::Write, true) => "writes, may be repeated",
             (super::Effect::Write, false) => "writes, sent once",
         };
-        let side = &self.pack.sides[self.serves.other()].name;
-        self.line(&format!("call {} {address} of {side}: {effect}", head.method), Some(&head.origin));
+        let side = &self.pack.sides[self.serves.other()];
+        let host = head.host.place().and_then(|place| side.hosts.get(place));
+        let host = host.map_or_else(String::new, |host| format!(" at its host {host}"));
+        let side = &side.name;
+        self.line(&format!("call {} {address} of {side}{host}: {effect}", head.method), Some(&head.origin));
         self.depth += 1;
         for rule in &head.query {
             let from = match &rule.from {
@@ -309,6 +358,16 @@ impl Text<'_> {
             ValueOp::Unwrap(inner) => self.op(inner, &format!("{from}[0]"), to),
             ValueOp::Object(object) => self.object(object, from, to),
             ValueOp::Choose(choose) => self.choose(choose, from, to),
+            ValueOp::Attempt(attempt) => {
+                self.op(&attempt.op, from, to);
+                let said = match &attempt.instead {
+                    None => format!("a value of {from} that this does not take is left out"),
+                    Some(value) => {
+                        format!("a value of {from} that this does not take becomes {}", json(value))
+                    }
+                };
+                self.line(&said, Some(&attempt.origin));
+            }
             ValueOp::Again(again) => {
                 self.line(&format!("{to} ← {from} by `{}`, as around it", again.name()), None);
             }
@@ -519,6 +578,12 @@ impl Text<'_> {
                 Beyond::Absent => self.line("beyond these: goes on without a body", None),
                 Beyond::Refuse(refusal) => self.refusal(refusal.reason),
             }
+        }
+        if let Some(poll) = &call.poll {
+            let (every, within, most) = (poll.every, poll.within, poll.most());
+            let until = predicate(&poll.until);
+            let line = format!("again every {every:?} for {within:?} ({most} calls at most), until {until}");
+            self.line(&line, None);
         }
         if call.resume.is_some() {
             self.line("the reply is remembered: a repeated request goes on behind it", None);

@@ -13,30 +13,41 @@ use std::sync::Arc;
 /// A value to be made. Nothing (an absent place) leaves out the member it was meant for.
 #[derive(Clone, Debug)]
 pub enum Expr {
+    /// This text, whatever the request was.
     Constant(Raw),
     /// The value at a place of the context.
     At(Location),
     /// A converted value.
     Convert {
+        /// What makes the value that is converted; nothing stays nothing.
         from: Box<Expr>,
+        /// What is done to it, in one direction.
         conversion: Conversion,
     },
+    /// An object of these members; those that yield nothing are left out.
     Object(Vec<(Key, Expr)>),
+    /// A list of these; those that yield nothing are left out.
     Array(Vec<Expr>),
     /// A reason in the client's language with its placeholders filled.
     Text {
+        /// Which text.
         reason: ReasonId,
+        /// Placeholders by name, each with a scalar.
         with: Vec<(String, Expr)>,
     },
     /// A shape run over a value.
     Shape {
+        /// The shape's op, in the direction that is needed.
         op: ValueOp,
+        /// What makes the value that it is run over.
         from: Box<Expr>,
         /// Values for [`super::CloseFrom::Supplied`], by index.
         with: Vec<Expr>,
+        /// Where given, the result is laid over a value of the target side.
         over: Option<Box<Overlay>>,
         /// Members whose null becomes this text instead.
         null_as: Vec<(Key, Raw)>,
+        /// What becomes of the other nulls of the result.
         null_else: NullElse,
     },
     /// The first that yields something other than nothing and null; of these the last, if none does.
@@ -46,27 +57,37 @@ pub enum Expr {
     /// A list of what `give` yields for each element of a list, which stands in the context under `name` meanwhile;
     /// nothing where there is no list.
     Each {
+        /// What the element is called while `give` is made.
         name: Key,
+        /// What makes the list.
         list: Box<Expr>,
+        /// What is made of each element.
         give: Box<Expr>,
     },
     /// The element of a list whose member is the value: side-loaded records, of which an answer has a second list. For a list
     /// of values, those elements that are there, in the order of the values. Nothing where there is none.
     Lookup {
+        /// A scalar, or a list of scalars.
         value: Box<Expr>,
         /// Singular.
         list: Location,
+        /// The member of an element that is compared with the value.
         by: Key,
         /// Of the element found; the element itself without it.
         field: Option<Key>,
     },
     /// A number about the elements of a list; nothing where there is no list.
     Aggregate {
+        /// Which number.
         what: Aggregate,
+        /// What makes the list.
         list: Box<Expr>,
     },
+    /// One of two values, by a condition.
     If {
+        /// What decides.
         predicate: Predicate,
+        /// The value where it holds.
         then: Box<Expr>,
         /// Nothing without it.
         otherwise: Option<Box<Expr>>,
@@ -74,7 +95,9 @@ pub enum Expr {
     /// Scalars as text, each on a line of its own, a list for as many lines as it has elements. Then further lines, numbered
     /// from one: `1. text`.
     Lines {
+        /// What makes the lines that stand first.
         plain: Vec<Expr>,
+        /// What makes the lines that are numbered after them.
         numbered: Vec<Expr>,
     },
 }
@@ -100,6 +123,7 @@ pub struct Overlay {
 /// What happens to nulls that `null_as` does not name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NullElse {
+    /// They stay null.
     Keep,
     /// The member is left out.
     Absent,
@@ -110,6 +134,7 @@ pub enum NullElse {
 pub struct Location {
     /// As written in the mapping, for messages.
     pub text: Arc<str>,
+    /// Where it leads from the root of the context.
     pub path: Path,
 }
 
@@ -117,13 +142,16 @@ pub struct Location {
 /// an array of all matches.
 #[derive(Clone, Debug)]
 pub enum Path {
+    /// Leads to at most one value, without an evaluator.
     Singular(Vec<Segment>),
+    /// A query of RFC 9535 that may match any number of values.
     Query(Arc<JpQuery>),
 }
 
 /// One step of a singular path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Segment {
+    /// The member of this name; nothing in a value that is no object.
     Member(Key),
     /// Counted from the end when negative.
     Index(i64),

@@ -8,8 +8,10 @@ use std::sync::Arc;
 /// A spelling of bodies. A further one is a variant here, read and written in `translate`.
 #[derive(Clone, Debug, Default)]
 pub enum BodyFormat {
+    /// JSON (`application/json`, `+json`).
     #[default]
     Json,
+    /// A form in one line (`application/x-www-form-urlencoded`).
     Form(Arc<FormFormat>),
     /// A form of parts (`multipart/form-data`), of which some are files.
     Multipart(Arc<MultipartFormat>),
@@ -122,6 +124,7 @@ impl MultipartFormat {
         self.parts.iter().find(|(key, _)| *key.text == *name).map(|(_, kind)| kind)
     }
 
+    /// Whether the part of this name is a file, whose bytes pass as they come.
     pub fn is_file(&self, name: &str) -> bool {
         self.kind(name) == Some(&PartKind::File)
     }
@@ -138,8 +141,11 @@ impl MultipartFormat {
 }
 
 impl BodyFormat {
+    /// Media type of forms of parts, without a boundary.
     pub const MULTIPART: &'static str = "multipart/form-data";
+    /// Media type of JSON.
     pub const JSON: &'static str = "application/json";
+    /// Media type of forms in one line.
     pub const FORM: &'static str = "application/x-www-form-urlencoded";
 
     /// What a body of it that the gateway writes is called; none of what it does not write.
@@ -152,6 +158,7 @@ impl BodyFormat {
         }
     }
 
+    /// Whether bodies of it are passed without being read.
     pub fn is_opaque(&self) -> bool {
         matches!(self, BodyFormat::Opaque(_))
     }

@@ -5,7 +5,7 @@ use super::expr::Expr;
 use super::format::BodyFormat;
 use super::parameter::ListStyle;
 use super::route::Effect;
-use super::{Key, Origin, ReasonId};
+use super::{HostId, Key, Origin, ReasonId};
 use std::sync::Arc;
 
 /// The head of one call to the other side.
@@ -13,18 +13,25 @@ use std::sync::Arc;
 pub struct CallHead {
     /// The called operation as its contract writes it, such as `PUT /things/{id}`.
     pub operation: Arc<str>,
+    /// The host of the other side that answers it.
+    pub host: HostId,
+    /// The method that is sent.
     pub method: http::Method,
     /// Alternating literal text and variables; variables are encoded as one path segment.
     pub path: Vec<PathPart>,
+    /// In the order in which they are written.
     pub query: Vec<QueryRule>,
+    /// In the order in which they are written, after those that every call has.
     pub headers: Vec<HeaderRule>,
     /// What its body is written in; an opaque one goes out as the client's came.
     pub format: BodyFormat,
     /// What the bodies of its successes are written in.
     pub answers: BodyFormat,
+    /// What the call does to the service.
     pub effect: Effect,
     /// Whether a repeat of this call is harmless; only then may the retry layer send it twice.
     pub repeatable: bool,
+    /// The line of the mapping that asks for it.
     pub origin: Origin,
 }
 
@@ -42,7 +49,9 @@ pub enum PathPart {
 /// One query parameter of the call.
 #[derive(Clone, Debug)]
 pub struct QueryRule {
+    /// Name of the parameter as the called side writes it, decoded.
     pub name: Arc<str>,
+    /// What gives its value.
     pub from: QueryFrom,
     /// How a value that is a list is written.
     pub style: ListStyle,
@@ -56,7 +65,9 @@ pub enum QueryFrom {
     Client(Arc<str>),
     /// The client's parameters that are fields of this one, `name[field]`, as they came.
     ClientFields(Arc<str>),
+    /// This scalar, as JSON text.
     Constant(Raw),
+    /// A scalar or a list of scalars; nothing is sent for nothing and null.
     Value(Expr),
 }
 
@@ -67,7 +78,9 @@ pub struct QueryRefusal {
     pub name: Arc<str>,
     /// Values, decoded, with which it means nothing and is dropped.
     pub unless: Vec<Arc<str>>,
+    /// What the client is told.
     pub reason: ReasonId,
+    /// The line of the mapping that refuses it.
     pub origin: Origin,
 }
 
@@ -75,13 +88,16 @@ pub struct QueryRefusal {
 /// `{request: {path, query, headers}, config, reply: {status, headers}}`, `reply` for rules of answers only.
 #[derive(Clone, Debug)]
 pub struct HeaderRule {
+    /// In lower case.
     pub name: Key,
+    /// What gives the field's value: a scalar.
     pub value: Expr,
 }
 
 /// Which statuses of the other side a rule is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusFrom {
+    /// This status alone.
     Exact(u16),
     /// First digit: 2 for `2xx`.
     Class(u8),
@@ -100,6 +116,8 @@ impl StatusFrom {
 /// The status answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusTo {
+    /// The status that the other side gave.
     Same,
+    /// This status.
     Exact(u16),
 }

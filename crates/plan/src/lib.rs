@@ -6,6 +6,8 @@
 
 // What no other crate can reach says so, and the compiler finds it when nothing calls it.
 #![warn(unreachable_pub)]
+// The other crates and programs that embed the gateway read these types: each public item says what it means.
+#![deny(missing_docs)]
 
 mod archive;
 mod body;
@@ -34,8 +36,8 @@ mod step;
 
 pub use archive::{Archive, ArchiveId, EachOf, Harvest, Keep, Recall};
 pub use body::{
-    Absent, Again, BodyPlan, Captured, ChooseBy, ChooseOp, Class, Close, CloseFrom, Emit, Key, Kinds, Member,
-    MemberAction, ObjectOp, Others, Raw, ValueOp,
+    Absent, Again, AttemptOp, BodyPlan, Captured, ChooseBy, ChooseOp, Class, Close, CloseFrom, Emit, Key,
+    Kinds, Member, MemberAction, ObjectOp, Others, Raw, ValueOp,
 };
 pub use compare::{CompareKind, CompareRule, ReadBack};
 pub use credential::{BasicPart, Carrier, Credential, Scheme};
@@ -44,12 +46,12 @@ pub use disclosure::{
     Disclosed, Disclosure, DisclosureId, Disclosures, Exposure, OperationDisclosure, SegmentDisclosure,
 };
 pub use errors::{ErrorPiece, ErrorStyle, FailurePlace, FailureRule, FailureTest, GATEWAY_ERRORS};
-pub use event::{Becomes, EventName, EventRoute, Events};
+pub use event::{Becomes, Correlate, EventName, EventRoute, Events, ToldEvent};
 pub use example::{
     Archived, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, HarvestExample, RouteExample, Shape,
     ShapeExample, ShapePlan, Wanted,
 };
-pub use explain::explain;
+pub use explain::{explain, explain_event};
 pub use expr::{Aggregate, Expr, Location, NullElse, Overlay, Path, Segment};
 pub use form::{Conform, Form, FormField, FormKind, Listed};
 pub use format::{
@@ -68,10 +70,10 @@ pub use route::{
     BodyExpected, Effect, Instead, Loss, Note, NoteKind, Operation, Pair, Refusal, Response, ResponseBody,
     Route, RouteId, RouteKind, Verdict,
 };
-pub use side::{PerSide, SideId};
+pub use side::{HostId, PerSide, SideId};
 pub use step::{
     Answer, Beyond, Block, Cell, Check, CheckElse, Choice, Column, Decision, Each, End, OnFail, Outcome,
-    PARAMETER, PageOf, Pages, Predicate, Row, Selection, Serve, Step, StepAction, StepCall, Take,
+    PARAMETER, PageOf, Pages, Poll, Predicate, Row, Selection, Serve, Step, StepAction, StepCall, Take,
 };
 
 use std::collections::BTreeMap;
@@ -80,6 +82,7 @@ use std::sync::Arc;
 /// Where in the mapping files something comes from: blamed in findings, shown by `explain`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin {
+    /// Name of the file within the pack, with `/` between folders.
     pub file: Arc<str>,
     /// 1-based.
     pub line: u32,
@@ -88,17 +91,21 @@ pub struct Origin {
 /// A compiled pack: two sides, and the plans to serve each of them from the other.
 #[derive(Debug)]
 pub struct Pack {
+    /// By which logs, reports and configurations call it.
     pub name: String,
+    /// By [`SideId`].
     pub sides: PerSide<Side>,
     /// Plans by served side: `directions[SideId::OLD]` serves the old side from the new one.
     pub directions: PerSide<Direction>,
     /// First is the default; lower-case BCP 47 tags.
     pub languages: Vec<String>,
+    /// Texts for people; [`ReasonId`] indexes them.
     pub reasons: Vec<Reason>,
     /// By served side.
     pub errors: PerSide<ErrorStyle>,
     /// By side that is called: which of its answers are failures, whatever their status says. The first that holds counts.
     pub failures: PerSide<Vec<FailureRule>>,
+    /// What refused operations are answered with.
     pub refuse: RefusePolicy,
     /// What the pack reads under `$.config`, in declaration order.
     pub settings: Vec<Setting>,
@@ -125,16 +132,21 @@ pub struct Pack {
 /// One side of a pack.
 #[derive(Debug)]
 pub struct Side {
+    /// By which mapping files and configurations call it, such as `v2`.
     pub name: String,
+    /// What calls to this side carry as their token, and where.
     pub credential: Credential,
     /// Path prefix that selects a client's secondary account on this side, with one `{…}` variable, such as
     /// `/accounts/{account}`; none where the side has no such thing.
     pub scope: Option<String>,
+    /// Names of the hosts that it has besides the one at its own address, in the order of their [`HostId`]s.
+    pub hosts: Vec<String>,
 }
 
 /// All plans that serve one side from the other.
 #[derive(Debug)]
 pub struct Direction {
+    /// The side whose clients these plans answer.
     pub serves: SideId,
     /// One per operation of the served contract, in contract order. `RouteId` indexes it.
     pub routes: Vec<Route>,
@@ -153,9 +165,11 @@ impl Direction {
 /// A localised text for people; placeholders are written `{name}`.
 #[derive(Debug)]
 pub struct Reason {
+    /// By which mapping files call it.
     pub name: String,
     /// By language tag; the default language is always there.
     pub texts: BTreeMap<String, String>,
+    /// Where the mapping declares it.
     pub origin: Origin,
 }
 
@@ -168,9 +182,11 @@ pub struct ReasonId(pub u16);
 pub struct RefusePolicy {
     /// By served side: forward unchanged to that side's upstream while one is configured.
     pub legacy_forward: PerSide<bool>,
+    /// The status until `after_date`.
     pub status: u16,
     /// From this day on, `after_status` is answered instead.
     pub after_date: Option<AfterDate>,
+    /// The status from `after_date` on.
     pub after_status: u16,
 }
 
@@ -188,6 +204,7 @@ pub enum AfterDate {
 pub struct Setting {
     /// Dotted path below `$.config`.
     pub name: String,
+    /// What values it takes.
     pub kind: SettingKind,
     /// JSON text used when the operator gives nothing.
     pub default: Option<Raw>,
@@ -195,17 +212,22 @@ pub struct Setting {
     pub is_required: bool,
     /// The only texts that it may be; empty = any.
     pub values: Vec<String>,
+    /// For the operator.
     pub about: String,
     /// Which open point of a contract it settles.
     pub reading: Option<String>,
+    /// Where the manifest declares it.
     pub origin: Origin,
 }
 
 /// The type of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingKind {
+    /// `true` or `false`.
     Boolean,
+    /// A whole number of 64 bits, with a sign.
     Integer,
+    /// Any text, or one of [`Setting::values`].
     String,
     /// `YYYY-MM-DD`.
     Date,

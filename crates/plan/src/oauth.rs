@@ -4,7 +4,9 @@
 /// How requests for tokens are written. What is left open is as the RFCs say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenRequests {
+    /// What the body is written in; none = a form, as RFC 6749 has it.
     pub body: Option<BodyForm>,
+    /// How the application shows who it is; none = as the server's metadata says, else by HTTP Basic.
     pub client_auth: Option<ClientAuth>,
     /// What a refresh carries besides the refresh token.
     pub refresh_sends: Option<Vec<RefreshExtra>>,

@@ -14,12 +14,14 @@ pub struct Paging {
     pub call: Arc<str>,
     /// Most calls for one request, where a page is found by reading the ones before it.
     pub upto: u32,
+    /// The line of the mapping that says so.
     pub origin: Origin,
 }
 
 /// How one side pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagedSide {
+    /// What clients of this side ask with.
     pub by: PagedBy,
     /// The query parameter with how many items a page may have.
     pub size: Option<Arc<str>>,
@@ -45,11 +47,26 @@ pub struct PagedSide {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PagedBy {
     /// Its number.
-    Page { parameter: Arc<str>, first: u32 },
+    Page {
+        /// Query parameter that carries it.
+        parameter: Arc<str>,
+        /// Number of the first page.
+        first: u32,
+    },
     /// How many items stand before it.
-    Offset { parameter: Arc<str> },
+    Offset {
+        /// Query parameter that carries it.
+        parameter: Arc<str>,
+    },
     /// A text of the service's own. `start` stands for the first page, `end` for none.
-    Cursor { parameter: Arc<str>, start: Option<Arc<str>>, end: Option<Arc<str>> },
+    Cursor {
+        /// Query parameter that carries it.
+        parameter: Arc<str>,
+        /// Text that asks for the first page; none = the parameter is left out then.
+        start: Option<Arc<str>>,
+        /// Text that says that there is no further page.
+        end: Option<Arc<str>>,
+    },
     /// The whole query of the URL.
     Link,
 }
@@ -72,6 +89,7 @@ pub enum Told {
 pub enum LastPage {
     /// The member is not there.
     Absent,
+    /// The member is null.
     Null,
     /// A word that stands for no page.
     Word(Arc<str>),

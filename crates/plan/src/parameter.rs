@@ -5,10 +5,13 @@ use std::sync::Arc;
 /// A parameter with the JSON type it takes in the context.
 #[derive(Clone, Debug)]
 pub struct Variable {
+    /// Name of the parameter or path variable, decoded.
     pub name: Arc<str>,
     /// Of its value, or of each element of its list.
     pub kind: ParameterKind,
+    /// How values of a parameter are put together.
     pub shape: ParameterShape,
+    /// Whether a request without it is broken; always so for path variables.
     pub required: bool,
 }
 
@@ -22,9 +25,13 @@ impl Variable {
 /// The JSON type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterKind {
+    /// A number without a fraction, of any length.
     Integer,
+    /// A decimal number.
     Number,
+    /// `true` or `false`.
     Boolean,
+    /// A text, as it was sent.
     String,
 }
 
@@ -33,6 +40,7 @@ pub enum ParameterKind {
 pub enum ParameterShape {
     /// One value; a request that repeats it is broken.
     Single,
+    /// A list of values, written in this style.
     List(ListStyle),
     /// An object, each field a parameter of its own: `name[field]=value` (`deepObject`).
     Fields(Arc<[Variable]>),

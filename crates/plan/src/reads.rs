@@ -3,7 +3,7 @@
 use super::{
     Answer, Beyond, Block, BodyPlan, CallHead, Check, CheckElse, Choice, Close, CloseFrom, Column, Decision,
     Direction, Each, EachOf, Emit, End, Expr, HeaderRule, Keep, Location, Member, MemberAction, ObjectOp,
-    OnFail, Others, Overlay, Pack, PageOf, Pages, Pair, Path, PathPart, Predicate, QueryFrom, ReadBack,
+    OnFail, Others, Overlay, Pack, PageOf, Pages, Pair, Path, PathPart, Poll, Predicate, QueryFrom, ReadBack,
     Recall, Refusal, Response, ResponseBody, Route, RouteKind, Segment, Selection, Serve, SideId, StepAction,
     StepCall, Take, ValueOp,
 };
@@ -68,6 +68,7 @@ impl Reads<'_> {
     fn call(&mut self, call: &CallHead) {
         let CallHead {
             operation: _,
+            host: _,
             method: _,
             path,
             query,
@@ -154,7 +155,7 @@ impl Reads<'_> {
     }
 
     fn step(&mut self, step: &StepCall) {
-        let StepCall { head, body, when, each, pages, on_fail, resume } = step;
+        let StepCall { head, body, when, each, pages, poll, on_fail, resume } = step;
         self.call(head);
         body.iter().chain(resume.iter().flatten()).for_each(|value| self.expr(value));
         when.iter().for_each(|predicate| self.predicate(predicate));
@@ -167,6 +168,9 @@ impl Reads<'_> {
                 Beyond::Refuse(refusal) => self.refusal(refusal),
                 Beyond::Cut | Beyond::Absent => {}
             }
+        }
+        if let Some(Poll { until, every: _, within: _ }) = poll {
+            self.predicate(until);
         }
         match on_fail {
             OnFail::PassWith(headers) => self.headers(headers),
@@ -255,6 +259,7 @@ impl Reads<'_> {
             ValueOp::Object(object) => self.object(object),
             ValueOp::Array(inner) | ValueOp::Wrap(inner) | ValueOp::Unwrap(inner) => self.op(inner),
             ValueOp::Choose(choose) => choose.arms.iter().for_each(|arm| self.op(arm)),
+            ValueOp::Attempt(attempt) => self.op(&attempt.op),
             // What it leads back to is read where that stands.
             ValueOp::Again(_) => {}
             ValueOp::Keep | ValueOp::Convert(_) | ValueOp::Constant(_) => {}

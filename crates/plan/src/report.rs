@@ -12,13 +12,17 @@ use serde::Serialize;
 /// A pack's report: what clients of each side can expect.
 #[derive(Debug, Serialize)]
 pub struct Report {
+    /// Name of the pack.
     pub pack: String,
+    /// The old side first.
     pub sides: Vec<SideReport>,
+    /// In the order of the manifest.
     pub settings: Vec<SettingReport>,
     /// What the gateway keeps of its own.
     pub archives: Vec<ArchiveReport>,
     /// What becomes of the events of the side that sends some.
     pub events: Vec<EventReport>,
+    /// In the order of the mapping files.
     pub shapes: Vec<ShapeReport>,
 }
 
@@ -35,14 +39,20 @@ pub struct EventReport {
     pub key: Option<String>,
     /// How much of a body is held, and why not less.
     pub class: Option<&'static str>,
+    /// How a dual run finds the event of the other side that tells the same.
+    pub correlate: Option<String>,
+    /// Members that receivers of the other side do not get.
     pub lost: Vec<LossReport>,
+    /// `file:line` of the mapping.
     pub place: String,
 }
 
 /// What the gateway keeps of its own, for each client apart.
 #[derive(Debug, Serialize)]
 pub struct ArchiveReport {
+    /// Name of the archive.
     pub archive: String,
+    /// As the mapping describes it.
     pub about: String,
     /// Whether entries have values, or are marks that something is gone.
     pub values: bool,
@@ -50,13 +60,16 @@ pub struct ArchiveReport {
     pub read_by: Vec<String>,
     /// The harvests that fill it.
     pub filled_by: Vec<String>,
+    /// `file:line` of the mapping.
     pub place: String,
 }
 
 /// What the operator can set.
 #[derive(Debug, Serialize)]
 pub struct SettingReport {
+    /// Dotted name, as the configuration has it below the pack's.
     pub setting: String,
+    /// `boolean`, `integer`, `string` or `date`.
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// JSON text; none where the operator must give a value, or where there is none without him.
@@ -65,33 +78,45 @@ pub struct SettingReport {
     pub required: bool,
     /// The sides whose clients' calls read it.
     pub read_by: Vec<String>,
+    /// The only texts that it may be; empty = any.
     pub values: Vec<String>,
+    /// As the manifest describes it.
     pub about: String,
     /// Which open point of a contract it settles.
     pub reading: Option<String>,
     /// The operations that another route answers while it is on.
     pub switches: Vec<String>,
+    /// `file:line` of the manifest.
     pub place: String,
 }
 
 /// What clients of one side can expect when the other side answers.
 #[derive(Debug, Serialize)]
 pub struct SideReport {
+    /// Name of the side whose clients ask.
     pub side: String,
+    /// Name of the side that answers.
     pub backend: String,
+    /// How many of its operations are answered as the contract promises.
     pub exact: usize,
+    /// How many are answered in full, but not in the same way.
     pub different: usize,
+    /// How many are answered without something that the contract promises.
     pub partly: usize,
+    /// How many are refused.
     pub refused: usize,
     /// How many of the operations that are answered are degraded.
     pub degraded: usize,
+    /// In the order of the contract.
     pub operations: Vec<OperationReport>,
 }
 
 /// What becomes of one operation.
 #[derive(Debug, Serialize)]
 pub struct OperationReport {
+    /// Method and path template, as the contract writes them.
     pub operation: String,
+    /// `exact`, `different`, `partly` or `not possible`.
     pub verdict: &'static str,
     /// `pair`, `serve` or `refuse`.
     pub route: &'static str,
@@ -99,17 +124,25 @@ pub struct OperationReport {
     pub degraded: bool,
     /// The operation of the other side that this one is the counterpart of, where a pair or a shared name says so.
     pub counterpart: Option<String>,
+    /// Least calls to the other side for one request.
     pub calls_min: u32,
+    /// Most calls to the other side for one request.
     pub calls_max: u32,
     /// How much of a body is held, and why not less; none when nothing is called.
     pub class: Option<&'static str>,
+    /// Why the class is not a cheaper one, as a sentence.
     pub because: Option<String>,
+    /// `none` or `write`: what it does to the service.
     pub effect: &'static str,
+    /// Members of requests and answers that do not reach the other side.
     pub lost: Vec<LossReport>,
     /// Fields of the answer that the other side has nothing for, and what stands there.
     pub without_source: Vec<GapReport>,
+    /// What is not as it was, as sentences of the mapping.
     pub differs: Vec<String>,
+    /// What is only nearly as it was, as sentences of the mapping.
     pub approximate: Vec<String>,
+    /// What is written against the contract on purpose.
     pub despite: Vec<String>,
     /// How its pages are asked for and told, where the sides differ in it.
     pub paging: Option<String>,
@@ -119,13 +152,16 @@ pub struct OperationReport {
     pub refusals: Vec<String>,
     /// What becomes of it while a setting is on.
     pub instead: Vec<InsteadReport>,
+    /// `file:line` of the mapping.
     pub place: String,
 }
 
 /// What becomes of an operation while a setting is on.
 #[derive(Debug, Serialize)]
 pub struct InsteadReport {
+    /// Dotted name of the setting, which is a boolean.
     pub setting: String,
+    /// What is true while it is on.
     #[serde(flatten)]
     pub operation: OperationReport,
 }
@@ -133,6 +169,7 @@ pub struct InsteadReport {
 /// A field of an answer without a source.
 #[derive(Debug, Serialize)]
 pub struct GapReport {
+    /// Place in the answer, such as `$.items[*].size`.
     pub place: String,
     /// JSON text, mostly `null`.
     pub value: String,
@@ -143,8 +180,11 @@ pub struct GapReport {
 /// A field that does not survive.
 #[derive(Debug, Serialize)]
 pub struct LossReport {
+    /// Name of the side that has the field.
     pub side: String,
+    /// Place in the body, such as `$[*].size`.
     pub place: String,
+    /// JSON text that the other side sees in its stead; none = the member is left out.
     pub instead: Option<String>,
     /// Whether only some of its values do not survive, or how they are spelt.
     pub partly: bool,
@@ -153,10 +193,13 @@ pub struct LossReport {
 /// How much a shape carries.
 #[derive(Debug, Serialize)]
 pub struct ShapeReport {
+    /// Name of the shape.
     pub shape: String,
     /// `iso`: nothing is lost; `lens`: one side has more; `symmetric`: both have.
     pub law: &'static str,
+    /// Members of either side that do not come back.
     pub lost: Vec<LossReport>,
+    /// `file:line` of the mapping.
     pub place: String,
 }
 
@@ -176,7 +219,7 @@ fn events_report<'p>(pack: &'p Pack, events: &'p Events) -> impl Iterator<Item =
     let (sender, receiver) = (&pack.sides[events.from].name, &pack.sides[events.from.other()].name);
     events.routes.iter().map(move |route| {
         let (becomes, dropped, class) = match &route.becomes {
-            Becomes::Event { name, body } => {
+            Becomes::Event { name, body, .. } => {
                 (Some(format!("{receiver} {name}")), None, Some(body.class.word()))
             }
             Becomes::Dropped { because } => (None, Some(because.clone()), None),
@@ -187,6 +230,7 @@ fn events_report<'p>(pack: &'p Pack, events: &'p Events) -> impl Iterator<Item =
             dropped,
             key: (!route.key.is_empty()).then(|| format!("$.body.{}", route.key.join("."))),
             class,
+            correlate: route.told().and_then(|told| told.correlate).map(super::explain::correlate),
             lost: route.losses.iter().map(loss).collect(),
             place: format!("{}:{}", route.origin.file, route.origin.line),
         }

@@ -5,7 +5,7 @@ use super::format::{BodyFormat, MediaTypes};
 use super::head::{CallHead, HeaderRule, QueryRefusal, StatusFrom, StatusTo};
 use super::parameter::Variable;
 use super::step::Serve;
-use super::{AfterDate, CompareRule, Origin, Paging, ReadBack, ReasonId};
+use super::{AfterDate, CompareRule, HostId, Origin, Paging, ReadBack, ReasonId};
 use std::sync::Arc;
 
 /// Index into [`super::Direction::routes`].
@@ -15,9 +15,13 @@ pub struct RouteId(pub u16);
 /// The plan for one operation of the served side.
 #[derive(Debug)]
 pub struct Route {
+    /// Its index in [`super::Direction::routes`].
     pub id: RouteId,
+    /// What the client asked for.
     pub operation: Operation,
+    /// How it is answered.
     pub kind: RouteKind,
+    /// What the client may expect of the answer.
     pub verdict: Verdict,
     /// Differences, approximations and readings, for the report.
     pub notes: Vec<Note>,
@@ -25,6 +29,7 @@ pub struct Route {
     pub losses: Vec<Loss>,
     /// Least and most calls to the other side per request.
     pub calls_min: u32,
+    /// Greatest number of calls to the other side per request.
     pub calls_max: u32,
     /// Statuses of the other side that are answers of the business, not failures: no retry, no breaker.
     pub business_errors: Vec<u16>,
@@ -36,6 +41,7 @@ pub struct Route {
     pub read_back: Option<ReadBack>,
     /// What answers instead while a setting is on; of several the first.
     pub instead: Vec<Instead>,
+    /// The entry of `routes:` that it was compiled from.
     pub origin: Origin,
 }
 
@@ -93,6 +99,9 @@ impl Route {
 pub struct Operation {
     /// As the contract writes it, such as `GET /things/{id}`.
     pub key: Arc<str>,
+    /// The host of its own side that answers it, while that side lives.
+    pub host: HostId,
+    /// The method that clients use.
     pub method: http::Method,
     /// Path template without the front's prefix.
     pub template: Arc<str>,
@@ -100,19 +109,24 @@ pub struct Operation {
     pub variables: Vec<Variable>,
     /// Query parameters that the contract knows; others are dropped, and the gateway says so.
     pub query: Vec<Variable>,
+    /// Whether there is a body to read.
     pub body: BodyExpected,
     /// What its body is written in.
     pub format: BodyFormat,
     /// What the bodies of its successes are written in.
     pub answers: BodyFormat,
+    /// What it does to the service.
     pub effect: Effect,
 }
 
 /// Whether an operation takes a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyExpected {
+    /// A body that comes is not read.
     No,
+    /// A request without one is whole.
     Optional,
+    /// A request without one is refused.
     Required,
 }
 
@@ -128,8 +142,11 @@ pub enum Effect {
 /// The three ways to answer an operation.
 #[derive(Debug)]
 pub enum RouteKind {
+    /// One call on the other side.
     Pair(Box<Pair>),
+    /// Several calls on the other side, or none.
     Serve(Box<Serve>),
+    /// No call: a reason instead.
     Refuse(Refusal),
 }
 
@@ -140,6 +157,7 @@ pub struct Pair {
     pub refused: Vec<QueryRefusal>,
     /// Parameters of which only one value is served: the one that the mapping says (`constant:`), decoded.
     pub constants: Vec<(Arc<str>, Arc<str>)>,
+    /// The call that is made.
     pub call: CallHead,
     /// None: no body is sent, and one that comes is dropped.
     pub request: Option<BodyPlan>,
@@ -151,9 +169,13 @@ pub struct Pair {
 /// What becomes of an answer with certain statuses.
 #[derive(Debug)]
 pub struct Response {
+    /// The statuses of the other side that it is for.
     pub from: StatusFrom,
+    /// The status that the client gets.
     pub to: StatusTo,
+    /// Written into the head of the client's answer.
     pub headers: Vec<HeaderRule>,
+    /// What the client gets of the body.
     pub body: ResponseBody,
 }
 
@@ -162,6 +184,7 @@ pub struct Response {
 pub enum ResponseBody {
     /// Dropped: the client gets none.
     Empty,
+    /// Read and converted.
     Plan(BodyPlan),
     /// Passed as it comes, in its own media type: it is no JSON.
     Opaque(Arc<MediaTypes>),
@@ -173,11 +196,15 @@ pub enum ResponseBody {
 /// A refused operation or outcome.
 #[derive(Clone, Debug)]
 pub struct Refusal {
+    /// What the client is told.
     pub reason: ReasonId,
     /// Forward unchanged to the upstream of the served side while one is configured.
     pub legacy_forward: bool,
+    /// The status until `after_date`.
     pub status: u16,
+    /// None: `status` for good.
     pub after_date: Option<AfterDate>,
+    /// The status from `after_date` on.
     pub after_status: u16,
 }
 
@@ -197,10 +224,13 @@ pub enum Verdict {
 /// A sentence for the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
+    /// Which list of the report it belongs to.
     pub kind: NoteKind,
     /// What answers that are made so are marked with.
     pub name: Option<Arc<str>>,
+    /// As a sentence, such as the mapping writes it.
     pub text: String,
+    /// The line of the mapping that says so.
     pub origin: Origin,
 }
 
@@ -239,5 +269,6 @@ pub struct Loss {
     pub unless_found: bool,
     /// Whether only some of its values do not survive, or how they are spelt.
     pub partly: bool,
+    /// The line of the mapping that leaves it out.
     pub origin: Origin,
 }

@@ -9,8 +9,11 @@ use std::ops::{Index, IndexMut};
 pub struct SideId(pub u8);
 
 impl SideId {
+    /// The side that integrations were written for.
     pub const OLD: SideId = SideId(0);
+    /// The side that replaces it.
     pub const NEW: SideId = SideId(1);
+    /// Both, so that `map` makes something by side.
     pub const BOTH: PerSide<SideId> = [SideId::OLD, SideId::NEW];
 
     /// The side that calls of this side are translated to.
@@ -64,5 +67,19 @@ impl<T> Index<ReasonId> for Vec<T> {
 
     fn index(&self, reason: ReasonId) -> &T {
         &self.as_slice()[usize::from(reason.0)]
+    }
+}
+
+/// A host of a side: which address a call to it goes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct HostId(pub u8);
+
+impl HostId {
+    /// The one at the side's own address.
+    pub const MAIN: HostId = HostId(0);
+
+    /// The place of its name in [`crate::Side::hosts`]; none of the main one.
+    pub fn place(self) -> Option<usize> {
+        usize::from(self.0).checked_sub(1)
     }
 }

@@ -7,6 +7,7 @@ use super::form::Conform;
 use super::head::{CallHead, HeaderRule};
 use super::route::Refusal;
 use super::{Key, Note, Origin, ReasonId};
+use std::time::Duration;
 
 /// A route of several calls.
 #[derive(Debug)]
@@ -15,18 +16,22 @@ pub struct Serve {
     pub checks: Vec<Check>,
     /// Members put into `request.body` when absent.
     pub fill: Vec<(Key, Raw)>,
+    /// What follows when every check holds.
     pub block: Block,
 }
 
 /// A condition on the request; the route ends when it does not hold.
 #[derive(Debug)]
 pub struct Check {
+    /// What must be so for the route to go on.
     pub predicate: Predicate,
     /// Only checked while this boolean place is true.
     pub only_if: Option<Location>,
     /// Not checked while this boolean place is true.
     pub unless: Option<Location>,
+    /// How the route ends when it is not.
     pub otherwise: CheckElse,
+    /// The entry of `check:` that it was compiled from.
     pub origin: Origin,
 }
 
@@ -36,31 +41,47 @@ pub const PARAMETER: &str = "parameter";
 /// How a route ends whose check does not hold.
 #[derive(Debug)]
 pub enum CheckElse {
-    Answer { status: u16, reason: ReasonId },
+    /// An error of the pack's style.
+    Answer {
+        /// The status of the answer, which the served contract promises.
+        status: u16,
+        /// Its text; the placeholder [`PARAMETER`] is filled with the place that fails.
+        reason: ReasonId,
+    },
+    /// The refusal of an operation, with a reason of its own.
     Refuse(Refusal),
 }
 
 /// The closed list of conditions. Presence means there and not null.
 #[derive(Clone, Debug)]
 pub enum Predicate {
+    /// There, and not null.
     Present(Location),
     /// Not there; an explicit null counts as there.
     Missing(Location),
     /// Absent, or there with a value other than null.
     NotNull(Vec<Location>),
+    /// At least one of these is there and not null.
     AnyPresent(Vec<Location>),
+    /// All of these are there and not null.
     AllPresent(Vec<Location>),
+    /// None of these is there with a value other than null.
     NonePresent(Vec<Location>),
     /// Absent, or one of these values.
     OneOf(Location, Vec<Raw>),
     /// Absent, or of one of these JSON kinds.
     Kind(Location, super::Kinds),
+    /// The same JSON value is at both, however its numbers are written; or nothing is at either.
     Equal(Location, Location),
+    /// The first is absent, or the same JSON value is at both.
     AbsentOrEqual(Location, Location),
     /// All are what the contract says of them: there where they are required, and of their type.
     Conforms(Vec<Conform>),
+    /// Every one of these holds; an empty list does.
     All(Vec<Predicate>),
+    /// At least one of these holds; an empty list does not.
     Any(Vec<Predicate>),
+    /// This does not hold.
     Not(Box<Predicate>),
 }
 
@@ -87,15 +108,20 @@ impl Predicate {
 /// Steps and how they end.
 #[derive(Debug)]
 pub struct Block {
+    /// Run in this order; a later one may read the result of an earlier one.
     pub steps: Vec<Step>,
+    /// Run once all steps have a result.
     pub end: End,
 }
 
 /// How a block ends.
 #[derive(Debug)]
 pub enum End {
+    /// The same answer whatever the steps gave.
     Answer(Answer),
+    /// A refusal, after calls that only read.
     Refuse(Refusal),
+    /// A table that picks one of several outcomes.
     Decide(Box<Decision>),
 }
 
@@ -104,7 +130,9 @@ pub enum End {
 pub struct Step {
     /// Name of its result in the context; unnamed steps are made for their failure only.
     pub name: Option<Key>,
+    /// What is done.
     pub action: StepAction,
+    /// The entry of `steps:` that it was compiled from.
     pub origin: Origin,
 }
 
@@ -126,13 +154,19 @@ pub enum StepAction {
 /// A call of a step.
 #[derive(Debug)]
 pub struct StepCall {
+    /// Method, address and header fields of the call.
     pub head: CallHead,
+    /// What is sent; without it the call has no body.
     pub body: Option<Expr>,
     /// Made only while this holds; else the step has no result.
     pub when: Option<Predicate>,
     /// Made for each element of a list.
     pub each: Option<Each>,
+    /// For a list that comes in pages: how all of them are read.
     pub pages: Option<Pages>,
+    /// For what takes its time at the service: how its end is waited for.
+    pub poll: Option<Poll>,
+    /// What follows when the answer is not 2xx, or there is none.
     pub on_fail: OnFail,
     /// When given: the reply is remembered under these values, and a repeated request takes it from there.
     pub resume: Option<Vec<Expr>>,
@@ -145,8 +179,29 @@ pub struct StepCall {
 pub struct Each {
     /// What the element is called in the context while its call is made, and in the result.
     pub name: Key,
+    /// Where the list is; without one there are no elements.
     pub list: Location,
+    /// Most elements that calls are made for; those beyond have no reply.
     pub upto: u32,
+}
+
+/// A reading that is made again until its reply shows what is waited for. The result is the reply that does.
+#[derive(Clone, Debug)]
+pub struct Poll {
+    /// Holds, of the reply, when the waiting is over.
+    pub until: Predicate,
+    /// From one reply to the next call; a reply that asks for more time gets it.
+    pub every: Duration,
+    /// From the first reply to the last call.
+    pub within: Duration,
+}
+
+impl Poll {
+    /// Most calls that are made.
+    pub fn most(&self) -> u32 {
+        let again = self.within.as_millis() / self.every.as_millis().max(1);
+        u32::try_from(again).unwrap_or(u32::MAX).saturating_add(1)
+    }
 }
 
 /// A value chosen out of the context.
@@ -159,7 +214,9 @@ pub struct Selection {
 /// One way to select.
 #[derive(Debug)]
 pub struct Choice {
+    /// Chosen only while this holds; always without it.
     pub when: Option<Predicate>,
+    /// The place whose matches are chosen from.
     pub from: Location,
     /// Take one element of what `from` matched.
     pub take: Take,
@@ -170,6 +227,7 @@ pub struct Choice {
 pub enum Take {
     /// All, as an array.
     All,
+    /// The first one in the order of the list.
     First,
     /// The one with the greatest text or number at these members, the first of them before the next; the last of equals.
     Newest(Vec<Key>),
@@ -182,20 +240,26 @@ pub enum Take {
 pub struct PageOf {
     /// Number of the page; without one the first.
     pub at: Location,
+    /// Number of the first page, 0 or 1 as the service counts.
     pub first: i64,
+    /// Most items of a page.
     pub size: u32,
 }
 
 /// A list read page by page; the result's body is all pages joined.
 #[derive(Debug)]
 pub struct Pages {
+    /// Query parameter that carries the number of the page.
     pub parameter: String,
+    /// Number of the first page.
     pub first: i64,
+    /// Most pages that are read.
     pub upto: u32,
     /// A page shorter than this is the last one.
     pub size: u32,
     /// Reading stops when this selects something in the pages read so far.
     pub until: Option<Location>,
+    /// What follows when the last of them is full.
     pub beyond: Beyond,
 }
 
@@ -206,6 +270,7 @@ pub enum Beyond {
     Cut,
     /// The result has no body.
     Absent,
+    /// The route is refused.
     Refuse(Refusal),
 }
 
@@ -216,9 +281,11 @@ pub enum OnFail {
     Pass,
     /// The same, with these headers besides.
     PassWith(Vec<HeaderRule>),
+    /// This answer, instead of what the route would have given.
     Answer(Answer),
     /// Go on with this value as the step's body.
     Use(Expr),
+    /// The route is refused.
     Refuse(Refusal),
     /// Go on without a body: after any failure, or after these statuses alone (the others pass).
     Absent(Vec<u16>),
@@ -235,22 +302,29 @@ impl OnFail {
 /// What the client gets.
 #[derive(Debug)]
 pub struct Answer {
+    /// The status of the answer, which the served contract promises.
     pub status: u16,
+    /// Written into the head of the answer.
     pub headers: Vec<HeaderRule>,
+    /// None: the answer has no body.
     pub body: Option<Expr>,
 }
 
 /// A decision table.
 #[derive(Debug)]
 pub struct Decision {
+    /// What is looked at, in the order of the cells of each row.
     pub columns: Vec<Column>,
+    /// Tried from the first on.
     pub rows: Vec<Row>,
+    /// Where rows lead to; each is reached by at least one.
     pub outcomes: Vec<Outcome>,
 }
 
 /// What a table looks at.
 #[derive(Clone, Debug)]
 pub enum Column {
+    /// The value at a place. A value that is no scalar matches only cells for any value.
     Place(Location),
     /// `true` or `false`.
     Holds(Predicate),
@@ -259,15 +333,18 @@ pub enum Column {
 /// One row: all cells must match; the first row that does decides.
 #[derive(Debug)]
 pub struct Row {
+    /// One for each column, in their order.
     pub cells: Vec<Cell>,
     /// Index into [`Decision::outcomes`].
     pub outcome: u16,
+    /// The row in the mapping.
     pub origin: Origin,
 }
 
 /// One cell of a decision table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cell {
+    /// Matches whatever is there, and that nothing is.
     Any,
     /// Absent or null.
     Absent,
@@ -278,8 +355,12 @@ pub enum Cell {
 /// A named end of a route.
 #[derive(Debug)]
 pub struct Outcome {
+    /// By which reports and examples call it.
     pub name: String,
+    /// Its own steps and end.
     pub block: Block,
+    /// What the report says of answers that end here.
     pub notes: Vec<Note>,
+    /// Where the mapping declares it.
     pub origin: Origin,
 }

@@ -1,5 +1,6 @@
-//! Time over size (of this thread on a processor, where the system tells it), for families of documents that are meant to hurt: each is read, compiled as a pack that keeps what is equal,
-//! and drafted against itself with a field more in every object.
+//! Time over size (of this thread on a processor, where the system tells it), for families of documents that are meant to
+//! hurt: each is read, compiled as a pack that keeps what is equal, and drafted against itself with a field more in every
+//! object.
 
 #[path = "../../src/contract/hostile/families.rs"]
 mod families;

@@ -10,6 +10,7 @@ use switchback_json::Value;
 pub struct Breach {
     /// Such as `$.items[3].name`.
     pub place: String,
+    /// What is wrong there.
     pub what: BreachKind,
 }
 

@@ -47,7 +47,7 @@ use http::Method;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use switchback_plan::{BodyFormat, ListStyle};
+use switchback_plan::{BodyFormat, HostId, ListStyle};
 
 /// Everything one side promises.
 #[derive(Debug, Clone, Default)]
@@ -80,6 +80,10 @@ pub struct Operation {
     pub body: Option<Body>,
     /// The answers it promises, in the order of the document.
     pub responses: Vec<Response>,
+    /// The servers that answer it instead of the document's, as the document writes them, variables with their defaults.
+    pub servers: Vec<String>,
+    /// The host that answers it; the main one until a pack says otherwise.
+    pub host: HostId,
     /// Its `operationId`.
     pub id: Option<String>,
     /// One line about it, from the document.
@@ -91,6 +95,7 @@ pub struct Operation {
 /// An event: a call that the service makes to those who asked for it.
 #[derive(Debug, Clone)]
 pub struct Webhook {
+    /// Name under `webhooks`.
     pub name: String,
     /// What it brings; none where it brings nothing.
     pub body: Option<Body>,

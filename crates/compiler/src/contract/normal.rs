@@ -23,6 +23,8 @@ pub(super) struct RawOperation<'n> {
     pub path: &'n Key,
     /// The method in the document.
     pub span: Span,
+    /// Servers of its own, instead of the document's.
+    pub servers: Vec<String>,
     pub id: Option<&'n str>,
     pub summary: Option<&'n str>,
     pub parameters: Vec<RawParameter<'n>>,

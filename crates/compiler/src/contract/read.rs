@@ -17,7 +17,7 @@ use super::{
 use crate::diagnostic::{Findings, Span};
 use crate::yaml::Key;
 use std::collections::HashMap;
-use switchback_plan::{ListStyle, essence};
+use switchback_plan::{HostId, ListStyle, essence};
 
 /// Reads the contract of the side called `name` from its document. Everything that can be read is read, and what cannot
 /// is reported, once for each construct; a contract with errors serves only to find more of them.
@@ -204,6 +204,8 @@ impl<'n> Reader<'n, '_> {
             headers,
             body,
             responses,
+            servers: raw.servers.clone(),
+            host: HostId::MAIN,
             id: raw.id.map(str::to_owned),
             summary: raw.summary.map(str::to_owned),
             span: raw.span,

@@ -115,6 +115,8 @@ codes! {
     ByKindGap "M041" "by-kind-gap": "`by_kind` has a place for every kind of its field.";
     OthersForm "M042" "others-form": "`'*'` stands for all members that nothing names, and goes to `'*'`.";
     AlternativeShapes "M043" "alternative-shapes": "A shape over alternatives names one shape for each, and has no lines.";
+    ShapeElse "M255" "shape-else": "What a shape does not take is an error, a literal, or left out of the list that it stands in.";
+    NothingTurnedAway "M256" "nothing-turned-away": "`else:` of a shape is for what one of its conversions does not take.";
 
     // Routes.
     OperationForm "M100" "operation-form": "An operation is written as its method and its path.";
@@ -166,6 +168,12 @@ codes! {
     Archive "M155" "archive": "An archive is declared, kept into and looked into, with values of its type.";
     KeepLate "M156" "keep-late": "What is kept is kept by an operation that writes, before any call that does.";
     Harvest "M157" "harvest": "A harvest reads the pages of a list and keeps what it finds.";
+    PollForm "M248" "poll-form": "A call that waits for something to end has a name, a condition, an interval and a bound.";
+    PollWrite "M249" "poll-write": "Only a call that reads is made again until something holds.";
+    PollTime "M250" "poll-time": "What is waited for is asked for in an interval, within a time, by a bounded number of calls.";
+    PollBlind "M251" "poll-blind": "What ends the waiting is looked for in the call's own reply.";
+    PollSettled "M252" "poll-settled": "A condition that is waited for can hold, and can fail to hold.";
+    PollForgotten "M253" "poll-forgotten": "A write that is waited for is remembered, or harmless to repeat.";
     ConditionForm "M146" "condition-form": "A condition looks at a place that can decide it.";
     CellValue "M147" "cell-value": "A cell asks for a value that its column can have.";
     TableGap "M148" "table-gap": "Every combination of a table's columns has a row.";
@@ -187,6 +195,11 @@ codes! {
     EventForm "M191" "event-form": "Events have a side that sends them, a name at a place of theirs, and a key in their body.";
     UnknownEvent "M192" "unknown-event": "An event is a webhook of its side's contract.";
     EventUnanswered "M193" "event-unanswered": "Every event of the side that sends becomes one of the other's, or is dropped for a reason.";
+    EventCorrelation "M240" "event-correlation": "Two events, one of each side, are the same by values that both have, within a time.";
+    KeptLink "M241" "kept-link": "Links of an answer that is kept lead to the gateway, as the one to the next page does.";
+    HostName "M242" "host-name": "A host of a side has a name of small letters, digits and dashes, and at least one operation.";
+    HostServer "M243" "host-server": "A server that `hosts` names is one that the contract gives to operations.";
+    HostTwice "M244" "host-twice": "An operation is answered by one host.";
     FailureForm "M190" "failure-form": "A failure is told by values that an answer of its side can have, and has the status of an error.";
 
     // The language, continued.

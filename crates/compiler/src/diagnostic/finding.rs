@@ -43,6 +43,44 @@ pub struct Finding {
     pub related: Vec<(Span, String)>,
     /// There when one finding stands for the same thing in several places.
     pub group: Option<Group>,
+    /// What it is about, as far as its code does not say so.
+    pub(crate) aspect: Aspect,
+    /// The name that it is about, where nothing declares or nothing uses it.
+    pub(crate) name: Option<Named>,
+}
+
+/// A name that is declared in one place and used in others, and what it is the name of: a name of another kind is another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub kind: NameKind,
+    pub name: String,
+}
+
+/// What has a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameKind {
+    Archive,
+    Outcome,
+    Reason,
+    Setting,
+    Shape,
+    /// A member of the context of a route: what a step makes, or an element of a list.
+    Result,
+}
+
+/// What findings of one code are told apart by, where others follow from some of them only, or they from others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Aspect {
+    #[default]
+    Plain,
+    /// A name is used that nothing declares.
+    Undeclared,
+    /// A judgement on a whole block, which another line of it could change.
+    Whole,
+    /// No more is wrong with an operation than its method: its contract has the path.
+    Method,
+    /// A name that nothing uses, joined with one near to it that nothing declares.
+    Joined,
 }
 
 /// The places of a finding that stands for several.
@@ -71,7 +109,18 @@ impl Finding {
     }
 
     fn new(severity: Severity, code: Code, span: Span, message: String) -> Finding {
-        Finding { code, severity, message, span, label: None, help: None, related: Vec::new(), group: None }
+        Finding {
+            code,
+            severity,
+            message,
+            span,
+            label: None,
+            help: None,
+            related: Vec::new(),
+            group: None,
+            aspect: Aspect::Plain,
+            name: None,
+        }
     }
 
     /// Adds the words beside the place.
@@ -92,6 +141,30 @@ impl Finding {
     pub fn maybe_help(mut self, help: Option<String>) -> Finding {
         self.help = help;
         self
+    }
+
+    /// Says that a name is used which nothing declares.
+    #[must_use]
+    pub(crate) fn undeclared(self, kind: NameKind, name: &str) -> Finding {
+        Finding { aspect: Aspect::Undeclared, ..self.unused(kind, name) }
+    }
+
+    /// Says that a name is declared which nothing uses.
+    #[must_use]
+    pub(crate) fn unused(self, kind: NameKind, name: &str) -> Finding {
+        Finding { name: Some(Named { kind, name: name.to_owned() }), ..self }
+    }
+
+    /// Says that no more is wrong with an operation than its method, where that is so.
+    #[must_use]
+    pub(crate) fn of_method(self, is_it: bool) -> Finding {
+        if is_it { Finding { aspect: Aspect::Method, ..self } } else { self }
+    }
+
+    /// Says that another line of the block could change it.
+    #[must_use]
+    pub(crate) fn of_whole(self) -> Finding {
+        Finding { aspect: Aspect::Whole, ..self }
     }
 
     /// Adds another place that belongs to it.

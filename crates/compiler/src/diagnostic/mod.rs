@@ -12,6 +12,7 @@ mod source;
 mod suggest;
 
 pub use codes::Code;
+pub(crate) use finding::{Aspect, NameKind, Named};
 pub use finding::{Finding, Findings, Group, Severity};
 pub use render::{Colour, to_json, to_text};
 pub use source::{FileId, Position, Sources, Span};

@@ -1,5 +1,7 @@
 //! Source files and places in them. Text only: where it was read from does not matter here.
 
+use std::sync::Arc;
+
 /// Which file of [`Sources`] a place is in. Files are ordered as they were added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FileId(u16);
@@ -45,9 +47,9 @@ pub struct Position {
 }
 
 /// The files of one run, by id.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Sources {
-    files: Vec<File>,
+    files: Vec<Arc<File>>,
 }
 
 #[derive(Debug)]
@@ -74,7 +76,7 @@ impl Sources {
         let bytes = u32::try_from(text.len()).expect("readers bound the size of files");
         let breaks = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at as u32 + 1);
         let lines = std::iter::once(0).chain(breaks.filter(|at| *at < bytes)).collect();
-        self.files.push(File { name: name.into(), text, lines });
+        self.files.push(Arc::new(File { name: name.into(), text, lines }));
         id
     }
 

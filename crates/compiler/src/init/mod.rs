@@ -23,6 +23,7 @@ use switchback_plan::RouteKind;
 
 /// One side of the pair: its name in the pack, its document, and all files the document is made of.
 pub struct Side {
+    /// Name of the side, such as `v2`.
     pub name: String,
     /// The document's path within the pack.
     pub document: String,
@@ -38,6 +39,7 @@ pub struct Draft {
     pub decisions: Vec<Decision>,
     /// Ids of proposals that a person took, and that are written.
     pub taken: BTreeSet<String>,
+    /// What was drafted, in numbers.
     pub counts: Counts,
     /// What a manager reads, as Markdown.
     pub summary: String,
@@ -50,9 +52,11 @@ pub struct Draft {
 pub struct Decision {
     /// Stays the same as long as its operation does; for `--accept`.
     pub id: String,
+    /// How much depends on it.
     pub weight: Weight,
     /// The old side's operation, or a field of a type of it.
     pub operation: String,
+    /// As a paragraph in Markdown.
     pub text: String,
     /// What accepting it writes; none where only an edit helps.
     pub proposal: Option<String>,
@@ -72,6 +76,7 @@ pub enum Weight {
 /// Operations of the old side by how they are answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
+    /// Operations of the old side's contract.
     pub operations: usize,
     /// Without a line in the mapping, and without a decision.
     pub untouched: usize,
@@ -79,6 +84,7 @@ pub struct Counts {
     pub written: usize,
     /// By lines that a person should look at.
     pub marked: usize,
+    /// Refused until somebody decides.
     pub refused: usize,
 }
 

@@ -7,24 +7,24 @@ mod archive;
 mod paging;
 mod step;
 
-pub use archive::*;
-pub use paging::*;
-pub use step::*;
+pub(crate) use archive::*;
+pub(crate) use paging::*;
+pub(crate) use step::*;
 
 use crate::diagnostic::Span;
 use crate::yaml::Node;
-use switchback_plan::{BasicPart, PerSide, TokenRequests};
+use switchback_plan::{PerSide, Scheme, TokenRequests};
 
 /// A value and where it was written.
 #[derive(Clone, Debug)]
-pub struct Spanned<T> {
+pub(crate) struct Spanned<T> {
     pub value: T,
     pub span: Span,
 }
 
 /// All files of a pack, read.
 #[derive(Debug)]
-pub struct Program {
+pub(crate) struct Program {
     pub manifest: Manifest,
     pub shapes: Vec<Shape>,
     pub routes: Vec<Route>,
@@ -37,7 +37,7 @@ pub struct Program {
 
 /// `pack.yaml`.
 #[derive(Debug)]
-pub struct Manifest {
+pub(crate) struct Manifest {
     /// `pack: messaging`
     pub name: Spanned<String>,
     /// `sides: {old: v2, new: v3}`
@@ -48,6 +48,8 @@ pub struct Manifest {
     pub credentials: [Option<Credential>; 2],
     /// `send: {v3: {headers: {name: value}, query: {name: value}}}`: what every call to a side has, by side.
     pub send: PerSide<Sent>,
+    /// `hosts: {v3: {files: ['POST /files', 'https://files.example.com']}}`, by side.
+    pub hosts: PerSide<Vec<Host>>,
     /// `scope: {v3: '/accounts/{account}'}`, by side.
     pub scope: [Option<Spanned<String>>; 2],
     /// `languages: [en, …]`, the first is the default.
@@ -77,9 +79,17 @@ pub struct Manifest {
     pub span: Span,
 }
 
+/// A host of a side besides the one at its own address.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub name: Spanned<String>,
+    /// Operations as the contract writes them, and servers that the contract gives to operations.
+    pub answers: Vec<Spanned<String>>,
+}
+
 /// What happens to operations that no route names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RestWord {
+pub(crate) enum RestWord {
     Refuse,
     /// To the service of the client's own side, while it lives.
     Forward,
@@ -89,7 +99,7 @@ pub enum RestWord {
 
 /// What comparing two answers in a dual run looks at and looks away from.
 #[derive(Debug, Default)]
-pub struct Compare {
+pub(crate) struct Compare {
     /// Headers compared beside the usual ones.
     pub headers: Vec<Spanned<String>>,
     pub types: Vec<CompareType>,
@@ -98,7 +108,7 @@ pub struct Compare {
 
 /// Which reading shows what a write of the same side has changed.
 #[derive(Debug)]
-pub struct ReadBack {
+pub(crate) struct ReadBack {
     pub side: SideRef,
     /// The operation that writes, as its contract writes it.
     pub write: Spanned<String>,
@@ -108,7 +118,7 @@ pub struct ReadBack {
 
 /// What is declared of one type of one side.
 #[derive(Debug)]
-pub struct CompareType {
+pub(crate) struct CompareType {
     pub side: SideRef,
     pub name: Spanned<String>,
     /// The member by which elements of its lists are matched.
@@ -122,13 +132,13 @@ pub struct CompareType {
 
 /// Names of header fields that answers get.
 #[derive(Debug, Default)]
-pub struct OwnHeaders {
+pub(crate) struct OwnHeaders {
     /// Says by which approximations an answer was made.
     pub approximate: Option<Spanned<String>>,
 }
 
 #[derive(Debug)]
-pub struct Credential {
+pub(crate) struct Credential {
     pub read: Vec<Carrier>,
     /// One or several.
     pub send: Vec<Carrier>,
@@ -142,57 +152,58 @@ pub struct Credential {
 
 /// Header fields and query parameters that every call to a side has.
 #[derive(Debug, Default)]
-pub struct Sent {
+pub(crate) struct Sent {
     pub headers: Vec<(Spanned<String>, Node)>,
     pub query: Vec<(Spanned<String>, Node)>,
 }
 
 /// `x-api-key`, `{header: authorization, scheme: Token}`, `{basic: user}`, `{query: api_key}` or `{form: token}`.
 #[derive(Debug)]
-pub struct Carrier {
+pub(crate) struct Carrier {
     /// Of the header, of the query parameter or of the form's field.
     pub name: Spanned<String>,
     pub kind: CarrierKind,
 }
 
 #[derive(Debug)]
-pub enum CarrierKind {
+pub(crate) enum CarrierKind {
     /// A header, as the side's `scheme` says.
     Usual,
     /// A header with a scheme of its own.
     Scheme(Spanned<String>),
-    Basic(BasicPart),
+    /// A header with a scheme that has words of its own in the manifest.
+    Own(Scheme),
     Query,
     FormField,
 }
 
 impl CarrierKind {
-    pub fn is_header(&self) -> bool {
+    pub(crate) fn is_header(&self) -> bool {
         !matches!(self, CarrierKind::Query | CarrierKind::FormField)
     }
 }
 
 impl Credential {
     /// All places of a token, one way or the other.
-    pub fn carriers(&self) -> impl Iterator<Item = &Carrier> {
+    pub(crate) fn carriers(&self) -> impl Iterator<Item = &Carrier> {
         self.read.iter().chain(&self.send)
     }
 
     /// The headers that carry a token, one way or the other.
-    pub fn headers_of_tokens(&self) -> impl Iterator<Item = &Spanned<String>> {
+    pub(crate) fn headers_of_tokens(&self) -> impl Iterator<Item = &Spanned<String>> {
         self.carriers().filter(|carrier| carrier.kind.is_header()).map(|carrier| &carrier.name)
     }
 }
 
 #[derive(Debug)]
-pub struct Paging {
+pub(crate) struct Paging {
     pub query: Spanned<String>,
     pub first: Spanned<i64>,
     pub size: Spanned<i64>,
 }
 
 #[derive(Debug)]
-pub struct Errors {
+pub(crate) struct Errors {
     /// Any YAML value with the text `$text` exactly once in it, and `$status` and `$kind` wherever they are wanted.
     pub body: Node,
     /// Name of the error type in each contract, by side; empty where errors have no one type.
@@ -213,7 +224,7 @@ pub struct Errors {
 
 /// How errors look to clients of one side, where that is not what both have.
 #[derive(Debug, Default)]
-pub struct SideErrors {
+pub(crate) struct SideErrors {
     pub body: Option<Node>,
     pub all: Option<Spanned<i64>>,
     pub status: Vec<(Spanned<String>, Spanned<i64>)>,
@@ -222,7 +233,7 @@ pub struct SideErrors {
 
 /// Which answers of a side are failures, whatever their status says.
 #[derive(Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     /// A place and the values that it has one of.
     pub when: Vec<(Spanned<String>, Vec<Node>)>,
     pub status: Spanned<i64>,
@@ -231,7 +242,7 @@ pub struct Failure {
 
 /// Every field may be left out; the manifest's policy fills a route's.
 #[derive(Clone, Debug, Default)]
-pub struct RefusePolicy {
+pub(crate) struct RefusePolicy {
     /// `legacy: forward | never`, by side of the client; `{v2: forward, v3: never}` where they differ.
     pub legacy_forward: [Option<bool>; 2],
     pub status: Option<Spanned<i64>>,
@@ -241,7 +252,7 @@ pub struct RefusePolicy {
 
 /// From when on a refusal is for good.
 #[derive(Clone, Debug)]
-pub enum AfterDate {
+pub(crate) enum AfterDate {
     Never,
     Day(String),
     /// `$.config.name`: the operator says when.
@@ -249,7 +260,7 @@ pub enum AfterDate {
 }
 
 #[derive(Debug)]
-pub struct Setting {
+pub(crate) struct Setting {
     pub name: Spanned<String>,
     /// `boolean`, `integer`, `string`, `date`.
     pub kind: Spanned<String>,
@@ -264,7 +275,7 @@ pub struct Setting {
 
 impl Setting {
     /// Whether there may be no value: the default is `null`.
-    pub fn is_optional(&self) -> bool {
+    pub(crate) fn is_optional(&self) -> bool {
         self.default.as_ref().is_some_and(Node::is_null)
     }
 }
@@ -272,7 +283,7 @@ impl Setting {
 /// A lens between a type of the old side and a type of the new one. Inline shapes (in a pair's `request:`) have no name
 /// and no `of:`; their types are those of the operation.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub(crate) struct Shape {
     pub name: Option<Spanned<String>>,
     /// `of: {v2: Thing, v3: Item}`: component schema names, by side.
     pub of: Option<[Spanned<String>; 2]>,
@@ -301,10 +312,10 @@ pub struct Shape {
 /// A place: member names from the enclosing object down. A bare word is one name, a text starting with `$` a singular
 /// JSONPath of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place(pub Vec<String>);
+pub(crate) struct Place(pub Vec<String>);
 
 #[derive(Clone, Debug)]
-pub struct Rename {
+pub(crate) struct Rename {
     pub old: Spanned<Place>,
     pub new: Spanned<Place>,
     /// `shape: S` for an object, `shape: [S]` for each element of an array.
@@ -318,15 +329,17 @@ pub struct Rename {
 
 /// A shape by name, for a value or for each element of an array.
 #[derive(Clone, Debug)]
-pub struct ShapeUse {
+pub(crate) struct ShapeUse {
     pub name: Spanned<String>,
     pub each: bool,
     /// `each_value: S`: for each value of a map.
     pub each_value: bool,
+    /// `else: error | drop | <literal>`, or one of these for each side: what follows for a value that the shape does not take.
+    pub otherwise: Option<Node>,
 }
 
 #[derive(Clone, Debug)]
-pub struct ConversionUse {
+pub(crate) struct ConversionUse {
     pub name: Spanned<String>,
     pub arguments: Option<Node>,
     /// `else: error | keep | drop | <literal>`, or one of these for each side
@@ -339,13 +352,13 @@ pub struct ConversionUse {
 
 /// Name of a side as written, resolved: 0 old, 1 new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SideRef {
+pub(crate) struct SideRef {
     pub side: usize,
     pub span: Span,
 }
 
 #[derive(Clone, Debug)]
-pub struct Copy {
+pub(crate) struct Copy {
     /// The side that gets the extra view.
     pub to: SideRef,
     pub name: Spanned<String>,
@@ -354,14 +367,14 @@ pub struct Copy {
 }
 
 #[derive(Clone, Debug)]
-pub struct Constant {
+pub(crate) struct Constant {
     pub name: Spanned<String>,
     pub values: [Node; 2],
     pub span: Span,
 }
 
 #[derive(Clone, Debug)]
-pub struct ByKind {
+pub(crate) struct ByKind {
     pub old: Spanned<Place>,
     /// Kind (`integer`, `number`, `boolean`, `string`, `object`, `array`) → place on the new side.
     pub new: Vec<(Spanned<String>, Spanned<Place>)>,
@@ -372,7 +385,7 @@ pub struct ByKind {
 
 /// A field that one side has and the other has not.
 #[derive(Clone, Debug)]
-pub struct Only {
+pub(crate) struct Only {
     pub side: SideRef,
     pub place: Spanned<Place>,
     pub fill: Fill,
@@ -381,7 +394,7 @@ pub struct Only {
 
 /// What a one-sided field gets when its side is built.
 #[derive(Clone, Debug)]
-pub enum Fill {
+pub(crate) enum Fill {
     /// A literal, or `{value: literal, despite: type}`.
     Value { value: Node, despite_type: Option<Span> },
     /// `absent`: left out.
@@ -395,7 +408,7 @@ pub enum Fill {
 }
 
 #[derive(Clone, Debug)]
-pub struct Rest {
+pub(crate) struct Rest {
     pub side: SideRef,
     /// What they are built with; none (`lost`) when the side can only be built without them.
     pub fill: Option<RestFill>,
@@ -405,21 +418,21 @@ pub struct Rest {
 /// One literal for all fields that no line names: `null`, or `{value: null, despite: type}` where some of them break their
 /// type with it.
 #[derive(Clone, Debug)]
-pub struct RestFill {
+pub(crate) struct RestFill {
     pub value: Node,
     pub despite_type: Option<Span>,
 }
 
 /// One entry of `routes:`.
 #[derive(Debug)]
-pub enum Route {
+pub(crate) enum Route {
     Pair(Pair),
     Serve(Serve),
 }
 
 impl Route {
     /// The setting that it answers with.
-    pub fn only_if(&self) -> Option<&Spanned<String>> {
+    pub(crate) fn only_if(&self) -> Option<&Spanned<String>> {
         match self {
             Route::Pair(pair) => pair.only_if.as_ref(),
             Route::Serve(serve) => serve.only_if.as_ref(),
@@ -429,7 +442,7 @@ impl Route {
 
 /// `pair: {v2: GET /a, v3: GET /b, front: v2}`
 #[derive(Debug)]
-pub struct Pair {
+pub(crate) struct Pair {
     /// `if: $.config.name`: answers while the setting is on, instead of the route that has no `if`.
     pub only_if: Option<Spanned<String>>,
     /// `paging: {v1: {page: page}, v2: {cursor: after}}`
@@ -475,7 +488,7 @@ pub struct Pair {
 
 /// A query parameter or header field of one side, and the one of the other side that it is.
 #[derive(Clone, Debug)]
-pub struct ParameterLine {
+pub(crate) struct ParameterLine {
     pub old: Spanned<String>,
     pub new: Spanned<String>,
     pub conversion: Option<ConversionUse>,
@@ -483,14 +496,14 @@ pub struct ParameterLine {
 
 impl ParameterLine {
     /// As it came.
-    pub fn plain(old: Spanned<String>, new: Spanned<String>) -> ParameterLine {
+    pub(crate) fn plain(old: Spanned<String>, new: Spanned<String>) -> ParameterLine {
         ParameterLine { old, new, conversion: None }
     }
 }
 
 /// A query parameter or header field that always has one value on a side.
 #[derive(Clone, Debug)]
-pub struct ConstantParameter {
+pub(crate) struct ConstantParameter {
     pub name: Spanned<String>,
     pub side: SideRef,
     pub value: Node,
@@ -498,7 +511,7 @@ pub struct ConstantParameter {
 
 /// A query parameter of either side that a client is refused for.
 #[derive(Clone, Debug)]
-pub struct RefusedParameter {
+pub(crate) struct RefusedParameter {
     pub name: Spanned<String>,
     pub reason: Spanned<String>,
     /// Values for which it is dropped instead.
@@ -507,7 +520,7 @@ pub struct RefusedParameter {
 
 /// What the report says about a route.
 #[derive(Clone, Debug, Default)]
-pub struct Notes {
+pub(crate) struct Notes {
     /// `verdict: different` or, where a pair's directions differ, `verdict: {v2: different, v3: partly}`; `exact` when left
     /// out. The compiler works the verdict out and holds the author to it. Refused routes need none.
     pub verdict: Vec<(Option<SideRef>, Spanned<String>)>,
@@ -518,13 +531,13 @@ pub struct Notes {
 }
 
 #[derive(Debug)]
-pub struct StatusLine {
+pub(crate) struct StatusLine {
     pub old: Spanned<i64>,
     pub new: Vec<Spanned<StatusWord>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StatusWord {
+pub(crate) enum StatusWord {
     Exact(u16),
     /// `2xx`
     Class(u8),
@@ -532,7 +545,7 @@ pub enum StatusWord {
 
 /// A body of a pair.
 #[derive(Debug)]
-pub enum Body {
+pub(crate) enum Body {
     /// `empty`
     Empty(Span),
     /// `keep`: the same on both sides.
@@ -544,7 +557,7 @@ pub enum Body {
 
 /// `serve: v2, at: POST /a`
 #[derive(Debug)]
-pub struct Serve {
+pub(crate) struct Serve {
     /// As in [`Pair::only_if`].
     pub only_if: Option<Spanned<String>>,
     pub side: SideRef,
@@ -563,13 +576,13 @@ pub struct Serve {
 
 /// A value to be made.
 #[derive(Clone, Debug)]
-pub struct Expr {
+pub(crate) struct Expr {
     pub kind: ExprKind,
     pub span: Span,
 }
 
 #[derive(Clone, Debug)]
-pub enum ExprKind {
+pub(crate) enum ExprKind {
     /// A literal.
     Literal(Node),
     /// A text starting with `$`.
@@ -629,7 +642,7 @@ pub enum ExprKind {
 }
 
 #[derive(Clone, Debug)]
-pub struct ShapeExpr {
+pub(crate) struct ShapeExpr {
     pub shape: ShapeUse,
     pub from: Expr,
     pub over: Option<Expr>,
@@ -642,7 +655,7 @@ pub struct ShapeExpr {
 
 /// One entry of `reasons:`.
 #[derive(Debug)]
-pub struct Reason {
+pub(crate) struct Reason {
     pub name: Spanned<String>,
     /// Language → text with `{placeholder}`s.
     pub texts: Vec<(Spanned<String>, Spanned<String>)>,
@@ -650,7 +663,7 @@ pub struct Reason {
 
 /// One entry of `examples:`; the values stay YAML until the example runs.
 #[derive(Debug)]
-pub enum Example {
+pub(crate) enum Example {
     Route(RouteExample),
     Shape(ShapeExample),
     Harvest(HarvestExample),
@@ -658,7 +671,7 @@ pub enum Example {
 
 /// One page of a harvest: the calls made with their scripted replies, and what is kept.
 #[derive(Debug)]
-pub struct HarvestExample {
+pub(crate) struct HarvestExample {
     /// `harvest: NAME`
     pub name: Spanned<String>,
     /// `page: 0`
@@ -669,7 +682,7 @@ pub struct HarvestExample {
 
 /// A request, the calls it must make with their scripted replies, and the answer.
 #[derive(Debug)]
-pub struct RouteExample {
+pub(crate) struct RouteExample {
     /// Side and address, such as `v2 PUT /things/7?x=1`.
     pub at: Spanned<String>,
     pub config: Vec<(Spanned<String>, Node)>,
@@ -685,7 +698,7 @@ pub struct RouteExample {
 
 /// The calls made and the answer given.
 #[derive(Debug)]
-pub struct Exchange {
+pub(crate) struct Exchange {
     pub calls: Vec<ExampleCall>,
     /// `keeps: {name: {key: value}}`, or `{name: [key]}` where entries are their keys alone.
     pub keeps: Vec<Archived>,
@@ -694,7 +707,7 @@ pub struct Exchange {
 
 /// An entry of an archive.
 #[derive(Debug)]
-pub struct Archived {
+pub(crate) struct Archived {
     pub archive: Spanned<String>,
     pub key: String,
     pub age: i64,
@@ -702,7 +715,7 @@ pub struct Archived {
 }
 
 #[derive(Debug)]
-pub struct ExampleCall {
+pub(crate) struct ExampleCall {
     pub headers: Vec<(Spanned<String>, Spanned<String>)>,
     pub reply_headers: Vec<(Spanned<String>, Spanned<String>)>,
     /// Such as `GET /things/7?page=1`.
@@ -715,7 +728,7 @@ pub struct ExampleCall {
 }
 
 #[derive(Debug)]
-pub enum ExampleAnswer {
+pub(crate) enum ExampleAnswer {
     /// `answer: {status, headers, body}`; body `?` asks `--bless` to fill it in.
     Answer { status: Spanned<i64>, headers: Vec<(Spanned<String>, Spanned<String>)>, body: Option<Node> },
     /// `refused: reason`
@@ -724,7 +737,7 @@ pub enum ExampleAnswer {
 
 /// One value on each side; runs both ways. `lost` lists the places that do not come back.
 #[derive(Debug)]
-pub struct ShapeExample {
+pub(crate) struct ShapeExample {
     pub shape: Spanned<String>,
     pub values: [Option<Node>; 2],
     /// Which of the two was written first: the one the other is made from.
@@ -736,7 +749,7 @@ pub struct ShapeExample {
 
 /// Which side sends events, and where their names stand.
 #[derive(Debug)]
-pub struct EventSides {
+pub(crate) struct EventSides {
     pub from: SideRef,
     /// By side; the other side's receivers need none where the body says it.
     pub names: [Option<Spanned<String>>; 2],
@@ -745,13 +758,33 @@ pub struct EventSides {
 
 /// What becomes of an event of the side that sends.
 #[derive(Debug)]
-pub struct Event {
+pub(crate) struct Event {
     /// `{v2: note.changed, v1: noteChanged}`, by side.
     pub names: [Option<Spanned<String>>; 2],
     pub body: Option<Body>,
     /// `$.body.note.id`
-    pub key: Option<Spanned<String>>,
+    pub key: Option<EventKey>,
+    /// `{by: $.body.note.id, within: 2m}`
+    pub correlate: Option<Correlation>,
     /// Why receivers of the other side get nothing of it.
     pub drop: Option<Spanned<String>>,
     pub span: Span,
+}
+
+/// What keeps events in order.
+#[derive(Debug)]
+pub(crate) enum EventKey {
+    /// Of the side that sends.
+    Sent(Spanned<String>),
+    /// Of the events that the other side sends itself, too.
+    BySide([Option<Spanned<String>>; 2]),
+}
+
+/// By what two events, one of each side, are the same one told twice.
+#[derive(Debug)]
+pub(crate) struct Correlation {
+    /// `$.body.note.id`, in the form that receivers know.
+    pub by: Vec<Spanned<String>>,
+    /// `2m`
+    pub within: Spanned<String>,
 }

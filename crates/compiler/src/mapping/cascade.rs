@@ -6,7 +6,7 @@
 //! one of the keys of a file. Of a block that could not be read whole nothing is said that is a judgement on the whole; and
 //! what another place misses of it is not missed while it names it.
 
-use crate::diagnostic::{Code, Finding, Findings, Severity, Sources, Span, suggest};
+use crate::diagnostic::{Aspect, Code, Finding, Findings, Named, Severity, Sources, Span, suggest};
 
 /// How far a cause may be from what follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,6 @@ const FOLLOWING: &[(Code, &[Within])] = &[
     (Code::Unread, &[Within::Block]),
     (Code::BodyMissing, &[Within::Block]),
     (Code::BodyUnexpected, &[Within::Block]),
-    (Code::QueryParameter, &[Within::Fields]),
     (Code::AnsweredTwice, &[Within::Block]),
     (Code::StatusUncovered, &[Within::Block]),
     (Code::BlockEnd, &[Within::Block]),
@@ -50,7 +49,6 @@ const FOLLOWING: &[(Code, &[Within])] = &[
     (Code::Unchecked, &[Within::Block]),
     (Code::Lookup, &[Within::Block]),
     (Code::MediaLine, &[Within::Block]),
-    (Code::ShapePlace, &[Within::Block]),
     (Code::MayBeAbsent, &[Within::Block]),
     (Code::PagedKind, &[Within::Block]),
     (Code::PagedTold, &[Within::Block]),
@@ -60,6 +58,15 @@ const FOLLOWING: &[(Code, &[Within])] = &[
     (Code::OneOfKeys, &[Within::Line]),
     (Code::MissingSide, &[Within::Line]),
     (Code::MissingKey, &[Within::Line]),
+];
+
+/// The same, of codes of which only those that judge a whole block follow.
+const FOLLOWING_AS_WHOLE: &[(Code, &[Within])] = &[
+    (Code::Outcome, &[Within::Block]),
+    (Code::ShapePlace, &[Within::Block]),
+    (Code::QueryParameter, &[Within::Fields]),
+    (Code::BusinessError, &[Within::Block]),
+    (Code::ValueType, &[Within::Block]),
 ];
 
 /// Findings about values, which say nothing where something on their line could not be read.
@@ -72,25 +79,36 @@ const OF_VALUES: &[Code] = &[
     Code::PartialConversion,
 ];
 
-/// Names that are used and not declared.
-const UNDECLARED: &[Code] =
-    &[Code::UnknownSetting, Code::UnknownReason, Code::UnknownShape, Code::PathUnknown, Code::Outcome];
+/// Faults that leave nothing of a file.
+const OF_FILES: &[Code] = &[Code::YamlSyntax, Code::NotUtf8, Code::EmptyFile, Code::TooLarge];
 
-/// Names that are declared and not used.
-const UNUSED: &[Code] = &[Code::Unused, Code::Unread, Code::Outcome];
+/// Findings that say no more than that nothing was seen of something, wherever it might stand.
+const OF_ABSENCE: &[Code] = &[Code::Unused, Code::Unanswered, Code::EventUnanswered];
 
 /// Makes one finding of those that are about one mistake.
 pub(super) fn join(findings: &mut Findings, sources: &Sources) {
+    // Names of a line that could not be read seem to be declared nowhere, or used nowhere: no slips of one another.
+    leave_out(findings, sources, |cause| cause.is_form, |finding| finding.name.is_some());
     let mut all: Vec<Finding> = findings.sorted().into_iter().cloned().collect();
     join_names(&mut all);
     say_once(&mut all);
-    join_places(&mut all, sources);
+    join_made(&mut all);
     *findings = Findings::new();
     findings.extend(all);
 }
 
 /// Leaves out what only follows from other findings.
 pub(super) fn prune(findings: &mut Findings, sources: &Sources) {
+    leave_out(findings, sources, |_| true, |_| true);
+}
+
+/// Leaves out those of the findings that follow from some of the causes.
+fn leave_out(
+    findings: &mut Findings,
+    sources: &Sources,
+    of: impl Fn(&Cause<'_>) -> bool,
+    which: impl Fn(&Finding) -> bool,
+) {
     let all: Vec<Finding> = findings.sorted().into_iter().cloned().collect();
     let places: Vec<Place> = all.iter().map(|finding| Place::of(finding.span, sources)).collect();
     let causes: Vec<Cause> = all
@@ -98,9 +116,11 @@ pub(super) fn prune(findings: &mut Findings, sources: &Sources) {
         .zip(&places)
         .filter(|(finding, _)| finding.severity == Severity::Error && is_cause(finding))
         .map(|(finding, place)| Cause::of(finding, place))
+        .filter(of)
         .collect();
     let follows = |(finding, place): (&Finding, &Place)| {
-        causes.iter().any(|cause| cause.finding != finding && cause.explains(finding, place))
+        which(finding)
+            && causes.iter().any(|cause| cause.finding != finding && cause.explains(finding, place))
     };
     let followed: Vec<bool> = all.iter().zip(&places).map(follows).collect();
     drop(causes);
@@ -112,34 +132,38 @@ pub(super) fn prune(findings: &mut Findings, sources: &Sources) {
 /// A name that is declared and not used, and one near to it that is used and not declared, are one mistake: what is used is
 /// reported, or, where that is so in several places, what is declared; the other place is shown beside it.
 fn join_names(all: &mut Vec<Finding>) {
-    let is_unused = |finding: &Finding| UNUSED.contains(&finding.code) && !is_undeclared(finding);
     let mut at = 0;
     while at < all.len() {
-        let (here, declared) = (&all[at], first_name(&all[at]));
-        let Some(declared) = declared.filter(|_| is_unused(here)).map(str::to_owned) else {
+        let here = &all[at];
+        let Some(Named { kind, name: declared }) = here.name.clone().filter(|_| !is_undeclared(here)) else {
             at += 1;
             continue;
         };
         let wanted = |finding: &Finding| {
-            let name = first_name(finding).filter(|_| is_undeclared(finding));
-            name.is_some_and(|name| suggest(name, [declared.as_str()]).is_some())
+            let named = finding.name.as_ref().filter(|named| is_undeclared(finding) && named.kind == kind);
+            named.is_some_and(|named| suggest(&named.name, [declared.as_str()]).is_some())
         };
         let uses: Vec<usize> = (0..all.len()).filter(|at| wanted(&all[*at])).collect();
         match uses.as_slice() {
             [] => at += 1,
-            [only] => {
-                let (only, span) = (*only, all[at].span);
+            // What is only warned of takes no error's place.
+            [first, others @ ..] if others.is_empty() || here.severity != Severity::Error => {
+                let (first, span) = (*first, here.span);
                 let words = format!("`{declared}` is declared here, and nothing uses it");
-                all[only].related.push((span, words));
+                all[first].related.push((span, words));
                 all.remove(at);
             }
             several => {
                 let used = &all[several[0]];
-                let name = first_name(used).unwrap_or_default().to_owned();
+                let name = used.name.as_ref().map_or_else(String::new, |named| named.name.clone());
                 let related = (used.span, format!("`{name}` is used here, and is not declared"));
                 let several = several.to_vec();
                 all[at].related.push(related);
                 all[at].help = Some(format!("did you mean `{name}`?"));
+                // Another line of its block does not change it any more.
+                if matches!(all[at].aspect, Aspect::Plain | Aspect::Whole) {
+                    all[at].aspect = Aspect::Joined;
+                }
                 let before = several.iter().filter(|index| **index < at).count();
                 for index in several.into_iter().rev() {
                     all.remove(index);
@@ -151,57 +175,28 @@ fn join_names(all: &mut Vec<Finding>) {
 }
 
 fn is_undeclared(finding: &Finding) -> bool {
-    UNDECLARED.contains(&finding.code) && finding.message.contains("there is no")
-        || finding.code == Code::UnknownSetting
+    finding.aspect == Aspect::Undeclared
 }
 
-fn is_joined(finding: &Finding) -> bool {
-    UNUSED.contains(&finding.code)
-        && finding.help.as_deref().is_some_and(|help| help.starts_with("did you mean"))
-}
-
-/// What a block makes under one name and reads under another, nearly the same, is one mistake, however often it is read.
-fn join_places(all: &mut Vec<Finding>, sources: &Sources) {
-    let mut first: Vec<(usize, String)> = Vec::new();
-    let mut at = 0;
-    while at < all.len() {
-        let finding = &all[at];
-        let (Code::PathUnknown, Some(name), Some(meant)) =
-            (finding.code, first_name(finding), meant(finding))
+/// What a step makes under one name and later lines read under another, nearly the same, is one mistake, however often it is
+/// read: nothing reads what is made. Where something does, each reading is a mistake of its own.
+fn join_made(all: &mut Vec<Finding>) {
+    let unread: Vec<Span> =
+        all.iter().filter(|finding| finding.code == Code::Unread).map(|finding| finding.span).collect();
+    let mut joined: Vec<(Span, String)> = Vec::new();
+    all.retain(|finding| {
+        let (Code::PathUnknown, [(made, _)], Some(name)) =
+            (finding.code, finding.related.as_slice(), first_name(finding))
         else {
-            at += 1;
-            continue;
+            return true;
         };
-        let place = Place::of(finding.span, sources);
-        let is_read = place.block.contains(&format!(".{meant}"));
-        let made = made_by_a_step(&place, name, &meant);
-        let Some(made) = made.filter(|_| !is_read && finding.related.is_empty()) else {
-            at += 1;
-            continue;
-        };
-        let start = (place.block_start + made) as u32;
-        let span = Span::new(finding.span.file, start, start + meant.len() as u32);
-        let (key, words) = ((place.block_start, name.to_owned()), format!("`{meant}` is made here"));
-        if first.contains(&key) {
-            all.remove(at);
-        } else {
-            first.push(key);
-            all[at].related.push((span, words));
-            at += 1;
+        let key = (*made, name.to_owned());
+        let is_first = !joined.contains(&key);
+        if is_first && unread.contains(made) {
+            joined.push(key);
         }
-    }
-}
-
-/// Where a step makes what is read nearly so, as a place in the block: `$.step.nmae` of `step: {make: {name: …}}`.
-fn made_by_a_step(place: &Place<'_>, read: &str, meant: &str) -> Option<usize> {
-    let before = &place.text[..place.text.find(&format!(".{read}"))?];
-    let step = before.rsplit(|letter: char| !letter.is_alphanumeric() && letter != '_').next()?;
-    let at = place.block.find(&format!("- {step}:"))?;
-    let making = place.block[at..].find("make:")? + at;
-    let between = place.block[at..making].trim_start_matches("- ").trim_start_matches(step);
-    let is_its_own = between.chars().all(|letter| letter.is_whitespace() || matches!(letter, ':' | '{'));
-    let made = place.block[making..].find(&format!("{meant}:"))? + making;
-    is_its_own.then_some(made)
+        is_first
+    });
 }
 
 /// What a finding asks for.
@@ -226,17 +221,13 @@ fn is_cause(finding: &Finding) -> bool {
 }
 
 fn within(finding: &Finding) -> &'static [Within] {
-    let of_code = FOLLOWING.iter().find(|(following, _)| *following == finding.code);
-    match finding.code {
-        Code::Outcome if finding.message.starts_with("no row") => &[Within::Block],
-        Code::ShapePlace if !finding.message.contains("the contract knows") => &[],
-        // What is declared under one name and used under another was joined.
-        Code::Unused | Code::Unread if is_joined(finding) => &[],
-        Code::QueryParameter if !finding.message.contains("goes nowhere") => &[],
-        Code::BusinessError if finding.message.contains("for itself") => &[Within::Block],
-        Code::ValueType if finding.message.contains("may be null") => &[Within::Block],
-        _ => of_code.map_or(&[], |(_, within)| *within),
+    // What is declared under one name and used under another was joined: it is a cause itself.
+    if finding.aspect == Aspect::Joined {
+        return &[];
     }
+    let wholes = FOLLOWING_AS_WHOLE.iter().filter(|_| finding.aspect == Aspect::Whole);
+    let of_code = FOLLOWING.iter().chain(wholes).find(|(following, _)| *following == finding.code);
+    of_code.map_or(&[], |(_, within)| *within)
 }
 
 /// Where a finding stands.
@@ -330,16 +321,29 @@ impl<'f> Cause<'f> {
                     | Code::Outcome
                     | Code::Unread
                     | Code::Language
+                    | Code::PollForm
+                    | Code::PollWrite
+                    | Code::PollTime
+                    | Code::PollBlind
+                    | Code::PollSettled
+                    | Code::PollForgotten
                     | Code::EventForm
+                    | Code::EventCorrelation
                     | Code::UnknownEvent
                     | Code::BusinessError
                     | Code::QueryParameter
+                    | Code::PagedMember
             );
         Cause { finding, place, is_unread, is_form }
     }
 
     /// Whether a finding only follows from this.
     fn explains(&self, finding: &Finding, place: &Place<'_>) -> bool {
+        // What the rest of such a file declares, uses and answers is not known.
+        let is_of_absence = OF_ABSENCE.contains(&finding.code) || finding.name.is_some();
+        if OF_FILES.contains(&self.finding.code) && is_of_absence {
+            return true;
+        }
         let same_file = finding.span.file == self.finding.span.file;
         let same_line = same_file && place.line == self.place.line;
         let same_block = same_file && place.block_start == self.place.block_start;
@@ -363,8 +367,8 @@ impl<'f> Cause<'f> {
                 let is_all = self.is_form && (self.names_key("like") || self.names_key("rest"))
                     || self.finding.code == Code::UnknownShape && self.place.text.contains("like:");
                 // A shape that is like another has its lines.
-                (same_block || place.block.contains("like:"))
-                    && self.is_unread
+                self.is_unread
+                    && (same_block || place.block.contains("like:"))
                     && (is_all
                         || names(&finding.message).take(1).any(|name| is_named(name) || is_below(name)))
             }
@@ -392,7 +396,8 @@ impl<'f> Cause<'f> {
         // What a step gives is not known where the block was not read whole.
         if is_undeclared(finding) && !is_undeclared(self.finding) {
             let name = first_name(finding).unwrap_or_default();
-            let is_below = same_block && self.is_unread && declares(self.place.block, name);
+            let is_below =
+                same_block && self.is_unread && self.is_of_step() && declares(self.place.block, name);
             return is_below
                 || (self.is_unread
                     && (name == self.place.head || suggest(name, [self.place.head]).is_some()));
@@ -403,6 +408,11 @@ impl<'f> Cause<'f> {
             && self.is_unread
             && (same_line || is_of_answer)
             && finding.span != self.finding.span
+    }
+
+    /// Whether it keeps a step from being read. One with a path that leads nowhere is read, and what it gives is not known.
+    fn is_of_step(&self) -> bool {
+        self.finding.code != Code::PathUnknown
     }
 
     /// Whether it is about this key, or one that was meant to be.

@@ -196,6 +196,17 @@ impl Comparisons<'_> {
         rules
     }
 
+    /// The rules for the body of an event of a side.
+    pub(super) fn of_event(&self, side: usize, name: &str) -> Vec<CompareRule> {
+        let mut rules = Vec::new();
+        let told = self.contracts[side].webhooks.iter().find(|webhook| webhook.name == name);
+        if let Some(body) = told.and_then(|webhook| webhook.body.as_ref()) {
+            self.walk(side, &body.ty, &mut rules);
+        }
+        rules.dedup();
+        rules
+    }
+
     /// The rules for a body that is of the named type of a side.
     pub(super) fn of_type(&self, side: usize, name: &str) -> Vec<CompareRule> {
         let mut rules = Vec::new();
@@ -255,12 +266,13 @@ impl Comparisons<'_> {
         }
     }
 
-    /// Marks the declared types that successful answers hold, each type looked at once.
+    /// Marks the declared types that successful answers and events hold, each type looked at once.
     fn mark_used(&self, side: usize, contract: &Contract) {
         let all: Vec<_> = contract.types.iter().collect();
         let mut seen = vec![false; all.len()];
         let mut open = Vec::new();
-        for body in contract.operations.iter().flat_map(successes) {
+        let events = contract.webhooks.iter().filter_map(|webhook| Some(&webhook.body.as_ref()?.ty));
+        for body in contract.operations.iter().flat_map(successes).chain(events) {
             each_reference(body, &mut |id| open.push(id.index()));
         }
         while let Some(at) = open.pop() {

@@ -6,11 +6,11 @@
 use super::ast::{Program, RestWord, Spanned};
 use super::corrections::{self, Corrections, PASSES_MAX};
 use super::lens::{Lenses, Supply, World};
-use super::load::{self, PackSource};
+use super::load::{self, PackSource, Texts};
 use super::names::Names;
-use super::{compare, errors, events, examples, made, manifest, routes, texts};
+use super::{compare, errors, events, examples, hosts, made, manifest, routes, texts};
 use crate::contract::{Contract, Proven};
-use crate::diagnostic::{Findings, Sources, Span};
+use crate::diagnostic::{Aspect, Findings, Sources, Span};
 use std::sync::Arc;
 use switchback_plan::{self as plan, Direction, Pack, SideId};
 
@@ -19,18 +19,32 @@ use switchback_plan::{self as plan, Direction, Pack, SideId};
 pub struct Compiled {
     /// The files, for showing where findings are.
     pub sources: Sources,
+    /// What is wrong, or worth knowing, in the order of the files.
     pub findings: Findings,
     /// None when a finding is an error.
     pub pack: Option<Arc<Pack>>,
     /// The mapping files as written; none when the manifest or a contract cannot be read.
-    pub program: Option<Program>,
-    /// Old side first; there whenever `program` is.
+    pub(super) program: Option<Program>,
+    /// Old side first; none when the manifest or a contract cannot be read.
     pub contracts: Option<[Contract; 2]>,
+}
+
+impl Compiled {
+    /// The pack's name as its manifest has it, also of a pack with errors. None when the manifest or a contract cannot be read.
+    pub fn name(&self) -> Option<&str> {
+        self.program.as_ref().map(|program| program.manifest.name.value.as_str())
+    }
+
+    /// How many shapes its files declare, used or not. None when the manifest or a contract cannot be read.
+    pub fn shapes_declared(&self) -> Option<usize> {
+        self.program.as_ref().map(|program| program.shapes.len())
+    }
 }
 
 /// Reads, checks and lowers a pack.
 pub fn compile(source: &PackSource) -> Compiled {
-    let mut compiled = once(source, &Corrections::default(), &mut Vec::new());
+    let mut texts = Texts::default();
+    let mut compiled = once(source, &Corrections::default(), &mut Vec::new(), &mut texts);
     let (mut corrections, mut said) = (Corrections::default(), Findings::new());
     for _ in 0..PASSES_MAX {
         // What only follows from a slip asks for the wrong corrections.
@@ -39,34 +53,48 @@ pub fn compile(source: &PackSource) -> Compiled {
             break;
         }
         let mut corrected = Vec::new();
-        let again = once(source, &corrections, &mut corrected);
-        compiled
-            .findings
-            .retain(|finding| corrected.contains(&finding.span) && corrections::meant(finding).is_some());
+        let again = once(source, &corrections, &mut corrected, &mut texts);
+        compiled.findings.retain(|finding| {
+            corrected.contains(&finding.span)
+                && corrections::meant(finding).is_some()
+                && finding.aspect != Aspect::Method
+        });
         said.append(std::mem::replace(&mut compiled.findings, again.findings));
+        // The first pass may have read no more than a manifest that it did not understand.
+        compiled.sources = again.sources;
     }
     super::cascade::prune(&mut compiled.findings, &compiled.sources);
+    // What a misspelt method was taken for is a guess: that its path does not have that one says nothing more.
+    let is_said = |span: Span| said.sorted().iter().any(|finding| finding.span == span);
+    compiled.findings.retain(|finding| !(finding.aspect == Aspect::Method && is_said(finding.span)));
     compiled.findings.append(said);
     compiled.pack.take_if(|_| compiled.findings.has_errors());
     compiled
 }
 
 /// Reads a pack with these corrections; `corrected` gets the places where they were put in.
-fn once(source: &PackSource, corrections: &Corrections, corrected: &mut Vec<Span>) -> Compiled {
+fn once(
+    source: &PackSource,
+    corrections: &Corrections,
+    corrected: &mut Vec<Span>,
+    texts: &mut Texts,
+) -> Compiled {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
-    let read = load::read_with(source, corrections, corrected, &mut sources, &mut findings);
+    let read = load::read_with(source, corrections, corrected, texts, &mut sources, &mut findings);
     let Some((mut program, mut contracts)) = read else {
         return Compiled { sources, findings, pack: None, program: None, contracts: None };
     };
     manifest::take_credentials(&program.manifest, &mut contracts, &mut findings);
+    hosts::place(&program.manifest, &mut contracts, &mut findings);
     made::add(&mut program, &contracts);
     let pack = lower(&program, &contracts, &sources, &mut findings);
-    super::cascade::join(&mut findings, &sources);
+    // Before findings are joined: that never leaves a pack without its error.
     let pack = pack.filter(|_| !findings.has_errors()).map(Arc::new);
+    super::cascade::join(&mut findings, &sources);
     Compiled { sources, findings, pack, program: Some(program), contracts: Some(contracts) }
 }
 
-/// The contracts of a pack that compiles, as [`compile`] gives them: old side first. None for one that does not.
+/// The contracts of a pack, as [`compile`] gives them: old side first. None where they or the manifest cannot be read.
 pub fn contracts(source: &PackSource) -> Option<[Contract; 2]> {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let (program, mut contracts) = load::read(source, &mut sources, &mut findings)?;
@@ -138,11 +166,12 @@ fn lower(
     let archives = archives.lower(&ground, findings);
     let compared_errors = [0, 1].map(|side| comparisons.of_type(side, &written.errors.types[side].value));
     let disclosures = comparisons.disclosures().map(Arc::new);
+    let events = events::compile(world, &lenses, &comparisons, findings);
     comparisons.unused(findings);
-    let events = events::compile(world, &lenses, findings);
     let shapes = shapes(program, &lenses, sources);
     lenses.unused(findings);
     lenses.report_partials(findings);
+    lenses.report_elses(findings);
     names.unused(findings);
     let examples = examples::lower(program, sources, findings);
     let [old_error, new_error] = error_plans;

@@ -46,10 +46,15 @@ impl Corrections {
         self.meant.len() > before
     }
 
+    /// Whether nothing is to be read as anything else.
+    pub(super) fn is_empty(&self) -> bool {
+        self.meant.is_empty()
+    }
+
     /// Puts in what was meant; returns the places where that was done.
     pub(super) fn put_in(&self, node: &mut Node) -> Vec<Span> {
         let mut done = Vec::new();
-        if !self.meant.is_empty() {
+        if !self.is_empty() {
             self.walk(node, &mut done);
         }
         done

@@ -3,10 +3,12 @@
 
 use super::ast::Place;
 use super::compare::Comparisons;
+use super::events;
 use crate::contract::{
     Additional, Contract, Literal, Operation, Parameter, ScalarKind, Segment, StatusPattern, Type, TypeId,
-    TypeKind,
+    TypeKind, Webhook,
 };
+use http::Method;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use switchback_plan::{
@@ -61,7 +63,9 @@ pub(super) fn of_side(comparisons: &Comparisons<'_>, side: usize) -> Disclosures
         written: HashMap::new(),
         plain: HashMap::new(),
     };
-    let operations = contract.operations.iter().map(|operation| builder.operation(operation)).collect();
+    let mut operations: Vec<OperationDisclosure> =
+        contract.operations.iter().map(|operation| builder.operation(operation)).collect();
+    operations.extend(contract.webhooks.iter().map(|webhook| builder.event(webhook)));
     Disclosures { values: builder.values, operations }
 }
 
@@ -109,6 +113,20 @@ impl Builder<'_> {
                 .filter_map(|response| Some((statuses(response.status), response.body.as_ref()?)))
                 .map(|(statuses, ty)| (statuses, self.outermost(Some(ty))))
                 .collect(),
+        }
+    }
+
+    /// Of the method that no request has: it is asked for by its name alone.
+    fn event(&mut self, webhook: &Webhook) -> OperationDisclosure {
+        let body = webhook.body.as_ref().map(|body| self.outermost(Some(&body.ty)));
+        OperationDisclosure {
+            key: events::operation(&webhook.name).into(),
+            method: Method::from_bytes(b"EVENT").expect("it is a token"),
+            path: Vec::new(),
+            query: Vec::new(),
+            headers: Vec::new(),
+            request: None,
+            answers: body.into_iter().map(|body| (None, body)).collect(),
         }
     }
 

@@ -6,7 +6,7 @@ use super::message_place::{self, Missed, Part, walk};
 use super::names::Names;
 use super::{faults, form, literal};
 use crate::contract::{Contract, Type, TypeIn, assignable};
-use crate::diagnostic::{Findings, Sources};
+use crate::diagnostic::{Findings, Sources, Span};
 use crate::yaml::{Kind, Node};
 use std::collections::{BTreeMap, BTreeSet};
 use switchback_plan::{
@@ -71,7 +71,7 @@ fn plan(
         let because = "errors are the same on both sides".to_owned();
         return Some(BodyPlan { op: ValueOp::Keep, class: Class::Pass, because });
     };
-    let used = ast::ShapeUse { name: shape.clone(), each: false, each_value: false };
+    let used = ast::ShapeUse { name: shape.clone(), each: false, each_value: false, otherwise: None };
     let lens = lenses.body(&used, types, to, &Supply::default(), findings)?;
     lens.partials.iter().for_each(|partial| lenses.use_partial(partial, None));
     Some(BodyPlan { op: lens.op, class: lens.class, because: lens.because })
@@ -138,6 +138,7 @@ pub(super) fn style(
     let shared_body = pieces(&errors.body);
     let mut is_sound = is_told(&errors.body, &shared_body, findings);
     let mut tells_kind = shared_body.contains(&ErrorPiece::Kind);
+    let mut misfits: Vec<(Span, Vec<String>, String)> = Vec::new();
     let styles = [0, 1].map(|side| {
         let own = errors.sides[side].as_ref();
         let written = own.and_then(|own| own.body.as_ref());
@@ -148,7 +149,11 @@ pub(super) fn style(
             && let Err(misfit) =
                 literal::check(&sample(written.unwrap_or(&errors.body)), contracts[side].types.at(ty))
         {
-            findings.push(faults::error_body(misfit.node.span, &contracts[side].name, &misfit.why));
+            let name = contracts[side].name.clone();
+            match misfits.iter_mut().find(|(span, ..)| *span == misfit.node.span) {
+                Some((_, sides, _)) => sides.push(name),
+                None => misfits.push((misfit.node.span, vec![name], misfit.why)),
+            }
         }
         let (mut statuses, mut words, mut common) = (statuses.clone(), words.clone(), common);
         if let Some(own) = own {
@@ -163,6 +168,9 @@ pub(super) fn style(
         let content_type = switchback_plan::BodyFormat::JSON.to_owned();
         ErrorStyle { body, content_type, statuses, texts: texts.clone(), words, status: common, form }
     });
+    for (span, sides, why) in misfits {
+        findings.push(faults::error_body(span, &sides, &why));
+    }
     if let ([(first, _), ..], false) = (errors.kind.as_slice(), tells_kind) {
         findings.push(faults::error_words(first.span));
     }

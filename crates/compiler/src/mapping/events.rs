@@ -1,22 +1,38 @@
 //! Events: each that the one side sends becomes one of the other's, or is dropped for a reason that somebody has written down.
 
-use super::ast::{Body, Event, EventSides, Spanned};
-use super::faults;
+use super::ast::{Body, Correlation, Event, EventKey, EventSides, Spanned};
+use super::compare::Comparisons;
 use super::lens::{Lenses, Supply, World};
 use super::message_place::{Missed, Part, parse, walk};
+use super::{faults, literal};
 use crate::contract::{TypeKind, Webhook, assignable};
-use crate::diagnostic::Findings;
-use switchback_plan::{Becomes, BodyPlan, Class, EventName, EventRoute, Events, Loss, SideId, ValueOp};
+use crate::diagnostic::{Finding, Findings};
+use std::sync::Arc;
+use std::time::Duration;
+use switchback_plan::{
+    Becomes, BodyPlan, Class, Correlate, EventName, EventRoute, Events, Loss, SideId, ValueOp,
+};
+
+/// How long an event may wait for the one that tells the same, least and most.
+const WITHIN_MIN: Duration = Duration::from_secs(1);
+const WITHIN_MAX: Duration = Duration::from_secs(86_400);
 
 struct Check<'c, 'p> {
     world: World<'p>,
     lenses: &'c Lenses<'p>,
+    comparisons: &'c Comparisons<'p>,
+    sides: &'c EventSides,
     from: SideId,
     findings: &'c mut Findings,
 }
 
 /// What becomes of the events of the side that sends; none where the pack carries none.
-pub(super) fn compile<'p>(world: World<'p>, lenses: &Lenses<'p>, findings: &mut Findings) -> Option<Events> {
+pub(super) fn compile<'p>(
+    world: World<'p>,
+    lenses: &Lenses<'p>,
+    comparisons: &Comparisons<'p>,
+    findings: &mut Findings,
+) -> Option<Events> {
     let written = &world.program.events;
     let Some(sides) = &world.program.manifest.events else {
         if let Some(first) = written.first() {
@@ -25,14 +41,14 @@ pub(super) fn compile<'p>(world: World<'p>, lenses: &Lenses<'p>, findings: &mut 
         return None;
     };
     let from = if sides.from.side == 0 { SideId::OLD } else { SideId::NEW };
-    let mut check = Check { world, lenses, from, findings };
+    let mut check = Check { world, lenses, comparisons, sides, from, findings };
     let webhooks = &check.world.contracts[from.place()].webhooks;
     if webhooks.is_empty() {
         check.findings.push(faults::no_webhooks(sides.from.span, &world.contracts[from.place()].name));
     }
     let name = check.name(sides, webhooks);
-    let told_in = check.told_in(sides);
-    let mut routes = Vec::new();
+    let told = check.told(sides);
+    let mut routes: Vec<EventRoute> = Vec::new();
     for webhook in webhooks {
         let of = |event: &&Event| {
             event.names[from.place()].as_ref().is_some_and(|name| name.value == webhook.name)
@@ -43,7 +59,13 @@ pub(super) fn compile<'p>(world: World<'p>, lenses: &Lenses<'p>, findings: &mut 
                 let side = &world.contracts[from.place()].name;
                 check.findings.push(faults::event_unanswered(sides.span, &webhook.name, side));
             }
-            Some(event) => routes.extend(check.event(event, webhook)),
+            Some(event) => {
+                let route = check.event(event, webhook);
+                if let Some(route) = &route {
+                    check.agrees(event, route, &routes);
+                }
+                routes.extend(route);
+            }
         }
         if let Some(again) = found.next() {
             check.findings.push(faults::event_twice(again.span, &webhook.name));
@@ -52,10 +74,10 @@ pub(super) fn compile<'p>(world: World<'p>, lenses: &Lenses<'p>, findings: &mut 
     for event in written {
         check.known(event);
     }
-    Some(Events { from, name: name?, told_in, routes })
+    Some(Events { from, name: name?, told, routes })
 }
 
-impl Check<'_, '_> {
+impl<'p> Check<'_, 'p> {
     /// Where the name of an event stands that is sent.
     fn name(&mut self, sides: &EventSides, webhooks: &[Webhook]) -> Option<EventName> {
         let place = sides.names[self.from.place()].as_ref()?;
@@ -67,14 +89,20 @@ impl Check<'_, '_> {
             return Some(EventName::Header(names[0].to_ascii_lowercase()));
         }
         for webhook in webhooks {
-            self.is_there(place, &names, webhook)?;
+            self.is_there(self.from, place, &names, webhook)?;
         }
         Some(EventName::Body(names.into_iter().map(Into::into).collect()))
     }
 
-    /// A place in the body of an event that is sent.
-    fn is_there(&mut self, place: &Spanned<String>, names: &[&str], webhook: &Webhook) -> Option<()> {
-        let types = &self.world.contracts[self.from.place()].types;
+    /// A place in the body of an event of a side.
+    fn is_there(
+        &mut self,
+        side: SideId,
+        place: &Spanned<String>,
+        names: &[&str],
+        webhook: &Webhook,
+    ) -> Option<()> {
+        let types = &self.world.contracts[side.place()].types;
         let mut missed = Missed::default();
         let found =
             webhook.body.as_ref().map(|body| walk(&body.ty, names, types, &mut missed)).unwrap_or_default();
@@ -91,13 +119,13 @@ impl Check<'_, '_> {
         Some(())
     }
 
-    /// The header field in which receivers are told the name.
-    fn told_in(&mut self, sides: &EventSides) -> Option<String> {
+    /// Where the name stands in the events of the side that receives.
+    fn told(&mut self, sides: &EventSides) -> Option<EventName> {
         let place = sides.names[self.from.other().place()].as_ref()?;
         match parse(&place.value) {
-            Some((Part::Headers, names)) => Some(names[0].to_ascii_lowercase()),
+            Some((Part::Headers, names)) => Some(EventName::Header(names[0].to_ascii_lowercase())),
             // The shape makes it.
-            Some((Part::Body, _)) => None,
+            Some((Part::Body, names)) => Some(EventName::Body(names.into_iter().map(Into::into).collect())),
             None => {
                 self.findings.push(faults::event_place(place));
                 None
@@ -105,27 +133,107 @@ impl Check<'_, '_> {
         }
     }
 
-    fn event(&mut self, event: &Event, webhook: &Webhook) -> Option<EventRoute> {
-        let key = match &event.key {
-            None => Vec::new(),
-            Some(place) => match parse(&place.value) {
-                Some((Part::Body, names)) => {
-                    self.is_there(place, &names, webhook)?;
-                    names.into_iter().map(Into::into).collect()
-                }
-                _ => {
-                    self.findings.push(faults::event_key(place));
-                    return None;
-                }
-            },
+    /// A place in the body of an event of a side.
+    fn in_body(
+        &mut self,
+        side: SideId,
+        place: &Spanned<String>,
+        webhook: &Webhook,
+        otherwise: fn(&Spanned<String>) -> Finding,
+    ) -> Option<Vec<Arc<str>>> {
+        let Some((Part::Body, names)) = parse(&place.value) else {
+            self.findings.push(otherwise(place));
+            return None;
         };
+        self.is_there(side, place, &names, webhook)?;
+        Some(names.into_iter().map(Into::into).collect())
+    }
+
+    /// What keeps events in order, of the side that sends and of the other one.
+    fn keys(&mut self, event: &Event, webhook: &Webhook) -> Option<[Vec<Arc<str>>; 2]> {
+        let to = self.from.other();
+        let (sent, own) = match &event.key {
+            None => (None, None),
+            Some(EventKey::Sent(place)) => (Some(place), None),
+            Some(EventKey::BySide(places)) => {
+                (places[self.from.place()].as_ref(), places[to.place()].as_ref())
+            }
+        };
+        let mut keys = [Vec::new(), Vec::new()];
+        if let Some(place) = sent {
+            keys[0] = self.in_body(self.from, place, webhook, faults::event_key)?;
+        }
+        if let (Some(place), Some(told)) = (own, self.receiving(event)) {
+            keys[1] = self.in_body(to, place, told, faults::event_key)?;
+        }
+        Some(keys)
+    }
+
+    /// The event of the other side that this one becomes.
+    fn receiving(&self, event: &Event) -> Option<&'p Webhook> {
+        let to = self.from.other().place();
+        let name = event.names[to].as_ref()?;
+        self.world.contracts[to].webhooks.iter().find(|known| known.name == name.value)
+    }
+
+    /// By what the event that the other side sends itself is known.
+    fn correlate(&mut self, written: &Correlation, told: &Webhook) -> Option<Correlate> {
+        let to = self.from.other();
+        let within = period(&written.within.value);
+        if within.is_none() {
+            self.findings.push(faults::correlated_within(&written.within, WITHIN_MAX.as_secs()));
+        }
+        if written.by.is_empty() {
+            self.findings.push(faults::correlated_by_nothing(written.within.span));
+            return None;
+        }
+        let by = written.by.iter().map(|place| self.in_body(to, place, told, faults::correlated_place));
+        let by: Vec<_> = by.collect();
+        Some(Correlate { by: by.into_iter().collect::<Option<_>>()?, within: within? })
+    }
+
+    /// Events that become one and the same are found again alike: the one that the other side sends itself does not tell them
+    /// apart.
+    fn agrees(&mut self, event: &Event, route: &EventRoute, before: &[EventRoute]) {
+        let Some(told) = route.told() else {
+            if let Some(written) = &event.correlate {
+                self.findings.push(faults::correlated_dropped(written.within.span));
+            }
+            return;
+        };
+        let same = before.iter().filter_map(EventRoute::told).find(|other| other.name == told.name);
+        if let Some(other) = same
+            && (other.correlate != told.correlate)
+        {
+            self.findings.push(faults::correlated_otherwise(event.span, told.name));
+        }
+        if told.correlate.is_some() && self.sides.names[self.from.other().place()].is_none() {
+            let side = &self.world.contracts[self.from.other().place()].name;
+            self.findings.push(faults::correlated_unnamed(self.sides.span, side));
+        }
+    }
+
+    fn event(&mut self, event: &Event, webhook: &Webhook) -> Option<EventRoute> {
+        let [key, own_key] = self.keys(event, webhook)?;
         let (becomes, losses) = match (&event.drop, &event.names[self.from.other().place()]) {
             (Some(because), None) if event.body.is_none() => {
                 (Becomes::Dropped { because: because.value.clone() }, Vec::new())
             }
             (None, Some(name)) => {
                 let (body, losses) = self.body(event, name, webhook)?;
-                (Becomes::Event { name: name.value.as_str().into(), body }, losses)
+                let correlate = match (&event.correlate, self.receiving(event)) {
+                    (Some(written), Some(told)) => Some(self.correlate(written, told)?),
+                    _ => None,
+                };
+                let to = self.from.other().place();
+                let becomes = Becomes::Event {
+                    name: name.value.as_str().into(),
+                    operation: operation(&name.value).into(),
+                    body,
+                    correlate,
+                    compare: self.comparisons.of_event(to, &name.value),
+                };
+                (becomes, losses)
             }
             _ => {
                 self.findings.push(faults::event_or_drop(event.span));
@@ -133,7 +241,7 @@ impl Check<'_, '_> {
             }
         };
         let origin = super::origin(self.world.sources, event.span);
-        Some(EventRoute { sent: webhook.name.as_str().into(), becomes, key, losses, origin })
+        Some(EventRoute { sent: webhook.name.as_str().into(), becomes, key, own_key, losses, origin })
     }
 
     fn body(
@@ -191,4 +299,14 @@ impl Check<'_, '_> {
             }
         }
     }
+}
+
+/// What a dual run calls an event, beside the operations of its side.
+pub(super) fn operation(name: &str) -> String {
+    format!("event {name}")
+}
+
+/// `90s`, `2m` or `1h`, up to the most that an event may wait.
+fn period(text: &str) -> Option<Duration> {
+    literal::duration(text).filter(|time| (WITHIN_MIN..=WITHIN_MAX).contains(time))
 }

@@ -2,8 +2,9 @@
 //! whether they hold is `translate::example`'s business.
 
 use super::ast::{self, ExampleAnswer, Program, Spanned};
+use super::compile::Compiled;
 use super::literal::json;
-use crate::diagnostic::{Code, FileId, Finding, Findings, Sources, Span, did_you_mean};
+use crate::diagnostic::{Code, FileId, Finding, Findings, NameKind, Sources, Span, did_you_mean};
 use crate::yaml::Node;
 use http::Method;
 use switchback_json::{Str, Value};
@@ -13,10 +14,10 @@ use switchback_plan::{
 };
 
 /// The text that asks for a value to be filled in.
-pub const OPEN: &str = "?";
+pub(super) const OPEN: &str = "?";
 
 /// The examples of a program, in its order. What has no meaning is reported and left out.
-pub fn lower(program: &Program, sources: &Sources, findings: &mut Findings) -> Vec<Example> {
+pub(super) fn lower(program: &Program, sources: &Sources, findings: &mut Findings) -> Vec<Example> {
     let mut reader = Reader { program, sources, findings };
     program.examples.iter().filter_map(|example| reader.example(example)).collect()
 }
@@ -29,7 +30,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn origin(&self, span: Span) -> Origin {
-        Origin { file: self.sources.name(span.file).into(), line: self.sources.start(span).line }
+        super::origin(self.sources, span)
     }
 
     fn example(&mut self, example: &ast::Example) -> Option<Example> {
@@ -101,7 +102,8 @@ impl Reader<'_> {
         for entry in entries {
             let Some(at) = known.iter().position(|name| *name == entry.archive.value) else {
                 let message = format!("there is no archive `{}`", entry.archive.value);
-                self.report(entry.archive.span, message, did_you_mean(&entry.archive.value, known));
+                let near = did_you_mean(&entry.archive.value, known);
+                self.undeclared(&entry.archive, NameKind::Archive, message, near);
                 return None;
             };
             all.push(Archived {
@@ -140,7 +142,7 @@ impl Reader<'_> {
             .collect();
         if !known.contains(&shape.shape.value.as_str()) {
             let message = format!("there is no shape `{}`", shape.shape.value);
-            self.report(shape.shape.span, message, did_you_mean(&shape.shape.value, known));
+            self.undeclared(&shape.shape, NameKind::Shape, message, did_you_mean(&shape.shape.value, known));
             return None;
         }
         let [old, new] = &shape.values;
@@ -193,12 +195,15 @@ impl Reader<'_> {
         if known.contains(&reason.value.as_str()) {
             return Some(());
         }
-        self.report(
-            reason.span,
-            format!("there is no reason `{}`", reason.value),
-            did_you_mean(&reason.value, known),
-        );
+        let message = format!("there is no reason `{}`", reason.value);
+        self.undeclared(reason, NameKind::Reason, message, did_you_mean(&reason.value, known));
         None
+    }
+
+    /// A name of the pack that it does not have.
+    fn undeclared(&mut self, name: &Spanned<String>, kind: NameKind, message: String, help: Option<String>) {
+        let finding = Finding::error(Code::ExampleForm, name.span, message).maybe_help(help);
+        self.findings.push(finding.undeclared(kind, &name.value));
     }
 
     fn report(&mut self, span: Span, message: String, help: Option<String>) {
@@ -219,13 +224,17 @@ fn wanted(node: Option<&Node>) -> Wanted {
 }
 
 /// Whether a value asks to be filled in.
-pub fn is_open(node: &Node) -> bool {
+pub(super) fn is_open(node: &Node) -> bool {
     node.as_str() == Some(OPEN)
 }
 
 /// The texts of the files in which open places are filled in. `found`: for each example of the program the values for its
 /// open places, in the order they are written; an example without values is left as it is.
-pub fn blessed(program: &Program, sources: &Sources, found: &[Vec<Value>]) -> Vec<(FileId, String)> {
+pub fn blessed(compiled: &Compiled, found: &[Vec<Value>]) -> Vec<(FileId, String)> {
+    compiled.program.as_ref().map_or(Vec::new(), |program| filled_in(program, &compiled.sources, found))
+}
+
+fn filled_in(program: &Program, sources: &Sources, found: &[Vec<Value>]) -> Vec<(FileId, String)> {
     let mut edits: Vec<(Span, String)> = Vec::new();
     for (example, values) in program.examples.iter().zip(found) {
         let spans = open_places(example);
@@ -378,7 +387,7 @@ examples:
         let value = Value::parse(value.as_bytes(), &switchback_json::Limits::DOCUMENT).unwrap();
         let (program, sources, ..) = read(text);
         let found = [vec![value.clone()], vec![Value::string("done")], Vec::new()];
-        let texts = blessed(&program, &sources, &found);
+        let texts = filled_in(&program, &sources, &found);
         let [(_, text)] = &texts[..] else { panic!("one file is changed") };
         assert!(text.contains("body: {a b: [1.50, null, 'no', 'it''s', 'x: y', \"é\\n\", '7', '', plain text], more: {'true': {}}}}   # kept"), "{text}");
         let (_, _, examples, found) = read(text);

@@ -126,8 +126,10 @@ pub(super) fn errors_reworded(declared: &Spanned<String>, side: &str, operations
     )
 }
 
-pub(super) fn error_body(span: Span, side: &str, why: &str) -> Finding {
-    Finding::error(Code::ErrorForm, span, format!("this is not an error of `{side}`: the value {why}"))
+/// The same value may fit neither side.
+pub(super) fn error_body(span: Span, sides: &[String], why: &str) -> Finding {
+    let sides = sides.iter().map(|side| format!("`{side}`")).collect::<Vec<_>>().join(" or ");
+    Finding::error(Code::ErrorForm, span, format!("this is not an error of {sides}: the value {why}"))
 }
 
 pub(super) fn error_text(span: Span, found: usize) -> Finding {
@@ -305,6 +307,41 @@ pub(super) fn event_key(place: &Spanned<String>) -> Finding {
     .help("events of one key stay in order: name what they are about, such as `$.body.data.id`")
 }
 
+pub(super) fn correlated_place(place: &Spanned<String>) -> Finding {
+    let message = format!("`{}` is no place in the body of an event", place.value);
+    Finding::error(Code::EventCorrelation, place.span, message)
+        .help("name a value that both events have, in the form that receivers know: `$.body.note.id`")
+}
+
+pub(super) fn correlated_by_nothing(span: Span) -> Finding {
+    Finding::error(Code::EventCorrelation, span, "nothing says by what two events are the same one").help(
+        "name values that both have, in the form that receivers know: `by: [$.body.note.id, $.body.at]`",
+    )
+}
+
+pub(super) fn correlated_within(within: &Spanned<String>, seconds_max: u64) -> Finding {
+    let message = format!("`{}` is no time that an event may wait", within.value);
+    let help = format!("such as `90s`, `2m` or `1h`, up to {} h", seconds_max / 3_600);
+    Finding::error(Code::EventCorrelation, within.span, message).help(help)
+}
+
+pub(super) fn correlated_dropped(span: Span) -> Finding {
+    Finding::error(Code::EventCorrelation, span, "an event that nobody is told of is compared with none")
+        .help("leave `correlate` out, or say what the event becomes")
+}
+
+pub(super) fn correlated_otherwise(span: Span, name: &str) -> Finding {
+    let message = format!("another event that becomes `{name}` is found again by something else");
+    Finding::error(Code::EventCorrelation, span, message)
+        .help("give both the same `correlate`: the event that comes from the other side is one for both")
+}
+
+pub(super) fn correlated_unnamed(span: Span, side: &str) -> Finding {
+    let message = format!("nothing says where `{side}` names the events that it sends itself");
+    Finding::error(Code::EventCorrelation, span, message)
+        .help(format!("add it to `name`: `{side}: $.headers.x-event`, or `{side}: $.body.type`"))
+}
+
 pub(super) fn event_or_drop(span: Span) -> Finding {
     Finding::error(
         Code::EventForm,
@@ -348,4 +385,39 @@ pub(super) fn event_twice(span: Span, event: &str) -> Finding {
 pub(super) fn unknown_event(name: &Spanned<String>, side: &str, known: Vec<&str>) -> Finding {
     let message = format!("the contract of `{side}` has no webhook `{}`", name.value);
     Finding::error(Code::UnknownEvent, name.span, message).maybe_help(did_you_mean(&name.value, known))
+}
+
+pub(super) fn host_name(name: &Spanned<String>) -> Finding {
+    let what = format!("`{}` is not the name of a host", name.value);
+    Finding::error(Code::HostName, name.span, what).help(
+        "begin with a small letter, and use these, digits and dashes alone, 32 at most: such as `files`",
+    )
+}
+
+pub(super) fn idle_host(name: &Spanned<String>) -> Finding {
+    let what = format!("the host `{}` answers no operation", name.value);
+    Finding::error(Code::HostName, name.span, what)
+        .help("list operations, such as `GET /files/{id}`, or servers of the contract; or leave it out")
+}
+
+pub(super) fn too_many_hosts(name: &Spanned<String>, most: usize) -> Finding {
+    let what = format!("a side has {most} hosts at most, and `{}` is one more", name.value);
+    Finding::error(Code::HostName, name.span, what).help("join hosts that one address can stand for")
+}
+
+pub(super) fn unknown_server(server: &Spanned<String>, known: &[&str]) -> Finding {
+    let what = format!("the contract gives `{}` to no operation", server.value);
+    let near = did_you_mean(&server.value, known.iter());
+    let help = match known {
+        [] => "its operations have no `servers` of their own: list them here by method and path".to_owned(),
+        known => near.unwrap_or_else(|| format!("operations have {}", list(known))),
+    };
+    Finding::error(Code::HostServer, server.span, what).help(help)
+}
+
+pub(super) fn host_twice(answered: &Spanned<String>, operation: &str, first: &Spanned<String>) -> Finding {
+    let what = format!("`{operation}` is answered by the host `{}` already", first.value);
+    Finding::error(Code::HostTwice, answered.span, what)
+        .related(first.span, "the other host")
+        .help("leave one of the two out")
 }

@@ -2,6 +2,7 @@
 
 use crate::contract::{Additional, Enum, Literal, ScalarKind, TypeIn, TypeKind};
 use crate::yaml::{Kind, Node};
+use std::time::Duration;
 use switchback_json::text;
 use switchback_plan::Raw;
 
@@ -115,4 +116,19 @@ pub(super) fn check<'n>(node: &'n Node, ty: TypeIn<'_>) -> Result<(), Misfit<'n>
         }
         _ => Err(misfit()),
     }
+}
+
+/// A length of time: `500ms`, `20s`, `2m` or `1h`.
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    let unit = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    number.checked_mul(unit).map(Duration::from_millis)
 }

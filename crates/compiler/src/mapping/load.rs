@@ -85,19 +85,21 @@ fn is_of_pack(name: &str, prefix: &str) -> bool {
 ///
 /// `None` when the manifest cannot be read; findings then say why. Otherwise what could be read, and findings for the
 /// rest.
-pub fn read(
+pub(super) fn read(
     source: &PackSource,
     sources: &mut Sources,
     findings: &mut Findings,
 ) -> Option<(Program, [Contract; 2])> {
-    read_with(source, &Corrections::default(), &mut Vec::new(), sources, findings)
+    let (corrections, mut corrected) = (Corrections::default(), Vec::new());
+    read_with(source, &corrections, &mut corrected, &mut Texts::default(), sources, findings)
 }
 
-/// The same, with corrections put in; `corrected` gets the places where that was done.
+/// The same, with corrections put in; `corrected` gets the places where that was done. What `texts` has is not read again.
 pub(super) fn read_with(
     source: &PackSource,
     corrections: &Corrections,
     corrected: &mut Vec<Span>,
+    texts: &mut Texts,
     sources: &mut Sources,
     findings: &mut Findings,
 ) -> Option<(Program, [Contract; 2])> {
@@ -114,16 +116,55 @@ pub(super) fn read_with(
     let mut manifest = yaml::read(sources, MANIFEST, bytes, findings)?;
     corrected.extend(corrections.put_in(&mut manifest));
     let manifest = syntax::manifest(&manifest, findings)?;
-    let contracts = [0, 1].map(|side| read_contract(source, &manifest, side, sources, findings));
+    let read = texts.read(source, &manifest, sources);
+    *sources = read.sources.clone();
+    findings.append(read.findings.clone());
     let mut program = Program::new(manifest);
-    for (name, bytes) in source.files().iter().filter(|(name, _)| name.ends_with(MAPPING_SUFFIX)) {
-        if let Some(mut root) = yaml::read(sources, name, bytes, findings) {
-            corrected.extend(corrections.put_in(&mut root));
-            syntax::file(&root, &mut program, findings);
+    for root in &read.mappings {
+        if corrections.is_empty() {
+            syntax::file(root, &mut program, findings);
+            continue;
         }
+        let mut root = root.clone();
+        corrected.extend(corrections.put_in(&mut root));
+        syntax::file(&root, &mut program, findings);
     }
-    let [old, new] = contracts;
+    let [old, new] = read.contracts.clone();
     Some((program, [old?, new?]))
+}
+
+/// What was read of a pack before corrections are put in, so that no file is read a second time.
+#[derive(Default)]
+pub(super) struct Texts(Option<Read>);
+
+struct Read {
+    /// By side, its name and the file of its contract, as the manifest has them.
+    of: [(String, String); 2],
+    contracts: [Option<Contract>; 2],
+    /// The mapping files that can be read.
+    mappings: Vec<yaml::Node>,
+    /// With the manifest, which is first: places name files by their number.
+    sources: Sources,
+    findings: Findings,
+}
+
+impl Texts {
+    /// What was read for a manifest with the same contracts, or what is read now. `sources` holds the manifest.
+    fn read(&mut self, source: &PackSource, manifest: &Manifest, sources: &Sources) -> &Read {
+        let of = [0, 1]
+            .map(|side: usize| (manifest.sides[side].value.clone(), manifest.contracts[side].value.clone()));
+        let read = self.0.take().filter(|read| read.of == of);
+        self.0.insert(read.unwrap_or_else(|| {
+            let (mut sources, mut findings) = (sources.clone(), Findings::new());
+            let contracts =
+                [0, 1].map(|side| read_contract(source, manifest, side, &mut sources, &mut findings));
+            let files = source.files().iter().filter(|(name, _)| name.ends_with(MAPPING_SUFFIX));
+            let mappings = files
+                .filter_map(|(name, bytes)| yaml::read(&mut sources, name, bytes, &mut findings))
+                .collect();
+            Read { of, contracts, mappings, sources, findings }
+        }))
+    }
 }
 
 /// The names of a pack's sides, old one first; none when the manifest cannot be read.
@@ -161,7 +202,7 @@ fn read_contract(
 
 impl Program {
     /// A program without shapes, routes, reasons, archives and examples.
-    pub fn new(manifest: Manifest) -> Program {
+    pub(super) fn new(manifest: Manifest) -> Program {
         Program {
             manifest,
             shapes: Vec::new(),

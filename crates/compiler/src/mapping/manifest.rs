@@ -7,7 +7,7 @@ use super::{faults, literal, origin};
 use crate::contract::{Contract, Media, Operation, PathTemplate};
 use crate::diagnostic::{Findings, Sources};
 use crate::yaml::{Kind, Node};
-use switchback_plan::{Carrier, Credential, Scheme, Setting, SettingKind, Side};
+use switchback_plan::{Carrier, Credential, Scheme, Setting, SettingKind, Side, SideId};
 
 /// Both sides; some parts are missing after findings.
 pub(super) fn sides(manifest: &Manifest, findings: &mut Findings) -> [Option<Side>; 2] {
@@ -20,7 +20,8 @@ pub(super) fn sides(manifest: &Manifest, findings: &mut Findings) -> [Option<Sid
         let scope = manifest.scope[side].as_ref();
         let scope = scope.and_then(|scope| checked_scope(scope, findings).map(str::to_owned));
         let credential = credential(manifest.credentials[side].as_ref()?, findings)?;
-        Some(Side { name, credential, scope })
+        let hosts = manifest.hosts[SideId(side as u8)].iter().map(|host| host.name.value.clone()).collect();
+        Some(Side { name, credential, scope, hosts })
     })
 }
 
@@ -60,7 +61,7 @@ fn carrier(written: &ast::Carrier, usual: Option<&Scheme>, findings: &mut Findin
         CarrierKind::FormField => return Some(Carrier::FormField(written.name.value.clone())),
         CarrierKind::Usual => usual.cloned(),
         CarrierKind::Scheme(word) => scheme(word, findings),
-        CarrierKind::Basic(part) => Some(Scheme::Basic(*part)),
+        CarrierKind::Own(scheme) => Some(scheme.clone()),
     };
     let name = header(&written.name, findings);
     Some(Carrier::Header { name: name?, scheme: scheme? })
@@ -95,7 +96,7 @@ pub(super) fn take_credentials(manifest: &Manifest, contracts: &mut [Contract; 2
             match carrier.kind {
                 CarrierKind::Query => contract.take_query(&carrier.name.value),
                 CarrierKind::FormField => contract.take_form_field(&carrier.name.value),
-                CarrierKind::Usual | CarrierKind::Scheme(_) | CarrierKind::Basic(_) => {}
+                CarrierKind::Usual | CarrierKind::Scheme(_) | CarrierKind::Own(_) => {}
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Mapping files → plans: what is written (`ast`, `syntax`, `load`), whether it is right, and what it means.
 
-pub mod ast;
+mod ast;
 mod cascade;
 mod compare;
 mod compile;
@@ -11,17 +11,19 @@ mod events;
 pub mod examples;
 mod faults;
 mod form;
+mod hosts;
 pub mod kept;
-pub mod lens;
+mod lens;
 mod literal;
 pub mod load;
 mod made;
 mod manifest;
 mod message_place;
-pub mod names;
+mod names;
 mod routes;
 pub mod schema;
-pub mod syntax;
+pub mod shapes;
+mod syntax;
 mod texts;
 
 pub use compile::{Compiled, compile, contracts};

@@ -1,21 +1,21 @@
 //! Names that the whole program shares: settings and reasons, by index, and whether anything uses them.
 
 use super::ast::{Program, Spanned};
-use crate::diagnostic::{Code, Finding, Findings, did_you_mean};
+use crate::diagnostic::{Code, Finding, Findings, NameKind, did_you_mean};
 use std::cell::Cell;
 use std::collections::HashMap;
 use switchback_plan::{ReasonId, SettingKind};
 
 /// The settings and reasons of a program. Looking one up marks it as used.
 #[derive(Debug, Default)]
-pub struct Names {
+pub(crate) struct Names {
     settings: Table<SettingRef>,
     reasons: Table<()>,
 }
 
 /// A setting that was looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SettingRef {
+pub(crate) struct SettingRef {
     /// Index into [`switchback_plan::Pack::settings`].
     pub index: u16,
     /// None when its declaration names no type that there is; that is reported where it is declared.
@@ -28,7 +28,7 @@ pub struct SettingRef {
 
 impl Names {
     /// Collects the declarations of a program, in its order. A second declaration of a name is reported.
-    pub fn collect(program: &Program, findings: &mut Findings) -> Names {
+    pub(crate) fn collect(program: &Program, findings: &mut Findings) -> Names {
         let mut names = Names::default();
         for (index, setting) in program.manifest.settings.iter().enumerate() {
             let kind = setting_kind(&setting.kind.value);
@@ -56,52 +56,58 @@ impl Names {
     }
 
     /// The setting of this dotted name (without `$.config.`).
-    pub fn setting(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<SettingRef> {
+    pub(crate) fn setting(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<SettingRef> {
         let found = self.settings.find(&name.value);
         if found.is_none() {
             let near = did_you_mean(&name.value, self.settings.names());
             let message = format!("`{}` is not a setting of this pack", name.value);
             let help = near.unwrap_or_else(|| "declare it under `settings:` in `pack.yaml`".to_owned());
-            findings.push(Finding::error(Code::UnknownSetting, name.span, message).help(help));
+            findings.push(
+                Finding::error(Code::UnknownSetting, name.span, message)
+                    .help(help)
+                    .undeclared(NameKind::Setting, &name.value),
+            );
         }
         found.map(|(_, declared)| declared.clone())
     }
 
     /// The reason of this name.
-    pub fn reason(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<ReasonId> {
+    pub(crate) fn reason(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<ReasonId> {
         let found = self.reasons.find(&name.value);
         if found.is_none() {
             let near = did_you_mean(&name.value, self.reasons.names());
             let message = format!("there is no reason `{}`", name.value);
             let help =
                 near.unwrap_or_else(|| "add it under `reasons:`, with a text in each language".to_owned());
-            findings.push(Finding::error(Code::UnknownReason, name.span, message).help(help));
+            findings.push(
+                Finding::error(Code::UnknownReason, name.span, message)
+                    .help(help)
+                    .undeclared(NameKind::Reason, &name.value),
+            );
         }
         found.map(|(index, ())| ReasonId(index as u16))
     }
 
     /// Reports settings and reasons that nothing looked up.
-    pub fn unused(&self, findings: &mut Findings) {
-        for (what, entry) in self
-            .settings
-            .unused()
-            .map(|name| ("setting", name))
-            .chain(self.reasons.unused().map(|name| ("reason", name)))
-        {
+    pub(crate) fn unused(&self, findings: &mut Findings) {
+        let settings = self.settings.unused().map(|name| ("setting", NameKind::Setting, name));
+        let reasons = self.reasons.unused().map(|name| ("reason", NameKind::Reason, name));
+        for (what, kind, entry) in settings.chain(reasons) {
             findings.push(
                 Finding::error(
                     Code::Unused,
                     entry.span,
                     format!("nothing uses the {what} `{}`", entry.value),
                 )
-                .help("remove it, or use it"),
+                .help("remove it, or use it")
+                .unused(kind, &entry.value),
             );
         }
     }
 }
 
 /// The kind that a setting's `type:` names.
-pub fn setting_kind(word: &str) -> Option<SettingKind> {
+pub(crate) fn setting_kind(word: &str) -> Option<SettingKind> {
     SettingKind::WORDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)
 }
 

@@ -63,14 +63,17 @@ impl BufferedAnswer {
         &self.start
     }
 
+    /// Length of the whole body, also of what is not held.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
 
+    /// Whether all of it is held.
     pub fn is_whole(&self) -> bool {
         self.rest.is_none()
     }
 
+    /// Whether the body had no bytes.
     pub fn is_empty(&self) -> bool {
         self.total_bytes == 0
     }

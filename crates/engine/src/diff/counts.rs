@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// comparison by sample that found nothing is counted apart and proves nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
+    /// Compared whole, nothing found.
     pub equal: u64,
+    /// Compared, and at least one difference found.
     pub different: u64,
     /// Compared by sample, nothing found.
     pub equal_so_far: u64,
@@ -23,8 +25,11 @@ pub struct Counts {
     pub candidate_unanswered: u64,
     /// Calls with findings of each kind, by its word.
     pub by_kind: BTreeMap<FindingKind, u64>,
+    /// Calls with a difference that the pack's report lists as lost.
     pub expected: u64,
+    /// Calls with a difference that the pack declares as noise.
     pub declared_noise: u64,
+    /// Calls with a difference that one side shows by itself when it is asked twice.
     pub learnt_noise: u64,
     /// Writes whose calls were planned as far as they can be known without making them, right and wrong ones together. They are
     /// not among the comparisons above: a right plan does not prove what the other side would have answered.
@@ -40,6 +45,13 @@ pub struct Counts {
     /// Of these, those whose effect was not seen alike.
     #[serde(default)]
     pub read_back_different: u64,
+    /// Events that the side that clients know sent, and the other one did not. They are not among the comparisons above: there
+    /// is nothing to compare with.
+    #[serde(default)]
+    pub events_missing: u64,
+    /// Events that only the other side sent.
+    #[serde(default)]
+    pub events_extra: u64,
 }
 
 impl Counts {
@@ -48,11 +60,24 @@ impl Counts {
         self.equal + self.different
     }
 
+    /// Events that only one side sent.
+    pub fn unpaired(&self) -> u64 {
+        self.events_missing + self.events_extra
+    }
+
+    /// Takes in an event that only one side sent.
+    pub fn add_unpaired(&mut self, is_missing: bool, findings: &[Finding]) {
+        self.events_missing += u64::from(is_missing);
+        self.events_extra += u64::from(!is_missing);
+        self.add_kinds(findings);
+    }
+
     /// What the gate goes by.
     pub fn counted(&self) -> Counted {
         let of = |different, compared| Observed { different, compared };
         Counted {
-            answers: of(self.different, self.compared()),
+            // To receivers, an event that one side alone sends is as different as one that says something else.
+            answers: of(self.different + self.unpaired(), self.compared() + self.unpaired()),
             plans: of(self.planned_wrong, self.planned),
             effects: of(self.read_back_different, self.read_back),
         }
@@ -110,5 +135,7 @@ impl Counts {
         self.planned_wrong += other.planned_wrong;
         self.read_back += other.read_back;
         self.read_back_different += other.read_back_different;
+        self.events_missing += other.events_missing;
+        self.events_extra += other.events_extra;
     }
 }

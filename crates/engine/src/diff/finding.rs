@@ -13,7 +13,9 @@ pub struct Finding {
     pub place: String,
     /// The place with every index as `*`: `$[*].name`. What findings are counted by.
     pub pattern: String,
+    /// How the two differ there.
     pub kind: FindingKind,
+    /// What is behind it, as far as the plan tells.
     pub cause: Cause,
     /// In how many places of this pair of answers.
     pub times: u32,
@@ -63,7 +65,9 @@ pub enum FindingKind {
     Language,
     /// The same elements in another order.
     Order,
+    /// Both answered, with different statuses.
     Status,
+    /// A compared header field is there on one side only, or has another value.
     Header,
     /// The candidate did not answer in time.
     Late,
@@ -72,6 +76,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
+    /// All of them, in the order of reports.
     pub const ALL: [FindingKind; 11] = [
         FindingKind::Missing,
         FindingKind::Extra,
@@ -109,12 +114,21 @@ impl FindingKind {
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Cause {
     /// This line makes the value out of something else: the line is wrong, or what it reads is.
-    Made { line: String },
+    Made {
+        /// `file:line` of the mapping.
+        line: String,
+    },
     /// This line copies the value as it is: the two services disagree, or the line names the wrong place.
-    Copied { line: String },
+    Copied {
+        /// `file:line` of the mapping.
+        line: String,
+    },
     /// No line makes this member; the nearest is the one that makes what is around it. The old service has something that
     /// its contract does not show, or the mapping forgets it.
-    Unmapped { line: String },
+    Unmapped {
+        /// `file:line` of the mapping.
+        line: String,
+    },
     /// The other service: it did not answer, or not so that a client could have read it.
     Upstream,
     /// The gateway ended the call itself.
@@ -167,7 +181,9 @@ pub struct Comparison {
     /// Findings beyond the most that are kept.
     #[serde(default)]
     pub more: u32,
+    /// Whether all of the bodies was looked at.
     pub coverage: Coverage,
+    /// Differences that are no findings.
     #[serde(default)]
     pub excused: Excused,
 }
@@ -176,6 +192,7 @@ pub struct Comparison {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Coverage {
+    /// All of both.
     #[default]
     Whole,
     /// The beginning only: the rest may differ or not.
@@ -197,13 +214,16 @@ pub struct Excused {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
+    /// No difference, and all was looked at.
     Equal,
+    /// At least one finding.
     Different,
     /// No difference in what was looked at, which was not all.
     EqualSoFar,
 }
 
 impl Comparison {
+    /// The comparison in a word: different as soon as anything was found.
     pub fn verdict(&self) -> Verdict {
         match (self.findings.is_empty() && self.more == 0, self.coverage) {
             (false, _) => Verdict::Different,

@@ -26,19 +26,23 @@ pub struct Record {
     /// The reading by which the effect of a write was looked at; none where the answers themselves were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_back: Option<String>,
+    /// What came of comparing the two answers.
     pub comparison: Comparison,
 }
 
 /// What is known of one operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// As the contract of the served side writes it, such as `GET /things/{id}`.
     pub operation: String,
+    /// Name of the served side.
     pub side: String,
     /// The phase it is in, in a word; empty where that is not known.
     #[serde(default)]
     pub phase: String,
     /// Since when it has been counted, milliseconds since 1970.
     pub since_ms: i64,
+    /// What came of its comparisons.
     pub counts: Counts,
     /// Most frequent first.
     pub tallies: Vec<Tally>,
@@ -47,8 +51,11 @@ pub struct Summary {
 /// How often one difference was seen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
+    /// Place of the findings, with `*` for every index.
     pub pattern: String,
+    /// How they differ there.
     pub kind: FindingKind,
+    /// What is behind them.
     pub cause: Cause,
     /// The reading in which it was seen, where that was made after a write to look at its effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,6 +73,7 @@ pub struct Tally {
 pub struct Blamed {
     /// `file:line`, or who else it is.
     pub cause: String,
+    /// Calls with a finding of this cause.
     pub calls: u64,
 }
 
@@ -94,6 +102,12 @@ impl Summary {
     pub fn add_read_back(&mut self, at_ms: i64, record: &Record) {
         self.counts.add_read_back(record.comparison.verdict(), &record.comparison.findings);
         self.tally(at_ms, &record.comparison, record.read_back.as_deref());
+    }
+
+    /// Takes in an event that only one side sent; `is_missing` says that it was the one that clients know.
+    pub fn add_unpaired(&mut self, at_ms: i64, is_missing: bool, comparison: &Comparison) {
+        self.counts.add_unpaired(is_missing, &comparison.findings);
+        self.tally(at_ms, comparison, None);
     }
 
     fn tally(&mut self, at_ms: i64, comparison: &Comparison, read_back: Option<&str>) {

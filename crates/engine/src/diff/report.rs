@@ -3,7 +3,7 @@
 
 use super::counts::Counts;
 use super::record::{Summary, Tally};
-use crate::evidence::exact_upper;
+use crate::evidence::{Observed, exact_upper};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -28,8 +28,11 @@ impl Default for Threshold {
 /// The report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
+    /// What the operations are held against.
     pub threshold: Threshold,
+    /// The worst of the operations; with none there is not enough.
     pub verdict: Proof,
+    /// Those that need attention first.
     pub operations: Vec<OperationReport>,
 }
 
@@ -48,19 +51,27 @@ pub enum Proof {
 /// One operation.
 #[derive(Clone, Debug, Serialize)]
 pub struct OperationReport {
+    /// As the contract of the served side writes it, such as `GET /things/{id}`.
     pub operation: String,
+    /// Name of the served side.
     pub side: String,
+    /// The phase it is in, in a word; empty where that is not known.
     pub phase: String,
+    /// Since when it has been counted, milliseconds since 1970.
     pub since_ms: i64,
+    /// What came of its comparisons.
     pub counts: Counts,
     /// Share of the comparisons that were equal; none when there were none.
     pub equal_rate: Option<f64>,
     /// Upper bound on the true rate of differences, of the threshold's confidence (Clopper and Pearson).
     pub mismatch_bound: f64,
+    /// What the bound proves against the threshold.
     pub proof: Proof,
+    /// The most frequent differences, at most [`Threshold::top`].
     pub top: Vec<Tally>,
     /// Differences beyond those shown.
     pub others: usize,
+    /// What to do next, in a sentence.
     pub next: String,
 }
 
@@ -75,7 +86,7 @@ pub fn report(summaries: &[Summary], threshold: Threshold) -> Report {
 
 fn operation(summary: &Summary, threshold: &Threshold) -> OperationReport {
     let counts = &summary.counts;
-    let (different, compared) = (counts.different, counts.compared());
+    let Observed { different, compared } = counts.counted().answers;
     let mismatch_bound = exact_upper(different, compared, threshold.confidence);
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
     let rate = share(different, compared);
@@ -113,8 +124,8 @@ fn next(summary: &Summary, proof: Proof, threshold: &Threshold) -> String {
             "No plan is wrong, which proves nothing of the answers: try it with a few clients.".to_owned()
         }
         (Proof::NotEnough, _) => {
-            let needed = enough(summary.counts.different, threshold);
-            let more = needed.saturating_sub(summary.counts.compared());
+            let Observed { different, compared } = summary.counts.counted().answers;
+            let more = enough(different, threshold).saturating_sub(compared);
             format!("Compare about {more} more calls without another difference.")
         }
         (Proof::Above, Some(tally)) => match tally.cause.line() {
@@ -179,8 +190,9 @@ impl Report {
         }
         for operation in &self.operations {
             let _ = writeln!(out, "\n## `{}`\n\n{}\n", operation.operation, operation.next);
-            for words in
-                [operation.planned(), operation.unanswered()].iter().filter(|words| !words.is_empty())
+            for words in [operation.planned(), operation.unanswered(), operation.unpaired()]
+                .iter()
+                .filter(|words| !words.is_empty())
             {
                 let words = words.trim_start_matches(", ");
                 let _ = writeln!(out, "{}{}.\n", words[..1].to_uppercase(), &words[1..]);
@@ -219,7 +231,7 @@ impl Report {
 impl OperationReport {
     fn headline(&self) -> String {
         format!(
-            "{}  {}  compared {}, equal {}, differences at most {}{}{}{}  {}",
+            "{}  {}  compared {}, equal {}, differences at most {}{}{}{}{}  {}",
             self.operation,
             self.phase,
             self.counts.compared(),
@@ -228,8 +240,19 @@ impl OperationReport {
             self.planned(),
             self.read_back(),
             self.unanswered(),
+            self.unpaired(),
             self.proof.word()
         )
+    }
+
+    /// Events that only one side sent, where there were any.
+    fn unpaired(&self) -> String {
+        match (self.counts.events_missing, self.counts.events_extra) {
+            (0, 0) => String::new(),
+            (missing, extra) => {
+                format!(", sent by one side alone {missing} of the reference and {extra} of the candidate")
+            }
+        }
     }
 
     /// What was planned, where anything was.

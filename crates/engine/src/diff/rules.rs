@@ -19,6 +19,8 @@ use switchback_plan::{
 pub struct Rules {
     /// By served side and route.
     operations: PerSide<Vec<OperationRules>>,
+    /// By the place of the event among those of the pack; none of one that receivers are not told of.
+    events: Vec<Option<OperationRules>>,
 }
 
 /// The rules of one operation of the served side.
@@ -123,7 +125,29 @@ impl Rules {
             });
             rules.collect()
         });
-        Rules { operations }
+        let events = pack.events.iter().flat_map(|events| {
+            let serves = events.from.other();
+            let ground = Ground { pack, serves, text: None, errors: RefCell::default() };
+            let rules = events.routes.iter().map(move |route| {
+                let told = route.told()?;
+                let node = ground.body(&told.body.op, &route.losses, &route.origin, told.compare);
+                Some(OperationRules {
+                    operation: Arc::clone(told.operation),
+                    answers: Box::new([(Statuses::Any, Arc::new(node))]),
+                    origin: route.origin.clone(),
+                    headers: Arc::default(),
+                    vocabulary: Arc::default(),
+                    disclosures: Arc::clone(&pack.disclosures[serves]),
+                })
+            });
+            rules.collect::<Vec<_>>()
+        });
+        Rules { operations, events: events.collect() }
+    }
+
+    /// The rules of an event, by its place among those of the pack; none of one that receivers are not told of.
+    pub fn of_event(&self, event: usize) -> Option<&OperationRules> {
+        self.events.get(event)?.as_ref()
     }
 
     /// The rules of a route.
@@ -302,10 +326,14 @@ impl Ground<'_> {
     }
 
     fn success(&self, op: &ValueOp, route: &Route) -> Node {
-        let tree = Tree { ground: self, losses: &route.losses, origin: &route.origin };
+        self.body(op, &route.losses, &route.origin, &route.compare)
+    }
+
+    fn body(&self, op: &ValueOp, losses: &[Loss], origin: &Origin, declared: &[CompareRule]) -> Node {
+        let tree = Tree { ground: self, losses, origin };
         let mut node = tree.op(op, "$");
         tree.left_out(&mut node);
-        declare(&mut node, &route.compare);
+        declare(&mut node, declared);
         node
     }
 
@@ -412,6 +440,7 @@ impl Tree<'_> {
                 node.merge(self.op(arm, at));
                 node
             }),
+            ValueOp::Attempt(attempt) => self.op(&attempt.op, at),
             // What lies deeper is blamed on the line that leads there.
             ValueOp::Again(_) => made(Source::Made(self.origin.clone())),
         }

@@ -25,6 +25,7 @@ const HALVINGS: u32 = 64;
 /// How many comparisons there were that prove something, and how many of them differed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
+    /// Wrong ones.
     pub different: u64,
     /// Right and wrong ones together.
     pub compared: u64,
@@ -46,7 +47,9 @@ pub struct Counted {
 /// An interval that holds the true rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
+    /// From 0, inclusive.
     pub lower: f64,
+    /// To 1, inclusive.
     pub upper: f64,
 }
 

@@ -1,8 +1,8 @@
 //! The gate: whether an operation moves to its next phase, stays, or goes back, decided on evidence alone.
 //!
 //! Off by default. Where an operator opens it for an operation, its promise is this: while the true rate of differences is
-//! at or above `mismatch_max`, the chance that one stay in a phase ever ends in a promotion is at most `1 - confidence`; and
-//! while it is at or below `mismatch_max`, the chance that a stay ever ends in a rollback is at most `1 - confidence`,
+//! at or above `mismatch_max`, the chance that one period in a phase ever ends in a promotion is at most `1 - confidence`; and
+//! while it is at or below `mismatch_max`, the chance that a period ever ends in a rollback is at most `1 - confidence`,
 //! however often the gate looks. (What is assumed of the calls is said in [`super::bound`].) Evidence is counted from the
 //! moment the phase was entered; a promotion carries nothing over.
 //!
@@ -18,9 +18,13 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
+    /// The old service answers.
     Legacy,
+    /// The old service answers, and the other side is asked for comparison.
     Shadow,
+    /// The gateway answers a share of the clients.
     Canary,
+    /// The gateway answers all clients.
     Translated,
 }
 
@@ -94,32 +98,47 @@ pub struct Gate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
+    /// Answers of both sides, compared.
     Answers,
+    /// Calls of writes that were planned and not made, held against the contract.
     Plans,
+    /// Effects of writes, read on both sides.
     Effects,
 }
 
 /// What the gate says, with what it knew.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
-    #[serde(rename = "move")]
-    pub step: Move,
+    /// What is to be done.
+    pub transition: Transition,
+    /// The kind of evidence it goes by.
     pub basis: Basis,
     /// Comparisons of that kind in this phase that prove something, and how many of them differed.
     pub compared: u64,
+    /// How many of these differed.
     pub different: u64,
     /// The rates that are not ruled out.
     pub interval: Interval,
+    /// Milliseconds since the operation entered its phase.
     pub in_phase_ms: u64,
 }
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Move {
-    Stay(Waiting),
-    Promote { to: Stage },
-    RollBack { to: Stage },
+pub enum Transition {
+    /// The operation keeps its phase, and why.
+    None(Waiting),
+    /// The operation goes on to the next phase.
+    Promote {
+        /// The phase to enter.
+        to: Stage,
+    },
+    /// The operation goes back.
+    RollBack {
+        /// The phase to enter.
+        to: Stage,
+    },
 }
 
 /// Why an operation stays where it is.
@@ -141,6 +160,7 @@ pub enum Waiting {
 }
 
 impl Gate {
+    /// A gate by this policy. Its sequences are worked out once, here.
     pub fn new(policy: Policy) -> Gate {
         let of = |confidence| Sequence::new(confidence, policy.mismatch_max);
         let half = 1.0 - (1.0 - policy.confidence) / 2.0;
@@ -152,7 +172,7 @@ impl Gate {
         let basis = self.basis(counted);
         let (Observed { different, compared }, sequence) = self.evidence(counted, basis);
         Decision {
-            step: self.step(stage, counted, in_phase_ms),
+            transition: self.step(stage, counted, in_phase_ms),
             basis,
             compared,
             different,
@@ -161,22 +181,22 @@ impl Gate {
         }
     }
 
-    fn step(&self, stage: Stage, counted: Counted, in_phase_ms: u64) -> Move {
+    fn step(&self, stage: Stage, counted: Counted, in_phase_ms: u64) -> Transition {
         let policy = &self.policy;
         let is_broken = Basis::ALL.iter().any(|basis| self.speaks_against(counted, *basis))
             || policy.rollback_after.is_some_and(|limit| counted.different() >= limit.max(1));
         let Observed { different, compared } = counted.answers;
         match (is_broken, stage.back(), stage.next()) {
-            (true, Some(to), _) => Move::RollBack { to },
-            (true, None, _) => Move::Stay(Waiting::TooDifferent),
-            (false, _, None) => Move::Stay(Waiting::Nowhere),
-            (false, _, Some(_)) if compared == 0 && counted.is_write() => Move::Stay(Waiting::Person),
-            (false, _, Some(_)) if compared < policy.samples_min => Move::Stay(Waiting::Samples),
-            (false, _, Some(_)) if in_phase_ms < policy.duration_min_ms => Move::Stay(Waiting::Time),
+            (true, Some(to), _) => Transition::RollBack { to },
+            (true, None, _) => Transition::None(Waiting::TooDifferent),
+            (false, _, None) => Transition::None(Waiting::Nowhere),
+            (false, _, Some(_)) if compared == 0 && counted.is_write() => Transition::None(Waiting::Person),
+            (false, _, Some(_)) if compared < policy.samples_min => Transition::None(Waiting::Samples),
+            (false, _, Some(_)) if in_phase_ms < policy.duration_min_ms => Transition::None(Waiting::Time),
             (false, _, Some(to)) if self.sequence.proves_below(policy.mismatch_max, different, compared) => {
-                Move::Promote { to }
+                Transition::Promote { to }
             }
-            (false, _, Some(_)) => Move::Stay(Waiting::Proof),
+            (false, _, Some(_)) => Transition::None(Waiting::Proof),
         }
     }
 
@@ -217,10 +237,10 @@ impl Counted {
 
 impl fmt::Display for Decision {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.step {
-            Move::Stay(why) => write!(out, "stays ({})", why.words())?,
-            Move::Promote { to } => write!(out, "promoted to {}", to.word())?,
-            Move::RollBack { to } => write!(out, "rolled back to {}", to.word())?,
+        match self.transition {
+            Transition::None(why) => write!(out, "stays ({})", why.words())?,
+            Transition::Promote { to } => write!(out, "promoted to {}", to.word())?,
+            Transition::RollBack { to } => write!(out, "rolled back to {}", to.word())?,
         }
         let (different, compared) = (self.different, self.compared);
         match self.basis {
@@ -265,25 +285,38 @@ mod tests {
     #[test]
     fn an_operation_stays_until_everything_is_there() {
         let gate = Gate::new(Policy { samples_min: 500, duration_min_ms: 1000, ..Policy::default() });
-        let decided = |different, equal, ms| gate.decide(Stage::Shadow, seen(different, equal), ms).step;
-        assert_eq!(decided(0, 0, 5000), Move::Stay(Waiting::Samples));
-        assert_eq!(decided(0, 499, 5000), Move::Stay(Waiting::Samples));
-        assert_eq!(decided(0, 1000, 999), Move::Stay(Waiting::Time));
-        assert_eq!(decided(5, 800, 5000), Move::Stay(Waiting::Proof));
-        assert_eq!(decided(0, 1000, 1000), Move::Promote { to: Stage::Canary });
-        assert_eq!(decided(100, 900, 5000), Move::Stay(Waiting::TooDifferent));
+        let decided =
+            |different, equal, ms| gate.decide(Stage::Shadow, seen(different, equal), ms).transition;
+        assert_eq!(decided(0, 0, 5000), Transition::None(Waiting::Samples));
+        assert_eq!(decided(0, 499, 5000), Transition::None(Waiting::Samples));
+        assert_eq!(decided(0, 1000, 999), Transition::None(Waiting::Time));
+        assert_eq!(decided(5, 800, 5000), Transition::None(Waiting::Proof));
+        assert_eq!(decided(0, 1000, 1000), Transition::Promote { to: Stage::Canary });
+        assert_eq!(decided(100, 900, 5000), Transition::None(Waiting::TooDifferent));
     }
 
     #[test]
     fn a_broken_bound_leads_back_to_the_shadow() {
         let gate = Gate::new(Policy { duration_min_ms: 0, rollback_after: Some(20), ..Policy::default() });
         for stage in [Stage::Canary, Stage::Translated] {
-            assert_eq!(gate.decide(stage, seen(30, 300), 0).step, Move::RollBack { to: Stage::Shadow });
+            assert_eq!(
+                gate.decide(stage, seen(30, 300), 0).transition,
+                Transition::RollBack { to: Stage::Shadow }
+            );
             // Far below the rate, but as many as the operator will stand.
-            assert_eq!(gate.decide(stage, seen(20, 1_000_000), 0).step, Move::RollBack { to: Stage::Shadow });
+            assert_eq!(
+                gate.decide(stage, seen(20, 1_000_000), 0).transition,
+                Transition::RollBack { to: Stage::Shadow }
+            );
         }
-        assert_eq!(gate.decide(Stage::Translated, seen(0, 5000), 0).step, Move::Stay(Waiting::Nowhere));
-        assert_eq!(gate.decide(Stage::Legacy, seen(0, 5000), 0).step, Move::Stay(Waiting::Nowhere));
+        assert_eq!(
+            gate.decide(Stage::Translated, seen(0, 5000), 0).transition,
+            Transition::None(Waiting::Nowhere)
+        );
+        assert_eq!(
+            gate.decide(Stage::Legacy, seen(0, 5000), 0).transition,
+            Transition::None(Waiting::Nowhere)
+        );
     }
 
     #[test]
@@ -301,15 +334,15 @@ mod tests {
         let gate = Gate::new(Policy { duration_min_ms: 0, ..Policy::default() });
         let decided = |counted| gate.decide(Stage::Canary, counted, 1000);
         // Seven wrong ones prove something where they are all there are, and nothing among thousands of right ones.
-        assert_eq!(decided(planned(7, 0)).step, Move::RollBack { to: Stage::Shadow });
+        assert_eq!(decided(planned(7, 0)).transition, Transition::RollBack { to: Stage::Shadow });
         let said = decided(planned(7, 2768));
-        assert_eq!(said.step, Move::Stay(Waiting::Person));
+        assert_eq!(said.transition, Transition::None(Waiting::Person));
         assert!(said.to_string().contains("7 of 2775 plans were wrong"), "{said}");
-        assert_eq!(decided(planned(0, 1_000_000)).step, Move::Stay(Waiting::Person));
+        assert_eq!(decided(planned(0, 1_000_000)).transition, Transition::None(Waiting::Person));
         // Right plans do not hide effects that are seen otherwise.
         let effects = Observed { different: 30, compared: 40 };
         let said = decided(Counted { effects, ..planned(0, 100_000) });
-        assert_eq!(said.step, Move::RollBack { to: Stage::Shadow });
+        assert_eq!(said.transition, Transition::RollBack { to: Stage::Shadow });
         assert!(said.to_string().contains("30 of 40 effects that were read back differed"), "{said}");
     }
 
@@ -332,13 +365,13 @@ mod tests {
             seen.answers.different += u64::from(random.f64() < rate(stage));
             let step = gate.step(stage, seen, (call - entered) * 60_000);
             let to = match step {
-                Move::Stay(_) => continue,
-                Move::Promote { to } => {
+                Transition::None(_) => continue,
+                Transition::Promote { to } => {
                     rollout.promotions += 1;
                     rollout.first_promotion.get_or_insert(call);
                     to
                 }
-                Move::RollBack { to } => {
+                Transition::RollBack { to } => {
                     rollout.rollbacks += 1;
                     to
                 }
@@ -413,7 +446,7 @@ mod tests {
                     counted.effects.compared += 1;
                     counted.effects.different += u64::from(random.f64() < 0.01);
                 }
-                matches!(gate.step(Stage::Canary, counted, u64::MAX), Move::RollBack { .. })
+                matches!(gate.step(Stage::Canary, counted, u64::MAX), Transition::RollBack { .. })
             })
         };
         let wrong = (0..runs).filter(rolled_back).count();
@@ -435,13 +468,13 @@ mod tests {
                 seen.answers.different += u64::from(is_defect);
             }
             let to = match gate.step(stage, seen, (call - entered) * 60_000) {
-                Move::Stay(_) => continue,
-                Move::Promote { to } => {
+                Transition::None(_) => continue,
+                Transition::Promote { to } => {
                     rollout.promotions += 1;
                     rollout.first_promotion.get_or_insert(call);
                     to
                 }
-                Move::RollBack { to } => {
+                Transition::RollBack { to } => {
                     rollout.rollbacks += 1;
                     to
                 }

@@ -8,4 +8,4 @@ pub mod bound;
 pub mod gate;
 
 pub use bound::{Counted, Interval, Observed, Sequence, exact_upper};
-pub use gate::{Basis, Decision, Gate, Move, Policy, Stage, Waiting};
+pub use gate::{Basis, Decision, Gate, Policy, Stage, Transition, Waiting};

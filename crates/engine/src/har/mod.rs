@@ -25,6 +25,7 @@ pub struct Exchange {
     pub started: String,
     /// Milliseconds from its first byte to the last of the answer.
     pub millis: f64,
+    /// What was asked for.
     pub request: Request,
     /// None = there was no answer, or the tool that recorded it saw none.
     pub response: Option<Response>,
@@ -53,10 +54,13 @@ pub struct Gateway {
 /// What was asked for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
+    /// In upper case, as it was sent.
     pub method: String,
     /// Absolute for exchanges of clients, from the path on for calls of the gateway.
     pub url: String,
+    /// In the order in which they came, names as they were written.
     pub headers: Vec<(String, String)>,
+    /// Without its content coding, whatever the headers say of it.
     pub body: Body,
     /// Of calls of the gateway: places of the body whose values stand for others, as in [`Gateway::masked`].
     pub masked: Vec<String>,
@@ -65,7 +69,9 @@ pub struct Request {
 /// What was answered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Response {
+    /// The status of the answer.
     pub status: u16,
+    /// In the order in which they came, names as they were written.
     pub headers: Vec<(String, String)>,
     /// Without its content coding, whatever the headers say of it.
     pub body: Body,
@@ -77,6 +83,7 @@ pub enum Body {
     /// There were none.
     #[default]
     None,
+    /// All of them, in which there may be none.
     Whole(Bytes),
     /// There were some that were not kept, or not all of them.
     Missing,

@@ -14,10 +14,13 @@ use std::io::{self, BufReader, Read};
 /// Why a file is not an archive.
 #[derive(Debug, thiserror::Error)]
 pub enum HarError {
+    /// Reading the file failed.
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
+    /// Its text is no JSON, or what is in it has other types.
     #[error("it is not an HTTP Archive: {0}")]
     Json(serde_json::Error),
+    /// It is JSON of something else.
     #[error("it has no `log.entries`; an HTTP Archive has")]
     NoEntries,
 }
@@ -28,6 +31,7 @@ pub enum HarError {
 pub struct Malformed {
     /// Counted from 1.
     pub number: usize,
+    /// What is wrong with it, as a clause without a full stop.
     pub why: String,
 }
 

@@ -25,6 +25,7 @@ const KNOWN_CHARS_MIN: usize = 4;
 pub struct Salt([u8; 32]);
 
 impl Salt {
+    /// The salt of these bytes, which must be random and kept: with others, samples of before compare with nothing.
     pub fn new(bytes: [u8; 32]) -> Salt {
         Salt(bytes)
     }
@@ -67,6 +68,7 @@ enum Hidden {
 }
 
 impl Redactor {
+    /// A redactor that knows no credentials yet.
     pub fn new(salt: Salt) -> Redactor {
         Redactor { salt, known: Vec::new() }
     }

@@ -7,11 +7,17 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
+    /// `null`.
     Null,
+    /// `true` or `false`.
     Boolean,
+    /// A number.
     Number,
+    /// A string.
     String,
+    /// An array.
     Array,
+    /// An object.
     Object,
     /// A body that is no JSON, or a header.
     Bytes,
@@ -35,6 +41,7 @@ impl Kind {
 /// A value, redacted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
+    /// What was sampled.
     pub kind: Kind,
     /// Characters of a text or number, elements of an array, members of an object, bytes of other bodies.
     pub length: u64,

@@ -29,9 +29,11 @@ pub enum Mark {
 /// An end that examples must reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
+    /// Which part of the route.
     pub mark: Mark,
     /// As words for a message.
     pub what: String,
+    /// The line of the mapping that declares it.
     pub origin: Origin,
 }
 

@@ -10,9 +10,11 @@ const LISTED_MAX: usize = 20;
 /// One place at which two values differ.
 #[derive(Clone, Debug)]
 pub struct Difference {
+    /// Where in the value.
     pub place: Place,
     /// None = not there.
     pub expected: Option<Value>,
+    /// None = not there.
     pub found: Option<Value>,
 }
 

@@ -9,12 +9,14 @@ use switchback_json::raw::{self, Kind};
 use switchback_json::{self as json, Limits, Value, text};
 use switchback_plan::convert::{Conversion, Yield};
 use switchback_plan::{
-    Absent, Captured, ChooseBy, ChooseOp, Close, CloseFrom, MemberAction, ObjectOp, Others, ValueOp,
+    Absent, AttemptOp, Captured, ChooseBy, ChooseOp, Close, CloseFrom, MemberAction, ObjectOp, Others,
+    ValueOp,
 };
 
 /// What an op tree may read beside the body.
 #[derive(Clone, Copy, Debug)]
 pub struct Env<'a> {
+    /// What the operator has set.
     pub settings: &'a Settings,
     /// JSON text by index of [`CloseFrom::Supplied`]; none = the route yields nothing for it.
     pub supplied: &'a [Option<Vec<u8>>],
@@ -111,7 +113,19 @@ impl Walk<'_> {
             ValueOp::Constant(value) => Ok(self.make_up && keep(value, out)),
             ValueOp::Choose(_) if is_null(json, Kind::Object)? => Ok(keep(json, out)),
             ValueOp::Choose(op) => self.value(arm(op, json).ok_or(Cause::NoAlternative)?, json, out),
+            ValueOp::Attempt(attempt) => self.attempt(attempt, json, out),
             ValueOp::Again(again) => self.value(&again.op(), json, out),
+        }
+    }
+
+    fn attempt(&self, attempt: &AttemptOp, json: &[u8], out: &mut Vec<u8>) -> Result<bool, TranslateError> {
+        let start = out.len();
+        match self.value(&attempt.op, json, out) {
+            Err(error) if error.cause.is_of_the_value() => {
+                out.truncate(start);
+                Ok(self.make_up && attempt.instead.as_ref().is_some_and(|value| keep(value, out)))
+            }
+            done => done,
         }
     }
 

@@ -10,11 +10,23 @@ use switchback_plan::{Origin, ReasonId};
 /// A body that a plan cannot translate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranslateError {
+    /// What is wrong.
     pub cause: Cause,
     /// Where in the body, as a JSONPath such as `$[3].sender`; `$` for faults of the JSON text itself.
     pub place: String,
     /// The mapping line that wanted something else.
     pub origin: Option<Origin>,
+}
+
+impl Cause {
+    /// Whether the value is one that the plan does not take. Text that is no JSON, and what the mapping refuses, is another
+    /// matter, and so is what the operator left out.
+    pub(super) fn is_of_the_value(&self) -> bool {
+        match self {
+            Cause::Kind { .. } | Cause::NotOne | Cause::NoAlternative | Cause::Convert(_) => true,
+            Cause::Json(_) | Cause::Refused(_) | Cause::Setting(_) => false,
+        }
+    }
 }
 
 /// What is wrong.
@@ -23,7 +35,12 @@ pub enum Cause {
     /// The text is no JSON, or passes a limit.
     Json(json::Error),
     /// A value of another kind than the plan can work on.
-    Kind { expected: Kind, found: Kind },
+    Kind {
+        /// What the plan can work on.
+        expected: Kind,
+        /// What stands there.
+        found: Kind,
+    },
     /// An array that was to hold exactly one element does not.
     NotOne,
     /// An object that is none of the alternatives that the plan knows.
@@ -37,6 +54,7 @@ pub enum Cause {
 }
 
 impl TranslateError {
+    /// An error of the whole text, not yet blamed on a place or a line.
     pub fn new(cause: Cause) -> TranslateError {
         TranslateError { cause, place: "$".into(), origin: None }
     }

@@ -17,6 +17,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::router::{Found, Router};
 use switchback_plan::{
@@ -39,14 +40,18 @@ pub struct Report {
 /// An end of a route that no example reaches.
 #[derive(Clone, Debug)]
 pub struct Unreached {
+    /// The side whose client would have to ask.
     pub serves: SideId,
+    /// The route, of the direction that serves this side.
     pub route: RouteId,
+    /// The end that no example leads to.
     pub reach: Reach,
 }
 
 /// What one example says.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
+    /// What did not hold; empty when the example does.
     pub problems: Vec<Problem>,
     /// Values for its open places (`'?'`), in the order they are written in.
     pub found: Vec<Value>,
@@ -59,7 +64,9 @@ pub struct Outcome {
 pub struct Problem {
     /// A sentence without a full stop.
     pub what: String,
+    /// What came out against what was to come out; empty where the sentence says it all.
     pub differences: Vec<Difference>,
+    /// The line of the example.
     pub origin: Origin,
 }
 
@@ -324,7 +331,7 @@ impl Trial<'_> {
         let mut script = exchange.calls.iter();
         let served = route.map_or(SideId::OLD, |(serves, _)| serves);
         let mut kept: Vec<Archived> = Vec::new();
-        let mut event = Event::Start;
+        let (mut event, mut now) = (Event::Start, Duration::ZERO);
         let ended = loop {
             match run.next(event) {
                 Ok(Next::Call(call)) => {
@@ -356,6 +363,7 @@ impl Trial<'_> {
                     event = Event::Reply(reply);
                 }
                 Ok(Next::Recall(lookup)) => event = Event::Recalled(world.recall(&lookup)),
+                Ok(Next::Wait(wait)) => event = wait.simulated(&mut now),
                 Ok(Next::Keep(entries)) => {
                     kept.extend(world.keep(entries));
                     event = Event::Kept;
@@ -456,12 +464,15 @@ impl Trial<'_> {
             call.headers.get(http::header::CONTENT_TYPE).is_some_and(|named| named == BodyFormat::FORM);
         let is_text = is_text(&call.headers);
         let named = call.headers.get(http::header::CONTENT_TYPE).and_then(|named| named.to_str().ok());
-        let told_parts = call.body.as_deref().zip(named).and_then(|(body, named)| parts::told(named, body));
+        let sent_parts =
+            call.body.as_deref().zip(named).and_then(|(body, named)| parts::example_of(named, body));
         let wants_parts = scripted.body.as_ref().is_some_and(|body| own(body).as_object().is_some());
-        let is_of_parts = wants_parts && told_parts.is_some();
+        let is_of_parts = wants_parts && sent_parts.is_some();
         let (wanted, sent) = match (is_form, call.body.as_deref()) {
             // So are parts: their boundary is another one each time.
-            _ if is_of_parts => (scripted.body.as_ref().map(|body| parts::as_told(&own(body))), told_parts),
+            _ if is_of_parts => {
+                (scripted.body.as_ref().map(|body| parts::example_text(&own(body))), sent_parts)
+            }
             // A form is compared by its names and values, however they are escaped.
             (true, Some(sent)) => {
                 let wanted = scripted.body.as_ref().map(own);

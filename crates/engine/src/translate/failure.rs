@@ -15,6 +15,7 @@ use switchback_plan::{FailurePlace, FailureRule, FailureTest, Pack, SideId, Valu
 /// What the client gets for an error of the other side.
 #[derive(Debug)]
 pub struct ErrorAnswer {
+    /// JSON text in the served side's form.
     pub body: Vec<u8>,
     /// For the log: why the error is not one of the contract, and its words are ours.
     pub foreign: Option<String>,

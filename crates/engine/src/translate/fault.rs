@@ -7,20 +7,34 @@ use std::sync::Arc;
 use switchback_plan::{Expr, Origin, Path, ReasonId, Segment};
 
 /// The kinds of fault, a part of [`switchback_plan::GATEWAY_ERRORS`]. The first seven are the client's, the next four the
-/// upstream's, the last is ours or the operator's.
+/// upstream's; the others are ours or the operator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FaultKind {
+    /// A parameter or a header field of the request is not what the contract says.
     BadRequest,
+    /// A cursor that was not made here for this client and list, or too long ago.
     BadCursor,
+    /// A page that cannot be reached by the pages before it.
     BadPage,
+    /// The request's body is not what the contract says.
     BadBody,
+    /// The request is larger than what may be held of one.
     TooLarge,
+    /// The request's body has a media type or a coding that the operation does not take.
     UnsupportedMedia,
+    /// A path variable has a value that no resource can have.
     NotFound,
+    /// No connection to the upstream.
     UpstreamUnreachable,
+    /// The upstream did not answer in time.
     UpstreamTimeout,
+    /// The connection was lost before the answer was complete.
     UpstreamClosed,
+    /// The upstream's answer is no HTTP, or nothing that its contract knows.
     UpstreamBroken,
+    /// There is no memory for what the request needs held.
+    Overloaded,
+    /// Configuration, mapping and engine do not fit together.
     Internal,
 }
 
@@ -39,6 +53,7 @@ impl FaultKind {
             FaultKind::UpstreamTimeout => "upstream_timeout",
             FaultKind::UpstreamClosed => "upstream_closed",
             FaultKind::UpstreamBroken => "upstream_broken",
+            FaultKind::Overloaded => "overloaded",
             FaultKind::Internal => "internal",
         }
     }
@@ -47,6 +62,7 @@ impl FaultKind {
 /// A request that cannot be answered by its plan. Carries no response: its form and language are the caller's business.
 #[derive(Clone, Debug)]
 pub struct Fault {
+    /// What went wrong, and whose fault it is.
     pub kind: FaultKind,
     /// For the log: places and kinds of values, never values.
     pub detail: String,
@@ -59,8 +75,15 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// A fault that is not yet blamed on a line or a call.
     pub fn new(kind: FaultKind, detail: impl Into<String>) -> Fault {
         Fault { kind, detail: detail.into(), origin: None, operation: None, headers: None }
+    }
+
+    /// A body of another media type than wanted.
+    pub(super) fn unsupported(wanted: &str) -> Fault {
+        let detail = format!("the body is of another media type than {wanted}");
+        Fault::new(FaultKind::UnsupportedMedia, detail)
     }
 
     /// A body that cannot be translated, blamed on whoever sent it.
@@ -101,9 +124,11 @@ impl std::error::Error for Fault {}
 /// Who sent a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
+    /// The client, in its body.
     ClientBody,
     /// The client, outside its body.
     Client,
+    /// The service that was called.
     Upstream,
     /// Configuration and mapping.
     Operator,

@@ -18,11 +18,15 @@ use switchback_plan::{
 /// The heads of one exchange of a pair. `S` is how path values are kept.
 #[derive(Debug)]
 pub struct PairHeads<'a, S = String> {
+    /// The pack that the route is of.
     pub pack: &'a Pack,
+    /// The pair.
     pub route: &'a Route,
+    /// What the operator has set.
     pub settings: &'a Settings,
     /// Index into [`Pack::languages`].
     pub language: usize,
+    /// What the client sent, but its body.
     pub request: RequestHead<'a, S>,
 }
 

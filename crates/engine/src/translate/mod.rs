@@ -60,4 +60,4 @@ pub use request::{Request, RequestHead, undeclared_parameter};
 pub use run::Run;
 pub use settings::{SettingError, Settings};
 pub use text::{gateway_error, text};
-pub use turn::{Answer, Call, Entries, Entry, Event, FailKind, Failed, Lookup, Next, Refused, Reply};
+pub use turn::{Answer, Call, Entries, Entry, Event, FailKind, Failed, Lookup, Next, Refused, Reply, Wait};

@@ -25,6 +25,7 @@ const PADDING_MAX: usize = 256;
 /// What comes next of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
+    /// A part begins.
     Head(PartHead),
     /// Some of the part's content, never empty.
     Data(Bytes),
@@ -35,12 +36,14 @@ pub enum Piece {
 /// The header of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartHead {
+    /// The part's `name`, decoded.
     pub name: String,
     /// Whether it is said which file it is of.
     pub has_filename: bool,
+    /// As the part says it, with its parameters.
     pub content_type: Option<String>,
     /// How it is coded beside that; none for what is sent as it is.
-    pub is_coded: bool,
+    pub has_transfer_encoding: bool,
     /// What `Content-Disposition` says beside the name, as it stands, beginning with `;`.
     disposition: Vec<u8>,
     /// The other header fields, as they stand, each with its line's end.
@@ -84,6 +87,10 @@ impl Reader {
     }
 
     /// What comes next; none until more of the body is here.
+    ///
+    /// # Errors
+    ///
+    /// What has come is no form of parts, is one that readers could differ about, or has too many parts.
     pub fn next_piece(&mut self) -> Result<Option<Piece>, MultipartFault> {
         loop {
             let before = (self.state, self.rest.len());
@@ -111,6 +118,10 @@ impl Reader {
     }
 
     /// To be asked when the body has ended and [`Reader::next_piece`] has no more.
+    ///
+    /// # Errors
+    ///
+    /// Its first or its final boundary is missing.
     pub fn finish(&self) -> Result<(), MultipartFault> {
         match self.state {
             State::Epilogue => Ok(()),
@@ -214,11 +225,11 @@ impl PartHead {
             name: String::new(),
             has_filename: false,
             content_type: None,
-            is_coded: false,
+            has_transfer_encoding: false,
             disposition: Vec::new(),
             others: Vec::new(),
         };
-        let mut is_named = false;
+        let (mut is_named, mut is_typed, mut has_encoding) = (false, false, false);
         let mut rest = header;
         while let Some(end) = memmem::find(rest, b"\r\n") {
             let line = &rest[..end];
@@ -231,19 +242,23 @@ impl PartHead {
                 Some(at) => (&line[..at], line[at + 1..].trim_ascii()),
                 None => return Err("the header of a part has a line that is no field".to_owned()),
             };
+            // A token may begin so; a reader that is less strict could take it for a delimiter.
+            if name.starts_with(b"--") {
+                return Err("the header of a part has a line that begins as a delimiter does".to_owned());
+            }
             if name.eq_ignore_ascii_case(b"content-disposition") {
-                if std::mem::replace(&mut is_named, true) {
-                    return Err("a part has two fields `Content-Disposition`".to_owned());
-                }
-                head.disposed(value)?;
+                once(&mut is_named, "Content-Disposition")?;
+                head.read_disposition(value)?;
                 continue;
             }
             if name.eq_ignore_ascii_case(b"content-type") {
+                once(&mut is_typed, "Content-Type")?;
                 head.content_type = Some(String::from_utf8_lossy(value).into_owned());
             }
             if name.eq_ignore_ascii_case(b"content-transfer-encoding") {
+                once(&mut has_encoding, "Content-Transfer-Encoding")?;
                 let as_it_is: [&[u8]; 3] = [b"7bit", b"8bit", b"binary"];
-                head.is_coded = !as_it_is.iter().any(|one| value.eq_ignore_ascii_case(one));
+                head.has_transfer_encoding = !as_it_is.iter().any(|one| value.eq_ignore_ascii_case(one));
             }
             head.others.extend_from_slice(line);
             head.others.extend_from_slice(b"\r\n");
@@ -251,7 +266,7 @@ impl PartHead {
         if is_named { Ok(head) } else { Err("a part has no `Content-Disposition`".to_owned()) }
     }
 
-    fn disposed(&mut self, value: &[u8]) -> Result<(), MultipartFault> {
+    fn read_disposition(&mut self, value: &[u8]) -> Result<(), MultipartFault> {
         let wrong = || "a part has a `Content-Disposition` that names no field of a form".to_owned();
         let end = value.iter().position(|byte| *byte == b';').unwrap_or(value.len());
         if !value[..end].trim_ascii().eq_ignore_ascii_case(b"form-data") {
@@ -298,6 +313,14 @@ impl PartHead {
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(&self.others);
         out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Readers could differ about which of two counts.
+fn once(has_come: &mut bool, name: &str) -> Result<(), MultipartFault> {
+    match std::mem::replace(has_come, true) {
+        true => Err(format!("a part has two fields `{name}`")),
+        false => Ok(()),
     }
 }
 
@@ -373,6 +396,10 @@ fn is_token(text: &[u8]) -> bool {
 }
 
 /// The boundary of a body that is called so.
+///
+/// # Errors
+///
+/// The media type has none, two, or one that RFC 2046 does not allow.
 pub fn boundary_of(media_type: &str) -> Result<Cow<'_, str>, MultipartFault> {
     let missing = || "the media type of the body has no boundary".to_owned();
     let mut rest = media_type.find(';').map_or(&b""[..], |at| &media_type.as_bytes()[at..]);
@@ -406,6 +433,10 @@ pub fn media_type(boundary: &str) -> String {
 /// A boundary for contents that came with the boundary `of` (none: for no such contents) and for these texts besides. It
 /// extends the other, which no content holds, and no text holds it. `salt` makes it one that nobody foresees: a reader that
 /// is less strict could take a content for a delimiter otherwise.
+///
+/// # Errors
+///
+/// The texts hold each of those that were tried.
 pub fn boundary_for<'t>(
     of: Option<&str>,
     salt: u64,
@@ -429,8 +460,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(pieces: &[&[u8]]) -> Result<Vec<(PartHead, Vec<u8>)>, MultipartFault> {
-        let mut reader = Reader::new("B", 5);
+    type Found = Result<Vec<(PartHead, Vec<u8>)>, MultipartFault>;
+
+    fn read(pieces: &[&[u8]]) -> Found {
+        read_with("B", pieces)
+    }
+
+    fn read_with(boundary: &str, pieces: &[&[u8]]) -> Found {
+        let mut reader = Reader::new(boundary, 5);
         let mut all: Vec<(PartHead, Vec<u8>)> = Vec::new();
         let mut is_open = false;
         for piece in pieces {
@@ -514,6 +551,17 @@ mod tests {
                 "--B|Content-Disposition: form-data; name=a|Content-Disposition: form-data; name=b||x|--B--",
                 "two fields",
             ),
+            (
+                "--B|Content-Disposition: form-data; name=a|Content-Type: text/plain|Content-type: a/b||x|--B--",
+                "two fields",
+            ),
+            (
+                "--B|Content-Transfer-Encoding: base64|Content-Disposition: form-data; name=a|\
+                 Content-Transfer-Encoding: 8bit||x|--B--",
+                "two fields",
+            ),
+            ("--B|Content-Disposition: form-data; name=a|--C: y||x|--B--", "begins as a delimiter"),
+            ("--B|Content-Disposition: form-data; name=a|--B: y||x|--B--", "begins as a delimiter"),
         ] {
             assert!(told(text).contains(fault), "{text}: {}", told(text));
         }
@@ -593,13 +641,24 @@ mod tests {
         }
 
         #[test]
-        fn every_cut_reads_the_same(text in "(--B|\r\n|\r|\n|-|B|x|Content-Disposition: form-data; name=a| ){0,16}", at in 0_usize..80) {
+        fn every_cut_reads_the_same(text in "(--B|--B\r\nContent-Disposition: form-data; filename=f; name=\"%22a\\\\\"\r\nX: y\r\n\r\n|\r\n|\r|\n|-|B|x| |--B--){0,16}", at in 0_usize..80) {
             let text = [b"--B\r\nContent-Disposition: form-data; name=a\r\n\r\n", text.as_bytes()].concat();
             let at = at.min(text.len());
             let whole = read(&[&text]);
             prop_assert_eq!(&read(&[&text[..at], &text[at..]]), &whole);
             let single: Vec<&[u8]> = text.chunks(1).collect();
             prop_assert_eq!(&read(&single), &whole);
+            // What is written under a longer boundary reads back the same.
+            let Ok(parts) = whole else { return Ok(()) };
+            let boundary = boundary_for(Some("B"), 7, std::iter::empty()).unwrap();
+            let mut out = Vec::new();
+            for (head, content) in &parts {
+                head.write(&boundary, &head.name, &mut out);
+                out.extend_from_slice(content);
+                out.extend_from_slice(b"\r\n");
+            }
+            write_end(&boundary, &mut out);
+            prop_assert_eq!(read_with(&boundary, &[&out]), Ok(parts));
         }
     }
 }

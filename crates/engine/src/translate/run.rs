@@ -3,6 +3,7 @@
 //! and the slow path have one driver.
 
 mod pair;
+mod poll;
 mod serve;
 
 use super::archive::Looking;
@@ -24,6 +25,7 @@ use super::value::Scope;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use switchback_json::{Limits, Value};
 use switchback_plan::{
     self as plan, BodyFormat, CallHead, Each, End, HeaderRule, Origin, Pack, Paging, ReasonId, Refusal,
@@ -88,12 +90,18 @@ struct Serving {
     fanned: Option<Fanned>,
     /// What the step at work looks up in an archive.
     looking: Option<Looking>,
+    /// How often the step at work has asked, where it waits for something to end.
+    polling: Option<poll::Polling>,
+    /// Whether something was waited for and has come to its end.
+    is_over: bool,
 }
 
 /// Why a step has no result.
 enum Failure {
     Replied(Reply),
     None(Failed),
+    /// What was waited for did not come in time; asking again may help after this.
+    Late(Failed, Duration),
 }
 
 impl Failure {
@@ -103,6 +111,9 @@ impl Failure {
 }
 
 impl Run {
+    /// A run of this route for one request, at its beginning. Nothing happens until [`Run::next`] is called with
+    /// [`Event::Start`]; a route that the direction does not have is a fault then. `limits` hold for every body that is
+    /// read.
     pub fn new(
         pack: Arc<Pack>,
         direction: SideId,
@@ -245,8 +256,12 @@ impl Run {
                     self.replied(serve, *at, reply)
                 }
                 (RouteKind::Serve(serve), State::Serving(at), Event::Failed(failed)) => {
-                    self.failed(serve, *at, Failure::None(failed))
+                    self.unanswered(serve, *at, failed)
                 }
+                (RouteKind::Serve(serve), State::Serving(at), Event::Waited { since }) => {
+                    self.ask_again(serve, *at, since)
+                }
+                (RouteKind::Serve(serve), State::Serving(at), Event::Late) => self.late(serve, *at),
                 (RouteKind::Serve(serve), State::Serving(at), Event::Recalled(entries)) => {
                     self.recalled(serve, *at, entries)
                 }
@@ -359,7 +374,11 @@ impl Run {
             }
             None => None,
         };
-        Ok(self.answer(answer.status, headers, body, None))
+        let mut next = self.answer(answer.status, headers, body, None);
+        if let Next::Answer(answer) = &mut next {
+            answer.is_over = at.is_over;
+        }
+        Ok(next)
     }
 
     /// The line of the outcome that a route has come to, or of the route.
@@ -397,7 +416,8 @@ impl Run {
             let json = HeaderValue::from_static(BodyFormat::JSON);
             headers.insert(header::CONTENT_TYPE, style.unwrap_or(json));
         }
-        Next::Answer(Answer { status, headers, body: body.map(Bytes::from), cause, error: None })
+        let body = body.map(Bytes::from);
+        Next::Answer(Answer { status, headers, body, cause, error: None, is_over: false })
     }
 
     /// An answer that tells an error of the other side, with the status that the side answers its errors with.
@@ -462,8 +482,7 @@ fn elements(context: &Context, each: &Each) -> Vec<Value> {
 }
 
 fn unsupported(wanted: &str) -> Stop {
-    let detail = format!("the body is of another media type than {wanted}");
-    Fault::new(FaultKind::UnsupportedMedia, detail).into()
+    Fault::unsupported(wanted).into()
 }
 
 fn call(head: &CallHead, step: u32, target: String, mut headers: HeaderMap, body: Option<Bytes>) -> Call {
@@ -476,6 +495,7 @@ fn call(head: &CallHead, step: u32, target: String, mut headers: HeaderMap, body
     Call {
         step,
         operation: Arc::clone(&head.operation),
+        host: head.host,
         method: head.method.clone(),
         target,
         headers,

@@ -16,15 +16,21 @@ pub struct Settings {
 pub enum SettingError {
     /// The pack reads no setting of this name; the nearest known ones are the caller's to offer.
     Unknown {
+        /// The name that was given.
         name: String,
     },
+    /// A value of another type than the pack declares.
     WrongKind {
+        /// The setting's dotted name.
         name: String,
+        /// What it must be.
         expected: SettingKind,
     },
     /// A text that is not among those it may be.
     Unlisted {
+        /// The setting's dotted name.
         name: String,
+        /// The texts that it may be.
         values: Vec<String>,
     },
 }

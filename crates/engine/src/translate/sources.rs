@@ -30,6 +30,7 @@ pub enum How {
 }
 
 impl How {
+    /// The word that reports and answers use.
     pub fn word(self) -> &'static str {
         match self {
             How::Kept => "kept",
@@ -50,6 +51,7 @@ pub struct Source {
     pub to: String,
     /// Places that it was made of; none where the mapping says the value.
     pub from: Vec<String>,
+    /// How the value came to be what it is.
     pub how: How,
     /// The line that says so; none where only the route's own line does.
     pub origin: Option<Origin>,
@@ -78,6 +80,11 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn push(&mut self, to: &str, from: Vec<String>, how: How, origin: Option<&Origin>) {
         self.found.push(Source { to: to.to_owned(), from, how, origin: origin.cloned() });
+    }
+
+    /// Whether a value is one that an op takes.
+    fn is_taken(&self, op: &ValueOp, value: &Value) -> bool {
+        part(op, &value.to_vec(), self.env, &Limits::DOCUMENT, &mut Vec::new()).is_ok()
     }
 
     /// Whether anything is written for a part.
@@ -130,6 +137,10 @@ impl Walk<'_> {
                     self.value(arm, value, from, to, Some(&origin), depth + 1);
                 }
             }
+            ValueOp::Attempt(attempt) if self.is_taken(&attempt.op, value) => {
+                self.value(&attempt.op, value, from, to, origin, depth + 1);
+            }
+            ValueOp::Attempt(attempt) => self.push(to, Vec::new(), How::Constant, Some(&attempt.origin)),
             ValueOp::Again(again) => self.value(&again.op(), value, from, to, origin, depth + 1),
             _ => self.push(to, one(), How::Converted, origin),
         }
@@ -425,6 +436,7 @@ pub struct Traced {
     pub call: Option<u32>,
     /// The name that the mapping has for the call's result.
     pub step: Option<String>,
+    /// Of every value of the body, in the order in which they stand.
     pub sources: Vec<Source>,
     /// The line of the step or the outcome.
     pub origin: Option<Origin>,

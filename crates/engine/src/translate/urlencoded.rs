@@ -9,13 +9,15 @@
 //! Names are found by hash as soon as there are many, so that no body takes quadratic time.
 
 use super::error::TranslateError;
+use super::request::query_pairs;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::fmt::Write as _;
 use switchback_json::{Container, Limits, Object, Reader, Scalar, Sink, Value, text};
 use switchback_json::{ErrorKind, Str};
 use switchback_plan::router::path::encode_query;
-use switchback_plan::{Form, FormFormat, FormKind, ListStyle};
+use switchback_plan::{Form, FormField, FormFormat, FormKind, ListStyle};
 
 /// Children of a node that are looked for one by one.
 const FEW: usize = 8;
@@ -26,10 +28,7 @@ pub type FormFault = String;
 /// Appends the JSON text of a form. An empty text is an empty object.
 pub fn decode(format: &FormFormat, body: &[u8], limits: &Limits, out: &mut Vec<u8>) -> Result<(), FormFault> {
     let body = std::str::from_utf8(body).map_err(|_| "the form is not UTF-8".to_owned())?;
-    let pairs = body.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        Ok((decoded(name)?, decoded(value)?))
-    });
+    let pairs = query_pairs(body).map(|(name, value)| Ok((decoded(name)?, decoded(value.unwrap_or(""))?)));
     tree(format, pairs, limits, out)
 }
 
@@ -48,34 +47,33 @@ pub(super) fn tree<'t>(
     tree.write(0, out)
 }
 
-/// A name or value, decoded in one pass: forms are full of escapes, with a few bytes between them.
+/// The place of a sign, in a few bytes: libraries are made for many.
+fn position(text: &str, sign: u8) -> Option<usize> {
+    text.bytes().position(|byte| byte == sign)
+}
+
+/// A name or value, decoded in one pass where it lies: forms are full of escapes, with a few bytes between them.
 fn decoded(raw: &str) -> Result<Cow<'_, str>, FormFault> {
-    let bytes = raw.as_bytes();
-    let Some(first) = memchr::memchr2(b'%', b'+', bytes) else { return Ok(Cow::Borrowed(raw)) };
-    let mut out = Vec::with_capacity(bytes.len());
-    out.extend_from_slice(&bytes[..first]);
-    let mut rest = &bytes[first..];
-    loop {
-        rest = match *rest {
-            [] => break,
-            [b'+', ref after @ ..] => {
-                out.push(b' ');
-                after
-            }
-            [b'%', high, low, ref after @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                out.push(digit(high) << 4 | digit(low));
-                after
-            }
+    let Some(first) = memchr::memchr2(b'%', b'+', raw.as_bytes()) else { return Ok(Cow::Borrowed(raw)) };
+    let mut bytes = raw.as_bytes().to_vec();
+    let (mut from, mut to) = (first, first);
+    while let Some(byte) = bytes.get(from).copied() {
+        let (one, next) = match byte {
+            b'+' => (b' ', from + 1),
             // A percent sign that escapes nothing stands for itself.
-            [one, ref after @ ..] => {
-                out.push(one);
-                let length = after.iter().take_while(|byte| !matches!(byte, b'%' | b'+')).count();
-                out.extend_from_slice(&after[..length]);
-                &after[length..]
-            }
+            b'%' => match bytes.get(from + 1..from + 3) {
+                Some(&[high, low]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                    (digit(high) << 4 | digit(low), from + 3)
+                }
+                _ => (byte, from + 1),
+            },
+            _ => (byte, from + 1),
         };
+        bytes[to] = one;
+        (from, to) = (next, to + 1);
     }
-    String::from_utf8(out).map(Cow::Owned).map_err(|_| "the form is not UTF-8".to_owned())
+    bytes.truncate(to);
+    String::from_utf8(bytes).map(Cow::Owned).map_err(|_| "the form is not UTF-8".to_owned())
 }
 
 /// The value of a hexadecimal digit.
@@ -137,9 +135,7 @@ impl<'f, 't> Tree<'f, 't> {
         value: Cow<'t, str>,
         lists: &[(switchback_plan::Key, ListStyle)],
     ) -> Result<(), FormFault> {
-        let declared = |name: &str| self.nodes[0].form.and_then(|form| field(form, name)).is_some();
-        let brackets = name.find('[').filter(|at| *at > 0 && name.ends_with(']'));
-        let at = match brackets.filter(|_| !declared(&name)) {
+        let at = match self.nodes[0].form.and_then(|form| brackets_of(form, &name)) {
             None => self.child(0, name)?,
             Some(first) => self.nested(&name, first)?,
         };
@@ -173,7 +169,7 @@ impl<'f, 't> Tree<'f, 't> {
         let (mut from, mut depth) = (first, 0);
         while from < name.len() {
             let open = name[from..].starts_with('[');
-            let Some(end) = name[from..].find(']').filter(|_| open) else {
+            let Some(end) = position(&name[from..], b']').filter(|_| open) else {
                 return Err("a name of the form has brackets that do not fit".to_owned());
             };
             let (inner, next) = (part(from + 1, from + end), from + end + 1);
@@ -222,6 +218,10 @@ impl<'f, 't> Tree<'f, 't> {
         let made = self.nodes.len() as u32;
         let parent = &self.nodes[at as usize];
         let count = parent.children.len();
+        // Names of one element follow one another.
+        if let Some(last) = parent.children.last().filter(|last| self.nodes[**last as usize].name == name) {
+            return Ok(*last);
+        }
         if count <= FEW {
             if let Some(known) = self.known(at, &name) {
                 return Ok(known);
@@ -242,7 +242,7 @@ impl<'f, 't> Tree<'f, 't> {
             return Err("the form has too many values".to_owned());
         }
         let is_index = name.bytes().all(|byte| byte.is_ascii_digit()) && name.len() < 10;
-        let form = parent.form.and_then(|form| inner(form, &name));
+        let form = parent.form.and_then(|form| inner(form, &name, count));
         let parent = &mut self.nodes[at as usize];
         parent.is_list = is_index && (count == 0 || parent.is_list);
         parent.children.push(made);
@@ -328,21 +328,26 @@ fn kind_for<'f>(form: &'f Form, node: &Node<'_, '_>) -> &'f FormKind {
     alternatives.iter().map(|one| &one.kind).find(|kind| is_it(kind)).unwrap_or(&FormKind::Any)
 }
 
-fn field<'f>(form: &'f Form, name: &str) -> Option<&'f Form> {
-    match &form.kind {
-        FormKind::Object { fields, .. } => {
-            fields.iter().find(|field| *field.name.text == *name).map(|field| &*field.form)
-        }
-        _ => None,
-    }
+/// Where the brackets of a name begin, before which stands a member of the form; none where the name is a member's.
+pub(super) fn brackets_of(form: &Form, name: &str) -> Option<usize> {
+    let brackets = position(name, b'[').filter(|at| *at > 0 && name.ends_with(']'));
+    brackets.filter(|_| field(form, name, 0).is_none())
+}
+
+/// What the contract says of a member. `near` is where it most likely stands among the declared ones.
+fn field<'f>(form: &'f Form, name: &str, near: usize) -> Option<&'f Form> {
+    let FormKind::Object { fields, .. } = &form.kind else { return None };
+    let is_it = |field: &&'f FormField| *field.name.text == *name;
+    let found = fields.get(near).filter(is_it).or_else(|| fields.iter().find(is_it))?;
+    Some(&found.form)
 }
 
 /// What the contract says of a member, or of an element.
-fn inner<'f>(form: &'f Form, name: &str) -> Option<&'f Form> {
+fn inner<'f>(form: &'f Form, name: &str, near: usize) -> Option<&'f Form> {
     match &form.kind {
-        FormKind::Object { others, .. } => field(form, name).or(others.as_deref()),
+        FormKind::Object { others, .. } => field(form, name, near).or(others.as_deref()),
         FormKind::Array { items, .. } => Some(items),
-        FormKind::OneOf(alternatives) => alternatives.iter().find_map(|one| inner(one, name)),
+        FormKind::OneOf(alternatives) => alternatives.iter().find_map(|one| inner(one, name, near)),
         _ => None,
     }
 }
@@ -406,53 +411,62 @@ struct Within {
 }
 
 impl Writer<'_> {
-    /// The name of the value that comes next. `nests`: it holds others.
-    fn name(&mut self, nests: bool) -> Option<String> {
+    /// Appends the name of the value that comes next. `nests`: it holds others.
+    fn name(&mut self, nests: bool, out: &mut String) {
         let depth = self.places.len();
-        let within = self.places.last_mut()?;
+        let Some(within) = self.places.last_mut() else { return };
         within.count += 1;
-        Some(match within.container {
-            Container::Object if depth == 1 => within.key.clone(),
-            Container::Object => format!("{}%5B{}%5D", within.prefix, within.key),
-            Container::Array if nests => format!("{}%5B{}%5D", within.prefix, within.count - 1),
-            Container::Array if within.style == Some(ListStyle::Repeated) => within.prefix.clone(),
+        let (prefix, key) = (&within.prefix, &within.key);
+        if within.container == Container::Object && depth == 1 {
+            return out.push_str(key);
+        }
+        out.push_str(prefix);
+        match within.container {
+            Container::Object => {
+                out.push_str("%5B");
+                out.push_str(key);
+                out.push_str("%5D");
+            }
+            Container::Array if nests => {
+                let _ = write!(out, "%5B{}%5D", within.count - 1);
+            }
+            Container::Array if within.style == Some(ListStyle::Repeated) => {}
             // The name that the contract has for it ends so.
-            Container::Array if depth == 2 && within.prefix.ends_with("%5B%5D") => within.prefix.clone(),
-            Container::Array => format!("{}%5B%5D", within.prefix),
-        })
+            Container::Array if depth == 2 && prefix.ends_with("%5B%5D") => {}
+            Container::Array => out.push_str("%5B%5D"),
+        }
     }
 
     fn value(&mut self, value: &str) {
-        let within = self.places.last();
-        let delimiter =
-            within.and_then(|within| within.style.and_then(ListStyle::delimiter).zip(Some(within.count)));
-        if let Some((delimiter, count @ 1..)) = delimiter {
+        let mut out = std::mem::take(&mut self.out);
+        self.append(value, &mut out);
+        self.out = out;
+    }
+
+    fn append(&mut self, value: &str, out: &mut String) {
+        let Some(within) = self.places.last_mut() else { return };
+        let delimiter = within.style.and_then(ListStyle::delimiter);
+        if let Some(delimiter) = delimiter.filter(|_| within.count > 0) {
             // A further element of a list in one text.
-            self.out.push_str(match delimiter {
+            out.push_str(match delimiter {
                 ',' => ",",
                 ' ' => "+",
                 _ => "%7C",
             });
-            encode_query(value, &mut self.out);
-            if let Some(within) = self.places.last_mut() {
-                within.count = count + 1;
-            }
-            return;
+            within.count += 1;
+            return encode_query(value, out);
         }
-        let name = match delimiter {
-            Some(_) => self.places.last_mut().map(|within| {
-                within.count = 1;
-                within.prefix.clone()
-            }),
-            None => self.name(false),
-        };
-        let Some(name) = name else { return };
-        if !self.out.is_empty() {
-            self.out.push('&');
+        if !out.is_empty() {
+            out.push('&');
         }
-        self.out.push_str(&name);
-        self.out.push('=');
-        encode_query(value, &mut self.out);
+        if delimiter.is_some() {
+            within.count = 1;
+            out.push_str(&within.prefix);
+        } else {
+            self.name(false, out);
+        }
+        out.push('=');
+        encode_query(value, out);
     }
 }
 
@@ -469,7 +483,8 @@ impl Sink for Writer<'_> {
             }
             _ => None,
         };
-        let prefix = self.name(true).unwrap_or_default();
+        let mut prefix = String::new();
+        self.name(true, &mut prefix);
         self.places.push(Within { prefix, key: String::new(), count: 0, container, style });
         Ok(())
     }
@@ -500,7 +515,7 @@ impl Sink for Writer<'_> {
 
 /// The pairs of a form as a list that can be compared: names and values decoded, in order.
 pub(super) fn pairs(text: &str) -> Value {
-    let pairs = super::request::query_pairs(text).map(|(name, value)| {
+    let pairs = query_pairs(text).map(|(name, value)| {
         let (name, value) =
             (super::request::decode_query(name), super::request::decode_query(value.unwrap_or("")));
         let mut object = Object::new();
@@ -515,7 +530,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::sync::Arc;
-    use switchback_plan::{FormField, Key};
+    use switchback_plan::Key;
 
     fn kind(kind: FormKind) -> Arc<Form> {
         Arc::new(Form { kind, nullable: false })

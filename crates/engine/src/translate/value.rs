@@ -1,7 +1,7 @@
 //! Values for calls and answers, made out of the context document.
 
 use super::context::Context;
-use super::document::{Env, document};
+use super::document::{Env, part};
 use super::fault::{Fault, FaultKind, Sender, Stop};
 use super::overlay;
 use super::settings::Settings;
@@ -167,7 +167,7 @@ impl Scope<'_> {
     ) -> Result<Option<Value>, Stop> {
         let Some(overlay) = over else {
             let Some(source) = source else { return Ok(None) };
-            return self.run(op, &source, supplied, sender).map(Some);
+            return self.run(op, &source, supplied, sender);
         };
         let base = self.value(&overlay.base)?;
         let base = overlay::cut(base, &overlay.fields).map_err(|found| {
@@ -186,12 +186,11 @@ impl Scope<'_> {
         source: &Value,
         supplied: &[Option<Vec<u8>>],
         sender: Sender,
-    ) -> Result<Value, Stop> {
+    ) -> Result<Option<Value>, Stop> {
         let env = Env { settings: self.settings, supplied };
         let mut out = Vec::new();
-        document(op, &source.to_vec(), &env, self.limits, &mut out)
-            .map_err(|error| Stop::of_body(sender, &error))?;
-        Ok(own(&out))
+        let made = part(op, &source.to_vec(), &env, self.limits, &mut out);
+        Ok(made.map_err(|error| Stop::of_body(sender, &error))?.then(|| own(&out)))
     }
 }
 

@@ -23,7 +23,9 @@ pub struct Facts {
     pub bounds: [Option<i64>; 2],
     /// Of lists: what their elements are, and how many there are.
     pub items: Option<Box<Facts>>,
+    /// Least number of elements.
     pub items_least: u64,
+    /// Greatest number of elements; none = any number.
     pub items_most: Option<u64>,
 }
 

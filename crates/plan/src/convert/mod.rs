@@ -35,7 +35,9 @@ use switchback_json::raw::{self, Kind};
 /// A conversion in one direction. `forward` leads from the old side to the new one.
 #[derive(Clone, Debug)]
 pub struct Conversion {
+    /// Which transformation it is, with its arguments.
     pub kind: ConversionKind,
+    /// Whether it goes from the old side to the new one; else it goes back.
     pub forward: bool,
     /// What follows when the value is outside the conversion's domain.
     pub otherwise: Otherwise,
@@ -59,7 +61,12 @@ pub enum ConversionKind {
     /// old comma-separated text ↔ new array of strings.
     CsvToArray,
     /// old object of key to value ↔ new array of two-member objects.
-    ObjectToPairs { key: Arc<str>, value: Arc<str> },
+    ObjectToPairs {
+        /// Member of an entry that holds the key.
+        key: Arc<str>,
+        /// Member of an entry that holds the value.
+        value: Arc<str>,
+    },
     /// text ↔ the same text in lower case, whichever way it goes.
     LowerCase,
     /// text ↔ the digits in it, whichever way it goes.
@@ -72,6 +79,7 @@ pub enum ConversionKind {
 
 /// A conversion with its arguments. What it is by name alone is in its [`Spec`].
 pub trait Convert: fmt::Debug + Send + Sync {
+    /// What the manual, the schema and the compiler know of it by its name.
     fn spec(&self) -> &'static Spec;
 
     /// Converts the JSON text of one value, which is appended to `out`. None = outside the domain; `out` may then hold a
@@ -114,12 +122,14 @@ pub enum Otherwise {
     Keep,
     /// The member or element is left out.
     Drop,
+    /// This JSON text stands in its place.
     Value(Raw),
 }
 
 /// Whether a conversion wrote something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Yield {
+    /// A value was appended to the output.
     Written,
     /// The member is left out.
     Nothing,
@@ -149,20 +159,26 @@ pub struct Spec {
     pub name: &'static str,
     /// One line for the manual.
     pub about: &'static str,
+    /// What stands behind its name.
     pub arguments: Arguments,
+    /// What it takes of the old side, and gives towards it.
     pub old: Domain,
+    /// What it takes of the new side, and gives towards it.
     pub new: Domain,
     /// Whether a null that stands in the source passes unchanged, beside the kinds of the domains.
     pub null_passes: bool,
     /// Whether it looks at a whole list or object, which is then held.
     pub structural: bool,
+    /// What going there and back gives, where no arguments say otherwise.
     pub law: Law,
+    /// Executed by the tests and shown in the manual; at least one.
     pub examples: &'static [Example],
 }
 
 /// The arguments a conversion takes.
 #[derive(Clone, Copy, Debug)]
 pub enum Arguments {
+    /// It has none.
     None,
     /// `{old: new, …}`, scalars.
     Table,
@@ -174,6 +190,7 @@ pub enum Arguments {
         such_as: &'static str,
         /// JSON schema of the arguments.
         schema: &'static str,
+        /// Makes the conversion of its arguments, or says what is wrong with them, as a clause without a full stop.
         read: fn(&Given<'_>) -> Result<ConversionKind, String>,
     },
 }
@@ -181,6 +198,7 @@ pub enum Arguments {
 /// What is known where a conversion is written.
 #[derive(Debug)]
 pub struct Given<'a> {
+    /// As written beside the name; null where nothing is.
     pub arguments: &'a Value,
     /// Names of the sides.
     pub sides: [&'a str; 2],
@@ -206,6 +224,7 @@ impl Given<'_> {
 /// The values of one side that a conversion takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Domain {
+    /// The JSON kinds of values.
     pub kinds: Kinds,
     /// Numbers of the domain are integers.
     pub integer: bool,
@@ -233,18 +252,24 @@ pub enum Law {
 pub struct Example {
     /// As written after `as:`.
     pub written: &'static str,
+    /// Makes the conversion that `written` spells.
     pub kind: fn() -> ConversionKind,
+    /// JSON text of the old side's value.
     pub old: Option<&'static str>,
+    /// JSON text of the new side's value.
     pub new: Option<&'static str>,
+    /// In which directions one value becomes the other.
     pub holds: Holds,
 }
 
 /// In which directions an example holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
+    /// Each value becomes the other.
     Both,
     /// Only from the old side to the new one: another spelling of the same value.
     Forward,
+    /// Only from the new side to the old one.
     Backward,
 }
 
@@ -280,6 +305,7 @@ impl Spec {
 }
 
 impl ConversionKind {
+    /// What the manual, the schema and the compiler know of it by its name; of several, what is said of choosing.
     pub fn spec(&self) -> &'static Spec {
         match self {
             ConversionKind::IntegerToString => &integer_to_string::SPEC,
@@ -362,6 +388,7 @@ impl ConversionKind {
 }
 
 impl Conversion {
+    /// A conversion that refuses the message when a value is outside its domain.
     pub fn new(kind: ConversionKind, forward: bool) -> Conversion {
         Conversion { kind, forward, otherwise: Otherwise::Error }
     }

@@ -9,6 +9,7 @@ use switchback_json::text;
 /// Rows of scalars (JSON text), old to new. Of several rows with one value, the first says what it becomes.
 #[derive(Debug)]
 pub struct Table {
+    /// Each old value with its new one, in the order of the mapping.
     pub rows: Vec<(Raw, Raw)>,
 }
 

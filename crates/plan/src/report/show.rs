@@ -271,7 +271,8 @@ impl EventReport {
         };
         let order =
             self.key.as_ref().map_or_else(|| "in order".to_owned(), |key| format!("in order by {key}"));
-        format!("{becomes}, {order}; {}", lost(&self.lost))
+        let compared = self.correlate.as_ref().map_or_else(String::new, |by| format!(", compared {by}"));
+        format!("{becomes}, {order}{compared}; {}", lost(&self.lost))
     }
 }
 

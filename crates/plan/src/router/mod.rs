@@ -83,16 +83,21 @@ impl Mixed {
 /// What a request line is for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found<'p> {
+    /// A route answers it.
     Route {
+        /// Index into the routes of the direction.
         route: RouteId,
         /// The decoded value of each path variable of the route's operation, in order.
         values: Vec<Cow<'p, str>>,
     },
     /// The path exists under these methods, as the `Allow` header wants them: sorted, `HEAD` beside `GET`.
     WrongMethod {
+        /// Never empty.
         allow: Vec<Method>,
     },
+    /// No route has this path under any method.
     NotFound,
+    /// The path cannot be told: an escape or a segment that services read differently.
     Bad(PathError),
 }
 
@@ -123,6 +128,8 @@ impl Node {
 }
 
 impl Router {
+    /// Takes in all routes of a direction. Of templates that match the same path, the one with literal text further left
+    /// wins.
     pub fn new(direction: &Direction) -> Router {
         let mut router = Router::default();
         for route in &direction.routes {

@@ -185,5 +185,9 @@ pub fn encode_segment(value: &str, out: &mut String) -> Result<(), UnsafeSegment
 
 /// Appends `value` as a name or value of a query: all but unreserved characters escaped.
 pub fn encode_query(value: &str, out: &mut String) {
+    // Numbers and words are escaped as they are, and most values are such.
+    if value.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return out.push_str(value);
+    }
     out.extend(utf8_percent_encode(value, RESERVED));
 }

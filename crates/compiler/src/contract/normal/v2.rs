@@ -63,6 +63,8 @@ pub(super) fn path_item<'n>(
             method,
             path,
             span: key.span,
+            // Swagger has servers of the whole document alone.
+            servers: Vec::new(),
             id: text(node, "operationId"),
             summary: text(node, "summary"),
             parameters: together(of_call(&own), &of_call(&shared), findings),

@@ -35,6 +35,7 @@ pub(super) fn path_item<'n>(
             method,
             path,
             span: key.span,
+            servers: servers(node).or_else(|| servers(item)).unwrap_or_default(),
             id: text(node, "operationId"),
             summary: text(node, "summary"),
             parameters: together(own, &shared, findings),
@@ -45,6 +46,22 @@ pub(super) fn path_item<'n>(
             responses: responses(node, follow, findings),
         });
     }
+}
+
+/// The addresses of the servers that are named here, variables with their defaults; none where nothing is said. What is no
+/// address is passed over: only a pack that names it needs one.
+fn servers(node: &Node) -> Option<Vec<String>> {
+    let named = node.get("servers")?.as_seq()?;
+    let address = |server: &Node| {
+        let mut url = text(server, "url")?.to_owned();
+        for (name, variable) in server.get("variables").and_then(Node::as_map).unwrap_or_default() {
+            if let Some(default) = text(variable, "default") {
+                url = url.replace(&format!("{{{}}}", name.name), default);
+            }
+        }
+        Some(url)
+    };
+    Some(named.iter().filter_map(address).collect())
 }
 
 fn parameters<'n>(

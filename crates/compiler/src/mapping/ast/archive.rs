@@ -5,7 +5,7 @@ use crate::diagnostic::Span;
 
 /// One entry of `archives:`.
 #[derive(Debug)]
-pub struct Archive {
+pub(crate) struct Archive {
     pub name: Spanned<String>,
     pub about: Spanned<String>,
     /// None where entries are their keys alone.
@@ -14,7 +14,7 @@ pub struct Archive {
 
 /// `value: {v1: Type}`, or `{v1: Type, field: name}` for a field of it.
 #[derive(Debug)]
-pub struct ArchiveValue {
+pub(crate) struct ArchiveValue {
     pub side: SideRef,
     pub ty: Spanned<String>,
     pub field: Option<Spanned<String>>,
@@ -22,7 +22,7 @@ pub struct ArchiveValue {
 
 /// One entry of `harvests:`.
 #[derive(Debug)]
-pub struct Harvest {
+pub(crate) struct Harvest {
     pub name: Spanned<String>,
     pub about: Spanned<String>,
     /// `from: v1`
@@ -36,7 +36,7 @@ pub struct Harvest {
 
 /// `recall: NAME, key: value`, with `each: {name: list}`
 #[derive(Debug)]
-pub struct Recall {
+pub(crate) struct Recall {
     pub archive: Spanned<String>,
     pub key: Expr,
     pub each: Option<EachOf>,
@@ -44,7 +44,7 @@ pub struct Recall {
 
 /// `keep: NAME, key: value, value: value`, with `each: {name: list}` and `when: predicate`
 #[derive(Debug)]
-pub struct Keep {
+pub(crate) struct Keep {
     pub archive: Spanned<String>,
     pub key: Expr,
     pub value: Option<Expr>,
@@ -54,7 +54,7 @@ pub struct Keep {
 
 /// `each: {name: list}` without a bound: nothing is called.
 #[derive(Debug)]
-pub struct EachOf {
+pub(crate) struct EachOf {
     pub name: Spanned<String>,
     pub list: Spanned<String>,
 }

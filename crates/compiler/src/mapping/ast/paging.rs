@@ -5,7 +5,7 @@ use crate::diagnostic::Span;
 
 /// `paging: {v1: {…}, v2: {…}, call: GET /things, upto: 20}`
 #[derive(Clone, Debug)]
-pub struct PagedRoute {
+pub(crate) struct PagedRoute {
     pub sides: [PagedSide; 2],
     /// The call that reads a page, where a `serve` route makes several.
     pub call: Option<Spanned<String>>,
@@ -16,7 +16,7 @@ pub struct PagedRoute {
 
 /// How one side pages.
 #[derive(Clone, Debug)]
-pub struct PagedSide {
+pub(crate) struct PagedSide {
     pub page: Option<Spanned<String>>,
     pub offset: Option<Spanned<String>>,
     pub cursor: Option<Spanned<String>>,
@@ -37,7 +37,7 @@ pub struct PagedSide {
 
 /// Where the next page is told.
 #[derive(Clone, Debug)]
-pub enum Told {
+pub(crate) enum Told {
     /// `next: $.meta.next`
     Member(Place),
     /// `next: {header: x-next}`
@@ -50,24 +50,24 @@ pub enum Told {
 
 impl PagedRoute {
     /// Whether clients of a side count pages or items, and the other side gives cursors.
-    pub fn walks(&self, client: usize) -> bool {
+    pub(crate) fn walks(&self, client: usize) -> bool {
         self.sides[client].counts() && !self.sides[1 - client].counts()
     }
 }
 
 impl PagedSide {
     /// Whether any page can be asked for.
-    pub fn counts(&self) -> bool {
+    pub(crate) fn counts(&self) -> bool {
         self.page.is_some() || self.offset.is_some()
     }
 
     /// The parameters about pages.
-    pub fn parameters(&self) -> impl Iterator<Item = &Spanned<String>> {
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = &Spanned<String>> {
         [&self.page, &self.offset, &self.cursor, &self.size].into_iter().flatten()
     }
 
     /// The members of an answer that tell of other pages: the gateway writes them for clients.
-    pub fn members(&self) -> impl Iterator<Item = &Place> {
+    pub(crate) fn members(&self) -> impl Iterator<Item = &Place> {
         let next = self.next.as_ref().and_then(|told| match &told.value {
             Told::Member(place) | Told::LinkMember(place) => Some(place),
             Told::Header(_) | Told::Link => None,

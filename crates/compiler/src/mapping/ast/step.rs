@@ -6,14 +6,13 @@ use crate::yaml::Node;
 
 /// Steps and their end: exactly one of `answer`, `refuse`, `decide`.
 #[derive(Debug)]
-pub struct Block {
+pub(crate) struct Block {
     pub steps: Vec<Step>,
     pub end: Option<End>,
-    pub span: Span,
 }
 
 #[derive(Debug)]
-pub enum End {
+pub(crate) enum End {
     Answer(Answer),
     /// `refuse: reason` with an optional `policy:`
     Refuse(Refuse),
@@ -22,13 +21,13 @@ pub enum End {
 }
 
 #[derive(Clone, Debug)]
-pub struct Refuse {
+pub(crate) struct Refuse {
     pub reason: Spanned<String>,
     pub policy: RefusePolicy,
 }
 
 #[derive(Debug)]
-pub struct Check {
+pub(crate) struct Check {
     pub predicate: Predicate,
     /// `if: $.config.name`
     pub only_if: Option<Spanned<String>>,
@@ -40,7 +39,7 @@ pub struct Check {
 
 /// What follows when a check does not hold.
 #[derive(Debug)]
-pub enum CheckElse {
+pub(crate) enum CheckElse {
     /// `{status, reason}`
     Answer { status: Spanned<i64>, reason: Spanned<String> },
     /// `{refuse: reason}` with an optional `policy:`
@@ -49,7 +48,7 @@ pub enum CheckElse {
 
 /// `{present: place}` and so on. In `check`, bare words are members of the request body.
 #[derive(Clone, Debug)]
-pub struct Predicate {
+pub(crate) struct Predicate {
     pub word: Spanned<PredicateWord>,
     /// Paths as written, already with `$.request.body.` before bare words.
     pub places: Vec<Spanned<String>>,
@@ -67,7 +66,7 @@ impl Predicate {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PredicateWord {
+pub(crate) enum PredicateWord {
     Present,
     Missing,
     NotNull,
@@ -85,14 +84,14 @@ pub enum PredicateWord {
 }
 
 #[derive(Debug)]
-pub struct Step {
+pub(crate) struct Step {
     pub name: Option<Spanned<String>>,
     pub action: StepAction,
     pub span: Span,
 }
 
 #[derive(Debug)]
-pub enum StepAction {
+pub(crate) enum StepAction {
     Call(Call),
     /// `pick: path` with `take: first | all` or `newest: member`
     Pick(Pick),
@@ -106,7 +105,7 @@ pub enum StepAction {
 
 /// `call: 'PUT /things/{$.made.body.id}'`
 #[derive(Debug)]
-pub struct Call {
+pub(crate) struct Call {
     /// As written; `{name}` is a path variable of the served operation, `{$.path}` a place.
     pub operation: Spanned<String>,
     /// `when: predicate`: made only while this holds.
@@ -118,6 +117,8 @@ pub struct Call {
     pub body: Option<Expr>,
     /// `pages: {upto: 5, until: path}`
     pub pages: Option<Pages>,
+    /// `until: predicate, every: 1s, within: 20s`
+    pub poll: Option<Poll>,
     pub on_fail: Option<OnFail>,
     /// `resume: [path, …]`
     pub resume: Vec<Spanned<String>>,
@@ -127,15 +128,25 @@ pub struct Call {
 
 /// `each: {name: list}, upto: 20`
 #[derive(Debug)]
-pub struct Each {
+pub(crate) struct Each {
     /// What an element is called while its call is made, and in the result.
     pub name: Spanned<String>,
     pub list: Spanned<String>,
     pub upto: Spanned<i64>,
 }
 
+/// `until: predicate, every: 1s, within: 20s`: made again until the condition holds of its reply.
 #[derive(Debug)]
-pub struct Pages {
+pub(crate) struct Poll {
+    pub until: Predicate,
+    pub every: Spanned<String>,
+    pub within: Spanned<String>,
+    /// Of the word `until`.
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub(crate) struct Pages {
     pub upto: Spanned<i64>,
     pub until: Option<Spanned<String>>,
     pub beyond: Option<Beyond>,
@@ -144,7 +155,7 @@ pub struct Pages {
 
 /// What follows when a list goes on beyond the pages that are read.
 #[derive(Debug)]
-pub enum Beyond {
+pub(crate) enum Beyond {
     /// `absent`: the step has no body, as if it had failed.
     Absent,
     /// `{refuse: reason}`
@@ -152,9 +163,9 @@ pub enum Beyond {
 }
 
 #[derive(Debug)]
-pub enum OnFail {
+pub(crate) enum OnFail {
     /// `pass`
-    Pass(Span),
+    Pass,
     /// `{pass: {headers: {name: expr}}}`
     PassWith(Vec<(Spanned<String>, Expr)>),
     /// `{answer: {…}}`
@@ -168,14 +179,14 @@ pub enum OnFail {
 }
 
 #[derive(Debug)]
-pub struct Pick {
+pub(crate) struct Pick {
     pub when: Option<Predicate>,
     pub path: Spanned<String>,
     pub take: Take,
 }
 
 #[derive(Clone, Debug)]
-pub enum Take {
+pub(crate) enum Take {
     All,
     First,
     /// `newest: member`, or `newest: [member, …]` where later ones decide between equals.
@@ -185,7 +196,7 @@ pub enum Take {
 }
 
 #[derive(Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     pub status: Spanned<i64>,
     pub headers: Vec<(Spanned<String>, Expr)>,
     pub body: Option<Expr>,
@@ -193,7 +204,7 @@ pub struct Answer {
 }
 
 #[derive(Debug)]
-pub struct Decide {
+pub(crate) struct Decide {
     pub on: Vec<Column>,
     pub rows: Vec<Row>,
     pub outcomes: Vec<Outcome>,
@@ -202,7 +213,7 @@ pub struct Decide {
 
 /// What a decision table looks at.
 #[derive(Debug)]
-pub enum Column {
+pub(crate) enum Column {
     /// A path.
     Place(Spanned<String>),
     /// `{predicate: …}`: its cells are `true` and `false`.
@@ -210,16 +221,16 @@ pub enum Column {
 }
 
 #[derive(Debug)]
-pub struct Row {
+pub(crate) struct Row {
     pub cells: Vec<Cell>,
     pub outcome: Spanned<String>,
     pub span: Span,
 }
 
 #[derive(Debug)]
-pub enum Cell {
+pub(crate) enum Cell {
     /// `_`
-    Any(Span),
+    Any,
     /// `absent`
     Absent(Span),
     /// A literal or a list of literals.
@@ -227,7 +238,7 @@ pub enum Cell {
 }
 
 #[derive(Debug)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     pub name: Spanned<String>,
     pub block: Block,
     pub notes: Notes,

@@ -8,7 +8,7 @@ use super::convert::{self, Lost, Read, Ready};
 use super::line::{At, Line, Lines, What};
 use super::others::is_others;
 use super::presence::MappedValue;
-use super::{BuiltKey, Law, Lens, Lenses, Partial, Supply, faults, loss, object};
+use super::{BuiltKey, Lens, Lenses, Partial, Supply, faults, loss, object};
 use crate::contract::{Additional, Array, TypeIn, TypeKind, assignable};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{ConversionUse, Fill, Place, ShapeUse};
@@ -48,9 +48,9 @@ pub(super) fn build(
         captures: 0,
         losses: Vec::new(),
         partials: Vec::new(),
+        turns_away: false,
         notes: Vec::new(),
         refuses: Vec::new(),
-        private: [false, false],
         around: BTreeSet::new(),
         mapped: Vec::new(),
         class: Class::Tokens,
@@ -63,7 +63,7 @@ pub(super) fn build(
     builder.rest(lines);
     builder.lose_presence();
     builder.unnamed(lines);
-    let lens = builder.finish(lines);
+    let lens = builder.finish();
     (!findings.errors_since(mark)).then_some(lens)
 }
 
@@ -82,9 +82,9 @@ pub(super) struct Builder<'b, 'p> {
     captures: u16,
     losses: Vec<Loss>,
     partials: Vec<Partial>,
+    turns_away: bool,
     notes: Vec<Note>,
     pub(super) refuses: Vec<switchback_plan::ReasonId>,
-    pub(super) private: [bool; 2],
     /// Shapes being built that this one leads back to.
     around: BTreeSet<BuiltKey>,
     /// What goes from a place to a place.
@@ -102,8 +102,7 @@ pub(super) struct Draft {
 
 impl<'b> Builder<'b, '_> {
     pub(super) fn origin(&self, span: Span) -> Origin {
-        let sources = self.lenses.world.sources;
-        Origin { file: sources.name(span.file).into(), line: sources.start(span).line }
+        self.lenses.origin(span)
     }
 
     fn line(&mut self, line: &Line<'_>) {
@@ -149,7 +148,6 @@ impl<'b> Builder<'b, '_> {
         let (source, target) = (&places[self.from], &places[self.to]);
         if defaults[self.to].is_some() && !read.required {
             // What stands there instead comes back as if it had been there.
-            self.private[self.from] = true;
             self.lose_partly(loss::path(&source.value), span);
         }
         self.mapped.push(MappedValue {
@@ -277,6 +275,7 @@ impl<'b> Builder<'b, '_> {
                 let item = array.types.at(items);
                 let (from, to) = if self.to == 1 { (wrapped, item) } else { (item, wrapped) };
                 if self.to == 0 && convert::is_not_single(array) {
+                    self.turns_away = true;
                     if elses.0[0].is_said && !matches!(elses.0[0].otherwise, Otherwise::Error) {
                         self.findings.push(faults::single_else(&used.name));
                     }
@@ -330,11 +329,9 @@ impl<'b> Builder<'b, '_> {
                 return None;
             }
             Ok(Lost::Spelling) => {
-                self.private[self.from] = true;
                 self.lose_partly(place.clone(), span);
             }
             Ok(Lost::Besides) => {
-                self.private[self.from] = true;
                 for name in convert::passed_over(&conversion.kind, read) {
                     self.lose_at(format!("{place}[*].{name}"), span);
                 }
@@ -353,11 +350,11 @@ impl<'b> Builder<'b, '_> {
                 _ => None,
             };
             self.findings.extend(finding);
+            self.turns_away |= matches!(said.otherwise, Otherwise::Error);
             match &said.otherwise {
                 Otherwise::Error if said.is_said => {}
                 Otherwise::Error => self.partial(used, read),
                 Otherwise::Keep | Otherwise::Drop | Otherwise::Value(_) => {
-                    self.private[self.from] = true;
                     self.lose_partly(place, span);
                 }
             }
@@ -418,11 +415,9 @@ impl<'b> Builder<'b, '_> {
         }
         self.around.extend(lens.around.iter().cloned());
         self.partials.extend(lens.partials.iter().cloned());
+        self.turns_away |= lens.turns_away;
         self.notes.extend(lens.notes.iter().cloned());
         self.refuses.extend(lens.refuses.iter().copied());
-        for side in [0, 1] {
-            self.private[side] |= lens.private[side];
-        }
         let (class, because) = (lens.class, format!("within `{}`: {}", shape.name.value, lens.because));
         self.raise(class, || because);
         Some(lens.op)
@@ -449,7 +444,6 @@ impl<'b> Builder<'b, '_> {
         let origin = self.origin(span);
         if to != self.to {
             self.member(&name.value.0[0], origin);
-            self.private[to] = true;
             self.lose(&name.value, span);
             return;
         }
@@ -486,7 +480,6 @@ impl<'b> Builder<'b, '_> {
         };
         if !self.found(self.from, &name.value).is_some_and(is_always) {
             // Another value, or none, comes back as the constant.
-            self.private[self.from] = true;
             self.lose_partly(loss::path(&name.value), span);
         }
         self.member(&name.value.0[0], origin.clone());
@@ -569,7 +562,6 @@ impl<'b> Builder<'b, '_> {
             }
             return;
         }
-        self.private[self.from] = true;
         let Fill::Refuse(reason) = fill else {
             if at.value.0.len() == 1 {
                 self.member(&at.value.0[0], origin);
@@ -652,24 +644,15 @@ impl<'b> Builder<'b, '_> {
 
     /// A field that always has the same value.
     fn always(&mut self, place: &Place, value: &Raw, span: Span) {
-        self.private[self.to] = true;
         let side = self.lenses.world.program.manifest.sides[self.to].value.clone();
         let instead = Some(String::from_utf8_lossy(value).into_owned());
         let (place, origin) = (loss::path(place), self.origin(span));
         self.losses.push(Loss { side, place, instead, unless_found: false, partly: false, origin });
     }
 
-    fn finish(self, lines: &Lines<'_>) -> Lens {
+    fn finish(self) -> Lens {
         let indexes: BTreeMap<&String, u16> = self.members.keys().zip(0..).collect();
         let close = close::nest(&self.close, self.types[self.to], &indexes);
-        let mut private = self.private;
-        for line in &lines.lines {
-            if let What::Only { side, place, .. } = &line.what
-                && !self.with.paged[*side].contains(&place.value.0)
-            {
-                private[*side] = true;
-            }
-        }
         let members = self.members.into_iter().map(|(name, draft)| Member {
             name: Key::new(&name),
             action: draft.action,
@@ -689,14 +672,13 @@ impl<'b> Builder<'b, '_> {
             op: ValueOp::Object(op.into()),
             class: self.class,
             because: self.because,
-            law: Law::of(private),
-            private,
             losses: self.losses,
             supplied: self.with.with.iter().map(|name| Key::new(&name.value)).collect(),
             fields: fields.iter().map(|field| Key::new(&field.name)).collect(),
             notes: self.notes,
             refuses: self.refuses,
             partials: self.partials,
+            turns_away: self.turns_away,
             around: self.around,
         }
     }
@@ -707,6 +689,7 @@ pub(super) fn yields_nothing(op: &ValueOp) -> bool {
     use switchback_plan::convert::ConversionKind;
     match op {
         ValueOp::Convert(Conversion { otherwise: Otherwise::Drop, .. }) => true,
+        ValueOp::Attempt(attempt) => attempt.instead.is_none(),
         ValueOp::Convert(Conversion { kind: ConversionKind::AbsentToNull, forward, .. }) => !forward,
         _ => false,
     }

@@ -45,7 +45,6 @@ impl Builder<'_, '_> {
             _ => new.iter().map(|(_, place)| *place).filter(|place| may_lack(place)).collect(),
         };
         for place in &lost {
-            self.private[self.from] = true;
             self.lose_partly(loss::path(&place.value), span);
         }
         for (_, place) in new {

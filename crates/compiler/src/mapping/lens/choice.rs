@@ -1,8 +1,8 @@
 //! Shapes over alternatives: which object of several it is, and the shape of each.
 
-use super::{BuiltKey, Law, Lens, Lenses, Supply, faults, goes_but_for_null};
+use super::{BuiltKey, Lens, Lenses, Supply, faults, goes_but_for_null};
 use crate::contract::{Choice, Literal, Test, Type, TypeIn, TypeKind, assignable};
-use crate::diagnostic::{Findings, Span};
+use crate::diagnostic::Findings;
 use crate::mapping::ast::{Shape, Spanned};
 use std::collections::BTreeSet;
 use switchback_plan::{ChooseBy, ChooseOp, Class, Key, Loss, Origin, Raw, SideId, ValueOp};
@@ -88,13 +88,8 @@ pub(super) fn build(
         return None;
     }
     let name = shape.name.as_ref().map_or("in place", |name| name.value.as_str());
-    let origin = origin(lenses, shape.span);
+    let origin = lenses.origin(shape.span);
     Some(together(name, &found.test, arms, origin, with))
-}
-
-fn origin(lenses: &Lenses<'_>, span: Span) -> Origin {
-    let sources = lenses.world.sources;
-    Origin { file: sources.name(span.file).into(), line: sources.start(span).line }
 }
 
 fn together(name: &str, test: &Test, arms: Vec<Lens>, origin: Origin, with: &Supply) -> Lens {
@@ -108,8 +103,7 @@ fn together(name: &str, test: &Test, arms: Vec<Lens>, origin: Origin, with: &Sup
         }
     };
     let (mut losses, mut notes, mut refuses): (Vec<Loss>, _, _) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut private, mut around): ([bool; 2], BTreeSet<BuiltKey>) = ([false; 2], BTreeSet::new());
-    let mut partials = Vec::new();
+    let (mut around, mut partials) = (BTreeSet::<BuiltKey>::new(), Vec::new());
     let (mut class, mut ops) = (Class::Element, Vec::new());
     for arm in arms {
         for loss in arm.losses {
@@ -121,7 +115,6 @@ fn together(name: &str, test: &Test, arms: Vec<Lens>, origin: Origin, with: &Sup
         refuses.extend(arm.refuses);
         around.extend(arm.around);
         partials.extend(arm.partials);
-        private = [private[0] || arm.private[0], private[1] || arm.private[1]];
         class = class.max(arm.class);
         ops.push(arm.op);
     }
@@ -129,14 +122,14 @@ fn together(name: &str, test: &Test, arms: Vec<Lens>, origin: Origin, with: &Sup
         op: ValueOp::Choose(ChooseOp { name: name.into(), by, arms: ops, origin }.into()),
         class,
         because: "what is in an object tells which of several it is".to_owned(),
-        law: Law::of(private),
-        private,
         losses,
         supplied: with.with.iter().map(|name| Key::new(&name.value)).collect(),
         fields: Vec::new(),
         notes,
         refuses,
         partials,
+        // An object that is none of them.
+        turns_away: true,
         around,
     }
 }

@@ -174,16 +174,9 @@ fn plain(spec: &Spec) -> Option<ConversionKind> {
 
 /// `else:` as said here, or by the pack for values that a table does not list.
 fn elses(used: &ConversionUse, types: [Option<TypeIn<'_>>; 2], world: &World<'_>) -> Elses {
-    let sides = world.sides();
-    let by_side = used.otherwise.as_ref().and_then(Node::as_map).filter(|entries| {
-        !entries.is_empty() && entries.iter().all(|(key, _)| sides.contains(&key.name.as_str()))
-    });
     let tables = std::iter::once(used).chain(&used.or).all(|one| one.name.value == TABLE);
     Elses([0, 1].map(|side: usize| {
-        let said = match by_side {
-            Some(entries) => entries.iter().find(|(key, _)| key.name == sides[side]).map(|(_, node)| node),
-            None => used.otherwise.as_ref(),
-        };
+        let said = used.otherwise.as_ref().and_then(|node| for_side(node, side, world));
         let fits = |node: &&Node| types[side].is_none_or(|ty| literal::check(node, ty).is_ok());
         let unknown = &world.program.manifest.unknown_values[side];
         let said = said.or(unknown.as_ref().filter(|_| tables && used.otherwise.is_none()).filter(fits));
@@ -195,7 +188,19 @@ fn elses(used: &ConversionUse, types: [Option<TypeIn<'_>>; 2], world: &World<'_>
     }))
 }
 
-fn otherwise(node: &Node) -> Otherwise {
+/// What `else:` says for a side: the same for both, or something for each that it names.
+pub(super) fn for_side<'n>(node: &'n Node, side: usize, world: &World<'_>) -> Option<&'n Node> {
+    let sides = world.sides();
+    let by_side = node.as_map().filter(|entries| {
+        !entries.is_empty() && entries.iter().all(|(key, _)| sides.contains(&key.name.as_str()))
+    });
+    match by_side {
+        Some(entries) => entries.iter().find(|(key, _)| key.name == sides[side]).map(|(_, node)| node),
+        None => Some(node),
+    }
+}
+
+pub(super) fn otherwise(node: &Node) -> Otherwise {
     match &node.kind {
         yaml::Kind::String(word, Style::Plain) if word == "error" => Otherwise::Error,
         yaml::Kind::String(word, Style::Plain) if word == "keep" => Otherwise::Keep,

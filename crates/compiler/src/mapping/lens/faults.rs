@@ -2,7 +2,7 @@
 
 use super::{Partial, World, object};
 use crate::contract::{Type, TypeIn, Why};
-use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean};
 use crate::mapping::ast::{Place, Spanned};
 use crate::mapping::lens::line::At;
 use switchback_plan::convert::{Arguments, SPECS};
@@ -41,6 +41,7 @@ pub(super) fn unknown_shape(name: &Spanned<String>, known: Vec<&str>) -> Finding
     let near = did_you_mean(&name.value, known);
     Finding::error(Code::UnknownShape, name.span, format!("there is no shape `{}`", name.value))
         .help(near.unwrap_or_else(|| "declare it under `shapes:`".to_owned()))
+        .undeclared(NameKind::Shape, &name.value)
 }
 
 pub(super) fn unknown_type(name: &Spanned<String>, world: &World<'_>, at: usize) -> Finding {
@@ -96,6 +97,7 @@ pub(super) fn other_type(
 pub(super) fn unused(name: &Spanned<String>) -> Finding {
     Finding::error(Code::Unused, name.span, format!("nothing uses the shape `{}`", name.value))
         .help("remove it, or use it")
+        .unused(NameKind::Shape, &name.value)
 }
 
 pub(super) fn like_itself(name: &Spanned<String>) -> Finding {
@@ -485,6 +487,28 @@ pub(super) fn partial(partial: &Partial) -> Finding {
             .label(format!("after `{write}` was called: a client that gets an error calls again"))
             .help(help),
     }
+}
+
+/// What stands in place of a value that a shape does not take must fit there.
+pub(super) fn shape_else(
+    shape: &Spanned<String>,
+    literal: &crate::yaml::Node,
+    to: TypeIn<'_>,
+    side: &str,
+) -> Finding {
+    let message = format!(
+        "this cannot stand where {side} has {}, in place of what `{}` does not take",
+        to.ty, shape.value
+    );
+    Finding::error(Code::ShapeElse, literal.span, message)
+        .help("write `drop` (without quotes), `error`, or a value of that type")
+}
+
+/// Nothing in a shape turns a value away that may come.
+pub(super) fn nothing_turned_away(shape: &str, span: Span) -> Finding {
+    let message = format!("`{shape}` takes all that may come, and `else:` says nothing");
+    Finding::warning(Code::NothingTurnedAway, span, message)
+        .help("leave it out; it is for what a conversion without an `else:` of its own, or with `else: error`, does not take")
 }
 
 pub(super) fn conversion(name: &Spanned<String>, why: &str) -> Finding {

@@ -25,16 +25,21 @@ pub(super) use convert::{
 pub(super) use account::field_type;
 
 use super::ast::{Program, ShapeUse, Spanned};
+use super::literal;
 use super::names::Names;
 use crate::contract::{Array, Contract, Object, TypeIn, TypeKind, Why, assignable_but_for_null};
 use crate::diagnostic::{Findings, Sources, Span};
+use crate::yaml::Node;
 use line::Lines;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, HashSet};
-use switchback_plan::{Again, Class, Key, Loss, Note, ObjectOp, Others, ReasonId, SideId, ValueOp};
+use switchback_plan::convert::Otherwise;
+use switchback_plan::{
+    Again, AttemptOp, Class, Key, Loss, Note, ObjectOp, Origin, Others, Raw, ReasonId, SideId, ValueOp,
+};
 
 /// All shapes of a program.
-pub struct Lenses<'p> {
+pub(crate) struct Lenses<'p> {
     pub(super) world: World<'p>,
     named: HashMap<&'p str, Named<'p>>,
     /// Names in the order of the program.
@@ -49,11 +54,13 @@ pub struct Lenses<'p> {
     circles: RefCell<HashMap<BuiltKey, HashSet<BuiltKey>>>,
     /// Conversions in use that turn away values which may come.
     partials: RefCell<Vec<Partial>>,
+    /// By the place of an `else:` of a shape: the name of the shape, and whether it turns away anything that may come.
+    elses: RefCell<HashMap<Span, (String, bool)>>,
 }
 
 /// A conversion that does not take every value which may come, where nothing says what follows then.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Partial {
+pub(crate) struct Partial {
     pub name: String,
     pub span: Span,
     /// Names of the sides.
@@ -73,7 +80,7 @@ type BuiltKey = (String, SideId);
 
 /// What every check of a shape looks at.
 #[derive(Clone, Copy)]
-pub struct World<'p> {
+pub(crate) struct World<'p> {
     pub program: &'p Program,
     pub contracts: &'p [Contract; 2],
     pub names: &'p Names,
@@ -89,7 +96,7 @@ struct Named<'p> {
 
 /// What a route gives to a shape besides the value it reads.
 #[derive(Clone, Debug, Default)]
-pub struct Supply {
+pub(crate) struct Supply {
     /// Names of fields given under `with:`.
     pub with: Vec<Spanned<String>>,
     /// Whether the result is laid over an old value of the target, which then has whatever the shape cannot make up.
@@ -98,27 +105,13 @@ pub struct Supply {
     pub paged: [Vec<Vec<String>>; 2],
 }
 
-/// How much of a value survives a shape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Law {
-    /// Nothing is lost in either direction.
-    Iso,
-    /// One side has more.
-    Lens,
-    /// Both sides have private fields.
-    Symmetric,
-}
-
 /// A shape in one direction.
 #[derive(Clone, Debug)]
-pub struct Lens {
+pub(crate) struct Lens {
     pub op: ValueOp,
     pub class: Class,
     /// Why the class is not a cheaper one.
     pub because: String,
-    pub law: Law,
-    /// Whether each side has something that the other does not carry.
-    pub private: [bool; 2],
     /// Places relative to the value, starting with `$`.
     pub losses: Vec<Loss>,
     /// Fields the route must supply, in the order of [`switchback_plan::CloseFrom::Supplied`].
@@ -131,31 +124,22 @@ pub struct Lens {
     pub refuses: Vec<ReasonId>,
     /// Conversions in it that turn away values which may come.
     pub partials: Vec<Partial>,
+    /// Whether it turns away a value which may come, whoever said that this is an error.
+    turns_away: bool,
     /// Shapes being built that this one leads back to.
     around: BTreeSet<BuiltKey>,
 }
 
 impl World<'_> {
     /// Names of the sides.
-    pub fn sides(&self) -> [&str; 2] {
+    pub(crate) fn sides(&self) -> [&str; 2] {
         self.program.manifest.sides.each_ref().map(|side| side.value.as_str())
-    }
-}
-
-impl Law {
-    /// `private`: whether each side has something that the other does not carry.
-    fn of(private: [bool; 2]) -> Law {
-        match private {
-            [false, false] => Law::Iso,
-            [true, true] => Law::Symmetric,
-            _ => Law::Lens,
-        }
     }
 }
 
 impl<'p> Lenses<'p> {
     /// Checks all named shapes: names, accounts of both types, conversions' arguments.
-    pub fn check(world: World<'p>, findings: &mut Findings) -> Lenses<'p> {
+    pub(crate) fn check(world: World<'p>, findings: &mut Findings) -> Lenses<'p> {
         let mut lenses = Lenses {
             world,
             named: HashMap::new(),
@@ -165,6 +149,7 @@ impl<'p> Lenses<'p> {
             partial: RefCell::default(),
             circles: RefCell::default(),
             partials: RefCell::default(),
+            elses: RefCell::default(),
         };
         for shape in &world.program.shapes {
             let Some(name) = &shape.name else { continue };
@@ -240,7 +225,7 @@ impl<'p> Lenses<'p> {
     /// The op that builds side `to` of a body. `types` are the contracts' types of the body on both sides.
     ///
     /// None after a finding.
-    pub fn body(
+    pub(crate) fn body(
         &self,
         used: &ShapeUse,
         types: [TypeIn<'_>; 2],
@@ -260,11 +245,55 @@ impl<'p> Lenses<'p> {
             }
         }
         let lens = self.lens(&used.name.value, to, with, findings)?;
+        let lens = match &used.otherwise {
+            None => lens,
+            Some(otherwise) => self.attempt(lens, used, otherwise, types[to.place()], to, findings),
+        };
         Some(if used.each { lens.each() } else { lens })
     }
 
+    /// The same with what `else:` says of a value that the shape does not take. `built` is the type that it would have made.
+    fn attempt(
+        &self,
+        lens: Lens,
+        used: &ShapeUse,
+        otherwise: &Node,
+        built: TypeIn<'_>,
+        to: SideId,
+        findings: &mut Findings,
+    ) -> Lens {
+        let Some(said) = convert::for_side(otherwise, to.place(), &self.world) else { return lens };
+        let instead = match convert::otherwise(said) {
+            // An error is meant, so that nothing is left unsaid.
+            Otherwise::Error => return Lens { partials: Vec::new(), ..lens },
+            Otherwise::Drop => None,
+            Otherwise::Value(value) if literal::check(said, built).is_ok() => Some(value),
+            Otherwise::Keep | Otherwise::Value(_) => {
+                let side = self.world.sides()[to.place()];
+                findings.push(faults::shape_else(&used.name, said, built, side));
+                return Lens { partials: Vec::new(), ..lens };
+            }
+        };
+        let mut elses = self.elses.borrow_mut();
+        let known = elses.entry(otherwise.span).or_insert_with(|| (used.name.value.clone(), false));
+        known.1 |= lens.turns_away;
+        if lens.turns_away {
+            lens.attempt(instead, self.origin(said.span), self.side(to.other()))
+        } else {
+            lens
+        }
+    }
+
+    fn side(&self, side: SideId) -> String {
+        self.world.sides()[side.place()].to_owned()
+    }
+
+    fn origin(&self, span: Span) -> Origin {
+        super::origin(self.world.sources, span)
+    }
+
     /// The op of a shape written in place.
-    pub fn inline(
+    pub(crate) fn inline(
         &self,
         shape: &'p super::ast::Shape,
         types: [TypeIn<'p>; 2],
@@ -288,14 +317,14 @@ impl<'p> Lenses<'p> {
     }
 
     /// A conversion that turns away values which may come is in use, after this call that writes.
-    pub fn use_partial(&self, partial: &Partial, wrote: Option<&str>) {
+    pub(crate) fn use_partial(&self, partial: &Partial, wrote: Option<&str>) {
         let partial = Partial { wrote: wrote.map(str::to_owned), ..partial.clone() };
         self.partials.borrow_mut().push(partial);
     }
 
     /// Reports each such conversion once for each side that it builds, by the worst of its uses. Call after all routes were
     /// compiled.
-    pub fn report_partials(&self, findings: &mut Findings) {
+    pub(crate) fn report_partials(&self, findings: &mut Findings) {
         let partials = self.partials.borrow();
         let mut seen = HashSet::new();
         let (after, before): (Vec<&Partial>, Vec<&Partial>) =
@@ -307,20 +336,23 @@ impl<'p> Lenses<'p> {
         }
     }
 
+    /// Reports `else:` of shapes that turn nothing away in any direction in which they are used. Call after all routes were
+    /// compiled.
+    pub(crate) fn report_elses(&self, findings: &mut Findings) {
+        for (span, (shape, _)) in self.elses.borrow().iter().filter(|(_, (_, turns_away))| !turns_away) {
+            findings.push(faults::nothing_turned_away(shape, *span));
+        }
+    }
+
     /// Reports shapes that nothing uses. Call after all routes were compiled.
-    pub fn unused(&self, findings: &mut Findings) {
+    pub(crate) fn unused(&self, findings: &mut Findings) {
         for name in self.order.iter().filter(|name| !self.named[name.value.as_str()].used.get()) {
             findings.push(faults::unused(name));
         }
     }
 
-    /// Names of all shapes, in the order of the program.
-    pub fn names(&self) -> impl Iterator<Item = &'p Spanned<String>> {
-        self.order.iter().copied()
-    }
-
     /// The types that a named shape relates.
-    pub fn types(&self, name: &str) -> Option<[TypeIn<'p>; 2]> {
+    pub(crate) fn types(&self, name: &str) -> Option<[TypeIn<'p>; 2]> {
         self.named.get(name).and_then(|named| named.types)
     }
 
@@ -337,7 +369,13 @@ impl<'p> Lenses<'p> {
     }
 
     /// A named shape in one direction. Without a supply it is built once.
-    pub fn lens(&self, name: &str, to: SideId, with: &Supply, findings: &mut Findings) -> Option<Lens> {
+    pub(crate) fn lens(
+        &self,
+        name: &str,
+        to: SideId,
+        with: &Supply,
+        findings: &mut Findings,
+    ) -> Option<Lens> {
         let plain = with.with.is_empty() && !with.over && with.paged.iter().all(Vec::is_empty);
         let key = (name.to_owned(), to);
         if let Some(built) = self.built.borrow().get(&key).filter(|_| plain && !self.is_around(&key)) {
@@ -360,13 +398,8 @@ impl<'p> Lenses<'p> {
             return Some(Lens::again(again, BTreeSet::from([key])));
         }
         if let Some((_, again, lens)) = self.partial.borrow().iter().find(|(known, ..)| *known == key) {
-            let (private, refuses) = (lens.private, lens.refuses.clone());
-            return Some(Lens {
-                private,
-                refuses,
-                class: lens.class,
-                ..Lens::again(again, lens.around.clone())
-            });
+            let (class, refuses) = (lens.class, lens.refuses.clone());
+            return Some(Lens { refuses, class, ..Lens::again(again, lens.around.clone()) });
         }
         if self.building.borrow().len() >= DEPTH_MAX {
             findings.push(faults::too_deep(name, named.lines.span, DEPTH_MAX));
@@ -438,14 +471,13 @@ impl Lens {
             op: ValueOp::Keep,
             class: Class::Pass,
             because: "it goes over as it is".to_owned(),
-            law: Law::Iso,
-            private: [false, false],
             losses: Vec::new(),
             supplied: Vec::new(),
             fields: Vec::new(),
             notes: Vec::new(),
             refuses: Vec::new(),
             partials: Vec::new(),
+            turns_away: false,
             around: BTreeSet::new(),
         }
     }
@@ -453,7 +485,14 @@ impl Lens {
     /// What leads back to a shape around it, which accounts for what is lost.
     fn again(again: &Again, around: BTreeSet<BuiltKey>) -> Lens {
         let because = "a shape within itself goes as deep as the body".to_owned();
-        Lens { op: ValueOp::Again(again.clone()), class: Class::Tokens, because, around, ..Lens::keep() }
+        Lens {
+            op: ValueOp::Again(again.clone()),
+            class: Class::Tokens,
+            because,
+            around,
+            turns_away: true,
+            ..Lens::keep()
+        }
     }
 
     /// The same for each value of a map, under the name that it has.
@@ -473,9 +512,36 @@ impl Lens {
         Lens { op: ValueOp::Object(op.into()), losses: losses.collect(), notes: notes.collect(), ..self }
     }
 
+    /// The same, with `instead` (or nothing) for a value of the side `from` that it does not take.
+    #[must_use]
+    fn attempt(self, instead: Option<Raw>, origin: Origin, from: String) -> Lens {
+        let lost = Loss {
+            side: from,
+            place: "$".to_owned(),
+            instead: None,
+            unless_found: false,
+            partly: true,
+            origin: origin.clone(),
+        };
+        let class = self.class.max(Class::Element);
+        let because = match self.class < class {
+            true => "whether a value is taken may show at its last member".to_owned(),
+            false => self.because,
+        };
+        Lens {
+            op: ValueOp::Attempt(AttemptOp { op: self.op, instead, origin }.into()),
+            class,
+            because,
+            losses: std::iter::once(lost).chain(self.losses).collect(),
+            partials: Vec::new(),
+            turns_away: false,
+            ..self
+        }
+    }
+
     /// The same for each element of a list.
     #[must_use]
-    pub fn each(self) -> Lens {
+    pub(crate) fn each(self) -> Lens {
         let losses =
             self.losses.into_iter().map(|loss| Loss { place: format!("$[*]{}", &loss.place[1..]), ..loss });
         let notes = self.notes.into_iter().map(|note| note.below("[*]"));

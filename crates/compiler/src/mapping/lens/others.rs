@@ -107,13 +107,11 @@ impl Builder<'_, '_> {
         match (&from.additional, &to.additional) {
             (Additional::Closed, _) => Others::Drop,
             (_, Additional::Closed) => {
-                self.private[self.from] = true;
                 self.lose(&place, lines.span);
                 Others::Drop
             }
             // The line is about what the other side has of its own.
             _ if lines.lines.iter().any(taken) => {
-                self.private[self.from] = true;
                 self.lose(&place, lines.span);
                 Others::Drop
             }
@@ -151,7 +149,6 @@ impl Builder<'_, '_> {
                     kind => *kind == TypeKind::Any,
                 };
                 if has_others {
-                    self.private[from] = true;
                     let others = around.iter().cloned().chain([NAME.to_owned()]).collect();
                     self.lose(&Place(others), *span);
                 }

@@ -28,7 +28,6 @@ impl Builder<'_, '_> {
         let mut lost: Vec<(&[String], Span)> = self.untold(&mapped);
         lost.extend(self.left_out(&mapped));
         for (place, span) in lost {
-            self.private[self.from] = true;
             self.lose_partly(loss::path(&Place(place.to_vec())), span);
         }
     }

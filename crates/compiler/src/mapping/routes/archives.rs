@@ -12,7 +12,7 @@ use crate::contract::{
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{self, Program, Spanned, Step};
 use std::cell::Cell;
-use switchback_plan::{self as plan, ArchiveId, Effect, Key, RouteId, RouteKind, SideId, Verdict};
+use switchback_plan::{self as plan, ArchiveId, Effect, HostId, Key, RouteId, RouteKind, SideId, Verdict};
 
 /// The name that the number of a harvest's page has.
 const PAGE: &str = "page";
@@ -61,9 +61,14 @@ impl Archives {
 
     /// The archives as plans have them. Reports those that nothing keeps into, or nothing looks into.
     pub(crate) fn lower(&self, ground: &Ground<'_>, findings: &mut Findings) -> Vec<plan::Archive> {
+        for archive in &self.all {
+            if !archive.is_kept.get() && !archive.is_recalled.get() {
+                findings.push(faults::archive_of_nobody(&archive.name));
+            }
+        }
         // What a faulty line would have used is not called unused besides.
         for archive in self.all.iter().filter(|_| !findings.has_errors()).collect::<Vec<_>>() {
-            if !archive.is_kept.get() || !archive.is_recalled.get() {
+            if archive.is_kept.get() != archive.is_recalled.get() {
                 findings.push(faults::unused_archive(&archive.name, archive.is_kept.get()));
             }
         }
@@ -140,6 +145,8 @@ fn operation_of(span: Span) -> Operation {
         span,
     };
     Operation {
+        servers: Vec::new(),
+        host: HostId::MAIN,
         key: OpKey::parse("GET /").expect("this is an operation"),
         path_params: Vec::new(),
         query: vec![page],
@@ -169,6 +176,7 @@ fn lower<'a>(
     findings: &mut Findings,
 ) -> Option<plan::Harvest> {
     let from = SideId(u8::from(harvest.from.side == 1));
+    let mark = findings.len();
     let mut check = RouteCheck::new(ground, from.other(), of, findings);
     check.harvests = true;
     let block = check.block(&harvest.block);
@@ -181,7 +189,8 @@ fn lower<'a>(
     if !matches!(types.resolve(&list.held.ty).kind, TypeKind::Array(_) | TypeKind::Any) {
         findings.push(faults::harvest_without_list(harvest.page.span, &list.held.ty));
     }
-    if !is_page_read {
+    // A call with a fault may be the one that passes it.
+    if !is_page_read && !findings.errors_since(mark) {
         findings.push(faults::harvest_without_page(&harvest.name));
     }
     if !block.steps.iter().any(|step| matches!(step.action, plan::StepAction::Keep(_))) {

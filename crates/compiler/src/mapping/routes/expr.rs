@@ -58,7 +58,7 @@ impl RouteCheck<'_, '_> {
             ExprKind::Array(items) => self.array(items, expr.span, wanted, to),
             ExprKind::Convert { from, conversion } => self.convert(from, conversion, expr.span, wanted, to),
             ExprKind::Text { reason, with } => self.text(reason, with, expr.span, wanted, to),
-            ExprKind::Shape(shape) => self.shape(shape, wanted),
+            ExprKind::Shape(shape) => self.shape(shape, wanted, false),
             ExprKind::Aggregate { what, list } => self.aggregate(*what, list, wanted, to),
             ExprKind::FirstOf(items) => self.first_of(items, expr.span, wanted, to),
             ExprKind::Present(items) => self.present(items, expr.span, wanted, to),
@@ -175,12 +175,19 @@ impl RouteCheck<'_, '_> {
                 }
                 Some(FieldOf::Unknown) => {
                     let known = object.map(|object| object.fields.as_slice()).unwrap_or_default();
+                    // What has a value already was not meant, where there is anything else.
+                    let is_free = |field: &&Field| entries.iter().all(|(name, _)| name.value != field.name);
+                    let free: Vec<&Field> = known.iter().filter(is_free).collect();
+                    let known = if free.is_empty() { known.iter().collect() } else { free };
                     let known: Vec<&str> = known.iter().map(|field| field.name.as_str()).collect();
                     self.findings.push(faults::unknown_field(&name.value, name.span, &known));
                     None
                 }
             };
             let Some(made) = made else {
+                // What is made for later steps has the member all the same; nothing is known of its value.
+                let unknown = ContextValue { absent: false, ..ContextValue::any(to, name.span) };
+                fields.push(self.field_made(name, &unknown, to));
                 complete = false;
                 continue;
             };
@@ -198,7 +205,8 @@ impl RouteCheck<'_, '_> {
             Some(wanted) => wanted.ty.clone(),
             None => super::context::object(fields, Additional::Closed, span),
         };
-        complete.then(|| Made { expr: plan::Expr::Object(members), held: ContextValue::there(ty, to) })
+        (complete || wanted.is_none())
+            .then(|| Made { expr: plan::Expr::Object(members), held: ContextValue::there(ty, to) })
     }
 
     /// Whether the gateway writes this member of the object that is being made: it says something of other pages.
@@ -289,14 +297,19 @@ impl RouteCheck<'_, '_> {
         let held_kinds = kinds_of(&self.ground.types(made.held.side).json_kinds(&made.held.ty));
         let gives = kind.kinds(to);
         let is_strict = matches!(otherwise, Otherwise::Error);
+        let reading = faults::Read {
+            name: &written.name,
+            sides: [self.ground.side_name(to.other()), self.ground.side_name(to)],
+            kinds: [kind.kinds(to.other()), gives],
+        };
         if !within(held_kinds, kind.kinds(to.other())) {
-            self.findings.push(faults::conversion_source(&written.name, &made.held.ty));
+            self.findings.push(faults::conversion_source(&reading, &made.held.ty));
             return None;
         }
         if let Some(wanted) = wanted {
             let takes = kinds_of(&self.ground.types(wanted.side).json_kinds(wanted.ty));
             if !within(gives, takes) {
-                self.findings.push(faults::conversion_target(&written.name, wanted.ty));
+                self.findings.push(faults::conversion_target(&reading, wanted.ty));
                 return None;
             }
             let drops = partial && matches!(otherwise, Otherwise::Drop);
@@ -309,7 +322,7 @@ impl RouteCheck<'_, '_> {
         let ty = match (wanted, &kind) {
             (Some(wanted), _) => wanted.ty.clone(),
             (None, ConversionKind::ObjectToPairs { key, value }) if to == SideId::NEW => {
-                let ty = list(entry(key, value, span), span);
+                let ty = list(entry(key, value, written, span), span);
                 Type { nullable: held_kinds.null, ..ty }
             }
             (None, kind) if is_strict && kind.is_integer(to) && gives == NUMBER => {
@@ -381,7 +394,13 @@ impl RouteCheck<'_, '_> {
         Some(Made { expr: plan::Expr::FirstOf(exprs), held })
     }
 
-    fn shape(&mut self, shape: &ShapeExpr, wanted: Option<Wanted<'_>>) -> Option<Made> {
+    /// A shape run over a value. An element of a list may be left out, wanted or not.
+    pub(super) fn shape(
+        &mut self,
+        shape: &ShapeExpr,
+        wanted: Option<Wanted<'_>>,
+        is_element: bool,
+    ) -> Option<Made> {
         let Some(wanted) = wanted else {
             self.findings.push(faults::shape_of_nothing(shape.shape.name.span));
             return None;
@@ -423,6 +442,11 @@ impl RouteCheck<'_, '_> {
         if let plan::Expr::At(location) = &from.expr {
             self.shaped_late(location, &lens.op, shape.from.span);
         }
+        let left_out = matches!(&lens.op, plan::ValueOp::Attempt(attempt) if attempt.instead.is_none());
+        if left_out && wanted.required && !is_element {
+            self.findings.push(faults::may_be_absent(shape.shape.name.span));
+            return None;
+        }
         let read = match &shape.from.kind {
             ExprKind::Path(path) => Some(path.as_str()),
             _ => None,
@@ -439,7 +463,7 @@ impl RouteCheck<'_, '_> {
                 _ => NullElse::Keep,
             },
         };
-        let held = ContextValue { ty: wanted.ty.clone(), side: to, absent: from.held.absent };
+        let held = ContextValue { ty: wanted.ty.clone(), side: to, absent: from.held.absent || left_out };
         Some(Made { expr, held })
     }
 
@@ -614,9 +638,13 @@ fn type_of(node: &Node) -> Type {
 }
 
 /// What `pairs` makes of a member of an object.
-fn entry(key: &str, value: &str, span: Span) -> Type {
-    let field =
-        |name: &str, ty| Field { name: name.to_owned(), ty, required: true, access: Access::Both, span };
+fn entry(key: &str, value: &str, written: &ConversionUse, span: Span) -> Type {
+    let arguments = written.arguments.as_ref().and_then(|node| node.as_map()).unwrap_or_default();
+    let field = |name: &str, ty| {
+        let named = arguments.iter().find(|(_, node)| node.as_str() == Some(name));
+        let span = named.map_or(span, |(_, node)| node.span);
+        Field { name: name.to_owned(), ty, required: true, access: Access::Both, span }
+    };
     let fields = vec![field(key, scalar(ScalarKind::String, span)), field(value, Type::any(span))];
     super::context::object(fields, Additional::Closed, span)
 }

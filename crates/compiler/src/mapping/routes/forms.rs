@@ -7,7 +7,7 @@ use super::faults;
 use super::route::RouteCheck;
 use crate::contract::{JsonKind, ScalarKind, Type, TypeKind};
 use crate::diagnostic::Span;
-use crate::mapping::ast::{Expr, Predicate, Spanned};
+use crate::mapping::ast::{Expr, ExprKind, Predicate, Spanned};
 use switchback_plan::{self as plan, Aggregate, Key, SideId};
 
 impl RouteCheck<'_, '_> {
@@ -109,7 +109,11 @@ impl RouteCheck<'_, '_> {
         self.check_name(name);
         let item = self.wanted_items(wanted, elements.span)?.cloned();
         let faults_met = self.context.faults_met;
-        let over = self.value(elements, None)?;
+        // What a list is made of goes away from the side that it was read on, as what a step makes does.
+        let makes = std::mem::replace(&mut self.makes, true);
+        let over = self.value(elements, None);
+        self.makes = makes;
+        let over = over?;
         self.element_of_fault(name, faults_met);
         let types = self.ground.types(over.held.side);
         let resolved = types.resolve(&over.held.ty);
@@ -131,7 +135,10 @@ impl RouteCheck<'_, '_> {
         self.context.set(&name.value, element);
         self.derived(&name.value, &over.expr);
         let wanted_item = item.as_ref().map(|ty| Wanted { ty, side: to, required: true });
-        let made = self.below("[*]", |check| check.value(give, wanted_item));
+        let made = self.below("[*]", |check| match &give.kind {
+            ExprKind::Shape(shape) => check.shape(shape, wanted_item, true),
+            _ => check.value(give, wanted_item),
+        });
         self.context.remove(&name.value);
         if !self.context.is_root_read(&name.value) {
             self.findings.push(faults::unread_element(name));

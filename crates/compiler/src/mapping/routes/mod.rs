@@ -19,6 +19,7 @@ mod paging;
 mod pair;
 mod paths;
 mod policy;
+mod poll;
 mod proof;
 mod read_back;
 mod required;
@@ -32,6 +33,7 @@ mod totality;
 mod verdict;
 
 pub(super) use archives::{Archives, harvests};
+pub(super) use operations::find as find_operation;
 pub(super) use policy::of_pack as refuse_policy;
 pub(super) use rules::{OWN_HEADERS, is_own_header};
 

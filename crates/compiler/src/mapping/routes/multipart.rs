@@ -87,10 +87,8 @@ impl RouteCheck<'_, '_> {
         let is_file = |format: &Option<Arc<MultipartFormat>>, name: &str| {
             format.as_ref().is_some_and(|format| format.is_file(name))
         };
-        // What is kept as a whole has no rules.
         let (members, closes): (&[Member], &[Close]) = match op {
             ValueOp::Object(object) => (&object.members, &object.close),
-            ValueOp::Keep => (&[], &[]),
             _ => {
                 self.findings.push(faults::parts_of_no_object(span));
                 return None;
@@ -104,7 +102,7 @@ impl RouteCheck<'_, '_> {
         };
         for name in files(from) {
             let fate = match members.iter().find(|member| *member.name.text == *name) {
-                None => Some(name.as_str()).filter(|_| matches!(op, ValueOp::Keep)),
+                None => None,
                 Some(member) if member.capture.is_some() => Some(""),
                 Some(member) => match &member.action {
                     MemberAction::Emit(emit) if matches!(emit.op, ValueOp::Keep) => Some(&*emit.name.text),

@@ -9,7 +9,7 @@ use crate::mapping::ast::Spanned;
 use switchback_plan::{PathPart, SideId};
 
 /// The operation of this name. `None` after a finding.
-pub(super) fn find<'a>(
+pub(in crate::mapping) fn find<'a>(
     contract: &'a Contract,
     written: &Spanned<String>,
     findings: &mut Findings,

@@ -5,13 +5,18 @@ use super::faults;
 use super::route::RouteCheck;
 use super::steps::success_body;
 use crate::contract::{Operation, ScalarKind, Type, TypeIn, TypeKind};
-use crate::mapping::ast::{PagedRoute, PagedSide, Pair, Place, Spanned, Told};
+use crate::mapping::ast::{Body, PagedRoute, PagedSide, Pair, Place, Spanned, Told};
 use crate::mapping::lens::field_type;
 use std::sync::Arc;
 use switchback_plan::{self as plan, CompareKind, CompareRule, Key, LastPage, PagedBy, SideId};
 
 /// Most calls for a page, unless the mapping says otherwise.
 const UPTO: u32 = 20;
+
+/// Formats of texts that are links.
+const LINK_FORMATS: [&str; 5] = ["uri", "uri-reference", "url", "iri", "iri-reference"];
+/// Names of links to other pages, as IANA registers link relations.
+const RELATIONS: [&str; 6] = ["first", "last", "prev", "previous", "self", "start"];
 
 /// What a member about pages has to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -85,6 +90,36 @@ impl<'a> RouteCheck<'_, 'a> {
             .take(1)
             .collect();
         self.findings.extend(twice);
+    }
+
+    /// Links beside the one to the next page, in an answer that is kept: they are the service's own.
+    pub(super) fn kept_links(&mut self, pair: &Pair) {
+        let (Some(paging), Some(Body::Keep(span))) = (&pair.paging, &pair.response) else { return };
+        let side = self.serves;
+        let Some(Told::LinkMember(next)) = paging.sides[side.place()].next.as_ref().map(|told| &told.value)
+        else {
+            return;
+        };
+        let Some((answer, _)) = success_body(self.operation) else { return };
+        let Some((name, around)) = next.0.split_last() else { return };
+        let around = Place(around.to_vec());
+        let types = self.ground.types(side);
+        let Some((beside, _)) = field_type(types.at(answer), &around) else { return };
+        let TypeKind::Object(object) = types.resolve(beside.ty).kind else { return };
+        let links = object.fields.iter().filter(|field| field.name != *name);
+        let links = links.filter(|field| match types.resolve(&field.ty).kind {
+            TypeKind::Scalar(scalar) => {
+                let format = scalar.format.as_deref().unwrap_or_default();
+                let is_link = LINK_FORMATS.contains(&format) || RELATIONS.contains(&field.name.as_str());
+                scalar.kind == ScalarKind::String && is_link
+            }
+            _ => false,
+        });
+        let next = place_text(next);
+        for link in links {
+            let place = Place(around.0.iter().cloned().chain([link.name.clone()]).collect());
+            self.findings.push(faults::kept_link(*span, &place_text(&place), &next));
+        }
     }
 
     /// The paging of a `serve` route, by the one of its calls that reads a page.

@@ -57,6 +57,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let effect = effect(&called.key.method, pair.effect.as_ref());
         self.wrote = (effect == Effect::Write).then(|| called.key.to_string().into());
         let mark = self.findings.len();
+        self.kept_links(pair);
         let mut responses = self.responses(pair, called);
         for response in &mut responses {
             response.headers = answer_headers.clone();
@@ -75,6 +76,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let verdict = self.verdict(&pair.notes, pair.span);
         let call = CallHead {
             operation: called.key.to_string().into(),
+            host: called.host,
             method: called.key.method.clone(),
             path: path?,
             query,

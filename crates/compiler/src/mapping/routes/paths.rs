@@ -8,7 +8,7 @@ use super::context::{Context, ContextValue, list};
 use super::faults;
 use super::{Findings, Ground};
 use crate::contract::{Additional, Enum, Literal, ScalarKind, Type, TypeKind};
-use crate::diagnostic::{Sources, Span};
+use crate::diagnostic::{Sources, Span, suggest};
 use crate::mapping::ast::Spanned;
 use crate::mapping::syntax::unquoted;
 use jsonpath_rust::parser::model::{Segment, Selector};
@@ -41,6 +41,7 @@ impl Found {
 
 /// Finds words of a path in the text that it was written in, from left to right.
 pub(super) struct Words<'s> {
+    sources: &'s Sources,
     text: &'s str,
     whole: Span,
     from: usize,
@@ -49,7 +50,13 @@ pub(super) struct Words<'s> {
 impl<'s> Words<'s> {
     pub(super) fn new(sources: &'s Sources, whole: Span) -> Words<'s> {
         let text = sources.text(whole.file).get(whole.start as usize..whole.end as usize);
-        Words { text: text.unwrap_or(""), whole, from: 0 }
+        Words { sources, text: text.unwrap_or(""), whole, from: 0 }
+    }
+
+    /// The place, if it is one of the path's own file at which this name is written, plain or in quotes.
+    fn written(&self, name: &str, place: Span) -> Option<Span> {
+        let text = self.sources.text(place.file).get(place.start as usize..place.end as usize)?;
+        (place.file == self.whole.file && text.trim_matches(['\'', '"']) == name).then_some(place)
     }
 
     /// The whole path.
@@ -146,7 +153,11 @@ impl Reading<'_, '_> {
                 Some(later) => faults::used_before(&root, span, later),
                 None => faults::unknown_root(&root, span, &self.roots()),
             });
-            return None;
+            // Nearly another name, it is read on as that one, so that what is wrong behind it is found as well.
+            let roots = self.roots();
+            let meant = suggest(&root, &roots).filter(|_| later.is_none());
+            let held = meant.and_then(|meant| self.context.get(meant).cloned())?;
+            return self.walk(held, rest, words);
         };
         let names = rest.iter().map_while(|segment| match segment {
             Segment::Selector(Selector::Name(name)) => Some(unquoted(name)),
@@ -274,7 +285,8 @@ impl Reading<'_, '_> {
             Additional::Open if object.fields.is_empty() => Some(ContextValue::any(held.side, held.ty.span)),
             Additional::Open | Additional::Closed => {
                 let known = object.fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>();
-                self.findings.push(faults::unknown_member(name, span, &held.ty, &known));
+                let made = |name: &str| object.field(name).and_then(|field| words.written(name, field.span));
+                self.findings.push(faults::unknown_member(name, span, &held.ty, &known, made));
                 None
             }
         }

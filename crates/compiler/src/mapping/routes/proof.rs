@@ -303,6 +303,9 @@ pub(super) fn names_of(location: &Location) -> Vec<String> {
 /// The members of its source that an op takes something of; none where it takes the whole. What is copied whatever it is does
 /// not count: nothing can be wrong with it.
 fn members_read(op: &ValueOp) -> Option<Vec<String>> {
+    if let ValueOp::Attempt(attempt) = op {
+        return members_read(&attempt.op);
+    }
     let ValueOp::Object(object) = op else { return None };
     if matches!(object.others, plan::Others::Each(_) | plan::Others::Refuse(_)) {
         return None;

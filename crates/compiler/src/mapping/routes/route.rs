@@ -47,6 +47,8 @@ pub(super) struct RouteCheck<'g, 'a> {
     pub answers: Option<Answering>,
     /// The first call that writes and has been made on the way to the place in hand.
     pub wrote: Option<Arc<str>>,
+    /// The first of these whose reply is not remembered, and which is not harmless to repeat.
+    pub unremembered: Option<Arc<str>>,
     /// Whether that is no call: something is kept.
     pub keeps: bool,
     /// Parameters about pages, of the served operation and of the call: `paging` reads and sends them.
@@ -101,6 +103,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             makes: false,
             answers: None,
             wrote: None,
+            unremembered: None,
             keeps: false,
             paged_parameters: [Vec::new(), Vec::new()],
             paged_members: [Vec::new(), Vec::new()],
@@ -268,6 +271,7 @@ pub(super) fn operation(operation: &Operation, types: &Types, effect: Effect) ->
     let query = |parameter: &Parameter| variable(parameter, types);
     plan::Operation {
         key: operation.key.to_string().into(),
+        host: operation.host,
         method: operation.key.method.clone(),
         template: operation.key.path.to_string().into(),
         variables: operation.path_params.iter().map(path).collect(),

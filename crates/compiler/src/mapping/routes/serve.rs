@@ -11,7 +11,7 @@ use crate::yaml::Node;
 use switchback_plan::{self as plan, Key, Loss, Raw, RouteKind};
 
 /// Calls to the other side that one request may make.
-const CALLS_MAX: u32 = 50;
+pub(super) const CALLS_MAX: u32 = 50;
 
 impl<'a> RouteCheck<'_, 'a> {
     /// Checks and lowers a `serve` route.
@@ -31,8 +31,12 @@ impl<'a> RouteCheck<'_, 'a> {
             }
             None => self.served(serve),
         };
+        if kind.is_none() && self.called.is_empty() {
+            return None;
+        }
+        let paging = self.paging_of_serve(serve.paging.as_ref());
         let (kind, (calls_min, calls_max)) = kind?;
-        let paging = self.paging_of_serve(serve.paging.as_ref())?;
+        let paging = paging?;
         let walked = paging.as_ref().filter(|paging| paging.walks()).map_or(0, |paging| paging.upto - 1);
         let calls_max = calls_max + walked;
         if walked > 0 && calls_max > CALLS_MAX {

@@ -1,7 +1,7 @@
 //! Blocks: steps, and how they end. A result is there before it is read, a reading that nobody reads is not made, what
 //! follows a write says what happens when it fails, and each body is what the called contract takes.
 
-use super::context::{ContextValue, fanned, reply};
+use super::context::{Context, ContextValue, fanned, reply};
 use super::expr::Wanted;
 use super::faults;
 use super::route::{Answering, RouteCheck, effect};
@@ -117,6 +117,8 @@ impl<'a> RouteCheck<'_, 'a> {
             Some(when) => match self.condition(when) {
                 None => {
                     self.look_at(call);
+                    self.leave(before);
+                    call.each.iter().for_each(|each| self.context.remove(&each.name.value));
                     return None;
                 }
                 Some(condition) => {
@@ -126,10 +128,7 @@ impl<'a> RouteCheck<'_, 'a> {
             },
         };
         let made = self.call(call, step);
-        let within = std::mem::replace(&mut self.context, before);
-        self.context.read.extend(within.read);
-        self.context.with_body = within.with_body;
-        self.context.faults_met = within.faults_met;
+        self.leave(before);
         if let Some(each) = &call.each {
             self.context.remove(&each.name.value);
             if !self.context.is_root_read(&each.name.value) {
@@ -146,6 +145,14 @@ impl<'a> RouteCheck<'_, 'a> {
         let held = fanned(&each.name.text, element, held.ty, step.span);
         made.each = Some(each);
         Some((plan::StepAction::Call(Box::new(made)), held))
+    }
+
+    /// Back to the context before a call, with what was read within.
+    fn leave(&mut self, before: Context) {
+        let within = std::mem::replace(&mut self.context, before);
+        self.context.read.extend(within.read);
+        self.context.with_body = within.with_body;
+        self.context.faults_met = within.faults_met;
     }
 
     /// `each: {name: list}`: the elements are those of a reply, and are in the context from here on.
@@ -252,8 +259,20 @@ impl<'a> RouteCheck<'_, 'a> {
             self.context.with_body.push((name.value.clone(), exact.collect()));
         }
         let pages = self.pages(call, step, operation, effect, &held);
+        let (poll, held) = match &call.poll {
+            None => (Some(None), held),
+            Some(poll) => match self.poll(poll, call, step, effect, held.clone()) {
+                None => (None, held),
+                Some((poll, held)) => (Some(Some(poll)), held),
+            },
+        };
+        let is_repeatable = effect == Effect::None || call.retry.as_ref().is_some_and(|flag| flag.value);
+        if call.resume.is_empty() && !is_repeatable {
+            self.unremembered.get_or_insert_with(|| operation.key.to_string().into());
+        }
         let head = CallHead {
             operation: operation.key.to_string().into(),
+            host: operation.host,
             method: operation.key.method.clone(),
             path,
             query,
@@ -261,7 +280,7 @@ impl<'a> RouteCheck<'_, 'a> {
             format: super::route::format(operation, self.ground.types(side)),
             answers: super::route::answers(operation, self.ground.types(side)),
             effect,
-            repeatable: effect == Effect::None || call.retry.as_ref().is_some_and(|flag| flag.value),
+            repeatable: is_repeatable,
             origin: self.ground.origin(call.operation.span),
         };
         let made = plan::StepCall {
@@ -270,6 +289,7 @@ impl<'a> RouteCheck<'_, 'a> {
             when: None,
             each: None,
             pages: pages?,
+            poll: poll?,
             on_fail: on_fail?,
             resume: resume?,
         };
@@ -380,7 +400,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 self.findings.push(faults::on_fail_needed(call.operation.span));
                 None
             }
-            None | Some(ast::OnFail::Pass(_)) => Some(plan::OnFail::Pass),
+            None | Some(ast::OnFail::Pass) => Some(plan::OnFail::Pass),
             Some(ast::OnFail::PassWith(headers)) => self.made_headers(headers).map(plan::OnFail::PassWith),
             Some(ast::OnFail::Answer(answer)) => self.answer(answer).map(plan::OnFail::Answer),
             Some(ast::OnFail::Refuse(refuse)) => {
@@ -534,12 +554,14 @@ impl<'a> RouteCheck<'_, 'a> {
     fn decision(&mut self, decide: &'a Decide) -> Option<plan::Decision> {
         let table = self.table(decide);
         let judged = self.judged;
+        // Of a table that could not be read nobody knows what it decides by.
         self.judged |=
-            table.as_ref().is_some_and(|table| table.columns.iter().any(|one| self.is_of_reply(one)));
+            table.as_ref().is_none_or(|table| table.columns.iter().any(|one| self.is_of_reply(one)));
         let mut outcomes = Vec::new();
         for (at, outcome) in decide.outcomes.iter().enumerate() {
             let (before, wrote, judged, keeps) =
                 (self.context.clone(), self.wrote.clone(), self.judged, self.keeps);
+            let unremembered = self.unremembered.clone();
             let facts = table.as_ref().map(|table| table.facts[at].as_slice()).unwrap_or_default();
             self.context.learn_all(facts, self.ground.contracts);
             let (noted, named) = (self.notes.len(), self.approximations.len());
@@ -549,6 +571,7 @@ impl<'a> RouteCheck<'_, 'a> {
             let read = std::mem::replace(&mut self.context, before).read;
             self.context.read.extend(read);
             (self.wrote, self.judged, self.keeps) = (wrote, judged, keeps);
+            self.unremembered = unremembered;
             self.approximations.truncate(named);
             outcomes.push(block.map(|block| plan::Outcome {
                 name: outcome.name.value.clone(),
@@ -630,6 +653,7 @@ pub(super) fn calls(block: &plan::Block) -> (u32, u32) {
 /// Most calls of a step.
 fn at_most(call: &plan::StepCall) -> u32 {
     let once = call.pages.as_ref().map_or(1, |pages| pages.upto);
+    let once = call.poll.as_ref().map_or(once, plan::Poll::most);
     call.each.as_ref().map_or(once, |each| each.upto.saturating_mul(once))
 }
 

@@ -221,7 +221,7 @@ impl RouteCheck<'_, '_> {
 
     fn matcher(&mut self, cell: &ast::Cell, column: &Column) -> Matcher {
         let (span, nodes) = match cell {
-            ast::Cell::Any(_) => return Matcher::Any,
+            ast::Cell::Any => return Matcher::Any,
             ast::Cell::Absent(span) => (*span, None),
             ast::Cell::OneOf(nodes) => match nodes.as_slice() {
                 [node] if node.is_null() => (node.span, None),
@@ -382,7 +382,7 @@ fn booleans() -> Vec<Value> {
 
 fn cell(cell: &ast::Cell) -> plan::Cell {
     match cell {
-        ast::Cell::Any(_) => plan::Cell::Any,
+        ast::Cell::Any => plan::Cell::Any,
         ast::Cell::Absent(_) => plan::Cell::Absent,
         ast::Cell::OneOf(nodes) => match nodes.as_slice() {
             [node] if node.is_null() => plan::Cell::Absent,

@@ -18,7 +18,9 @@ pub(super) fn defs(sides: Sides<'_>) -> Value {
         "pair": pair(sides),
         "serve": serve(sides),
         "paging": paging(sides),
-        "body": {"anyOf": [words(&["empty", "keep"]), reference("shapeUse"), reference("shapeInPlace")]},
+        "body": {"anyOf": [
+            words(&["empty", "keep"]), reference("shapeUse"), reference("shapeInPlace"), shaped_body(),
+        ]},
         "sentences": {"anyOf": [text(), list_of(&text())]},
         "verdict": words(&["exact", "different", "partly"]),
         "outcome": outcome(),
@@ -47,7 +49,26 @@ fn event(sides: Sides<'_>) -> Value {
         &[
             ("event", "Its name on the side that sends, and on the other one.", by_side(sides, 1, &text())),
             ("body", "What the body becomes: a shape, or `keep` where it is the same.", text()),
-            ("key", "The value in the body, such as `$.body.data.id`, that keeps events in order.", text()),
+            (
+                "key",
+                "The value in the body, such as `$.body.data.id`, that keeps events in order; by side where the other one sends them too.",
+                json!({"anyOf": [text(), by_side(sides, 1, &text())]}),
+            ),
+            (
+                "correlate",
+                "By what a dual run knows the event of the other side that tells the same.",
+                object(
+                    &keys::CORRELATE,
+                    &[
+                        (
+                            "by",
+                            "Values in the body that receivers know, such as `$.body.note.id`: one, or several that are equal together.",
+                            json!({"anyOf": [text(), list_of(&text())]}),
+                        ),
+                        ("within", "How long the one waits for the other: `90s`, `2m`, `1h`.", text()),
+                    ],
+                ),
+            ),
             ("drop", "Why receivers of the other side are not told.", text()),
         ],
     )
@@ -139,7 +160,7 @@ fn rename(sides: Sides<'_>) -> Value {
         (
             "else",
             describe(
-                "What follows outside the conversion's domain: `error`, `keep`, `drop` or a literal, or one of these for each side.",
+                "What follows for a value that the conversion or the shape does not take: `error`, `keep`, `drop` or a literal, or one of these for each side.",
                 anything(),
             ),
         ),
@@ -171,6 +192,21 @@ fn describe(about: &str, schema: Value) -> Value {
 
 fn shape_use() -> Value {
     json!({"anyOf": [text(), {"type": "array", "items": text(), "minItems": 1, "maxItems": 1}]})
+}
+
+/// `{shape: [Name], else: drop}`
+fn shaped_body() -> Value {
+    object(
+        &keys::SHAPED_BODY,
+        &[
+            ("shape", "Shape of each element: `[Name]`.", reference("shapeUse")),
+            (
+                "else",
+                "What follows for an element that the shape does not take: `drop`, `error` or a literal, or one of these for each side.",
+                anything(),
+            ),
+        ],
+    )
 }
 
 fn conversion() -> Value {
@@ -604,6 +640,13 @@ fn call() -> Value {
             ("headers", "Header fields.", map_of(&reference("value"))),
             ("body", "Body of the call.", reference("value")),
             ("pages", "Reads a list over several pages.", pages),
+            (
+                "until",
+                "Made again until this holds of its reply; with `every` and `within`.",
+                reference("predicate"),
+            ),
+            ("every", "From one reply to the next call: `500ms`, `1s`.", text()),
+            ("within", "From the first reply to the last call: `20s`, `1m`.", text()),
             (
                 "on_fail",
                 "What follows when it is not answered 2xx; must be said after a write.",

@@ -29,6 +29,12 @@ pub(super) fn manifest(sides: Sides<'_>) -> Value {
             by_side(sides, 0, &text()),
         ),
         (
+            "hosts",
+            "Hosts of a side besides the one at its own address, with the operations that each answers: `GET /files/{id}`, \
+             or a server as the contract gives it to operations.",
+            by_side(sides, 0, &map_of(&list_of(&text()))),
+        ),
+        (
             "serves",
             "The sides that clients speak; both when left out. The other side's operations then need no route.",
             list_of(&text()),

@@ -24,6 +24,11 @@ pub(super) fn value() -> Value {
         &[
             ("$shape", "A shape run over a value; `[Name]` for each element.", reference("shapeUse")),
             ("from", "The value that is read.", reference("value")),
+            (
+                "else",
+                "What follows for a value that the shape does not take: `drop`, `error` or a literal, or one of these for each side.",
+                anything(),
+            ),
             ("over", "The old value that the result is laid over.", reference("value")),
             ("with", "Fields that the shape cannot make up.", with),
             ("null_as", "Literals instead of null, by member.", map_of(&anything())),

@@ -48,7 +48,7 @@ impl Reader<'_> {
         let body = Expr { kind: ExprKind::Path(page.value.clone()), span: page.span };
         let status = Spanned { value: 200, span: page.span };
         let answer = Answer { status, headers: Vec::new(), body: Some(body), span: page.span };
-        let block = Block { steps, end: Some(End::Answer(answer)), span: node.span };
+        let block = Block { steps, end: Some(End::Answer(answer)) };
         Some(Harvest { name: Self::key(key), about: about?, from: from?, block, page, span: key.span })
     }
 

@@ -1,8 +1,8 @@
 //! Events: which side sends them, and what becomes of each.
 
 use super::{Reader, faults, keys};
-use crate::mapping::ast::{Event, EventSides, Spanned};
-use crate::yaml::Node;
+use crate::mapping::ast::{Correlation, Event, EventKey, EventSides, Spanned};
+use crate::yaml::{Kind, Node};
 
 impl Reader<'_> {
     /// `{from: v2, name: {v1: $.headers.x-event, v2: $.body.type}}`
@@ -23,10 +23,29 @@ impl Reader<'_> {
         Some(Event {
             names: self.event_names(fields.get("event")?),
             body: fields.get("body").and_then(|node| self.body(node)),
-            key: self.text_of(fields.get("key")),
+            key: fields.get("key").and_then(|node| self.event_key(node)),
+            correlate: fields.get("correlate").and_then(|node| self.correlate(node)),
             drop: self.text_of(fields.get("drop")),
             span: fields.get("event")?.span,
         })
+    }
+
+    /// One place is that of the side that sends.
+    fn event_key(&mut self, node: &Node) -> Option<EventKey> {
+        Some(match node.kind {
+            Kind::Map(_) => EventKey::BySide(self.event_names(node)),
+            _ => EventKey::Sent(self.text(node)?),
+        })
+    }
+
+    fn correlate(&mut self, node: &Node) -> Option<Correlation> {
+        let fields = self.fields(node, &keys::CORRELATE)?;
+        let by = fields.get("by")?;
+        let by = match by.kind {
+            Kind::Seq(_) => self.texts(Some(by)),
+            _ => vec![self.text(by)?],
+        };
+        Some(Correlation { by, within: self.text(fields.get("within")?)? })
     }
 
     fn event_names(&mut self, node: &Node) -> [Option<Spanned<String>>; 2] {

@@ -113,7 +113,12 @@ impl Reader<'_> {
 
     fn shaped(&mut self, node: &Node) -> Option<ExprKind> {
         let fields = self.fields(node, &keys::SHAPED)?;
-        let shape = fields.get("$shape").and_then(|n| self.shape_use(n));
+        let mut shape = fields.get("$shape").and_then(|n| self.shape_use(n));
+        match (&mut shape, fields.get("else"), fields.get("over")) {
+            (_, Some(otherwise), Some(_)) => self.findings.push(faults::else_over(otherwise.span)),
+            (Some(shape), Some(otherwise), None) => self.shape_else(shape, otherwise),
+            _ => {}
+        }
         let from = fields.get("from").and_then(|n| self.expr(n));
         let null_as = self.map_of(fields.get("null_as")).iter();
         let null_as = null_as.map(|(key, value)| (Self::key(key), value.clone())).collect();

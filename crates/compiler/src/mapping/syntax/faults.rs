@@ -60,6 +60,21 @@ pub(super) fn shape_use(span: Span) -> Finding {
     )
 }
 
+pub(super) fn else_of_map(span: Span) -> Finding {
+    Finding::error(Code::ShapeElse, span, "`else` is not for the values of a map")
+        .help("give the conversions within the shape an `else:` of their own")
+}
+
+pub(super) fn else_of_body(span: Span) -> Finding {
+    Finding::error(Code::ShapeElse, span, "`else` is for the elements of a list, and this is a whole body")
+        .help("write `{shape: [Name], else: drop}` where the body is a list")
+}
+
+pub(super) fn else_over(span: Span) -> Finding {
+    Finding::error(Code::ShapeElse, span, "`else` is not for a shape that is laid over an old value")
+        .help("give the conversions within the shape an `else:` of their own")
+}
+
 pub(super) fn one_shape(span: Span) -> Finding {
     Finding::error(Code::ShapeUse, span, "`shape` and `each_value` say two things of one value")
         .help("`shape` is for the value itself, `each_value` for the values of a map")
@@ -92,6 +107,14 @@ pub(super) fn one_element_name(span: Span) -> Finding {
 pub(super) fn each_without_bound(span: Span) -> Finding {
     Finding::error(Code::FanOut, span, "the number of elements that are asked for has no bound")
         .help("add `upto: 20`")
+}
+
+pub(super) fn poll_without(span: Span, missing: &[&str]) -> Finding {
+    let named: Vec<String> = missing.iter().map(|word| format!("`{word}`")).collect();
+    let message = format!("a call that is made again until something holds has no {}", named.join(" and "));
+    Finding::error(Code::PollForm, span, message).help(
+        "write all three: `until: {one_of: {$.job.body.status: [done, failed]}}, every: 1s, within: 20s`",
+    )
 }
 
 pub(super) fn rest_fill(span: Span) -> Finding {

@@ -9,6 +9,7 @@ pub(in crate::mapping) const PACK: Keys = Keys::new(
     &["pack", "sides", "contracts", "credentials", "languages", "errors", "refuse"],
     &[
         "scope",
+        "hosts",
         "send",
         "serves",
         "rest",
@@ -62,6 +63,8 @@ pub(in crate::mapping) const SHAPE: Keys = Keys::new(
     &["alternatives", "like", "same", "rename", "copy", "constant", "by_kind", "only", "rest"],
 );
 pub(in crate::mapping) const SHAPE_IN_PLACE: Keys = Keys::new("a shape in place", &[], LINES);
+/// A body that a shape makes, where more than its name is said.
+pub(in crate::mapping) const SHAPED_BODY: Keys = Keys::new("a body", &["shape"], &["else"]);
 /// Keys of a rename beside the one that is the new side's name.
 pub(in crate::mapping) const RENAME: &[&str] = &["shape", "each_value", "as", "else", "default"];
 /// Kinds that `by_kind` tells apart.
@@ -152,7 +155,10 @@ pub(in crate::mapping) const ACTIONS: &[&str] = &["call", "pick", "first", "make
 pub(in crate::mapping) const CALL: Keys = Keys::new(
     "a call",
     &["call"],
-    &["when", "each", "upto", "query", "headers", "body", "pages", "on_fail", "resume", "retry", "effect"],
+    &[
+        "when", "each", "upto", "query", "headers", "body", "pages", "until", "every", "within", "on_fail",
+        "resume", "retry", "effect",
+    ],
 );
 pub(in crate::mapping) const PAGES: Keys = Keys::new("`pages`", &["upto"], &["until", "beyond"]);
 pub(in crate::mapping) const ON_FAIL: &[&str] = &["pass", "absent", "answer", "use", "refuse"];
@@ -169,7 +175,9 @@ pub(in crate::mapping) const KEEP: Keys =
 
 // events
 pub(in crate::mapping) const EVENTS: Keys = Keys::new("`events`", &["from", "name"], &[]);
-pub(in crate::mapping) const EVENT: Keys = Keys::new("an event", &["event"], &["body", "key", "drop"]);
+pub(in crate::mapping) const EVENT: Keys =
+    Keys::new("an event", &["event"], &["body", "key", "drop", "correlate"]);
+pub(in crate::mapping) const CORRELATE: Keys = Keys::new("`correlate`", &["by", "within"], &[]);
 
 // archives
 pub(in crate::mapping) const ARCHIVE: Keys = Keys::new("an archive", &["about"], &["value"]);
@@ -184,7 +192,7 @@ pub(in crate::mapping) const FORMS: &[&str] = &[
 pub(in crate::mapping) const FROM: Keys = Keys::new("`$from`", &["$from", "as"], &["else"]);
 pub(in crate::mapping) const TEXT: Keys = Keys::new("`$text`", &["$text"], &["with"]);
 pub(in crate::mapping) const SHAPED: Keys =
-    Keys::new("`$shape`", &["$shape", "from"], &["over", "with", "null_as", "null_else", "despite"]);
+    Keys::new("`$shape`", &["$shape", "from"], &["over", "with", "else", "null_as", "null_else", "despite"]);
 pub(in crate::mapping) const VALUE: Keys = Keys::new("`$value`", &["$value"], &["despite"]);
 pub(in crate::mapping) const FIRST_OF: Keys = Keys::new("`$first`", &["$first"], &[]);
 pub(in crate::mapping) const PRESENT: Keys = Keys::new("`$present`", &["$present"], &[]);

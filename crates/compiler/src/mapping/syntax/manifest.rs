@@ -3,12 +3,14 @@
 use super::{Reader, keys};
 use crate::diagnostic::Findings;
 use crate::mapping::ast::{
-    Carrier, CarrierKind, Compare, CompareType, Credential, Errors, Failure, Manifest, OwnHeaders, Paging,
-    Place, ReadBack, RefusePolicy, RestWord, Sent, Setting, SideErrors, Spanned,
+    Carrier, CarrierKind, Compare, CompareType, Credential, Errors, Failure, Host, Manifest, OwnHeaders,
+    Paging, Place, ReadBack, RefusePolicy, RestWord, Sent, Setting, SideErrors, Spanned,
 };
 use crate::mapping::faults;
 use crate::yaml::{Fields, Kind, Node};
-use switchback_plan::{BasicPart, BodyForm, ClientAuth, PerSide, RefreshExtra, TokenRequests};
+use switchback_plan::{
+    BasicPart, BodyForm, ClientAuth, PerSide, RefreshExtra, Scheme, SideId, TokenRequests,
+};
 
 /// What becomes of operations that no route names.
 pub(in crate::mapping) const REST: &[&str] = &["refuse", "forward", "keep"];
@@ -25,6 +27,7 @@ pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
         contracts: contracts?,
         credentials: fields.get("credentials").map_or([None, None], |node| reader.credentials(node)),
         send: fields.get("send").map(|node| reader.send(node)).unwrap_or_default(),
+        hosts: reader.hosts(fields.get("hosts")),
         scope: fields.get("scope").map_or([None, None], |node| reader.scope(node)),
         serves: reader.serves(fields.get("serves")),
         rest: fields.get("rest").map_or([None, None], |node| reader.rest(node)),
@@ -99,7 +102,8 @@ impl Reader<'_> {
             }
             (header, None, Some(part), None, None) => {
                 let usual = || Spanned { value: "authorization".to_owned(), span: node.span };
-                Some(Carrier { name: header.unwrap_or_else(usual), kind: CarrierKind::Basic(part) })
+                let kind = CarrierKind::Own(Scheme::Basic(part));
+                Some(Carrier { name: header.unwrap_or_else(usual), kind })
             }
             (Some(name), scheme, None, None, None) => {
                 Some(Carrier { name, kind: scheme.map_or(CarrierKind::Usual, CarrierKind::Scheme) })
@@ -301,6 +305,19 @@ impl Reader<'_> {
             }
         }
         Some(Compare { headers, types, read_back: self.read_back(fields.get("read_back")) })
+    }
+
+    /// `{v1: {files: ['POST /files']}}`
+    fn hosts(&mut self, node: Option<&Node>) -> PerSide<Vec<Host>> {
+        let mut hosts = PerSide::default();
+        for (key, node) in self.map_of(node) {
+            let Some(side) = self.side(&key.name, key.span) else { continue };
+            let of_side: &mut Vec<Host> = &mut hosts[SideId(side.side as u8)];
+            for (name, node) in self.map_of(Some(node)) {
+                of_side.push(Host { name: Self::key(name), answers: self.texts(Some(node)) });
+            }
+        }
+        hosts
     }
 
     /// `{v1: {POST /a: 'GET /a/{$.answer.body.id}'}}`

@@ -33,12 +33,12 @@ pub(super) fn predicates() -> impl Iterator<Item = &'static str> {
 }
 
 /// Reads `pack.yaml`. `None` when the sides, the contracts or the form of errors cannot be known.
-pub fn manifest(root: &Node, findings: &mut Findings) -> Option<Manifest> {
+pub(super) fn manifest(root: &Node, findings: &mut Findings) -> Option<Manifest> {
     manifest::read(root, findings)
 }
 
 /// Reads one mapping file into a program.
-pub fn file(root: &Node, program: &mut Program, findings: &mut Findings) {
+pub(super) fn file(root: &Node, program: &mut Program, findings: &mut Findings) {
     let mut reader = Reader { sides: program.manifest.sides.clone(), findings };
     let Some(fields) = Fields::read(root, &keys::FILE, reader.findings) else { return };
     if let Some(version) = fields.get("mapping") {

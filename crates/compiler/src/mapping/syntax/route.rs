@@ -3,8 +3,8 @@
 use super::{Reader, faults, keys};
 use crate::diagnostic::suggest;
 use crate::mapping::ast::{
-    Body, ConstantParameter, Notes, Pair, ParameterLine, RefusedParameter, Route, Serve, SideRef, Spanned,
-    StatusLine, StatusWord,
+    Body, ConstantParameter, Notes, Pair, ParameterLine, RefusedParameter, Route, Serve, ShapeUse, SideRef,
+    Spanned, StatusLine, StatusWord,
 };
 use crate::yaml::{Key, Kind, Node};
 
@@ -190,6 +190,7 @@ impl Reader<'_> {
         match &node.kind {
             Kind::String(word, _) if word == "empty" => Some(Body::Empty(node.span)),
             Kind::String(word, _) if word == "keep" => Some(Body::Keep(node.span)),
+            Kind::Map(_) if node.get("shape").is_some() => self.shaped_body(node).map(Body::Shape),
             Kind::Map(_) => self.shape(None, node).map(|shape| Body::Inline(Box::new(shape))),
             Kind::Seq(_) | Kind::String(..) => self.shape_use(node).map(Body::Shape),
             _ => {
@@ -199,6 +200,18 @@ impl Reader<'_> {
                 node.wrong_kind("a body", Some(help), self.findings)
             }
         }
+    }
+
+    /// `{shape: [Name], else: drop}`
+    fn shaped_body(&mut self, node: &Node) -> Option<ShapeUse> {
+        let fields = self.fields(node, &keys::SHAPED_BODY)?;
+        let mut shape = self.shape_use(fields.get("shape")?)?;
+        match fields.get("else") {
+            Some(otherwise) if shape.each => self.shape_else(&mut shape, otherwise),
+            Some(otherwise) => self.findings.push(faults::else_of_body(otherwise.span)),
+            None => {}
+        }
+        Some(shape)
     }
 
     fn status_lines(&mut self, node: Option<&Node>) -> Vec<StatusLine> {

@@ -69,11 +69,14 @@ impl Reader<'_> {
             }
             (Some(shape), None) => self.shape_use(shape),
             (None, Some(name)) => {
-                self.text(name).map(|name| ShapeUse { name, each: false, each_value: true })
+                self.text(name).map(|name| ShapeUse { name, each: false, each_value: true, otherwise: None })
             }
             (None, None) => None,
         };
         rename.conversion = self.conversion(node.get("as"), node.get("else"));
+        if let (Some(shape), None, Some(otherwise)) = (&mut rename.shape, node.get("as"), node.get("else")) {
+            self.shape_else(shape, otherwise);
+        }
         for (key, value) in self.map_of(node.get("default")) {
             rename.defaults.extend(self.side(&key.name, key.span).map(|side| (side, value.clone())));
         }
@@ -85,16 +88,43 @@ impl Reader<'_> {
         match &node.kind {
             Kind::String(name, _) => {
                 let name = Spanned { value: name.clone(), span: node.span };
-                Some(ShapeUse { name, each: false, each_value: false })
+                Some(ShapeUse { name, each: false, each_value: false, otherwise: None })
             }
             Kind::Seq(items) if items.len() == 1 => {
-                Some(ShapeUse { name: self.text(&items[0])?, each: true, each_value: false })
+                let name = self.text(&items[0])?;
+                Some(ShapeUse { name, each: true, each_value: false, otherwise: None })
             }
             _ => {
                 self.findings.push(faults::shape_use(node.span));
                 None
             }
         }
+    }
+
+    /// `else:` beside a shape.
+    pub(super) fn shape_else(&mut self, shape: &mut ShapeUse, node: &Node) {
+        if shape.each_value {
+            self.findings.push(faults::else_of_map(node.span));
+            return;
+        }
+        // A text never is an object, so that quotes around a word are found where the literal is looked at.
+        shape.otherwise = self.otherwise(node, &["error", "drop"], None);
+    }
+
+    /// `else:`, with the words that mean something there. `meant`: what to write where the text of one is meant.
+    fn otherwise(&mut self, node: &Node, words: &[&str], meant: Option<&str>) -> Option<Node> {
+        if let Node { kind: Kind::String(word, crate::yaml::Style::Plain), span } = node
+            && word.len() >= 4
+            && !words.contains(&word.as_str())
+            && let Some(near) = crate::diagnostic::suggest(word, words)
+        {
+            self.findings.push(faults::nearly_otherwise(word, near, *span));
+        }
+        let unquoted = self.unquoted(node);
+        if let (None, Some(meant)) = (&unquoted, meant) {
+            self.warn_of_quotes(node, words, meant);
+        }
+        unquoted.or_else(|| Some(node.clone()))
     }
 
     /// `as: name`, `as: {name: arguments}` or a list of these, with `else:` beside it.
@@ -105,18 +135,8 @@ impl Reader<'_> {
     ) -> Option<ConversionUse> {
         let node = node?;
         const WORDS: &[&str] = &["keep", "error", "drop"];
-        if let Some(Node { kind: Kind::String(word, crate::yaml::Style::Plain), span }) = otherwise
-            && word.len() >= 4
-            && !WORDS.contains(&word.as_str())
-            && let Some(near) = crate::diagnostic::suggest(word, WORDS)
-        {
-            self.findings.push(faults::nearly_otherwise(word, near, *span));
-        }
-        let unquoted = otherwise.and_then(|otherwise| self.unquoted(otherwise));
-        if let (Some(otherwise), None) = (otherwise, &unquoted) {
-            self.warn_of_quotes(otherwise, WORDS, "a `table` that lists it says that the text is meant");
-        }
-        let otherwise = unquoted.as_ref().or(otherwise);
+        let meant = "a `table` that lists it says that the text is meant";
+        let otherwise = otherwise.and_then(|otherwise| self.otherwise(otherwise, WORDS, Some(meant)));
         let mut conversions = match &node.kind {
             Kind::Seq(items) if items.len() > 1 => {
                 items.iter().filter_map(|item| self.one_conversion(item)).collect()
@@ -125,7 +145,7 @@ impl Reader<'_> {
         };
         let or = if conversions.is_empty() { Vec::new() } else { conversions.split_off(1) };
         let first = conversions.pop()?;
-        Some(ConversionUse { otherwise: otherwise.cloned(), or, ..first })
+        Some(ConversionUse { otherwise, or, ..first })
     }
 
     /// A conversion by its name, or by its name and arguments.

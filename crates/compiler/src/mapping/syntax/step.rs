@@ -4,7 +4,7 @@ use super::{Reader, faults, keys};
 use crate::diagnostic::{Span, suggest};
 use crate::mapping::ast::{
     Answer, Beyond, Block, Call, Cell, Check, CheckElse, Column, Decide, Each, End, Expr, OnFail, Outcome,
-    Pages, Pick, Predicate, PredicateWord, Row, Spanned, Step, StepAction, Take,
+    Pages, Pick, Poll, Predicate, PredicateWord, Row, Spanned, Step, StepAction, Take,
 };
 use crate::yaml::{Fields, Key, Kind, Node, Style};
 
@@ -53,7 +53,7 @@ impl Reader<'_> {
         {
             self.findings.push(faults::beside(key, "refuse"));
         }
-        Block { steps, end, span: fields.node.span }
+        Block { steps, end }
     }
 
     fn end(&mut self, key: &Key, value: &Node, fields: &Fields<'_>) -> Option<End> {
@@ -305,6 +305,7 @@ impl Reader<'_> {
             headers: self.exprs(fields.get("headers")),
             body: fields.get("body").and_then(|n| self.expr(n)),
             pages: fields.get("pages").and_then(|n| self.pages(n)),
+            poll: self.poll(&fields),
             on_fail: fields.get("on_fail").and_then(|n| self.on_fail(n)),
             resume: self.texts(fields.get("resume")),
             retry: self.flag(fields.get("retry"), "safe", "never"),
@@ -334,6 +335,26 @@ impl Reader<'_> {
         Some(Each { name: Self::key(key), list: self.text(list)?, upto })
     }
 
+    /// `until: predicate, every: 1s, within: 20s`
+    fn poll(&mut self, fields: &Fields<'_>) -> Option<Poll> {
+        const WORDS: [&str; 3] = ["until", "every", "within"];
+        let entries = WORDS.map(|word| fields.entry(word));
+        let (first, _) = entries.iter().flatten().next()?;
+        let missing: Vec<&str> =
+            WORDS.iter().zip(&entries).filter(|(_, entry)| entry.is_none()).map(|(word, _)| *word).collect();
+        if !missing.is_empty() {
+            self.findings.push(faults::poll_without(first.span, &missing));
+        }
+        let [Some((key, until)), every, within] = entries else { return None };
+        // The rest of the route is looked at with any times.
+        let mut time = |entry: Option<(&Key, &Node)>| match entry {
+            Some((_, node)) => self.text(node),
+            None => Some(Spanned { value: "1s".to_owned(), span: key.span }),
+        };
+        let (every, within) = (time(every), time(within));
+        Some(Poll { until: self.predicate(until, &[])?, every: every?, within: within?, span: key.span })
+    }
+
     fn pages(&mut self, node: &Node) -> Option<Pages> {
         let fields = self.fields(node, &keys::PAGES)?;
         let upto = fields.get("upto").and_then(|n| self.whole(n, 1..=1000));
@@ -354,7 +375,7 @@ impl Reader<'_> {
     fn on_fail(&mut self, node: &Node) -> Option<OnFail> {
         if let Kind::String(..) = &node.kind {
             let word = node.word(&["pass", "absent"], self.findings)?;
-            return Some(if word == "pass" { OnFail::Pass(node.span) } else { OnFail::Absent(Vec::new()) });
+            return Some(if word == "pass" { OnFail::Pass } else { OnFail::Absent(Vec::new()) });
         }
         let entries = node.map(self.findings)?;
         let [(key, value)] = entries else {
@@ -420,7 +441,7 @@ fn place_of(text: &str, span: Span) -> Spanned<String> {
 
 fn cell(node: &Node) -> Cell {
     match &node.kind {
-        Kind::String(word, Style::Plain) if word == "_" => Cell::Any(node.span),
+        Kind::String(word, Style::Plain) if word == "_" => Cell::Any,
         Kind::String(word, Style::Plain) if word == "absent" => Cell::Absent(node.span),
         Kind::Seq(items) => Cell::OneOf(items.clone()),
         _ => Cell::OneOf(vec![node.clone()]),

@@ -56,20 +56,18 @@ impl Run {
             return Ok((!is_missing).then(|| self.request.body.clone()));
         }
         let is_missing = self.request.body.is_empty() && self.fields.is_none();
-        let mut parts = None;
-        let body: Cow<'_, [u8]> = match route.operation.body {
+        if is_missing && route.operation.body == BodyExpected::Optional {
+            return Ok(None);
+        }
+        let parts = match &route.operation.format {
+            BodyFormat::Multipart(format) => Some(self.parts_of_request(format, pair, &plan.op)?),
+            _ => None,
+        };
+        let body: Cow<'_, [u8]> = match (route.operation.body, &parts) {
             // The other side wants a body that is made of constants alone.
-            BodyExpected::No => Cow::Borrowed(b"{}"),
-            BodyExpected::Optional if is_missing => return Ok(None),
-            _ => match &route.operation.format {
-                BodyFormat::Multipart(format) => {
-                    let (fields, whole) = self.parts_of_request(format, pair, &plan.op)?;
-                    let json = fields.json.clone();
-                    parts = Some((fields, whole));
-                    json.to_vec().into()
-                }
-                _ => self.json_of_request(route)?,
-            },
+            (BodyExpected::No, _) => Cow::Borrowed(b"{}"),
+            (_, Some((fields, _))) => Cow::Borrowed(&fields.json),
+            (_, None) => self.json_of_request(route)?,
         };
         let mut out = Vec::with_capacity(body.len());
         document(&plan.op, &body, &Env::of(&self.settings), &self.limits, &mut out)
@@ -94,14 +92,12 @@ impl Run {
             };
         }
         let named = self.request.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let named = named.unwrap_or("");
-        if !essence(named).is_empty() && !essence(named).eq_ignore_ascii_case(BodyFormat::MULTIPART) {
-            return Err(unsupported(BodyFormat::MULTIPART));
-        }
         let bytes = self.request.body.len();
+        let named = named.unwrap_or("");
         let mut parts = Parts::new(named, format, &pair.call.format, op, self.limits, 2 * bytes)?;
         parts.push(self.request.body.clone());
-        match parts.gather()? {
+        // The whole body is held already, and so is room for what is made of it.
+        match parts.gather(&mut |_| true)? {
             Gathered::Refused(reason) => Err(Stop::Refused(reason)),
             gathered => {
                 if gathered == Gathered::More {
@@ -130,9 +126,9 @@ impl Run {
             Some((fields, None)) if fields.has_files => {}
             Some((fields, Some(mut parts))) if fields.has_files => {
                 parts.begin(&boundary, Arc::clone(&self.settings));
-                let mut files = Vec::new();
-                parts.pass(&mut files)?;
-                files.iter().for_each(|piece| out.extend_from_slice(piece));
+                while let Some(piece) = parts.pass(&mut |_| true)? {
+                    out.extend_from_slice(&piece);
+                }
                 out.extend_from_slice(&parts.end()?);
             }
             _ => multipart::write_end(&boundary, &mut out),

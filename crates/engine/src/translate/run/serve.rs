@@ -1,6 +1,6 @@
 //! Routes of several calls: step after step, until one of them ends the run.
 
-use super::{Failure, Run, Serving, State, call, called, during, elements, no_reply, parameter_name};
+use super::{Failure, Run, Serving, State, call, called, during, elements, no_reply, parameter_name, poll};
 use crate::translate::archive;
 use crate::translate::blocks::{block_at, call_at};
 use crate::translate::coverage::Mark;
@@ -14,7 +14,8 @@ use crate::translate::sources::Traced;
 use crate::translate::text::text;
 use crate::translate::turn::{Call, Entry, FailKind, Next, Reply};
 use crate::translate::value::constant;
-use http::HeaderMap;
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, HeaderValue};
 use switchback_json::{Object, Value};
 use switchback_plan::{
     self as plan, Beyond, BodyExpected, CallHead, CheckElse, Effect, End, OnFail, PARAMETER, Route, Serve,
@@ -48,8 +49,18 @@ impl Run {
                 });
             }
         }
-        let (outcomes, pages, fanned, looking) = (Vec::new(), None, None, None);
-        let serving = Serving { context, outcomes, step: 0, calls: 0, wrote: false, pages, fanned, looking };
+        let serving = Serving {
+            context,
+            outcomes: Vec::new(),
+            step: 0,
+            calls: 0,
+            wrote: false,
+            pages: None,
+            fanned: None,
+            looking: None,
+            polling: None,
+            is_over: false,
+        };
         self.advance(serve, serving)
     }
 
@@ -283,6 +294,10 @@ impl Run {
             return Err(Fault::new(FaultKind::Internal, "a reply to a step that made no call").into());
         };
         if !(200..300).contains(&reply.status) {
+            if let Some(poll) = call.poll.as_ref().filter(|_| poll::is_passing(reply.status)) {
+                let detail = format!("the last answer was {}", reply.status);
+                return self.pause(serve, poll, at, poll::asked(&reply.headers), Some(detail));
+            }
             return self.failed(serve, at, Failure::Replied(reply));
         }
         let reply = match self.spelt(&call.head, &reply) {
@@ -299,6 +314,10 @@ impl Run {
         };
         let Some(pages) = &call.pages else {
             self.set_result(&mut at, step, call, Some(&reply), body);
+            if let Some(poll) = call.poll.as_ref().filter(|poll| !at.context.holds(&poll.until)) {
+                return self.pause(serve, poll, at, poll::asked(&reply.headers), None);
+            }
+            at.is_over |= call.poll.is_some();
             return self.go_on(serve, call, at);
         };
         let mut paged = at.pages.take().unwrap_or_default();
@@ -354,6 +373,7 @@ impl Run {
 
     /// After the reply that a call was made for: on to the next element, or the next step.
     pub(super) fn go_on(&mut self, serve: &Serve, call: &StepCall, mut at: Serving) -> Result<Next, Stop> {
+        at.polling = None;
         if call.each.is_none() {
             at.step += 1;
         }
@@ -396,13 +416,35 @@ impl Run {
         let Some((step, call)) = call_at(serve, &at.outcomes, at.step) else {
             return Err(Fault::new(FaultKind::Internal, "a failure of a step that made no call").into());
         };
-        let StepCall { head, on_fail, .. } = call;
+        let head = &call.head;
         // A call that got no reply may have had its effect all the same.
         at.wrote |= head.effect == Effect::Write && matches!(failure, Failure::None(..));
         at.pages = None;
+        at.polling = None;
+        // What is gone need not be waited for again.
+        let is_gone = matches!(&failure, Failure::Replied(reply) if [404, 410].contains(&reply.status));
+        at.is_over |= call.poll.is_some() && is_gone;
+        let is_over = at.is_over;
+        let mut next = self.on_fail(serve, step, call, at, failure);
+        if let Ok(Next::Answer(answer)) = &mut next {
+            answer.is_over |= is_over;
+        }
+        next
+    }
+
+    /// What the step says of its failure.
+    fn on_fail(
+        &mut self,
+        serve: &Serve,
+        step: &Step,
+        call: &StepCall,
+        mut at: Serving,
+        failure: Failure,
+    ) -> Result<Next, Stop> {
+        let StepCall { head, on_fail, .. } = call;
         let reply = match &failure {
             Failure::Replied(reply) => Some(reply),
-            Failure::None(..) => None,
+            Failure::None(..) | Failure::Late(..) => None,
         };
         if matches!(on_fail, OnFail::Absent(_)) {
             if !on_fail.goes_on_without(reply.map(|reply| reply.status)) {
@@ -441,7 +483,7 @@ impl Run {
         head: &CallHead,
         step: &Step,
         failure: Failure,
-        headers: HeaderMap,
+        mut headers: HeaderMap,
     ) -> Result<Next, Stop> {
         let fault = match failure {
             Failure::Replied(reply) if reply.status >= 400 => {
@@ -458,6 +500,11 @@ impl Run {
                 no_reply(FailKind::Broken, &redirect(reply.status, &reply.headers), head)
             }
             Failure::None(failed) => no_reply(failed.kind, &failed.detail, head),
+            Failure::Late(failed, pause) => {
+                let seconds = pause.as_secs() + u64::from(pause.subsec_nanos() > 0);
+                headers.entry(RETRY_AFTER).or_insert(HeaderValue::from(seconds));
+                no_reply(failed.kind, &failed.detail, head)
+            }
         };
         let headers = (!headers.is_empty()).then(|| Box::new(headers));
         Err(Fault { headers, ..fault.at(&step.origin) }.into())

@@ -284,6 +284,9 @@ impl Held {
             Held::Choose(choose) => {
                 walk(&ValueOp::Choose(Arc::clone(choose)), text, values, limits, offset, out)
             }
+            Held::Attempt(attempt) => {
+                walk(&ValueOp::Attempt(Arc::clone(attempt)), text, values, limits, offset, out)
+            }
             Held::Convert(conversion) => match conversion.apply(text, out) {
                 Ok(done) => Ok(done == Yield::Written),
                 Err(error) => Err(Cause::Convert(error).into()),

@@ -61,10 +61,11 @@ pub enum Check {
 /// Bounds on one body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
+    /// For the text itself: depth, lengths, numbers of values.
     pub json: Limits,
     /// Bytes of one value that is kept until its object closes or until it is converted.
     pub capture_bytes: usize,
-    /// Bytes of one object that is kept until it is known which of several it is.
+    /// Bytes of one object that is kept until it is known which of several it is, or whether it is taken.
     pub choice_bytes: usize,
     /// Bytes of the names, in objects that are rewritten, that are too many to be expected.
     pub names_bytes: usize,
@@ -84,6 +85,7 @@ impl Default for Bounds {
 /// Values that a plan takes from elsewhere than the body.
 #[derive(Debug, Clone, Default)]
 pub struct Values {
+    /// What the operator has set.
     pub settings: Arc<Settings>,
     /// JSON text by the index of `CloseFrom::Supplied`; none = nothing is supplied.
     pub supplied: Vec<Option<Vec<u8>>>,
@@ -102,6 +104,7 @@ pub struct Transcoder {
 }
 
 impl Transcoder {
+    /// A body at its beginning, to be taken through this program. `check` says how much of its grammar is looked at.
     pub fn new(program: Arc<Program>, values: Arc<Values>, check: Check, bounds: Bounds) -> Transcoder {
         let strict = (check == Check::Strict).then(|| Reader::new(Validator::default(), bounds.json));
         Transcoder {

@@ -88,7 +88,7 @@ impl<S: Scan> Run<'_, S> {
     fn bound_held(&self, op: OpId, len: usize, end: usize) -> Result<(), Fault> {
         let bounds = &self.machine.bounds;
         let bound = match &self.program.ops[op as usize] {
-            Op::Held(held) if held.chooses() => bounds.choice_bytes,
+            Op::Held(held) if held.is_object() => bounds.choice_bytes,
             _ => bounds.capture_bytes,
         };
         if len <= bound { Ok(()) } else { Err(fault::too_long(self.place(end))) }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use switchback_json::scan::append_start;
 use switchback_plan::{
-    Absent, ChooseOp, CloseFrom, Emit, Key, Kinds, MemberAction, ObjectOp, Raw, ReasonId, ValueOp,
+    Absent, AttemptOp, ChooseOp, CloseFrom, Emit, Key, Kinds, MemberAction, ObjectOp, Raw, ReasonId, ValueOp,
     convert::Conversion,
 };
 
@@ -51,16 +51,17 @@ pub(super) enum Op {
 pub(super) enum Held {
     Convert(Conversion),
     Choose(Arc<ChooseOp>),
+    Attempt(Arc<AttemptOp>),
     Wrap(Box<Held>),
     Unwrap(Box<Held>),
 }
 
 impl Held {
-    /// Whether what is kept is an object of which it is to be known which of several it is.
-    pub(super) fn chooses(&self) -> bool {
+    /// Whether what is kept is an object of which it is to be known which of several it is, or whether it is taken.
+    pub(super) fn is_object(&self) -> bool {
         match self {
-            Held::Choose(_) => true,
-            Held::Wrap(inner) | Held::Unwrap(inner) => inner.chooses(),
+            Held::Choose(_) | Held::Attempt(_) => true,
+            Held::Wrap(inner) | Held::Unwrap(inner) => inner.is_object(),
             Held::Convert(_) => false,
         }
     }
@@ -274,6 +275,7 @@ pub(super) enum Inner {
 }
 
 impl Program {
+    /// The program of this op. It costs time and memory by the size of the op, and is made once per plan.
     pub fn compile(op: &ValueOp) -> Program {
         let identity = matches!(op, ValueOp::Keep);
         let mut compiler = Compiler::default();
@@ -354,7 +356,7 @@ impl Compiler {
                 }
                 op => return self.op(&op, &[]),
             },
-            ValueOp::Keep | ValueOp::Convert(_) | ValueOp::Choose(_) => Op::Keep,
+            ValueOp::Keep | ValueOp::Convert(_) | ValueOp::Choose(_) | ValueOp::Attempt(_) => Op::Keep,
         };
         self.add(compiled)
     }
@@ -514,6 +516,7 @@ fn leads_back(op: &ValueOp) -> bool {
                 || matches!(&object.others, switchback_plan::Others::Each(op) if leads_back(op))
         }
         ValueOp::Choose(choose) => choose.arms.iter().any(leads_back),
+        ValueOp::Attempt(attempt) => leads_back(&attempt.op),
         ValueOp::Array(inner) | ValueOp::Wrap(inner) | ValueOp::Unwrap(inner) => leads_back(inner),
         ValueOp::Keep | ValueOp::Convert(_) | ValueOp::Constant(_) => false,
     }
@@ -543,6 +546,7 @@ fn reads(close: &[Close], slot: u16) -> bool {
 fn held(op: &ValueOp) -> Option<Held> {
     match op {
         ValueOp::Choose(choose) => Some(Held::Choose(Arc::clone(choose))),
+        ValueOp::Attempt(attempt) => Some(Held::Attempt(Arc::clone(attempt))),
         ValueOp::Again(again) => match again.op() {
             ValueOp::Choose(choose) => Some(Held::Choose(choose)),
             _ => None,

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use switchback_plan::{
     Answer, Beyond, Block, BodyExpected, BodyFormat, BodyPlan, CallHead, Carrier, Cell, Check, CheckElse,
     Choice, Class, Column, Credential, Decision, Direction, Effect, End, ErrorPiece, ErrorStyle, Expr,
-    HeaderRule, ListStyle, Location, NullElse, OnFail, Operation, Outcome, Overlay, Pack, Pages, Pair,
-    ParameterKind, Path, PathPart, Predicate, QueryFrom, QueryRule, Reason, ReasonId, Refusal, RefusePolicy,
-    Response, ResponseBody, Route, RouteId, RouteKind, Row, Scheme, Segment, Selection, Serve, Setting,
-    SettingKind, Side, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, Take, ValueOp, Variable,
-    Verdict,
+    HeaderRule, HostId, ListStyle, Location, NullElse, OnFail, Operation, Outcome, Overlay, Pack, Pages,
+    Pair, ParameterKind, Path, PathPart, Predicate, QueryFrom, QueryRule, Reason, ReasonId, Refusal,
+    RefusePolicy, Response, ResponseBody, Route, RouteId, RouteKind, Row, Scheme, Segment, Selection, Serve,
+    Setting, SettingKind, Side, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, Take, ValueOp,
+    Variable, Verdict,
 };
 
 pub(super) const GET: RouteId = RouteId(0);
@@ -32,6 +32,7 @@ pub(super) fn pack() -> Arc<Pack> {
             tokens: Default::default(),
             headers: Vec::new(),
         },
+        hosts: Vec::new(),
         scope: None,
     };
     let error = || plan(shape().emit("reason", "error", ValueOp::Keep).op());
@@ -117,6 +118,7 @@ fn route(id: RouteId, method: &str, template: &str, body: BodyExpected, kind: Ro
         id,
         operation: Operation {
             key: format!("{method} {template}").into(),
+            host: HostId::MAIN,
             method: method.parse().unwrap(),
             template: template.into(),
             variables: variables.map(|name| variable(name, ParameterKind::Integer)).collect(),
@@ -145,6 +147,7 @@ fn head(method: &str, path: Vec<PathPart>) -> CallHead {
     let method: http::Method = method.parse().unwrap();
     CallHead {
         operation: format!("{method} …").into(),
+        host: HostId::MAIN,
         effect: if method == http::Method::GET { Effect::None } else { Effect::Write },
         repeatable: method == http::Method::GET,
         method,
@@ -166,7 +169,7 @@ fn step(name: Option<&str>, action: StepAction) -> Step {
 }
 
 fn step_call(head: CallHead, body: Option<Expr>, on_fail: OnFail) -> StepCall {
-    StepCall { head, body, when: None, each: None, pages: None, on_fail, resume: None }
+    StepCall { head, body, when: None, each: None, pages: None, poll: None, on_fail, resume: None }
 }
 
 fn call(head: CallHead, body: Option<Expr>, on_fail: OnFail) -> StepAction {

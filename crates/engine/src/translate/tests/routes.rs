@@ -37,6 +37,7 @@ fn line(next: Result<Next, Fault>) -> String {
         Ok(Next::Answer(answer)) => format!("= {}{}", answer.status, text(&answer.body)),
         Ok(Next::Refuse(refused)) => format!("refused: {}", refused.text),
         Ok(Next::Recall(_) | Next::Keep(_)) => "an archive".to_owned(),
+        Ok(Next::Wait(wait)) => format!("waits {:?}", wait.pause),
         Err(fault) => format!("fault: {}", fault.kind.name()),
     }
 }
@@ -478,7 +479,7 @@ proptest! {
                     over = true;
                     prop_assert!(answer.body.is_none_or(|body| switchback_json::validate(&body, &Limits::DOCUMENT).is_ok()));
                 }
-                Ok(Next::Refuse(_) | Next::Recall(_) | Next::Keep(_)) | Err(_) => over = true,
+                Ok(Next::Refuse(_) | Next::Recall(_) | Next::Keep(_) | Next::Wait(_)) | Err(_) => over = true,
             }
         }
         prop_assert!(calls <= 5);

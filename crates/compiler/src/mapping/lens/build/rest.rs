@@ -20,7 +20,6 @@ impl Builder<'_, '_> {
             let claimed: Vec<&Place> =
                 lines.lines.iter().flat_map(|line| line.places(side)).map(|at| &at.value).collect();
             let missing = unaccounted(types[side], &claimed);
-            self.private[side] |= !missing.is_empty();
             if side == self.from {
                 let origin = self.origin(rest.span);
                 for place in &missing {

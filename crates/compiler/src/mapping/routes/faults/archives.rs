@@ -2,7 +2,7 @@
 
 use super::list;
 use crate::contract::{OpKey, Type};
-use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean};
 use crate::mapping::ast::Spanned;
 
 pub(in super::super) fn archive_twice(what: &str, name: &Spanned<String>, first: Span) -> Finding {
@@ -16,7 +16,9 @@ pub(in super::super) fn unknown_archive(name: &Spanned<String>, known: &[&str]) 
         false => format!("there are {}", list(known)),
     };
     let help = did_you_mean(&name.value, known.to_vec()).unwrap_or(all);
-    Finding::error(Code::Archive, name.span, format!("there is no archive `{}`", name.value)).help(help)
+    Finding::error(Code::Archive, name.span, format!("there is no archive `{}`", name.value))
+        .help(help)
+        .undeclared(NameKind::Archive, &name.value)
 }
 
 pub(in super::super) fn unknown_value_type(name: &Spanned<String>, side: &str, known: Vec<&str>) -> Finding {
@@ -24,6 +26,13 @@ pub(in super::super) fn unknown_value_type(name: &Spanned<String>, side: &str, k
     let near = did_you_mean(&name.value, known);
     Finding::error(Code::UnknownType, name.span, message)
         .help(near.unwrap_or_else(|| "name a schema of its `components`".to_owned()))
+}
+
+pub(in super::super) fn archive_of_nobody(name: &Spanned<String>) -> Finding {
+    let message = format!("nothing is kept in the archive `{}`, and nothing looks into it", name.value);
+    Finding::error(Code::Archive, name.span, message)
+        .help("put entries in with `keep:` and look them up with `recall:`, or remove it")
+        .unused(NameKind::Archive, &name.value)
 }
 
 pub(in super::super) fn unused_archive(name: &Spanned<String>, is_kept: bool) -> Finding {

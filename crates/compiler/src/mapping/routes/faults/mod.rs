@@ -3,6 +3,7 @@
 mod archives;
 mod paging;
 mod paths;
+mod poll;
 mod routes;
 mod steps;
 mod tables;
@@ -11,6 +12,7 @@ mod values;
 pub(super) use archives::*;
 pub(super) use paging::*;
 pub(super) use paths::*;
+pub(super) use poll::*;
 pub(super) use routes::*;
 pub(super) use steps::*;
 pub(super) use tables::*;

@@ -19,6 +19,14 @@ pub(in super::super) fn paged_parameter(name: &Spanned<String>, key: &OpKey, kno
     .help(near.unwrap_or(all))
 }
 
+pub(in super::super) fn kept_link(span: Span, link: &str, next: &str) -> Finding {
+    let message = format!(
+        "the kept `{link}` leads clients past the gateway: of the links beside it, only `{next}` is written anew"
+    );
+    Finding::warning(Code::KeptLink, span, message)
+        .help("give the answer a shape that leaves it out or says what stands there: `response: {only: {v1: {prev: absent}, v2: {prev: absent}}}`")
+}
+
 pub(in super::super) fn paged_member(span: Span, place: &str, wanted: &str, found: Option<&Type>) -> Finding {
     let message = match found {
         Some(ty) => format!("`{place}` is {ty}, and not {wanted}"),

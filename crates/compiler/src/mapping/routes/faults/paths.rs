@@ -2,7 +2,7 @@
 
 use super::list;
 use crate::contract::Type;
-use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean, suggest};
 use jsonpath_rust::parser::errors::JsonPathError;
 
 pub(in super::super) fn path_form(text: &str, span: Span, error: &JsonPathError) -> Finding {
@@ -24,6 +24,7 @@ pub(in super::super) fn unknown_root(name: &str, span: Span, roots: &[String]) -
     let near = did_you_mean(name, roots);
     Finding::error(Code::PathUnknown, span, format!("there is no `{name}` in the context"))
         .help(near.unwrap_or_else(|| format!("there are {}", list(roots))))
+        .undeclared(NameKind::Result, name)
 }
 
 pub(in super::super) fn used_before(name: &str, span: Span, later: Span) -> Finding {
@@ -32,17 +33,28 @@ pub(in super::super) fn used_before(name: &str, span: Span, later: Span) -> Find
         .related(later, "made here")
 }
 
-pub(in super::super) fn unknown_member(name: &str, span: Span, ty: &Type, known: &[&str]) -> Finding {
+/// `made`: where the mapping itself makes a field of this name; none for fields of a contract.
+pub(in super::super) fn unknown_member(
+    name: &str,
+    span: Span,
+    ty: &Type,
+    known: &[&str],
+    made: impl Fn(&str) -> Option<Span>,
+) -> Finding {
+    let near = suggest(name, known.to_vec());
+    let made = near.and_then(|near| Some((made(near)?, format!("`{near}` is made here"))));
     let near = did_you_mean(name, known.to_vec());
     let all =
         if known.is_empty() { "it has no fields".to_owned() } else { format!("there are {}", list(known)) };
-    Finding::error(Code::PathUnknown, span, format!("`{name}` is not a field of {ty}"))
-        .help(near.unwrap_or(all))
+    let finding = Finding::error(Code::PathUnknown, span, format!("`{name}` is not a field of {ty}"))
+        .help(near.unwrap_or(all));
+    Finding { related: made.into_iter().collect(), ..finding }
 }
 
 pub(in super::super) fn no_members(name: &str, span: Span, ty: &Type) -> Finding {
     Finding::error(Code::PathUnknown, span, format!("there is no `{name}` here: the value is {ty}"))
         .help("end the path before it; of a list, select with `[0]`, `[*]` or `[?…]`")
+        .undeclared(NameKind::Result, name)
 }
 
 pub(in super::super) fn no_items(span: Span, ty: &Type) -> Finding {

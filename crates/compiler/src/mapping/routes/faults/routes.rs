@@ -1,6 +1,6 @@
 //! Pairs, routes as a whole, and which operations they answer.
 
-use super::list;
+use super::{list, same_path};
 use crate::contract::{Contract, OpKey, OpKeyFault, Operation, Type};
 use crate::diagnostic::{Code, Finding, Span, did_you_mean, suggest};
 use crate::mapping::ast::Spanned;
@@ -22,21 +22,15 @@ pub(in super::super) fn unknown_operation(key: &OpKey, span: Span, contract: &Co
     let written = key.to_string();
     let known: Vec<String> = contract.operations.iter().map(|operation| operation.key.to_string()).collect();
     let near = did_you_mean(&written, &known);
-    let same = || {
-        let methods: Vec<&str> = contract
-            .operations
-            .iter()
-            .filter(|operation| operation.key.path.shape() == key.path.shape())
-            .map(|operation| operation.key.method.as_str())
-            .collect();
-        (!methods.is_empty()).then(|| format!("this path has {}", list(&methods)))
-    };
+    let same = same_path(key, contract);
+    let is_of_method = same.is_some();
     Finding::error(
         Code::UnknownOperation,
         span,
         format!("`{written}` is not an operation of `{}`", contract.name),
     )
-    .maybe_help(near.or_else(same))
+    .maybe_help(near.or(same))
+    .of_method(is_of_method)
 }
 
 pub(in super::super) fn unanswered(
@@ -89,6 +83,7 @@ pub(in super::super) fn parameter_goes_nowhere(name: &str, span: Span, side: &st
         format!("the query parameter `{name}` of `{side}` goes nowhere"),
     )
     .help(format!("pass it: `query: [{name}]`, or say that it is dropped: `query: {{{name}: drop}}`"))
+    .of_whole()
 }
 
 pub(in super::super) fn parameter_missing(name: &str, span: Span, key: &OpKey) -> Finding {
@@ -244,9 +239,9 @@ pub(in super::super) fn class_cannot_be_sent(span: Span) -> Finding {
 pub(in super::super) fn business_error(status: u16, span: Span, side: &str, key: &OpKey) -> Finding {
     let message =
         format!("`{key}` of `{side}` lists {status} for itself, so it is an answer and not a failure");
-    Finding::error(Code::BusinessError, span, message).help(format!(
-        "add `business_errors: [{status}]`: then it is never retried, and no breaker counts it"
-    ))
+    let help =
+        format!("add `business_errors: [{status}]`: then it is never retried, and no breaker counts it");
+    Finding::error(Code::BusinessError, span, message).help(help).of_whole()
 }
 
 pub(in super::super) fn no_business_error(status: &Spanned<i64>) -> Finding {

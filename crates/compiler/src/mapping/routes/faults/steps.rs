@@ -3,7 +3,7 @@
 use super::super::proof::Need;
 use super::list;
 use crate::contract::{Contract, OpKey, Operation, Type};
-use crate::diagnostic::{Code, Finding, Span, did_you_mean, suggest};
+use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean, suggest};
 use crate::mapping::ast::Spanned;
 
 pub(in super::super) fn name_taken(name: &Spanned<String>) -> Finding {
@@ -14,11 +14,13 @@ pub(in super::super) fn name_taken(name: &Spanned<String>) -> Finding {
 pub(in super::super) fn unread_result(name: &Spanned<String>) -> Finding {
     Finding::error(Code::Unread, name.span, format!("nothing reads `{}`", name.value))
         .help("read it, take the step out, or leave its name out if it is made for its failure")
+        .unused(NameKind::Result, &name.value)
 }
 
 pub(in super::super) fn unread_element(name: &Spanned<String>) -> Finding {
     Finding::error(Code::Unread, name.span, format!("nothing is made of `{}`", name.value))
         .help(format!("read it: `$.{}`", name.value))
+        .unused(NameKind::Result, &name.value)
 }
 
 pub(in super::super) fn unread_variable(name: &str, span: Span) -> Finding {
@@ -32,6 +34,8 @@ pub(in super::super) fn unknown_call(written: &str, key: &OpKey, span: Span, con
     let known: Vec<(String, String)> =
         contract.operations.iter().map(|op| (form(&op.key), op.key.to_string())).collect();
     let shown = form(key);
+    let same = same_path(key, contract);
+    let is_of_method = same.is_some();
     let near = suggest(&shown, known.iter().map(|(form, _)| form));
     let near = near.and_then(|near| known.iter().find(|(form, _)| form == near)).map(|(_, name)| name);
     Finding::error(
@@ -39,11 +43,12 @@ pub(in super::super) fn unknown_call(written: &str, key: &OpKey, span: Span, con
         span,
         format!("`{written}` is not an operation of `{}`", contract.name),
     )
-    .maybe_help(near.map(|name| format!("did you mean `{name}`?")).or_else(|| same_path(key, contract)))
+    .maybe_help(near.map(|name| format!("did you mean `{name}`?")).or(same))
+    .of_method(is_of_method)
 }
 
 /// The methods there are for a path that exists.
-fn same_path(key: &OpKey, contract: &Contract) -> Option<String> {
+pub(super) fn same_path(key: &OpKey, contract: &Contract) -> Option<String> {
     let same = contract.operations.iter().filter(|op| op.key.path.shape() == key.path.shape());
     let methods: Vec<&str> = same.map(|op| op.key.method.as_str()).collect();
     (!methods.is_empty()).then(|| format!("this path has {}", list(&methods)))
@@ -174,7 +179,7 @@ pub(in super::super) fn too_many_calls(span: Span, found: u32, max: u32) -> Find
         span,
         format!("one request may make {found} calls, and {max} are allowed"),
     )
-    .help("read fewer pages")
+    .help("read fewer pages, or wait with fewer calls")
 }
 
 pub(in super::super) fn answer_without_body(span: Span, key: &OpKey, status: &Spanned<i64>) -> Finding {
@@ -227,9 +232,9 @@ pub(in super::super) fn each_of_request(span: Span) -> Finding {
     Finding::error(
         Code::FanOut,
         span,
-        "a call is made for each element of a reply, not of what the client sends",
+        "a call is made for each element of a reply, or of a list that a step has made; this is what the client sends",
     )
-    .help("take a list out of the reply of an earlier step")
+    .help("make a list of it first: `- ids: {make: {$each: {one: $.request.body.ids}, give: $.one}}`, then `each: {id: $.ids}`")
 }
 
 pub(in super::super) fn each_without_name(span: Span) -> Finding {

@@ -2,7 +2,7 @@
 
 use super::list;
 use crate::contract::{Enum, Literal, Type};
-use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean};
 use crate::mapping::ast::Spanned;
 
 pub(in super::super) fn condition_without_place(span: Span) -> Finding {
@@ -97,9 +97,12 @@ pub(in super::super) fn unknown_outcome(name: &Spanned<String>, known: &[&str]) 
     let near = did_you_mean(&name.value, known.to_vec());
     Finding::error(Code::Outcome, name.span, format!("there is no outcome `{}`", name.value))
         .help(near.unwrap_or_else(|| format!("there are {}", list(known))))
+        .undeclared(NameKind::Outcome, &name.value)
 }
 
 pub(in super::super) fn unused_outcome(name: &Spanned<String>) -> Finding {
     Finding::error(Code::Outcome, name.span, format!("no row leads to the outcome `{}`", name.value))
         .help("name it at the end of a row, or take it out")
+        .of_whole()
+        .unused(NameKind::Outcome, &name.value)
 }

@@ -6,6 +6,7 @@ use crate::diagnostic::{Code, Finding, Span, did_you_mean};
 use crate::mapping::ast::Spanned;
 use crate::mapping::literal::Misfit;
 use std::collections::BTreeSet;
+use switchback_plan::Kinds;
 
 pub(in super::super) fn literal(misfit: &Misfit<'_>) -> Finding {
     Finding::error(Code::LiteralType, misfit.node.span, format!("this value {}", misfit.why)).help(
@@ -55,7 +56,8 @@ pub(in super::super) fn does_not_fit(span: Span, from: &Type, to: &Type, why: &s
         true => format!("{from} does not go into {to}: {why}"),
         false => why.to_owned(),
     };
-    Finding::error(Code::ValueType, span, message).help(help)
+    let finding = Finding::error(Code::ValueType, span, message).help(help);
+    if null { finding.of_whole() } else { finding }
 }
 
 pub(in super::super) fn wrong_form(span: Span, found: &str, wanted: &Type) -> Finding {
@@ -83,14 +85,49 @@ pub(in super::super) fn conversion_of_each(span: Span) -> Finding {
         .help("write `{$each: {one: list}, give: {$from: $.one, as: conversion}}`")
 }
 
-pub(in super::super) fn conversion_source(name: &Spanned<String>, ty: &Type) -> Finding {
-    Finding::error(Code::ValueType, name.span, format!("`{}` does not take {ty}", name.value))
-        .help("a conversion is read from the side that the value comes from to the side it goes to")
+/// How a conversion is read at its place.
+pub(in super::super) struct Read<'r> {
+    pub name: &'r Spanned<String>,
+    /// The sides that the value comes from and goes to.
+    pub sides: [&'r str; 2],
+    /// What it takes, and what it gives.
+    pub kinds: [Kinds; 2],
 }
 
-pub(in super::super) fn conversion_target(name: &Spanned<String>, ty: &Type) -> Finding {
-    Finding::error(Code::ValueType, name.span, format!("what `{}` gives is not {ty}", name.value))
-        .help("a conversion is read from the side that the value comes from to the side it goes to")
+impl Read<'_> {
+    fn sentence(&self) -> String {
+        let [from, to] = self.sides;
+        let [takes, gives] = self.kinds.map(kinds_in_words);
+        format!("`{}` makes {gives} for `{to}` of {takes} of `{from}`", self.name.value)
+    }
+}
+
+fn kinds_in_words(kinds: Kinds) -> String {
+    let known = [
+        (kinds.boolean, "a boolean"),
+        (kinds.number, "a number"),
+        (kinds.string, "a text"),
+        (kinds.array, "a list"),
+        (kinds.object, "an object"),
+    ];
+    let words: Vec<&str> = known.iter().filter(|(is, _)| *is).map(|(_, word)| *word).collect();
+    match words.len() {
+        0 => "null".to_owned(),
+        5 => "any value".to_owned(),
+        _ => words.join(" or "),
+    }
+}
+
+pub(in super::super) fn conversion_source(read: &Read<'_>, ty: &Type) -> Finding {
+    let message = format!("{}, and the value here is {ty}", read.sentence());
+    Finding::error(Code::ValueType, read.name.span, message)
+        .help("lead the path to such a value, or take a conversion that makes what is wanted of this one")
+}
+
+pub(in super::super) fn conversion_target(read: &Read<'_>, ty: &Type) -> Finding {
+    let message = format!("{}, and this place takes {ty}", read.sentence());
+    Finding::error(Code::ValueType, read.name.span, message)
+        .help("take a conversion that makes such a value, or leave it out")
 }
 
 pub(in super::super) fn first_of_nothing(span: Span) -> Finding {
@@ -99,6 +136,7 @@ pub(in super::super) fn first_of_nothing(span: Span) -> Finding {
 
 pub(in super::super) fn shape_of_nothing(span: Span) -> Finding {
     Finding::error(Code::ShapePlace, span, "a shape makes bodies and fields whose type the contract knows")
+        .of_whole()
 }
 
 pub(in super::super) fn shape_from_same_side(span: Span, side: &str) -> Finding {
@@ -114,8 +152,10 @@ pub(in super::super) fn base_of_other_side(span: Span) -> Finding {
 pub(in super::super) fn base_field(span: Span, field: &str, why: &str, null: bool) -> Finding {
     let help =
         null.then(|| format!("say what null becomes: `null_as: {{{field}: …}}` or `null_else: absent`"));
-    Finding::error(Code::ValueType, span, format!("`{field}` of the old value cannot be kept: {why}"))
-        .maybe_help(help)
+    let finding =
+        Finding::error(Code::ValueType, span, format!("`{field}` of the old value cannot be kept: {why}"))
+            .maybe_help(help);
+    if null { finding.of_whole() } else { finding }
 }
 
 pub(in super::super) fn placeholder_not_given(reason: &Spanned<String>, name: &str) -> Finding {

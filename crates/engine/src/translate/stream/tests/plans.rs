@@ -7,8 +7,8 @@ use std::sync::Arc;
 use switchback_json::{Number, Object, Str, Value};
 use switchback_plan::convert::{Conversion, ConversionKind, Otherwise, SPECS};
 use switchback_plan::{
-    Absent, Again, Captured, ChooseBy, ChooseOp, Close, CloseFrom, Emit, Key, Kinds, Member, MemberAction,
-    ObjectOp, Origin, Others, Raw, ReasonId, ValueOp,
+    Absent, Again, AttemptOp, Captured, ChooseBy, ChooseOp, Close, CloseFrom, Emit, Key, Kinds, Member,
+    MemberAction, ObjectOp, Origin, Others, Raw, ReasonId, ValueOp,
 };
 
 pub(super) fn key(name: &str) -> Key {
@@ -60,6 +60,10 @@ pub(super) fn object(members: Vec<Member>, others: Others, close: Vec<Close>) ->
 
 pub(super) fn array(op: ValueOp) -> ValueOp {
     ValueOp::Array(Box::new(op))
+}
+
+pub(super) fn attempt(op: ValueOp, instead: Option<Raw>) -> ValueOp {
+    ValueOp::Attempt(Arc::new(AttemptOp { op, instead, origin: origin() }))
 }
 
 pub(super) fn conversion(kind: ConversionKind, otherwise: Otherwise) -> ValueOp {
@@ -120,6 +124,7 @@ pub(super) fn op() -> impl Strategy<Value = ValueOp> {
         prop_oneof![
             5 => object_op(inner.clone()),
             1 => choose_op(inner.clone()),
+            1 => (inner.clone(), prop::option::of(constant())).prop_map(|(op, instead)| attempt(op, instead)),
             2 => inner.clone().prop_map(array),
             1 => inner.clone().prop_map(|op| ValueOp::Wrap(Box::new(op))),
             1 => inner.prop_map(|op| ValueOp::Unwrap(Box::new(op))),
@@ -141,6 +146,7 @@ fn lead_back(op: &ValueOp, around: Option<&Again>) -> ValueOp {
         ValueOp::Array(inner) => array(lead_back(inner, around)),
         ValueOp::Wrap(inner) => ValueOp::Wrap(Box::new(lead_back(inner, around))),
         ValueOp::Unwrap(inner) => ValueOp::Unwrap(Box::new(lead_back(inner, around))),
+        ValueOp::Attempt(held) => attempt(lead_back(&held.op, around), held.instead.clone()),
         ValueOp::Choose(choose) => {
             let own = Again::default();
             let arms = choose.arms.iter().map(|arm| match arm {
@@ -205,6 +211,7 @@ fn always_writes(op: ValueOp) -> ValueOp {
     fn may_be_silent(op: &ValueOp) -> bool {
         match op {
             ValueOp::Convert(_) => true,
+            ValueOp::Attempt(attempt) => attempt.instead.is_none() || may_be_silent(&attempt.op),
             ValueOp::Wrap(inner) | ValueOp::Unwrap(inner) => may_be_silent(inner),
             _ => false,
         }

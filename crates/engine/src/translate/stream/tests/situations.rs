@@ -2,7 +2,8 @@
 
 use super::super::{Bounds, Check, Program, Transcoder};
 use super::plans::{
-    array, captured, close, conversion, emit, first_of, keep, key, member, object, origin, place, raw, values,
+    array, attempt, captured, close, conversion, emit, first_of, keep, key, member, object, origin, place,
+    raw, values,
 };
 use super::{reference, translate};
 use crate::translate::{Cause, TranslateError};
@@ -409,6 +410,34 @@ fn an_object_is_told_by_a_constant_wherever_it_stands() {
     let long = format!(r#"[{{"kind":"cat","lives":"{}"}}]"#, "9".repeat(40));
     let held = translate(&op, Check::Lenient, bounds, &long);
     assert!(matches!(held, Err(Cause::Json(error)) if error.kind == ErrorKind::Limit(Limit::HeldBytes)));
+}
+
+#[test]
+fn an_element_that_is_not_taken_is_left_out_or_replaced() {
+    let digits = || conversion(ConversionKind::IntegerToString, Otherwise::Error);
+    let element = || object(vec![emit("n", "m", digits()), keep("k")], Others::Refuse(ReasonId(5)), vec![]);
+    let body = r#"[{"k":1,"n":"1"},{"k":2,"n":"one"}, 3 ,null,{"n":"4"}]"#;
+    let dropping = array(attempt(element(), None));
+    assert_eq!(alike(&dropping, body), r#"[{"k":1,"m":1},null,{"m":4}]"#);
+    assert_eq!(alike(&dropping, r#"[{"n":"x"},{"n":[]}]"#), "[]");
+    let replacing = array(attempt(element(), Some(raw("{\"m\":0}"))));
+    assert_eq!(alike(&replacing, body), r#"[{"k":1,"m":1},{"m":0},{"m":0},null,{"m":4}]"#);
+    // A list within, and a member: what stands around it is as it was.
+    let list = || emit("all", "every", array(attempt(element(), None)));
+    let one = emit("one", "only", attempt(element(), None));
+    let holder = object(vec![list(), one, keep("z")], Others::Drop, vec![]);
+    let held = r#"{"z":1,"one":{"n":"x"},"all":[{"n":"x"},{"n":"1"}]}"#;
+    assert_eq!(alike(&holder, held), r#"{"z":1,"every":[{"m":1}]}"#);
+    // What is refused is refused, and what is no JSON is none.
+    assert_eq!(fault(&dropping, Check::Strict, r#"[{"x":0}]"#), Cause::Refused(ReasonId(5)));
+    assert!(matches!(fault(&dropping, Check::Lenient, r#"[{"n":"1"]"#), Cause::Json(_)));
+    // An element is held up to the bound on objects that are held, and no further.
+    let bounds = Bounds { choice_bytes: 40, ..Bounds::default() };
+    let long = format!(r#"[{{"k":"{}"}}]"#, "9".repeat(40));
+    let held = translate(&dropping, Check::Lenient, bounds, &long);
+    assert!(matches!(held, Err(Cause::Json(error)) if error.kind == ErrorKind::Limit(Limit::HeldBytes)));
+    let many = format!("[{}]", vec![r#"{"k":1,"n":"x"}"#; 40].join(","));
+    assert_eq!(translate(&dropping, Check::Lenient, bounds, &many), Ok("[]".to_owned()));
 }
 
 #[test]

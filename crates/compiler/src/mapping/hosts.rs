@@ -1,0 +1,102 @@
+//! `hosts:` of `pack.yaml`: which operations of a side are answered by another host than the one at its own address. A
+//! contract says it by `servers` of a path or of an operation (OpenAPI 3.1, section 4.8.9.1); what the pack does not name goes
+//! to the side's own address.
+
+use super::ast::{Host, Manifest, Spanned};
+use super::faults;
+use super::routes::find_operation;
+use crate::contract::{Contract, Operation};
+use crate::diagnostic::Findings;
+use std::collections::{BTreeSet, HashSet};
+use switchback_plan::{HostId, SideId};
+
+/// Hosts of one side, at most. Each has connections of its own.
+pub(super) const HOSTS_MAX: usize = 32;
+const NAME_BYTES_MAX: usize = 32;
+
+/// Writes into each operation which host answers it.
+pub(super) fn place(manifest: &Manifest, contracts: &mut [Contract; 2], findings: &mut Findings) {
+    for (side, contract) in contracts.iter_mut().enumerate() {
+        let hosts = &manifest.hosts[SideId(side as u8)];
+        if let Some(more) = hosts.get(HOSTS_MAX) {
+            findings.push(faults::too_many_hosts(&more.name, HOSTS_MAX));
+            continue;
+        }
+        let mark = findings.len();
+        for host in hosts.iter().filter(|host| !is_name(&host.name.value)) {
+            findings.push(faults::host_name(&host.name));
+        }
+        // What is named itself goes before what its servers say, whichever is written first.
+        let mut own = HashSet::new();
+        for (host, id) in hosts.iter().zip(1..) {
+            for answered in host.answers.iter().filter(|answered| !is_server(answered)) {
+                let Some(found) = find_operation(contract, answered, findings) else { continue };
+                let key = found.key.clone();
+                set(contract, hosts, id, answered, |operation| operation.key == key, findings);
+                own.insert(key);
+            }
+        }
+        for (host, id) in hosts.iter().zip(1..) {
+            for server in host.answers.iter().filter(|answered| is_server(answered)) {
+                let is_at = |known: &String| without_slash(known) == without_slash(&server.value);
+                let has = |operation: &Operation| operation.servers.iter().any(is_at);
+                if !contract.operations.iter().any(has) {
+                    findings.push(faults::unknown_server(server, &servers(contract)));
+                }
+                let of = |operation: &Operation| has(operation) && !own.contains(&operation.key);
+                set(contract, hosts, id, server, of, findings);
+            }
+        }
+        // A mistake in the list of a host may be why nothing is left for it.
+        if findings.errors_since(mark) {
+            continue;
+        }
+        for (host, id) in hosts.iter().zip(1..) {
+            if !contract.operations.iter().any(|operation| operation.host == HostId(id)) {
+                findings.push(faults::idle_host(&host.name));
+            }
+        }
+    }
+}
+
+/// Has the operations of one line answered by a host.
+fn set(
+    contract: &mut Contract,
+    hosts: &[Host],
+    id: u8,
+    answered: &Spanned<String>,
+    of: impl Fn(&Operation) -> bool,
+    findings: &mut Findings,
+) {
+    for operation in contract.operations.iter_mut().filter(|operation| of(operation)) {
+        match operation.host.place() {
+            Some(first) if operation.host != HostId(id) => {
+                findings.push(faults::host_twice(answered, &operation.key.to_string(), &hosts[first].name));
+                // One finding for one line.
+                return;
+            }
+            _ => operation.host = HostId(id),
+        }
+    }
+}
+
+/// The servers that operations have of their own, each once.
+fn servers(contract: &Contract) -> Vec<&str> {
+    let all = contract.operations.iter().flat_map(|one| one.servers.iter().map(String::as_str));
+    all.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn is_name(name: &str) -> bool {
+    name.len() <= NAME_BYTES_MAX
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+/// An address, or one relative to where the document is (OpenAPI 3.1, section 4.8.5); operations begin with a method.
+fn is_server(answered: &Spanned<String>) -> bool {
+    answered.value.contains("://") || answered.value.starts_with('/')
+}
+
+fn without_slash(url: &str) -> &str {
+    url.strip_suffix('/').unwrap_or(url)
+}

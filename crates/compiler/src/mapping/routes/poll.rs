@@ -1,0 +1,209 @@
+//! Steps that wait for something to end: `until`, `every` and `within` beside a call. Only a reading is made again; its own
+//! reply decides; by the contract the condition can hold and can fail to; and what was written before is not written again
+//! by a client that comes back when time is up. After the step its reply is one that the condition holds of.
+
+use super::context::ContextValue;
+use super::faults;
+use super::route::RouteCheck;
+use super::serve::CALLS_MAX;
+use crate::contract::{ScalarKind, TypeKind};
+use crate::mapping::ast::{self, Call, Predicate, PredicateWord, Spanned, Step};
+use crate::mapping::literal;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use switchback_plan::{self as plan, Effect, Raw};
+
+/// What the times are, as a finding says it.
+pub(super) const EVERY: &str = "from one call to the next";
+const WITHIN: &str = "to wait for";
+
+const EVERY_MIN: Duration = Duration::from_millis(100);
+const EVERY_MAX: Duration = Duration::from_secs(60);
+const WITHIN_MAX: Duration = Duration::from_secs(300);
+
+/// Whether a condition can hold, and can fail to, by what the contract says of its places.
+#[derive(Clone, Copy)]
+struct Open {
+    holds: bool,
+    fails: bool,
+}
+
+impl RouteCheck<'_, '_> {
+    /// The waiting of a call, and what its result holds when it is over.
+    pub(super) fn poll(
+        &mut self,
+        poll: &ast::Poll,
+        call: &Call,
+        step: &Step,
+        effect: Effect,
+        held: ContextValue,
+    ) -> Option<(plan::Poll, ContextValue)> {
+        let mark = self.findings.len();
+        for (other, is_there) in [("pages", call.pages.is_some()), ("each", call.each.is_some())] {
+            if is_there {
+                self.findings.push(faults::poll_beside(poll.span, other));
+            }
+        }
+        if effect == Effect::Write {
+            let key = self.called.last().map(|operation| &operation.key);
+            self.findings.extend(key.map(|key| faults::poll_of_write(call.operation.span, key)));
+        } else if let Some(write) = self.unremembered.clone() {
+            self.findings.push(faults::poll_forgotten(poll.span, &write));
+        }
+        let times = self.times(poll);
+        let Some(name) = &step.name else {
+            self.findings.push(faults::poll_unnamed(poll.span));
+            return None;
+        };
+        if self.findings.errors_since(mark) {
+            return None;
+        }
+        let outer = self.context.clone();
+        self.context.set(&name.value, held.clone());
+        let until = strict(&poll.until, true);
+        let condition = self.condition(&until);
+        let open = condition.as_ref().map(|_| self.open(&until));
+        let condition = condition.map(|condition| {
+            self.context.learn_all(&condition.facts, self.ground.contracts);
+            condition.predicate
+        });
+        let finished = self.context.get(&name.value).cloned();
+        let within = std::mem::replace(&mut self.context, outer);
+        self.context.read.extend(within.read);
+        self.context.faults_met = within.faults_met;
+        let (condition, (every, time)) = (condition?, times?);
+        if !poll.until.all_places().iter().any(|place| is_below(&place.value, &name.value)) {
+            self.findings.push(faults::poll_blind(poll.span, &name.value));
+            return None;
+        }
+        match open? {
+            Open { holds: false, .. } => {
+                self.findings.push(faults::poll_never(poll.span));
+                return None;
+            }
+            Open { fails: false, .. } => {
+                self.findings.push(faults::poll_at_once(poll.span));
+                return None;
+            }
+            Open { .. } => {}
+        }
+        let made = plan::Poll { until: condition, every, within: time };
+        // What goes on after a failure goes on with another reply, or with none.
+        let goes_on = matches!(call.on_fail, Some(ast::OnFail::Absent(_) | ast::OnFail::Use(_)));
+        Some((made, if goes_on { held } else { finished.unwrap_or(held) }))
+    }
+
+    fn times(&mut self, poll: &ast::Poll) -> Option<(Duration, Duration)> {
+        let mut time = |written: &Spanned<String>, what, least, most| {
+            let found = literal::duration(&written.value).filter(|time| (least..=most).contains(time));
+            if found.is_none() {
+                self.findings.push(faults::poll_time(written, what));
+            }
+            found
+        };
+        let every = time(&poll.every, EVERY, EVERY_MIN, EVERY_MAX);
+        let within = time(&poll.within, WITHIN, Duration::from_millis(1), WITHIN_MAX);
+        let (every, within) = (every?, within?);
+        if within < every {
+            self.findings.push(faults::poll_never_again(&poll.within, &poll.every.value));
+            return None;
+        }
+        let until = plan::Predicate::All(Vec::new());
+        let most = plan::Poll { until, every, within }.most();
+        if most > CALLS_MAX {
+            self.findings.push(faults::poll_calls(&poll.every, most, CALLS_MAX));
+            return None;
+        }
+        Some((every, within))
+    }
+
+    /// Whether a condition, of which nothing was found wrong, can hold and can fail to.
+    fn open(&mut self, written: &Predicate) -> Open {
+        let any = Open { holds: true, fails: true };
+        match written.word.value {
+            PredicateWord::Not => {
+                let Open { holds, fails } = self.open(&written.of[0]);
+                Open { holds: fails, fails: holds }
+            }
+            PredicateWord::All => {
+                let of: Vec<Open> = written.of.iter().map(|one| self.open(one)).collect();
+                let holds = of.iter().all(|one| one.holds) && are_joinable(written);
+                Open { holds, fails: of.iter().any(|one| one.fails) || !holds }
+            }
+            PredicateWord::Any => {
+                let of: Vec<Open> = written.of.iter().map(|one| self.open(one)).collect();
+                Open { holds: of.iter().any(|one| one.holds), fails: of.iter().all(|one| one.fails) }
+            }
+            PredicateWord::Present | PredicateWord::Missing | PredicateWord::OneOf => {
+                let Some(found) = self.reading().find_spanned(&written.places[0]) else { return any };
+                let ty = self.ground.types(found.held.side).resolve(&found.held.ty);
+                let (may_be_absent, may_be_null) = (found.held.absent, found.held.ty.nullable || ty.nullable);
+                let is_known = !matches!(ty.kind, TypeKind::Any | TypeKind::OneOf(_));
+                match written.word.value {
+                    PredicateWord::Present => {
+                        Open { holds: true, fails: may_be_absent || may_be_null || !is_known }
+                    }
+                    // What is null is there.
+                    PredicateWord::Missing => Open { holds: may_be_absent || !is_known, fails: true },
+                    _ => Open { holds: true, fails: !lists_all(ty.kind, &written.values) },
+                }
+            }
+            _ => any,
+        }
+    }
+}
+
+/// What is not there ends nothing: where values or kinds are waited for, there must be something.
+fn strict(written: &Predicate, positive: bool) -> Predicate {
+    let of = |positive| written.of.iter().map(|one| strict(one, positive)).collect();
+    match written.word.value {
+        PredicateWord::All | PredicateWord::Any => Predicate { of: of(positive), ..written.clone() },
+        PredicateWord::Not => Predicate { of: of(!positive), ..written.clone() },
+        PredicateWord::OneOf | PredicateWord::Kind | PredicateWord::AbsentOrEqual if positive => {
+            let word = |value| Spanned { value, span: written.word.span };
+            let present = Predicate {
+                word: word(PredicateWord::Present),
+                places: written.places[..1].to_vec(),
+                values: Vec::new(),
+                of: Vec::new(),
+            };
+            let of = vec![present, written.clone()];
+            Predicate { word: word(PredicateWord::All), places: Vec::new(), values: Vec::new(), of }
+        }
+        _ => written.clone(),
+    }
+}
+
+/// Whether all values that a place can have, but null, are among these.
+fn lists_all(kind: &TypeKind, values: &[crate::yaml::Node]) -> bool {
+    let TypeKind::Scalar(scalar) = kind else { return false };
+    let listed: Vec<_> = values.iter().filter_map(literal::scalar).collect();
+    match &scalar.values {
+        Some(known) => !known.open && known.values.iter().all(|value| listed.contains(value)),
+        None => scalar.kind == ScalarKind::Boolean && listed.len() > 1,
+    }
+}
+
+/// Whether there are values that all conditions of a list take at each place.
+fn are_joinable(all: &Predicate) -> bool {
+    fn collect<'p>(of: &'p Predicate, known: &mut BTreeMap<&'p str, Vec<Raw>>) {
+        match of.word.value {
+            PredicateWord::All => of.of.iter().for_each(|one| collect(one, known)),
+            PredicateWord::OneOf => {
+                let values: Vec<Raw> = of.values.iter().map(literal::json).collect();
+                let place = known.entry(&of.places[0].value).or_insert_with(|| values.clone());
+                place.retain(|value| values.contains(value));
+            }
+            _ => {}
+        }
+    }
+    let mut known = BTreeMap::new();
+    collect(all, &mut known);
+    known.values().all(|values| !values.is_empty())
+}
+
+/// Whether a path leads to a member of the context of this name, or below it.
+fn is_below(path: &str, name: &str) -> bool {
+    let rest = path.strip_prefix("$.").and_then(|path| path.strip_prefix(name));
+    rest.is_some_and(|rest| rest.starts_with(['.', '[']))
+}

@@ -1,0 +1,109 @@
+//! The shapes of a pack one by one, outside of routes: for the laws that every shape keeps, which tests try on values that are
+//! generated out of the contracts. Serving a pack needs none of this.
+
+use super::ast::{self, Program, Spanned};
+use super::lens::{Lenses, Supply, World};
+use super::load::{self, PackSource};
+use super::names::Names;
+use crate::contract::TypeIn;
+use crate::diagnostic::{Findings, Sources};
+use switchback_plan::{Key, Loss, Note, ReasonId, SideId, ValueOp};
+
+/// The named shapes of a pack.
+pub struct Shapes<'p> {
+    program: &'p Program,
+    lenses: Lenses<'p>,
+}
+
+/// A shape in one direction.
+#[derive(Clone, Debug)]
+pub struct BuiltShape {
+    /// Makes the value of the other side.
+    pub op: ValueOp,
+    /// Places of the source that the target does not have, starting with `$`.
+    pub losses: Vec<Loss>,
+    /// Fields that must be supplied, in the order of [`switchback_plan::CloseFrom::Supplied`].
+    pub supplied: Vec<Key>,
+    /// Members of the target's type, for [`switchback_plan::Overlay`].
+    pub fields: Vec<Key>,
+    /// Types broken on purpose.
+    pub notes: Vec<Note>,
+    /// Reasons with which a value may be refused.
+    pub refuses: Vec<ReasonId>,
+    /// Whether a conversion in it turns away values that may come, and nothing says what follows then.
+    pub is_partial: bool,
+}
+
+impl Shapes<'_> {
+    /// Reads a pack and gives its shapes to `run`; returns what that returns. None when the pack cannot be read, or a shape
+    /// has an error.
+    pub fn of<T>(source: &PackSource, run: impl FnOnce(&Shapes<'_>) -> T) -> Option<T> {
+        let (mut sources, mut findings) = (Sources::new(), Findings::new());
+        let (program, contracts) = load::read(source, &mut sources, &mut findings)?;
+        let names = Names::collect(&program, &mut findings);
+        let world = World { program: &program, contracts: &contracts, names: &names, sources: &sources };
+        let lenses = Lenses::check(world, &mut findings);
+        (!findings.has_errors()).then(|| run(&Shapes { program: &program, lenses }))
+    }
+
+    /// The types that a shape relates, the old side's first. None without a shape of this name.
+    pub fn types(&self, name: &str) -> Option<[TypeIn<'_>; 2]> {
+        self.lenses.types(name)
+    }
+
+    /// The shape that builds side `to`, with these fields supplied, and over an old value of that side or without one. None
+    /// where it cannot be built so.
+    pub fn build(&self, name: &str, to: SideId, supplied: &[&str], is_over: bool) -> Option<BuiltShape> {
+        let span = self.shape(name)?.span;
+        let with = supplied.iter().map(|field| Spanned { value: (*field).to_owned(), span }).collect();
+        let supply = Supply { with, over: is_over, ..Supply::default() };
+        let lens = self.lenses.lens(name, to, &supply, &mut Findings::new())?;
+        Some(BuiltShape {
+            op: lens.op,
+            losses: lens.losses,
+            supplied: lens.supplied,
+            fields: lens.fields,
+            notes: lens.notes,
+            refuses: lens.refuses,
+            is_partial: !lens.partials.is_empty(),
+        })
+    }
+
+    /// Members of a side that the lines of a shape, or of those that it is like, give a value. Of a place within a member,
+    /// the member.
+    pub fn given(&self, name: &str, side: SideId) -> Vec<&str> {
+        let Some(shape) = self.shape(name) else { return Vec::new() };
+        let renamed = shape.rename.iter().map(|line| if side == SideId::OLD { &line.old } else { &line.new });
+        let by_kind = shape.by_kind.iter().flat_map(|line| match side {
+            SideId::OLD => vec![&line.old],
+            _ => line.new.iter().map(|(_, place)| place).collect(),
+        });
+        let is_filled = |only: &&ast::Only| {
+            only.side.side == usize::from(side.0) && !matches!(only.fill, ast::Fill::Nothing)
+        };
+        let only = shape.only.iter().filter(is_filled).map(|only| &only.place);
+        let places = renamed.chain(by_kind).chain(only).map(|place| place.value.0[0].as_str());
+        let fixed = shape.constant.iter().map(|constant| constant.name.value.as_str());
+        let same = shape.same.iter().map(|name| name.value.as_str());
+        let copies = shape.copy.iter().filter(|copy| copy.to.side == usize::from(side.0));
+        let like = shape.like.as_ref().map(|like| self.given(&like.value, side)).unwrap_or_default();
+        same.chain(places)
+            .chain(copies.map(|copy| copy.name.value.as_str()))
+            .chain(fixed)
+            .chain(like)
+            .collect()
+    }
+
+    /// Members of a side that show a place of the other side a second time.
+    pub fn copies(&self, name: &str, side: SideId) -> Vec<&str> {
+        let Some(shape) = self.shape(name) else { return Vec::new() };
+        let own = shape.copy.iter().filter(|copy| copy.to.side == usize::from(side.0));
+        let like = shape.like.as_ref().map(|like| self.copies(&like.value, side)).unwrap_or_default();
+        own.map(|copy| copy.name.value.as_str()).chain(like).collect()
+    }
+
+    fn shape(&self, name: &str) -> Option<&ast::Shape> {
+        let is_named = |shape: &&ast::Shape| shape.name.as_ref().is_some_and(|have| have.value == name);
+        self.program.shapes.iter().find(is_named)
+    }
+}
