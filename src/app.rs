@@ -27,6 +27,7 @@ use std::time::Duration;
 use switchback_gateway::capture::Tap;
 use switchback_gateway::clock::{Clock, rfc3339};
 use switchback_gateway::events::deliver::Deliverer;
+use switchback_gateway::events::dual::EventsDual;
 use switchback_gateway::events::receive::Receiving;
 use switchback_gateway::proxy::calls::retry::Budget;
 use switchback_gateway::proxy::headers::Pseudonym;
@@ -297,7 +298,9 @@ impl App {
         let descriptors = assemble::descriptors(&config);
         let options = assemble::listener_options(&config, &memory, descriptors);
         assemble::warn_of_descriptors(&config, &options);
-        let (receiving, deliverer) = assemble::events(&config, &current, &store, &memory, &clock)?;
+        let events_shadow = Arc::new(ArcSwap::from_pointee(parts.shadow.clone()));
+        let dual = EventsDual::new(store.clone(), Arc::clone(&events_shadow));
+        let (receiving, deliverer) = assemble::events(&config, &current, &store, &memory, &clock, dual)?;
         let receiving = Receiving::new(stack::stack(parts.clone()), receiving);
         let serving = Serving { service: receiving.clone(), options: Arc::new(options) };
         let (serving, current_serving) = tokio::sync::watch::channel(serving);
@@ -334,6 +337,7 @@ impl App {
                 serving.send_replace(Serving { service, options: Arc::new(options) });
             }),
             parts,
+            events_shadow,
             certificate,
             admin,
             workers: Arc::clone(&workers),

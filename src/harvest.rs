@@ -4,9 +4,9 @@
 //! What lives here: the driving of one harvest. What does not: which harvests there are (the pack), where entries lie (the
 //! store), the words of the verb (`cli`).
 
-use crate::replay::Live;
+use crate::replay::{Live, waited};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use switchback_engine::translate::{Answer, Entries, Entry, Event, Lookup, Next, Run, Settings};
 use switchback_gateway::store::{HarvestRow, NewEntries, Owner, Store, StoreError};
 use switchback_json::{Limits, Value};
@@ -110,7 +110,7 @@ impl Harvester {
         let (pack, settings) = (Arc::clone(&self.pack), Arc::clone(&self.settings));
         let mut run = Run::of_harvest(pack, harvest, page, settings, Limits::DOCUMENT);
         let mut kept: Vec<Entries> = Vec::new();
-        let mut event = Event::Start;
+        let (mut event, clock) = (Event::Start, Instant::now());
         loop {
             event = match run.next(event) {
                 Ok(Next::Call(call)) => {
@@ -121,6 +121,7 @@ impl Harvester {
                     }
                 }
                 Ok(Next::Recall(lookup)) => self.recall(owner, &lookup).await?,
+                Ok(Next::Wait(wait)) => waited(&wait, clock).await,
                 // With the page, once it is whole.
                 Ok(Next::Keep(entries)) => {
                     kept.push(entries);

@@ -278,7 +278,7 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("GET", ["api", "diff", "export"]) => {
             diff::export(parts, request.uri().query().unwrap_or_default()).await
         }
-        ("GET", ["api", "phases", "moves"]) => phases::moves(parts).await,
+        ("GET", ["api", "phases", "transitions"]) => phases::transitions(parts).await,
         (_, ["healthz", "live" | "ready"] | ["metrics"] | ["oauth", "callback"]) => {
             Answer::error(StatusCode::METHOD_NOT_ALLOWED, "this address is for reading")
                 .with_header("allow", "GET, HEAD")

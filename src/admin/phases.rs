@@ -8,18 +8,18 @@ use serde::Deserialize;
 use serde_json::json;
 use switchback_compiler::diagnostic::did_you_mean;
 use switchback_gateway::body::Body;
-use switchback_gateway::shadow::{Mover, Phase, PhaseInfo, PhasesError, Share};
+use switchback_gateway::shadow::{Actor, Phase, PhaseInfo, PhasesError, Share};
 
-/// How many moves are shown.
-const MOVES_MAX: u32 = 200;
+/// How many transitions are shown.
+const TRANSITIONS_MAX: u32 = 200;
 
 pub(super) fn list(parts: &Parts) -> Answer {
     Answer::json(StatusCode::OK, &parts.phases.list())
 }
 
-pub(super) async fn moves(parts: &Parts) -> Answer {
-    match parts.phases.moves(MOVES_MAX).await {
-        Ok(moves) => Answer::json(StatusCode::OK, &moves),
+pub(super) async fn transitions(parts: &Parts) -> Answer {
+    match parts.phases.transitions(TRANSITIONS_MAX).await {
+        Ok(transitions) => Answer::json(StatusCode::OK, &transitions),
         Err(error) => refused(&PhasesError::Store(error)),
     }
 }
@@ -53,7 +53,7 @@ pub(super) async fn set(parts: &Parts, request: Request<Body>) -> Answer {
         Err(fault) => return Answer::error(StatusCode::BAD_REQUEST, fault.to_string()),
     };
     let side = asked.side.as_deref();
-    shown(parts.phases.set(side, &asked.operation, phase, Mover::Operator, None, "").await)
+    shown(parts.phases.set(side, &asked.operation, phase, Actor::Operator, None, "").await)
 }
 
 #[derive(Deserialize)]

@@ -12,13 +12,15 @@ use switchback_engine::translate::stream::Check;
 use switchback_gateway::body::BodyTimeout;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::events::deliver::Deliverer;
+use switchback_gateway::events::dual::EventsDual;
 use switchback_gateway::events::receive::Intake;
-use switchback_gateway::events::{Receiver, Receivers};
+use switchback_gateway::events::{OwnEvents, Receiver, Receivers};
 use switchback_gateway::memory::{self, Memory};
 use switchback_gateway::proxy::forwarding::Forwarding;
 use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::origin::CallOrigin;
-use switchback_gateway::proxy::program::{Current, Front, Program, ShadowUpstreams};
+use switchback_gateway::proxy::program::{Current, Front, Program, ServedEvents, ShadowUpstreams};
+use switchback_gateway::proxy::side_upstreams::SideUpstreams;
 use switchback_gateway::proxy::upstream::Upstream;
 use switchback_gateway::retire::{Brownout, ClientSunset, Rules, SideOperations};
 use switchback_gateway::server;
@@ -30,7 +32,7 @@ use switchback_gateway::token::OAuth;
 use switchback_gateway::tunnel::TunnelLimits;
 use switchback_json::{self as json, Value};
 use switchback_plan::router::Router;
-use switchback_plan::{Effect, Pack, PerSide, Route, SideId};
+use switchback_plan::{Effect, EventRoute, Pack, PerSide, Route, SideId};
 use tokio::sync::{Notify, Semaphore};
 
 /// A size as the program counts in memory. Sizes that no machine has are as good as none.
@@ -159,7 +161,7 @@ pub(super) fn admin_options(limits: &config::Limits) -> server::Options {
 /// raised to what the system allows first.
 pub(super) fn descriptors(config: &Config) -> u64 {
     let limits = &config.limits;
-    let upstreams = config.upstreams.len() as u64;
+    let upstreams = config.services().count() as u64;
     let calls = u64::from(limits.upstream_calls)
         + u64::from(limits.upstream_idle)
         + 2 * u64::from(config.shadow.calls);
@@ -193,7 +195,7 @@ pub(super) fn oauth(oauth: &config::OAuth, pack: &Pack) -> Result<OAuth, StartEr
     })
 }
 
-/// The upstreams by side. One that is called as before is kept, with its connections; the text says how.
+/// The upstreams, by side and by `SIDE/HOST`. One that is called as before is kept, with its connections; the text says how.
 type Upstreams = HashMap<String, (String, Arc<Upstream>)>;
 
 fn upstreams(config: &Config, limits: &Arc<Limits>, before: &Upstreams) -> Result<Upstreams, StartError> {
@@ -226,17 +228,16 @@ fn upstreams_for(
     before: &Upstreams,
 ) -> Result<Upstreams, StartError> {
     let mut upstreams = Upstreams::new();
-    for configured in &config.upstreams {
-        let (side, way) = (configured.side.value.clone(), way(&configured.url, &configured.tls));
-        let upstream = match before.get(&side) {
+    for (name, url, tls) in config.services() {
+        let way = way(url, tls);
+        let upstream = match before.get(&name) {
             Some((before, upstream)) if *before == way => Arc::clone(upstream),
             _ => {
-                let (url, tls) = (configured.url.uri(), &configured.tls.value);
-                let upstream = Upstream::secured(&side, role, url, tls, Arc::clone(limits));
-                Arc::new(upstream.map_err(|error| StartError::Upstream(side.clone(), error))?)
+                let upstream = Upstream::secured(&name, role, url.uri(), tls, Arc::clone(limits));
+                Arc::new(upstream.map_err(|error| StartError::Upstream(name.clone(), error))?)
             }
         };
-        upstreams.insert(side, (way, upstream));
+        upstreams.insert(name, (way, upstream));
     }
     Ok(upstreams)
 }
@@ -299,6 +300,7 @@ pub(super) fn events(
     store: &Store,
     memory: &Memory,
     clock: &Clock,
+    dual: EventsDual,
 ) -> Result<(Intake, Option<Deliverer>), StartError> {
     let receiver = |receiver: &config::EventReceiver| Receiver {
         name: receiver.name.clone(),
@@ -306,6 +308,10 @@ pub(super) fn events(
         verify: receiver.verify.clone(),
         url: receiver.url.uri().clone(),
         sign: receiver.sign.clone(),
+        own: receiver
+            .own
+            .as_ref()
+            .map(|own| OwnEvents { path: own.path.clone(), verify: own.verify.clone() }),
     };
     let receivers = Receivers::new(config.events.receivers.iter().map(receiver).collect());
     let (settings, queued) = (config.events.settings, Arc::new(Notify::new()));
@@ -318,13 +324,14 @@ pub(super) fn events(
         clock: clock.clone(),
         body_timeout: limits(&config.limits).request_body_timeout,
         places: Arc::new(Semaphore::new(count(config.limits.requests_per_client))),
+        dual: dual.clone(),
         queued: Arc::clone(&queued),
     };
     if receivers.is_empty() {
         return Ok((intake, None));
     }
     let (program, store) = (Arc::clone(program), store.clone());
-    let deliverer = Deliverer::new(receivers, settings, program, store, clock.clone(), queued);
+    let deliverer = Deliverer::new(receivers, settings, program, store, clock.clone(), dual, queued);
     Ok((intake, Some(deliverer.map_err(StartError::Events)?)))
 }
 
@@ -342,6 +349,7 @@ pub(super) fn shadow(shadow: &config::Shadow) -> shadow::Settings {
         timeout: shadow.timeout,
         keep: shadow.keep,
         records: shadow.findings,
+        priority: shadow.priority,
     }
 }
 
@@ -360,7 +368,10 @@ pub(super) fn program(
         fronts.push(front(prefix, side, config, loaded, services, table)?);
     }
     let program = Program::new(Arc::clone(pack), Arc::clone(&loaded.settings), fronts);
-    Ok(program.traced(services.traces().cloned()))
+    let told = loaded.pack.events.as_ref().and_then(|events| tables[events.from.other()].clone());
+    let events = told.filter(|_| config.events.has_own());
+    let events = events.map(|phases| ServedEvents { phases, knowledge: Arc::clone(&loaded.knowledge) });
+    Ok(program.delivering(events).traced(services.traces().cloned()))
 }
 
 /// The pack as it serves with the settings of a configuration.
@@ -393,7 +404,9 @@ fn front(
     let pack = &loaded.pack;
     let name = |side: SideId| pack.sides[side].name.as_str();
     let of = |upstreams: &Upstreams, side: SideId| {
-        upstreams.get(name(side)).map(|(_, upstream)| Arc::clone(upstream))
+        let at = |name: &str| upstreams.get(name).map(|(_, upstream)| Arc::clone(upstream));
+        let hosts = pack.sides[side].hosts.iter().map(|host| at(&format!("{}/{host}", name(side))));
+        Some(SideUpstreams::new(at(name(side))?, hosts.collect::<Option<Vec<_>>>()?))
     };
     let upstream = |side: SideId| of(&services.upstreams, side);
     let beside = of(&services.shadow, serves.other()).zip(of(&services.shadow, serves));
@@ -428,11 +441,7 @@ pub(super) fn tried(config: &Config, loaded: &LoadedPack) -> playground::Served 
         files: Arc::clone(&loaded.files),
         settings: config.settings.value.to_string(),
         fronts: fronts.map(|(prefix, side)| (prefix, loaded.pack.sides[side].name.clone())).collect(),
-        upstreams: config
-            .upstreams
-            .iter()
-            .map(|upstream| (upstream.side.value.clone(), upstream.url.to_string()))
-            .collect(),
+        upstreams: config.services().map(|(name, url, _)| (name, url.to_string())).collect(),
     }
 }
 
@@ -476,22 +485,54 @@ pub(super) fn retired(config: &Config, loaded: &LoadedPack) -> Rules {
     Rules { brownouts: brownouts.collect(), sunsets: sunsets.collect(), served }
 }
 
-/// All operations that are served, in their configured phases. Fronts of one side share a table.
+/// All operations that are served, in their configured phases, and the events that both versions send. Fronts of one side share
+/// a table.
 pub(super) fn tables(config: &Config, loaded: &LoadedPack) -> Tables {
     let spoken: Vec<SideId> = prefixes(config, &loaded.pack).into_iter().map(|(_, side)| side).collect();
-    [SideId::OLD, SideId::NEW].map(|side| spoken.contains(&side).then(|| table(side, config, loaded)))
+    [SideId::OLD, SideId::NEW].map(|side| {
+        let mut served = events_served(side, config, loaded);
+        if spoken.contains(&side) {
+            // By the number of a route first.
+            served.splice(..0, routes_served(side, config, loaded));
+        }
+        let name = &loaded.pack.sides[side].name;
+        (!served.is_empty()).then(|| Arc::new(Table::new(name, &loaded.served, served)))
+    })
 }
 
-fn table(side: SideId, config: &Config, loaded: &LoadedPack) -> Arc<Table> {
-    let pack = &loaded.pack;
-    let name = &pack.sides[side].name;
+fn routes_served(side: SideId, config: &Config, loaded: &LoadedPack) -> Vec<Served> {
+    let name = &loaded.pack.sides[side].name;
+    let has_own = config.upstream(name).is_some();
     let served = |route: &Route| Served {
         operation: Arc::clone(&route.operation.key),
         writes: route.operation.effect == Effect::Write,
         configured: config.phases.of(name, &route.operation.key),
+        has_own,
+        is_event: false,
     };
-    let routes = pack.directions[side].routes.iter();
-    Arc::new(Table::new(name, config.upstream(name).is_some(), &loaded.served, routes.map(served)))
+    loaded.pack.directions[side].routes.iter().map(served).collect()
+}
+
+/// The events that receivers of a side are told of, where that side sends its own too.
+fn events_served(side: SideId, config: &Config, loaded: &LoadedPack) -> Vec<Served> {
+    let name = &loaded.pack.sides[side].name;
+    let events = loaded.pack.events.as_ref().filter(|events| events.from.other() == side);
+    let mut served: Vec<Served> = Vec::new();
+    for told in events.iter().flat_map(|events| &events.routes).filter_map(EventRoute::told) {
+        // Several may become one.
+        let is_listed = served.iter().any(|served| served.operation == *told.operation);
+        if config.events.has_own() && !is_listed {
+            served.push(Served {
+                operation: Arc::clone(told.operation),
+                // Nothing is asked, so nothing is done twice.
+                writes: false,
+                configured: config.phases.of(name, told.operation),
+                has_own: true,
+                is_event: true,
+            });
+        }
+    }
+    served
 }
 
 #[cfg(test)]

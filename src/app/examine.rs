@@ -3,7 +3,7 @@
 //! is found in one run, with its place.
 
 use super::{StartError, assemble, endpoint, load_pack, tls_files};
-use crate::config::{Config, Upstream, WebUrl, against_pack};
+use crate::config::{Config, WebUrl, against_pack, service_key};
 use serde::Serialize;
 use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
@@ -91,7 +91,7 @@ pub(super) fn parts(config: &Config) -> Findings {
             add(config.places.tls, format!("`tls`: {error}"), None);
         }
     }
-    let services = config.upstreams.iter().map(|upstream| &upstream.tls);
+    let services = config.services().map(|(_, _, tls)| tls);
     for service in services.chain(config.oauth.iter().map(|oauth| &oauth.tls)) {
         let is_given = service.value != ServiceTls::default();
         for error in is_given.then(|| tls::service_faults(service)).into_iter().flatten() {
@@ -120,10 +120,7 @@ async fn tries(config: &Config) -> Vec<Try> {
         Try { key: "store".to_owned(), address: config.store.masked(), error }
     };
     let timeout = config.limits.connect_timeout + config.limits.upstream_timeout;
-    let upstreams = config
-        .upstreams
-        .iter()
-        .map(|Upstream { side, url, tls }| asked(format!("upstreams.{}", side.value), url, tls, timeout));
+    let upstreams = config.services().map(|(name, url, tls)| asked(service_key(&name), url, tls, timeout));
     let oauth = config.oauth.iter().filter_map(|oauth| {
         Some(asked("oauth.token_url".to_owned(), oauth.token_url.as_ref()?, &oauth.tls, oauth.timeout))
     });

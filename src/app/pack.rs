@@ -162,9 +162,13 @@ fn facts(pack: &Pack) -> PackFacts {
     let side = |id: SideId| {
         let side = &pack.sides[id];
         let direction = &pack.directions[id];
+        let events = pack.events.iter().filter(|events| events.from.other() == id);
+        let told = events.flat_map(|events| events.routes.iter().filter_map(plan::EventRoute::told));
         SideFacts {
             name: side.name.clone(),
+            hosts: side.hosts.clone(),
             operations: direction.routes.iter().map(|route| route.operation.key.to_string()).collect(),
+            events: told.map(|told| told.operation.to_string()).collect(),
             is_served: direction.is_served(),
             has_scope: side.scope.is_some(),
         }

@@ -18,6 +18,7 @@ use switchback_compiler::diagnostic::{Colour, Findings, to_text};
 use switchback_gateway::clock::{Clock, rfc3339};
 use switchback_gateway::proxy::program::Current;
 use switchback_gateway::proxy::stack;
+use switchback_gateway::resident;
 use switchback_gateway::retire::Retirement;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server;
@@ -66,6 +67,8 @@ pub(super) struct Reloader {
     pub(super) certificate: Option<ServerCertificate>,
     pub(super) admin: Admin,
     /// What compares both sides.
+    /// What has events compared.
+    pub(super) events_shadow: Arc<ArcSwap<Shadow>>,
     pub(super) workers: Replaceable<Workers>,
     /// What moves operations by themselves.
     pub(super) gate: AbortOnDropHandle<()>,
@@ -95,6 +98,9 @@ impl Reloader {
     pub(super) async fn reload(&mut self) {
         self.tried = fingerprint(self.file.as_deref(), &self.config);
         let outcome = self.try_reload().await;
+        // Compiling takes several times what is left of it, on whichever thread is free, and each thread has a heap of its own.
+        // Under load the process is never quiet; so what each reload leaves is given back with it.
+        let _ = spawn_blocking(resident::trim).await;
         let now_ms = self.clock.unix_ms();
         metrics::config_reloaded(outcome.is_ok(), now_ms.div_euclid(1000));
         let (error, needs_restart) = match outcome {
@@ -194,10 +200,14 @@ impl Reloader {
             self.tokens.set_endpoint(endpoint);
         }
         self.tokens.discover();
+        if workers.is_some() {
+            self.events_shadow.store(Arc::new(parts.shadow.clone()));
+        }
         self.phases.serve(tables.into_iter().flatten().collect());
         self.retirement.serve(assemble::retired(&config, &loaded));
         self.workbench.serve(assemble::tried(&config, &loaded));
         self.current.store(Arc::new(program));
+        parts.shadow.expire();
         if let Err(error) = self.tokens.sync().await {
             tracing::warn!(%error, "changes of clients are stored; they are taken up at the next look at the store");
         }
@@ -317,9 +327,9 @@ pub(super) fn show_certificates(
         let files = tls.own.as_ref()?;
         Some((key, ServerCertificate::read(files).ok()?.ends()?))
     };
-    let upstreams = config.upstreams.iter();
-    let upstreams = upstreams
-        .filter_map(|upstream| ends(format!("upstreams.{}.tls", upstream.side.value), &upstream.tls));
+    let services = config.services();
+    let upstreams =
+        services.filter_map(|(name, _, tls)| ends(format!("{}.tls", config::service_key(&name)), tls));
     let oauth = config.oauth.iter().filter_map(|oauth| ends("oauth.tls".to_owned(), &oauth.tls));
     let all = own.into_iter().chain(upstreams).chain(oauth);
     all.map(|(key, ends)| {

@@ -140,7 +140,9 @@ async fn fill(
         let side = &pack.sides[harvest.from];
         let token = token(config, store, &client, &side.name, args).await?;
         let base = base(config, &side.name, args)?;
+        let hosts = side.hosts.iter().map(|host| host_base(config, &side.name, host));
         let live = Live::new(&base, &[], false)
+            .map(|live| live.with_hosts(hosts))
             .and_then(|live| live.with_credential(&side.credential, &token))
             .map_err(|error| Failure::Usage(error.to_string()))?;
         let harvester = Harvester {
@@ -214,6 +216,12 @@ fn base(config: &Config, side: &str, args: &FillArgs) -> Result<String, Failure>
     configured.map(|upstream| upstream.url.uri().to_string()).ok_or_else(|| {
         Failure::Usage(format!("`upstreams` names no {side}: say where it is with --upstream URL"))
     })
+}
+
+/// Where a host of the side is.
+fn host_base(config: &Config, side: &str, host: &str) -> Option<String> {
+    let name = format!("{side}/{host}");
+    config.services().find(|(known, ..)| *known == name).map(|(_, url, _)| url.uri().to_string())
 }
 
 async fn status(store: &Store, format: Format, client: Option<&str>) -> Result<(), Failure> {

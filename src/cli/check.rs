@@ -74,12 +74,11 @@ struct Counts<'c> {
 }
 
 fn counts(compiled: &Compiled) -> Option<Counts<'_>> {
-    let (program, contracts) = (compiled.program.as_ref()?, compiled.contracts.as_ref()?);
-    let [old, new] = contracts;
+    let [old, new] = compiled.contracts.as_ref()?;
     Some(Counts {
-        name: &program.manifest.name.value,
+        name: compiled.name()?,
         operations: [old, new].map(|side| (side.name.as_str(), side.operations.len())),
-        shapes: program.shapes.len(),
+        shapes: compiled.shapes_declared()?,
     })
 }
 

@@ -3,27 +3,27 @@
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg};
 use bytes::Bytes;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use switchback_engine::translate::{Event, Next, Request, Run, Settings};
+use switchback_engine::translate::{Env, Event, Next, Request, Run, Settings, document};
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::router::{Found, Router};
-use switchback_plan::{self as plan, ArchiveId, Pack, RouteId, SideId};
+use switchback_plan::{self as plan, ArchiveId, BodyPlan, EventRoute, Pack, RouteId, SideId};
 
 /// Shows the route that a request would take: the calls it would make, and for each field of what goes out where it comes
 /// from, with the line of the mapping that says so.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  switchback explain 'GET /v2/things/7' mappings/things")]
 pub struct Args {
-    /// Method and path, such as 'GET /v2/things/7': the side, then the path of an operation
+    /// Method and path, such as 'GET /v2/things/7': the side, then the path of an operation; or 'event' and its name
     #[arg(value_name = "REQUEST")]
     request: String,
 
     #[command(flatten)]
     pack: PackArg,
 
-    /// A request body: shows besides what such a request does first
+    /// A request body: shows besides what such a request does first; of an event, what receivers get of it
     #[arg(long, value_name = "FILE")]
     body: Option<PathBuf>,
 }
@@ -34,6 +34,9 @@ pub fn run(args: &Args) -> ExitCode {
         Ok(pack) => pack,
         Err(code) => return code,
     };
+    if let Some(name) = args.request.trim().strip_prefix("event ") {
+        return event(&pack, name.trim(), args.body.as_deref());
+    }
     let at = match find(&pack, &args.request) {
         Ok(at) => at,
         Err(message) => {
@@ -57,9 +60,54 @@ pub fn run(args: &Args) -> ExitCode {
             }
         }
     }
+    write(&said)
+}
+
+fn write(said: &str) -> ExitCode {
     match io::stdout().write_all(said.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::from(COULD_NOT_RUN),
+    }
+}
+
+/// Explains the events that have this name on the side that sends, or become the one of this name on the other.
+fn event(pack: &Pack, name: &str, body: Option<&Path>) -> ExitCode {
+    let Some(events) = &pack.events else {
+        eprintln!("the pack carries no events");
+        return ExitCode::from(HAS_FINDINGS);
+    };
+    let is_told = |route: &EventRoute| route.told().is_some_and(|told| **told.name == *name);
+    let found: Vec<&EventRoute> =
+        events.routes.iter().filter(|route| *route.sent == *name || is_told(route)).collect();
+    if found.is_empty() {
+        let known: Vec<&str> = events.routes.iter().map(|route| &*route.sent).collect();
+        eprintln!("the pack has no event `{name}`; the events are {}", known.join(", "));
+        return ExitCode::from(HAS_FINDINGS);
+    }
+    let body = match body.map(|path| std::fs::read(path).map_err(|error| (path, error))).transpose() {
+        Ok(body) => body,
+        Err((path, error)) => {
+            eprintln!("{}: {error}", path.display());
+            return ExitCode::from(COULD_NOT_RUN);
+        }
+    };
+    let mut said = String::new();
+    for route in found {
+        said.push_str(&plan::explain_event(pack, events, route));
+        if let (Some(body), Some(told)) = (&body, route.told()) {
+            said.push_str(&format!("with this body receivers get: {}\n", made(pack, told.body, body)));
+        }
+    }
+    write(&said)
+}
+
+/// What a shape makes of a body, with the settings that the pack has by default.
+fn made(pack: &Pack, plan: &BodyPlan, body: &[u8]) -> String {
+    let settings = Settings::new(pack, &Value::Object(Object::new())).unwrap_or_default();
+    let mut out = Vec::new();
+    match document(&plan.op, body, &Env::of(&settings), &Limits::DOCUMENT, &mut out) {
+        Ok(()) => String::from_utf8_lossy(&out).into_owned(),
+        Err(error) => format!("nothing, for it cannot be translated: {error}"),
     }
 }
 
@@ -92,6 +140,7 @@ fn first_step(pack: &Arc<Pack>, at: At, body: Vec<u8>) -> String {
         Ok(Next::Refuse(refused)) => format!("is refused: {}", refused.text),
         Ok(Next::Recall(lookup)) => format!("looks into the archive {}", archive(lookup.archive)),
         Ok(Next::Keep(entries)) => format!("keeps something in the archive {}", archive(entries.archive)),
+        Ok(Next::Wait(wait)) => format!("waits {:?}", wait.pause),
         Err(fault) => format!("fails: {fault}"),
     };
     let note =

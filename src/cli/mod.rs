@@ -74,7 +74,7 @@ enum Verb {
     Man(man::Args),
     /// The pack that is built in: export
     Pack(export::Args),
-    /// How operations are answered, and moving them while gateways serve: list, set, reset, moves
+    /// How operations are answered, and moving them while gateways serve: list, set, reset, transitions
     Phase(phase::Args),
     /// Recorded traffic through a pack that may have changed: which answers change
     Replay(replay::Args),

@@ -4,7 +4,7 @@ use super::stored::{Failure, Format, StoreArgs, block_on, print_json};
 use crate::app;
 use clap::Subcommand;
 use std::process::ExitCode;
-use switchback_gateway::shadow::{Mover, Phase, PhaseInfo, Phases, Share, Shown};
+use switchback_gateway::shadow::{Actor, Phase, PhaseInfo, Phases, Share, Shown};
 
 /// Arguments of `switchback phase`.
 #[derive(clap::Args)]
@@ -28,7 +28,7 @@ enum Verb {
     /// Take back what was set: the operation is in its configured phase again, and its evidence is counted anew
     Reset(Named),
     /// What was moved, when, by whom and why; newest first
-    Moves {
+    Transitions {
         /// How many
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         count: u32,
@@ -72,11 +72,11 @@ async fn manage(args: Args) -> Result<(), Failure> {
             let phase =
                 Phase::named(&args.phase, args.share).map_err(|fault| Failure::Usage(fault.to_string()))?;
             let side = args.of.side.as_deref();
-            let set = phases.set(side, &args.of.operation, phase, Mover::Operator, None, "").await?;
+            let set = phases.set(side, &args.of.operation, phase, Actor::Operator, None, "").await?;
             show(format, &set);
         }
         Verb::Reset(of) => show(format, &phases.reset(of.side.as_deref(), &of.operation).await?),
-        Verb::Moves { count } => show_moves(format, &phases, count).await?,
+        Verb::Transitions { count } => show_transitions(format, &phases, count).await?,
     }
     opened.store.close().await;
     Ok(())
@@ -112,13 +112,13 @@ fn words(shown: &Shown) -> String {
     }
 }
 
-async fn show_moves(format: Format, phases: &Phases, count: u32) -> Result<(), Failure> {
-    let moves = phases.moves(count).await?;
+async fn show_transitions(format: Format, phases: &Phases, count: u32) -> Result<(), Failure> {
+    let transitions = phases.transitions(count).await?;
     if format == Format::Json {
-        print_json(&moves);
+        print_json(&transitions);
         return Ok(());
     }
-    for one in moves {
+    for one in transitions {
         println!("{}  {} {}: {} → {}, by the {}", one.at, one.side, one.operation, one.from, one.to, one.by);
         if !one.evidence.is_empty() {
             println!("    {}", one.evidence);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switchback_engine::har::{self, Exchange, Malformed};
 use switchback_engine::redact::Salt;
-use switchback_plan::Pack;
+use switchback_plan::{Pack, Side};
 
 /// Runs the exchanges of an HTTP Archive (HAR) through a pack and says which answers, and which calls to the other
 /// version, are not what they were when it was recorded.
@@ -46,6 +46,11 @@ pub struct Args {
     /// Send the calls to this service instead of taking recorded replies
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
+
+    /// Where another host of the side is, by the name that the pack has for it; repeat for several. Calls that are meant for one
+    /// without an address cannot be judged
+    #[arg(long = "host", value_name = "NAME=URL", requires = "upstream")]
+    hosts: Vec<String>,
 
     /// A header field of every call to it; repeat for several. ${NAME} stands for a variable of the environment
     #[arg(long = "header", value_name = "NAME: VALUE", requires = "upstream")]
@@ -103,6 +108,7 @@ fn replay(args: &Args, pack: Arc<Pack>) -> Result<Tally, String> {
     args.fronts.iter().try_for_each(|text| fronts.add(text))?;
     let mut salt = [0; 32];
     getrandom::fill(&mut salt).map_err(|error| format!("the system gives no random bytes: {error}"))?;
+    let hosts = hosts_of(&pack, &args.hosts)?;
     let replayer = Replayer::new(pack, settings, fronts, Salt::new(salt));
     let input = open(&args.archive).map_err(|error| format!("{}: {error}", args.archive.display()))?;
     let mut tally = Tally::new(args.show);
@@ -115,6 +121,7 @@ fn replay(args: &Args, pack: Arc<Pack>) -> Result<Tally, String> {
         Some(upstream) => {
             let headers = args.headers.iter().map(|text| expanded(text)).collect::<Result<Vec<_>, _>>()?;
             let live = Live::new(upstream, &headers, args.effects).map_err(|error| error.to_string())?;
+            let live = live.with_hosts(hosts);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|error| format!("no run time: {error}"))?;
             har::read(input, |entry| {
@@ -126,6 +133,24 @@ fn replay(args: &Args, pack: Arc<Pack>) -> Result<Tally, String> {
     progress.end();
     outcome.map_err(|error| format!("{}: {error}", args.archive.display()))?;
     Ok(tally)
+}
+
+/// Where the hosts are that the pack names, in its order, by what was given as `NAME=URL`. One service is asked, so the names
+/// are of one side.
+fn hosts_of(pack: &Pack, given: &[String]) -> Result<Vec<Option<String>>, String> {
+    let mut pairs = Vec::new();
+    for text in given {
+        pairs.push(text.split_once('=').ok_or_else(|| format!("`{text}` is not NAME=URL"))?);
+    }
+    let has_all = |side: &&Side| pairs.iter().all(|(name, _)| side.hosts.iter().any(|host| host == name));
+    let Some(side) = pack.sides.iter().rev().find(has_all) else {
+        let known: Vec<&str> =
+            pack.sides.iter().flat_map(|side| side.hosts.iter().map(String::as_str)).collect();
+        return Err(format!("no side of the pack has all these hosts; it names {}", known.join(", ")));
+    };
+    let url =
+        |host: &String| pairs.iter().rev().find(|(name, _)| name == host).map(|(_, url)| (*url).to_owned());
+    Ok(side.hosts.iter().map(url).collect())
 }
 
 fn open(path: &Path) -> io::Result<Box<dyn Read>> {

@@ -141,6 +141,7 @@ async fn serve(start: Start) -> Result<(), Failure> {
     let app = started.map_err(|error| Failure::from(error).logged(format))?;
     let addresses = app.addresses();
     let apart = |address: Option<SocketAddr>| address.map(|address| address.to_string());
+    resident::trim();
     tracing::info!(
         clients = %addresses.clients,
         admin = %addresses.admin,
@@ -149,7 +150,6 @@ async fn serve(start: Start) -> Result<(), Failure> {
         "serving"
     );
     tell(&[NotifyState::Ready]);
-    resident::trim();
     let keeping_small = tokio::spawn(resident::keep_small());
     until_stopped(app, signals).await;
     keeping_small.abort();

@@ -68,14 +68,13 @@ pub fn run(args: &Args) -> ExitCode {
 
 /// Fills in the open places of all examples that hold.
 fn bless(compiled: &Compiled, report: &Report, folder: &Path) -> io::Result<()> {
-    let Some(program) = &compiled.program else { return Ok(()) };
     let holds = |outcome: &Outcome| outcome.problems.is_empty();
     let found: Vec<Vec<Value>> = report
         .outcomes
         .iter()
         .map(|outcome| if holds(outcome) { outcome.found.clone() } else { Vec::new() })
         .collect();
-    for (file, text) in blessed(program, &compiled.sources, &found) {
+    for (file, text) in blessed(compiled, &found) {
         let path = folder.join(compiled.sources.name(file));
         std::fs::write(&path, text)?;
         eprintln!("filled in {}", path.display());

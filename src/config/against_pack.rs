@@ -4,7 +4,7 @@
 use super::checked::{Client, Config, Front};
 use super::read::Placed;
 use serde_json::Value;
-use switchback_compiler::diagnostic::{Code, Finding, Findings, Span, did_you_mean};
+use switchback_compiler::diagnostic::{Code, Finding, Findings, Span, did_you_mean, suggest};
 use switchback_gateway::shadow::{OperationKey, Phase};
 use switchback_plan::is_day;
 
@@ -22,8 +22,12 @@ pub struct PackFacts {
 #[derive(Clone, Debug)]
 pub struct SideFacts {
     pub name: String,
+    /// Hosts that it has beside the one at its own address.
+    pub hosts: Vec<String>,
     /// Its operations, written `GET /things/{id}`.
     pub operations: Vec<String>,
+    /// The events that its receivers are told of, written `event thingChanged`.
+    pub events: Vec<String>,
     /// Whether the pack can serve it from the other side.
     pub is_served: bool,
     /// Whether clients may have a secondary account there.
@@ -62,6 +66,7 @@ pub fn against_pack(config: &Config, pack: &PackFacts) -> Findings {
         check_front(front, pack, &mut findings);
     }
     check_upstreams(config, pack, &mut findings);
+    check_hosts(config, pack, &mut findings);
     for client in &config.clients {
         check_client(client, config, pack, &mut findings);
     }
@@ -111,6 +116,36 @@ fn check_upstreams(config: &Config, pack: &PackFacts, findings: &mut Findings) {
             findings.push(Finding::error(Code::MissingKey, beginning(config), what).help(help));
         }
     }
+}
+
+/// Each host that the pack names for a side has an address where the side has one, and no other has.
+fn check_hosts(config: &Config, pack: &PackFacts, findings: &mut Findings) {
+    for upstream in &config.upstreams {
+        let side = &upstream.side;
+        let Some(facts) = pack.sides.iter().find(|facts| facts.name == side.value) else { continue };
+        for host in upstream.hosts.iter().filter(|host| !facts.hosts.contains(&host.name.value)) {
+            let what = format!("the pack names no host `{}` of `{}`", host.name.value, side.value);
+            let near = did_you_mean(&host.name.value, &facts.hosts);
+            let help = near.unwrap_or_else(|| match facts.hosts.as_slice() {
+                [] => "leave it out: all calls go to the side's own address".to_owned(),
+                hosts => format!("its hosts are {}", quoted(hosts)),
+            });
+            findings.push(Finding::error(Code::PackMismatch, host.name.span, what).help(help));
+        }
+        let is_there = |name: &String| upstream.hosts.iter().any(|host| host.name.value == *name);
+        // What is misspelt is said where it stands.
+        let misspelt = upstream.hosts.iter().filter(|host| !facts.hosts.contains(&host.name.value));
+        let meant: Vec<&str> = misspelt.filter_map(|host| suggest(&host.name.value, &facts.hosts)).collect();
+        for name in facts.hosts.iter().filter(|name| !is_there(name) && !meant.contains(&name.as_str())) {
+            let what = format!("`{}` has the host `{name}`, and it has no address here", side.value);
+            let help = format!("add `upstreams.{}.hosts.{name}.url`", side.value);
+            findings.push(Finding::error(Code::MissingKey, side.span, what).help(help));
+        }
+    }
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// The phases that operations of a side begin in.
@@ -241,6 +276,7 @@ fn check_phases(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     let named = config.phases.keys.iter().map(|(key, phase)| (key, Some(*phase)));
     for (key, phase) in named.chain(config.gate_keys.iter().map(|key| (key, None))) {
         check_operation(key, pack, findings);
+        check_event(key, phase, config, pack, findings);
         check_one_side(key, phase, config, pack, findings);
     }
 }
@@ -256,7 +292,8 @@ fn check_operation(key: &Placed<OperationKey>, pack: &PackFacts, findings: &mut 
         None => &pack.sides[..],
     };
     let Some(operation) = &key.operation else { return };
-    let operations: Vec<&str> = of.iter().flat_map(|side| &side.operations).map(String::as_str).collect();
+    let known = of.iter().flat_map(|side| side.operations.iter().chain(&side.events));
+    let operations: Vec<&str> = known.map(String::as_str).collect();
     if !operations.contains(&operation.as_str()) {
         let what = match &key.side {
             Some(side) => format!("`{side}` has no operation `{operation}`"),
@@ -264,6 +301,24 @@ fn check_operation(key: &Placed<OperationKey>, pack: &PackFacts, findings: &mut 
         };
         let help = did_you_mean(operation, operations.iter().copied());
         findings.push(Finding::error(Code::PackMismatch, key.span, what).maybe_help(help));
+    }
+}
+
+/// A phase of an event that holds it against the other version's needs both.
+fn check_event(
+    key: &Placed<OperationKey>,
+    phase: Option<Phase>,
+    config: &Config,
+    pack: &PackFacts,
+    findings: &mut Findings,
+) {
+    let (Some(operation), Some(phase)) = (&key.operation, phase) else { return };
+    let is_event = pack.sides.iter().any(|side| side.events.contains(operation));
+    if is_event && phase.needs_own() && !config.events.has_own() {
+        let what =
+            format!("the phase `{}` needs the events that the receivers' version itself sends", phase.name());
+        let help = "say in `events.receivers` where they come and how they are signed: `own: {verify: …}`";
+        findings.push(Finding::error(Code::PackMismatch, key.span, what).help(help));
     }
 }
 

@@ -2,7 +2,7 @@
 //! `against_pack`.
 
 use super::checked::{
-    Admin, Brownout, Client, ClientSunset, Config, Front, Grant, Limits, OAuth, Phases, Places, Reload,
+    Admin, Brownout, Client, ClientSunset, Config, Front, Grant, Host, Limits, OAuth, Phases, Places, Reload,
     Sunset, TlsFiles, Upstream,
 };
 use super::dual;
@@ -418,19 +418,37 @@ fn upstreams(raw: Option<Placed<Named<String, RawUpstream>>>, findings: &mut Fin
         findings.push(Finding::error(Code::Conflict, raw.span, "at least one upstream is needed"));
     }
     let convert = |(side, upstream): (Placed<String>, RawUpstream)| {
-        let url = upstream.url?;
-        if is_in_the_clear(&url) {
-            let what = "tokens travel unencrypted to another machine";
-            findings.push(Finding::warning(Code::Conflict, url.span, what).help("use an `https` URL"));
+        let url = service_url(upstream.url, findings);
+        let tls = url.as_ref().map(|url| service_tls(upstream.tls, url, findings));
+        let mut hosts = Vec::new();
+        for (name, host) in upstream.hosts.map(|hosts| hosts.value.0).unwrap_or_default() {
+            let Some(url) = service_url(host.url, findings) else { continue };
+            let tls = match (host.tls, &tls) {
+                (None, Some(tls)) if url.is_https() => {
+                    let value = ServiceTls { server_name: None, ..tls.value.clone() };
+                    Placed { value, span: tls.span }
+                }
+                (given, _) => service_tls(given, &url, findings),
+            };
+            hosts.push(Host { name, url: url.value, tls });
         }
-        if url.has_query() {
-            let what = "the URL of an upstream has no query: paths are appended to it";
-            findings.push(Finding::error(Code::ValueForm, url.span, what));
-        }
-        let tls = service_tls(upstream.tls, &url, findings);
-        Some(Upstream { side, url: url.value, tls })
+        Some(Upstream { side, url: url?.value, tls: tls?, hosts })
     };
     raw.value.0.into_iter().filter_map(convert).collect()
+}
+
+/// Where a service is, as far as that is right.
+fn service_url(url: Option<Placed<WebUrl>>, findings: &mut Findings) -> Option<Placed<WebUrl>> {
+    let url = url?;
+    if is_in_the_clear(&url) {
+        let what = "tokens travel unencrypted to another machine";
+        findings.push(Finding::warning(Code::Conflict, url.span, what).help("use an `https` URL"));
+    }
+    if url.has_query() {
+        let what = "the URL of an upstream has no query: paths are appended to it";
+        findings.push(Finding::error(Code::ValueForm, url.span, what));
+    }
+    Some(url)
 }
 
 fn fronts(raw: Option<Placed<Named<Prefix, RawFront>>>, findings: &mut Findings) -> Vec<Front> {

@@ -13,7 +13,7 @@ use switchback_gateway::proxy::forwarding::ForwardedFields;
 use switchback_gateway::proxy::program::Strangers;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
-use switchback_gateway::shadow::{GateSettings, OperationKey, PerOperation, Phase, Share};
+use switchback_gateway::shadow::{GateSettings, OperationKey, PerOperation, Phase, Priority, Share};
 use switchback_gateway::store::Flow;
 use switchback_gateway::telemetry::log::LogSettings;
 use switchback_gateway::telemetry::otlp::OtlpSettings;
@@ -86,10 +86,22 @@ impl Config {
     /// These files, and those of certificates and keys.
     pub(super) fn files_with(&self, mut files: Vec<PathBuf>) -> Vec<PathBuf> {
         let own = self.tls.iter().flat_map(|tls| [&tls.certificate, &tls.private_key]).map(PathBuf::as_path);
-        let services = self.upstreams.iter().map(|upstream| &upstream.tls);
+        let services = self.services().map(|(_, _, tls)| tls);
         let services = services.chain(self.oauth.iter().map(|oauth| &oauth.tls)).flat_map(|tls| tls.files());
         files.extend(own.chain(services).map(ToOwned::to_owned));
         files
+    }
+
+    /// All services that calls go to: those of sides by the side's name, those of other hosts of theirs as `SIDE/HOST`.
+    pub fn services(&self) -> impl Iterator<Item = (String, &WebUrl, &Placed<ServiceTls>)> {
+        self.upstreams.iter().flat_map(|upstream| {
+            let side = &upstream.side.value;
+            let hosts = upstream
+                .hosts
+                .iter()
+                .map(move |host| (format!("{side}/{}", host.name.value), &host.url, &host.tls));
+            std::iter::once((side.clone(), &upstream.url, &upstream.tls)).chain(hosts)
+        })
     }
 
     /// The upstream of a side.
@@ -135,6 +147,24 @@ pub struct Upstream {
     pub side: Placed<String>,
     pub url: WebUrl,
     pub tls: Placed<ServiceTls>,
+    /// Where the hosts are that the pack names for the side.
+    pub hosts: Vec<Host>,
+}
+
+/// A host of a side beside the one at its own address.
+#[derive(Clone, Debug)]
+pub struct Host {
+    pub name: Placed<String>,
+    pub url: WebUrl,
+    pub tls: Placed<ServiceTls>,
+}
+
+/// The key of the configuration that says where a service is, by the name that [`Config::services`] gives.
+pub fn service_key(name: &str) -> String {
+    match name.split_once('/') {
+        Some((side, host)) => format!("upstreams.{side}.hosts.{host}"),
+        None => format!("upstreams.{name}"),
+    }
 }
 
 /// The authorization server.
@@ -238,6 +268,7 @@ pub struct Shadow {
     pub timeout: Duration,
     pub keep: Duration,
     pub findings: u32,
+    pub priority: Priority,
 }
 
 /// What answers of a side say about its end.
@@ -328,4 +359,27 @@ pub struct EventReceiver {
     pub verify: Signature,
     pub url: WebUrl,
     pub sign: Option<Signature>,
+    /// While the version lives that the receiver knows.
+    pub own: Option<OwnEvents>,
+}
+
+/// Where the version that a receiver knows delivers its own events.
+#[derive(Clone, Debug)]
+pub struct OwnEvents {
+    pub path: String,
+    pub verify: Signature,
+}
+
+impl EventReceiver {
+    /// Where events for it come in.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.path.as_str()).chain(self.own.as_ref().map(|own| own.path.as_str()))
+    }
+}
+
+impl Events {
+    /// Whether some receiver gets what the version sends that it knows.
+    pub fn has_own(&self) -> bool {
+        self.receivers.iter().any(|receiver| receiver.own.is_some())
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_compiler::yaml::{Fields, Keys, Kind, Node};
 use switchback_engine::evidence::Policy;
-use switchback_gateway::shadow::{GatePolicy, GateSettings, OperationKey, PHASES, Phase, Share};
+use switchback_gateway::shadow::{GatePolicy, GateSettings, OperationKey, PHASES, Phase, Priority, Share};
 
 section! {
     /// Asking the other side beside the one that answers, and comparing what the client would have seen. All of it comes out of
@@ -39,6 +39,9 @@ section! {
         keep: Period = Period(Duration::from_secs(30 * 86_400)),
         /// Findings kept per operation, each with its newest sample; beyond it the oldest are forgotten.
         findings: Count = Count(200),
+        /// How urgent comparing is beside all other work of the machine: `low` takes only what nobody else wants, so that a machine
+        /// without a core to spare compares nothing; `normal` takes its turn.
+        priority: Priority = Priority::Low,
     }
 }
 
@@ -54,7 +57,7 @@ section! {
         /// Least comparisons in a phase before a promotion.
         compared: Count = Count(500),
         /// Least time in a phase before a promotion.
-        stay: Period = Period(Duration::from_secs(3_600)),
+        min_period: Period = Period(Duration::from_secs(3_600)),
         /// Differences in a phase after which it is rolled back, whatever the rate; without it the rate alone decides.
         differences: Count,
         /// Share of clients that a promotion to `canary` begins with.
@@ -117,7 +120,7 @@ fn policy(raw: &RawPolicy, findings: &mut Findings) -> GatePolicy {
             mismatch_max: raw.mismatch.part(),
             confidence: raw.confidence.part(),
             samples_min: u64::from(raw.compared.0),
-            duration_min_ms: u64::try_from(raw.stay.0.as_millis()).unwrap_or(u64::MAX),
+            duration_min_ms: u64::try_from(raw.min_period.0.as_millis()).unwrap_or(u64::MAX),
             rollback_after: raw.differences.as_ref().map(|count| u64::from(count.0)),
         },
         share: raw.share.value,
@@ -139,6 +142,7 @@ pub(super) fn shadow(raw: &RawShadow) -> Shadow {
         timeout: raw.timeout.0,
         keep: raw.keep.0,
         findings: raw.findings.0,
+        priority: raw.priority.value,
     }
 }
 

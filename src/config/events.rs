@@ -1,6 +1,6 @@
 //! The section about events: who receives them, whose signatures are checked and made, and what the queue may hold.
 
-use super::checked::{EventReceiver, Events};
+use super::checked::{EventReceiver, Events, OwnEvents};
 use super::read::{Count, FromYaml, Named, OneOrMore, Placed, Reading, described, section};
 use super::scalars::{Period, Prefix, Size, WebUrl};
 use serde_json::{Value, json};
@@ -37,6 +37,10 @@ section! {
         retry_first: Period = Period(Duration::from_secs(5)),
         /// The longest pause between two tries.
         retry_max: Period = Period(Duration::from_secs(3_600)),
+        /// Events of one receiver that may wait for the one that the other version sends; further ones are not compared.
+        pairs: Count = Count(10_000),
+        /// Bytes of their bodies.
+        pairs_bytes: Size = Size(64 << 20),
     }
 }
 
@@ -54,6 +58,22 @@ section! {
         path: Prefix,
         /// How the events are signed for the receiver; without it they are not.
         sign: RawSignature,
+        /// Where the version that the receiver knows delivers its own events, while it lives: the phase of an event says which
+        /// of the two is delivered, and both are compared.
+        own: RawOwn,
+    }
+}
+
+section! {
+    /// Where a version delivers events that the receiver knows as they are.
+    RawOwn is "`own`",
+    required {
+        /// How that version signs them.
+        verify: RawSignature,
+    }
+    optional {
+        /// The path, on the port for clients; without it `/events/`, the name and `/own`.
+        path: Prefix,
     }
 }
 
@@ -136,26 +156,29 @@ pub(super) fn events(raw: RawEvents, fronts: &[Placed<Prefix>], findings: &mut F
             findings.push(Finding::error(Code::ValueForm, name.span, what));
             continue;
         }
-        let path = receiver
-            .path
-            .as_ref()
-            .map_or_else(|| format!("/events/{}", *name), |path| path.as_str().to_owned());
-        let span = receiver.path.as_ref().map_or(name.span, |path| path.span);
-        let lies_in = fronts.iter().find(|front| {
-            let prefix = front.as_str();
-            path == prefix || path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'))
+        let mut place = |given: &Option<Placed<Prefix>>, usual: String, taken: &[(String, String)]| {
+            let path = given.as_ref().map_or(usual, |path| path.as_str().to_owned());
+            let span = given.as_ref().map_or(name.span, |path| path.span);
+            check_path(&path, span, fronts, taken, findings);
+            path
+        };
+        let mut taken: Vec<(String, String)> = receivers
+            .iter()
+            .flat_map(|other| other.paths().map(|path| (other.name.clone(), path.to_owned())))
+            .collect();
+        let path = place(&receiver.path, format!("/events/{}", *name), &taken);
+        taken.push((name.value.clone(), path.clone()));
+        let own = receiver.own.map(|own| {
+            let path = place(&own.value.path, format!("{path}/own"), &taken);
+            (path, own.value.verify)
         });
-        if let Some(front) = lies_in {
-            let what = format!("`{path}` lies in the front `{}`, where clients speak", front.as_str());
-            findings
-                .push(Finding::error(Code::Conflict, span, what).help("give the receiver a path of its own"));
-        }
-        if let Some(other) = receivers.iter().find(|other| other.path == path) {
-            let what = format!("the receiver `{}` has the path `{path}` already", other.name);
-            findings.push(
-                Finding::error(Code::Conflict, span, what).help("give each receiver a path of its own"),
-            );
-        }
+        let own = match own {
+            None => None,
+            Some((path, verify)) => {
+                let Some(verify) = verify.and_then(|raw| signature(raw, findings)) else { continue };
+                Some(OwnEvents { path, verify })
+            }
+        };
         let verify = receiver.verify.and_then(|raw| signature(raw, findings));
         let sign = receiver.sign.map(|raw| signature(raw, findings));
         let (Some(verify), Some(url)) = (verify, receiver.url) else { continue };
@@ -169,6 +192,7 @@ pub(super) fn events(raw: RawEvents, fronts: &[Placed<Prefix>], findings: &mut F
             verify,
             url: url.value,
             sign: sign.flatten(),
+            own,
         });
     }
     if raw.retry_max.0 < raw.retry_first.0 {
@@ -188,7 +212,32 @@ pub(super) fn events(raw: RawEvents, fronts: &[Placed<Prefix>], findings: &mut F
             attempts: raw.attempts.0,
             retry_first: raw.retry_first.0,
             retry_max: raw.retry_max.0,
+            pairs: u64::from(raw.pairs.0),
+            pairs_bytes: raw.pairs_bytes.0,
         },
+    }
+}
+
+/// A path at which events come lies in no front and is nobody else's. `taken` are receivers with their paths.
+fn check_path(
+    path: &str,
+    span: Span,
+    fronts: &[Placed<Prefix>],
+    taken: &[(String, String)],
+    findings: &mut Findings,
+) {
+    let lies_in = fronts.iter().find(|front| {
+        let prefix = front.as_str();
+        path == prefix || path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'))
+    });
+    if let Some(front) = lies_in {
+        let what = format!("`{path}` lies in the front `{}`, where clients speak", front.as_str());
+        findings.push(Finding::error(Code::Conflict, span, what).help("give the receiver a path of its own"));
+    }
+    if let Some((other, _)) = taken.iter().find(|(_, known)| known == path) {
+        let what = format!("the receiver `{other}` has the path `{path}` already");
+        findings
+            .push(Finding::error(Code::Conflict, span, what).help("give each receiver a path of its own"));
     }
 }
 

@@ -21,7 +21,7 @@ mod tests;
 pub use against_pack::{PackFacts, SettingFacts, SettingKind, SideFacts, against_pack};
 pub use checked::{
     Admin, Brownout, Client, ClientSunset, Config, EventReceiver, Events, Front, Grant, Limits, OAuth,
-    Phases, Places, Reload, Shadow, Sunset, TlsFiles, Upstream,
+    OwnEvents, Phases, Places, Reload, Shadow, Sunset, TlsFiles, Upstream, service_key,
 };
 pub use read::Placed;
 pub use scalars::{Moment, Period, Prefix, Size, StoreUrl, WebUrl};

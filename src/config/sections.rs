@@ -17,7 +17,7 @@ use switchback_gateway::proxy::forwarding::ForwardedFields;
 use switchback_gateway::proxy::program::Strangers;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
-use switchback_gateway::shadow::{Phase, Share};
+use switchback_gateway::shadow::{Phase, Priority, Share};
 use switchback_gateway::store::Flow;
 use switchback_gateway::telemetry::log::{LogFormat, check_filter};
 use switchback_plan::{BodyForm, ClientAuth, RefreshExtra};
@@ -212,6 +212,21 @@ section! {
     optional {
         /// How it is called with TLS, where its URL begins with `https`.
         tls: RawServiceTls,
+        /// Where the other hosts of the side are, by the names that the pack's `hosts` has for them.
+        hosts: Named<String, RawHost>,
+    }
+}
+
+section! {
+    /// A host of a side beside the one at its own address. Calls to it carry the side's credential, too.
+    RawHost is "a host",
+    required {
+        /// Where it is, with the path that its operations are appended to.
+        url: WebUrl,
+    }
+    optional {
+        /// How it is called with TLS; without this as the side's own address is, certificate shown included, but for `server_name`.
+        tls: RawServiceTls,
     }
 }
 
@@ -315,7 +330,7 @@ macro_rules! words {
         }
     )+ };
 }
-words!(BodyForm, ClientAuth, RefreshExtra);
+words!(BodyForm, ClientAuth, Priority, RefreshExtra);
 
 impl FromYaml for Flow {
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
@@ -516,7 +531,8 @@ section! {
         /// Connections to one upstream kept for later.
         upstream_idle: Count = Count(256),
         /// How long they are kept: less than the upstream keeps them, or now and then a write meets their end and earns 502. One
-        /// that says `Keep-Alive: timeout=5` is taken at its word.
+        /// that says `Keep-Alive: timeout=5` is taken at its word. One of HTTP/2 that is in use and has been silent for as long is
+        /// asked whether it is there, and has `connect_timeout` to answer.
         upstream_idle_timeout: Period = Period(Duration::from_secs(4)),
         /// Header fields of an upstream's answer, in number; more earn 502.
         upstream_headers: Count = Count(256),

@@ -3,7 +3,7 @@
 use super::*;
 use std::time::Duration;
 use switchback_compiler::diagnostic::{Colour, to_text};
-use switchback_gateway::shadow::{Phase, Share};
+use switchback_gateway::shadow::{Phase, Priority, Share};
 
 const SMALLEST: &str = "key: ${KEY}\nupstreams: { new: { url: 'https://api.example.com/new' } }\n";
 
@@ -83,8 +83,8 @@ clients:
 settings: { a: { n: 10 }, s: 'x' }
 phases: { default: legacy, 'GET /things/{id}': { phase: canary, share: 10% }, 'GET /things': { phase: translated, check: 0.01 } }
 sunset: { old: { deprecated: 2026-01-01, sunset: 2027-01-01, policy: https://a/p, successor: https://a/n } }
-shadow: { sample: 0.5, noise: 0, calls: 4, keep: 1d }
-gate: { default: { mismatch: 2%, compared: 10, stay: 1m, differences: 3, share: 0.25 }, 'GET /things': never }
+shadow: { sample: 0.5, noise: 0, calls: 4, keep: 1d, priority: normal }
+gate: { default: { mismatch: 2%, compared: 10, min_period: 1m, differences: 3, share: 0.25 }, 'GET /things': never }
 limits: { body_bytes: 1MiB, total_timeout: 1m, requests: 7, strict_answers: false }
 log: { format: json, level: 'warn,switchback::access=info' }
 reload: { watch: false, settle: 1s }
@@ -117,6 +117,7 @@ reload: { watch: false, settle: 1s }
     );
     assert_eq!(config.shadow.sample, Share::new(0.5).unwrap());
     assert_eq!((config.shadow.calls, config.shadow.keep), (4, Duration::from_secs(86_400)));
+    assert_eq!(config.shadow.priority, Priority::Normal);
     let gate = &config.gate;
     assert_eq!(gate.operations.of("old", "GET /things"), Some(&None));
     let policy = gate.operations.of("old", "GET /others").copied().flatten().expect("it is open by default");
@@ -423,7 +424,9 @@ mod with_a_pack {
     fn pack() -> PackFacts {
         let side = |name: &str, is_served| SideFacts {
             name: name.to_owned(),
+            hosts: Vec::new(),
             operations: vec!["GET /things".to_owned(), "GET /things/{id}".to_owned()],
+            events: Vec::new(),
             is_served,
             has_scope: true,
         };

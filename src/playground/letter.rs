@@ -7,13 +7,14 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 use switchback_compiler::contract::{OpKey, sample};
 use switchback_engine::translate::{Call, Event, FailKind, Next, Request, Run, negotiate};
 use switchback_gateway::retire::UsageInfo;
 use switchback_json::Limits;
 use switchback_plan::router::Found;
 use switchback_plan::{
-    BasicPart, Carrier, ExampleEnd, Exchange, Route, RouteExample, RouteKind, Scheme, SideId, Wanted,
+    BasicPart, Carrier, ExampleEnd, Exchange, HostId, Route, RouteExample, RouteKind, Scheme, SideId, Wanted,
 };
 
 /// What is to be written.
@@ -92,10 +93,9 @@ impl Tried {
         if calls.is_empty() {
             let _ = writeln!(text, "   no call is needed\n");
         }
-        let base = self.served.upstreams.iter().find(|(name, _)| name == other);
-        let base = base.map_or_else(|| format!("${}_URL", variable(other)), |(_, url)| url.clone());
         for call in calls {
             let body = call.body.as_deref().map(|body| String::from_utf8_lossy(body).into_owned());
+            let base = self.base(serves.other(), call.host);
             let address = format!("{}{}", base.trim_end_matches('/'), call.target);
             let credential = self.credential(serves.other());
             let _ = writeln!(text, "{}", curl(&call.method, &address, &credential, body.as_deref()));
@@ -163,7 +163,7 @@ impl Tried {
         let operation = self.operation_of(example);
         let (pack, settings) = (Arc::clone(&self.pack), Arc::clone(&self.settings));
         let mut run = Run::new(pack, example.serves, route, request, settings, Limits::DOCUMENT);
-        let (mut calls, mut event) = (Vec::new(), Event::Start);
+        let (mut calls, mut event, mut now) = (Vec::new(), Event::Start, Duration::ZERO);
         while let Ok(next) = run.next(event) {
             event = match next {
                 Next::Call(call) if calls.len() < CALLS_MAX => {
@@ -176,6 +176,7 @@ impl Tried {
                 }
                 Next::Recall(lookup) => lookup.nothing(),
                 Next::Keep(_) => Event::Kept,
+                Next::Wait(wait) => wait.simulated(&mut now),
                 _ => break,
             };
         }
@@ -183,6 +184,15 @@ impl Tried {
     }
 
     /// What `curl` is told so that a call carries its side's credential, with a variable for it.
+    /// Where a host of a side is, or the variable that stands for it.
+    fn base(&self, side: SideId, host: HostId) -> String {
+        let side = &self.pack.sides[side];
+        let host = host.place().and_then(|place| side.hosts.get(place));
+        let name = host.map_or_else(|| side.name.clone(), |host| format!("{}/{host}", side.name));
+        let known = self.served.upstreams.iter().find(|(known, _)| *known == name);
+        known.map_or_else(|| format!("${}_URL", variable(&name)), |(_, url)| url.clone())
+    }
+
     fn credential(&self, side: SideId) -> String {
         let side = &self.pack.sides[side];
         let token = format!("${}_TOKEN", variable(&side.name));

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use switchback_engine::har::{self, Exchange};
 use switchback_engine::translate::sources::{Source, Traced, leaves, source_of};
 use switchback_engine::translate::{
@@ -288,7 +289,7 @@ impl Begun {
         let language = self.request.headers.get(header::ACCEPT_LANGUAGE).cloned();
         let mut used = Vec::new();
         let mut lines = Lines { tried, route: &planned.origin, steps: Vec::new() };
-        let mut event = Event::Start;
+        let (mut event, mut now) = (Event::Start, Duration::ZERO);
         loop {
             let next = run.next(event);
             if let Some(context) = run.context().filter(|_| !ran.calls.is_empty()) {
@@ -316,6 +317,8 @@ impl Begun {
                 }
                 Ok(Next::Recall(lookup)) => event = lookup.nothing(),
                 Ok(Next::Keep(_)) => event = Event::Kept,
+                // Nobody is kept waiting by what is tried: the number of calls bounds it.
+                Ok(Next::Wait(wait)) => event = wait.simulated(&mut now),
                 Ok(Next::Answer(answer)) => {
                     ran.answer = Some(lines.answer(&answer, traced));
                     return ran;

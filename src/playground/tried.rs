@@ -25,7 +25,7 @@ pub struct Served {
     pub settings: String,
     /// Path prefixes, and the sides that clients speak there.
     pub fronts: Vec<(String, String)>,
-    /// Addresses of services, by side.
+    /// Addresses of services, by side, and of other hosts of theirs, by `SIDE/HOST`.
     pub upstreams: Vec<(String, String)>,
 }
 
@@ -115,7 +115,7 @@ impl Workbench {
         served.files.iter().filter(is_mapping).map(|file| (file.name.clone(), file.text())).collect()
     }
 
-    /// The address of a side's service.
+    /// The address of a side's service, or of another host of it (`SIDE/HOST`).
     pub fn upstream(&self, side: &str) -> Option<String> {
         let served = self.0.served.load();
         served.upstreams.iter().find(|(name, _)| name == side).map(|(_, url)| url.clone())

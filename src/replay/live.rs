@@ -5,9 +5,9 @@ use super::running::{Replayer, Running, Step};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use reqwest::{Client, Url, redirect};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use switchback_engine::har::Exchange;
-use switchback_engine::translate::{Call, Event, FailKind, Reply};
+use switchback_engine::translate::{Call, Event, FailKind, Reply, Wait};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::token::carried::{self, TokenPlace};
 use switchback_plan::{BodyFormat, Credential, Effect};
@@ -22,6 +22,8 @@ pub struct Live {
     client: Client,
     /// Without a `/` at the end.
     base: String,
+    /// Where the other hosts of the side are, by their [`HostId`](switchback_plan::HostId)s; without a `/` at the end.
+    hosts: Vec<Option<String>>,
     /// Sent with every call: the credential, most of all.
     headers: HeaderMap,
     /// Where every call carries a token that is in none of them.
@@ -70,10 +72,19 @@ impl Live {
         Ok(Live {
             client,
             base: base.trim_end_matches('/').to_owned(),
+            hosts: Vec::new(),
             headers: map,
             token: None,
             allows_effects,
         })
+    }
+
+    /// The same, with the addresses of the side's other hosts, as far as they are known. A call to a host without one fails: what
+    /// is meant for a host goes to no other.
+    pub fn with_hosts(mut self, hosts: impl IntoIterator<Item = Option<String>>) -> Live {
+        let bare = |url: String| url.trim_end_matches('/').to_owned();
+        self.hosts = hosts.into_iter().map(|host| host.map(bare)).collect();
+        self
     }
 
     /// The same, every call with a token as the side of `credential` wants it, and with the fields that all its calls have.
@@ -112,10 +123,11 @@ impl Live {
         let language =
             exchange.request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("accept-language"));
         let language = language.and_then(|(_, value)| HeaderValue::from_str(value).ok());
-        let mut event = Event::Start;
+        let (mut event, clock) = (Event::Start, Instant::now());
         loop {
             match running.next(event) {
                 Step::Over(outcome) => return outcome,
+                Step::Wait(wait) => event = waited(&wait, clock).await,
                 Step::Call(call) => match self.call(call, language.clone()).await {
                     Ok(known) => event = known,
                     Err(why) => return running.given_up(Unknown::Unreachable(why)),
@@ -147,7 +159,13 @@ impl Live {
             }
             Some((TokenPlace::Headers { .. }, _)) | None => {}
         }
-        let request = self.client.request(call.method, format!("{}{target}", self.base)).headers(headers);
+        let base = match call.host.place() {
+            None => &self.base,
+            Some(place) => self.hosts.get(place).and_then(Option::as_ref).ok_or_else(|| {
+                format!("`{}` is answered by another host, whose address is not known here", call.operation)
+            })?,
+        };
+        let request = self.client.request(call.method, format!("{base}{target}")).headers(headers);
         let request = match body {
             Some(body) => request.body(body),
             None => request,
@@ -165,6 +183,14 @@ impl Live {
             Err(_) => Ok(FailKind::Broken.into()),
         }
     }
+}
+
+/// Lets a pause pass, counted from `start`.
+pub(crate) async fn waited(wait: &Wait, start: Instant) -> Event {
+    let now = start.elapsed();
+    let Some(end) = wait.ends(now) else { return Event::Late };
+    tokio::time::sleep_until((start + end).into()).await;
+    wait.waited(now)
 }
 
 /// The body; none when it is cut short or too large.

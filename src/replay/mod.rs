@@ -16,10 +16,12 @@ mod running;
 mod tests;
 
 pub use address::Fronts;
+pub(crate) use live::waited;
 pub use live::{Live, LiveError};
 pub use outcome::{Change, Outcome, Unknown, Verdict};
 pub use running::{Replayer, Running, Step};
 
+use std::time::Duration;
 use switchback_engine::har::Exchange;
 use switchback_engine::translate::Event;
 
@@ -30,10 +32,11 @@ impl Replayer {
             Ok(running) => running,
             Err(outcome) => return outcome,
         };
-        let mut event = Event::Start;
+        let (mut event, mut now) = (Event::Start, Duration::ZERO);
         loop {
             match running.next(event) {
                 Step::Over(outcome) => return outcome,
+                Step::Wait(wait) => event = wait.simulated(&mut now),
                 Step::Call(call) => match running.recorded(&call) {
                     Some(known) => event = known,
                     None => return running.unanswered(),

@@ -29,6 +29,8 @@ pub struct Replayer {
 pub enum Step {
     /// To be made, or looked up among those that were recorded.
     Call(translate::Call),
+    /// Of a step that waits for something to end.
+    Wait(translate::Wait),
     Over(Outcome),
 }
 
@@ -140,6 +142,7 @@ impl Running<'_> {
             // A replay has no archives, and leaves nothing in any.
             Ok(Next::Recall(lookup)) => self.next(lookup.nothing()),
             Ok(Next::Keep(_)) => self.next(Event::Kept),
+            Ok(Next::Wait(wait)) => Step::Wait(wait),
             Ok(Next::Answer(answer)) => Step::Over(self.over(&answer)),
             Ok(Next::Refuse(refused)) => Step::Over(self.refused(&refused)),
             Err(fault) => Step::Over(self.fault(&fault)),

@@ -3,7 +3,7 @@
 
 use super::Visit;
 use super::fields::encoded;
-use super::layout::{Page, Tab, empty};
+use super::layout::{Page, Tab, empty, unread};
 use super::words::{Tone, badge, count, counted, moment, operation, percent};
 use crate::admin::Answer;
 use maud::{Markup, html};
@@ -90,7 +90,7 @@ async fn one(visit: &Visit<'_>, side: &str, name: &str) -> Answer {
     }
     let (archive, asked) = (visit.parts.archive.clone(), name.to_owned());
     let read = async move { archive.records(Some(&asked), RECORDS_MAX).await };
-    let records = visit.in_time(read).await.unwrap_or_default();
+    let records = visit.in_time(read).await;
     let body = html! {
         p { a href="/differences" { "All differences" } }
         div.page-head {
@@ -108,7 +108,7 @@ async fn one(visit: &Visit<'_>, side: &str, name: &str) -> Answer {
                 @if summary.tallies.len() > FIELDS_MAX { p.soft { (counted((summary.tallies.len() - FIELDS_MAX) as u64, "rarer difference")) " not shown" } }
             }
         }
-        (samples(visit, &records))
+        @match &records { Some(records) => (samples(visit, records)), None => section.panel { (unread()) } }
     };
     visit.page(Page::live(Tab::Differences, format!("{side} {name}"), body))
 }

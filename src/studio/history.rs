@@ -1,4 +1,4 @@
-//! The history: moves, reloads, clients that were added, connected, changed and revoked; by whom, when and why. For
+//! The history: transitions, reloads, clients that were added, connected, changed and revoked; by whom, when and why. For
 //! auditors as CSV and JSON too.
 
 use super::Visit;
@@ -9,7 +9,7 @@ use http::StatusCode;
 use maud::html;
 use serde::Serialize;
 use switchback_gateway::clock::rfc3339;
-use switchback_gateway::shadow::Move;
+use switchback_gateway::shadow::Transition;
 use switchback_gateway::store::HistoryRow;
 
 /// Entries on one page.
@@ -27,9 +27,9 @@ struct Entry {
 }
 
 pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
-    let (moves, notes) = tokio::join!(visit.moves(), visit.notes());
+    let (transitions, notes) = tokio::join!(visit.transitions(), visit.notes());
     // Who downloads takes it for all that happened.
-    if !rest.is_empty() && (moves.failing_since.is_some() || notes.failing_since.is_some()) {
+    if !rest.is_empty() && (transitions.failing_since.is_some() || notes.failing_since.is_some()) {
         let words = html! { p { "The store does not answer, and what is known without it may lack what happened last." } };
         return visit.page(Page::notice(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -37,7 +37,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
             words,
         ));
     }
-    let moved = moves.value.as_deref().map_or(&[][..], Vec::as_slice);
+    let moved = transitions.value.as_deref().map_or(&[][..], Vec::as_slice);
     let noted = notes.value.as_deref().map_or(&[][..], Vec::as_slice);
     let (asked, kind) = (visit.query.get("q").to_lowercase(), visit.query.get("kind"));
     let all = entries(moved, noted);
@@ -68,7 +68,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
                 a.button.small href={ "/history/export.json" (query) } download { "JSON" }
             }
         }
-        (visit.staleness(&moves))
+        (visit.staleness(&transitions))
         form.filter method="get" action="/history" role="search" {
             label.grow { "Search" input #q type="search" name="q" value=(visit.query.get("q")) placeholder="Operation, client, person, reason"; }
             label { "Kind" select name="kind" data-submit {
@@ -78,10 +78,10 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
             button type="submit" { "Show" }
         }
         section.panel #history aria-label="History" {
-            @if moves.value.is_none() && notes.value.is_none() {
+            @if transitions.value.is_none() && notes.value.is_none() {
                 (unread())
             } @else if shown.is_empty() {
-                (empty("Nothing happened yet", &html! { "Moves of operations, reloads and changes of clients are written down here." }))
+                (empty("Nothing happened yet", &html! { "Transitions of operations, reloads and changes of clients are written down here." }))
             } @else {
                 div.scroll role="region" aria-label="Table of what happened" tabindex="0" { table {
                     thead { tr { th { "When" } th { "Kind" } th { "Of" } th { "What" } th { "By" } th { "Why" } } }
@@ -100,11 +100,11 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
 }
 
 /// Both lists as one, newest first.
-fn entries(moves: &[Move], notes: &[HistoryRow]) -> Vec<Entry> {
+fn entries(transitions: &[Transition], notes: &[HistoryRow]) -> Vec<Entry> {
     let by = |by: &str, who: &str| if who.is_empty() { by.to_owned() } else { format!("{by}, {who}") };
-    let moved = moves.iter().map(|one| Entry {
+    let moved = transitions.iter().map(|one| Entry {
         at: one.at.clone(),
-        kind: "move".to_owned(),
+        kind: "transition".to_owned(),
         subject: format!("{} {}", one.side, one.operation),
         by: by(&one.by, &one.who),
         what: format!("{} → {}", one.from, one.to),
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_happened_is_one_list_newest_first() {
-        let moves = [Move {
+        let transitions = [Transition {
             at: "2026-01-01T00:00:01Z".to_owned(),
             side: "old".to_owned(),
             operation: "GET /a".to_owned(),
@@ -163,7 +163,7 @@ mod tests {
             who: String::new(),
             detail: "a \"b\"".to_owned(),
         }];
-        let all = entries(&moves, &notes);
+        let all = entries(&transitions, &notes);
         assert_eq!([all[0].kind.as_str(), all[1].by.as_str()], ["reload", "operator, Ada"]);
         assert_eq!([quoted("=1+1"), quoted("a \"b\"")], ["\"'=1+1\"", "\"a \"\"b\"\"\""]);
     }

@@ -36,11 +36,11 @@ impl Tab {
     fn without_store(self) -> (&'static str, &'static str) {
         match self {
             Tab::Overview => (
-                "Grants, evidence and moves are those read last, or missing",
+                "Grants, evidence and transitions are those read last, or missing",
                 "traffic, latency, phases and the pack are of now",
             ),
             Tab::Operations => (
-                "Evidence, moves and the gate's numbers are those read last, or missing, and no operation can be moved",
+                "Evidence, transitions and the gate's numbers are those read last, or missing, and no operation can be moved",
                 "traffic and phases are of now",
             ),
             Tab::Differences => (
@@ -56,7 +56,7 @@ impl Tab {
             ),
             Tab::Pack => ("Nothing here is read from it", "all of this page is of now, and a reload works"),
             Tab::History => (
-                "Moves and what happened beside them are those read last, or missing, and cannot be downloaded",
+                "Transitions and what happened beside them are those read last, or missing, and cannot be downloaded",
                 "what the log and the numbers of this process say is of now",
             ),
         }
@@ -321,7 +321,7 @@ pub(crate) fn pager(visit: &Visit<'_>, shown: usize, all: usize, of_page: usize)
     html! {
         @if pages > 1 {
             nav.pager aria-label="Pages of the list" {
-                @if page > 1 { (link(page - 1, "Previous", "prev")) }
+                @if page > 1 { (link((page - 1).min(pages), "Previous", "prev")) }
                 span { "Page " (page) " of " (pages) ", " (shown) " of " (all) }
                 @if page < pages { (link(page + 1, "Next", "next")) }
             }

@@ -46,7 +46,7 @@ use switchback_engine::diff::{Report, Summary, Threshold, report as report_on};
 use switchback_gateway::body::Body;
 use switchback_gateway::retire::UsageInfo;
 use switchback_gateway::server::Peer;
-use switchback_gateway::shadow::{GateView, Move, gate_views};
+use switchback_gateway::shadow::{GateView, Transition, gate_views};
 use switchback_gateway::store::HistoryRow;
 use switchback_gateway::token::ClientInfo;
 use tokio::task::spawn_blocking;
@@ -54,7 +54,7 @@ use traffic::Traffic;
 
 /// Most bytes of a form: an exchange pasted into the playground is the largest thing that anybody sends.
 const FORM_BYTES_MAX: u64 = 2 << 20;
-/// Moves, and things that happened beside them, that are read at once.
+/// Transitions, and things that happened beside them, that are read at once.
 const HISTORY_MAX: u32 = 2_000;
 /// The cookie of the colours.
 const THEME_COOKIE: &str = "switchback_theme";
@@ -69,7 +69,7 @@ pub(crate) struct Studio {
     usage: Readings<Vec<UsageInfo>>,
     summaries: Readings<Vec<Summary>>,
     reports: Readings<Report>,
-    moves: Readings<Vec<Move>>,
+    transitions: Readings<Vec<Transition>>,
     notes: Readings<Vec<HistoryRow>>,
     gates: Readings<Vec<GateView>>,
     /// The number of the store's last write: whether it answers at all.
@@ -175,13 +175,16 @@ impl Visit<'_> {
         self.studio.reports.look(self.patience(), read).await
     }
 
-    /// The last moves, newest first.
-    pub(crate) async fn moves(&self) -> Seen<Vec<Move>> {
+    /// The last transitions, newest first.
+    pub(crate) async fn transitions(&self) -> Seen<Vec<Transition>> {
         let phases = self.parts.phases.clone();
-        self.studio.moves.look(self.patience(), async move { phases.moves(HISTORY_MAX).await }).await
+        self.studio
+            .transitions
+            .look(self.patience(), async move { phases.transitions(HISTORY_MAX).await })
+            .await
     }
 
-    /// What happened beside moves, newest first.
+    /// What happened beside transitions, newest first.
     pub(crate) async fn notes(&self) -> Seen<Vec<HistoryRow>> {
         let store = self.parts.store.clone();
         self.studio.notes.look(self.patience(), async move { store.history(HISTORY_MAX).await }).await
@@ -228,7 +231,7 @@ impl Studio {
             usage: Readings::new(clock.clone()),
             summaries: Readings::new(clock.clone()),
             reports: Readings::new(clock.clone()),
-            moves: Readings::new(clock.clone()),
+            transitions: Readings::new(clock.clone()),
             notes: Readings::new(clock.clone()),
             gates: Readings::new(clock.clone()),
             store: Readings::new(clock),
@@ -253,7 +256,7 @@ impl Studio {
         self.usage.outdate();
         self.summaries.outdate();
         self.reports.outdate();
-        self.moves.outdate();
+        self.transitions.outdate();
         self.notes.outdate();
         self.gates.outdate();
     }

@@ -1,4 +1,4 @@
-//! The operations: a list of all, one of them with its evidence, and what moves it. A move is asked for, shown with what it
+//! The operations: a list of all, one of them with its evidence, and what moves it. A transition is asked for, shown with what it
 //! will do, and then done; whoever is second is told what was changed meanwhile, and keeps what he wrote.
 
 mod detail;

@@ -12,7 +12,7 @@ use super::words::{Tone, badge, count, counted, duration, moment, moment_text, o
 use crate::admin::{Answer, CertificateEnd, PackStatus};
 use maud::{Markup, html};
 use switchback_engine::diff::{OperationReport, Proof};
-use switchback_gateway::shadow::{Move, PHASES, PhaseInfo};
+use switchback_gateway::shadow::{PHASES, PhaseInfo, Transition};
 use switchback_gateway::store::GrantState;
 use switchback_gateway::telemetry::metrics::OUTCOMES;
 use switchback_gateway::token::ClientInfo;
@@ -27,11 +27,11 @@ const AWAY_SHOWN_MS: i64 = 3_600_000;
 pub(super) async fn page(visit: &Visit<'_>) -> Answer {
     let board = visit.parts.board.load();
     let span = Span::of(visit.query.get("span"));
-    let (clients, reports, moves) = tokio::join!(visit.clients(), visit.reports(), visit.moves());
+    let (clients, reports, transitions) = tokio::join!(visit.clients(), visit.reports(), visit.transitions());
     let phases = visit.parts.phases.list();
     let known = clients.value.as_deref().map_or(&[][..], Vec::as_slice);
     let reported = reports.value.as_deref().map_or(&[][..], |report| &report.operations);
-    let moved = moves.value.as_deref().map_or(&[][..], Vec::as_slice);
+    let moved = transitions.value.as_deref().map_or(&[][..], Vec::as_slice);
     let mut waiting = of_the_store(visit);
     waiting.extend(of_replicas(visit));
     waiting.extend(of_the_pack(visit, &board.pack));
@@ -345,15 +345,16 @@ fn of_operations(
     visit: &Visit<'_>,
     phases: &[PhaseInfo],
     reports: &[OperationReport],
-    moves: &[Move],
+    transitions: &[Transition],
 ) -> Vec<Markup> {
     let mut waiting = Vec::new();
     let mut ready = Vec::new();
     for info in phases {
         let at = || format!("{}-{}", info.side, encoded(&info.operation));
-        let last = moves.iter().find(|one| one.side == info.side && one.operation == info.operation);
-        let is_back =
-            |one: &&Move| one.by == "gate" && one.to == "shadow" && one.evidence.starts_with("rolled back");
+        let last = transitions.iter().find(|one| one.side == info.side && one.operation == info.operation);
+        let is_back = |one: &&Transition| {
+            one.by == "gate" && one.to == "shadow" && one.evidence.starts_with("rolled back")
+        };
         if let Some(back) = last.filter(is_back) {
             waiting.push(html! { li id={ "todo-back-" (at()) } {
                 div.what { p { (operation(&info.operation)) " " strong { "was rolled back" } " " (moment_text(&back.at, visit.now_ms)) ": " (back.evidence) } }

@@ -121,7 +121,7 @@ fn routes(visit: &Visit<'_>, side: &SideReport) -> Markup {
                 thead { tr { th { "Operation" } th { "Kept" } th { "Route" } th { "Counterpart" } th.n { "Calls" } th.n { "Lost" } th.n { "Without source" } th { "Line" } } }
                 tbody { @for one in &shown { (route_row(side, one)) } }
             } }
-            @if shown.is_empty() { p.soft { "None fits what is asked for." } }
+            @if found == 0 { p.soft { "None fits what is asked for." } }
             (pager(visit, shown.len(), found, LISTED))
         }
     }
@@ -162,6 +162,7 @@ fn shapes(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
                         }
                     } }
                 } }
+                @if found == 0 { p.soft { "None fits what is asked for." } }
                 (pager(visit, of_page.len(), found, LISTED))
             }
         }
@@ -224,7 +225,7 @@ fn contract(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
         div.grid {
             section.panel.w8 #contract-operations aria-labelledby="contract-operations-title" {
                 header { h2 #contract-operations-title { "Operations of " (chosen.name) } span.soft { (count(operations.len() as u64)) } }
-                @if page.is_empty() { p.soft { "None fits what is asked for." } }
+                @if operations.is_empty() { p.soft { "None fits what is asked for." } }
                 @for one in &page { (contract_operation(one)) }
                 (pager(visit, page.len(), operations.len(), LISTED))
             }

@@ -171,18 +171,16 @@ impl Replicas {
                 heard.push((row.id.clone(), parts.store.replica_slots(&row.id, known).await?));
             }
         }
-        for (id, slots) in &heard {
+        for (_, slots) in &heard {
             for slot in slots {
                 // What a newer version writes otherwise is left out of the charts.
                 if let Ok(counts) = serde_json::from_str::<Counts>(&slot.counted) {
-                    traffic.heard(id, slot.at_ms, &counts);
+                    traffic.heard(slot.at_ms, &counts);
                 }
             }
         }
         let numbers = heard.iter().filter_map(|(id, slots)| Some((id.as_str(), slots.last()?.number)));
         self.state().take(rows, &numbers.collect(), &self.id, parts.clock.unix_ms());
-        let state = self.state();
-        traffic.keep_only(|id| state.others.contains_key(id));
         Ok(())
     }
 
@@ -250,13 +248,17 @@ impl Replicas {
 
 impl State {
     fn take(&mut self, rows: Vec<ReplicaRow>, numbers: &BTreeMap<&str, i64>, own: &str, now_ms: i64) {
-        self.read_ms = now_ms;
+        // In the meantime nobody could say anything: who was there then has time to say so again.
+        let was_deaf = now_ms - self.read_ms > AWAY_MS;
+        let read_ms = std::mem::replace(&mut self.read_ms, now_ms);
         self.others.retain(|id, _| rows.iter().any(|row| row.id == *id));
         for row in rows.into_iter().filter(|row| row.id != own) {
             let known = self.others.get(&row.id);
             // Of one that is new here nothing is known but its own clock.
             let heard_ms = match known {
-                Some(other) if other.row.beats == row.beats => other.heard_ms,
+                Some(other) if other.row.beats == row.beats => {
+                    if was_deaf && read_ms - other.heard_ms <= AWAY_MS { now_ms } else { other.heard_ms }
+                }
                 Some(_) => now_ms,
                 None => row.seen_ms.min(now_ms),
             };
@@ -320,6 +322,8 @@ mod tests {
         assert_eq!(presences(&replicas, 1_000), [Presence::Away(-3_600_000)], "nothing else is known of it");
         take(vec![row("a", 2, -3_595_000, None)], 6_000);
         assert_eq!(presences(&replicas, 6_000), [Presence::Here], "it goes on");
+        take(vec![row("a", 2, -3_595_000, None)], 15_000);
+        take(vec![row("a", 2, -3_595_000, None)], 24_000);
         take(vec![row("a", 2, -3_595_000, None)], 30_000);
         assert_eq!(presences(&replicas, 30_000), [Presence::Away(6_000)], "it does not");
         take(vec![row("a", 3, -3_595_000, Some(5)), row("b", 1, 29_000, None)], 31_000);
@@ -329,6 +333,11 @@ mod tests {
             [Presence::Left(5), Presence::Unknown(29_000)],
             "the others could not be read for half a minute"
         );
+        take(vec![row("b", 1, 29_000, None)], 61_000);
+        assert_eq!(presences(&replicas, 61_000), [Presence::Here], "nor could it say anything");
+        take(vec![row("b", 1, 29_000, None)], 70_000);
+        take(vec![row("b", 1, 29_000, None)], 72_000);
+        assert_eq!(presences(&replicas, 72_000), [Presence::Away(61_000)], "it had time to");
         take(Vec::new(), 61_000);
         assert_eq!(presences(&replicas, 61_000), []);
     }

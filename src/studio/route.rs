@@ -144,6 +144,7 @@ impl Drawing<'_> {
                         @if let Some(when) = &call.when { li { "only where " (predicate(when)) } }
                         @if let Some(each) = &call.each { li { "for each " code { (each.name.text) } " of a list, up to " (each.upto) } }
                         @if let Some(pages) = &call.pages { li { "page by page, up to " (pages.upto) } }
+                        @if let Some(poll) = &call.poll { li { "again every " (format!("{:?}", poll.every)) " for " (format!("{:?}", poll.within)) ", until " (predicate(&poll.until)) } }
                         @if let Some(fail) = self.fails(&call.on_fail) { li { (fail) } }
                     }
                 };

@@ -83,8 +83,11 @@ impl<T: Send + Sync + 'static> Readings<T> {
         }
         let state = self.shared.state();
         let (value, at) = state.last.clone().map_or((None, now), |(value, at)| (Some(value), at));
+        // Since when it is waited for, not since somebody last looked.
+        let waited = state.reading_since.map_or(Duration::ZERO, |since| since.elapsed());
         let is_late = state.reading_since.is_some() && now - at > RECENT_MS;
-        let failing_since = state.failing_since.or((value.is_none() || is_late).then_some(at));
+        let late_since = now - i64::try_from(waited.as_millis()).unwrap_or(i64::MAX);
+        let failing_since = state.failing_since.or((value.is_none() || is_late).then_some(late_since));
         Seen { value, failing_since, at }
     }
 
@@ -161,6 +164,19 @@ mod tests {
         assert_eq!((seen.value.as_deref(), seen.failing_since, seen.at), (Some(&1), Some(10_000), 0));
         let seen = readings.look(PATIENCE, async { Ok::<_, String>(2) }).await;
         assert_eq!((seen.value.as_deref(), seen.failing_since), (Some(&2), None));
+    }
+
+    #[tokio::test]
+    async fn a_slow_store_that_nobody_looked_at_has_not_failed_all_the_while() {
+        const HOUR_MS: i64 = 3_600_000;
+        let clock = Clock::paused_at(0);
+        let readings = Readings::new(clock.clone());
+        readings.look(PATIENCE, async { Ok::<_, String>(1) }).await;
+        clock.advance(Duration::from_millis(HOUR_MS as u64));
+        let seen = readings.look(PATIENCE, pending::<Result<u32, String>>()).await;
+        assert_eq!((seen.value.as_deref(), seen.at), (Some(&1), 0));
+        let since = seen.failing_since.expect("it is late");
+        assert!((HOUR_MS - 60_000..=HOUR_MS).contains(&since), "since {since}");
     }
 
     #[tokio::test]

@@ -87,6 +87,10 @@ impl<P: Copy + Default> Slots<P> {
         let number = at_ms.div_euclid(self.width_ms);
         let place = self.place(number);
         let slot = &mut self.slots[place];
+        if slot.0 > number {
+            // Told of late: newer ones have its place.
+            return;
+        }
         if slot.0 != number {
             *slot = (number, P::default());
         }
@@ -162,8 +166,8 @@ struct State {
     last: Reading,
     fine: Slots<Point>,
     own: Rings,
-    /// By the ids of other replicas.
-    others: BTreeMap<String, Rings>,
+    /// What the other replicas have counted, those that are gone too; none until one is heard.
+    others: Option<Rings>,
     /// What other replicas were not told yet, by the number of the slot; none where there are none.
     untold: Option<BTreeMap<i64, Counts>>,
 }
@@ -186,7 +190,7 @@ impl Traffic {
             last: Reading::default(),
             fine: Slots::new(2_000, 60),
             own: Rings::new(),
-            others: BTreeMap::new(),
+            others: None,
             untold: None,
         };
         Traffic { clock, metrics, state: Mutex::new(state) }
@@ -229,7 +233,7 @@ impl Traffic {
     pub(crate) fn all(&self, span: Span) -> Line<Point> {
         let (state, now_ms) = (self.state(), self.clock.unix_ms());
         let own = state.own.whole(span);
-        let slots = summed(state.replicas().map(|rings| rings.whole(span)), own, now_ms);
+        let slots = summed(state.replicas().map(|rings| rings.whole(span)), own, now_ms, Point::add);
         Line { seconds: own.width_ms as f64 / 1e3, slots }
     }
 
@@ -240,7 +244,8 @@ impl Traffic {
         let key = (side.to_owned(), operation.to_owned());
         let found = state.replicas().filter_map(|rings| rings.operations.get(&key));
         let width_ms = never.of(span).width_ms;
-        let all = summed(found.map(|operation| operation.of(span)), never.of(span), now_ms);
+        let all =
+            summed(found.map(|operation| operation.of(span)), never.of(span), now_ms, OperationPoint::add);
         // An operation has no slots before its first call: nothing was counted then, where anything was read.
         let is_read = |at: i64| state.replicas().any(|rings| rings.whole(span).is_read(at, width_ms));
         let point = |at: i64, point: Option<OperationPoint>| {
@@ -292,17 +297,12 @@ impl Traffic {
     }
 
     /// Takes up what another replica has counted.
-    pub(crate) fn heard(&self, replica: &str, at_ms: i64, counts: &Counts) {
+    pub(crate) fn heard(&self, at_ms: i64, counts: &Counts) {
         let mut state = self.state();
-        let rings = state.others.entry(replica.to_owned()).or_insert_with(Rings::new);
+        let rings = state.others.get_or_insert_with(Rings::new);
         let operations =
             counts.operations.iter().map(|(side, name, point)| ((side.clone(), name.clone()), *point));
         rings.add(at_ms, &counts.whole, operations);
-    }
-
-    /// Forgets the replicas that are not among these.
-    pub(crate) fn keep_only(&self, is_known: impl Fn(&str) -> bool) {
-        self.state().others.retain(|id, _| is_known(id));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -356,35 +356,19 @@ impl Rings {
     }
 }
 
-/// A sum over replicas.
-trait Sum {
-    fn join(&mut self, more: &Self);
-}
-
-impl Sum for Point {
-    fn join(&mut self, more: &Self) {
-        self.add(more);
-    }
-}
-
-impl Sum for OperationPoint {
-    fn join(&mut self, more: &Self) {
-        self.add(more);
-    }
-}
-
 /// All slots of the span that `like` has, summed; none where no replica has read anything.
-fn summed<'s, P: Copy + Default + Sum + 's>(
+fn summed<'s, P: Copy + Default + 's>(
     all: impl Iterator<Item = &'s Slots<P>>,
     like: &Slots<P>,
     now_ms: i64,
+    add: impl Fn(&mut P, &P),
 ) -> Vec<(i64, Option<P>)> {
     let numbers = like.numbers(now_ms);
     let mut sums: Vec<(i64, Option<P>)> = numbers.map(|number| (number * like.width_ms, None)).collect();
     for slots in all {
         for (sum, (_, point)) in sums.iter_mut().zip(slots.all(now_ms)) {
             if let Some(point) = point {
-                sum.1.get_or_insert_default().join(&point);
+                add(sum.1.get_or_insert_default(), &point);
             }
         }
     }
@@ -393,7 +377,7 @@ fn summed<'s, P: Copy + Default + Sum + 's>(
 
 impl State {
     fn replicas(&self) -> impl Iterator<Item = &Rings> {
-        std::iter::once(&self.own).chain(self.others.values())
+        std::iter::once(&self.own).chain(&self.others)
     }
 
     fn take(&mut self, reading: Reading, now_ms: i64, counts: bool) {

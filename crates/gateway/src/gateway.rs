@@ -11,6 +11,7 @@ use crate::proxy::headers::Pseudonym;
 use crate::proxy::limits::Limits;
 use crate::proxy::origin::CallOrigin;
 use crate::proxy::program::{Front, Program, Strangers};
+use crate::proxy::side_upstreams::SideUpstreams;
 use crate::proxy::stack::{self, Parts};
 use crate::proxy::unknown_calls::UnknownCalls;
 use crate::proxy::upstream::{InnerService, Upstream, UpstreamError};
@@ -122,6 +123,7 @@ pub struct Builder {
     settings: Settings,
     fronts: Vec<(String, String)>,
     upstreams: Vec<(String, Uri)>,
+    hosts: Vec<(String, String, Uri)>,
     clients: Vec<NewClient>,
     limits: Limits,
     store: Option<Store>,
@@ -152,6 +154,22 @@ pub enum BuildError {
     /// Calls of this side have nowhere to go.
     #[error("calls go to side `{0}`, which has no address: call `upstream`")]
     NoUpstream(String),
+    /// A host of this side has nowhere to go.
+    #[error("the pack names the host `{host}` of `{side}`, which has no address: call `host`")]
+    NoHost {
+        /// The side's name.
+        side: String,
+        /// Its name.
+        host: String,
+    },
+    /// The pack names no such host.
+    #[error("the pack names no host `{host}` of `{side}`")]
+    UnknownHost {
+        /// The side's name.
+        side: String,
+        /// As it was given.
+        host: String,
+    },
     /// The address of this side is none.
     #[error("upstream `{0}`: {1}")]
     Upstream(String, #[source] UpstreamError),
@@ -202,6 +220,13 @@ impl Builder {
     #[must_use]
     pub fn upstream(mut self, side: impl Into<String>, address: Uri) -> Builder {
         self.upstreams.push((side.into(), address));
+        self
+    }
+
+    /// Where a host is that the pack names for a side, as with [`upstream`](Builder::upstream).
+    #[must_use]
+    pub fn host(mut self, side: impl Into<String>, host: impl Into<String>, address: Uri) -> Builder {
+        self.hosts.push((side.into(), host.into(), address));
         self
     }
 
@@ -266,21 +291,37 @@ impl Builder {
     /// # Panics
     /// Without a tokio runtime around it.
     pub async fn build(self) -> Result<Gateway, BuildError> {
-        let addresses = self.upstreams.clone();
+        let (addresses, hosts) = (self.upstreams.clone(), self.hosts.clone());
         let prepared = self.prepare().await?;
         let (limits, sides) = (&prepared.limits, &prepared.pack.sides);
-        if let Some((name, _)) =
-            addresses.iter().find(|(name, _)| sides.iter().all(|side| side.name != *name))
+        if let Some(name) = addresses
+            .iter()
+            .map(|(name, _)| name)
+            .chain(hosts.iter().map(|(name, ..)| name))
+            .find(|name| sides.iter().all(|side| side.name != **name))
         {
             return Err(prepared.unknown(name));
         }
+        let upstream = |name: &str, address: &Uri| {
+            let upstream = Upstream::new(name, CallOrigin::Client, address, Arc::clone(limits));
+            upstream.map(Arc::new).map_err(|error| BuildError::Upstream(name.to_owned(), error))
+        };
         let mut upstreams = [None, None];
         for side in SideId::BOTH {
-            let name = &sides[side].name;
+            let switchback_plan::Side { name, hosts: named, .. } = &sides[side];
+            if let Some((_, host, _)) = hosts.iter().find(|(of, host, _)| of == name && !named.contains(host))
+            {
+                return Err(BuildError::UnknownHost { side: name.clone(), host: host.clone() });
+            }
             if let Some((_, address)) = addresses.iter().rev().find(|(given, _)| given == name) {
-                let upstream = Upstream::new(name, CallOrigin::Client, address, Arc::clone(limits));
-                let upstream = upstream.map_err(|error| BuildError::Upstream(name.clone(), error))?;
-                upstreams[side] = Some(Arc::new(upstream));
+                let mut others = Vec::new();
+                for host in named {
+                    let given = hosts.iter().rev().find(|(of, given, _)| of == name && given == host);
+                    let missing = || BuildError::NoHost { side: name.clone(), host: host.clone() };
+                    let (_, _, address) = given.ok_or_else(missing)?;
+                    others.push(upstream(&format!("{name}/{host}"), address)?);
+                }
+                upstreams[side] = Some(SideUpstreams::new(upstream(name, address)?, others));
             }
         }
         prepared.gateway(|side| {
@@ -359,7 +400,7 @@ struct Prepared {
 impl Prepared {
     fn gateway(
         &self,
-        upstream: impl Fn(SideId) -> Result<Arc<Upstream>, BuildError>,
+        upstream: impl Fn(SideId) -> Result<SideUpstreams, BuildError>,
     ) -> Result<Gateway, BuildError> {
         let mut fronts = Vec::new();
         for (prefix, serves) in &self.fronts {
@@ -368,7 +409,7 @@ impl Prepared {
                 serves: *serves,
                 router: Router::new(&self.pack.directions[*serves]),
                 backend: upstream(serves.other())?,
-                own: upstream(*serves).ok().filter(|own| !own.is_within()),
+                own: upstream(*serves).ok().filter(|own| !own.main().is_within()),
                 unknown: Strangers::default(),
                 beside: None,
                 announcements: Vec::new(),
@@ -542,7 +583,7 @@ where
         let called = inner.clone().map_err(Into::into).map_response(upstream_answer);
         let limits = Arc::clone(&self.0.limits);
         let upstream = Arc::new(Upstream::within("inner", InnerService::new(called), limits));
-        let gateway = self.0.gateway(|_| Ok(Arc::clone(&upstream)));
+        let gateway = self.0.gateway(|_| Ok(SideUpstreams::of_all(Arc::clone(&upstream))));
         let gateway = gateway.expect("calls of either side have somewhere to go");
         Layered { gateway, inner, prepared: Arc::clone(&self.0) }
     }

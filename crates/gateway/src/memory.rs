@@ -3,8 +3,8 @@
 //!
 //! Decisions to know:
 //!
-//! - PerClientLimit are taken before memory is, in the size that it will have (a body's announced length, a tree's nodes), so that a
-//!   burst is refused while it comes.
+//! - Shares are taken before memory is, in the size that it will have (a body's announced length, a tree's nodes, the fields of
+//!   a form), so that a burst is refused while it comes.
 //! - What shares do not see (the allocator's holes, the run time's own) is seen in what of the process is resident, which is
 //!   looked at now and then while shares are taken. Close to the bound nobody gets a share.
 //! - The bound is `limits.memory`, or what the control group or the machine has.

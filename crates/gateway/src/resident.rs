@@ -1,10 +1,11 @@
 //! Memory that the process needs no more: what only the start or a reload needed, and what a burst of requests has left
 //! behind. Compiling a pack and opening a store leave holes in the heap; connections that have gone leave more of them. The
-//! allocator keeps all of it; here it is given back, once when the start is over and then whenever the process has fallen
-//! quiet, so that what it seems to need is what it needs.
+//! allocator keeps all of it; here it is given back, once when the start is over, with each reload, and whenever the process
+//! has fallen quiet, so that what it seems to need is what it needs.
 //!
-//! Decision to know: nothing of this is ever done while there is work. Whether there is work is read from the time that the
-//! process has spent on its cores, so that requests pay nothing for it, not even a counter.
+//! Decision to know: but for reloads, which have just taken a core for a good part of a second, nothing of this is ever done
+//! while there is work. Whether there is work is read from the time that the process has spent on its cores, so that requests
+//! pay nothing for it, not even a counter.
 //!
 //! Besides the scanning of `json` and one call in `shadow/thread.rs` the only place with `unsafe`.
 

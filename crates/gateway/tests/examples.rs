@@ -9,6 +9,7 @@ mod service;
 
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use switchback_compiler::mapping::{compile, load::PackSource};
 use switchback_gateway::{BuildError, Gateway};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -102,4 +103,20 @@ async fn what_is_missing_is_said() {
     assert!(matches!(prefix, BuildError::Prefix(_)), "{prefix}");
     let nowhere = Gateway::builder().pack(pack()).front("/old", "v1beta1").build().await.unwrap_err();
     assert_eq!(nowhere.to_string(), "calls go to side `v1`, which has no address: call `upstream`");
+}
+
+#[tokio::test]
+async fn each_host_that_the_pack_names_wants_an_address() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/integration/hosts");
+    let source = PackSource::from_dir(folder.as_ref()).unwrap();
+    let pack = compile(&source).pack.unwrap();
+    let at = |path: &str| format!("http://127.0.0.1:9/{path}").parse().unwrap();
+    let builder = || Gateway::builder().pack(pack.clone()).front("/old", "v1").upstream("v2", at("v2"));
+    let missing = builder().build().await.unwrap_err();
+    assert!(matches!(&missing, BuildError::NoHost { host, .. } if host == "files"), "{missing}");
+    let unknown = builder().host("v2", "fils", at("files")).build().await.unwrap_err();
+    assert!(matches!(&unknown, BuildError::UnknownHost { host, .. } if host == "fils"), "{unknown}");
+    let side = builder().host("v3", "files", at("files")).build().await.unwrap_err();
+    assert!(matches!(side, BuildError::UnknownSide { .. }), "{side}");
+    assert!(builder().host("v2", "files", at("files")).build().await.is_ok());
 }

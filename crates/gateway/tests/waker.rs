@@ -89,19 +89,29 @@ fn a_write_that_waits_for_its_turn_gets_it() {
     in_every_order(|| {
         let state = ConnectionWaker::new();
         let waker = Waker::from(Arc::clone(&state));
-        let other = waker.clone();
-        let sender = thread::spawn(move || other.wake_by_ref());
-        let mut polled = 0;
+        let arrived = Arc::new(AtomicUsize::new(0));
+        let sender = {
+            let (arrived, waker) = (Arc::clone(&arrived), waker.clone());
+            thread::spawn(move || {
+                arrived.store(1, Relaxed);
+                waker.wake_by_ref();
+            })
+        };
+        let (mut polled, read) = (0, std::cell::Cell::new(0));
         loom::future::block_on(poll_fn(|cx: &mut Context<'_>| {
             // It wants one more turn each time, as a write does that others go before.
             let turns = std::cell::Cell::new(polled);
             let outcome = state.drive(
                 cx,
                 &waker,
-                |_| if turns.get() >= 2 { Poll::Ready(()) } else { Poll::Pending },
+                // It has its turns, and what came meanwhile is seen.
+                |_| if turns.get() >= 2 && read.get() == 1 { Poll::Ready(()) } else { Poll::Pending },
                 || {
+                    read.set(arrived.load(Relaxed));
                     turns.set(turns.get() + 1);
-                    state.requeue();
+                    if turns.get() < 2 {
+                        state.requeue();
+                    }
                 },
             );
             polled = turns.get();

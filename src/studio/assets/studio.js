@@ -32,12 +32,14 @@
   // Taking over what has changed, and leaving alone what a person is at --------------------------------------------------
   const key = (node) => (node.nodeType === 1 ? node.id || node.dataset?.key || "" : "");
   const isAlike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && key(a) === key(b);
+  // Where nothing is selected by the page, browsers take the first.
+  const isChosen = (select) => select.selectedIndex !== Math.max(0, [...select.options].findIndex((option) => option.defaultSelected));
   // A form that nobody has touched follows what happens, what it was made from included; one that somebody is at stays whole.
   const isTouched = (form) =>
     !form ||
     form.contains(document.activeElement) ||
     [...form.elements].some((one) =>
-      one.type === "hidden" ? false : one.nodeName === "SELECT" ? [...one.options].some((option) => option.selected !== option.defaultSelected) : one.type === "checkbox" || one.type === "radio" ? one.checked !== one.defaultChecked : "defaultValue" in one && one.value !== one.defaultValue);
+      one.type === "hidden" ? false : one.nodeName === "SELECT" ? isChosen(one) : one.type === "checkbox" || one.type === "radio" ? one.checked !== one.defaultChecked : "defaultValue" in one && one.value !== one.defaultValue);
   const isOwn = (element, name) =>
     (name === "open" && element.nodeName === "DETAILS") ||
     (["value", "checked"].includes(name) && element.nodeName === "INPUT" && isTouched(element.form)) ||

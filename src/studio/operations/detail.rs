@@ -1,4 +1,4 @@
-//! One operation: its charts, its evidence, its findings and moves, and what may be done.
+//! One operation: its charts, its evidence, its findings and transitions, and what may be done.
 
 use super::{AS_CONFIGURED, REASON_CHARS_MAX, address};
 use crate::admin::Answer;
@@ -13,17 +13,17 @@ use crate::studio::{Visit, route};
 use maud::{Markup, html};
 use switchback_engine::diff::{Proof, Summary, Threshold, report as report_on};
 use switchback_engine::evidence::exact_upper;
-use switchback_gateway::shadow::{GateView, Move, PHASES, PhaseInfo};
+use switchback_gateway::shadow::{GateView, PHASES, PhaseInfo, Transition};
 
-/// Moves of one operation that are shown.
-const MOVES: usize = 12;
+/// Transitions of one operation that are shown.
+const TRANSITIONS: usize = 12;
 
 pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
-    let (summaries, moves, gates) = tokio::join!(visit.summaries(), visit.moves(), visit.gates());
+    let (summaries, transitions, gates) = tokio::join!(visit.summaries(), visit.transitions(), visit.gates());
     let is_this = |side: &str, operation: &str| side == info.side && operation == info.operation;
     let summary =
         summaries.value.as_deref().and_then(|all| all.iter().find(|one| is_this(&one.side, &one.operation)));
-    let moved: Vec<&Move> = moves
+    let moved: Vec<&Transition> = transitions
         .value
         .iter()
         .flat_map(|all| all.iter())
@@ -51,7 +51,7 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
         div.grid {
             (charts(visit, info))
             section.panel.w8 #evidence aria-labelledby="evidence-title" {
-                header { h2 #evidence-title { "Evidence" } span.soft { "of this stay in its phase, under this pack" } }
+                header { h2 #evidence-title { "Evidence" } span.soft { "of this period in its phase, under this pack" } }
                 @if summaries.value.is_none() || gates.value.is_none() { (unread()) } @else { (evidence(visit, summary.filter(|one| one.phase == info.now.phase), gate)) }
             }
             section.panel.w4 #controls aria-labelledby="controls-title" {
@@ -72,9 +72,9 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
                     (route::losses(pack, serves, route))
                 }
             }
-            section.panel.w12 #moves aria-labelledby="moves-title" {
-                header { h2 #moves-title { "Moves" } a.aside href={ "/history?q=" (encoded(&info.operation)) } { "History" } }
-                @if moves.value.is_none() { (unread()) } @else { (moves_table(visit, &moved)) }
+            section.panel.w12 #transitions aria-labelledby="transitions-title" {
+                header { h2 #transitions-title { "Transitions" } a.aside href={ "/history?q=" (encoded(&info.operation)) } { "History" } }
+                @if transitions.value.is_none() { (unread()) } @else { (transitions_table(visit, &moved)) }
             }
         }
     };
@@ -82,7 +82,7 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
 }
 
 /// What was just done, with the way back.
-pub(super) fn done(visit: &Visit<'_>, info: &PhaseInfo, moved: &[&Move]) -> Markup {
+pub(super) fn done(visit: &Visit<'_>, info: &PhaseInfo, moved: &[&Transition]) -> Markup {
     if !visit.query.has("done") {
         return html! {};
     }
@@ -102,8 +102,8 @@ pub(super) fn done(visit: &Visit<'_>, info: &PhaseInfo, moved: &[&Move]) -> Mark
     }
 }
 
-/// A link to the confirmation of going back to where a move came from.
-pub(super) fn undo(info: &PhaseInfo, last: &Move) -> Markup {
+/// A link to the confirmation of going back to where a transition came from.
+pub(super) fn undo(info: &PhaseInfo, last: &Transition) -> Markup {
     let Some((phase, share)) = as_fields(&last.from) else { return html! {} };
     let reason = encoded(&format!("undo: {} to {}", last.from, last.to));
     html! {
@@ -199,6 +199,9 @@ pub(super) fn evidence(visit: &Visit<'_>, summary: Option<&Summary>, gate: Optio
                     @if report.counts.reference_unanswered + report.counts.candidate_unanswered > 0 {
                         dt { "Without an answer" } dd { (count(report.counts.reference_unanswered)) " of the reference, " (count(report.counts.candidate_unanswered)) " of the candidate" }
                     }
+                    @if report.counts.unpaired() > 0 {
+                        dt { "Sent by one side alone" } dd { (count(report.counts.events_missing)) " of the reference, " (count(report.counts.events_extra)) " of the candidate" }
+                    }
                     @if report.counts.dropped > 0 { dt { "Not compared" } dd { (count(report.counts.dropped)) ", for lack of room" } }
                 }
             }
@@ -281,12 +284,12 @@ pub(super) fn findings(visit: &Visit<'_>, summary: Option<&Summary>) -> Markup {
     }
 }
 
-pub(super) fn moves_table(visit: &Visit<'_>, moved: &[&Move]) -> Markup {
+pub(super) fn transitions_table(visit: &Visit<'_>, moved: &[&Transition]) -> Markup {
     html! {
         @if moved.is_empty() { p.soft { "It was never moved." } } @else {
-            div.scroll role="region" aria-label="Moves of this operation" tabindex="0" { table {
+            div.scroll role="region" aria-label="Transitions of this operation" tabindex="0" { table {
                 thead { tr { th { "When" } th { "From" } th { "To" } th { "By" } th { "Why" } } }
-                tbody { @for one in moved.iter().take(MOVES) {
+                tbody { @for one in moved.iter().take(TRANSITIONS) {
                     tr { td { (moment_text(&one.at, visit.now_ms)) } td { (one.from) } td { (one.to) } td { (one.by) @if !one.who.is_empty() { ", " (one.who) } } td { (one.evidence) } }
                 } }
             } }

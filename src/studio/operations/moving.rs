@@ -1,4 +1,4 @@
-//! The move of an operation: what was asked for, what it will do, and who was first.
+//! The transition of an operation: what was asked for, what it will do, and who was first.
 
 use super::{AS_CONFIGURED, REASON_CHARS_MAX, address, not_done};
 use crate::admin::Answer;
@@ -28,7 +28,7 @@ pub(super) fn wanted(fields: &Fields) -> Result<Phase, String> {
     Phase::named(name, share).map_err(|fault| fault.to_string())
 }
 
-/// The page that says what a move will do, and asks whether to do it.
+/// The page that says what a transition will do, and asks whether to do it.
 pub(super) async fn asked_to_move(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
     if !visit.may_operate() {
         let words = html! { p { "Sign in with the token that may change things." } };
@@ -156,8 +156,8 @@ pub(super) fn capital(text: &str) -> String {
 /// Someone else was faster: what they did, and the form once more with what was written.
 pub(super) async fn second(visit: &Visit<'_>, seen: &PhaseInfo, form: &Fields) -> Answer {
     let Ok(now) = visit.parts.phases.get(Some(&seen.side), &seen.operation) else { return visit.not_found() };
-    let moves = visit.moves().await;
-    let last = moves
+    let transitions = visit.transitions().await;
+    let last = transitions
         .value
         .iter()
         .flat_map(|all| all.iter())

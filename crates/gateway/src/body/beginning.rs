@@ -25,6 +25,9 @@ impl Body {
         let side = self.side;
         let (mut chunks, mut length) = (VecDeque::new(), 0);
         while let Some(chunk) = self.chunk().await.transpose()? {
+            if chunk.is_empty() {
+                continue;
+            }
             length += chunk.len() as u64;
             chunks.push_back(chunk);
             if length > bytes_max {
@@ -87,7 +90,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_of_a_body_is_lost_however_it_comes(
-            chunks in prop::collection::vec("[a-z]{1,6}", 0..8),
+            chunks in prop::collection::vec("[a-z]{0,6}", 0..8),
             bytes_max in 0..24_u64,
         ) {
             let all = chunks.concat();

@@ -5,6 +5,7 @@
 //! Redirects are not followed: an event must not go where nobody meant it to. `410 Gone` says that the receiver wants no more
 //! (Standard Webhooks); the event is a dead letter at once.
 
+use super::dual::EventsDual;
 use super::{Receivers, Settings};
 use crate::clock::Clock;
 use crate::proxy::program::Current;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback_engine::translate::{Env, document};
 use switchback_json::Limits;
-use switchback_plan::Becomes;
+use switchback_plan::Events;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
@@ -35,6 +36,7 @@ pub struct Deliverer {
     program: Current,
     store: Store,
     clock: Clock,
+    dual: EventsDual,
     http: reqwest::Client,
     /// For receivers on this machine, which no proxy reaches.
     near: reqwest::Client,
@@ -65,6 +67,7 @@ impl Deliverer {
         program: Current,
         store: Store,
         clock: Clock,
+        dual: EventsDual,
         queued: Arc<Notify>,
     ) -> Result<Deliverer, reqwest::Error> {
         // The one provider this program is built with; whoever comes first installs it.
@@ -85,6 +88,7 @@ impl Deliverer {
             program,
             store,
             clock,
+            dual,
             http,
             near,
             owner: owner.into(),
@@ -100,6 +104,9 @@ impl Deliverer {
             tracing::warn!(%error, "leases of an earlier gateway stay until they end");
         }
         loop {
+            if let Err(error) = self.dual.look(&self.program.load_full()).await {
+                tracing::warn!(%error, "events that wait for the other version's cannot be read");
+            }
             match self.look().await {
                 Ok(true) => {}
                 Ok(false) => {
@@ -216,21 +223,18 @@ impl Deliverer {
             return Tried::Failed("the configuration has no receiver of this name".to_owned(), None);
         };
         let program = self.program.load_full();
-        let events = program.pack().events.as_ref();
-        let Some((events, route)) = events.and_then(|events| Some((events, events.route(&event.name)?)))
-        else {
-            return Tried::Dead("the pack knows no event of this name".to_owned());
+        let Some(events) = &program.pack().events else {
+            return Tried::Dead("the pack carries no events".to_owned());
         };
-        let (told, plan) = match &route.becomes {
-            Becomes::Dropped { .. } => return Tried::Dropped,
-            Becomes::Event { name, body } => (name, body),
+        let (told, body) = match event.is_own {
+            // Its receiver knows the form.
+            true => (event.name.as_str(), event.body.expose().clone()),
+            false => match translated(event, events, &Env::of(program.settings())) {
+                Ok(Some(translated)) => translated,
+                Ok(None) => return Tried::Dropped,
+                Err(why) => return Tried::Dead(why),
+            },
         };
-        let mut body = Vec::with_capacity(event.body.expose().len());
-        let env = Env::of(program.settings());
-        if let Err(error) = document(&plan.op, event.body.expose(), &env, &Limits::DOCUMENT, &mut body) {
-            let (file, line) = (&route.origin.file, route.origin.line);
-            return Tried::Dead(format!("it cannot be translated: {error} ({file}:{line})"));
-        }
         // A message without a name of its own has that of its place in the queue: the same with every try.
         let message = event.message.as_deref().unwrap_or(&event.id);
         let mut headers = match &receiver.sign {
@@ -238,7 +242,7 @@ impl Deliverer {
             None => HeaderMap::new(),
         };
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(told_in) = &events.told_in
+        if let Some(told_in) = events.told_in()
             && let (Ok(name), Ok(value)) =
                 (http::HeaderName::from_bytes(told_in.as_bytes()), HeaderValue::from_str(told))
         {
@@ -251,6 +255,25 @@ impl Deliverer {
             Err(error) if error.is_timeout() => Tried::Failed("no answer in time".to_owned(), None),
             Err(error) if error.is_connect() => Tried::Failed("no connection".to_owned(), None),
             Err(_) => Tried::Failed("the connection was lost".to_owned(), None),
+        }
+    }
+}
+
+/// The name that receivers know and the body that they get; none where they are not told.
+fn translated<'e>(
+    event: &LeasedEvent,
+    events: &'e Events,
+    env: &Env<'_>,
+) -> Result<Option<(&'e str, Vec<u8>)>, String> {
+    let route = events.route(&event.name);
+    let route = route.ok_or_else(|| "the pack knows no event of this name".to_owned())?;
+    let Some(told) = route.told() else { return Ok(None) };
+    let mut body = Vec::with_capacity(event.body.expose().len());
+    match document(&told.body.op, event.body.expose(), env, &Limits::DOCUMENT, &mut body) {
+        Ok(()) => Ok(Some((told.name, body))),
+        Err(error) => {
+            let (file, line) = (&route.origin.file, route.origin.line);
+            Err(format!("it cannot be translated: {error} ({file}:{line})"))
         }
     }
 }

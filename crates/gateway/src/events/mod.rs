@@ -1,11 +1,13 @@
 //! Events: what a service calls by itself, taken in where its new version delivers it, and delivered to receivers that know the
 //! old one. [`receive`] checks who sends and queues; [`deliver`] translates, signs and sends; [`signature`] knows the forms of
-//! signatures; the queue itself is `store::events`. How an event becomes another is the plan's.
+//! signatures; the queue itself is `store::events`. How an event becomes another is the plan's. While the old version still sends
+//! its own events, [`dual`] decides which of the two is delivered, and has them compared.
 //!
 //! What was answered with a success is durable, and is delivered at least once, in order for each key. What a receiver will not
 //! take, again and again, ends as a dead letter, and somebody looks after it; the events behind it go on.
 
 pub mod deliver;
+pub mod dual;
 pub mod receive;
 pub mod signature;
 
@@ -28,6 +30,17 @@ pub struct Receiver {
     pub url: Uri,
     /// How they are signed for their receiver; none where it looks at no signature.
     pub sign: Option<Signature>,
+    /// Where the version that the receiver knows delivers its own events, while it lives.
+    pub own: Option<OwnEvents>,
+}
+
+/// Where a version delivers events that its receivers know as they are.
+#[derive(Debug)]
+pub struct OwnEvents {
+    /// The path at which they come.
+    pub path: String,
+    /// What their signatures are held against.
+    pub verify: Signature,
 }
 
 /// Bounds of all that is about events.
@@ -53,19 +66,38 @@ pub struct Settings {
     pub retry_first: Duration,
     /// The longest pause between two tries.
     pub retry_max: Duration,
+    /// Events of one receiver that may wait for the one of the other side.
+    pub pairs: u64,
+    /// Bytes of their bodies.
+    pub pairs_bytes: u64,
 }
 
 /// All receivers, by name and by path.
 #[derive(Clone, Debug, Default)]
 pub struct Receivers {
-    by_path: Arc<HashMap<String, Arc<Receiver>>>,
+    by_path: Arc<HashMap<String, (Arc<Receiver>, Sender)>>,
+}
+
+/// Who delivers at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sender {
+    /// The side of which events are translated.
+    Other,
+    /// The side that the receiver knows.
+    Own,
 }
 
 impl Receivers {
     /// Receivers by their paths; of two with one path the later is kept.
     pub fn new(receivers: Vec<Receiver>) -> Receivers {
-        let by_path = receivers.into_iter().map(|receiver| (receiver.path.clone(), Arc::new(receiver)));
-        Receivers { by_path: Arc::new(by_path.collect()) }
+        let mut by_path = HashMap::new();
+        for receiver in receivers.into_iter().map(Arc::new) {
+            if let Some(own) = &receiver.own {
+                by_path.insert(own.path.clone(), (Arc::clone(&receiver), Sender::Own));
+            }
+            by_path.insert(receiver.path.clone(), (receiver, Sender::Other));
+        }
+        Receivers { by_path: Arc::new(by_path) }
     }
 
     /// Whether nobody gets events.
@@ -73,15 +105,20 @@ impl Receivers {
         self.by_path.is_empty()
     }
 
-    fn names(&self) -> impl Iterator<Item = &str> {
-        self.by_path.values().map(|receiver| receiver.name.as_str())
+    fn all(&self) -> impl Iterator<Item = &Arc<Receiver>> {
+        let of = self.by_path.values().filter(|(_, sender)| *sender == Sender::Other);
+        of.map(|(receiver, _)| receiver)
     }
 
-    fn at(&self, path: &str) -> Option<&Arc<Receiver>> {
-        self.by_path.get(path)
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.all().map(|receiver| receiver.name.as_str())
+    }
+
+    fn at(&self, path: &str) -> Option<(&Arc<Receiver>, Sender)> {
+        self.by_path.get(path).map(|(receiver, sender)| (receiver, *sender))
     }
 
     fn named(&self, name: &str) -> Option<&Arc<Receiver>> {
-        self.by_path.values().find(|receiver| receiver.name == name)
+        self.all().find(|receiver| receiver.name == name)
     }
 }

@@ -1,8 +1,9 @@
 //! Where a service delivers its events: beside the fronts, on the port for clients. A message is answered with a success once it
 //! is durable, and not before; a sender that gets anything else comes again.
 
+use super::dual::{Came, Decided, EventsDual};
 use super::signature::Refused;
-use super::{Receiver, Receivers, Settings};
+use super::{Receiver, Receivers, Sender, Settings};
 use crate::body::{Body, BodyTimeout};
 use crate::clock::Clock;
 use crate::error::{Kind, Side};
@@ -10,7 +11,7 @@ use crate::memory::Memory;
 use crate::proxy::Response;
 use crate::proxy::compose::buffered::buffer;
 use crate::proxy::program::Current;
-use crate::store::{NewEvent, QueueBounds, Queued, Store, StoreError};
+use crate::store::{NewEvent, PairBounds, PairedEvent, Pairing, QueueBounds, Queued, Store, StoreError};
 use crate::telemetry::metrics;
 use futures_util::future::{BoxFuture, Either};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
@@ -18,7 +19,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use switchback_json::{Limits, Value};
-use switchback_plan::{Becomes, EventName, Events};
+use switchback_plan::{Becomes, EventName};
 use tokio::sync::{Notify, Semaphore};
 use tower::Service;
 
@@ -41,6 +42,8 @@ pub struct Intake {
     pub body_timeout: BodyTimeout,
     /// Messages being taken in at one time.
     pub places: Arc<Semaphore>,
+    /// Has events of both sides compared.
+    pub dual: EventsDual,
     /// Told when there is something to deliver.
     pub queued: Arc<Notify>,
 }
@@ -79,15 +82,15 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let at = self.intake.as_ref().and_then(|intake| {
-            let receiver = intake.receivers.at(request.uri().path())?;
-            Some((Arc::clone(intake), Arc::clone(receiver)))
+            let (receiver, sender) = intake.receivers.at(request.uri().path())?;
+            Some((Arc::clone(intake), Arc::clone(receiver), sender))
         });
         match at {
             None => Either::Left(self.inner.call(request)),
-            Some((intake, receiver)) => Either::Right(Box::pin(async move {
-                let taken = intake.take(&receiver, request).await;
+            Some((intake, receiver, sender)) => Either::Right(Box::pin(async move {
+                let taken = intake.take(&receiver, sender, request).await;
                 metrics::event(&receiver.name, taken.outcome());
-                if !matches!(taken, Taken::Queued | Taken::Known) {
+                if !matches!(taken, Taken::Queued | Taken::Known | Taken::Beside) {
                     let (receiver, outcome) = (receiver.name.as_str(), taken.outcome());
                     tracing::warn!(receiver, outcome, detail = %taken.detail(), "an event was not taken");
                 }
@@ -102,6 +105,8 @@ enum Taken {
     Queued,
     /// It came before.
     Known,
+    /// The one of the other side that tells the same is delivered.
+    Beside,
     Method,
     Unsigned(Refused),
     TooLarge,
@@ -116,6 +121,7 @@ impl Taken {
         match self {
             Taken::Queued => "queued",
             Taken::Known => "known",
+            Taken::Beside => "beside",
             Taken::Unsigned(_) => "unsigned",
             Taken::Method | Taken::TooLarge | Taken::Coded | Taken::Unreadable(_) => "refused",
             Taken::Busy(_) | Taken::Store(_) => "busy",
@@ -133,7 +139,7 @@ impl Taken {
 
     fn answer(&self) -> Response {
         let (status, text) = match self {
-            Taken::Queued | Taken::Known => (StatusCode::NO_CONTENT, ""),
+            Taken::Queued | Taken::Known | Taken::Beside => (StatusCode::NO_CONTENT, ""),
             Taken::Method => (StatusCode::METHOD_NOT_ALLOWED, "Events are delivered with POST."),
             Taken::Unsigned(_) => (StatusCode::UNAUTHORIZED, "The signature is not valid here and now."),
             Taken::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The event is too large."),
@@ -164,7 +170,7 @@ impl Taken {
 }
 
 impl Intake {
-    async fn take(&self, receiver: &Receiver, request: Request<Body>) -> Taken {
+    async fn take(&self, receiver: &Receiver, sender: Sender, request: Request<Body>) -> Taken {
         let (head, body) = request.into_parts();
         if head.method != Method::POST {
             return Taken::Method;
@@ -185,63 +191,96 @@ impl Intake {
                 };
             }
         };
-        let checked =
-            receiver.verify.check(&head.headers, &held.bytes, self.clock.unix_ms(), self.settings.tolerance);
+        let verify = match (sender, &receiver.own) {
+            (Sender::Own, Some(own)) => &own.verify,
+            _ => &receiver.verify,
+        };
+        let checked = verify.check(&head.headers, &held.bytes, self.clock.unix_ms(), self.settings.tolerance);
         match checked {
             Err(refused) => Taken::Unsigned(refused),
-            Ok(message) => self.queue(receiver, &head.headers, &held.bytes, message.as_deref()).await,
+            Ok(message) => self.queue(receiver, sender, &head.headers, &held.bytes, message.as_deref()).await,
         }
     }
 
     async fn queue(
         &self,
         receiver: &Receiver,
+        sender: Sender,
         headers: &HeaderMap,
         body: &[u8],
         message: Option<&str>,
     ) -> Taken {
+        let is_own = sender == Sender::Own;
         let program = self.program.load_full();
         let Some(events) = &program.pack().events else { return Taken::Busy("the pack carries no events") };
         let Ok(value) = Value::parse(body, &Limits::DOCUMENT) else {
             return Taken::Unreadable("the body is no JSON");
         };
-        let Some(name) = name_of(events, headers, &value) else {
+        let place = if is_own { events.told.as_ref() } else { Some(&events.name) };
+        let Some(name) = place.and_then(|place| name_of(place, headers, &value)) else {
             return Taken::Unreadable("nothing says which event it is");
         };
-        let route = events.route(&name);
-        if let Some(Becomes::Dropped { .. }) = route.map(|route| &route.becomes) {
+        let route = if is_own { events.telling(&name) } else { events.route(&name) };
+        if let (Some(Becomes::Dropped { .. }), false) = (route.map(|route| &route.becomes), is_own) {
             metrics::event(&receiver.name, "dropped");
             return Taken::Known;
         }
-        let key = route.filter(|route| !route.key.is_empty()).and_then(|route| key_of(&route.key, &value));
+        let key = route.map(|route| if is_own { &route.own_key } else { &route.key });
+        let key = key.filter(|key| !key.is_empty()).and_then(|key| key_of(key, &value));
+        let came = Came { receiver, is_own, message, body, value: &value };
+        let Decided { is_delivered, pair, untranslated } = self.dual.decide(&program, events, route, &came);
+        let knowledge = program.events().map(|served| Arc::clone(served.knowledge.pack_hash()));
         let new = NewEvent {
             receiver: &receiver.name,
             key: key.as_deref(),
             name: &name,
             message,
             body,
-            dead: route.is_none().then_some("the pack knows no event of this name"),
+            // The side that receivers know may send what the pack says nothing of.
+            dead: (route.is_none() && !is_own).then_some("the pack knows no event of this name"),
+            is_own,
+            is_delivered,
+            pair: pair.as_ref().map(|pair| PairedEvent {
+                operation: pair.operation,
+                key: &pair.key,
+                body: pair.body.as_deref(),
+                pack: knowledge.as_deref().unwrap_or_default(),
+                within: pair.within,
+                bounds: PairBounds { events_max: self.settings.pairs, bytes_max: self.settings.pairs_bytes },
+            }),
         };
         let bounds = QueueBounds {
             events_max: self.settings.queue,
             bytes_max: self.settings.queue_bytes,
             remember: self.settings.remember,
         };
-        match self.store.event_put(&new, bounds).await {
-            Ok(Queued::New) => {
+        let put = match self.store.event_put(&new, bounds).await {
+            Ok(put) => put,
+            Err(error) => return Taken::Store(error),
+        };
+        if let (Some((subject, why)), Queued::New | Queued::Beside) = (untranslated, put.queued) {
+            self.dual.untranslated(subject, why);
+        }
+        match (pair, put.pairing) {
+            (Some(pair), Pairing::Met(other)) => self.dual.met(is_own, pair, other),
+            (Some(pair), Pairing::NoRoom) => self.dual.no_room(&pair),
+            _ => {}
+        }
+        match put.queued {
+            Queued::New => {
                 self.queued.notify_one();
                 Taken::Queued
             }
-            Ok(Queued::Known) => Taken::Known,
-            Ok(Queued::Full) => Taken::Busy("the queue is full"),
-            Err(error) => Taken::Store(error),
+            Queued::Known => Taken::Known,
+            Queued::Beside => Taken::Beside,
+            Queued::Full => Taken::Busy("the queue is full"),
         }
     }
 }
 
 /// What a message says which event it is.
-fn name_of(events: &Events, headers: &HeaderMap, body: &Value) -> Option<String> {
-    match &events.name {
+fn name_of(place: &EventName, headers: &HeaderMap, body: &Value) -> Option<String> {
+    match place {
         EventName::Header(name) => {
             let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
             headers.get(name)?.to_str().ok().map(str::to_owned)
@@ -259,6 +298,6 @@ fn key_of(names: &[Arc<str>], body: &Value) -> Option<String> {
     (!value.is_null()).then(|| String::from_utf8_lossy(&value.to_vec()).into_owned())
 }
 
-fn member<'v>(names: &[Arc<str>], body: &'v Value) -> Option<&'v Value> {
+pub(super) fn member<'v>(names: &[Arc<str>], body: &'v Value) -> Option<&'v Value> {
     names.iter().try_fold(body, |value, name| value.as_object()?.get(name))
 }

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use switchback_engine::redact::Redactor;
-use switchback_plan::{Disclosures, Effect, RouteId};
+use switchback_plan::{Disclosures, Effect, HostId, RouteId};
 
 /// The field that names a request.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -145,6 +145,7 @@ pub struct RequestContext {
     fault: OnceLock<Fault>,
     cause: OnceLock<String>,
     unanswered: OnceLock<()>,
+    left: OnceLock<()>,
     recording: OnceLock<Arc<Recording>>,
     phase: OnceLock<&'static str>,
     notice: OnceLock<Notice>,
@@ -197,6 +198,7 @@ impl RequestContext {
             fault: OnceLock::new(),
             cause: OnceLock::new(),
             unanswered: OnceLock::new(),
+            left: OnceLock::new(),
             recording: OnceLock::new(),
             phase: OnceLock::new(),
             notice: OnceLock::new(),
@@ -384,6 +386,16 @@ impl RequestContext {
         self.cause.get().map(String::as_str)
     }
 
+    /// Nobody waits for the answer any more: the client has gone, or was told that it takes too long.
+    pub(crate) fn set_left(&self) {
+        let _ = self.left.set(());
+    }
+
+    /// Whether nobody waits for the answer any more.
+    pub(crate) fn has_left(&self) -> bool {
+        self.left.get().is_some()
+    }
+
     /// Left by whoever makes calls: one of them got no answer. However the plan went on from there, the answer that it came
     /// to is none of the other side's.
     pub(crate) fn set_unanswered(&self) {
@@ -452,9 +464,17 @@ impl RequestContext {
         const GATEWAY: &str = "gateway";
         let Some(front) = self.front().filter(|_| self.fault().is_none()) else { return GATEWAY };
         if self.is_forwarded() {
-            return front.own.as_ref().map_or(GATEWAY, |own| own.name());
+            return front.own.as_ref().map_or(GATEWAY, |own| own.main().name());
         }
-        if self.calls() > 0 && !self.is_unanswered() { front.backend.name() } else { GATEWAY }
+        if self.calls() > 0 && !self.is_unanswered() { front.backend.main().name() } else { GATEWAY }
+    }
+
+    /// The host of the served side that its own service answers this at.
+    pub(crate) fn host(&self) -> HostId {
+        let matched = self.front().zip(self.operation_matched());
+        matched.map_or(HostId::MAIN, |(front, matched)| {
+            self.program.route(front.serves, matched.route).operation.host
+        })
     }
 
     /// `X-Request-Id` as the client sent it; empty where it sent none that is text.

@@ -14,6 +14,7 @@ pub mod language;
 pub mod limits;
 pub mod origin;
 pub mod program;
+pub mod side_upstreams;
 pub mod stack;
 pub mod unknown_calls;
 

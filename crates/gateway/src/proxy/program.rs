@@ -4,7 +4,7 @@
 use super::error_form::ErrorForm;
 use super::language::Language;
 use super::origin::CallOrigin;
-use super::upstream::Upstream;
+use super::side_upstreams::SideUpstreams;
 use crate::shadow::{Knowledge, Phase, Table};
 use crate::telemetry::otlp::Traces;
 use crate::token::carried::TokenPlace;
@@ -38,6 +38,8 @@ pub struct Program {
     /// By side: the field that a token is sent in.
     token_places: PerSide<Option<Arc<TokenPlace>>>,
     call_headers: PerSide<HeaderMap>,
+    /// How events reach receivers, where somebody receives some.
+    events: Option<ServedEvents>,
     /// What traces are recorded with, if they are.
     traces: Option<Arc<Traces>>,
 }
@@ -52,9 +54,9 @@ pub struct Front {
     /// Finds the routes of the served side.
     pub router: Router,
     /// The service of the other side, which translated calls go to.
-    pub backend: Arc<Upstream>,
+    pub backend: SideUpstreams,
     /// The service of the served side itself, while it lives.
-    pub own: Option<Arc<Upstream>>,
+    pub own: Option<SideUpstreams>,
     /// What becomes of what nobody here knows while that service lives.
     pub unknown: Strangers,
     /// What the shadow asks; none where there is only one service to ask.
@@ -77,25 +79,34 @@ pub enum Strangers {
     ForwardAll,
 }
 
+/// Which side's events receivers get, and what comparing both needs to know.
+#[derive(Clone, Debug)]
+pub struct ServedEvents {
+    /// In which phase each event is; changes while it is served.
+    pub phases: Arc<Table>,
+    /// Declared noise, by which two events are compared.
+    pub knowledge: Arc<Knowledge>,
+}
+
 /// The two services of a front once more, with connections and limits of the shadow's own, and what comparing needs to know.
 #[derive(Debug)]
 pub struct ShadowUpstreams {
     /// The service of the other side.
-    pub backend: Arc<Upstream>,
+    pub backend: SideUpstreams,
     /// The service of the served side.
-    pub own: Arc<Upstream>,
+    pub own: SideUpstreams,
     /// Contracts and declared noise, by which two answers are compared.
     pub knowledge: Arc<Knowledge>,
 }
 
 impl Front {
     /// The service that is asked about what nobody here knows.
-    pub fn asked_about_strangers(&self) -> Option<&Arc<Upstream>> {
+    pub fn asked_about_strangers(&self) -> Option<&SideUpstreams> {
         self.own.as_ref().filter(|_| self.unknown != Strangers::Refuse)
     }
 
     /// Where translated calls go.
-    pub(super) fn called(&self, origin: CallOrigin) -> Option<&Arc<Upstream>> {
+    pub(super) fn called(&self, origin: CallOrigin) -> Option<&SideUpstreams> {
         match origin {
             CallOrigin::Client => Some(&self.backend),
             CallOrigin::Shadow => self.beside.as_ref().map(|beside| &beside.backend),
@@ -133,8 +144,20 @@ impl Program {
             call_headers,
             fronts,
             pack,
+            events: None,
             traces: None,
         }
+    }
+
+    /// The same program, by which events are delivered so.
+    #[must_use]
+    pub fn delivering(self, events: Option<ServedEvents>) -> Program {
+        Program { events, ..self }
+    }
+
+    /// How events reach receivers.
+    pub fn events(&self) -> Option<&ServedEvents> {
+        self.events.as_ref()
     }
 
     /// The same program, whose requests are recorded so.

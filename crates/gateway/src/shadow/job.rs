@@ -12,17 +12,24 @@ use std::sync::Arc;
 use switchback_engine::diff::{Candidate, Comparison, View};
 use switchback_plan::{RouteId, SideId};
 
-/// The request that two answers, or a plan, belong to.
+/// What is compared: the answers to an operation, or an event of the pack, by its place among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    Route(RouteId),
+    Event(usize),
+}
+
+/// The request that two answers, or a plan, belong to; or an event.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     /// Name of the served side.
     pub side: Arc<str>,
     pub serves: SideId,
-    pub route: RouteId,
+    pub about: About,
     pub operation: Arc<str>,
-    /// The phase that the operation was in, and which stay in it that was.
+    /// The phase that the operation was in, and which period in it that was.
     pub phase: Phase,
-    pub stay: i64,
+    pub period: i64,
     /// The enrolled client's name.
     pub client: Arc<str>,
     /// Path and query as they came. Redacted before anyone keeps them.
@@ -65,6 +72,11 @@ pub(crate) enum Outcome {
     },
     /// What a client would see of an effect on either side.
     ReadBack(ReadBack),
+    /// An event that one side alone sent: `is_missing` where it was the one that receivers know.
+    Unpaired {
+        is_missing: bool,
+        why: String,
+    },
     Dropped(Dropped),
 }
 
@@ -146,6 +158,8 @@ pub(crate) enum Dropped {
     Panicked,
     /// The gateway stops.
     Stopping,
+    /// Another pack serves than the one by which the first of the two was translated.
+    Replaced,
 }
 
 impl Dropped {
@@ -167,6 +181,7 @@ impl Dropped {
             Dropped::Time => "time",
             Dropped::Panicked => "panicked",
             Dropped::Stopping => "stopping",
+            Dropped::Replaced => "replaced",
         }
     }
 }

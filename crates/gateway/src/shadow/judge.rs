@@ -43,13 +43,23 @@ impl Judge {
                     entry(What::Compared(record(subject, &redactor, at_ms, comparison)))
                 }
                 Outcome::Twice { first, second } => {
-                    let rules = subject.knowledge.rules(subject.serves, subject.route);
+                    let rules = subject.knowledge.rules_about(subject.serves, subject.about);
                     let (second, none) = (Candidate::Answered(second), Noise::default());
                     let twice = compare(rules, &first, &second, &none, &self.limits, &redactor);
                     entry(What::Learnt(self.learn(subject, &twice)))
                 }
                 Outcome::Planned { planned, reference_status } => {
                     self.planned(subject, &redactor, at_ms, planned, reference_status)
+                }
+                Outcome::Unpaired { is_missing, why } => {
+                    let kind = if is_missing { FindingKind::Missing } else { FindingKind::Extra };
+                    let found = self.finding(subject, "event", kind, Some(why));
+                    let finding = Finding { cause: Cause::Upstream, ..found };
+                    let comparison = Comparison { findings: vec![finding], ..Comparison::default() };
+                    entry(What::Unpaired {
+                        record: record(subject, &redactor, at_ms, comparison),
+                        is_missing,
+                    })
                 }
                 Outcome::ReadBack(read) => entry(self.read_back(subject, &redactor, at_ms, read)),
             })
@@ -65,7 +75,7 @@ impl Judge {
         candidate: &Candidate,
     ) -> Comparison {
         let noise = self.noise_of(&name(subject));
-        let rules = subject.knowledge.rules(subject.serves, subject.route);
+        let rules = subject.knowledge.rules_about(subject.serves, subject.about);
         compare(rules, reference, candidate, &noise, &self.limits, redactor)
     }
 
@@ -158,7 +168,7 @@ impl Judge {
     }
 
     fn finding(&self, subject: &Subject, place: &str, kind: FindingKind, detail: Option<String>) -> Finding {
-        let origin = subject.knowledge.origin(subject.serves, subject.route);
+        let origin = subject.knowledge.origin(subject.serves, subject.about);
         Finding {
             place: place.to_owned(),
             pattern: place.to_owned(),

@@ -1,7 +1,7 @@
 //! What the dual run knows of the pack that serves: what comparing looks away from, and what the contracts promise. Made with
 //! the pack, replaced with it.
 
-use super::job::PlannedCall;
+use super::job::{About, PlannedCall};
 use std::fmt::Debug;
 use std::sync::Arc;
 use switchback_engine::diff::{OperationRules, Rules};
@@ -22,6 +22,9 @@ pub struct Knowledge {
     /// Of all its files: evidence about one pack is none about another.
     pack_hash: Arc<str>,
     rules: Rules,
+    /// Of an event that the pack does not have.
+    unknown: OperationRules,
+    nowhere: Origin,
     /// Old side first.
     contracts: PerSide<Box<dyn CallContract>>,
 }
@@ -29,11 +32,26 @@ pub struct Knowledge {
 impl Knowledge {
     /// `contracts` are those that the pack was compiled with, the old side's first; `pack_hash` tells packs apart.
     pub fn new(pack: Arc<Pack>, pack_hash: &str, contracts: PerSide<Box<dyn CallContract>>) -> Knowledge {
-        Knowledge { rules: Rules::of(&pack), pack, pack_hash: pack_hash.into(), contracts }
+        Knowledge {
+            rules: Rules::of(&pack),
+            unknown: OperationRules::unknown(),
+            nowhere: Origin { file: "".into(), line: 0 },
+            pack,
+            pack_hash: pack_hash.into(),
+            contracts,
+        }
     }
 
-    pub(super) fn pack_hash(&self) -> &Arc<str> {
+    pub(crate) fn pack_hash(&self) -> &Arc<str> {
         &self.pack_hash
+    }
+
+    /// What comparing looks away from.
+    pub(super) fn rules_about(&self, serves: SideId, about: About) -> &OperationRules {
+        match about {
+            About::Route(route) => self.rules(serves, route),
+            About::Event(event) => self.rules.of_event(event).unwrap_or(&self.unknown),
+        }
     }
 
     pub(super) fn rules(&self, serves: SideId, route: RouteId) -> &OperationRules {
@@ -45,9 +63,13 @@ impl Knowledge {
         &self.pack.disclosures[side]
     }
 
-    /// The line of the mapping that answers a route.
-    pub(super) fn origin(&self, serves: SideId, route: RouteId) -> &Origin {
-        &self.pack.directions[serves].routes[route].origin
+    /// The line of the mapping that answers a route, or that says what becomes of an event.
+    pub(super) fn origin(&self, serves: SideId, about: About) -> &Origin {
+        let event = |at: usize| self.pack.events.as_ref().and_then(|events| events.routes.get(at));
+        match about {
+            About::Route(route) => &self.pack.directions[serves].routes[route].origin,
+            About::Event(at) => event(at).map_or(&self.nowhere, |event| &event.origin),
+        }
     }
 
     /// In which ways a call is not what the contract of the side it goes to asks for, each in a sentence that repeats no value.

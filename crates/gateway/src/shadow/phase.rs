@@ -59,6 +59,13 @@ impl Share {
     }
 }
 
+/// A number that depends on a text alone, evenly spread: by it both of two messages are taken into a sample, or neither.
+pub(crate) fn roll_of(text: &str) -> u64 {
+    let digest = Sha256::digest(text);
+    let (head, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
+    u64::from_be_bytes(*head)
+}
+
 /// Where a client stands in the order in which clients of an operation are added.
 fn place(client: &str, operation: &str) -> u32 {
     let digest = Sha256::new().chain_update(client).chain_update([0]).chain_update(operation).finalize();

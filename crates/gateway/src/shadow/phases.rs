@@ -1,12 +1,12 @@
 //! Phases at run time. The configuration says in which phase an operation begins; what is set while the gateway runs, by a
-//! person or by the gate, is kept in the store and wins over the configuration until it is reset. Every move is kept too.
+//! person or by the gate, is kept in the store and wins over the configuration until it is reset. Every transition is kept too.
 //!
 //! Gateways that share a store follow one another: each looks for changes about once per second.
 
 use super::phase::{PHASES, Phase, Share};
 use super::table::{Row, Table};
 use crate::clock::{Clock, rfc3339};
-use crate::store::{HoldRow, MoveRow, PhaseRow, Store, StoreError, repeat};
+use crate::store::{HoldRow, PhaseRow, Store, StoreError, TransitionRow, repeat};
 use crate::telemetry::metrics;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -43,19 +43,19 @@ struct State {
 
 /// Who moved an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mover {
+pub enum Actor {
     /// A person, by a verb or the admin API.
     Operator,
     /// The promotion controller, on evidence.
     Gate,
 }
 
-impl Mover {
+impl Actor {
     /// As the store and the admin API have it: `operator` or `gate`.
     pub fn name(self) -> &'static str {
         match self {
-            Mover::Operator => "operator",
-            Mover::Gate => "gate",
+            Actor::Operator => "operator",
+            Actor::Gate => "gate",
         }
     }
 }
@@ -114,7 +114,7 @@ pub(super) struct Current {
     pub(super) side: String,
     pub(super) operation: String,
     pub(super) phase: Phase,
-    pub(super) stay: i64,
+    pub(super) period: i64,
     /// The hash of the pack that translates.
     pub(super) pack: String,
     /// Wall time in milliseconds since 1970; none while it was neither set nor reset.
@@ -141,9 +141,9 @@ impl From<Phase> for Shown {
     }
 }
 
-/// A move of an operation from one phase to another.
+/// A transition of an operation from one phase to another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Move {
+pub struct Transition {
     /// RFC 3339, UTC.
     pub at: String,
     /// The name of the side that its clients speak, such as `v2`.
@@ -268,7 +268,7 @@ impl Phases {
                 side: table.side().to_string(),
                 operation: row.operation.to_string(),
                 phase: row.now(),
-                stay: table.stay(at),
+                period: table.period(at),
                 pack: table.pack().to_owned(),
                 since_ms: state.set_for(table.side(), &row.operation).map(|set| set.set_ms),
                 is_held: state.held_for(table.side(), &row.operation).is_some(),
@@ -301,12 +301,12 @@ impl Phases {
         side: Option<&str>,
         operation: &str,
         phase: Phase,
-        by: Mover,
+        by: Actor,
         expected: Option<Phase>,
         evidence: &str,
     ) -> Result<PhaseInfo, PhasesError> {
         let (table, at) = self.state().find(side, operation)?;
-        if phase.needs_own() && !table.has_own() {
+        if phase.needs_own() && !table.rows()[at].has_own {
             return Err(PhasesError::NoUpstream { side: table.side().to_string(), phase: phase.name() });
         }
         let word = Word { reason: evidence, ..Word::default() };
@@ -326,10 +326,10 @@ impl Phases {
         word: Word<'_>,
     ) -> Result<PhaseInfo, PhasesError> {
         let (table, at) = self.state().find(side, operation)?;
-        if let Some(phase) = phase.filter(|phase| phase.needs_own() && !table.has_own()) {
+        if let Some(phase) = phase.filter(|phase| phase.needs_own() && !table.rows()[at].has_own) {
             return Err(PhasesError::NoUpstream { side: table.side().to_string(), phase: phase.name() });
         }
-        self.change(&table, at, phase, Mover::Operator, None, word).await
+        self.change(&table, at, phase, Actor::Operator, None, word).await
     }
 
     /// Has the gate leave an operation where it is, or lets go of it.
@@ -371,7 +371,7 @@ impl Phases {
     /// No front serves the operation, several sides have one of this name, or the store fails.
     pub async fn reset(&self, side: Option<&str>, operation: &str) -> Result<PhaseInfo, PhasesError> {
         let (table, at) = self.state().find(side, operation)?;
-        self.change(&table, at, None, Mover::Operator, None, Word::default()).await
+        self.change(&table, at, None, Actor::Operator, None, Word::default()).await
     }
 
     async fn change(
@@ -379,7 +379,7 @@ impl Phases {
         table: &Table,
         at: usize,
         to: Option<Phase>,
-        by: Mover,
+        by: Actor,
         expected: Option<Phase>,
         word: Word<'_>,
     ) -> Result<PhaseInfo, PhasesError> {
@@ -400,7 +400,7 @@ impl Phases {
         }
         let after = to.unwrap_or(row.configured);
         let now_ms = self.shared.clock.unix_ms();
-        let moved = MoveRow {
+        let moved = TransitionRow {
             side: side.to_owned(),
             operation: operation.to_owned(),
             from: before.to_string(),
@@ -434,14 +434,14 @@ impl Phases {
         self.get(Some(side), operation)
     }
 
-    /// The last `count` moves, newest first.
+    /// The last `count` transitions, newest first.
     ///
     /// # Errors
     ///
     /// The database does not answer or fails.
-    pub async fn moves(&self, count: u32) -> Result<Vec<Move>, StoreError> {
-        let rows = self.shared.store.phase_moves(count).await?;
-        let shown = |row: MoveRow| Move {
+    pub async fn transitions(&self, count: u32) -> Result<Vec<Transition>, StoreError> {
+        let rows = self.shared.store.phase_transitions(count).await?;
+        let shown = |row: TransitionRow| Transition {
             at: rfc3339(row.at_ms),
             side: row.side,
             operation: row.operation,

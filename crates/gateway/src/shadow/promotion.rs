@@ -4,17 +4,17 @@
 
 use super::operations::PerOperation;
 use super::phase::{Phase, Share};
-use super::phases::{Current, Mover, Phases, PhasesError};
+use super::phases::{Actor, Current, Phases, PhasesError};
 use super::record::Archive;
 use crate::clock::Clock;
 use crate::store::StoreError;
 use std::time::Duration;
-use switchback_engine::evidence::{Decision, Gate, Move, Policy, Stage};
+use switchback_engine::evidence::{Decision, Gate, Policy, Stage, Transition};
 
 /// How often it looks. Its promise holds however often that is.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// What an operator demands, and how far a move goes.
+/// What an operator demands, and how far a transition goes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GatePolicy {
     /// How much must have been compared, and how much of it may differ.
@@ -102,7 +102,7 @@ pub async fn gate_views(
     let evidence = archive.evidence().await?;
     let of = |current: &Current| {
         evidence.iter().find(|evidence| {
-            evidence.stay == current.stay
+            evidence.period == current.period
                 && evidence.pack == current.pack
                 && evidence.summary.phase == current.phase.name()
                 && evidence.summary.side == current.side
@@ -129,7 +129,7 @@ pub async fn gate_views(
 async fn make(phases: &Phases, current: &Current, to: Phase, decision: &Decision) -> Result<(), StoreError> {
     let (side, operation) = (Some(current.side.as_str()), current.operation.as_str());
     let evidence = decision.to_string();
-    match phases.set(side, operation, to, Mover::Gate, Some(current.phase), &evidence).await {
+    match phases.set(side, operation, to, Actor::Gate, Some(current.phase), &evidence).await {
         // Someone else was faster: the next look sees what there is then.
         Ok(_) | Err(PhasesError::Moved) => Ok(()),
         Err(PhasesError::Store(error)) => Err(error),
@@ -150,9 +150,9 @@ fn stage(phase: Phase) -> Stage {
 }
 
 fn target(decision: &Decision, policy: &GatePolicy) -> Option<Phase> {
-    let to = match decision.step {
-        Move::Stay(_) => return None,
-        Move::Promote { to } | Move::RollBack { to } => to,
+    let to = match decision.transition {
+        Transition::None(_) => return None,
+        Transition::Promote { to } | Transition::RollBack { to } => to,
     };
     Some(match to {
         Stage::Legacy => Phase::Legacy,

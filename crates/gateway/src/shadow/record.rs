@@ -14,7 +14,7 @@ pub(super) struct Key {
     pub(super) side: Arc<str>,
     pub(super) operation: Arc<str>,
     pub(super) phase: &'static str,
-    pub(super) stay: i64,
+    pub(super) period: i64,
     /// The hash of the pack by which it was translated.
     pub(super) pack: Arc<str>,
 }
@@ -25,7 +25,7 @@ impl Key {
             side: Arc::clone(&subject.side),
             operation: Arc::clone(&subject.operation),
             phase: subject.phase.name(),
-            stay: subject.stay,
+            period: subject.period,
             pack: Arc::clone(subject.knowledge.pack_hash()),
         }
     }
@@ -35,7 +35,7 @@ impl Key {
             side: self.side.to_string(),
             operation: self.operation.to_string(),
             phase: self.phase.to_owned(),
-            stay: self.stay,
+            period: self.period,
             pack: self.pack.to_string(),
         }
     }
@@ -58,6 +58,11 @@ pub(super) enum What {
     Unread(Record, PlannedRecord),
     /// How an effect looked on both sides.
     ReadBack(Record),
+    /// An event that one side alone sent.
+    Unpaired {
+        record: Record,
+        is_missing: bool,
+    },
     Dropped(Dropped),
     Learnt(Arc<Noise>),
 }
@@ -96,7 +101,7 @@ pub struct CallRecord {
 /// One line of an export.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Exported {
-    /// `difference`, `planned` or `read_back`.
+    /// `difference`, `planned`, `read_back` or `unpaired`.
     pub kind: String,
     /// What was compared, redacted.
     #[serde(flatten)]
@@ -110,12 +115,13 @@ pub struct Exported {
 pub(super) const DIFFERENCE: &str = "difference";
 pub(super) const PLANNED: &str = "planned";
 pub(super) const READ_BACK: &str = "read_back";
+pub(super) const UNPAIRED: &str = "unpaired";
 
-/// Evidence of one stay of an operation in a phase, under one pack.
+/// Evidence of one period of an operation in a phase, under one pack.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evidence {
-    /// Which stay, by the number of the store's write that began it; 0 for the configured phase.
-    pub stay: i64,
+    /// Which period, by the number of the store's write that began it; 0 for the configured phase.
+    pub period: i64,
     /// The hash of the pack by which all of it was translated.
     pub pack: String,
     /// What was counted in that time.
@@ -135,7 +141,7 @@ impl Archive {
         Archive { store }
     }
 
-    /// Everything that was counted; of each operation the newest stay comes last.
+    /// Everything that was counted; of each operation the newest period comes last.
     ///
     /// # Errors
     ///
@@ -144,7 +150,7 @@ impl Archive {
         Ok(self.store.evidence().await?.iter().filter_map(read).collect())
     }
 
-    /// One summary per operation: of its newest stay in which anything was counted.
+    /// One summary per operation: of its newest period in which anything was counted.
     ///
     /// # Errors
     ///
@@ -192,7 +198,7 @@ impl Archive {
 /// What cannot be read was written by a later version of this program: it is left out.
 fn read(row: &EvidenceRow) -> Option<Evidence> {
     let summary = serde_json::from_str(&row.summary).ok()?;
-    Some(Evidence { stay: row.key.stay, pack: row.key.pack.clone(), summary })
+    Some(Evidence { period: row.key.period, pack: row.key.pack.clone(), summary })
 }
 
 /// What was learnt, by side and operation.

@@ -2,7 +2,7 @@
 //! does not fit into the queue of entries is counted and forgotten.
 
 use super::job::Dropped;
-use super::record::{DIFFERENCE, Entry, Exported, Key, PLANNED, READ_BACK, What};
+use super::record::{DIFFERENCE, Entry, Exported, Key, PLANNED, READ_BACK, UNPAIRED, What};
 use crate::clock::Clock;
 use crate::store::{DualBatch, DualRecordRow, NoiseRow, Store};
 use crate::telemetry::metrics;
@@ -86,6 +86,10 @@ fn count(entry: &Entry) {
             metrics::shadow_compared(operation, if is_alike { "read_back" } else { "read_back_different" });
             metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
         }
+        What::Unpaired { record, is_missing } => {
+            metrics::shadow_compared(operation, if *is_missing { "missing" } else { "extra" });
+            metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
+        }
         What::Dropped(why) => metrics::shadow_dropped(operation, why.name()),
         What::Learnt(_) => metrics::shadow_compared(operation, "twice"),
     }
@@ -130,13 +134,13 @@ impl Writer {
         log(&entries);
         let now_ms = self.clock.unix_ms();
         let count = entries.len() as u64;
-        let mut by_stay: HashMap<_, Vec<&Entry>> = HashMap::new();
+        let mut by_period: HashMap<_, Vec<&Entry>> = HashMap::new();
         for entry in entries.iter().filter(|entry| !matches!(entry.what, What::Learnt(_))) {
-            by_stay.entry(entry.key.stored()).or_default().push(entry);
+            by_period.entry(entry.key.stored()).or_default().push(entry);
         }
         let keep_ms = i64::try_from(self.keep.as_millis()).unwrap_or(i64::MAX);
         let batch = DualBatch {
-            evidence: by_stay.keys().cloned().collect(),
+            evidence: by_period.keys().cloned().collect(),
             records: entries.iter().filter_map(record).collect(),
             noise: noise(&entries),
             records_max: self.records_max,
@@ -146,7 +150,7 @@ impl Writer {
         let written = self.store.write_dual(&batch, |key, before| {
             let new = || Summary::new(&key.side, &key.operation, now_ms);
             let mut summary = before.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(new);
-            for entry in by_stay.get(key).into_iter().flatten() {
+            for entry in by_period.get(key).into_iter().flatten() {
                 add(&mut summary, entry);
             }
             summary.phase.clone_from(&key.phase);
@@ -164,6 +168,9 @@ fn add(summary: &mut Summary, entry: &Entry) {
         What::Compared(record) => summary.add(entry.at_ms, &record.comparison),
         What::Planned(record, _) => summary.add_planned(entry.at_ms, &record.comparison),
         What::ReadBack(record) => summary.add_read_back(entry.at_ms, record),
+        What::Unpaired { record, is_missing } => {
+            summary.add_unpaired(entry.at_ms, *is_missing, &record.comparison);
+        }
         What::Dropped(Dropped::ReferenceFailed) => summary.counts.reference_unanswered += 1,
         What::Dropped(Dropped::CandidateFailed) | What::Unread(..) => {
             summary.counts.candidate_unanswered += 1
@@ -181,6 +188,7 @@ fn record(entry: &Entry) -> Option<DualRecordRow> {
             (PLANNED, record, Some(planned.clone()))
         }
         What::ReadBack(record) if is_different(&record.comparison) => (READ_BACK, record, None),
+        What::Unpaired { record, .. } => (UNPAIRED, record, None),
         What::Compared(_) | What::ReadBack(_) | What::Dropped(_) | What::Learnt(_) => return None,
     };
     let exported = Exported { kind: kind.to_owned(), record: record.clone(), planned };
@@ -217,14 +225,19 @@ fn noise(entries: &[Entry]) -> Vec<NoiseRow> {
 /// One line per pair that differed, up to a bound; everything in it is redacted.
 fn log(entries: &[Entry]) {
     let different = |entry: &&Entry| match &entry.what {
-        What::Compared(record) | What::Planned(record, _) | What::ReadBack(record) => {
-            is_different(&record.comparison)
-        }
+        What::Compared(record)
+        | What::Planned(record, _)
+        | What::ReadBack(record)
+        | What::Unpaired { record, .. } => is_different(&record.comparison),
         What::Unread(..) | What::Dropped(_) | What::Learnt(_) => false,
     };
     let count = entries.iter().filter(different).count();
     for entry in entries.iter().filter(different).take(LOG_LINES_MAX) {
-        if let What::Compared(record) | What::Planned(record, _) | What::ReadBack(record) = &entry.what {
+        if let What::Compared(record)
+        | What::Planned(record, _)
+        | What::ReadBack(record)
+        | What::Unpaired { record, .. } = &entry.what
+        {
             log_line(entry.key.phase, record);
         }
     }

@@ -11,8 +11,6 @@ pub struct Table {
     side: Arc<str>,
     /// The hash of the pack that translates.
     pack: Arc<str>,
-    /// Whether the side's own service is there.
-    has_own: bool,
     rows: Vec<Row>,
 }
 
@@ -23,9 +21,12 @@ pub(super) struct Row {
     /// Whether it changes something.
     pub(super) writes: bool,
     pub(super) configured: Phase,
+    /// Whether the side's own service is there for it.
+    pub(super) has_own: bool,
+    pub(super) is_event: bool,
     now: AtomicU64,
     /// The number of the store's write that set or reset it; 0 while neither was done.
-    stay: AtomicI64,
+    period: AtomicI64,
 }
 
 /// An operation as a table is made of it.
@@ -37,20 +38,26 @@ pub struct Served {
     pub writes: bool,
     /// Its phase while none is set at run time.
     pub configured: Phase,
+    /// Whether the side's own service is there for it: without it, it is translated.
+    pub has_own: bool,
+    /// Whether it is an event that the side's receivers get, and no call.
+    pub is_event: bool,
 }
 
 impl Table {
-    /// The operations of a side in the order of its routes, each in its configured phase. `has_own` says whether the side's
-    /// own service is configured: without it every operation is translated. `pack` is the hash of the pack that translates.
-    pub fn new(side: &str, has_own: bool, pack: &str, served: impl IntoIterator<Item = Served>) -> Table {
+    /// The operations of a side in the order of its routes, then its events, each in its configured phase. `pack` is the hash
+    /// of the pack that translates.
+    pub fn new(side: &str, pack: &str, served: impl IntoIterator<Item = Served>) -> Table {
         let row = |served: Served| Row {
-            now: AtomicU64::new(possible(served.configured, has_own).packed()),
-            stay: AtomicI64::new(0),
+            now: AtomicU64::new(possible(served.configured, served.has_own).packed()),
+            has_own: served.has_own,
+            is_event: served.is_event,
+            period: AtomicI64::new(0),
             operation: served.operation,
             writes: served.writes,
             configured: served.configured,
         };
-        Table { side: side.into(), pack: pack.into(), has_own, rows: served.into_iter().map(row).collect() }
+        Table { side: side.into(), pack: pack.into(), rows: served.into_iter().map(row).collect() }
     }
 
     /// The phase of the route with this index.
@@ -58,9 +65,15 @@ impl Table {
         self.rows.get(route).map_or_else(Phase::default, |row| row.now())
     }
 
-    /// Which stay of the route in its phase this is: what is counted, is counted for it.
-    pub fn stay(&self, route: usize) -> i64 {
-        self.rows.get(route).map_or(0, |row| row.stay.load(Relaxed))
+    /// Which period of the route in its phase this is: what is counted, is counted for it.
+    pub fn period(&self, route: usize) -> i64 {
+        self.rows.get(route).map_or(0, |row| row.period.load(Relaxed))
+    }
+
+    /// The phase of an event, and which period in it this is; none of one that the pack does not have.
+    pub(crate) fn event(&self, operation: &str) -> Option<(Phase, i64)> {
+        let row = self.rows.iter().find(|row| row.is_event && *row.operation == *operation)?;
+        Some((row.now(), row.period.load(Relaxed)))
     }
 
     /// The side that these operations are of.
@@ -72,10 +85,6 @@ impl Table {
         &self.pack
     }
 
-    pub(super) fn has_own(&self) -> bool {
-        self.has_own
-    }
-
     pub(super) fn rows(&self) -> &[Row] {
         &self.rows
     }
@@ -84,10 +93,10 @@ impl Table {
     /// since which it has been there.
     pub(super) fn settle(&self, set: impl Fn(&str) -> Option<(Option<Phase>, i64)>) {
         for row in &self.rows {
-            let (phase, stay) = set(&row.operation).unwrap_or((None, 0));
+            let (phase, period) = set(&row.operation).unwrap_or((None, 0));
             let phase = phase.unwrap_or(row.configured);
-            row.now.store(possible(phase, self.has_own).packed(), Relaxed);
-            row.stay.store(stay, Relaxed);
+            row.now.store(possible(phase, row.has_own).packed(), Relaxed);
+            row.period.store(period, Relaxed);
         }
     }
 }
@@ -112,8 +121,10 @@ mod tests {
             operation: operation.into(),
             writes: false,
             configured: Phase::Shadow,
+            has_own,
+            is_event: false,
         });
-        Table::new("old", has_own, "hash", served)
+        Table::new("old", "hash", served)
     }
 
     #[test]
@@ -121,10 +132,10 @@ mod tests {
         let table = table(true);
         table.settle(|operation| (operation == "GET /a").then_some((Some(Phase::Legacy), 7)));
         assert_eq!([table.phase(0), table.phase(1)], [Phase::Legacy, Phase::Shadow]);
-        assert_eq!([table.stay(0), table.stay(1)], [7, 0]);
+        assert_eq!([table.period(0), table.period(1)], [7, 0]);
         table.settle(|_| Some((None, 9)));
         assert_eq!([table.phase(0), table.phase(1)], [Phase::Shadow, Phase::Shadow]);
-        assert_eq!(table.stay(0), 9, "who is put back begins anew");
+        assert_eq!(table.period(0), 9, "who is put back begins anew");
         table.settle(|_| None);
         assert_eq!([table.phase(0), table.phase(1)], [Phase::Shadow, Phase::Shadow]);
         assert_eq!(table.phase(2), Phase::default());

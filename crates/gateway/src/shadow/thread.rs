@@ -9,20 +9,51 @@ use std::io;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// A run time of one thread, which gives way to all others. It ends when this is dropped; what still runs on it ends with it.
-pub(super) struct LowPriorityRuntime(Option<Runtime>);
+/// How urgent the shadow's work is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Priority {
+    /// It gives way to everything else on the machine. Where no core is to spare, nothing is compared.
+    #[default]
+    Low,
+    /// It takes its turn as everything else does.
+    Normal,
+}
 
-impl LowPriorityRuntime {
+impl Priority {
+    /// The words for it.
+    pub const WORDS: &[&str] = &["low", "normal"];
+
+    /// The one that a word stands for.
+    pub fn of_word(word: &str) -> Option<Priority> {
+        [Priority::Low, Priority::Normal].into_iter().find(|priority| priority.word() == word)
+    }
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Priority::Low => "low",
+            Priority::Normal => "normal",
+        }
+    }
+}
+
+/// A run time of one thread. It ends when this is dropped; what still runs on it ends with it.
+pub(super) struct ShadowRuntime(Option<Runtime>);
+
+impl ShadowRuntime {
     /// Starts the thread.
     ///
     /// # Errors
     /// The system has no more threads.
-    pub(super) fn start() -> io::Result<LowPriorityRuntime> {
+    pub(super) fn start(priority: Priority) -> io::Result<ShadowRuntime> {
         let mut builder = Builder::new_multi_thread();
-        builder.worker_threads(1).thread_name("shadow").on_thread_start(give_way).enable_all();
+        builder.worker_threads(1).thread_name("shadow").enable_all();
+        if priority == Priority::Low {
+            builder.on_thread_start(give_way);
+        }
         // Threads for what blocks (names being looked up) end when there is nothing to do.
         builder.thread_keep_alive(Duration::from_secs(1));
-        Ok(LowPriorityRuntime(Some(builder.build()?)))
+        Ok(ShadowRuntime(Some(builder.build()?)))
     }
 
     /// Where to put work.
@@ -31,7 +62,7 @@ impl LowPriorityRuntime {
     }
 }
 
-impl Drop for LowPriorityRuntime {
+impl Drop for ShadowRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             // Dropping it here would wait for its threads, which is not allowed where tasks run.
@@ -70,10 +101,15 @@ mod tests {
         fields.split_whitespace().nth(38).unwrap().parse().unwrap()
     }
 
+    /// Of a thread in the shadow's place, and of this one.
+    async fn policies(priority: Priority) -> [i32; 2] {
+        let apart = ShadowRuntime::start(priority).unwrap();
+        [apart.handle().spawn(async { policy() }).await.unwrap(), policy()]
+    }
+
     #[tokio::test]
     async fn work_apart_gives_way_and_the_rest_of_the_program_does_not() {
-        let apart = LowPriorityRuntime::start().unwrap();
-        let theirs = apart.handle().spawn(async { policy() }).await.unwrap();
-        assert_eq!((theirs, policy()), (libc::SCHED_IDLE, libc::SCHED_OTHER));
+        assert_eq!(policies(Priority::Low).await, [libc::SCHED_IDLE, libc::SCHED_OTHER]);
+        assert_eq!(policies(Priority::Normal).await, [libc::SCHED_OTHER; 2]);
     }
 }

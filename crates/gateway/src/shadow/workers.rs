@@ -6,7 +6,8 @@ use super::judge::Judge;
 use super::phase::{Phase, Share};
 use super::record::{self, Entry};
 use super::recorder::Recorder;
-use super::thread::LowPriorityRuntime;
+use super::thread::{Priority, ShadowRuntime};
+use super::waiting::{Refused, Waiting, is_late};
 use crate::clock::Clock;
 use crate::memory::Memory;
 use crate::secret::Secret;
@@ -18,11 +19,10 @@ use std::fmt;
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use switchback_engine::diff::{Candidate, Comparison, View};
 use switchback_engine::redact::{Redactor, Salt};
 use tokio::runtime::Handle;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
@@ -52,6 +52,8 @@ pub struct Settings {
     pub keep: Duration,
     /// Records kept per operation and kind.
     pub records: u32,
+    /// Of its thread.
+    pub priority: Priority,
 }
 
 impl Default for Settings {
@@ -69,6 +71,7 @@ impl Default for Settings {
             timeout: Duration::from_secs(5),
             keep: Duration::from_secs(30 * 86_400),
             records: 200,
+            priority: Priority::Low,
         }
     }
 }
@@ -92,7 +95,7 @@ pub enum StartError {
 #[derive(Clone)]
 pub struct Shadow {
     shared: Arc<Shared>,
-    jobs: Sender<Job>,
+    jobs: Arc<Waiting<Job>>,
 }
 
 struct Shared {
@@ -111,7 +114,7 @@ pub struct Workers {
     dealing: JoinHandle<()>,
     writing: JoinHandle<()>,
     /// Last: what runs on it has ended, or is not waited for any longer.
-    apart: LowPriorityRuntime,
+    apart: ShadowRuntime,
 }
 
 impl Shadow {
@@ -132,14 +135,14 @@ impl Shadow {
             recorder,
             clock: store.clock().clone(),
         });
-        let apart = LowPriorityRuntime::start()?;
-        let (jobs, waiting) = channel(settings.queue);
+        let apart = ShadowRuntime::start(settings.priority)?;
+        let jobs = Arc::new(Waiting::new(settings.queue));
         let (stop, stopped) = watch::channel(false);
         let tasks = TaskTracker::new();
         let places = (tasks.clone(), apart.handle());
         // There too, or handing work over would be as urgent as answering. Writing is not: connections to the store that it
         // opened would end with the thread, and the store outlives it.
-        let dealing = apart.handle().spawn(deal(Arc::clone(&shared), waiting, places, stopped));
+        let dealing = apart.handle().spawn(deal(Arc::clone(&shared), Arc::clone(&jobs), places, stopped));
         let writing = tokio::spawn(writer.run());
         Ok((Shadow { shared, jobs }, Workers { stop, finish, tasks, dealing, writing, apart }))
     }
@@ -165,11 +168,21 @@ impl Shadow {
 
     /// Queues work. Without a place for it, it is dropped.
     pub(crate) fn submit(&self, job: Job) {
-        if let Err(refused) = self.jobs.try_send(job) {
-            let why = if self.jobs.is_closed() { Dropped::Stopping } else { Dropped::Queue };
-            self.dropped(&refused.into_inner().subject, why);
+        match self.jobs.put(Instant::now(), job) {
+            Ok(()) => {}
+            Err(Refused::Full(job)) => self.dropped(&job.subject, Dropped::Queue),
+            Err(Refused::Closed(job)) => self.dropped(&job.subject, Dropped::Stopping),
         }
-        metrics::shadow_waiting(self.jobs.max_capacity() - self.jobs.capacity());
+        metrics::shadow_waiting(self.jobs.len());
+        metrics::shadow_bytes(self.shared.memory.used());
+    }
+
+    /// Lets go of what has waited too long. A reload asks for it: what waits holds on to the program that it came with.
+    pub fn expire(&self) {
+        for job in self.jobs.expired(Instant::now()) {
+            self.dropped(&job.subject, Dropped::Time);
+        }
+        metrics::shadow_waiting(self.jobs.len());
         metrics::shadow_bytes(self.shared.memory.used());
     }
 
@@ -206,7 +219,7 @@ impl Judging {
 /// Hands jobs to tasks, so many at one time.
 async fn deal(
     shared: Arc<Shared>,
-    mut jobs: Receiver<Job>,
+    jobs: Arc<Waiting<Job>>,
     (tasks, apart): (TaskTracker, Handle),
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -215,14 +228,18 @@ async fn deal(
         let next = async {
             // A place first: what waits for one waits in the queue, where it counts.
             let place = Arc::clone(&places).acquire_owned().await.ok()?;
-            Some((place, jobs.recv().await?))
+            Some((place, jobs.next().await))
         };
         let next = tokio::select! {
             next = next => next,
             _ = stopped.wait_for(|stop| *stop) => None,
         };
-        let Some((place, job)) = next else { break };
+        let Some((place, (came, job))) = next else { break };
         metrics::shadow_waiting(jobs.len());
+        if is_late(came, Instant::now()) {
+            shared.recorder.record(Entry::dropped(&job.subject, Dropped::Time, shared.clock.unix_ms()));
+            continue;
+        }
         let shared = Arc::clone(&shared);
         let working = async move {
             work(&shared, job).await;
@@ -230,8 +247,7 @@ async fn deal(
         };
         tasks.spawn_on(working, &apart);
     }
-    jobs.close();
-    while let Ok(job) = jobs.try_recv() {
+    for job in jobs.close() {
         let now_ms = shared.clock.unix_ms();
         shared.recorder.record(Entry::dropped(&job.subject, Dropped::Stopping, now_ms));
     }

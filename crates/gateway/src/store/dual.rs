@@ -1,22 +1,22 @@
-//! The record of the dual run: evidence per stay of an operation in a phase, samples, and learnt noise. All of it is text here,
+//! The record of the dual run: evidence per period of an operation in a phase, samples, and learnt noise. All of it is text here,
 //! redacted before it comes; what it says is the business of `shadow`.
 
 use super::db::{Row, Tx, args};
 use super::{Store, StoreError, new_id};
 
-/// A stay of an operation in a phase.
+/// A period of an operation in a phase.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct EvidenceKey {
     pub side: String,
     pub operation: String,
     pub phase: String,
     /// The number of the write that began it; 0 while the phase is the configured one.
-    pub stay: i64,
+    pub period: i64,
     /// The hash of the pack that translated; empty in what was counted before it was noted.
     pub pack: String,
 }
 
-/// What was counted in a stay.
+/// What was counted in a period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EvidenceRow {
     pub key: EvidenceKey,
@@ -46,7 +46,7 @@ pub(crate) struct NoiseRow {
 /// What is written at once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DualBatch {
-    /// The stays whose evidence changes.
+    /// The periods whose evidence changes.
     pub evidence: Vec<EvidenceKey>,
     pub records: Vec<DualRecordRow>,
     pub noise: Vec<NoiseRow>,
@@ -59,8 +59,8 @@ pub(crate) struct DualBatch {
 }
 
 impl Store {
-    /// Writes a batch in one transaction. `merged` gives the new summary of a stay out of the one that is there, if any:
-    /// whoever else counts the same stay, no count is lost.
+    /// Writes a batch in one transaction. `merged` gives the new summary of a period out of the one that is there, if any:
+    /// whoever else counts the same period, no count is lost.
     pub(crate) async fn write_dual(
         &self,
         batch: &DualBatch,
@@ -78,7 +78,7 @@ impl Store {
                     key.side.as_str(),
                     key.operation.as_str(),
                     key.phase.as_str(),
-                    key.stay,
+                    key.period,
                     key.pack.as_str(),
                     summary.as_str(),
                     batch.at_ms
@@ -115,7 +115,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// All evidence, stays in the order in which they began.
+    /// All evidence, periods in the order in which they began.
     pub(crate) async fn evidence(&self) -> Result<Vec<EvidenceRow>, StoreError> {
         let sql =
             "SELECT side, operation, phase, stay, pack, summary FROM dual_evidence ORDER BY stay, updated_ms";
@@ -160,7 +160,7 @@ async fn summary_of(tx: &mut Tx, key: &EvidenceKey) -> Result<Option<String>, St
     let sql = "SELECT summary FROM dual_evidence \
                WHERE side = $1 AND operation = $2 AND phase = $3 AND stay = $4 AND pack = $5";
     let (side, operation) = (key.side.as_str(), key.operation.as_str());
-    let row = tx.row(sql, args![side, operation, key.phase.as_str(), key.stay, key.pack.as_str()]).await?;
+    let row = tx.row(sql, args![side, operation, key.phase.as_str(), key.period, key.pack.as_str()]).await?;
     row.map(|row| row.text("summary")).transpose()
 }
 
@@ -194,7 +194,7 @@ fn evidence(row: &Row) -> Result<EvidenceRow, StoreError> {
         side: row.text("side")?,
         operation: row.text("operation")?,
         phase: row.text("phase")?,
-        stay: row.int("stay")?,
+        period: row.int("stay")?,
         pack: row.text("pack")?,
     };
     Ok(EvidenceRow { key, summary: row.text("summary")? })

@@ -6,6 +6,7 @@
 //! delivers.
 
 use super::db::{Row, Tx, args};
+use super::event_pairs::{PairedEvent, Pairing};
 use super::seal::{HashOf, KeyRing, Part, Place};
 use super::{Store, StoreError, new_id};
 use crate::secret::Secret;
@@ -27,6 +28,19 @@ pub(crate) struct NewEvent<'e> {
     pub body: &'e [u8],
     /// Why it cannot be delivered, where that is known already: it waits for somebody who looks after it.
     pub dead: Option<&'e str>,
+    /// Whether the side that receivers know sent it: it is delivered as it came.
+    pub is_own: bool,
+    /// Whether it is to be delivered, unless the one that tells the same came before.
+    pub is_delivered: bool,
+    /// How the one that tells the same is found.
+    pub pair: Option<PairedEvent<'e>>,
+}
+
+/// What became of an event, and of the other one that tells the same.
+#[derive(Debug)]
+pub(crate) struct Put {
+    pub queued: Queued,
+    pub pairing: Pairing,
 }
 
 /// How much may wait for one receiver.
@@ -44,6 +58,8 @@ pub(crate) enum Queued {
     New,
     /// It came before.
     Known,
+    /// The one of the other side that tells the same is delivered.
+    Beside,
     /// No room: too much waits for this receiver.
     Full,
 }
@@ -59,6 +75,8 @@ pub(crate) struct LeasedEvent {
     pub body: Secret<Vec<u8>>,
     /// How often it was tried before.
     pub attempts: u32,
+    /// Whether it is delivered as it came.
+    pub is_own: bool,
 }
 
 /// An event as it is listed: nothing of what it says.
@@ -105,25 +123,22 @@ pub struct EventChoice {
 }
 
 /// The oldest waiting event of each key, of those that are due and that nobody delivers.
-const DUE: &str = "SELECT e.id, e.receiver, e.name, e.sealed, e.attempts FROM events e \
+const DUE: &str = "SELECT e.id, e.receiver, e.name, e.sealed, e.attempts, e.is_own FROM events e \
     WHERE e.state = 'pending' AND e.next_ms <= $1 AND e.lease_ms <= $1 AND NOT EXISTS \
     (SELECT 1 FROM events o WHERE o.receiver = e.receiver AND o.event_key = e.event_key AND o.state = 'pending' AND o.seq < e.seq) \
     ORDER BY e.seq LIMIT $2";
 
 impl Store {
     /// Takes an event in. Once this returns [`Queued::New`] it is durable.
-    pub(crate) async fn event_put(
-        &self,
-        new: &NewEvent<'_>,
-        bounds: QueueBounds,
-    ) -> Result<Queued, StoreError> {
+    pub(crate) async fn event_put(&self, new: &NewEvent<'_>, bounds: QueueBounds) -> Result<Put, StoreError> {
         let parts: [Part<'_>; 2] = [new.receiver.into(), new.key.into()];
         let key = self.hasher.row(HashOf::EventKey, &parts);
         let mut tx = self.write().await?;
         let now = tx.now_ms(&self.clock).await?;
         let message = new.message.map(|message| {
-            let parts: [Part<'_>; 2] = [new.receiver.into(), message.into()];
-            self.hasher.row(HashOf::EventMessage, &parts)
+            let parts: [Part<'_>; 3] = [new.receiver.into(), message.into(), "own".into()];
+            // The two services name their messages each for itself.
+            self.hasher.row(HashOf::EventMessage, if new.is_own { &parts } else { &parts[..2] })
         });
         if let Some(message) = &message {
             tx.run(
@@ -133,19 +148,20 @@ impl Store {
             .await?;
             let known = "SELECT 1 AS known FROM event_messages WHERE receiver = $1 AND message = $2";
             if tx.row(known, args![new.receiver, &message[..]]).await?.is_some() {
-                return tx.commit().await.map(|()| Queued::Known);
+                tx.commit().await?;
+                return Ok(Put { queued: Queued::Known, pairing: Pairing::None });
             }
         }
-        let sql = "SELECT COUNT(*) AS events, CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS bytes FROM events WHERE receiver = $1";
-        let waiting = tx.row(sql, args![new.receiver]).await?;
-        let waiting = waiting.ok_or_else(|| StoreError::Corrupt("the queue of events".to_owned()))?;
-        let (events, bytes) = (waiting.int("events")?, waiting.int("bytes")?);
-        let length = i64::try_from(new.body.len()).unwrap_or(i64::MAX);
-        let is_full = events >= i64::try_from(bounds.events_max).unwrap_or(i64::MAX)
-            || bytes.saturating_add(length) > i64::try_from(bounds.bytes_max).unwrap_or(i64::MAX);
-        if is_full {
-            // Its message is not noted: its sender comes again.
-            return tx.commit().await.map(|()| Queued::Full);
+        let partner = match &new.pair {
+            Some(pair) => self.event_partner(&mut tx, new, pair, now).await?,
+            None => None,
+        };
+        // Of the two one is delivered, whatever phase it is by now.
+        let is_delivered = partner.as_ref().map_or(new.is_delivered, |partner| !partner.is_delivered);
+        if is_delivered && is_full(&mut tx, new, bounds).await? {
+            // Nothing of it is noted: its sender comes again.
+            tx.undo().await;
+            return Ok(Put { queued: Queued::Full, pairing: Pairing::None });
         }
         if let Some(message) = &message {
             tx.run(
@@ -154,18 +170,37 @@ impl Store {
             )
             .await?;
         }
-        let id = new_id();
-        let plain = Secret::new(encode(new.message, new.body));
-        let sealed = self.keys.seal(&place(new.receiver, &id), plain.expose());
-        let state = if new.dead.is_some() { DEAD } else { PENDING };
-        tx.run(
-            "INSERT INTO events (id, receiver, event_key, name, sealed, bytes, state, came_ms, attempts, next_ms, failure, \
-             lease, lease_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $8, $9, '', 0)",
-            args![id.as_str(), new.receiver, &key[..], new.name, sealed, length, state, now, new.dead],
-        )
-        .await?;
+        if is_delivered {
+            let id = new_id();
+            let plain = Secret::new(encode(new.message, new.body));
+            let sealed = self.keys.seal(&place(new.receiver, &id), plain.expose());
+            let state = if new.dead.is_some() { DEAD } else { PENDING };
+            let length = i64::try_from(new.body.len()).unwrap_or(i64::MAX);
+            tx.run(
+                "INSERT INTO events (id, receiver, event_key, name, sealed, bytes, state, came_ms, attempts, next_ms, failure, \
+                 lease, lease_ms, is_own) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $8, $9, '', 0, $10)",
+                args![
+                    id.as_str(),
+                    new.receiver,
+                    &key[..],
+                    new.name,
+                    sealed,
+                    length,
+                    state,
+                    now,
+                    new.dead,
+                    i64::from(new.is_own)
+                ],
+            )
+            .await?;
+        }
+        let pairing = match (&new.pair, partner) {
+            (None, _) => Pairing::None,
+            (Some(_), Some(partner)) => self.event_met(&mut tx, partner).await?,
+            (Some(pair), None) => self.event_waits(&mut tx, new, pair, now).await?,
+        };
         tx.commit().await?;
-        Ok(Queued::New)
+        Ok(Put { queued: if is_delivered { Queued::New } else { Queued::Beside }, pairing })
     }
 
     /// Leases up to `count` events that are due to `owner`, oldest first, and of each key the oldest alone.
@@ -203,7 +238,15 @@ impl Store {
         let plain = self.keys.open(&place(&receiver, &id), &row.bytes("sealed")?)?;
         let (message, body) = decode(plain.expose())?;
         let attempts = u32::try_from(row.int("attempts")?).unwrap_or(u32::MAX);
-        Ok(LeasedEvent { name: row.text("name")?, id, receiver, message, body, attempts })
+        Ok(LeasedEvent {
+            name: row.text("name")?,
+            id,
+            receiver,
+            message,
+            body,
+            attempts,
+            is_own: row.int("is_own")? != 0,
+        })
     }
 
     /// It was delivered, and is forgotten. False where its lease had ended: somebody else may deliver it once more.
@@ -352,11 +395,21 @@ pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreErro
     Ok(values)
 }
 
+async fn is_full(tx: &mut Tx, new: &NewEvent<'_>, bounds: QueueBounds) -> Result<bool, StoreError> {
+    let sql = "SELECT COUNT(*) AS events, CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS bytes FROM events WHERE receiver = $1";
+    let waiting = tx.row(sql, args![new.receiver]).await?;
+    let waiting = waiting.ok_or_else(|| StoreError::Corrupt("the queue of events".to_owned()))?;
+    let (events, bytes) = (waiting.int("events")?, waiting.int("bytes")?);
+    let length = i64::try_from(new.body.len()).unwrap_or(i64::MAX);
+    Ok(events >= i64::try_from(bounds.events_max).unwrap_or(i64::MAX)
+        || bytes.saturating_add(length) > i64::try_from(bounds.bytes_max).unwrap_or(i64::MAX))
+}
+
 fn place<'a>(receiver: &'a str, id: &'a str) -> Place<'a> {
     Place { column: COLUMN, client: receiver, row: id.as_bytes() }
 }
 
-fn millis(duration: Duration) -> i64 {
+pub(super) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 

@@ -1,4 +1,4 @@
-//! What happened beside moves of operations, for those who ask later: by whom, when and why. What the words mean is the
+//! What happened beside transitions of operations, for those who ask later: by whom, when and why. What the words mean is the
 //! business of whoever writes them.
 
 use super::db::{Row, args};

@@ -3,7 +3,7 @@
 
 use super::db::{Db, Tx, args};
 use super::seal::{Hasher, KeyRing, Place, random};
-use super::{Store, StoreError, archive, clients, credentials, events, grants, resume};
+use super::{Store, StoreError, archive, clients, credentials, event_pairs, events, grants, resume};
 use crate::clock::Clock;
 use crate::secret::Secret;
 use serde::Serialize;
@@ -125,6 +125,7 @@ impl Store {
         values += resume::reseal(&mut tx, &self.keys).await?;
         values += archive::reseal(&mut tx, &self.keys).await?;
         values += events::reseal(&mut tx, &self.keys).await?;
+        values += event_pairs::reseal(&mut tx, &self.keys).await?;
         values += reseal_hash_key(&mut tx, &self.keys).await?;
         let newest = self.keys.newest().id().to_string();
         let gone = tx

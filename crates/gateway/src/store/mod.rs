@@ -15,6 +15,7 @@ mod connect;
 mod credentials;
 mod db;
 mod dual;
+mod event_pairs;
 mod events;
 mod follow;
 mod grants;
@@ -37,6 +38,7 @@ pub use connect::Pending;
 pub use credentials::CredentialRow;
 pub(crate) use credentials::NewCredential;
 pub(crate) use dual::{DualBatch, DualRecordRow, EvidenceKey, EvidenceRow, NoiseRow};
+pub(crate) use event_pairs::{Met, PairBounds, PairedEvent, Pairing, Unpaired};
 pub use events::{EventChoice, EventCount, EventSummary};
 pub(crate) use events::{LeasedEvent, NewEvent, QueueBounds, Queued};
 pub(crate) use follow::repeat;
@@ -45,7 +47,7 @@ pub(crate) use grants::GrantSummary;
 pub use grants::{Begin, Finish, Flow, GrantKey, GrantRow, GrantState, NewTokens, Opened};
 pub use history::HistoryRow;
 pub use keys::Resealed;
-pub(crate) use phases::{HoldRow, MoveRow, PhaseRow};
+pub(crate) use phases::{HoldRow, PhaseRow, TransitionRow};
 pub use reach::{Reach, reach};
 pub use replicas::{ReplicaRow, ReplicaSlot};
 pub(crate) use retire::{Added as AddedBrownout, BrownoutRow, SunsetRow, UsageRow};
@@ -57,6 +59,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 
 /// Why the store did not do what it was asked. No text of these holds a secret, a password of the database included.
 #[derive(Debug, thiserror::Error)]
@@ -155,6 +158,7 @@ pub struct Store {
     keys: KeyRing,
     hasher: Hasher,
     clock: Clock,
+    home: Handle,
 }
 
 /// How [`Store::open`] treats what it finds.
@@ -183,7 +187,27 @@ impl Store {
         }
         db.migrate().await?;
         let hasher = keys::enroll(&db, &keys, &clock).await?;
-        Ok(Store { db, keys, hasher, clock })
+        Ok(Store { db, keys, hasher, clock, home: Handle::current() })
+    }
+
+    /// The runtime that the store was opened on: what runs there outlives whoever asks for it, and the runtime that he asks on.
+    pub(crate) fn home(&self) -> &Handle {
+        &self.home
+    }
+
+    /// Works with the store on the runtime that it was opened on. Others wait for its few connections, so no thread that may not
+    /// get on, as the shadow's, holds one.
+    ///
+    /// # Errors
+    ///
+    /// Those of `work`, and [`StoreError::Unavailable`] where that runtime ends meanwhile.
+    pub(crate) async fn at_home<T, F>(&self, work: impl FnOnce(Store) -> F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let done = self.home.spawn(work(self.clone())).await;
+        done.unwrap_or_else(|ended| Err(StoreError::Unavailable(ended.to_string())))
     }
 
     /// Claims the right to refresh grants from this store. On SQLite a second claim fails, after

@@ -1,4 +1,4 @@
-//! Phases that were set at run time, and every move of an operation from one phase to another. What the words mean is the
+//! Phases that were set at run time, and every transition of an operation from one phase to another. What the words mean is the
 //! business of `shadow`.
 
 use super::db::{Row, args};
@@ -19,9 +19,9 @@ pub(crate) struct PhaseRow {
     pub change: i64,
 }
 
-/// A move of an operation, kept for good.
+/// A transition of an operation, kept for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MoveRow {
+pub(crate) struct TransitionRow {
     pub side: String,
     pub operation: String,
     pub from: String,
@@ -52,12 +52,12 @@ impl Store {
         self.db.rows(sql, &[]).await?.iter().map(phase).collect()
     }
 
-    /// Sets a phase, and keeps the move where it is one. Does neither and says `false` when the row that is there is not the
+    /// Sets a phase, and keeps the transition where it is one. Does neither and says `false` when the row that is there is not the
     /// one of write `seen` (none: no row): someone else was faster.
     pub(crate) async fn put_phase(
         &self,
         row: &PhaseRow,
-        moved: Option<&MoveRow>,
+        moved: Option<&TransitionRow>,
         seen: Option<i64>,
     ) -> Result<bool, StoreError> {
         let (side, operation) = (row.side.as_str(), row.operation.as_str());
@@ -126,8 +126,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// The last `count` moves, newest first.
-    pub(crate) async fn phase_moves(&self, count: u32) -> Result<Vec<MoveRow>, StoreError> {
+    /// The last `count` transitions, newest first.
+    pub(crate) async fn phase_transitions(&self, count: u32) -> Result<Vec<TransitionRow>, StoreError> {
         let sql = "SELECT side, operation, moved_from, moved_to, moved_by, who, at_ms, evidence FROM phase_moves \
                    ORDER BY change DESC LIMIT $1";
         self.db.rows(sql, args![i64::from(count)]).await?.iter().map(moved).collect()
@@ -156,8 +156,8 @@ fn hold(row: &Row) -> Result<HoldRow, StoreError> {
     })
 }
 
-fn moved(row: &Row) -> Result<MoveRow, StoreError> {
-    Ok(MoveRow {
+fn moved(row: &Row) -> Result<TransitionRow, StoreError> {
+    Ok(TransitionRow {
         side: row.text("side")?,
         operation: row.text("operation")?,
         from: row.text("moved_from")?,

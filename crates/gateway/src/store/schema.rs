@@ -28,6 +28,7 @@ migrations! {
     "0009_retirement"
     "0010_studio"
     "0012_replicas"
+    "0013_event_pairs"
 }
 
 /// What brings an SQLite file up to date.

@@ -239,6 +239,8 @@ pub enum HashOf {
     EventKey = 12,
     /// A message of an event, by what its sender calls it.
     EventMessage = 13,
+    /// What an event of the one side is found by when that of the other comes.
+    EventPair = 14,
 }
 
 /// A value that a keyed hash of a row covers.

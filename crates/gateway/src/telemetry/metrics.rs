@@ -1,18 +1,18 @@
-//! The numbers of the program: their names, labels and handles, and the recorder behind `/metrics`. Nothing else names a metric;
-//! whoever has something to count calls a function here. All names begin with `switchback_` and
-//! end in their unit. Labels are operations, enrolled client names, sides and closed sets of words: their number is
+//! The numbers of the program: their names, labels and handles. Nothing else names a metric; whoever has something to count
+//! calls a function here, and `recorder.rs` shows what was counted. All names begin with `switchback_` and end in their unit. Labels are operations, enrolled client names, sides and closed sets of words: their number is
 //! bounded by the pack and the clients, whatever is sent from outside.
 
-use super::process;
+mod recorder;
+
+pub(super) use recorder::DURATION_BUCKETS;
+pub use recorder::{Metrics, install};
+
 use http::StatusCode;
 use metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
     histogram,
 };
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::sync::OnceLock;
 use std::time::Duration;
 use switchback_engine::diff::FindingKind;
 
@@ -45,7 +45,7 @@ pub(crate) const RESTART_PENDING: &str = "switchback_restart_pending";
 pub(crate) const CERTIFICATE_EXPIRY: &str = "switchback_tls_certificate_expiry_timestamp_seconds";
 /// Gauge: 1 for the phase in which an operation is.
 pub const PHASE: &str = "switchback_phase";
-pub(crate) const PHASE_MOVES: &str = "switchback_phase_moves_total";
+pub(crate) const PHASE_TRANSITIONS: &str = "switchback_phase_transitions_total";
 /// Counter: comparisons of the dual run by operation and result.
 pub const SHADOW_COMPARED: &str = "switchback_shadow_compared_total";
 /// Counter: differences by operation and kind.
@@ -73,10 +73,6 @@ pub(crate) const PROCESS_STARTED: &str = "process_start_time_seconds";
 
 /// Label value where there is no operation or no client, so that a query over all requests misses none.
 pub(super) const NONE: &str = "none";
-
-/// Upper bounds of the duration histograms, in seconds: from well under a translation to beyond the total timeout.
-pub(super) const DURATION_BUCKETS: [f64; 14] =
-    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
 
 /// How a request ended, as the label `outcome` says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,50 +115,6 @@ impl Outcome {
     }
 }
 
-/// Reads what was recorded. Cheap to clone; all clones read the one recorder of the process.
-#[derive(Clone)]
-pub struct Metrics {
-    handle: PrometheusHandle,
-}
-
-/// Installs the recorder of this process on the first call and returns a reader of it on every call. When another
-/// recorder is installed already (a program that embeds the library), its numbers are its own and the reader shows none.
-pub fn install() -> Metrics {
-    static INSTALLED: OnceLock<PrometheusHandle> = OnceLock::new();
-    let handle = INSTALLED.get_or_init(|| {
-        let recorder = PrometheusBuilder::new()
-            .set_buckets_for_metric(Matcher::Suffix("_duration_seconds".to_owned()), &DURATION_BUCKETS)
-            .expect("the list of buckets is not empty")
-            .build_recorder();
-        let handle = recorder.handle();
-        if metrics::set_global_recorder(recorder).is_err() {
-            tracing::warn!("another metrics recorder is installed; /metrics stays empty");
-        }
-        describe();
-        gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
-        be_born();
-        handle
-    });
-    Metrics { handle: handle.clone() }
-}
-
-/// Shows what the system knows of this process, as of now.
-fn process() {
-    let Some(process) = process::read() else { return };
-    // The recorder's counters hold whole numbers.
-    counter!(PROCESS_CPU).absolute(process.cpu.as_secs());
-    gauge!(PROCESS_RESIDENT).set(process.resident_bytes);
-    gauge!(PROCESS_VIRTUAL).set(process.virtual_bytes);
-    gauge!(PROCESS_THREADS).set(process.threads);
-    gauge!(PROCESS_MAX_FDS).set(process.max_fds);
-    if let Some(started) = process.started {
-        gauge!(PROCESS_STARTED).set(started.as_secs_f64());
-    }
-    if let Some(open) = process.open_fds {
-        gauge!(PROCESS_OPEN_FDS).set(open);
-    }
-}
-
 /// Counters whose labels are known from the start are there from the start, at 0: the first of what they count is then an
 /// increase, which an alert can see.
 fn be_born() {
@@ -199,35 +151,6 @@ const LIMITS: [&str; 8] = [
 /// Shows whether the store answers.
 pub fn store_up(is_up: bool) {
     gauge!(STORE_UP).set(if is_up { 1.0 } else { 0.0 });
-}
-
-impl Metrics {
-    /// The Prometheus text format, version 0.0.4. What is known of the process is as of now.
-    pub fn render(&self) -> String {
-        process();
-        self.handle.render()
-    }
-
-    /// Drops samples that have been summed up. Called now and then, or histograms grow.
-    pub fn upkeep(&self) {
-        self.handle.run_upkeep();
-    }
-
-    /// Finished requests by side and operation, such as `v1 GET /things`, then by outcome, over all clients.
-    pub fn requests_by_operation(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
-        let mut table: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
-        for sample in samples(&self.render(), REQUESTS) {
-            let (Some(side), Some(operation), Some(outcome)) =
-                (sample.label("side"), sample.label("operation"), sample.label("outcome"))
-            else {
-                continue;
-            };
-            let named = [side, operation].iter().filter(|name| **name != NONE).copied().collect::<Vec<_>>();
-            let row = if named.is_empty() { NONE.to_owned() } else { named.join(" ") };
-            *table.entry(row).or_default().entry(outcome.to_owned()).or_default() += sample.value;
-        }
-        table
-    }
 }
 
 /// The recorder's handles for the requests of one client to one operation.
@@ -460,9 +383,10 @@ pub(crate) fn in_phase(side: &str, operation: &str, phase: &str, phases: &[&'sta
     }
 }
 
-/// Counts a move of an operation to a phase.
+/// Counts a transition of an operation to a phase.
 pub(crate) fn phase_moved(operation: &str, phase: &'static str, by: &'static str) {
-    counter!(PHASE_MOVES, "operation" => operation.to_owned(), "phase" => phase, "by" => by).increment(1);
+    counter!(PHASE_TRANSITIONS, "operation" => operation.to_owned(), "phase" => phase, "by" => by)
+        .increment(1);
 }
 
 /// Counts a request whose other side was asked, or planned to be, by what came of it.
@@ -591,7 +515,10 @@ fn describe() {
         "When a certificate of ours ends, seconds since 1970, by its key in the configuration"
     );
     describe_gauge!(PHASE, "1 for the phase that an operation is in, 0 for the others");
-    describe_counter!(PHASE_MOVES, "Moves of operations, by operation, the phase moved to, and who moved it");
+    describe_counter!(
+        PHASE_TRANSITIONS,
+        "Transitions of operations, by operation, the phase moved to, and who moved it"
+    );
     describe_counter!(
         SHADOW_COMPARED,
         "Requests whose other side was asked or planned to be, by operation and result"
@@ -612,56 +539,9 @@ fn describe() {
     describe_gauge!(BUILD_INFO, "Always 1; the label says which version runs");
 }
 
-/// One line of the text format.
-struct Sample {
-    labels: Vec<(String, String)>,
-    value: u64,
-}
-
-impl Sample {
-    fn label(&self, name: &str) -> Option<&str> {
-        self.labels.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-    }
-}
-
-/// The samples of one counter. The recorder offers no other view of itself than the text it renders.
-fn samples<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = Sample> + 'a {
-    text.lines().filter_map(move |line| {
-        let (labels, value) = line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once("} ")?;
-        Some(Sample { labels: parse_labels(labels), value: value.parse().ok()? })
-    })
-}
-
-/// `a="x",b="y"` with `\"`, `\\` and `\n` in the values.
-fn parse_labels(text: &str) -> Vec<(String, String)> {
-    let mut labels = Vec::new();
-    let mut rest = text;
-    while let Some((name, quoted)) = rest.split_once("=\"") {
-        let mut value = String::new();
-        let mut chars = quoted.char_indices();
-        let mut end = quoted.len();
-        while let Some((at, c)) = chars.next() {
-            match c {
-                '"' => {
-                    end = at + 1;
-                    break;
-                }
-                '\\' => match chars.next() {
-                    Some((_, 'n')) => value.push('\n'),
-                    Some((_, other)) => value.push(other),
-                    None => break,
-                },
-                c => value.push(c),
-            }
-        }
-        labels.push((name.trim_start_matches(',').to_owned(), value));
-        rest = &quoted[end..];
-    }
-    labels
-}
-
 #[cfg(test)]
 mod tests {
+    use super::recorder::parse_labels;
     use super::*;
 
     #[test]
@@ -705,7 +585,7 @@ mod tests {
         ("switchback_config_reload_total", "counter", &["result"]),
         ("switchback_config_loaded_timestamp_seconds", "gauge", &[]),
         ("switchback_phase", "gauge", &["operation", "phase", "side"]),
-        ("switchback_phase_moves_total", "counter", &["by", "operation", "phase"]),
+        ("switchback_phase_transitions_total", "counter", &["by", "operation", "phase"]),
         ("switchback_shadow_compared_total", "counter", &["operation", "result"]),
         ("switchback_shadow_findings_total", "counter", &["kind", "operation"]),
         ("switchback_shadow_noise_total", "counter", &["operation", "why"]),
@@ -781,26 +661,5 @@ mod tests {
         let known = |line: &str| EVERY_METRIC.iter().any(|(name, ..)| line.split(' ').nth(2) == Some(name));
         let unknown: Vec<&str> = text.lines().filter(is_own).filter(|line| !known(line)).collect();
         assert_eq!(unknown, Vec::<&str>::new(), "these are not in the list");
-    }
-
-    #[test]
-    fn installing_twice_reads_the_same_numbers() {
-        let (first, second) = (install(), install());
-        config_reloaded(true, 1_700_000_000);
-        assert!(first.render().contains("switchback_config_reload_total{result=\"success\"}"));
-        assert!(second.render().contains("switchback_config_reload_total{result=\"success\"}"));
-    }
-
-    #[test]
-    fn labels_come_back_unescaped() {
-        let labels = parse_labels(r#"client="a \"b\" \\ c",operation="GET /x/{id}",outcome="ok""#);
-        assert_eq!(
-            labels,
-            [
-                ("client".to_owned(), "a \"b\" \\ c".to_owned()),
-                ("operation".to_owned(), "GET /x/{id}".to_owned()),
-                ("outcome".to_owned(), "ok".to_owned())
-            ]
-        );
     }
 }

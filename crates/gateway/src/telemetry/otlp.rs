@@ -117,7 +117,8 @@ impl Traces {
         }
         let trace = parent.unwrap_or(own).sampled().child(fastrand::u64(..));
         let parent = parent.map(|parent| parent.parent_number());
-        (trace, Some(Arc::new(RequestSpan { traces: Arc::clone(self), trace, parent })))
+        let span = RequestSpan { traces: Arc::clone(self), trace, parent, anchor: Anchor::now() };
+        (trace, Some(Arc::new(span)))
     }
 
     /// Waits until what was recorded so far has been sent, or lost; at most so long.
@@ -142,12 +143,37 @@ pub(crate) struct RequestSpan {
     trace: TraceParent,
     /// The span of its client, where that has one.
     parent: Option<u64>,
+    anchor: Anchor,
+}
+
+/// One moment by both clocks. All spans of a request are placed by it, so that calls lie within their request whatever the
+/// wall clock does, and however long a thread sleeps between reading the two.
+#[derive(Clone, Copy, Debug)]
+struct Anchor {
+    instant: std::time::Instant,
+    wall: SystemTime,
+}
+
+impl Anchor {
+    fn now() -> Anchor {
+        Anchor { instant: std::time::Instant::now(), wall: SystemTime::now() }
+    }
+
+    /// When something was, by the wall clock.
+    fn place(&self, at: std::time::Instant) -> SystemTime {
+        let moment = match at.checked_duration_since(self.instant) {
+            Some(after) => self.wall.checked_add(after),
+            None => self.wall.checked_sub(self.instant.duration_since(at)),
+        };
+        moment.unwrap_or(self.wall)
+    }
 }
 
 /// A span that has just ended.
 pub(crate) struct Ended {
     pub(crate) name: String,
-    pub(crate) took: Duration,
+    pub(crate) started: std::time::Instant,
+    pub(crate) ended: std::time::Instant,
     pub(crate) attributes: Vec<KeyValue>,
     /// Whether it counts as an error.
     pub(crate) is_failed: bool,
@@ -170,7 +196,6 @@ impl RequestSpan {
     }
 
     fn put(&self, place: TraceParent, parent: Option<u64>, kind: SpanKind, ended: Ended) {
-        let end_time = SystemTime::now();
         let context = SpanContext::new(
             TraceId::from(place.trace_number()),
             SpanId::from(place.parent_number()),
@@ -184,8 +209,8 @@ impl RequestSpan {
             parent_span_is_remote: kind == SpanKind::Server && parent.is_some(),
             span_kind: kind,
             name: ended.name.into(),
-            start_time: end_time.checked_sub(ended.took).unwrap_or(end_time),
-            end_time,
+            start_time: self.anchor.place(ended.started),
+            end_time: self.anchor.place(ended.ended),
             attributes: ended.attributes,
             dropped_attributes_count: 0,
             events: SpanEvents::default(),
@@ -342,5 +367,22 @@ impl HttpClient for Collector {
             (*response.status_mut(), *response.headers_mut()) = (status, headers);
             Ok(response)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call that lies within its request does so by the wall clock, too, though it is placed later.
+    #[test]
+    fn moments_keep_their_order_and_their_distance() {
+        let anchor = Anchor::now();
+        let (before, after) =
+            (anchor.instant.checked_sub(Duration::from_micros(7)), Duration::from_millis(3));
+        let before = before.expect("the machine has run for a moment");
+        assert_eq!(anchor.place(anchor.instant), anchor.wall);
+        assert_eq!(anchor.place(before) + Duration::from_micros(7), anchor.wall);
+        assert_eq!(anchor.place(anchor.instant + after), anchor.wall + after);
     }
 }

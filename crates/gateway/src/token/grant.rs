@@ -246,7 +246,7 @@ impl Grant {
         }
         let view = self.view.load();
         if view.generation == token.generation() && view.has_previous {
-            self.shared.tasks.spawn(refresh::forget_previous(self.clone(), token.generation()));
+            self.shared.spawn(refresh::forget_previous(self.clone(), token.generation()));
         }
     }
 
@@ -279,7 +279,7 @@ impl Grant {
         if let Err(refused) = refresh::may_begin(self) {
             return std::future::ready(Err(refused)).boxed();
         }
-        let task = self.shared.tasks.spawn(refresh::run(self.clone(), generation));
+        let task = self.shared.spawn(refresh::run(self.clone(), generation));
         let handle = task.abort_handle();
         let outcome = task.map(|ended| ended.unwrap_or(Err(TokenError::Interrupted))).boxed().shared();
         *slot = Some(Flight { task: handle, outcome: outcome.clone() });

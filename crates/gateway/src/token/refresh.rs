@@ -20,6 +20,7 @@ use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 /// Tries at storing new tokens before those that wait for them are let go on regardless, and the pauses between.
@@ -50,6 +51,16 @@ pub(super) struct Shared {
     pub unpersisted: AtomicUsize,
     /// Whether the store took what was last written for a refresh.
     pub store_writes: AtomicBool,
+}
+
+impl Shared {
+    /// Works on something that outlives whoever asks for it, and the runtime that he asks on.
+    pub(super) fn spawn<F>(&self, work: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        self.tasks.spawn_on(work, self.store.home())
+    }
 }
 
 /// Whether a refresh may start now at all.
@@ -305,7 +316,7 @@ fn use_unpersisted(grant: &Arc<Grant>, row: &GrantRow, tokens: NewTokens) {
     grant.unpersisted.store(true, Ordering::Relaxed);
     show_unpersisted(&grant.shared, 1);
     let (grant, row) = (grant.clone(), row.clone());
-    grant.shared.tasks.clone().spawn(async move {
+    grant.shared.clone().spawn(async move {
         loop {
             grant.shared.clock.sleep(PERSIST_LATER).await;
             match persist(&grant, &row, &tokens).await {

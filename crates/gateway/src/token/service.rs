@@ -141,7 +141,7 @@ impl Tokens {
     /// Asks the authorization server for its metadata anew, in the background.
     pub fn discover(&self) {
         if let Some(endpoint) = self.0.shared.endpoint.load_full() {
-            self.0.shared.tasks.spawn(async move { endpoint.discover().await });
+            self.0.shared.spawn(async move { endpoint.discover().await });
         }
     }
 
@@ -199,7 +199,7 @@ impl Tokens {
                 continue;
             }
             let Ok(slot) = slots.clone().try_acquire_owned() else { return };
-            self.0.shared.tasks.spawn(async move {
+            self.0.shared.spawn(async move {
                 // What went wrong has been logged and counted where it happened.
                 let _ = grant.refresh(grant.generation()).await;
                 drop(slot);

@@ -6,6 +6,7 @@ use crate::body::{End, Watch};
 use crate::error::GatewayError;
 use crate::proxy::Response;
 use crate::proxy::context::RequestContext;
+use crate::proxy::side_upstreams::SideUpstreams;
 use crate::telemetry::otlp::Ended;
 use crate::telemetry::trace::{TRACEPARENT, TraceParent};
 use bytes::Bytes;
@@ -18,6 +19,8 @@ pub(super) struct CallSpan {
     context: Arc<RequestContext>,
     place: TraceParent,
     started: Instant,
+    /// When its answer had come whole, or broke off.
+    ended: Option<Instant>,
     name: String,
     attributes: Vec<KeyValue>,
     status: Option<u16>,
@@ -45,15 +48,15 @@ pub(super) fn begin(call: &mut Call) -> Option<Box<CallSpan>> {
         attributes.push(KeyValue::new("http.request.resend_count", i64::from(call.sent)));
     }
     let name = format!("{method} {template}");
-    let (started, status, error) = (Instant::now(), None, Some("abandoned"));
-    Some(Box::new(CallSpan { context, place, started, name, attributes, status, error }))
+    let (started, ended, status, error) = (Instant::now(), None, None, Some("abandoned"));
+    Some(Box::new(CallSpan { context, place, started, ended, name, attributes, status, error }))
 }
 
 /// The path of a call by the words of the contract of the side that it goes to.
 fn template(call: &Call) -> String {
     let path = call.target.split('?').next().unwrap_or_default();
     let Some(front) = call.context.front() else { return String::new() };
-    let is = |upstream: &Arc<_>| Arc::ptr_eq(upstream, &call.upstream);
+    let is = |service: &SideUpstreams| service.has(&call.upstream);
     let is_own =
         front.own.as_ref().is_some_and(is) || front.beside.as_ref().is_some_and(|beside| is(&beside.own));
     let side = if is_own { front.serves } else { front.serves.other() };
@@ -86,6 +89,7 @@ impl Watch for CallSpan {
     }
 
     fn end(&mut self, end: End) {
+        self.ended = Some(Instant::now());
         if end == End::Complete {
             self.error = None;
         }
@@ -107,7 +111,8 @@ impl Drop for CallSpan {
         if let Some(error) = self.error {
             attributes.push(KeyValue::new("error.type", error));
         }
-        let (name, took) = (std::mem::take(&mut self.name), self.started.elapsed());
-        span.record_call(self.place, Ended { name, took, attributes, is_failed });
+        let (name, started) = (std::mem::take(&mut self.name), self.started);
+        let ended = self.ended.unwrap_or_else(Instant::now);
+        span.record_call(self.place, Ended { name, started, ended, attributes, is_failed });
     }
 }

@@ -3,7 +3,7 @@
 
 use super::exchange::Exchange;
 use crate::error::{GatewayError, Kind};
-use crate::store::{NewEntries, Owner, StoreError};
+use crate::store::{NewEntries, Owner, Store, StoreError};
 use std::time::Duration;
 use switchback_engine::translate::{Entries, Entry, Event, Lookup};
 use switchback_plan::ArchiveId;
@@ -11,8 +11,10 @@ use switchback_plan::ArchiveId;
 impl Exchange<'_> {
     /// Looks entries up.
     pub(in crate::proxy) async fn recall(&self, lookup: Lookup) -> Result<Event, GatewayError> {
-        let (store, name) = (self.composer.resume.store(), self.archive(lookup.archive));
-        let found = store.archive_get(&self.owner()?, &name, &lookup.keys).await.map_err(unavailable)?;
+        let (owner, name) = (self.owner()?, self.archive(lookup.archive));
+        // The shadow recalls, too.
+        let looking = |store: Store| async move { store.archive_get(&owner, &name, &lookup.keys).await };
+        let found = self.composer.resume.store().at_home(looking).await.map_err(unavailable)?;
         let now = self.composer.clock.unix_ms();
         let entry = |entry: crate::store::ArchiveEntry| Entry {
             age: u64::try_from((now - entry.kept_ms) / 1000).unwrap_or(0),
@@ -23,9 +25,11 @@ impl Exchange<'_> {
 
     /// Keeps entries. Once this is done, every gateway that shares the store sees them.
     pub(super) async fn keep(&self, entries: Entries) -> Result<Event, GatewayError> {
-        let (store, name) = (self.composer.resume.store(), self.archive(entries.archive));
-        let new = NewEntries { archive: &name, entries: &entries.entries };
-        store.archive_put(&self.owner()?, &new).await.map_err(unavailable)?;
+        let (owner, name) = (self.owner()?, self.archive(entries.archive));
+        let keeping = |store: Store| async move {
+            store.archive_put(&owner, &NewEntries { archive: &name, entries: &entries.entries }).await
+        };
+        self.composer.resume.store().at_home(keeping).await.map_err(unavailable)?;
         Ok(Event::Kept)
     }
 

@@ -13,7 +13,7 @@ use crate::heavy::{Heavy, LIGHT_BYTES_MAX};
 use crate::memory::{Share, Short};
 use crate::proxy::calls::call::{Call, Manner, Payload};
 use crate::proxy::calls::upstream_auth;
-use crate::proxy::concurrency::refused;
+use crate::proxy::concurrency::{RETRY_AFTER, refused};
 use crate::proxy::context::Matched;
 use crate::proxy::context::RequestContext;
 use crate::proxy::error_form::ErrorStatus;
@@ -59,7 +59,7 @@ pub(crate) struct Exchange<'c> {
     /// Bytes of all texts that the plan has been given.
     pub(super) worked: u64,
     /// The memory that the plan has for them: what it has been given, and what it makes of that, stays until the end.
-    shares: Vec<Share>,
+    pub(super) shares: Vec<Share>,
     /// The page that a pair reads, where its body says nothing of pages.
     pub(super) pager: Option<Box<Pager>>,
 }
@@ -118,14 +118,26 @@ impl Exchange<'_> {
         }
         // The memory goes with the work: it is in use until the work ends, even when nobody waits for it any more.
         let shares = std::mem::take(&mut self.shares);
-        let work = self.composer.heavy.work(move || {
+        let work = move || {
             let next = run.next(event);
             (run, next, shares)
-        });
-        let broke_off = || GatewayError::new(Kind::Internal, "work on a large body broke off");
-        let (run, next, shares) = Box::pin(work).await.ok_or_else(broke_off)?;
+        };
+        let (run, next, shares) = Box::pin(self.apart(self.worked, work)).await?;
         self.shares = shares;
         Ok((run, next))
+    }
+
+    /// Does work on so many bytes: here where they are few, else apart from those who answer.
+    pub(super) async fn apart<T: Send + 'static>(
+        &self,
+        bytes: u64,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, GatewayError> {
+        if bytes <= LIGHT_BYTES_MAX {
+            return Ok(work());
+        }
+        let broke_off = || GatewayError::new(Kind::Internal, "work on a large body broke off");
+        self.composer.heavy.work(work).await.ok_or_else(broke_off)
     }
 
     /// `original` is the body as it came, for the old service when the plan refuses late.
@@ -133,6 +145,8 @@ impl Exchange<'_> {
         let mut run = Ending { run: Some(run), large: None };
         let mut event = Event::Start;
         let mut reply_headers = HeaderMap::new();
+        // Shares before the last reply's, and its bytes.
+        let mut last = None;
         loop {
             let at_work = run.run.take().expect("it comes back from each step");
             run.large = (self.worked > LIGHT_BYTES_MAX).then(|| self.composer.heavy.clone());
@@ -142,17 +156,34 @@ impl Exchange<'_> {
                 Next::Call(call) => match self.perform(call).await? {
                     Ok((reply, share)) => {
                         reply_headers.clone_from(&reply.headers);
-                        self.worked += reply.body.len() as u64;
+                        let bytes = reply.body.len() as u64;
+                        last = Some((self.shares.len(), bytes));
+                        self.worked += bytes;
                         self.shares.extend(share.filter(|share| share.bytes() > 0));
                         event = Event::Reply(reply);
                     }
-                    Err(failed) => event = Event::Failed(failed),
+                    Err(failed) => {
+                        last = None;
+                        event = Event::Failed(failed);
+                    }
                 },
+                Next::Wait(wait) => {
+                    // The next reply takes the place of this one.
+                    if let Some((shares, bytes)) = last.take() {
+                        self.shares.truncate(shares);
+                        self.worked -= bytes;
+                    }
+                    let may_write = run.run.as_ref().is_some_and(|run| run.may_write());
+                    event = Box::pin(self.wait(wait, may_write)).await?;
+                }
                 Next::Answer(answer) => {
                     if let Some(cause) = &answer.cause {
                         self.note(cause);
                     }
-                    if (200..300).contains(&answer.error.unwrap_or(answer.status)) {
+                    // What nobody is told of is not forgotten: the client comes back for it.
+                    let is_told = !self.context.has_left();
+                    let is_done = (200..300).contains(&answer.error.unwrap_or(answer.status));
+                    if is_told && (is_done || answer.is_over) {
                         for work in self.works.drain(..) {
                             work.forget().await;
                         }
@@ -246,7 +277,9 @@ impl Exchange<'_> {
         }
         let upstream = front
             .called(origin)
-            .ok_or_else(|| GatewayError::new(Kind::Internal, "the shadow has no service to ask"))?;
+            .ok_or_else(|| GatewayError::new(Kind::Internal, "the shadow has no service to ask"))?
+            .at(call.host)
+            .ok_or_else(|| GatewayError::new(Kind::Internal, "the host has no address"))?;
         let (context, pseudonym) = (&self.context, &self.composer.pseudonym);
         let own = context.program.call_headers(backend);
         let mut headers = headers::translated_request(
@@ -371,7 +404,7 @@ impl Exchange<'_> {
             && refused.refusal.legacy_forward
             && !refused.wrote
             && !self.wrote
-            && let Some(own) = &self.matched().front.own
+            && let Some(own) = self.matched().front.own.as_ref().and_then(|own| own.at(self.context.host()))
             && upstream_auth::may_forward(&self.context.program, &self.client, self.matched().front.serves)
         {
             let target = self.matched().below_front(&self.context);
@@ -393,6 +426,9 @@ impl Exchange<'_> {
     }
 
     pub(crate) fn fault(&self, fault: &Fault) -> GatewayError {
+        if fault.kind == FaultKind::Overloaded {
+            return refused("memory");
+        }
         let kind = kind_of(fault.kind);
         if self.composer.origin == CallOrigin::Client && matches!(kind, Kind::BadBody | Kind::UpstreamBroken)
         {
@@ -456,7 +492,8 @@ fn fail_kind(kind: &Kind) -> Option<FailKind> {
     }
 }
 
-fn kind_of(kind: FaultKind) -> Kind {
+/// The kind of error that a fault is to a client.
+pub(super) fn kind_of(kind: FaultKind) -> Kind {
     match kind {
         FaultKind::BadRequest => Kind::BadRequest,
         FaultKind::BadCursor => Kind::BadCursor,
@@ -469,6 +506,7 @@ fn kind_of(kind: FaultKind) -> Kind {
         FaultKind::UpstreamTimeout => Kind::UpstreamTimeout,
         FaultKind::UpstreamClosed => Kind::UpstreamClosed,
         FaultKind::UpstreamBroken => Kind::UpstreamBroken,
+        FaultKind::Overloaded => Kind::Overloaded { retry_after: RETRY_AFTER },
         FaultKind::Internal => Kind::Internal,
     }
 }

@@ -56,6 +56,7 @@ impl Drop for Finishing {
             return;
         }
         if let Some(work) = self.work.take() {
+            self.context.set_left();
             tokio::spawn(alone(work, Arc::clone(&self.context), self.token.clone()));
         }
     }

@@ -2,7 +2,8 @@
 //! end into a response. The decisions are the plan's; here is only their execution.
 //!
 //! A request with effects, once begun, finishes, whether or not the client waits, because half of an effect is worse than
-//! an answer nobody reads. A request without effects ends with its client.
+//! an answer nobody reads. A request without effects ends with its client; and so does the waiting of one whose effects are
+//! all made.
 //!
 //! What only some requests need is boxed (a run of several calls, a forwarded request), so that the usual request does not
 //! carry room for it.
@@ -20,6 +21,7 @@ mod pages;
 mod pair;
 mod parts;
 pub(crate) mod resume;
+mod wait;
 
 use self::buffered::{Buffered, buffer, buffer_request};
 use self::coding::decoded;
@@ -27,7 +29,7 @@ pub(crate) use self::composer::Composer;
 pub(crate) use self::cursors::CursorCache;
 use self::exchange::{Exchange, TREE_NODE_BYTES, tree_nodes_max};
 use self::finish::Finishing;
-use crate::body::Body;
+use crate::body::{Beginning, Body};
 use crate::error::{GatewayError, Side};
 use crate::proxy::context::RequestContext;
 use crate::proxy::limits::Limits;
@@ -37,6 +39,7 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, header};
 use std::sync::Arc;
 use switchback_engine::translate::paging::Pages;
+use switchback_engine::translate::parts::HELD_TIMES;
 use switchback_engine::translate::{self, Run};
 use switchback_json as json;
 use switchback_plan::{BodyFormat, BodyPlan, Effect, MultipartFormat, Pair, Route, RouteKind};
@@ -110,7 +113,11 @@ async fn in_parts(
     body: Body,
 ) -> Result<Response, GatewayError> {
     let limits = &composer.limits;
-    let body = body.limited(limits.forwarded_bytes_max);
+    // What is no body at all is none, whether its length was announced or not.
+    let Beginning::Longer(body) = body.limited(limits.forwarded_bytes_max).beginning(0).await? else {
+        let nothing = Buffered::empty(&composer.memory);
+        return Box::pin(compose(composer, context, nothing, None)).await;
+    };
     let body =
         decoded(body, &context.headers, Side::Client, limits.decode_ratio_max, limits.forwarded_bytes_max)?;
     let mut exchange = Exchange::new(&composer, Arc::clone(&context));
@@ -172,7 +179,7 @@ async fn compose(
     let limits = json_limits(limits, route);
     let text = plain.as_ref().unwrap_or(&raw).bytes.clone();
     let text = context.without_form_token(&text).unwrap_or(text);
-    let worked = worked_bytes(&route.kind, &text, &limits);
+    let worked = worked_bytes(route, &text, &limits);
     let mut exchange = Exchange::new(&composer, context);
     exchange.worked += text.len() as u64;
     let run = |exchange: &Exchange<'_>| {
@@ -241,9 +248,13 @@ async fn uncoded(composer: &Composer, headers: &HeaderMap, raw: &Bytes) -> Resul
 
 /// Bytes that a plan takes of the memory for a body of this text, beside the text itself: what it writes, or the tree that it
 /// makes, whichever form of the route.
-fn worked_bytes(kind: &RouteKind, text: &[u8], limits: &json::Limits) -> u64 {
+fn worked_bytes(route: &Route, text: &[u8], limits: &json::Limits) -> u64 {
     let length = text.len() as u64;
-    match kind {
+    match &route.kind {
+        // Parts may be fields alone.
+        RouteKind::Pair(_) if matches!(route.operation.format, BodyFormat::Multipart(_)) => {
+            length * HELD_TIMES as u64
+        }
         // Written again, a little longer.
         RouteKind::Pair(_) => length + length / 4,
         RouteKind::Serve(_) | RouteKind::Refuse(_) => {

@@ -44,8 +44,11 @@ impl Exchange<'_> {
             Next::Call(call) => call,
             Next::Answer(answer) => return Ok(self.response(answer, &HeaderMap::new())),
             Next::Refuse(refused) => return Box::pin(self.refuse(refused, original)).await,
-            Next::Recall(_) | Next::Keep(_) => {
-                return Err(GatewayError::new(Kind::Internal, "a pair looks into no archive"));
+            Next::Recall(_) | Next::Keep(_) | Next::Wait(_) => {
+                return Err(GatewayError::new(
+                    Kind::Internal,
+                    "a pair looks into no archive and waits for nothing",
+                ));
             }
         };
         let call = match &self.pager {
@@ -96,6 +99,7 @@ impl Exchange<'_> {
         Ok(translate::Call {
             step: 0,
             operation: Arc::clone(&head.operation),
+            host: head.host,
             method: head.method.clone(),
             target: heads.target(head)?,
             headers: {

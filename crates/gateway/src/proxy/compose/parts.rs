@@ -2,24 +2,25 @@
 //! after them as fast as the service takes them. What is found wrong once the call is out cuts it: the service sees a body
 //! without its end, and the client is told what was wrong.
 
-use super::exchange::Exchange;
+use super::exchange::{Exchange, kind_of};
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
-use crate::memory::Short;
+use crate::heavy::{Heavy, LIGHT_BYTES_MAX};
+use crate::memory::Share;
 use crate::proxy::Response;
 use crate::proxy::calls::call::Payload;
 use crate::proxy::concurrency::refused;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::header;
 use http_body::Frame;
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use switchback_engine::translate::parts::{Gathered, Parts};
 use switchback_engine::translate::{Event, Fault, FaultKind, Next, Request, Run, multipart};
 use switchback_json::Limits;
-use switchback_plan::{MultipartFormat, Origin, Pair, Route, ValueOp, essence};
+use switchback_plan::{MultipartFormat, Origin, Pair, Route, ValueOp};
 
 /// Pieces that are read in one go when nothing comes of them: of files that are dropped.
 const SILENT_PIECES_MAX: usize = 16;
@@ -35,20 +36,14 @@ impl Exchange<'_> {
     ) -> Result<Response, GatewayError> {
         let named = self.context.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let named = named.unwrap_or("");
-        if !essence(named).eq_ignore_ascii_case(switchback_plan::BodyFormat::MULTIPART) {
-            let detail = "the body is of another media type than multipart/form-data";
-            return Err(GatewayError::new(Kind::UnsupportedMedia, detail));
-        }
         let fields_max = usize::try_from(self.composer.limits.request_bytes_max).unwrap_or(usize::MAX);
         let parts = Parts::new(named, format, &pair.call.format, op, limits, fields_max);
         let mut parts = Box::new(parts.map_err(|fault| self.fault_of(fault, &route.origin))?);
-        // Held until the end: what is made of the fields is sent while files come.
         let mut share = self.composer.memory.share();
         let mut pieces = 0;
         let gathered = loop {
-            let gathered = parts.gather().map_err(|fault| self.fault_of(fault, &route.origin))?;
-            let more = (parts.held() as u64).saturating_sub(share.bytes());
-            share.grow(more).map_err(|Short| refused("memory"))?;
+            let gathered = parts.gather(&mut |bytes| share.grow(bytes as u64).is_ok());
+            let gathered = gathered.map_err(|fault| self.fault_of(fault, &route.origin))?;
             if gathered != Gathered::More {
                 break gathered;
             }
@@ -64,7 +59,15 @@ impl Exchange<'_> {
                 tokio::task::yield_now().await;
             }
         };
-        let fields = parts.fields(gathered).map_err(|fault| self.fault_of(fault, &route.origin))?;
+        let held = share.bytes();
+        let work = move || {
+            let fields = parts.fields(gathered);
+            (parts, fields, share)
+        };
+        let (mut parts, fields, share) = self.apart(held, work).await?;
+        let fields = fields.map_err(|fault| self.fault_of(fault, &route.origin))?;
+        self.worked += fields.json.len() as u64;
+        self.shares.push(share);
         let (context, matched) = (&self.context, self.matched());
         let request = Request {
             path: matched.values.clone(),
@@ -85,8 +88,11 @@ impl Exchange<'_> {
                 refusal.refusal.legacy_forward = false;
                 return Box::pin(self.refuse(refusal, &Bytes::new())).await;
             }
-            Next::Recall(_) | Next::Keep(_) => {
-                return Err(GatewayError::new(Kind::Internal, "a pair looks into no archive"));
+            Next::Recall(_) | Next::Keep(_) | Next::Wait(_) => {
+                return Err(GatewayError::new(
+                    Kind::Internal,
+                    "a pair looks into no archive and waits for nothing",
+                ));
             }
         };
         let mut call = Box::new(self.outgoing(call)?);
@@ -100,59 +106,105 @@ impl Exchange<'_> {
             let Payload::Whole(beginning) = std::mem::replace(&mut call.payload, Payload::Sent) else {
                 return Err(GatewayError::new(Kind::Internal, "a call whose body is on its way already"));
             };
-            let ready = VecDeque::from([beginning]);
-            let files = Files { body, parts: Some(parts), ready, line: route.origin.clone() };
+            // Held until the end: what is made of the fields is sent while files come.
+            let shares = std::mem::take(&mut self.shares);
+            let share = shares.into_iter().reduce(|mut all, share| {
+                all.join(share);
+                all
+            });
+            let share = share.unwrap_or_else(|| self.composer.memory.share());
+            let files = Files {
+                body,
+                state: FilesState::Here(FileParts { parts, share }),
+                beginning: Some(beginning).filter(|beginning| !beginning.is_empty()),
+                heavy: self.composer.heavy.clone(),
+                origin: route.origin.clone(),
+            };
             call.payload = Payload::Stream(Body::stream(files, Side::Client));
         }
         let reply = self.composer.calls.send(&mut call).await?;
-        drop((call, share));
+        drop(call);
         let (head, body) = reply.into_parts();
         self.pair_answer(route, pair, &head, body).await
     }
 
-    fn fault_of(&self, fault: Fault, line: &Origin) -> GatewayError {
-        self.fault(&Fault { origin: fault.origin.clone().or_else(|| Some(line.clone())), ..fault })
+    fn fault_of(&self, fault: Fault, origin: &Origin) -> GatewayError {
+        self.fault(&Fault { origin: fault.origin.clone().or_else(|| Some(origin.clone())), ..fault })
     }
 }
 
 /// The body of a call whose files come while it goes out.
 struct Files {
     body: Body,
-    /// None when the end is written.
-    parts: Option<Box<Parts>>,
-    ready: VecDeque<Bytes>,
+    state: FilesState,
+    /// The fields that came before, as they are sent.
+    beginning: Option<Bytes>,
+    heavy: Heavy,
     /// The mapping line of the route.
-    line: Origin,
+    origin: Origin,
+}
+
+/// What of the body has come, and the memory for the fields in it.
+struct FileParts {
+    parts: Box<Parts>,
+    share: Share,
+}
+
+type Made = (FileParts, Result<Option<Bytes>, Fault>);
+
+enum FilesState {
+    Here(FileParts),
+    /// A large field is being mapped, apart from the threads that answer.
+    Apart(BoxFuture<'static, Option<Made>>),
+    /// The end is written.
+    Ended,
+}
+
+impl FileParts {
+    /// The next bytes that can be sent of what has come.
+    fn make(mut self) -> Made {
+        let share = &mut self.share;
+        let made = self.parts.pass(&mut |bytes| share.grow(bytes as u64).is_ok());
+        (self, made)
+    }
 }
 
 impl Files {
-    /// Makes of what came all that can be made of it.
-    fn make(&mut self, chunk: Option<Bytes>) -> Result<(), Fault> {
-        let Some(parts) = &mut self.parts else { return Ok(()) };
-        let mut out = Vec::new();
-        match chunk {
-            Some(chunk) => {
-                parts.push(chunk);
-                parts.pass(&mut out)?;
-            }
-            None => {
-                parts.pass(&mut out)?;
-                out.push(parts.end()?);
-                self.parts = None;
-            }
+    /// The same, here or apart; none until more of the body is here.
+    fn poll_made(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, GatewayError>> {
+        if let FilesState::Here(files) = &self.state
+            && files.parts.begun_bytes() as u64 > LIGHT_BYTES_MAX
+            && let FilesState::Here(files) = std::mem::replace(&mut self.state, FilesState::Ended)
+        {
+            let heavy = self.heavy.clone();
+            self.state = FilesState::Apart(Box::pin(async move { heavy.work(|| files.make()).await }));
         }
-        self.ready.extend(out.into_iter().filter(|piece| !piece.is_empty()));
-        Ok(())
+        let (files, made) = match std::mem::replace(&mut self.state, FilesState::Ended) {
+            FilesState::Here(files) => files.make(),
+            FilesState::Apart(mut work) => match work.as_mut().poll(cx) {
+                Poll::Ready(Some(made)) => made,
+                Poll::Ready(None) => {
+                    let detail = "work on a large field of a body broke off";
+                    return Poll::Ready(Err(GatewayError::new(Kind::Internal, detail)));
+                }
+                Poll::Pending => {
+                    self.state = FilesState::Apart(work);
+                    return Poll::Pending;
+                }
+            },
+            FilesState::Ended => return Poll::Ready(Ok(None)),
+        };
+        self.state = FilesState::Here(files);
+        Poll::Ready(made.map_err(|fault| self.broken(&fault)))
     }
 
     fn broken(&self, fault: &Fault) -> GatewayError {
-        let kind = match fault.kind {
-            FaultKind::TooLarge => Kind::TooLarge,
-            FaultKind::Internal => Kind::Internal,
-            _ => Kind::BadBody,
-        };
-        let Origin { file, line } = &self.line;
-        GatewayError::new(kind, format!("{fault} ({file}:{line}), after its call was begun"))
+        if fault.kind == FaultKind::Overloaded {
+            return refused("memory");
+        }
+        let Origin { file, line } = &self.origin;
+        let detail = format!("{fault} ({file}:{line}), after its call was begun");
+        GatewayError::new(kind_of(fault.kind), detail)
     }
 }
 
@@ -165,20 +217,108 @@ impl http_body::Body for Files {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
         let this = self.get_mut();
+        if let Some(beginning) = this.beginning.take() {
+            return Poll::Ready(Some(Ok(Frame::data(beginning))));
+        }
         for _ in 0..SILENT_PIECES_MAX {
-            if let Some(ready) = this.ready.pop_front() {
-                return Poll::Ready(Some(Ok(Frame::data(ready))));
+            if let Some(made) = ready!(this.poll_made(cx))? {
+                return Poll::Ready(Some(Ok(Frame::data(made))));
             }
-            if this.parts.is_none() {
-                return Poll::Ready(None);
+            let FilesState::Here(files) = &mut this.state else { return Poll::Ready(None) };
+            match ready!(http_body::Body::poll_frame(Pin::new(&mut this.body), cx)) {
+                Some(frame) => files.parts.push(frame?.into_data().unwrap_or_default()),
+                None => {
+                    let end = files.parts.end().map_err(|fault| this.broken(&fault))?;
+                    this.state = FilesState::Ended;
+                    return Poll::Ready(Some(Ok(Frame::data(end))));
+                }
             }
-            let chunk = match ready!(http_body::Body::poll_frame(Pin::new(&mut this.body), cx)) {
-                Some(frame) => Some(frame?.into_data().unwrap_or_default()),
-                None => None,
-            };
-            this.make(chunk).map_err(|fault| this.broken(&fault))?;
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Memory;
+    use switchback_engine::translate::Settings;
+    use switchback_plan::{BodyFormat, Form, FormFormat, FormKind, Key, ObjectOp, Others, PartKind};
+
+    fn files(parts: &[(&str, usize)], memory: &Memory) -> Body {
+        waiting_files(parts, memory).1
+    }
+
+    /// Files whose fields are kept, after the first of them has come; and then these parts, which wait to be read.
+    fn waiting_files(
+        parts: &[(&str, usize)],
+        memory: &Memory,
+    ) -> (tokio::sync::mpsc::Sender<Result<Bytes, GatewayError>>, Body) {
+        let form =
+            Arc::new(Form { kind: FormKind::Object { fields: Vec::new(), others: None }, nullable: false });
+        let fields = FormFormat { form, lists: Vec::new() };
+        let format = Arc::new(MultipartFormat { fields, parts: vec![(Key::new("file"), PartKind::File)] });
+        let op = ValueOp::Object(Arc::new(ObjectOp {
+            name: "t".into(),
+            members: Vec::new(),
+            others: Others::Keep,
+            close: Vec::new(),
+            captures: 0,
+            supplied: 0,
+        }));
+        let (to, named) = (BodyFormat::Multipart(Arc::clone(&format)), multipart::media_type("B"));
+        let mut reading = Parts::new(&named, &format, &to, &op, Limits::DOCUMENT, 1 << 20).expect("parts");
+        let mut first = Vec::new();
+        multipart::write_part("B", "file", None, b"x", &mut first);
+        reading.push(first.into());
+        assert_eq!(reading.gather(&mut |_| true).expect("a file"), Gathered::File);
+        reading.fields(Gathered::File).expect("no fields");
+        reading.begin("B0", Arc::new(Settings::default()));
+        let mut rest = Vec::new();
+        for (name, bytes) in parts {
+            multipart::write_part("B", name, None, &vec![b'y'; *bytes], &mut rest);
+        }
+        multipart::write_end("B", &mut rest);
+        let (sender, body) = Body::channel(rest.len() / 1000 + 1, None);
+        for piece in rest.chunks(1000) {
+            sender.try_send(Ok(Bytes::copy_from_slice(piece))).expect("there is room");
+        }
+        let files = FileParts { parts: Box::new(reading), share: memory.share() };
+        let (heavy, origin) = (Heavy::default(), Origin { file: "t".into(), line: 7 });
+        let state = FilesState::Here(files);
+        (sender, Body::stream(Files { body, state, beginning: None, heavy, origin }, Side::Client))
+    }
+
+    #[tokio::test]
+    async fn no_more_of_a_body_is_read_than_is_sent() {
+        let memory = Memory::new(1 << 20);
+        let (sender, mut body) = waiting_files(&[("file", 50_000)], &memory);
+        let (all, before) = (sender.max_capacity(), sender.capacity());
+        assert!(before <= 1, "{before} of {all}");
+        for sent in 0..10 {
+            assert!(sender.capacity() - before <= sent, "{sent} pieces are sent");
+            body.chunk().await.expect("there is more").expect("it is whole");
+        }
+    }
+
+    #[tokio::test]
+    async fn fields_after_a_file_have_their_share_of_the_memory_until_the_body_ends() {
+        let memory = Memory::new(1 << 20);
+        let mut body = files(&[("file", 5_000), ("a", 10_000), ("b", 50_000), ("file", 5_000)], &memory);
+        let (mut passed, mut used_most) = (0, 0);
+        while let Some(chunk) = body.chunk().await {
+            passed += chunk.expect("there is memory").len();
+            used_most = used_most.max(memory.used());
+        }
+        assert!(passed > 70_000, "{passed}");
+        assert!((200_000..300_000).contains(&used_most), "the fields, one at a time: {used_most}");
+        drop(body);
+        assert_eq!(memory.used(), 0);
+        let memory = Memory::new(30_000);
+        let short = files(&[("file", 50_000), ("a", 10_000)], &memory).whole().await.expect_err("too little");
+        assert!(matches!(short.kind(), Kind::Overloaded { .. }), "{short:?}");
+        assert_eq!(memory.used(), 0);
+        assert!(files(&[("file", 50_000), ("a", 5_000)], &memory).whole().await.is_ok());
     }
 }

@@ -4,6 +4,7 @@
 use crate::error::{GatewayError, Kind};
 use crate::store::{Store, StoreError};
 use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -104,15 +105,65 @@ fn unknown(error: StoreError) -> GatewayError {
     .because(error)
 }
 
+/// Set in the status of a reply that is kept with header fields; earlier versions kept none.
+const WITH_HEADERS: u16 = 1 << 15;
+
+/// Status, bytes of the head, the head as lines, the body.
 fn encode(reply: &Reply) -> Vec<u8> {
-    [&reply.status.to_be_bytes()[..], &reply.body].concat()
+    let mut head = Vec::new();
+    for (name, value) in reply.headers.iter().filter(|(name, _)| is_lasting(name)) {
+        [name.as_str().as_bytes(), b":", value.as_bytes(), b"\n"].iter().for_each(|part| head.extend(*part));
+    }
+    let length = u32::try_from(head.len()).unwrap_or(0);
+    head.truncate(length as usize);
+    let status = reply.status | WITH_HEADERS;
+    [&status.to_be_bytes()[..], &length.to_be_bytes(), &head, &reply.body].concat()
+}
+
+/// Whether a header field says something of what was done, and not of the moment.
+fn is_lasting(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    !["set-cookie", "retry-after", "date"].contains(&name) && !name.contains("ratelimit")
 }
 
 fn decode(bytes: &[u8]) -> Option<Reply> {
-    let (status, body) = bytes.split_first_chunk()?;
-    Some(Reply {
-        status: u16::from_be_bytes(*status),
-        body: Bytes::copy_from_slice(body),
-        ..Reply::default()
-    })
+    let (status, mut body) = bytes.split_first_chunk()?;
+    let status = u16::from_be_bytes(*status);
+    let mut headers = HeaderMap::new();
+    if status & WITH_HEADERS != 0 {
+        let (length, rest) = body.split_first_chunk()?;
+        let (head, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        for line in head.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let colon = line.iter().position(|byte| *byte == b':')?;
+            let name = HeaderName::from_bytes(&line[..colon]).ok()?;
+            headers.append(name, HeaderValue::from_bytes(&line[colon + 1..]).ok()?);
+        }
+        body = rest;
+    }
+    Some(Reply { status: status & !WITH_HEADERS, headers, body: Bytes::copy_from_slice(body) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::{LOCATION, RETRY_AFTER};
+
+    #[test]
+    fn a_reply_is_remembered_with_what_it_says_of_what_was_done() {
+        let mut headers = HeaderMap::new();
+        headers.append(LOCATION, HeaderValue::from_static("/jobs/7"));
+        headers.append("x-job", HeaderValue::from_static("a: b"));
+        headers.append("x-job", HeaderValue::from_static("c"));
+        let body = Bytes::from_static(b"{}\n:");
+        let known = Reply { status: 202, headers: headers.clone(), body: body.clone() };
+        headers.append(RETRY_AFTER, HeaderValue::from_static("3"));
+        let read = decode(&encode(&Reply { status: 202, headers, body })).expect("it can be read");
+        assert_eq!((read.status, &read.headers, &read.body), (known.status, &known.headers, &known.body));
+    }
+
+    #[test]
+    fn what_an_earlier_version_has_remembered_is_known_still() {
+        let read = decode(&[&201u16.to_be_bytes()[..], b"{}"].concat()).expect("it can be read");
+        assert_eq!((read.status, read.headers.len(), &read.body[..]), (201, 0, &b"{}"[..]));
+    }
 }

@@ -97,8 +97,9 @@ impl Dual {
         let request = asked.request(body.start().clone());
         let calls = self.composer.calls.clone();
         let of_us = (self.composer.pseudonym.clone(), self.composer.forwarding.clone());
+        let own = asked.beside.own.at(asked.context.host()).ok_or(Dropped::ReferenceFailed)?;
         let answering = async {
-            let response = forward(calls, Arc::clone(&asked.beside.own), request, target, of_us).await?;
+            let response = forward(calls, Arc::clone(own), request, target, of_us).await?;
             self.held(response, u64::MAX - BEYOND_BYTES).await
         };
         match answering.await {

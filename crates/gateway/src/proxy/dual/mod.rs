@@ -23,7 +23,7 @@ use crate::memory::Share;
 use crate::proxy::context::RequestContext;
 use crate::proxy::headers::names_other_method;
 use crate::proxy::{Request, Response};
-use crate::shadow::{Dropped, Job, Knowledge, Phase, Shadow, Subject};
+use crate::shadow::{About, Dropped, Job, Knowledge, Phase, Shadow, Subject};
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 use switchback_engine::diff::BufferedAnswer;
@@ -170,10 +170,10 @@ fn subject(context: &RequestContext, phase: Phase, knowledge: &Arc<Knowledge>) -
     Subject {
         side: Arc::clone(front.phases.side()),
         serves: front.serves,
-        route: matched.route,
+        about: About::Route(matched.route),
         operation: Arc::clone(&operation.key),
         phase,
-        stay: front.phases.stay(usize::from(matched.route.0)),
+        period: front.phases.period(usize::from(matched.route.0)),
         client: context.client().into(),
         target: matched.below_front(context),
         request_id: context.id.to_string(),

@@ -101,7 +101,7 @@ fn forwarded_to(request: &Request) -> Option<Arc<Upstream>> {
     if let Some(matched) = context.operation_matched() {
         context.set_phase(front.phase(matched.route).name());
     }
-    let own = front.own.as_ref()?;
+    let own = front.own.as_ref()?.at(context.host())?;
     // What the contract does not have, or whose client nobody knows, gets here only where that service is to judge it.
     let Some((matched, client)) = context.operation_matched().zip(context.known_client()) else {
         return Some(Arc::clone(own));

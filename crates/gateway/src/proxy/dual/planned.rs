@@ -59,6 +59,13 @@ impl Dual {
                     };
                     continue;
                 }
+                Ok(Next::Wait(wait)) => {
+                    event = match readings.wait(wait, true).await {
+                        Ok(waited) => waited,
+                        Err(error) => return unread(&error),
+                    };
+                    continue;
+                }
                 // Nothing of it reaches a service, and nothing is kept that did not happen.
                 Ok(Next::Keep(_)) => {
                     event = Event::Kept;

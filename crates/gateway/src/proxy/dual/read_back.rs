@@ -93,6 +93,7 @@ impl ShadowRequest {
             body: Some(written.body.start().clone()),
             cause: None,
             error: None,
+            is_over: false,
         };
         let route = program.route(front.serves, matched.route);
         let request = self.translated(body.clone());

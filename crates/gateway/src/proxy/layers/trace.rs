@@ -108,7 +108,9 @@ impl Drop for Gathered {
         attributes
             .extend(self.status.map(|status| KeyValue::new("http.response.status_code", i64::from(status))));
         let name = if has_route { format!("{method} {path}") } else { method.to_owned() };
-        span.record(Ended { name, took: context.took(), attributes, is_failed });
+        let started = context.arrived;
+        let ended = started + context.took();
+        span.record(Ended { name, started, ended, attributes, is_failed });
     }
 }
 

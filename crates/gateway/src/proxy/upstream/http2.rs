@@ -14,6 +14,11 @@ use tokio::time::Instant;
 
 /// Bytes that a connection may hold of the bodies of one call.
 const SEND_BYTES_MAX: usize = 64 * 1024;
+/// Flow control: bytes of an answer that the upstream may send ahead of its client.
+const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+/// And of all answers of a connection: no limit (RFC 9113, section 6.9.1), since otherwise a few clients that do not read use it
+/// up, and with it the answers of everybody else on the connection. Calls in flight are limited, and with them what it holds.
+const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
 
 /// A connection that several calls share: clones are the same connection, which ends when the last is gone and the calls on
 /// it are answered.
@@ -27,6 +32,12 @@ impl SharedConnection {
             .timer(TokioTimer::new())
             .max_header_list_size(list_bytes_max(limits))
             .max_send_buf_size(SEND_BYTES_MAX)
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            // An upstream that is gone without a word keeps no calls: a connection in use is asked as soon as it is as
+            // silent as an idle one may be, and answers in the time that a new one would take.
+            .keep_alive_interval(limits.upstream_idle_timeout)
+            .keep_alive_timeout(limits.connect_timeout)
             .handshake(TokioIo::new(stream))
             .await?;
         // How it ended is told to the calls that were on it.

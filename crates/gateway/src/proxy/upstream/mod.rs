@@ -4,7 +4,7 @@
 //! All calls go out on one [`ConnectionPool`], over plain TCP or TLS, in HTTP/1.1 or, where both sides agree on it, HTTP/2. Each
 //! core has connections of its own.
 //!
-//! Interim answers (1xx) are read and dropped, unless a call is forwarded: then they go to the client before the answer.
+//! Interim answers (1xx) are read and dropped, unless a call is forwarded over HTTP/1.1: then they go to the client before the answer.
 
 mod connect;
 mod connection;

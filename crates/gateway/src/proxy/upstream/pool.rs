@@ -74,23 +74,23 @@ impl ConnectionPool {
 
     /// Sends a call, on a connection that is at hand if there is one, and waits for the head of the answer until as long after
     /// `started` as limits allow. A connection that turns out to have ended before anything was written is no matter: the
-    /// next one is taken. A call that is to go `alone` shares no connection with others.
+    /// next one is taken. A call that `is_alone` shares no connection with others.
     pub(super) async fn exchange(
         self: &Arc<ConnectionPool>,
         mut request: Box<http::Request<Outgoing>>,
         started: Instant,
-        alone: bool,
+        is_alone: bool,
     ) -> Result<http::Response<Body>, Unanswered> {
         let deadline = tokio::time::Instant::from_std(started + self.limits.upstream_timeout);
-        let streams = !request.body().is_whole();
+        let is_streamed = !request.body().is_whole();
         loop {
-            let (link, is_fresh) = match self.at_hand(started, alone) {
+            let (link, is_fresh) = match self.at_hand(started, is_alone) {
                 Some(link) => (link, false),
-                None => Box::pin(self.open(deadline, alone)).await?,
+                None => Box::pin(self.open(deadline, is_alone)).await?,
             };
             let failed = match link {
                 Link::Own(mut connection) => match connection.send(request, deadline).await {
-                    Ok(response) => return Ok(self.answered(response, connection, streams)),
+                    Ok(response) => return Ok(self.answered(response, connection, is_streamed)),
                     Err(failed) => failed,
                 },
                 // Boxed, so that calls that go another way need not carry its size.
@@ -112,11 +112,11 @@ impl ConnectionPool {
     }
 
     /// A connection that can be used now.
-    fn at_hand(&self, now: Instant, alone: bool) -> Option<Link> {
+    fn at_hand(&self, now: Instant, is_alone: bool) -> Option<Link> {
         if !self.speaks_http2.load(Relaxed) {
             return self.ready.idle(now).map(Link::Own);
         }
-        if alone { None } else { self.ready.shared(now).map(Link::Shared) }
+        if is_alone { None } else { self.ready.shared(now).map(Link::Shared) }
     }
 
     /// A new connection, and whether it was made for this call alone or first: if such a one ends unused, the upstream does
@@ -124,10 +124,10 @@ impl ConnectionPool {
     async fn open(
         self: &Arc<ConnectionPool>,
         deadline: tokio::time::Instant,
-        alone: bool,
+        is_alone: bool,
     ) -> Result<(Link, bool), Unanswered> {
         let late = |_| Unanswered::Late;
-        while self.speaks_http2.load(Relaxed) && !alone {
+        while self.speaks_http2.load(Relaxed) && !is_alone {
             let (opening, is_first) = self.ready.opening(|| Arc::clone(self).open_shared().boxed());
             let opened = tokio::time::timeout_at(deadline, opening).await.map_err(late)?;
             match opened.map_err(|error| Unanswered::Unreachable(error.into()))? {
@@ -138,7 +138,7 @@ impl ConnectionPool {
         }
         let connected = tokio::time::timeout_at(deadline, self.connect()).await.map_err(late)?;
         Ok(match connected.map_err(Unanswered::Unreachable)? {
-            Link::Shared(shared) if !alone => (Link::Shared(self.ready.share(shared)), true),
+            Link::Shared(shared) if !is_alone => (Link::Shared(self.ready.share(shared)), true),
             link => (link, true),
         })
     }
@@ -175,13 +175,13 @@ impl ConnectionPool {
         &self,
         response: http::Response<Incoming>,
         connection: Box<Connection>,
-        streams: bool,
+        is_streamed: bool,
     ) -> http::Response<Body> {
         let (head, incoming) = response.into_parts();
         let is_persistent = head.version == Version::HTTP_11 && !head.headers.contains_key(CONNECTION);
         let idle_timeout = self.ready.idle_timeout();
         let kept = keep_alive(&head.headers).map_or(idle_timeout, |kept| kept.min(idle_timeout));
-        let body = pooled(incoming, connection, streams || !is_persistent, kept, &self.ready);
+        let body = pooled(incoming, connection, is_streamed || !is_persistent, kept, &self.ready);
         http::Response::from_parts(head, body)
     }
 }

@@ -13,14 +13,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-/// The body of an answer that comes on `connection`, which `home` keeps for `kept` when it is free. What of the body is here
+/// The body of an answer that comes on `connection`, which `pool` keeps for `kept` when it is free. What of the body is here
 /// already is read at once: most answers come whole, and their connection is free again.
 pub(super) fn pooled(
     incoming: Incoming,
     connection: Box<Connection>,
     is_last: bool,
     kept: Duration,
-    home: &Arc<ReadyConnections>,
+    pool: &Arc<ReadyConnections>,
 ) -> Body {
     let mut rest = PooledBody {
         incoming,
@@ -28,7 +28,7 @@ pub(super) fn pooled(
         is_last,
         kept,
         ready: None,
-        home: Arc::clone(home),
+        pool: Arc::clone(pool),
     };
     if rest.incoming.is_end_stream() {
         rest.release();
@@ -60,7 +60,7 @@ struct PooledBody {
     kept: Duration,
     /// Was here already when the head came.
     ready: Option<Result<Frame<Bytes>, GatewayError>>,
-    home: Arc<ReadyConnections>,
+    pool: Arc<ReadyConnections>,
 }
 
 impl PooledBody {
@@ -92,7 +92,7 @@ impl PooledBody {
             && (!self.is_last || connection.poll_ready())
         {
             connection.park();
-            self.home.put(connection, self.kept);
+            self.pool.put(connection, self.kept);
         }
     }
 }

@@ -54,7 +54,8 @@ impl ConnectionWaker {
         self.is_driving.store(false, Ordering::Release);
         if self.is_requeued.load(Ordering::Relaxed) {
             self.is_requeued.store(false, Ordering::Relaxed);
-            self.is_notified.store(true, Ordering::Relaxed);
+            // A store would hide a notification that another thread made before, and what that thread did before it.
+            self.is_notified.fetch_or(true, Ordering::AcqRel);
         }
         // Wants its turn after others, was notified by another thread a moment ago, or there were too many turns: someone has
         // to come back. Whoever notifies exchanges the same flag and then looks at `is_driving`. Of two exchanges one is the

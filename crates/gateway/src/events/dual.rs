@@ -1,0 +1,283 @@
+//! The dual run of events: while the version that receivers know still sends its own, both versions tell the same twice. The
+//! phase of an event says which of the two is delivered; the other one is held against it. What the newer version sends is
+//! compared in the form that receivers would get.
+//!
+//! The two find each other by values that the pack names (`correlate`), in the store, so that they may come to different
+//! gateways and outlive a restart. Comparing is the shadow's work: taking in waits for none of it, and what the shadow has no
+//! room for is dropped and counted. An event that the other one never comes to is counted apart once its time has passed.
+
+use super::Receiver;
+use crate::proxy::program::{Program, ServedEvents};
+use crate::shadow::{About, Done, Dropped, Job, Outcome, Phase, Shadow, Subject, roll_of};
+use crate::store::{Met, Store, StoreError, Unpaired};
+use arc_swap::ArcSwap;
+use http::HeaderMap;
+use std::sync::Arc;
+use std::time::Duration;
+use switchback_engine::diff::{BufferedAnswer, Candidate, View};
+use switchback_engine::translate::{Env, document};
+use switchback_json::{Limits, Value};
+use switchback_plan::{Correlate, EventRoute, Events};
+
+/// Events that have waited long enough, looked at together.
+const LOOKED_AT: usize = 256;
+
+/// Has events of both sides compared. Clones share it.
+#[derive(Clone, Debug)]
+pub struct EventsDual {
+    store: Store,
+    /// Replaced when its settings are.
+    shadow: Arc<ArcSwap<Shadow>>,
+}
+
+/// What is done with one event.
+#[derive(Debug)]
+pub(super) struct Decided<'p> {
+    pub(super) is_delivered: bool,
+    pub(super) pair: Option<Pair<'p>>,
+    /// Why it cannot be compared, though it was to be.
+    pub(super) untranslated: Option<(Subject, String)>,
+}
+
+/// How the event of the other side is found.
+#[derive(Debug)]
+pub(super) struct Pair<'p> {
+    pub(super) operation: &'p Arc<str>,
+    pub(super) key: String,
+    pub(super) within: Duration,
+    /// What receivers would get of it, where it is to be compared.
+    pub(super) body: Option<Vec<u8>>,
+    pub(super) subject: Subject,
+}
+
+/// An event as it came.
+pub(super) struct Came<'e> {
+    pub(super) receiver: &'e Receiver,
+    pub(super) is_own: bool,
+    pub(super) message: Option<&'e str>,
+    pub(super) body: &'e [u8],
+    pub(super) value: &'e Value,
+}
+
+impl EventsDual {
+    /// What was compared is written to the store.
+    pub fn new(store: Store, shadow: Arc<ArcSwap<Shadow>>) -> EventsDual {
+        EventsDual { store, shadow }
+    }
+
+    /// Which of the two is delivered, and how the other one is found.
+    pub(super) fn decide<'p>(
+        &self,
+        program: &'p Program,
+        events: &'p Events,
+        route: Option<&'p EventRoute>,
+        came: &Came<'_>,
+    ) -> Decided<'p> {
+        let alone = |is_delivered| Decided { is_delivered, pair: None, untranslated: None };
+        // What only one of the versions has is delivered as it always was.
+        let told = route.and_then(|route| Some((route, route.told()?)));
+        let (Some(_), Some((route, told)), Some(served)) = (&came.receiver.own, told, program.events())
+        else {
+            return alone(true);
+        };
+        let Some((phase, period)) = served.phases.event(told.operation) else { return alone(!came.is_own) };
+        let is_delivered = is_translated(phase, &came.receiver.name, told.operation) != came.is_own;
+        let Some(correlate) = told.correlate else { return alone(is_delivered) };
+        let subject = subject(served, events, route, came, (phase, period), told.operation);
+        let made = match came.is_own {
+            true => Ok(None),
+            false => made(program, route, came.body).map(Some),
+        };
+        let made = match made {
+            Ok(made) => made,
+            Err(why) => {
+                let is_compared = phase != Phase::Legacy && phase != Phase::default();
+                let untranslated = is_compared.then_some((subject, why));
+                return Decided { is_delivered, pair: None, untranslated };
+            }
+        };
+        let key = match &made {
+            None => key_of(correlate, came.value),
+            Some((_, value)) => key_of(correlate, value),
+        };
+        let Some(key) = key else {
+            self.shadow.load().dropped(&subject, Dropped::Unaddressed);
+            return alone(is_delivered);
+        };
+        let shadow = self.shadow.load();
+        let body = made.map_or_else(|| came.body.to_vec(), |(body, _)| body);
+        let is_taken = shadow.takes(phase, roll_of(&key));
+        let is_small = body.len() <= shadow.settings().body_bytes;
+        if is_taken && !is_small {
+            shadow.dropped(&subject, Dropped::TooLarge);
+        }
+        let body = (is_taken && is_small).then_some(body);
+        let pair = Pair { operation: told.operation, key, within: correlate.within, body, subject };
+        Decided { is_delivered, pair: Some(pair), untranslated: None }
+    }
+
+    /// Counts an event that could not be put into the form that receivers know.
+    pub(super) fn untranslated(&self, subject: Subject, why: String) {
+        let nothing = BufferedAnswer::default();
+        self.compare(subject, nothing, Candidate::Untranslated { what: why });
+    }
+
+    /// Has both compared.
+    pub(super) fn met(&self, is_own: bool, pair: Pair<'_>, met: Met) {
+        let (Some(body), Some(other)) = (pair.body, met.body) else { return };
+        if *met.pack != **pair.subject.knowledge.pack_hash() {
+            self.shadow.load().dropped(&pair.subject, Dropped::Replaced);
+            return;
+        }
+        let other = other.expose().clone();
+        let (reference, candidate) = if is_own { (body, other) } else { (other, body) };
+        let (reference, candidate) = (BufferedAnswer::whole(reference), BufferedAnswer::whole(candidate));
+        self.compare(pair.subject, reference, Candidate::Answered(view(candidate)));
+    }
+
+    /// Counts an event that nobody keeps: there was no room for it.
+    pub(super) fn no_room(&self, pair: &Pair<'_>) {
+        if pair.body.is_some() {
+            self.shadow.load().dropped(&pair.subject, Dropped::Queue);
+        }
+    }
+
+    fn compare(&self, subject: Subject, reference: BufferedAnswer, candidate: Candidate) {
+        let shadow = self.shadow.load_full();
+        let of_candidate = match &candidate {
+            Candidate::Answered(view) => view.body.total_bytes(),
+            _ => 0,
+        };
+        let Ok(share) = shadow.memory().take(reference.total_bytes() + of_candidate) else {
+            shadow.dropped(&subject, Dropped::Memory);
+            return;
+        };
+        let judging = shadow.judging(&[]);
+        let compared = subject.clone();
+        let work = async move {
+            let comparison = judging.compared(&compared, &view(reference), &candidate);
+            Done { outcomes: vec![Outcome::Compared(comparison)], secrets: Vec::new() }
+        };
+        shadow.submit(Job { subject, work: Box::pin(work), share });
+    }
+
+    /// Counts events whose time has passed.
+    pub(super) async fn look(&self, program: &Program) -> Result<(), StoreError> {
+        loop {
+            let unpaired = self.store.events_unpaired(LOOKED_AT).await?;
+            let is_all = unpaired.len() < LOOKED_AT;
+            unpaired.iter().for_each(|event| self.unpaired(program, event));
+            if is_all {
+                return Ok(());
+            }
+        }
+    }
+
+    fn unpaired(&self, program: &Program, event: &Unpaired) {
+        let (Some(events), Some(served)) = (&program.pack().events, program.events()) else { return };
+        let told =
+            |route: &&EventRoute| route.told().is_some_and(|told| **told.operation == *event.operation);
+        let Some(route) = events.routes.iter().find(told) else { return };
+        let (Some(told), Some(now)) = (route.told(), served.phases.event(&event.operation)) else { return };
+        if !event.is_compared {
+            return;
+        }
+        let shadow = self.shadow.load_full();
+        let subject = Subject {
+            client: event.receiver.as_str().into(),
+            ..bare(served, events, route, now, told.operation)
+        };
+        let why = match event.is_known {
+            false => Some(Dropped::Queue),
+            true if *event.pack != **served.knowledge.pack_hash() => Some(Dropped::Replaced),
+            true => None,
+        };
+        if let Some(why) = why {
+            shadow.dropped(&subject, why);
+            return;
+        }
+        let within = told.correlate.map_or(0, |correlate| correlate.within.as_secs());
+        let sides = &program.pack().sides;
+        let lacking = if event.is_own { events.from } else { events.from.other() };
+        let why = format!("{} sent no such event within {within} s", sides[lacking].name);
+        let outcome = Outcome::Unpaired { is_missing: event.is_own, why };
+        let work = async move { Done { outcomes: vec![outcome], secrets: Vec::new() } };
+        let share = shadow.memory().share();
+        shadow.submit(Job { subject, work: Box::pin(work), share });
+    }
+}
+
+/// Whether a receiver gets what the other side sends, translated.
+fn is_translated(phase: Phase, receiver: &str, operation: &str) -> bool {
+    match phase {
+        Phase::Legacy | Phase::Shadow => false,
+        Phase::Canary(share) => share.has_client(receiver, operation),
+        Phase::Translated { .. } => true,
+    }
+}
+
+fn view(body: BufferedAnswer) -> View {
+    View { status: 200, headers: HeaderMap::new(), body }
+}
+
+fn subject(
+    served: &ServedEvents,
+    events: &Events,
+    route: &EventRoute,
+    came: &Came<'_>,
+    now: (Phase, i64),
+    operation: &Arc<str>,
+) -> Subject {
+    Subject {
+        client: came.receiver.name.as_str().into(),
+        request_id: came.message.unwrap_or_default().to_owned(),
+        ..bare(served, events, route, now, operation)
+    }
+}
+
+fn bare(
+    served: &ServedEvents,
+    events: &Events,
+    route: &EventRoute,
+    (phase, period): (Phase, i64),
+    operation: &Arc<str>,
+) -> Subject {
+    let at = events.routes.iter().position(|one| std::ptr::eq(one, route));
+    Subject {
+        side: Arc::clone(served.phases.side()),
+        serves: events.from.other(),
+        about: About::Event(at.unwrap_or(usize::MAX)),
+        operation: Arc::clone(operation),
+        phase,
+        period,
+        client: "".into(),
+        target: String::new(),
+        request_id: String::new(),
+        knowledge: Arc::clone(&served.knowledge),
+    }
+}
+
+/// What receivers would get.
+fn made(program: &Program, route: &EventRoute, body: &[u8]) -> Result<(Vec<u8>, Value), String> {
+    let told = route.told().ok_or_else(|| "nobody is told of it".to_owned())?;
+    let mut made = Vec::with_capacity(body.len());
+    let translated =
+        document(&told.body.op, body, &Env::of(program.settings()), &Limits::DOCUMENT, &mut made);
+    translated.map_err(|error| {
+        format!("it cannot be translated: {error} ({}:{})", route.origin.file, route.origin.line)
+    })?;
+    let value = Value::parse(&made, &Limits::DOCUMENT).map_err(|error| error.to_string())?;
+    Ok((made, value))
+}
+
+/// The values by which two events are the same, as JSON: `7` and `"7"` are two keys. None where one of them is missing.
+fn key_of(correlate: &Correlate, body: &Value) -> Option<String> {
+    let mut key = String::new();
+    for names in &correlate.by {
+        let value = super::receive::member(names, body).filter(|value| !value.is_null())?;
+        key.push_str(&String::from_utf8_lossy(&value.to_vec()));
+        // No JSON text of a scalar has it.
+        key.push('\n');
+    }
+    Some(key)
+}

@@ -1,0 +1,163 @@
+//! The recorder behind `/metrics`, and what is read of it: its text, and tables made of that text.
+
+use super::{
+    BUILD_INFO, NONE, PROCESS_CPU, PROCESS_MAX_FDS, PROCESS_OPEN_FDS, PROCESS_RESIDENT, PROCESS_STARTED,
+    PROCESS_THREADS, PROCESS_VIRTUAL, REQUESTS, be_born, describe,
+};
+use crate::telemetry::process;
+use metrics::{counter, gauge};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// Upper bounds of the duration histograms, in seconds: from well under a translation to beyond the total timeout.
+pub(in crate::telemetry) const DURATION_BUCKETS: [f64; 14] =
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
+
+/// Reads what was recorded. Cheap to clone; all clones read the one recorder of the process.
+#[derive(Clone)]
+pub struct Metrics {
+    handle: PrometheusHandle,
+}
+
+/// Installs the recorder of this process on the first call and returns a reader of it on every call. When another
+/// recorder is installed already (a program that embeds the library), its numbers are its own and the reader shows none.
+pub fn install() -> Metrics {
+    static INSTALLED: OnceLock<PrometheusHandle> = OnceLock::new();
+    let handle = INSTALLED.get_or_init(|| {
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_duration_seconds".to_owned()), &DURATION_BUCKETS)
+            .expect("the list of buckets is not empty")
+            .build_recorder();
+        let handle = recorder.handle();
+        if metrics::set_global_recorder(recorder).is_err() {
+            tracing::warn!("another metrics recorder is installed; /metrics stays empty");
+        }
+        describe();
+        gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+        be_born();
+        handle
+    });
+    Metrics { handle: handle.clone() }
+}
+
+/// Shows what the system knows of this process, as of now.
+fn process() {
+    let Some(process) = process::read() else { return };
+    // The recorder's counters hold whole numbers.
+    counter!(PROCESS_CPU).absolute(process.cpu.as_secs());
+    gauge!(PROCESS_RESIDENT).set(process.resident_bytes);
+    gauge!(PROCESS_VIRTUAL).set(process.virtual_bytes);
+    gauge!(PROCESS_THREADS).set(process.threads);
+    gauge!(PROCESS_MAX_FDS).set(process.max_fds);
+    if let Some(started) = process.started {
+        gauge!(PROCESS_STARTED).set(started.as_secs_f64());
+    }
+    if let Some(open) = process.open_fds {
+        gauge!(PROCESS_OPEN_FDS).set(open);
+    }
+}
+
+impl Metrics {
+    /// The Prometheus text format, version 0.0.4. What is known of the process is as of now.
+    pub fn render(&self) -> String {
+        process();
+        self.handle.render()
+    }
+
+    /// Drops samples that have been summed up. Called now and then, or histograms grow.
+    pub fn upkeep(&self) {
+        self.handle.run_upkeep();
+    }
+
+    /// Finished requests by side and operation, such as `v1 GET /things`, then by outcome, over all clients.
+    pub fn requests_by_operation(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
+        let mut table: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+        for sample in samples(&self.render(), REQUESTS) {
+            let (Some(side), Some(operation), Some(outcome)) =
+                (sample.label("side"), sample.label("operation"), sample.label("outcome"))
+            else {
+                continue;
+            };
+            let named = [side, operation].iter().filter(|name| **name != NONE).copied().collect::<Vec<_>>();
+            let row = if named.is_empty() { NONE.to_owned() } else { named.join(" ") };
+            *table.entry(row).or_default().entry(outcome.to_owned()).or_default() += sample.value;
+        }
+        table
+    }
+}
+
+/// One line of the text format.
+struct Sample {
+    labels: Vec<(String, String)>,
+    value: u64,
+}
+
+impl Sample {
+    fn label(&self, name: &str) -> Option<&str> {
+        self.labels.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// The samples of one counter. The recorder offers no other view of itself than the text it renders.
+fn samples<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = Sample> + 'a {
+    text.lines().filter_map(move |line| {
+        let (labels, value) = line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once("} ")?;
+        Some(Sample { labels: parse_labels(labels), value: value.parse().ok()? })
+    })
+}
+
+/// `a="x",b="y"` with `\"`, `\\` and `\n` in the values.
+pub(super) fn parse_labels(text: &str) -> Vec<(String, String)> {
+    let mut labels = Vec::new();
+    let mut rest = text;
+    while let Some((name, quoted)) = rest.split_once("=\"") {
+        let mut value = String::new();
+        let mut chars = quoted.char_indices();
+        let mut end = quoted.len();
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '"' => {
+                    end = at + 1;
+                    break;
+                }
+                '\\' => match chars.next() {
+                    Some((_, 'n')) => value.push('\n'),
+                    Some((_, other)) => value.push(other),
+                    None => break,
+                },
+                c => value.push(c),
+            }
+        }
+        labels.push((name.trim_start_matches(',').to_owned(), value));
+        rest = &quoted[end..];
+    }
+    labels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config_reloaded;
+    use super::*;
+
+    #[test]
+    fn installing_twice_reads_the_same_numbers() {
+        let (first, second) = (install(), install());
+        config_reloaded(true, 1_700_000_000);
+        assert!(first.render().contains("switchback_config_reload_total{result=\"success\"}"));
+        assert!(second.render().contains("switchback_config_reload_total{result=\"success\"}"));
+    }
+
+    #[test]
+    fn labels_come_back_unescaped() {
+        let labels = parse_labels(r#"client="a \"b\" \\ c",operation="GET /x/{id}",outcome="ok""#);
+        assert_eq!(
+            labels,
+            [
+                ("client".to_owned(), "a \"b\" \\ c".to_owned()),
+                ("operation".to_owned(), "GET /x/{id}".to_owned()),
+                ("outcome".to_owned(), "ok".to_owned())
+            ]
+        );
+    }
+}
