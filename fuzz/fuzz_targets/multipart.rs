@@ -45,8 +45,5 @@ fuzz_target!(|input: &[u8]| {
     }
     write_end(&boundary, &mut out);
     let again = read(&boundary, std::iter::once(&out[..])).expect("what is written is read");
-    assert_eq!(again.len(), parts.len());
-    for ((head, content), (first, wanted)) in again.iter().zip(&parts) {
-        assert_eq!((content, &head.content_type, head.has_filename), (wanted, &first.content_type, first.has_filename));
-    }
+    assert_eq!(again, parts);
 });

@@ -243,7 +243,7 @@ async fn shown(dual: &Dual, gateway: &Running, sinks: &mut Sinks) {
         "/api/operations",
         "/api/clients",
         "/api/phases",
-        "/api/phases/moves",
+        "/api/phases/transitions",
         "/api/diff",
     ] {
         sinks.add(address, gateway.admin_text(&format!("GET {address}"), &Value::Null).await.body);

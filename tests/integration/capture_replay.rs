@@ -38,19 +38,7 @@ impl Gateway {
         let guarded = format!("admin: {{ listen: 127.0.0.1:0, token: {ADMIN_TOKEN} }}");
         fs::write(&file, text.replace("admin: { listen: 127.0.0.1:0 }", &guarded))
             .expect("the file is written");
-        let starting = tokio::task::spawn_blocking(move || {
-            let key = SealingKey::generate();
-            let file = file.to_str().expect("temporary folders have plain names");
-            let program = Program::start(&["serve", "--config", file], &[("TEST_KEY", key.expose())]);
-            let said = program.stderr_until("serving");
-            let at = |name: &str| {
-                let rest = said.split(name).nth(1).and_then(|rest| rest.split_whitespace().next());
-                rest.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("no {name} in:\n{said}"))
-            };
-            let (clients, admin) = (at("clients="), at("admin="));
-            (program, clients, admin)
-        });
-        let (program, clients, admin) = starting.await.expect("it serves");
+        let (program, clients, admin) = serving::serve(&file, &SealingKey::generate()).await;
         Gateway { program, clients, admin, folder }
     }
 

@@ -5,6 +5,7 @@ use super::manual;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use switchback_compiler::diagnostic::{Code, Colour, Findings, Sources, to_text};
+use switchback_compiler::mapping::load::PackSource;
 use switchback_compiler::yaml::{self, Node};
 
 const EXPECT: &str = "\nexpect: |\n";
@@ -88,6 +89,56 @@ fn every_faulty_mapping_earns_exactly_its_message() {
         }
     }
     assert!(differing.is_empty(), "{} cases differ:\n{}", differing.len(), differing.join("\n"));
+}
+
+/// What is said of `mappings/tickets` with these texts in place of others, and whether it compiles.
+fn said_of_tickets(edits: &[(&str, &str, &str)]) -> (bool, String) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/tickets");
+    let mut files = PackSource::from_dir(&folder).expect("it lies in the sources").files().to_vec();
+    for (file, before, after) in edits {
+        let (_, bytes) = files.iter_mut().find(|(name, _)| name == file).expect("the pack has it");
+        let text = String::from_utf8(bytes.clone()).expect("a pack is text");
+        assert!(text.contains(before), "{file} has no `{before}`");
+        *bytes = text.replacen(before, after, 1).into_bytes();
+    }
+    let compiled = switchback_compiler::mapping::compile(&PackSource::from_files(files));
+    (compiled.pack.is_some(), to_text(&compiled.sources, &compiled.findings, Colour::Never))
+}
+
+/// What a client sends goes away from its side, also where the answer to it is made of it.
+#[test]
+fn a_conversion_in_the_head_of_each_is_read_away_from_the_side_of_its_value() {
+    let parameter = "    post:\n      parameters: [{name: only, in: query, schema: {type: string}}]\n";
+    let (compiles, said) = said_of_tickets(&[
+        ("contracts/v1.openapi.yaml", "    post:\n", parameter),
+        ("contracts/v1.openapi.yaml", "required: [results]", "required: []"),
+        (
+            "contracts/v1.openapi.yaml",
+            "type: object, required: [id], properties: {id: {type: integer}, status",
+            "type: object, properties: {id: {type: integer}, status",
+        ),
+        (
+            "tickets.map.yaml",
+            "{$each: {one: $.closed}, give: {id: {$from: $.one.ticket,",
+            "{$each: {one: {$from: $.request.query.only, as: csv, else: error}}, give: {id: {$from: $.one,",
+        ),
+        ("tickets.map.yaml", "status: $.one.status}}", "status: {$count: $.closed}}}"),
+    ]);
+    assert!(compiles, "{said}");
+}
+
+#[test]
+fn who_calls_for_each_of_the_clients_list_is_told_to_make_one_first() {
+    let (_, said) = said_of_tickets(&[
+        (
+            "tickets.map.yaml",
+            "      - tickets: {make: {$each: {one: $.request.body.ids}, give: {$from: $.one, as: integer_to_string}}}\n",
+            "",
+        ),
+        ("tickets.map.yaml", "each: {ticket: $.tickets}", "each: {ticket: $.request.body.ids}"),
+    ]);
+    assert!(said.contains("error[M152]: a call is made for each element of a reply, or of a list"), "{said}");
+    assert!(said.contains("help: make a list of it first: `- ids: {make:"), "{said}");
 }
 
 /// A case is named after the rule it breaks, and its message says so.

@@ -197,7 +197,11 @@ async fn a_reset_and_a_mended_mapping_begin_anew() {
     let reset = dual.cli_json(&["phase", "reset", CONTACT]).await;
     assert_eq!((&reset["phase"], &reset["from"]), (&json!("shadow"), &json!("configuration")));
     asked_until(&gateway, &service, is_anew).await;
-    assert_eq!(dual.cli_json(&["phase", "moves"]).await, json!([]), "nothing was set, so nothing moved");
+    assert_eq!(
+        dual.cli_json(&["phase", "transitions"]).await,
+        json!([]),
+        "nothing was set, so nothing moved"
+    );
 
     differ().await;
     let file = pack.join("contacts.map.yaml");
@@ -206,15 +210,15 @@ async fn a_reset_and_a_mended_mapping_begin_anew() {
     assert_eq!(gateway.admin("POST /api/reload", &json!({})).await.0, 202);
     asked_until(&gateway, &service, is_anew).await;
 
-    // What was set is taken back with a move, and begins anew too.
+    // What was set is taken back with a transition, and begins anew too.
     differ().await;
     dual.cli_json(&["phase", "set", CONTACT, "shadow"]).await;
     asked_until(&gateway, &service, is_anew).await;
     differ().await;
     dual.cli_json(&["phase", "reset", CONTACT]).await;
     asked_until(&gateway, &service, is_anew).await;
-    let moves = dual.cli_json(&["phase", "moves"]).await;
-    assert_eq!(moves.as_array().map(Vec::len), Some(2), "{moves}");
+    let transitions = dual.cli_json(&["phase", "transitions"]).await;
+    assert_eq!(transitions.as_array().map(Vec::len), Some(2), "{transitions}");
     let packs: BTreeSet<String> =
         gateway.exported().await.iter().map(|record| record["pack"].to_string()).collect();
     assert_eq!(packs.len(), 2, "lines of the mapping are lines of one pack: {packs:?}");

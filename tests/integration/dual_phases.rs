@@ -63,11 +63,12 @@ async fn what_was_set_wins_over_the_file_through_restart_and_reload_until_it_is_
     })
     .await;
     assert_eq!(answered_by(&service, &gateway, "administrator").await, "v2");
-    let moves = dual.cli_json(&["phase", "moves"]).await;
-    let seen: Vec<_> = moves.as_array().expect("a list").iter().map(|m| (&m["from"], &m["to"])).collect();
+    let transitions = dual.cli_json(&["phase", "transitions"]).await;
+    let seen: Vec<_> =
+        transitions.as_array().expect("a list").iter().map(|m| (&m["from"], &m["to"])).collect();
     assert_eq!(seen, [(&json!("translated"), &json!("legacy")), (&json!("legacy"), &json!("translated"))]);
-    let (_, over_http) = gateway.admin("GET /api/phases/moves", &Value::Null).await;
-    assert_eq!(over_http, moves);
+    let (_, over_http) = gateway.admin("GET /api/phases/transitions", &Value::Null).await;
+    assert_eq!(over_http, transitions);
     let metrics = gateway.admin_text("GET /metrics", &Value::Null).await.text();
     let line = "switchback_phase{side=\"v2\",operation=\"GET /chats\",phase=\"legacy\"} 1";
     assert!(metrics.contains(line), "{metrics}");

@@ -506,9 +506,12 @@ async fn a_secret_planted_anywhere_appears_in_nothing_that_is_kept_or_shown() {
         .collect();
     assert!(!access.is_empty());
     let mut shown: Vec<(String, Vec<u8>)> = Vec::new();
-    for words in
-        [&["diff", "report"][..], &["diff", "report", "--markdown"], &["diff", "export"], &["phase", "moves"]]
-    {
+    for words in [
+        &["diff", "report"][..],
+        &["diff", "report", "--markdown"],
+        &["diff", "export"],
+        &["phase", "transitions"],
+    ] {
         let (_, said, error) = dual.cli(words).await;
         shown.push((words.join(" "), (said + &error).into_bytes()));
     }

@@ -5,6 +5,7 @@ use crate::support::dual::eventually;
 use crate::support::postgres;
 use crate::support::program::Program;
 use crate::support::raw::{Act, Seen, Upstream, answer, exchange, until};
+use crate::support::serving;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -21,27 +22,32 @@ use tempfile::TempDir;
 const SERVICE: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const RECEIVER: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 
-fn signature(secret: &str) -> Signature {
+pub(super) fn signature(secret: &str) -> Signature {
     Signature::new(Form::StandardWebhooks, &[Secret::from(secret)]).expect("a secret in its form")
 }
 
-fn now_ms() -> i64 {
+pub(super) fn now_ms() -> i64 {
     Clock::machine().unix_ms()
 }
 
 /// Where gateways of a test keep things.
-struct Place {
-    folder: TempDir,
+pub(super) struct Place {
+    pub(super) folder: TempDir,
     key: Secret<String>,
 }
 
 impl Place {
-    fn new() -> Place {
+    pub(super) fn new() -> Place {
         Place { folder: tempfile::tempdir().expect("a temporary folder"), key: SealingKey::generate() }
     }
 
+    /// What the store is sealed with.
+    pub(super) fn key(&self) -> String {
+        self.key.expose().clone()
+    }
+
     /// Writes a configuration with one receiver, `acme`; `more` are further lines of the section.
-    fn configure(&self, store: Option<&str>, receiver: SocketAddr, more: &str) -> PathBuf {
+    pub(super) fn configure(&self, store: Option<&str>, receiver: SocketAddr, more: &str) -> PathBuf {
         let file = self.folder.path().join("switchback.yaml");
         let own = format!("sqlite:{}/store.db", self.folder.path().display());
         let pack = concat!(env!("CARGO_MANIFEST_DIR"), "/mappings/tickets");
@@ -56,23 +62,13 @@ impl Place {
         file
     }
 
-    async fn start(&self, file: &Path) -> Running {
-        let (file, key) = (file.to_owned(), self.key.clone());
-        let starting = tokio::task::spawn_blocking(move || {
-            let file = file.to_str().expect("temporary folders have plain names");
-            let program = Program::start(&["serve", "--config", file], &[("TEST_KEY", key.expose())]);
-            let said = program.stderr_until("serving");
-            let address = |name: &str| {
-                let rest = said.split(name).nth(1).and_then(|rest| rest.split_whitespace().next());
-                rest.and_then(|rest| rest.parse().ok()).expect("it says where it serves")
-            };
-            Running { gateway: address("clients="), admin: address("admin="), program }
-        });
-        starting.await.expect("it serves")
+    pub(super) async fn start(&self, file: &Path) -> Running {
+        let (program, gateway, admin) = serving::serve(file, &self.key).await;
+        Running { gateway, admin, program }
     }
 
     /// What a verb of the command line prints.
-    async fn cli(&self, file: &Path, words: &[&str]) -> String {
+    pub(super) async fn cli(&self, file: &Path, words: &[&str]) -> String {
         let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         words.extend(["--config".to_owned(), file.display().to_string()]);
         let key = self.key.clone();
@@ -86,15 +82,15 @@ impl Place {
     }
 }
 
-struct Running {
-    gateway: SocketAddr,
+pub(super) struct Running {
+    pub(super) gateway: SocketAddr,
     admin: SocketAddr,
     program: Program,
 }
 
 impl Running {
     /// Delivers an event as the service does; the status that it gets.
-    async fn event(&self, id: &str, body: &Value) -> u16 {
+    pub(super) async fn event(&self, id: &str, body: &Value) -> u16 {
         self.signed_at(id, body, now_ms(), SERVICE).await
     }
 
@@ -108,7 +104,7 @@ impl Running {
         .await
     }
 
-    async fn post(&self, body: &str, fields: &str) -> u16 {
+    pub(super) async fn post(&self, body: &str, fields: &str) -> u16 {
         let request = format!(
             "POST /events/acme HTTP/1.1\r\nhost: g\r\nconnection: close\r\ncontent-length: {}\r\n{fields}\r\n{body}",
             body.len()
@@ -116,7 +112,7 @@ impl Running {
         exchange(self.gateway, request).await.expect("an answer").status
     }
 
-    async fn admin(&self, line: &str, body: &str) -> String {
+    pub(super) async fn admin(&self, line: &str, body: &str) -> String {
         let request = format!(
             "{line} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\nauthorization: Bearer a-token-of-an-operator\r\n\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
@@ -127,12 +123,12 @@ impl Running {
     }
 }
 
-fn changed(ticket: &str, title: &str) -> Value {
+pub(super) fn changed(ticket: &str, title: &str) -> Value {
     json!({"type": "ticket.changed", "timestamp": "2026-01-02T03:04:05Z", "data": {"id": ticket, "title": title, "status": "open"}})
 }
 
 /// Ticket and subject of what a receiver was sent.
-fn told(seen: &Seen) -> (i64, String) {
+pub(super) fn told(seen: &Seen) -> (i64, String) {
     let body: Value = serde_json::from_slice(&seen.body).expect("JSON");
     (
         body["ticket"]["id"].as_i64().unwrap_or_default(),
@@ -148,6 +144,46 @@ async fn receiver(is_up: &Arc<AtomicBool>) -> Upstream {
         false => Act::Reply(answer(503, "", "")),
     })
     .await
+}
+
+#[test]
+fn explain_says_what_becomes_of_an_event() {
+    const PACK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/mappings/tickets");
+    let explain = |event: &str, more: &[&str]| {
+        let words: Vec<&str> = ["explain", event, PACK].into_iter().chain(more.iter().copied()).collect();
+        Program::start(&words, &[]).all()
+    };
+    // By its name on either side.
+    for name in ["event ticket.changed", "event ticketChanged"] {
+        let (status, out, err) = explain(name, &[]);
+        assert!(status.success(), "{err}");
+        for said in [
+            "event ticket.changed of v2   (tickets.map.yaml:",
+            "known by $.body.type",
+            "receivers of v1 get ticketChanged, named in x-tickets-event",
+            "delivered one after the other by $.body.data.id",
+            "compared in a dual run with the one of the same $.body.ticket.id and $.body.at, within 120 s",
+            "$.ticket.subject ← $.data.title   (tickets.map.yaml:",
+            "lost: $.type of v2   (tickets.map.yaml:",
+        ] {
+            assert!(out.contains(said), "`{said}` is not in:\n{out}");
+        }
+    }
+    let (_, out, _) = explain("event ticket.viewed", &[]);
+    assert!(out.contains("receivers of v1 are not told: v1 knows no views."), "{out}");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("event.json");
+    std::fs::write(&file, changed("7", "Tea").to_string()).expect("the file is written");
+    let (_, out, _) = explain("event ticket.changed", &["--body", file.to_str().expect("a plain name")]);
+    assert!(
+        out.contains(
+            r#"receivers get: {"at":"2026-01-02T03:04:05Z","ticket":{"id":7,"subject":"Tea","open":1}}"#
+        ),
+        "{out}"
+    );
+    let (status, _, err) = explain("event ticket.moved", &[]);
+    assert_eq!(status.code(), Some(1));
+    assert!(err.contains("the events are ticket.changed, ticket.deleted, ticket.viewed"), "{err}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -87,6 +87,7 @@ scenarios! {
         a_large_answer_streams_through_whole,
         a_large_answer_that_breaks_off_is_seen_to_be_incomplete,
         a_client_that_does_not_read_holds_the_upstream_back_and_is_cut,
+        clients_that_do_not_read_hold_nobody_else_back,
         an_upstream_that_never_stops_talking_is_stopped_at_the_limit,
         a_read_ends_with_its_client_and_a_write_does_not,
         a_client_that_floods_is_refused_and_may_come_back,
@@ -606,6 +607,30 @@ async fn a_client_that_does_not_read_holds_the_upstream_back_and_is_cut(wire: Wi
     client.send(get()).await;
     // The upstream would talk for ever: that its connection ends shows that the client's was cut for not reading.
     new.closed(1).await;
+}
+
+async fn clients_that_do_not_read_hold_nobody_else_back(wire: Wire) {
+    const SILENT: usize = 6;
+    let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"text\":\"".to_vec();
+    let flood = Act::Flood { head, piece: vec![b'x'; 65536] };
+    let mut script = vec![flood; SILENT];
+    script.push(Act::json(200, THING));
+    let new = Upstream::over(wire, script).await;
+    let gateway = Gateway::before(&new).await;
+    let mut silent = Vec::new();
+    for count in 1..=SILENT {
+        let mut client = Client::connect(gateway.address).await;
+        client.send(get()).await;
+        new.received(count).await;
+        silent.push(client);
+    }
+    // Until nothing flows any more to those who do not read.
+    let mut quiet = 0;
+    while quiet < 5 {
+        let before = new.flooded();
+        assert_eq!(exchange(gateway.address, get()).await.expect("an answer").status, 200);
+        quiet = if new.flooded() == before { quiet + 1 } else { 0 };
+    }
 }
 
 async fn an_upstream_that_never_stops_talking_is_stopped_at_the_limit(wire: Wire) {

@@ -44,14 +44,7 @@ impl Cluster {
             new.address
         );
         std::fs::write(&file, text).expect("the file is written");
-        let starting = tokio::task::spawn_blocking(move || {
-            let key = SealingKey::generate();
-            let file = file.to_str().expect("temporary folders have plain names");
-            let program = Program::start(&["serve", "--config", file], &[("TEST_KEY", key.expose())]);
-            let address = serving::address(&program);
-            (program, address)
-        });
-        let (program, gateway) = starting.await.expect("it serves");
+        let (program, gateway, _) = serving::serve(&file, &SealingKey::generate()).await;
         Cluster { gateway, old, new, _program: program, _folder: folder }
     }
 

@@ -4,6 +4,7 @@
 
 use crate::support::program::Program;
 use crate::support::raw::{Act, Answer, Seen, Upstream, answer, exchange};
+use crate::support::serving;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -269,15 +270,7 @@ impl Lists {
                 address = upstream.address,
             );
             std::fs::write(&file, text).expect("the file is written");
-            let key = Arc::clone(&key);
-            let starting = tokio::task::spawn_blocking(move || {
-                let file = file.to_str().expect("temporary folders have plain names");
-                let program = Program::start(&["serve", "--config", file], &[("TEST_KEY", key.expose())]);
-                let said = program.stderr_until("serving");
-                let rest = said.split("clients=").nth(1).and_then(|rest| rest.split_whitespace().next());
-                (rest.and_then(|rest| rest.parse().ok()).expect("it says where it serves"), program)
-            });
-            let (address, program): (SocketAddr, Program) = starting.await.expect("it serves");
+            let (program, address, _) = serving::serve(&file, &key).await;
             addresses.push(address);
             programs.push(program);
         }

@@ -4,6 +4,7 @@ use crate::spellings::{OLD_KEY, Shop};
 use crate::support::packs;
 use crate::support::program::resident;
 use crate::support::raw::{Act, Client, Seen, Upstream};
+use switchback_compiler::mapping::load::PackSource;
 
 const FORM: &str = "content-type: multipart/form-data; boundary=B\r\n";
 
@@ -76,8 +77,19 @@ fn told(seen: &Seen) -> Vec<(String, String)> {
 
 /// Sends a body in chunks of so many bytes, of which nobody says how many there are.
 async fn in_chunks(shop: &Shop, line: &str, body: &[u8], size: usize) -> Option<(u16, String)> {
+    in_chunks_as(shop, line, FORM, body, size).await
+}
+
+/// The same with these fields.
+async fn in_chunks_as(
+    shop: &Shop,
+    line: &str,
+    fields: &str,
+    body: &[u8],
+    size: usize,
+) -> Option<(u16, String)> {
     let mut client = Client::connect(shop.gateway).await;
-    let head = format!("x-api-key: {OLD_KEY}\r\nauthorization: Bearer token-of-a-new-client\r\n{FORM}");
+    let head = format!("x-api-key: {OLD_KEY}\r\nauthorization: Bearer token-of-a-new-client\r\n{fields}");
     client.send(format!("{line} HTTP/1.1\r\nhost: g\r\n{head}transfer-encoding: chunked\r\n\r\n")).await;
     for piece in body.chunks(size) {
         client.send([format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat()).await;
@@ -151,6 +163,7 @@ async fn a_body_that_is_no_form_of_the_contract_reaches_nobody() {
     let header = format!("name=title|X: {}", "y".repeat(17_000));
     for (fields, sent, status) in [
         ("content-type: multipart/form-data\r\n", whole.clone(), 400),
+        ("", whole.clone(), 415),
         ("content-type: application/x-www-form-urlencoded\r\n", "title=x".to_owned(), 415),
         ("content-type: multipart/mixed; boundary=B\r\n", whole.clone(), 415),
         (FORM, "--B--".replace("B--", "C--"), 400),
@@ -164,10 +177,113 @@ async fn a_body_that_is_no_form_of_the_contract_reaches_nobody() {
         let answer = shop.ask("POST /old/pictures", fields, &sent).await;
         assert_eq!(answer.status, status, "{fields}{:.80}: {}", sent, answer.text());
         assert!(answer.text().starts_with(r#"{"error":"#), "{}", answer.text());
+        // Whether its length is announced makes no difference.
+        if sent.len() < 1 << 20 {
+            let streamed = in_chunks_as(&shop, "POST /old/pictures", fields, sent.as_bytes(), 4096).await;
+            assert_eq!(streamed, Some((status, answer.text())), "{fields}{sent:.80}");
+        }
     }
     assert_eq!(shop.service.seen().len(), 0);
     // The program still works.
     assert_eq!(shop.ask("POST /old/pictures", FORM, &whole).await.status, 200);
+}
+
+/// The shop with other words in its files, and without the examples, which hold for the usual ones.
+fn changed(words: &[(&str, &str)]) -> PackSource {
+    let file = |(name, bytes): &(String, Vec<u8>)| {
+        let text = String::from_utf8(bytes.clone()).expect("packs are text");
+        let text = text.split("\nexamples:").next().unwrap_or_default().to_owned();
+        let text = words.iter().fold(text, |text, (from, to)| text.replace(from, to));
+        (name.clone(), text.into_bytes())
+    };
+    PackSource::from_files(packs::shop().files().iter().map(file).collect())
+}
+
+/// What has been read of a large body cannot be sent again: its client is told what the mapping refuses.
+#[tokio::test]
+async fn a_refused_part_leaves_a_small_body_to_the_old_service_and_ends_a_large_one() {
+    let pair = "{v1: POST /pictures, v2: POST /images}";
+    let pack = changed(&[
+        ("legacy: never", "legacy: forward"),
+        ("preview: absent", "preview: {refuse: no_ids}"),
+        (pair, &format!("{pair}\n    verdict: {{v1: partly}}")),
+    ]);
+    let shop = Shop::start(&pack, Upstream::start(vec![Act::json(200, r#"{"id":7}"#)]).await).await;
+    let small = body(&PICTURE);
+    assert_eq!(shop.ask("POST /old/pictures", FORM, &small).await.status, 200);
+    let seen = shop.service.seen();
+    assert_eq!(seen[0].line(), "POST /pictures HTTP/1.1");
+    assert_eq!(String::from_utf8_lossy(&seen[0].body), small);
+    for parts in [&PICTURE[..], &[PICTURE[0], PICTURE[5], PICTURE[4]]] {
+        let answer = in_chunks(&shop, "POST /old/pictures", body(parts).as_bytes(), 64).await;
+        let (status, text) = answer.expect("an answer");
+        assert_eq!(status, if parts.len() == 6 { 501 } else { 400 }, "{text}");
+    }
+    assert_eq!(shop.service.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn an_optional_body_that_is_empty_is_none_however_it_comes() {
+    let parts = "required: true\n        content:\n          multipart";
+    let pack = changed(&[(parts, &parts.replace("true", "false"))]);
+    let shop = Shop::start(&pack, Upstream::start(vec![Act::json(200, r#"{"id":7}"#)]).await).await;
+    for fields in ["", FORM] {
+        let whole = shop.ask("POST /old/pictures", fields, "").await;
+        assert_eq!(whole.status, 200, "{}", whole.text());
+        let streamed = in_chunks_as(&shop, "POST /old/pictures", fields, b"", 1).await;
+        assert_eq!(streamed, Some((200, whole.text())), "{fields}");
+    }
+    for seen in shop.service.seen() {
+        assert_eq!((seen.values("content-type"), seen.body.len()), (vec![], 0));
+    }
+}
+
+/// Names of the threads of a program.
+fn threads(program: u32) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{program}/task")).expect("it runs");
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.map(|name| name.trim().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn large_fields_are_mapped_apart_from_the_threads_that_answer() {
+    let large = "x".repeat(200_000);
+    for parts in [
+        &[("name=title", large.as_str()), PICTURE[5]][..],
+        // After the file.
+        &[PICTURE[0], PICTURE[5], ("name=tags", &large)],
+    ] {
+        let shop = shop().await;
+        let is_apart = || threads(shop.program.id()).iter().any(|name| name == "heavy");
+        let small = body(&PICTURE);
+        let answer = in_chunks(&shop, "POST /old/pictures", small.as_bytes(), 4096).await;
+        assert_eq!((answer.expect("an answer").0, is_apart()), (200, false));
+        let answer = in_chunks(&shop, "POST /old/pictures", body(parts).as_bytes(), 4096).await;
+        assert_eq!((answer.expect("an answer").0, is_apart()), (200, true));
+        let sent = &told(&shop.service.seen()[1]);
+        assert!(sent.iter().any(|(_, content)| content.contains(&large)), "{} parts", sent.len());
+    }
+}
+
+/// Fields that are being gathered count: of many clients that send such, some are told to come again.
+#[tokio::test]
+async fn fields_that_there_is_no_memory_for_earn_503() {
+    let service = Upstream::start(vec![Act::json(200, r#"{"id":7}"#)]).await;
+    let shop = Shop::with(&packs::shop(), "limits: { memory: 160MiB }\n", service).await;
+    let begun = body(&[("name=title", &"x".repeat(5 << 20))]);
+    let mut clients = Vec::new();
+    for _ in 0..8 {
+        let mut client = Client::connect(shop.gateway).await;
+        let head = format!("x-api-key: {OLD_KEY}\r\n{FORM}content-length: {}", begun.len() + 10);
+        client.send(format!("POST /old/pictures HTTP/1.1\r\nhost: g\r\n{head}\r\n\r\n{begun}")).await;
+        clients.push(client);
+    }
+    let answers = clients.iter_mut().map(|client| Box::pin(client.answer()));
+    let (answer, ..) = futures_util::future::select_all(answers).await;
+    let answer = answer.expect("an answer");
+    assert_eq!((answer.status, answer.value("retry-after")), (503, "1"));
+    drop(clients);
+    assert_eq!(shop.service.seen().len(), 0);
 }
 
 /// What is wrong after the first file is found while the call is out: it never ends as if it were whole.

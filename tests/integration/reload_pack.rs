@@ -112,7 +112,7 @@ reload: {{ watch: {watch}, settle: 20ms }}
     )
 }
 
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a folder is made");
     for entry in std::fs::read_dir(from).expect("the pack is part of the sources") {
         let path = entry.expect("a folder can be listed").path();

@@ -28,7 +28,7 @@ impl Shop {
     }
 
     /// A gateway whose clients speak the old side only.
-    async fn old_only(pack: &PackSource, sides: [&str; 2], service: Upstream) -> Shop {
+    pub async fn old_only(pack: &PackSource, sides: [&str; 2], service: Upstream) -> Shop {
         let fronts = format!("/old: {{ speaks: {}, unknown: refuse }}", sides[0]);
         Shop::serving(pack, sides, &fronts, service).await
     }
@@ -71,14 +71,7 @@ impl Shop {
             folder.path().display(),
         );
         std::fs::write(&file, text).expect("the file is written");
-        let starting = tokio::task::spawn_blocking(move || {
-            let key = SealingKey::generate();
-            let file = file.to_str().expect("temporary folders have plain names");
-            let program = Program::start(&["serve", "--config", file], &[("TEST_KEY", key.expose())]);
-            let address = serving::address(&program);
-            (program, address)
-        });
-        let (program, gateway) = starting.await.expect("it serves");
+        let (program, gateway, _) = serving::serve(&file, &SealingKey::generate()).await;
         Shop { gateway, service, program, _folder: folder }
     }
 

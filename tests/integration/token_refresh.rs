@@ -90,6 +90,29 @@ async fn a_request_that_leaves_does_not_take_the_refresh_with_it() {
     assert_eq!(authority.calls(), 1);
 }
 
+/// The shadow has a runtime of its own, of low priority, which ends with a reload that changes it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refresh_goes_on_though_the_runtime_that_asked_for_it_ends() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let client = gateway.client();
+    let gate = Arc::new(Gate::default());
+    authority.script(Act::HoldAfter(gate.clone()));
+    let elsewhere = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let elsewhere = elsewhere.expect("the system has threads");
+    let asked = elsewhere.spawn({
+        let grant = client.grant.clone();
+        async move { grant.access_token().await }
+    });
+    gate.arrived().await;
+    elsewhere.shutdown_background();
+    assert!(asked.await.is_err(), "whoever asked is gone");
+    gate.go.notify_one();
+    gateway.tokens.drain(PATIENCE).await;
+    assert_eq!(client.grant.current().expect("kept").secret().expose(), "access-canary-1");
+    assert_eq!(authority.calls(), 1);
+}
+
 #[tokio::test]
 async fn a_true_invalid_grant_ends_in_needs_reconnect_and_no_storm() {
     let authority = Authority::start().await;

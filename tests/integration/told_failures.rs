@@ -4,6 +4,7 @@
 use crate::support::dual::eventually;
 use crate::support::program::Program;
 use crate::support::raw::{Act, Upstream, exchange};
+use crate::support::serving;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use switchback_gateway::store::seal::SealingKey;
@@ -89,18 +90,7 @@ impl Notes {
             at = folder.path().display(),
         );
         std::fs::write(&file, text).expect("the file is written");
-        let starting = tokio::task::spawn_blocking(move || {
-            let key = SealingKey::generate();
-            let file = file.to_str().expect("temporary folders have plain names");
-            let program = Program::start(&["serve", "--config", file], &[("TEST_KEY", key.expose())]);
-            let said = program.stderr_until("serving");
-            let address = |name: &str| {
-                let rest = said.split(name).nth(1).and_then(|rest| rest.split_whitespace().next());
-                rest.and_then(|rest| rest.parse().ok()).expect("it says where it serves")
-            };
-            (address("clients="), address("admin="), program)
-        });
-        let (gateway, admin, _program) = starting.await.expect("it serves");
+        let (_program, gateway, admin) = serving::serve(&file, &SealingKey::generate()).await;
         Notes { gateway, admin, _program, _folder: folder }
     }
 

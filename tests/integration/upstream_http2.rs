@@ -23,6 +23,8 @@ enum Act {
     AnswerAsLast,
     /// The end of the connection.
     Close,
+    /// Nothing more, to this call or to anything else on the connection, which stays open.
+    FallSilent,
 }
 
 const NO_ERROR: u32 = 0;
@@ -104,6 +106,19 @@ async fn a_write_that_may_have_been_taken_is_sent_once() {
     }
 }
 
+/// Long before the time for an answer is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_fell_silent_is_given_up() {
+    let upstream = Upstream::start(vec![Act::Answer, Act::FallSilent, Act::Answer]).await;
+    let limits = "limits: { upstream_idle_timeout: 200ms, connect_timeout: 1s, upstream_timeout: 50s, total_timeout: 60s }\n";
+    let gateway = gateway_with(&upstream, limits).await;
+    let (read, write) = (CALLS[0], CALLS[1]);
+    assert_eq!(ask(&gateway, read.0, read.1).await, read.2);
+    assert_eq!(ask(&gateway, write.0, write.1).await, 502);
+    assert_eq!(ask(&gateway, write.0, write.1).await, write.2);
+    assert_eq!(upstream.calls(), 3);
+}
+
 const CALLS: [(&str, &str, u16); 3] = [
     ("GET /v2/agents", "", 200),
     ("POST /v2/chats/1/messages", r#"{"text":"a"}"#, 201),
@@ -111,9 +126,13 @@ const CALLS: [(&str, &str, u16); 3] = [
 ];
 
 async fn gateway(upstream: &Upstream) -> Serving {
+    gateway_with(upstream, "").await
+}
+
+async fn gateway_with(upstream: &Upstream, more: &str) -> Serving {
     let clients =
         "clients: [{ name: acme, v2_token: old-token-of-acme, credentials: { v3: new-token-of-acme } }]\n";
-    Serving::at(&format!("https://{}/v3", upstream.address), clients).await
+    Serving::at(&format!("https://{}/v3", upstream.address), &format!("{clients}{more}")).await
 }
 
 async fn ask(gateway: &Serving, line: &str, body: &str) -> u16 {
@@ -222,6 +241,7 @@ async fn serve(
                         return stream.shutdown().await;
                     }
                     Act::Close => return stream.shutdown().await,
+                    Act::FallSilent => std::future::pending().await,
                 }
             }
             _ => {}

@@ -5,9 +5,12 @@ use crate::support::values::{Spot, below, integer, text};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use switchback_json::{Str, Value};
+use switchback_engine::translate::{Env, Settings, document};
+use switchback_json::{Limits, Str, Value};
 use switchback_plan::convert::{Conversion, ConversionKind};
-use switchback_plan::{Captured, Close, CloseFrom, MemberAction, ObjectOp, Others, SideId, ValueOp};
+use switchback_plan::{
+    AttemptOp, Captured, Close, CloseFrom, MemberAction, ObjectOp, Others, SideId, ValueOp,
+};
 
 /// What an op reads, by path.
 #[derive(Debug, Default)]
@@ -19,6 +22,8 @@ pub struct Reading {
     /// Members that are left out by no value with an inverse: their absence is written as a default, which comes back, or is
     /// that of a choice which must be made.
     needed: BTreeSet<String>,
+    /// Objects that may be turned away as a whole, and the op that does.
+    attempts: BTreeMap<String, Arc<AttemptOp>>,
     /// Places that share a counterpart: one of them is there.
     choices: Vec<Vec<String>>,
     /// Lists of which exactly one element is taken.
@@ -87,6 +92,15 @@ impl Reading {
         self.single.contains(&self.home(path))
     }
 
+    /// Whether this value at a path is one that the op there turns away as a whole.
+    pub fn turns_away(&self, path: &str, value: &Value) -> bool {
+        let settings = Settings::default();
+        self.attempts.get(&self.home(path)).is_some_and(|attempt| {
+            let (env, limits) = (Env::of(&settings), Limits::DOCUMENT);
+            document(&attempt.op, &value.to_vec(), &env, &limits, &mut Vec::new()).is_err()
+        })
+    }
+
     /// Whether no value with an inverse leaves the member at a path out.
     pub fn must_be_there(&self, path: &str) -> bool {
         self.needed.contains(&self.home(path))
@@ -142,6 +156,10 @@ impl Reading {
                 self.around.push((Arc::as_ptr(choose).cast(), path.clone()));
                 choose.arms.iter().for_each(|arm| self.value(arm, path.clone()));
                 self.around.pop();
+            }
+            ValueOp::Attempt(attempt) => {
+                self.attempts.insert(path.clone(), Arc::clone(attempt));
+                self.value(&attempt.op, path);
             }
             ValueOp::Again(again) => {
                 let to: *const () = match again.op() {

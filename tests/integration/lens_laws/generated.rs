@@ -158,6 +158,13 @@ const FAMILIES: &[(&str, &str, &str, &str)] = &[
         "  Label: {of: {a: Label, b: Label}, rename: {text: value}}\n",
     ),
     (
+        // Not every one is taken, in either direction.
+        "Timed",
+        "    Timed: {type: object, required: [k, at], properties: {k: {type: integer}, at: {type: string}}, additionalProperties: false}\n",
+        "    Timed: {type: object, required: [k, on], properties: {k: {type: string}, on: {type: string, format: date}}, additionalProperties: false}\n",
+        "  Timed: {of: {a: Timed, b: Timed}, rename: {k: {b: k, as: integer_to_string}, at: {b: 'on', as: {date: {a: '%d/%m/%Y', b: '%Y-%m-%d'}}}}}\n",
+    ),
+    (
         // Told apart by a constant.
         "Animal",
         "    Cat: {type: object, required: [kind], properties: {kind: {enum: [cat]}, lives: {type: integer}}}\n    Dog: {type: object, required: [kind, bark], properties: {kind: {enum: [dog]}, bark: {type: string}}}\n    Animal: {oneOf: [{$ref: '#/components/schemas/Cat'}, {$ref: '#/components/schemas/Dog'}]}\n",
@@ -257,6 +264,7 @@ fn drawn(seed: u64, front: &str) -> Drawn {
     let used = |name: &&(&str, _, _, _)| {
         lines.rename.contains(&format!(": {name}}}", name = name.0))
             || lines.rename.contains(&format!("[{}]", name.0))
+            || lines.rename.contains(&format!("shape: {}, else", name.0))
     };
     for (_, a, b, of) in FAMILIES.iter().filter(used) {
         types[0].push_str(a);
@@ -329,6 +337,8 @@ fn field(draw: &mut Draw, means_errors: bool, at: usize, sides: &mut [Side; 2], 
             b.field(&new, map, required);
             let _ = writeln!(lines.rename, "      {old}: {{b: {new}, each_value: Label}}");
         }
+        // What was drawn before is drawn as it was: nothing more is taken from the seed.
+        11 if draw.state.is_multiple_of(2) => tolerated(draw.state / 2, at, sides, lines),
         11 => {
             let list = "{type: array, items: {$ref: '#/components/schemas/Item'}}";
             a.field(&old, list, required);
@@ -408,6 +418,25 @@ fn field(draw: &mut Draw, means_errors: bool, at: usize, sides: &mut [Side; 2], 
     }
 }
 
+/// Objects of which not every one is taken, and what follows then: elements of a list, or a member.
+fn tolerated(choice: u64, at: usize, sides: &mut [Side; 2], lines: &mut Lines) {
+    let (old, new) = (format!("o{at}"), format!("n{at}"));
+    let one = "{$ref: '#/components/schemas/Timed'}";
+    let or_null = format!("{{oneOf: [{one}, {{type: 'null'}}]}}");
+    let list = |item: &str| format!("{{type: array, items: {item}}}");
+    let (schema, used, required) = match choice % 6 {
+        0 | 1 => (list(one), "shape: [Timed], else: drop", true),
+        2 => (list(&or_null), "shape: [Timed], else: null", false),
+        3 => (list(one), "shape: [Timed], else: {a: drop, b: {k: '0', 'on': '1970-01-01'}}", true),
+        4 => (or_null, "shape: Timed, else: null", true),
+        _ => (one.to_owned(), "shape: Timed, else: drop", false),
+    };
+    let [a, b] = sides;
+    a.field(&old, &schema, required);
+    b.field(&new, &schema, required);
+    let _ = writeln!(lines.rename, "      {old}: {{b: {new}, {used}}}");
+}
+
 /// An object of one side whose members stand elsewhere on the other: beside one another, in another object, or further down.
 fn taken_apart(draw: &mut Draw, at: usize, sides: &mut [Side; 2], lines: &mut Lines) {
     let (old, new) = (format!("o{at}"), format!("n{at}"));
@@ -460,6 +489,17 @@ fn taken_apart(draw: &mut Draw, at: usize, sides: &mut [Side; 2], lines: &mut Li
 pub fn pack(seed: u64) -> Option<Drawn> {
     let fronts = ["", ", front: a", ", front: b"];
     fronts.into_iter().map(|front| drawn(seed, front)).find(|drawn| compile(&drawn.source).pack.is_some())
+}
+
+/// Whether a line of the pack uses the conversion of this name.
+pub fn converts(drawn: &Drawn, name: &str) -> bool {
+    let text = text(drawn);
+    let plain = text.lines().filter_map(|line| line.split_once("as: "));
+    plain.map(|(_, used)| used.trim_start_matches(['{', '[', ' '])).any(|used| {
+        let used = used.strip_prefix("each: ").unwrap_or(used).trim_start_matches('{');
+        used.strip_prefix(name)
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+    })
 }
 
 /// What was drawn of a pack.

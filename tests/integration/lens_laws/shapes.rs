@@ -3,23 +3,19 @@
 use crate::support::values::{Fill, Generator};
 use proptest::prelude::*;
 use std::sync::Arc;
-use switchback_compiler::contract::{Contract, TypeIn, TypeKind};
-use switchback_compiler::diagnostic::{self, Colour, Findings, Sources};
-use switchback_compiler::mapping::ast::{self, Program, Spanned};
+use switchback_compiler::contract::{TypeIn, TypeKind};
+use switchback_compiler::diagnostic::{self, Colour};
 use switchback_compiler::mapping::compile;
-use switchback_compiler::mapping::lens::{Lens, Lenses, Supply, World};
-use switchback_compiler::mapping::load::{self, PackSource};
-use switchback_compiler::mapping::names::Names;
+use switchback_compiler::mapping::load::PackSource;
+use switchback_compiler::mapping::shapes::{BuiltShape, Shapes};
 use switchback_engine::translate::stream::{Bounds, Check, Program as Stream, Transcoder, Values};
 use switchback_engine::translate::{Env, Settings, TranslateError, document, overlay};
 use switchback_json::{Limits, Value};
 use switchback_plan::{Loss, Pack, SettingKind, SideId};
 
 /// A pack that was read and compiled.
-pub struct Loaded {
-    program: Program,
-    contracts: [Contract; 2],
-    sources: Sources,
+pub struct Loaded<'s> {
+    source: &'s PackSource,
     pack: Arc<Pack>,
 }
 
@@ -38,7 +34,7 @@ pub struct Shape<'a> {
 
 /// A shape in one direction.
 pub struct Way {
-    pub lens: Lens,
+    pub lens: BuiltShape,
     pub how: How,
     settings: Arc<Settings>,
     supplies: Vec<BoxedStrategy<Value>>,
@@ -60,65 +56,62 @@ pub fn compiled(source: &PackSource) -> usize {
     Loaded::of(source).pack.shapes.len()
 }
 
-impl Loaded {
-    pub fn of(source: &PackSource) -> Loaded {
+impl Loaded<'_> {
+    pub fn of(source: &PackSource) -> Loaded<'_> {
         let compiled = compile(source);
         let text = diagnostic::to_text(&compiled.sources, &compiled.findings, Colour::Never);
         let pack = compiled.pack.unwrap_or_else(|| panic!("the pack does not compile:\n{text}"));
-        let (mut sources, mut findings) = (Sources::new(), Findings::new());
-        let (program, contracts) =
-            load::read(source, &mut sources, &mut findings).expect("it was read before");
-        Loaded { program, contracts, sources, pack }
+        Loaded { source, pack }
     }
 
     /// Calls `each` with every shape that the compiled pack has.
     pub fn shapes(&self, mut each: impl FnMut(&Shape<'_>)) {
-        let mut findings = Findings::new();
-        let names = Names::collect(&self.program, &mut findings);
-        let world = World {
-            program: &self.program,
-            contracts: &self.contracts,
-            names: &names,
-            sources: &self.sources,
-        };
-        let lenses = Lenses::check(world, &mut findings);
-        assert!(!findings.has_errors());
-        for compiled in &self.pack.shapes {
-            let ways = [SideId::OLD, SideId::NEW].map(|to| {
-                let way = self.way(&lenses, &compiled.name, to);
-                if let Some(plan) = &compiled.to[usize::from(to.0)] {
-                    let way = way.as_ref().expect("the compiler built it alone");
-                    let places = |losses: &[Loss]| {
-                        losses.iter().map(|l| (l.place.clone(), l.instead.clone())).collect::<Vec<_>>()
-                    };
-                    assert_eq!(places(&plan.losses), places(&way.lens.losses), "{}", compiled.name);
-                }
-                way
-            });
-            let over = [SideId::OLD, SideId::NEW].map(|to| {
-                let over = Supply { over: true, ..Supply::default() };
-                let lens = lenses.lens(&compiled.name, to, &over, &mut Findings::new());
-                lens.map(|lens| Way { lens, how: How::Over, settings: self.settings(), supplies: Vec::new() })
-            });
-            let types = lenses.types(&compiled.name).expect("a compiled shape has types");
-            let [old, new] = &self.program.manifest.sides;
-            let sides = [old.value.as_str(), new.value.as_str()];
-            let copies = [0, 1].map(|side| self.copies(self.shape(&compiled.name), side));
-            each(&Shape { name: compiled.name.clone(), sides, types, ways, over, copies });
-        }
+        let ran = Shapes::of(self.source, |shapes| {
+            for compiled in &self.pack.shapes {
+                each(&self.shape(shapes, compiled));
+            }
+        });
+        ran.expect("the pack compiled before");
+    }
+
+    fn shape<'a>(&'a self, shapes: &'a Shapes<'_>, compiled: &switchback_plan::Shape) -> Shape<'a> {
+        let name = compiled.name.as_str();
+        let ways = [SideId::OLD, SideId::NEW].map(|to| {
+            let way = self.way(shapes, name, to);
+            if let Some(plan) = &compiled.to[usize::from(to.0)] {
+                let way = way.as_ref().expect("the compiler built it alone");
+                let places = |losses: &[Loss]| {
+                    losses.iter().map(|l| (l.place.clone(), l.instead.clone())).collect::<Vec<_>>()
+                };
+                assert_eq!(places(&plan.losses), places(&way.lens.losses), "{name}");
+            }
+            way
+        });
+        let over = [SideId::OLD, SideId::NEW].map(|to| {
+            let lens = shapes.build(name, to, &[], true);
+            lens.map(|lens| Way { lens, how: How::Over, settings: self.settings(), supplies: Vec::new() })
+        });
+        let types = shapes.types(name).expect("a compiled shape has types");
+        let sides = [0, 1].map(|side: usize| self.pack.sides[side].name.as_str());
+        let copies = [SideId::OLD, SideId::NEW]
+            .map(|side| shapes.copies(name, side).into_iter().map(str::to_owned).collect());
+        Shape { name: name.to_owned(), sides, types, ways, over, copies }
     }
 
     /// The first of the ways that builds.
-    fn way(&self, lenses: &Lenses<'_>, name: &str, to: SideId) -> Option<Way> {
-        let ty = lenses.types(name).expect("a compiled shape has types")[usize::from(to.0)];
-        let left = self.left_to_routes(name, ty, to);
+    fn way(&self, shapes: &Shapes<'_>, name: &str, to: SideId) -> Option<Way> {
+        let ty = shapes.types(name).expect("a compiled shape has types")[usize::from(to.0)];
+        // Required fields that no line gives a value are left to routes.
+        let given = shapes.given(name, to);
+        let left = fields(ty).iter().filter(|field| field.required && !given.contains(&field.name.as_str()));
+        let left: Vec<&str> = left.map(|field| field.name.as_str()).collect();
         let tries = [
-            (How::Alone, Supply::default()),
-            (How::Supplied, Supply { with: left, ..Supply::default() }),
-            (How::Over, Supply { over: true, ..Supply::default() }),
+            (How::Alone, [].as_slice(), false),
+            (How::Supplied, &left, false),
+            (How::Over, [].as_slice(), true),
         ];
-        for (how, supply) in tries {
-            let Some(lens) = lenses.lens(name, to, &supply, &mut Findings::new()) else { continue };
+        for (how, supplied, is_over) in tries {
+            let Some(lens) = shapes.build(name, to, supplied, is_over) else { continue };
             let generator = Generator {
                 types: ty.types,
                 fill: Fill::Any,
@@ -136,50 +129,6 @@ impl Loaded {
             return Some(Way { lens, how, settings: self.settings(), supplies });
         }
         None
-    }
-
-    /// Required fields that no line gives a value.
-    fn left_to_routes(&self, name: &str, ty: TypeIn<'_>, side: SideId) -> Vec<Spanned<String>> {
-        let shape = self.shape(name);
-        let given: Vec<&str> = self.given(shape, usize::from(side.0));
-        let fields =
-            fields(ty).iter().filter(|field| field.required && !given.contains(&field.name.as_str()));
-        let span = shape.span;
-        fields.map(|field| Spanned { value: field.name.clone(), span }).collect()
-    }
-
-    /// Members of a side that a shape's lines, or those of the shape it is like, give a value.
-    fn given<'s>(&'s self, shape: &'s ast::Shape, side: usize) -> Vec<&'s str> {
-        let renamed = shape.rename.iter().map(|line| if side == 0 { &line.old } else { &line.new });
-        let by_kind = shape.by_kind.iter().flat_map(|line| match side {
-            0 => vec![&line.old],
-            _ => line.new.iter().map(|(_, place)| place).collect(),
-        });
-        let only = shape
-            .only
-            .iter()
-            .filter(|only| only.side.side == side && !matches!(only.fill, ast::Fill::Nothing));
-        let places =
-            renamed.chain(by_kind).chain(only.map(|only| &only.place)).map(|place| place.value.0[0].as_str());
-        let copies =
-            shape.copy.iter().filter(|copy| copy.to.side == side).map(|copy| copy.name.value.as_str());
-        let fixed = shape.constant.iter().map(|constant| constant.name.value.as_str());
-        let same = shape.same.iter().map(|name| name.value.as_str());
-        let like =
-            shape.like.as_ref().map(|like| self.given(self.shape(&like.value), side)).unwrap_or_default();
-        same.chain(places).chain(copies).chain(fixed).chain(like).collect()
-    }
-
-    fn copies(&self, shape: &ast::Shape, side: usize) -> Vec<String> {
-        let own = shape.copy.iter().filter(|copy| copy.to.side == side).map(|copy| copy.name.value.clone());
-        let like =
-            shape.like.as_ref().map(|like| self.copies(self.shape(&like.value), side)).unwrap_or_default();
-        own.chain(like).collect()
-    }
-
-    fn shape(&self, name: &str) -> &ast::Shape {
-        let named = |shape: &&ast::Shape| shape.name.as_ref().is_some_and(|have| have.value == name);
-        self.program.shapes.iter().find(named).expect("the pack was compiled out of this program")
     }
 
     /// A value for every setting, as an operator gives them.

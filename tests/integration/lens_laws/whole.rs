@@ -47,7 +47,7 @@ impl Journey<'_> {
 /// Whether the author of a mapping was told that this error may come, or meant it.
 fn was_told(way: &Way, why: &TranslateError) -> bool {
     match why.cause {
-        Cause::Convert(_) | Cause::NotOne => MEANS_ERRORS.get() || !way.lens.partials.is_empty(),
+        Cause::Convert(_) | Cause::NotOne => MEANS_ERRORS.get() || way.lens.is_partial,
         Cause::Refused(_) => !way.lens.refuses.is_empty(),
         _ => false,
     }
@@ -132,6 +132,7 @@ impl List<'_> {
         self.in_part(path)
             && (!self.reading.is_taken_apart(path)
                 || self.reading.converts_whole(path)
+                || wanted.is_some_and(|wanted| self.reading.turns_away(path, wanted))
                 || (is_nothing(found) && is_nothing(wanted)))
     }
 

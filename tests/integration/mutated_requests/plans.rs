@@ -6,6 +6,7 @@ use crate::support::values::{Fill, Generator, Spot};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::sync::Arc;
+use std::time::Duration;
 use switchback_compiler::contract::{Body, Contract, Operation, StatusPattern, breaches};
 use switchback_compiler::mapping::{self, Compiled};
 use switchback_engine::translate::{Call, Event, FaultKind, Next, Reply, Request, Run, Settings};
@@ -186,7 +187,7 @@ fn run(compiled: &Compiled, side: SideId, route: &Route, drawn: &Drawn) -> Resul
     let request = Request { path: drawn.path.clone(), body: body.into(), ..Request::default() };
     let settings = Arc::new(settings(&pack, &drawn.switches));
     let mut run = Run::new(Arc::clone(&pack), side, route.id, request, settings, Limits::DOCUMENT);
-    let mut event = Event::Start;
+    let (mut event, mut now) = (Event::Start, Duration::ZERO);
     let mut wrote = None::<String>;
     for turn in 0.. {
         assert!(turn < 100, "{} does not end", route.operation.key);
@@ -206,16 +207,26 @@ fn run(compiled: &Compiled, side: SideId, route: &Route, drawn: &Drawn) -> Resul
                 event = lookup.nothing();
                 continue;
             }
+            Ok(Next::Wait(wait)) => {
+                event = wait.simulated(&mut now);
+                continue;
+            }
             Ok(Next::Keep(_)) => {
                 wrote.get_or_insert_with(|| "an archive".to_owned());
                 event = Event::Kept;
                 continue;
             }
             Ok(Next::Answer(answer)) if answer.status < 400 || answer.status >= 500 => None,
+            // A job that has failed, as the service says of it.
+            Ok(Next::Answer(answer)) if answer.is_over => None,
             Ok(Next::Answer(answer)) => Some(format!("answered {}", answer.status)),
             Ok(Next::Refuse(refused)) => Some(format!("refused: {}", refused.text)),
             Err(fault)
-                if matches!(fault.kind, FaultKind::UpstreamBroken | FaultKind::UpstreamUnreachable) =>
+                if matches!(
+                    fault.kind,
+                    // Late: a job that does not end, whoever asked for it.
+                    FaultKind::UpstreamBroken | FaultKind::UpstreamUnreachable | FaultKind::UpstreamTimeout
+                ) =>
             {
                 None
             }

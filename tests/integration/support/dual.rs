@@ -87,7 +87,7 @@ impl Dual {
                 account.v2_token, app.client_id, app.client_secret, account.refresh_token
             );
         }
-        text.push_str(more);
+        text.push_str(&at_normal_priority(more));
         std::fs::write(self.file(), text).expect("the file is written");
     }
 
@@ -134,6 +134,14 @@ impl Dual {
         let (code, out, err) = self.cli(&[words, &["--format", "json"]].concat()).await;
         assert_eq!(code, Some(0), "{words:?}: {out}{err}");
         serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"))
+    }
+}
+
+/// With the shadow as urgent as anything else: many tests run at one time, and the machine has no core that nobody wants.
+fn at_normal_priority(more: &str) -> String {
+    match more.contains("shadow: {") {
+        true => more.replace("shadow: {", "shadow: { priority: normal,"),
+        false => format!("{more}shadow: {{ priority: normal }}\n"),
     }
 }
 

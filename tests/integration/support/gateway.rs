@@ -16,6 +16,7 @@ use switchback_gateway::proxy::headers::Pseudonym;
 use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::origin::CallOrigin;
 use switchback_gateway::proxy::program::{Front, Program, Strangers};
+use switchback_gateway::proxy::side_upstreams::SideUpstreams;
 use switchback_gateway::proxy::stack::{self, Parts};
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::proxy::upstream;
@@ -121,12 +122,12 @@ impl Gateway {
             prefix: "/old".into(),
             serves: SideId::OLD,
             router: Router::new(&pack.directions[0]),
-            backend: upstream("new", (new, "/new")),
-            own: setup.old.map(|old| upstream("old", (old, "/base"))),
+            backend: SideUpstreams::new(upstream("new", (new, "/new")), []),
+            own: setup.old.map(|old| SideUpstreams::new(upstream("old", (old, "/base")), [])),
             unknown: setup.unknown,
             beside: None,
             announcements: Vec::new(),
-            phases: Arc::new(Table::new("old", setup.old.is_some(), "", pack_served(&pack, setup.phase))),
+            phases: Arc::new(Table::new("old", "", pack_served(&pack, setup.phase, setup.old.is_some()))),
         };
         let detached = TaskTracker::new();
         let unknown = UnknownCalls::new(Clock::machine());
@@ -189,11 +190,13 @@ impl Gateway {
     }
 }
 
-fn pack_served(pack: &Pack, phase: Phase) -> Vec<Served> {
+fn pack_served(pack: &Pack, phase: Phase, has_own: bool) -> Vec<Served> {
     let served = |route: &Route| Served {
         operation: Arc::clone(&route.operation.key),
         writes: route.operation.effect == Effect::Write,
         configured: phase,
+        has_own,
+        is_event: false,
     };
     pack.directions[0].routes.iter().map(served).collect()
 }

@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchback_plan::{
     BodyExpected, BodyFormat, BodyPlan, CallHead, Carrier, Class, Credential, Direction, Effect, Emit,
-    ErrorPiece, ErrorStyle, Key, ListStyle, Member, MemberAction, ObjectOp, Operation, Origin, Others, Pack,
-    Pair, ParameterKind, PathPart, QueryFrom, QueryRule, Raw, Reason, ReasonId, Refusal, RefusePolicy,
-    Response, ResponseBody, Route, RouteId, RouteKind, Scheme, Side, SideId, StatusFrom, StatusTo, ValueOp,
-    Variable, Verdict,
+    ErrorPiece, ErrorStyle, HostId, Key, ListStyle, Member, MemberAction, ObjectOp, Operation, Origin,
+    Others, Pack, Pair, ParameterKind, PathPart, QueryFrom, QueryRule, Raw, Reason, ReasonId, Refusal,
+    RefusePolicy, Response, ResponseBody, Route, RouteId, RouteKind, Scheme, Side, SideId, StatusFrom,
+    StatusTo, ValueOp, Variable, Verdict,
 };
 
 /// The pack.
@@ -32,6 +32,7 @@ pub fn things() -> Pack {
             tokens: Default::default(),
             headers: Vec::new(),
         },
+        hosts: Vec::new(),
         scope: scope.map(str::to_owned),
     };
     Pack {
@@ -132,6 +133,7 @@ fn route(
         id: RouteId(id),
         operation: Operation {
             key,
+            host: HostId::MAIN,
             method,
             template: template.into(),
             variables,
@@ -165,6 +167,7 @@ fn call(
 ) -> CallHead {
     CallHead {
         operation: operation.into(),
+        host: HostId::MAIN,
         repeatable: method == Method::GET,
         method,
         path,

@@ -153,7 +153,16 @@ fn until(from: &Receiver<String>, mark: &str, otherwise: impl Fn() -> String) ->
 
 /// Resident bytes of a process.
 pub fn resident(id: u32) -> u64 {
+    memory(id, "VmRSS:")
+}
+
+/// What of them the process has asked for. Pages of its program come and go as the kernel likes.
+pub fn anonymous(id: u32) -> u64 {
+    memory(id, "RssAnon:")
+}
+
+fn memory(id: u32, what: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+    let line = status.lines().find_map(|line| line.strip_prefix(what)).expect("it has memory");
     line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024
 }

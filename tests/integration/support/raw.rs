@@ -4,6 +4,7 @@
 use super::peers::Wire;
 use super::{raw_http2, tls};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -72,6 +73,7 @@ pub struct Upstream {
     pub wire: Wire,
     seen: Arc<Mutex<Vec<Seen>>>,
     closed: Arc<Mutex<usize>>,
+    flooded: Arc<AtomicUsize>,
     accepting: JoinHandle<()>,
 }
 
@@ -98,7 +100,14 @@ impl Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (seen, closed) = (Arc::<Mutex<Vec<Seen>>>::default(), Arc::<Mutex<usize>>::default());
-        let shared = Arc::new(raw_http2::Shared { script, seen: seen.clone(), closed: closed.clone() });
+        let flooded = Arc::<AtomicUsize>::default();
+        let shared = raw_http2::Shared {
+            script,
+            seen: seen.clone(),
+            closed: closed.clone(),
+            flooded: flooded.clone(),
+        };
+        let shared = Arc::new(shared);
         let acceptor = match wire {
             Wire::Plain => None,
             Wire::Tls1 => Some(tls::upstream_acceptor(&["http/1.1"])),
@@ -114,12 +123,17 @@ impl Upstream {
                 });
             }
         });
-        Upstream { address, wire, seen, closed, accepting }
+        Upstream { address, wire, seen, closed, flooded, accepting }
     }
 
     /// Everything received so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
+    }
+
+    /// How many pieces of floods the other sides have taken.
+    pub fn flooded(&self) -> usize {
+        self.flooded.load(Relaxed)
     }
 
     /// Waits until this many connections have ended, or over HTTP/2 calls on them.
@@ -162,12 +176,12 @@ async fn serve_over(
     let stream = TcpStream::from_std(stream).unwrap();
     let reset = move || drop(again.set_zero_linger());
     let Some(acceptor) = acceptor else {
-        return serve(stream, reset, connection, &*shared.script, &shared.seen).await;
+        return serve(stream, reset, connection, shared).await;
     };
     let Ok(stream) = acceptor.accept(stream).await else { return };
     match wire {
         Wire::Tls2 => raw_http2::serve(stream, reset, connection, shared.clone()).await,
-        _ => serve(stream, reset, connection, &*shared.script, &shared.seen).await,
+        _ => serve(stream, reset, connection, shared).await,
     }
 }
 
@@ -175,14 +189,13 @@ async fn serve(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     reset: impl FnOnce(),
     connection: usize,
-    script: &Script,
-    seen: &Mutex<Vec<Seen>>,
+    shared: &raw_http2::Shared,
 ) {
     while let Some((head, body)) = read_request(&mut stream).await {
         let act = {
-            let mut seen = seen.lock().unwrap();
+            let mut seen = shared.seen.lock().unwrap();
             let request = Seen { head, body, connection };
-            let act = script(seen.len(), &request);
+            let act = (shared.script)(seen.len(), &request);
             seen.push(request);
             act
         };
@@ -220,7 +233,9 @@ async fn serve(
             }
             Act::Flood { head, piece } => {
                 let _ = stream.write_all(&head).await;
-                while stream.write_all(&piece).await.is_ok() {}
+                while stream.write_all(&piece).await.is_ok() {
+                    shared.flooded.fetch_add(1, Relaxed);
+                }
                 return;
             }
         }

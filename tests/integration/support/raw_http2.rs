@@ -7,6 +7,7 @@ use h2::server::{self, SendResponse};
 use h2::{RecvStream, SendStream};
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
@@ -35,6 +36,8 @@ pub(super) struct Shared {
     pub seen: Arc<Mutex<Vec<Seen>>>,
     /// Calls that the other side gave up, and connections that ended.
     pub closed: Arc<Mutex<usize>>,
+    /// Pieces of floods that were taken.
+    pub flooded: Arc<AtomicUsize>,
 }
 
 /// Serves one connection. `reset` makes its end a reset.
@@ -113,7 +116,9 @@ async fn answer(
         Act::Flood { head, piece } => {
             if let Replied::Unfinished(mut stream) = reply(&mut respond, &head).await {
                 let piece = Bytes::from(piece);
-                while send(&mut stream, piece.clone(), false).await.is_some() {}
+                while send(&mut stream, piece.clone(), false).await.is_some() {
+                    shared.flooded.fetch_add(1, Relaxed);
+                }
             }
             *shared.closed.lock().unwrap() += 1;
         }

@@ -67,6 +67,19 @@ pub fn start_with_descriptors(file: &Path, count: u32) -> Program {
     Program::start_with_descriptors(count, &["serve", "--config", file], &[("TEST_KEY", key.expose())])
 }
 
+/// Starts the binary with a configuration file and this key, and waits until it serves, away from the thread that tests and
+/// their services run on: gives it, and where clients and where operators connect to it.
+pub async fn serve(file: &Path, key: &Secret<String>) -> (Program, SocketAddr, SocketAddr) {
+    let (file, key) = (file.to_owned(), key.clone());
+    let starting = tokio::task::spawn_blocking(move || {
+        let file = file.to_str().expect("temporary folders have plain names");
+        let program = Program::start(&["serve", "--config", file], &[("TEST_KEY", key.expose())]);
+        let (clients, admin) = addresses(&program);
+        (program, clients, admin)
+    });
+    starting.await.expect("it serves")
+}
+
 /// Waits until a gateway serves, and says where clients connect to it.
 pub fn address(program: &Program) -> SocketAddr {
     addresses(program).0

@@ -116,6 +116,10 @@ fn of_op(op: &ValueOp, with: &[Expr], place: &str, places: &mut BTreeSet<String>
         ValueOp::Unwrap(inner) => of_op(inner, with, place, places),
         ValueOp::Constant(raw) => of_constant(raw, place, places),
         ValueOp::Choose(choose) => choose.arms.iter().for_each(|arm| of_op(arm, with, place, places)),
+        ValueOp::Attempt(attempt) => {
+            of_op(&attempt.op, with, place, places);
+            attempt.instead.iter().for_each(|raw| of_constant(raw, place, places));
+        }
         ValueOp::Keep | ValueOp::Convert(_) | ValueOp::Again(_) => {}
     }
 }
