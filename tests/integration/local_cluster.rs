@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use switchback_sandbox::{Options, Sandbox};
 use tempfile::TempDir;
+use tokio::sync::RwLock;
 
 /// How long PostgreSQL is away.
 const AWAY: Duration = Duration::from_secs(30);
@@ -108,21 +109,37 @@ fn free_ports(count: u16) -> u16 {
 /// Clients that go on asking, each on connections that it keeps.
 struct Load {
     done: Arc<AtomicUsize>,
-    writes: Arc<AtomicBool>,
+    /// Whether clients write; a write holds it until it is answered.
+    writes: Arc<RwLock<bool>>,
     errors: Arc<Mutex<Vec<String>>>,
+    /// Answers that began as successes and did not come whole.
+    cut: Arc<Mutex<Vec<String>>>,
     is_over: Arc<AtomicBool>,
     clients: Vec<tokio::task::JoinHandle<()>>,
 }
 
+/// What a client got.
+enum Outcome {
+    Whole,
+    Cut(String),
+    Failed(String),
+}
+
 impl Load {
     fn begin(front: &str, token: &str) -> Load {
-        let (done, errors) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
-        let (writes, is_over) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(false)));
-        let clients = (0..CLIENTS).map(|client| {
+        let mut load = Load {
+            done: Arc::default(),
+            writes: Arc::new(RwLock::new(true)),
+            errors: Arc::default(),
+            cut: Arc::default(),
+            is_over: Arc::default(),
+            clients: Vec::new(),
+        };
+        for client in 0..CLIENTS {
             let (front, token) = (format!("http://{front}"), format!("Bearer {token}"));
-            let (done, errors, writes, is_over) =
-                (Arc::clone(&done), Arc::clone(&errors), Arc::clone(&writes), Arc::clone(&is_over));
-            tokio::spawn(async move {
+            let (done, errors, cut) = (Arc::clone(&load.done), Arc::clone(&load.errors), Arc::clone(&load.cut));
+            let (writes, is_over) = (Arc::clone(&load.writes), Arc::clone(&load.is_over));
+            load.clients.push(tokio::spawn(async move {
                 let http = crate::support::http::client();
                 let mut pace = tokio::time::interval(PACE);
                 for number in client.. {
@@ -130,39 +147,41 @@ impl Load {
                     if is_over.load(Relaxed) {
                         return;
                     }
+                    let writes = writes.read().await;
+                    let is_write = number % 5 == 0 && *writes;
+                    let _until_answered = is_write.then_some(writes);
                     let request = match number % 5 {
-                        0 if writes.load(Relaxed) => {
-                            let text = format!(r#"{{"text":"{client}-{number}"}}"#);
-                            http.post(format!("{front}/v2/chats/7/messages"))
-                                .header("content-type", "application/json")
-                                .body(text)
-                        }
+                        _ if is_write => http
+                            .post(format!("{front}/v2/chats/7/messages"))
+                            .header("content-type", "application/json")
+                            .body(format!(r#"{{"text":"{client}-{number}"}}"#)),
                         1 => http.get(format!("{front}/v2/chats/7")),
                         2 => http.get(format!("{front}/v2/contacts")),
                         _ => http.get(format!("{front}/v2/agents")),
                     };
                     let request = request.header("x-authorization", &token).timeout(Duration::from_secs(30));
                     let outcome = match request.send().await {
-                        Ok(answer) if answer.status().is_success() => {
-                            answer.bytes().await.map(drop).map_err(|e| e.to_string())
-                        }
+                        Ok(answer) if answer.status().is_success() => match answer.bytes().await {
+                            Ok(_) => Outcome::Whole,
+                            Err(error) if is_write => Outcome::Failed(format!("{error:?}")),
+                            Err(error) => Outcome::Cut(format!("{error:?}")),
+                        },
                         Ok(answer) => {
                             let status = answer.status();
-                            Err(format!("{status}: {}", answer.text().await.unwrap_or_default()))
+                            Outcome::Failed(format!("{status}: {}", answer.text().await.unwrap_or_default()))
                         }
-                        Err(error) => Err(format!("{error:?}")),
+                        Err(error) => Outcome::Failed(format!("{error:?}")),
                     };
+                    let said = |error: String| format!("request {number}: {error}");
                     match outcome {
-                        Ok(()) => _ = done.fetch_add(1, Relaxed),
-                        Err(error) => {
-                            errors.lock().expect("nobody panics").push(format!("request {number}: {error}"))
-                        }
+                        Outcome::Whole => _ = done.fetch_add(1, Relaxed),
+                        Outcome::Cut(error) => cut.lock().expect("nobody panics").push(said(error)),
+                        Outcome::Failed(error) => errors.lock().expect("nobody panics").push(said(error)),
                     }
                 }
-            })
-        });
-        let clients = clients.collect();
-        Load { done, writes, errors, is_over, clients }
+            }));
+        }
+        load
     }
 
     /// Until so many more requests are answered.
@@ -174,18 +193,27 @@ impl Load {
         .await;
     }
 
-    fn no_errors(&self, after: &str) {
-        let errors = self.errors.lock().expect("nobody panics");
-        assert!(errors.is_empty(), "{after}, of {} answered: {errors:#?}", self.done.load(Relaxed));
+    /// Ends writing: none is under way afterwards.
+    async fn write_no_more(&self) {
+        *self.writes.write().await = false;
     }
 
-    async fn end(self) -> usize {
+    /// Every answer was a success, and all but so many came whole.
+    fn no_errors(&self, after: &str, may_be_cut: usize) {
+        // Copies: whoever panics with a lock held hides what it found behind the panics of all clients.
+        let errors = self.errors.lock().expect("nobody panics").clone();
+        let cut = self.cut.lock().expect("nobody panics").clone();
+        let done = self.done.load(Relaxed);
+        assert!(errors.is_empty(), "{after}, of {done} answered: {errors:#?}");
+        assert!(cut.len() <= may_be_cut, "{after}, of {done} answered, did not come whole: {cut:#?}");
+    }
+
+    async fn end(mut self) -> usize {
         self.is_over.store(true, Relaxed);
-        for client in self.clients {
+        for client in std::mem::take(&mut self.clients) {
             client.await.expect("it ends");
         }
-        let errors = self.errors.lock().expect("nobody panics");
-        assert!(errors.is_empty(), "{errors:#?}");
+        self.no_errors("in the end", CLIENTS);
         self.done.load(Relaxed)
     }
 }
@@ -200,7 +228,7 @@ async fn clients_notice_no_restart_no_store_that_is_away_and_no_gateway_that_die
         cluster.run("stop", Some(gateway)).await;
         cluster.run("start", Some(gateway)).await;
         load.more(20).await;
-        load.no_errors(&format!("{gateway} was restarted"));
+        load.no_errors(&format!("{gateway} was restarted"), 0);
     }
 
     cluster.run("stop", Some("postgres")).await;
@@ -208,14 +236,15 @@ async fn clients_notice_no_restart_no_store_that_is_away_and_no_gateway_that_die
     load.more(20).await;
     cluster.run("start", Some("postgres")).await;
     load.more(20).await;
-    load.no_errors("PostgreSQL was away");
+    load.no_errors("PostgreSQL was away", 0);
 
-    // What a gateway had begun dies with it: nobody but its client may send a write again.
-    load.writes.store(false, Relaxed);
+    // What a gateway had begun dies with it: nobody but its client may send a write again, and a reading whose answer had
+    // begun is cut, so that its client sees it. There is one at most for each client.
+    load.write_no_more().await;
     load.more(3 * CLIENTS).await;
     cluster.run("kill", Some("gateway-b")).await;
     load.more(40).await;
-    load.no_errors("a gateway was killed");
+    load.no_errors("a gateway was killed", CLIENTS);
     cluster.run("start", Some("gateway-b")).await;
     load.more(20).await;
 
