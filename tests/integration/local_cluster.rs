@@ -137,7 +137,8 @@ impl Load {
         };
         for client in 0..CLIENTS {
             let (front, token) = (format!("http://{front}"), format!("Bearer {token}"));
-            let (done, errors, cut) = (Arc::clone(&load.done), Arc::clone(&load.errors), Arc::clone(&load.cut));
+            let (done, errors, cut) =
+                (Arc::clone(&load.done), Arc::clone(&load.errors), Arc::clone(&load.cut));
             let (writes, is_over) = (Arc::clone(&load.writes), Arc::clone(&load.is_over));
             load.clients.push(tokio::spawn(async move {
                 let http = crate::support::http::client();
