@@ -7,6 +7,7 @@ use super::log::LogFormat;
 use super::redact::Escaped;
 use std::cell::RefCell;
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 use time::OffsetDateTime;
 
@@ -102,11 +103,22 @@ impl Fields<'_> {
         }
     }
 
+    /// Most lines of a thread have the address of the one before: it is formatted when it changes.
     fn address(&mut self, record: &AccessRecord<'_>) {
+        thread_local! {
+            static SHOWN: RefCell<(Option<IpAddr>, String)> = const { RefCell::new((None, String::new())) };
+        }
         self.name("address");
-        let quote = if self.is_json { "\"" } else { "" };
-        // Writing to a string does not fail.
-        let _ = write!(self.line, "{quote}{}{quote}", record.shown_address());
+        SHOWN.with_borrow_mut(|(address, shown)| {
+            if *address != record.address {
+                *address = record.address;
+                *shown = record.shown_address().to_string();
+            }
+            match self.is_json {
+                true => self.between_quotes(shown),
+                false => self.line.push_str(shown),
+            }
+        });
     }
 
     fn number(&mut self, name: &str, number: u64) {
