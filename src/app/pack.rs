@@ -3,7 +3,7 @@
 
 use super::builtin::{self, BUILT_IN};
 use crate::admin::PackShown;
-use crate::config::{PackFacts, SettingFacts, SettingKind, SideFacts};
+use crate::config::{PackFacts, SettingFacts, SettingKind, SideFacts, WaitFacts};
 use crate::playground::{KeptContracts, KeptFiles};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -163,12 +163,20 @@ fn facts(pack: &Pack) -> PackFacts {
         let side = &pack.sides[id];
         let direction = &pack.directions[id];
         let events = pack.events.iter().filter(|events| events.from.other() == id);
+        let waits = direction.routes.iter().filter_map(|route| {
+            let longest = route.all().map(plan::Route::longest_wait).max().filter(|wait| !wait.is_zero())?;
+            let origin = &route.origin;
+            let (operation, route) =
+                (route.operation.key.to_string(), format!("{}:{}", origin.file, origin.line));
+            Some(WaitFacts { operation, route, longest })
+        });
         let told = events.flat_map(|events| events.routes.iter().filter_map(plan::EventRoute::told));
         SideFacts {
             name: side.name.clone(),
             hosts: side.hosts.clone(),
             operations: direction.routes.iter().map(|route| route.operation.key.to_string()).collect(),
             events: told.map(|told| told.operation.to_string()).collect(),
+            waits: waits.collect(),
             is_served: direction.is_served(),
             has_scope: side.scope.is_some(),
         }

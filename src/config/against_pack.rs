@@ -4,6 +4,7 @@
 use super::checked::{Client, Config, Front};
 use super::read::Placed;
 use serde_json::Value;
+use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span, did_you_mean, suggest};
 use switchback_gateway::shadow::{OperationKey, Phase};
 use switchback_plan::is_day;
@@ -28,10 +29,23 @@ pub struct SideFacts {
     pub operations: Vec<String>,
     /// The events that its receivers are told of, written `event thingChanged`.
     pub events: Vec<String>,
+    /// Its operations that may wait for a job of the service.
+    pub waits: Vec<WaitFacts>,
     /// Whether the pack can serve it from the other side.
     pub is_served: bool,
     /// Whether clients may have a secondary account there.
     pub has_scope: bool,
+}
+
+/// An operation that may wait.
+#[derive(Clone, Debug)]
+pub struct WaitFacts {
+    /// As in [`SideFacts::operations`].
+    pub operation: String,
+    /// Where the pack says so, as `jobs.map.yaml:12`.
+    pub route: String,
+    /// All that its steps may wait (`within`), one after the other.
+    pub longest: Duration,
 }
 
 /// One setting.
@@ -76,7 +90,28 @@ pub fn against_pack(config: &Config, pack: &PackFacts) -> Findings {
     check_retired(config, pack, &mut findings);
     check_phases(config, pack, &mut findings);
     check_settings(config, pack, &mut findings);
+    check_waits(config, pack, &mut findings);
     findings
+}
+
+/// A request that may wait longer than it may take is told of its end before the job's: worth knowing, and no reason not to
+/// serve, since its client can come again and waits on.
+fn check_waits(config: &Config, pack: &PackFacts, findings: &mut Findings) {
+    let total = config.limits.total_timeout;
+    let spoken = spoken(config, pack);
+    let sides = pack.sides.iter().filter(|side| spoken.contains(&side.name.as_str()));
+    for wait in sides.flat_map(|side| &side.waits).filter(|wait| wait.longest > total) {
+        let span = config.total_timeout_place.unwrap_or_else(|| beginning(config));
+        let what = format!(
+            "`{}` waits {:?} for the service ({}), and a request ends after {total:?} (`limits.total_timeout`)",
+            wait.operation, wait.longest, wait.route
+        );
+        let help = format!(
+            "set `limits.total_timeout` above {:?}, or have `within` of its steps shorter",
+            wait.longest
+        );
+        findings.push(Finding::warning(Code::Conflict, span, what).help(help));
+    }
 }
 
 fn check_front(front: &Front, pack: &PackFacts, findings: &mut Findings) {

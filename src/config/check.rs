@@ -94,6 +94,8 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         sunsets,
         brownouts,
         limits: limits(&raw.limits.value),
+        total_timeout_place: Some(raw.limits.value.total_timeout.span)
+            .filter(|span| *span != Span::default()),
         log: LogSettings { format: raw.log.value.format.value, filter: raw.log.value.level.value.0 },
         logs_address: raw.log.value.client_address.value,
         otlp: raw.telemetry.value.otlp.and_then(|otlp| self::otlp(otlp.value, findings)),

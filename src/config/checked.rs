@@ -57,6 +57,8 @@ pub struct Config {
     pub sunsets: Vec<Sunset>,
     pub brownouts: Vec<Brownout>,
     pub limits: Limits,
+    /// Where `limits.total_timeout` is set; none where it is the default.
+    pub total_timeout_place: Option<Span>,
     pub log: LogSettings,
     /// Whether it is logged where clients connect from.
     pub logs_address: bool,

@@ -18,7 +18,7 @@ mod sections;
 #[cfg(test)]
 mod tests;
 
-pub use against_pack::{PackFacts, SettingFacts, SettingKind, SideFacts, against_pack};
+pub use against_pack::{PackFacts, SettingFacts, SettingKind, SideFacts, WaitFacts, against_pack};
 pub use checked::{
     Admin, Brownout, Client, ClientSunset, Config, EventReceiver, Events, Front, Grant, Limits, OAuth,
     OwnEvents, Phases, Places, Reload, Shadow, Sunset, TlsFiles, Upstream, service_key,

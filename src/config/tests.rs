@@ -419,7 +419,8 @@ fn a_token_over_an_open_line_is_a_warning_only() {
 
 mod with_a_pack {
     use super::*;
-    use crate::config::against_pack::{SettingFacts, SettingKind, SideFacts};
+    use crate::config::against_pack::{SettingFacts, SettingKind, SideFacts, WaitFacts};
+    use switchback_compiler::diagnostic::Severity;
 
     fn pack() -> PackFacts {
         let side = |name: &str, is_served| SideFacts {
@@ -427,6 +428,7 @@ mod with_a_pack {
             hosts: Vec::new(),
             operations: vec!["GET /things".to_owned(), "GET /things/{id}".to_owned()],
             events: Vec::new(),
+            waits: Vec::new(),
             is_served,
             has_scope: true,
         };
@@ -458,6 +460,28 @@ mod with_a_pack {
     fn a_configuration_that_fits_has_no_findings() {
         let more = "settings: { a: { limit: 1 }, b: x }\nphases: { 'GET /things': translated }";
         assert_eq!(mismatches(more), Vec::<String>::new());
+    }
+
+    /// Jobs that may take longer than a request are a warning, at the limit where it is set.
+    #[test]
+    fn a_wait_beyond_the_end_of_a_request_is_said_with_its_line() {
+        let found = |limits: &str| {
+            let config = config(&format!("{SMALLEST}settings: {{ a: {{ limit: 1 }} }}\n{limits}\n"));
+            let mut pack = pack();
+            let longest = std::time::Duration::from_secs(60);
+            let (operation, route) = ("GET /things".to_owned(), "things.map.yaml:7".to_owned());
+            pack.sides[0].waits = vec![WaitFacts { operation, route, longest }];
+            against_pack(&config, &pack)
+                .sorted()
+                .iter()
+                .map(|f| (f.message.clone(), f.severity == Severity::Error))
+                .collect::<Vec<_>>()
+        };
+        let what = "`GET /things` waits 60s for the service (things.map.yaml:7), and a request ends after";
+        let said = |ends: &str| vec![(format!("{what} {ends} (`limits.total_timeout`)"), false)];
+        assert_eq!(found(""), said("30s"));
+        assert_eq!(found("limits: { total_timeout: 45s }"), said("45s"));
+        assert_eq!(found("limits: { total_timeout: 60s }"), []);
     }
 
     /// With both fronts, a phase by which the side's own service answers is meant for one of them.

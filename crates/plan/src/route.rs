@@ -7,6 +7,7 @@ use super::parameter::Variable;
 use super::step::Serve;
 use super::{AfterDate, CompareRule, HostId, Origin, Paging, ReadBack, ReasonId};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Index into [`super::Direction::routes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,6 +64,14 @@ impl Route {
     /// The route itself, then what may answer instead.
     pub fn all(&self) -> impl Iterator<Item = &Route> {
         std::iter::once(self).chain(self.instead.iter().map(|instead| &instead.route))
+    }
+
+    /// How long its steps may wait for jobs of the service; zero where none waits.
+    pub fn longest_wait(&self) -> Duration {
+        match &self.kind {
+            RouteKind::Serve(serve) => serve.block.longest_wait(),
+            RouteKind::Pair(_) | RouteKind::Refuse(_) => Duration::ZERO,
+        }
     }
 
     /// The most expensive class among the bodies of the route, or none when it makes no call.

@@ -114,6 +114,21 @@ pub struct Block {
     pub end: End,
 }
 
+impl Block {
+    /// How long its steps may wait for jobs of the service, on the way through it that waits longest.
+    pub fn longest_wait(&self) -> Duration {
+        let waits = self.steps.iter().filter_map(|step| match &step.action {
+            StepAction::Call(call) => call.poll.as_ref().map(|poll| poll.within),
+            _ => None,
+        });
+        let after = match &self.end {
+            End::Decide(decision) => decision.outcomes.iter().map(|one| one.block.longest_wait()).max(),
+            End::Answer(_) | End::Refuse(_) => None,
+        };
+        waits.sum::<Duration>() + after.unwrap_or_default()
+    }
+}
+
 /// How a block ends.
 #[derive(Debug)]
 pub enum End {
