@@ -12,6 +12,9 @@ use super::{Grammar, Inside, Next};
 
 pub(super) const BLOCK_BYTES: usize = 64;
 
+/// Bytes at the end of a chunk that are worth a block of their own.
+pub(super) const TAIL_BYTES: usize = 16;
+
 /// Bytes of a number that is looked at to its end from the block on that it begins in: a longer one is read byte by byte.
 const BARE_MAX: usize = 1024;
 
@@ -101,8 +104,21 @@ impl Task for Blocks<'_> {
             pending = next;
             at += BLOCK_BYTES;
         }
+        let tail = chunk.get(at..).unwrap_or_default();
         if pending.bare == 1 {
-            at += bare_len(chunk.get(at..).unwrap_or_default());
+            at += bare_len(tail);
+        } else if (TAIL_BYTES..BLOCK_BYTES).contains(&tail.len())
+            && !pending.escapes
+            && !grammar.open.is_empty()
+        {
+            // What stands before it may be blank, in strings and between tokens.
+            let mut block = [b' '; BLOCK_BYTES];
+            block[BLOCK_BYTES - tail.len()..].copy_from_slice(tail);
+            let read = (Block { chunk: &block, block: &block, at: 0 }).read(scan, pending, grammar);
+            // Where it ends in the midst of a scalar, that is left to others.
+            if let Some(next) = read {
+                (pending, at) = (next, chunk.len());
+            }
         }
         pending.keep_in(grammar);
         at
@@ -260,6 +276,90 @@ impl Block<'_> {
     }
 }
 
+/// The length of the array or object that `block` begins with, if it ends within the block and is in order, holds nothing but
+/// strings, numbers and words, and has neither escapes nor white space between tokens. Of others, nothing is known.
+#[inline(always)]
+pub fn flat_len<S: Scan>(scan: S, block: &[u8; BLOCK_BYTES]) -> Option<usize> {
+    flat::<S, false>(scan, [block, &[0; BLOCK_BYTES]], [scan.classes(block), Classes::default()])
+}
+
+/// [`flat_len`] within two blocks; nothing is known of what has a number or word where they meet.
+#[inline(always)]
+pub fn flat_len_of_two<S: Scan>(scan: S, bytes: &[u8; 2 * BLOCK_BYTES]) -> Option<usize> {
+    let (blocks, _) = bytes.as_chunks::<BLOCK_BYTES>();
+    flat::<S, true>(scan, [&blocks[0], &blocks[1]], [scan.classes(&blocks[0]), scan.classes(&blocks[1])])
+}
+
+/// See above. Where there is but one block, the compiler is to see that the upper halves are empty.
+#[inline(always)]
+fn flat<S: Scan, const TWO: bool>(
+    scan: S,
+    blocks: [&[u8; BLOCK_BYTES]; 2],
+    classes: [Classes; 2],
+) -> Option<usize> {
+    let both = |of: fn(&Classes) -> u64| u128::from(of(&classes[0])) | u128::from(of(&classes[1])) << 64;
+    let quote = both(|classes| classes.quote);
+    let low_strings = scan.prefix_xor(quote as u64);
+    let high_strings =
+        if TWO { scan.prefix_xor((quote >> 64) as u64) ^ (low_strings >> 63).wrapping_neg() } else { 0 };
+    let strings = u128::from(low_strings) | u128::from(high_strings) << 64;
+    let brackets = both(|classes| classes.opens | classes.closes) & !strings & !1;
+    let last = if TWO { brackets.trailing_zeros() } else { (brackets as u64).trailing_zeros() } as usize;
+    let first = blocks[0][0];
+    // In ASCII, each bracket is followed by one other byte and its counterpart.
+    if brackets == 0 || blocks[last / BLOCK_BYTES % 2][last % BLOCK_BYTES] != first + 2 {
+        return None;
+    }
+    let close: u128 = if TWO { 1 << last } else { (1u64 << (last % BLOCK_BYTES)).into() };
+    let inner = if TWO { close - 2 } else { (close as u64).wrapping_sub(2).into() };
+    if (both(|classes| classes.backslash | classes.control) | both(|classes| classes.low) & !strings) & inner
+        != 0
+    {
+        return None;
+    }
+    if inner == 0 {
+        return Some(2);
+    }
+    let (strings, outside) = (strings & inner, !strings & inner);
+    let (comma, colon) = (both(|classes| classes.comma) & outside, both(|classes| classes.colon) & outside);
+    let quote = quote & inner;
+    let bare = outside & !(comma | colon | quote);
+    let starts = bare & !(bare << 1);
+    if bare >> 63 & 3 == 3 {
+        return None;
+    }
+    for (at, block) in blocks.into_iter().enumerate() {
+        let of = |mask: u128| (mask >> (BLOCK_BYTES * at)) as u64;
+        if of(starts) != 0 {
+            let Classes { digit, zero, .. } = classes[at];
+            (Block { chunk: block, block, at: 0 }).bare_scalars(
+                of(bare),
+                of(starts),
+                of(bare) & digit,
+                zero,
+            )?;
+        }
+    }
+
+    let (string_opens, string_ends) = (quote & strings, quote & outside);
+    let values = string_opens | starts;
+    let after_bare = bare << 1 & !bare;
+    let firsts = comma << 1 | 2;
+    let within = inner | close;
+    let wrong = if first == b'{' {
+        // As in `ends`.
+        let name_ends = strings.wrapping_add(string_opens & firsts) & !strings & inner;
+        let after_value = (string_ends & !name_ends) << 1 | after_bare;
+        firsts & !string_opens
+            | colon ^ name_ends << 1
+            | colon << 1 & !values
+            | after_value & !(comma | close)
+    } else {
+        colon | firsts & !values | (string_ends << 1 | after_bare) & !(comma | close)
+    };
+    (wrong & within == 0).then_some(last + 1)
+}
+
 /// How many bytes of a number or word, or of what is none, `bytes` begins with.
 #[inline(always)]
 fn bare_len(bytes: &[u8]) -> usize {
@@ -340,7 +440,8 @@ impl Brackets {
                 }
                 continue;
             }
-            if of_curly != after || outer + count == 1 {
+            let is_outermost = outer + count == 1;
+            if of_curly != after || is_outermost && place != LAST.trailing_zeros() {
                 return None;
             }
             if count > 0 {
@@ -356,7 +457,10 @@ impl Brackets {
         }
         if !is_without {
             grammar.open.truncate(outer);
-            grammar.open.extend_from_slice(&opened[..count]);
+            // There are few: one by one costs less than a call.
+            for outer in opened.iter().take(count) {
+                grammar.open.push(*outer);
+            }
             grammar.after = after;
         }
         Some(())

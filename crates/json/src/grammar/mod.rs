@@ -13,7 +13,8 @@
 
 mod blocks;
 
-use self::blocks::{BLOCK_BYTES, Blocks};
+use self::blocks::{BLOCK_BYTES, Blocks, TAIL_BYTES};
+pub use self::blocks::{flat_len, flat_len_of_two};
 use super::error::{Error, ErrorKind, Expected, Limit};
 use super::reader::is_blank;
 use super::scan::{self, Level, Scan, Task};
@@ -101,6 +102,13 @@ impl Grammar {
         }
     }
 
+    /// Begins another text, whose first byte lies at `offset` of what faults are counted in. The stack of the last one is kept.
+    pub fn restart(&mut self, depth_max: usize, offset: u64) {
+        self.open.clear();
+        (self.next, self.after, self.inside) = (Next::Value, Next::End, Inside::Nothing);
+        (self.depth_max, self.before, self.failed) = (depth_max, offset, None);
+    }
+
     /// The same, looking at bytes in another way than the best of this processor; for tests and measurements.
     pub fn at_level(mut self, level: Level) -> Grammar {
         self.level = level;
@@ -112,10 +120,18 @@ impl Grammar {
     /// # Errors
     /// The first fault with its place. Every further call returns the same.
     pub fn feed(&mut self, chunk: &[u8]) -> Result<(), Error> {
+        scan::run(self.level, Feed { grammar: self, chunk })
+    }
+
+    /// [`Grammar::feed`] with a way of scanning, whatever the level.
+    ///
+    /// # Errors
+    /// See there.
+    pub fn feed_by<S: Scan>(&mut self, scan: S, chunk: &[u8]) -> Result<(), Error> {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        let read = scan::run(self.level, Chunk { grammar: self, chunk });
+        let read = Chunk { grammar: self, chunk }.run(scan);
         let read = read.map_err(|(at, kind)| Error::new(self.before + at as u64, kind));
         self.before += chunk.len() as u64;
         read.inspect_err(|error| self.failed = Some(*error))
@@ -125,7 +141,7 @@ impl Grammar {
     ///
     /// # Errors
     /// The first fault, or that the text is cut short.
-    pub fn finish(self) -> Result<(), Error> {
+    pub fn finish(&self) -> Result<(), Error> {
         if let Some(error) = self.failed {
             return Err(error);
         }
@@ -271,6 +287,35 @@ impl Number {
     }
 }
 
+/// [`Grammar::feed_by`] with the way of scanning that it is run with.
+struct Feed<'a> {
+    grammar: &'a mut Grammar,
+    chunk: &'a [u8],
+}
+
+impl Task for Feed<'_> {
+    type Output = Result<(), Error>;
+
+    fn run<S: Scan>(self, scan: S) -> Result<(), Error> {
+        self.grammar.feed_by(scan, self.chunk)
+    }
+}
+
+/// Text of a string, up to what is none.
+struct Text<'a> {
+    chunk: &'a [u8],
+    at: usize,
+}
+
+impl Task for Text<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<S: Scan>(self, scan: S) -> usize {
+        scan.text_break(self.chunk, self.at)
+    }
+}
+
 /// One chunk to be read.
 struct Chunk<'a> {
     grammar: &'a mut Grammar,
@@ -291,6 +336,9 @@ impl Task for Chunk<'_> {
             if matches!(grammar.inside, Inside::Nothing | Inside::String) {
                 at = scan.enter(Blocks { grammar: &mut *grammar, chunk, at });
             }
+            if at == before && grammar.inside == Inside::String {
+                at = scan.enter(Text { chunk, at });
+            }
             // An escape or a scalar that a block cuts, or what is shorter than a block. A block in which something is unusual is
             // not tried again from each of its bytes on.
             let again_from = if at == before && !grammar.open.is_empty() { at + BLOCK_BYTES } else { at };
@@ -298,7 +346,7 @@ impl Task for Chunk<'_> {
                 grammar.byte(*byte).map_err(|kind| (at, kind))?;
                 at += 1;
                 let is_between = matches!(grammar.inside, Inside::Nothing | Inside::String);
-                if is_between && at >= again_from && chunk.len() - at >= BLOCK_BYTES {
+                if is_between && at >= again_from && chunk.len() - at >= TAIL_BYTES {
                     break;
                 }
             }

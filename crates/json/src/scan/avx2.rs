@@ -35,6 +35,12 @@ impl Scan for Avx2 {
     }
 
     #[inline(always)]
+    fn text_break(self, bytes: &[u8], at: usize) -> usize {
+        let at = find!(bytes, at, 32, self.text_marks);
+        Sse2.text_break(bytes, at)
+    }
+
+    #[inline(always)]
     fn bare_end(self, bytes: &[u8], at: usize) -> usize {
         let at = find!(bytes, at, 32, self.bare_marks);
         Sse2.bare_end(bytes, at)
@@ -43,13 +49,13 @@ impl Scan for Avx2 {
     const STEP: usize = 32;
 
     #[inline(always)]
-    fn string_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
-        self.string_marks(self.load(bytes)).trailing_zeros() as usize
+    fn text_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
+        self.text_marks(self.load(bytes)).trailing_zeros() as usize
     }
 
     #[inline(always)]
-    fn bare_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
-        self.bare_marks(self.load(bytes)).trailing_zeros() as usize
+    fn digits_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
+        self.digits(self.load(bytes)).trailing_ones() as usize
     }
 
     #[inline(always)]
@@ -112,6 +118,18 @@ impl Avx2 {
     #[inline(always)]
     fn string_marks(self, bytes: __m256i) -> u32 {
         self.equal(bytes, b'"') | self.equal(bytes, b'\\')
+    }
+
+    #[inline(always)]
+    fn text_marks(self, bytes: __m256i) -> u32 {
+        self.string_marks(bytes) | self.at_most(bytes, 0x1f)
+    }
+
+    #[inline(always)]
+    fn digits(self, bytes: __m256i) -> u32 {
+        // SAFETY: register arithmetic; `self` proves the features (1).
+        let from_zero = unsafe { _mm256_sub_epi8(bytes, _mm256_set1_epi8(b'0' as i8)) };
+        self.at_most(from_zero, 9)
     }
 
     #[inline(always)]

@@ -162,19 +162,23 @@ pub trait Scan: Copy {
     /// Place of the first quote or backslash from `at` on; the length when there is none.
     fn string_break(self, bytes: &[u8], at: usize) -> usize;
 
+    /// Place of the first byte from `at` on that is not plain text of a string: a quote, a backslash or a control character;
+    /// the length when there is none.
+    fn text_break(self, bytes: &[u8], at: usize) -> usize;
+
     /// Place of the first byte from `at` on that cannot be part of a number or word: white space and
     /// control characters, structure, a quote; the length when there is none.
     fn bare_end(self, bytes: &[u8], at: usize) -> usize;
 
-    /// How many bytes [`Scan::string_start`] and [`Scan::bare_start`] look at, at most [`WORD_BYTES`].
+    /// How many bytes [`Scan::text_start`] and [`Scan::digits_start`] look at, at most [`WORD_BYTES`].
     const STEP: usize;
 
-    /// Place of the first quote or backslash among the first [`Scan::STEP`] bytes; that many or more when
-    /// there is none.
-    fn string_start(self, bytes: &[u8; WORD_BYTES]) -> usize;
+    /// Place of the first byte that [`Scan::text_break`] looks for among the first [`Scan::STEP`] bytes; that many or more
+    /// when there is none.
+    fn text_start(self, bytes: &[u8; WORD_BYTES]) -> usize;
 
-    /// The same for what [`Scan::bare_end`] looks for.
-    fn bare_start(self, bytes: &[u8; WORD_BYTES]) -> usize;
+    /// The same for the first byte that is no digit.
+    fn digits_start(self, bytes: &[u8; WORD_BYTES]) -> usize;
 
     /// Whether the bytes of `window` that count are those of `word`.
     fn is_word(self, window: &[u8; WORD_BYTES], word: &[u8; WORD_BYTES], care: Care) -> bool;

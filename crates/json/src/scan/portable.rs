@@ -52,6 +52,18 @@ fn stops(word: u64) -> u64 {
     at_most(word, 0x20) | equal(word, b',') | equal(word, b':') | equal(folded, b'{') | equal(folded, b'}')
 }
 
+/// High bit of exactly those bytes that are no plain text of a string.
+#[inline(always)]
+fn text_breaks(word: u64) -> u64 {
+    equal(word, b'"') | equal(word, b'\\') | at_most(word, 0x1f)
+}
+
+/// High bit of exactly those bytes that are digits.
+#[inline(always)]
+fn digits(word: u64) -> u64 {
+    at_most(word, b'9') & !at_most(word, b'0' - 1)
+}
+
 /// High bit of exactly those bytes that end a bare scalar.
 #[inline(always)]
 fn bare_ends(word: u64) -> u64 {
@@ -97,6 +109,11 @@ impl Scan for Portable {
     }
 
     #[inline(always)]
+    fn text_break(self, bytes: &[u8], at: usize) -> usize {
+        find(bytes, at, text_breaks, |byte| byte <= 0x1f || byte == b'"' || byte == b'\\')
+    }
+
+    #[inline(always)]
     fn bare_end(self, bytes: &[u8], at: usize) -> usize {
         find(bytes, at, bare_ends, is_bare_end)
     }
@@ -104,13 +121,13 @@ impl Scan for Portable {
     const STEP: usize = 16;
 
     #[inline(always)]
-    fn string_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
-        start(bytes, |word| equal(word, b'"') | equal(word, b'\\'))
+    fn text_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
+        start(bytes, text_breaks)
     }
 
     #[inline(always)]
-    fn bare_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
-        start(bytes, bare_ends)
+    fn digits_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
+        start(bytes, |word| HIGH & !digits(word))
     }
 
     #[inline(always)]
@@ -153,7 +170,7 @@ impl Scan for Portable {
             classes.opens |= is(folded, b'{');
             classes.closes |= is(folded, b'}');
             classes.bit_5 |= gather(word << 2 & HIGH) << shift;
-            classes.digit |= gather(at_most(word, b'9') & !at_most(word, b'0' - 1)) << shift;
+            classes.digit |= gather(digits(word)) << shift;
             classes.zero |= is(word, b'0');
         }
         classes

@@ -18,6 +18,12 @@ impl Scan for Sse2 {
     }
 
     #[inline(always)]
+    fn text_break(self, bytes: &[u8], at: usize) -> usize {
+        let at = find!(bytes, at, 16, self.text_marks);
+        Portable.text_break(bytes, at)
+    }
+
+    #[inline(always)]
     fn bare_end(self, bytes: &[u8], at: usize) -> usize {
         let at = find!(bytes, at, 16, self.bare_marks);
         Portable.bare_end(bytes, at)
@@ -26,17 +32,17 @@ impl Scan for Sse2 {
     const STEP: usize = 32;
 
     #[inline(always)]
-    fn string_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
+    fn text_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
         let [low, high] = halves(bytes);
-        let low = self.string_marks(self.load(low));
-        (low | self.string_marks(self.load(high)) << 16).trailing_zeros() as usize
+        let low = self.text_marks(self.load(low));
+        (low | self.text_marks(self.load(high)) << 16).trailing_zeros() as usize
     }
 
     #[inline(always)]
-    fn bare_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
+    fn digits_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
         let [low, high] = halves(bytes);
-        let low = self.bare_marks(self.load(low));
-        (low | self.bare_marks(self.load(high)) << 16).trailing_zeros() as usize
+        let low = self.digits(self.load(low));
+        (low | self.digits(self.load(high)) << 16).trailing_ones() as usize
     }
 
     #[inline(always)]
@@ -94,6 +100,18 @@ impl Sse2 {
             let is = |byte: u8| _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
             _mm_movemask_epi8(_mm_or_si128(is(b'"'), is(b'\\'))) as u32
         }
+    }
+
+    #[inline(always)]
+    fn text_marks(self, bytes: __m128i) -> u32 {
+        self.string_marks(bytes) | self.at_most(bytes, 0x1f)
+    }
+
+    #[inline(always)]
+    fn digits(self, bytes: __m128i) -> u32 {
+        // SAFETY: register arithmetic with SSE2 (1).
+        let from_zero = unsafe { _mm_sub_epi8(bytes, _mm_set1_epi8(b'0' as i8)) };
+        self.at_most(from_zero, 9)
     }
 
     #[inline(always)]

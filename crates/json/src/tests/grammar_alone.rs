@@ -1,8 +1,8 @@
 //! The grammar alone, held against the reader and against an independent one, at every level and however the text is cut.
 
 use super::super::reader::{Container, Scalar};
-use super::super::scan::Level;
-use super::super::{ErrorKind, Grammar, Limits, Reader, Sink};
+use super::super::scan::{self, Level, Scan, Task};
+use super::super::{ErrorKind, Grammar, Limits, Reader, Sink, flat_len, flat_len_of_two};
 use super::laws::{near_json, value};
 use proptest::prelude::*;
 
@@ -165,6 +165,79 @@ fn slip() -> impl Strategy<Value = Slip> {
     ]
 }
 
+/// [`flat_len`] of the first block, and [`flat_len_of_two`] of both.
+struct Flat<'b>(&'b [u8; 128]);
+
+impl Task for Flat<'_> {
+    type Output = [Option<usize>; 2];
+
+    fn run<S: Scan>(self, scan: S) -> [Option<usize>; 2] {
+        [flat_len(scan, self.0.first_chunk().expect("there are more")), flat_len_of_two(scan, self.0)]
+    }
+}
+
+/// Arrays and objects of one or two blocks and more.
+fn flat() -> impl Strategy<Value = String> {
+    let scalars = || {
+        prop::sample::select(vec![
+            "1",
+            "0",
+            "120",
+            "-1.5e3",
+            "null",
+            "true",
+            "false",
+            "\"\"",
+            "\"a:,]}\"",
+            "\"é\"",
+        ])
+    };
+    let members = prop::collection::vec(scalars().prop_map(|value| format!("\"k\":{value}")), 0..16);
+    prop_oneof![
+        prop::collection::vec(scalars(), 0..20).prop_map(|values| format!("[{}]", values.join(","))),
+        members.prop_map(|members| format!("{{{}}}", members.join(","))),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn short_flat_values_are_taken_where_they_are_in_order(text in flat(), slip in slip(), at in any::<prop::sample::Index>(), behind in prop::sample::select(vec![",", "}", "]", "\"", "x", "{", "\\"])) {
+        let mut tokens = tokens(&text);
+        let at = at.index(tokens.len());
+        let is_right = matches!(slip, Slip::Nothing);
+        match slip {
+            Slip::Nothing => {}
+            Slip::Leave => drop(tokens.remove(at)),
+            Slip::Twice => tokens.insert(at, tokens[at].clone()),
+            Slip::Swap => {
+                let next = (at + 1) % tokens.len();
+                tokens.swap(at, next);
+            },
+            Slip::Other(text) => tokens[at] = text.to_owned(),
+            Slip::Insert(text) => tokens.insert(at, text.to_owned()),
+        }
+        let text = tokens.concat();
+        prop_assume!(text.starts_with(['{', '[']));
+        let blocks: Vec<u8> = text.bytes().chain(behind.bytes().cycle()).take(128).collect();
+        let found = scan::run(Level::Portable, Flat(blocks.first_chunk().expect("there are as many")));
+        for level in Level::ALL {
+            prop_assert_eq!(scan::run(level, Flat(blocks.first_chunk().expect("there are as many"))), found);
+        }
+        for len in found.into_iter().flatten() {
+            let theirs: Result<serde::de::IgnoredAny, _> = serde_json::from_slice(&blocks[..len]);
+            prop_assert!(theirs.is_ok(), "{}", String::from_utf8_lossy(&blocks[..len]));
+        }
+        let is_bare = |at: usize| blocks[at].is_ascii_alphanumeric() || b"+-.".contains(&blocks[at]);
+        if is_right && text.len() <= 64 {
+            prop_assert_eq!(found, [Some(text.len()); 2]);
+        } else if is_right && text.len() <= 128 && !(is_bare(63) && is_bare(64)) {
+            prop_assert_eq!(found, [None, Some(text.len())]);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
@@ -217,6 +290,16 @@ proptest! {
         if depth == 100 && std::str::from_utf8(&text).is_ok() {
             let theirs: Result<serde::de::IgnoredAny, _> = serde_json::from_slice(&text);
             prop_assert_eq!(found, theirs.is_ok());
+        }
+    }
+}
+
+#[test]
+fn nothing_but_white_space_stands_behind_the_outermost_bracket() {
+    for padding in 50..130 {
+        for behind in ["", " ", ",1", "1", " 1", "[]", "\"x\"", ":", "]", ",", " \n"] {
+            let text = format!("[\"{}\"]{behind}", "x".repeat(padding));
+            assert_eq!(accepts(text.as_bytes(), 9), behind.trim().is_empty(), "{text}");
         }
     }
 }

@@ -12,13 +12,13 @@ struct Everything<'a>(&'a [u8]);
 #[derive(Debug, PartialEq)]
 struct Answers {
     string_breaks: Vec<usize>,
+    text_breaks: Vec<usize>,
     bare_ends: Vec<usize>,
     blocks: Vec<Block>,
     classes: Vec<Classes>,
     blanks: Vec<u64>,
     prefixes: Vec<u64>,
-    /// By window: the first break of a string and the first end of a scalar among the bytes that are
-    /// looked at.
+    /// By window: the first byte that is no text and the first that is no digit among the bytes that are looked at.
     starts: Vec<(usize, usize)>,
     /// Whether the beginning of a text stands at a place, for texts of all lengths.
     words: Vec<bool>,
@@ -34,12 +34,13 @@ impl Task for Everything<'_> {
             bytes.windows(64).map(|window| scan.block(window.try_into().expect("64 bytes"))).collect();
         let starts = bytes.windows(WORD_BYTES).map(|window| {
             let window = window.try_into().expect("enough bytes");
-            (S::STEP.min(scan.string_start(window)), S::STEP.min(scan.bare_start(window)))
+            (S::STEP.min(scan.text_start(window)), S::STEP.min(scan.digits_start(window)))
         });
         Answers {
             starts: starts.collect(),
             words: words(bytes, |window, word, len| scan.is_word(window, word, Care::first(len))),
             string_breaks: (0..=bytes.len()).map(|at| scan.string_break(bytes, at)).collect(),
+            text_breaks: (0..=bytes.len()).map(|at| scan.text_break(bytes, at)).collect(),
             bare_ends: (0..=bytes.len()).map(|at| scan.bare_end(bytes, at)).collect(),
             prefixes: blocks.iter().map(|block| scan.prefix_xor(block.quote)).collect(),
             classes: bytes
@@ -97,11 +98,12 @@ fn by_hand(bytes: &[u8], step: usize) -> Answers {
         .collect();
     Answers {
         string_breaks: (0..=bytes.len()).map(|at| first(at, &|byte| matches!(byte, b'"' | b'\\'))).collect(),
+        text_breaks: (0..=bytes.len()).map(|at| first(at, &is_text_break)).collect(),
         bare_ends: (0..=bytes.len()).map(|at| first(at, &is_bare_end)).collect(),
         starts: (0..(bytes.len() + 1).saturating_sub(WORD_BYTES))
             .map(|at| {
-                let breaks = first(at, &|byte| matches!(byte, b'"' | b'\\')) - at;
-                (step.min(breaks), step.min(first(at, &is_bare_end) - at))
+                let digits = first(at, &|byte| !byte.is_ascii_digit()) - at;
+                (step.min(first(at, &is_text_break) - at), step.min(digits))
             })
             .collect(),
         words: words(bytes, |one, other, len| one[..len] == other[..len]),
@@ -130,6 +132,10 @@ fn by_hand(bytes: &[u8], step: usize) -> Answers {
         blanks: bytes.windows(64).map(|window| mask(window, &|byte| b" \t\r\n".contains(&byte))).collect(),
         blocks,
     }
+}
+
+fn is_text_break(byte: u8) -> bool {
+    matches!(byte, 0..0x20 | b'"' | b'\\')
 }
 
 fn is_bare_end(byte: u8) -> bool {

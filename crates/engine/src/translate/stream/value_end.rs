@@ -26,16 +26,16 @@ pub(super) fn value_end<S: Scan>(
     // By far the most frequent kind comes first.
     if first == b'"' {
         let window = window::<0, WORD_BYTES>(ahead, 2 + len);
-        let found = scan.string_start(window);
+        let found = scan.text_start(window);
         if found < S::STEP && window[found % WORD_BYTES] == b'"' {
             return value + found + 2;
         }
     } else {
         let window = window::<0, WORD_BYTES>(ahead, 1 + len);
         if first.is_ascii_digit() {
-            let found = scan.bare_start(window);
-            // At its end, the chunk is followed by zeros, which end a scalar.
-            if found < S::STEP && value + found < chunk.len() {
+            let found = scan.digits_start(window);
+            let is_end = matches!(window[found % WORD_BYTES], b',' | b'}');
+            if found < S::STEP && is_end && (first != b'0' || found == 1) {
                 return value + found;
             }
         } else if let Some(word_len) = word_len(window) {
