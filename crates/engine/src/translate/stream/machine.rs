@@ -13,14 +13,16 @@ use crate::translate::{Cause, TranslateError};
 use std::sync::Arc;
 use switchback_json::raw::Kind;
 use switchback_json::reader::is_blank;
-use switchback_json::scan::Scan;
-use switchback_json::{ErrorKind, Expected, KeyLedger, Limit};
+use switchback_json::scan::{Portable, Scan};
+use switchback_json::{ErrorKind, Expected, Grammar, KeyLedger, Limit};
 
 /// What a body in transit holds between chunks.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub values: Arc<Values>,
     pub bounds: Bounds,
+    /// Checks values that are passed over, if that is wanted; the machine itself knows what stands around them.
+    pub grammar: Option<Grammar>,
     pub state: State,
     pub frames: Vec<Frame>,
     /// For each open object whose plan has more members than a word has bits: what is not in
@@ -117,6 +119,7 @@ impl Machine {
         Machine {
             values,
             bounds,
+            grammar: None,
             state: State::Value(program.root),
             frames: Vec::new(),
             bits: Vec::new(),
@@ -181,6 +184,26 @@ impl Machine {
         }
     }
 
+    /// Holds more of a value that is passed over against the grammar, to its end or not.
+    #[inline(always)]
+    pub(super) fn check_passed<S: Scan>(
+        &mut self,
+        scan: S,
+        text: &[u8],
+        is_whole: bool,
+    ) -> Result<(), Fault> {
+        let Some(grammar) = &mut self.grammar else { return Ok(()) };
+        let checked = grammar.feed_by(scan, text);
+        let checked = checked.and_then(|()| if is_whole { grammar.finish() } else { Ok(()) });
+        checked.map_err(|error| match error.kind {
+            // Of what is passed over as one value, numbers alone may have an end before it, or none.
+            ErrorKind::TrailingBytes | ErrorKind::UnexpectedEnd => {
+                fault::json(error.offset, ErrorKind::InvalidNumber)
+            }
+            kind => fault::json(error.offset, kind),
+        })
+    }
+
     /// Makes `slots` spare ones, at least.
     #[inline(always)]
     pub(super) fn spare_slots(&mut self, slots: usize) {
@@ -203,7 +226,10 @@ impl Machine {
             && self.depth == 0
             && bare.end(0, 0) == Skipped::To(0)
         {
-            Run::new(&mut self, program, switchback_json::scan::Portable, &[], out).value_ends(sink, 0, 0)?;
+            if let Some(grammar) = &self.grammar {
+                grammar.finish().map_err(|error| fault::json(error.offset, error.kind))?;
+            }
+            Run::new(&mut self, program, Portable, &[], out).value_ends(sink, 0, 0)?;
         }
         if self.state != State::End {
             return Err(fault::json(self.before, ErrorKind::UnexpectedEnd));

@@ -14,8 +14,10 @@
 //!   expected is learnt from bodies and kept as a `script` of each object, in which the objects within
 //!   it lie where they were met. Cutting a text into single bytes never takes the short cut, so comparing
 //!   cuts compares the two.
-//! - Strict bodies are read a second time, by the one JSON reader. Bodies whose grammar is checked are
-//!   looked at a second time as well, much faster. Lenient ones are checked where the plan looks: brackets are counted everywhere, members and names are read in objects that the plan
+//! - Strict bodies are read a second time, by the one JSON reader. Where the grammar of a body is checked, the machine and its
+//!   short cut check what they look at anyway, and what is passed over they hold against a [`Grammar`] as well. The short cut
+//!   takes for a value only what is in order, and leaves the rest to the machine, which tells the fault. Lenient bodies are
+//!   checked where the plan looks: brackets are counted everywhere, members and names are read in objects that the plan
 //!   rewrites, UTF-8 is checked throughout, and a text cut short is always noticed.
 
 mod close;
@@ -99,7 +101,6 @@ pub struct Transcoder {
     level: Level,
     utf8: Option<Utf8Checker>,
     strict: Option<Reader<Validator>>,
-    grammar: Option<Grammar>,
     failed: Option<TranslateError>,
 }
 
@@ -107,14 +108,14 @@ impl Transcoder {
     /// A body at its beginning, to be taken through this program. `check` says how much of its grammar is looked at.
     pub fn new(program: Arc<Program>, values: Arc<Values>, check: Check, bounds: Bounds) -> Transcoder {
         let strict = (check == Check::Strict).then(|| Reader::new(Validator::default(), bounds.json));
+        let grammar = (check == Check::Grammar).then(|| Grammar::new(bounds.json.depth));
         Transcoder {
-            machine: Machine::new(&program, values, bounds),
+            machine: Machine { grammar, ..Machine::new(&program, values, bounds) },
             program,
             level: Level::best(),
             // The strict reader checks the encoding as well.
             utf8: strict.is_none().then(Utf8Checker::default),
             strict,
-            grammar: (check == Check::Grammar).then(|| Grammar::new(bounds.json.depth)),
             failed: None,
         }
     }
@@ -123,7 +124,6 @@ impl Transcoder {
     /// measurements.
     pub fn at_level(mut self, level: Level) -> Transcoder {
         self.level = level;
-        self.grammar = self.grammar.map(|grammar| grammar.at_level(level));
         self
     }
 
@@ -160,9 +160,6 @@ impl Transcoder {
         if let Some(strict) = self.strict.take() {
             strict.finish()?;
         }
-        if let Some(grammar) = self.grammar.take() {
-            grammar.finish()?;
-        }
         if !self.machine.finish(&self.program, out).map_err(|fault| TranslateError::new(*fault))? {
             out.extend_from_slice(b"null");
         }
@@ -196,9 +193,6 @@ impl Transcoder {
         }
         if let Some(strict) = &mut self.strict {
             strict.feed(chunk)?;
-        }
-        if let Some(grammar) = &mut self.grammar {
-            grammar.feed(chunk)?;
         }
         let work = Work { program: &self.program, machine: &mut self.machine, chunk, out };
         let done = scan::run(self.level, work);

@@ -17,6 +17,10 @@ impl<S: Scan> Run<'_, S> {
         if Kind::of_first_byte(first).is_none() {
             return Err(self.unexpected(at, State::MemberValue));
         }
+        let machine = &mut *self.machine;
+        if let Some(grammar) = &mut machine.grammar {
+            grammar.restart(machine.bounds.json.depth - machine.depth, machine.before + at as u64);
+        }
         // The quote of a string is behind, the bracket of a container before.
         self.pass_from(Skip::of(first), sink, at, at + usize::from(first == b'"'))
     }
@@ -31,7 +35,17 @@ impl<S: Scan> Run<'_, S> {
         at: usize,
     ) -> Result<usize, Fault> {
         let depth_left = self.machine.bounds.json.depth - self.machine.depth;
-        match skip.enter_over(self.scan, self.chunk, at, depth_left) {
+        let skipped = skip.enter_over(self.scan, self.chunk, at, depth_left);
+        let (end, is_whole) = match skipped {
+            Skipped::To(end) => (end, true),
+            Skipped::Cut(_) => (self.chunk.len(), false),
+            // The grammar tells more of the byte that is wrong.
+            Skipped::NoWord(at) | Skipped::TooDeep(at) | Skipped::Unbalanced(at) => {
+                (self.chunk.len().min(at + 1), false)
+            }
+        };
+        self.machine.check_passed(self.scan, &self.chunk[start..end], is_whole)?;
+        match skipped {
             Skipped::To(end) => {
                 self.value_ends(sink, start, end)?;
                 Ok(end)

@@ -3,6 +3,7 @@
 
 use super::skip::{Skip, Skipped};
 use switchback_json::scan::{Scan, Task, WORD_BYTES};
+use switchback_json::{Grammar, flat_len, flat_len_of_two, text};
 
 /// Bytes that are looked at from the one before a name on, so that one question about the end of the chunk does for the comma,
 /// the name and the beginning of its value.
@@ -12,7 +13,8 @@ pub(super) const AHEAD_BYTES: usize = 4 * WORD_BYTES + 1;
 pub(super) type Ahead = [u8; AHEAD_BYTES];
 
 /// The place after the value of the member whose name, with its colon, has `len` bytes, or [`NO_END`]. The value is at `value`
-/// of the chunk, `ahead` begins one byte before the name. `depth_left` is how many brackets may be opened.
+/// of the chunk, `ahead` begins one byte before the name. `depth_left` is how many brackets may be opened. `grammar` checks what
+/// needs a closer look, if that is wanted: what is short and simple is in order where its end is found.
 #[inline(always)]
 pub(super) fn value_end<S: Scan>(
     scan: S,
@@ -21,6 +23,7 @@ pub(super) fn value_end<S: Scan>(
     len: usize,
     value: usize,
     depth_left: impl Fn() -> usize,
+    grammar: &mut Option<Grammar>,
 ) -> usize {
     let first = ahead[1 + len % WINDOWS_BYTES];
     // By far the most frequent kind comes first.
@@ -42,13 +45,17 @@ pub(super) fn value_end<S: Scan>(
             // What follows is no part of it where it is what has to follow.
             return value + word_len;
         } else if matches!(first, b'{' | b'[') && depth_left() > 0 {
-            let end = short_container_end(scan, first, window_of_block(ahead, 1 + len));
+            let block = window_of_block(ahead, 1 + len);
+            let end = match grammar {
+                Some(_) => flat_len(scan, block).unwrap_or(NO_END),
+                None => short_container_end(scan, first, block),
+            };
             if end != NO_END {
                 return value + end;
             }
         }
     }
-    scan.enter_apart(ValueEnd { chunk, value, depth_left: depth_left() })
+    scan.enter_apart(ValueEnd { chunk, value, depth_left: depth_left(), grammar })
 }
 
 /// Said of a value that does not end within the chunk or has a fault: no value ends there.
@@ -110,13 +117,14 @@ pub(super) fn padded(chunk: &[u8], at: usize) -> Ahead {
 }
 
 /// A value of any kind and length.
-struct ValueEnd<'c> {
+struct ValueEnd<'c, 'g> {
     chunk: &'c [u8],
     value: usize,
     depth_left: usize,
+    grammar: &'g mut Option<Grammar>,
 }
 
-impl Task for ValueEnd<'_> {
+impl Task for ValueEnd<'_, '_> {
     type Output = usize;
 
     #[inline(always)]
@@ -127,9 +135,52 @@ impl Task for ValueEnd<'_> {
             _ => return NO_END,
         };
         // The quote of a string is behind, the bracket of a container before.
-        match skip.over(scan, self.chunk, self.value + usize::from(first == b'"'), self.depth_left) {
-            Skipped::To(end) => end,
-            _ => NO_END,
+        let inside = self.value + usize::from(first == b'"');
+        let Some(grammar) = self.grammar else {
+            return match skip.over(scan, self.chunk, inside, self.depth_left) {
+                Skipped::To(end) => end,
+                _ => NO_END,
+            };
+        };
+        if first == b'"' {
+            return string_end(scan, self.chunk, inside);
         }
+        let ahead =
+            self.chunk.get(self.value..).and_then(<[u8]>::first_chunk).filter(|_| self.depth_left > 0);
+        let is_container = matches!(first, b'{' | b'[');
+        if let Some(ahead) = ahead
+            && is_container
+            && let Some(len) = flat_len_of_two(scan, ahead)
+        {
+            return self.value + len;
+        }
+        let Skipped::To(end) = skip.over(scan, self.chunk, inside, self.depth_left) else { return NO_END };
+        let value = &self.chunk[self.value..end];
+        let is_right = if is_container {
+            grammar.restart(self.depth_left, 0);
+            grammar.feed_by(scan, value).and_then(|()| grammar.finish()).is_ok()
+        } else {
+            text::check_number(value).is_ok()
+        };
+        if is_right { end } else { NO_END }
+    }
+}
+
+/// The place after the string whose text begins at `at`, or [`NO_END`].
+#[inline(always)]
+fn string_end<S: Scan>(scan: S, chunk: &[u8], at: usize) -> usize {
+    let mut at = at;
+    loop {
+        at = scan.text_break(chunk, at);
+        let rest = chunk.get(at..).unwrap_or_default();
+        at += match rest {
+            [b'"', ..] => return at + 1,
+            [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
+            [b'\\', b'u', digits @ ..] => match digits.first_chunk::<4>() {
+                Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => 6,
+                _ => return NO_END,
+            },
+            _ => return NO_END,
+        };
     }
 }

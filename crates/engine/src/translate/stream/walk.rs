@@ -162,7 +162,8 @@ impl Follow<'_> {
             if step.kind.is_plain() {
                 let value = at + step.len();
                 let depth_left = || depth_left - usize::from(step.level);
-                let end = value_end(scan, chunk, ahead, step.len(), value, depth_left);
+                let grammar = &mut machine.grammar;
+                let end = value_end(scan, chunk, ahead, step.len(), value, depth_left, grammar);
                 if end == NO_END {
                     break (1, Pause::Name(at));
                 }

@@ -5,7 +5,7 @@ use super::{plans, reference, run};
 use proptest::prelude::*;
 use std::sync::Arc;
 use switchback_json::scan::Level;
-use switchback_json::{Limits, Value};
+use switchback_json::{Grammar, Limits, Value};
 use switchback_plan::{Absent, CloseFrom, MemberAction, Others, ValueOp};
 
 /// The text with white space wherever the grammar allows it.
@@ -99,8 +99,21 @@ fn shuffled(depth: u32, twice: u32) -> BoxedStrategy<String> {
     let names =
         ["one", "two", "three", "a_name_of_some_length", "a_name_of_any_length", "isFirst", "isFourth"];
     let strange = ["isThird", "", "x", "one_that_is_too_long_to_be_expected", "w\\u0065"];
-    let value =
-        prop::sample::select(vec!["1", "null", "true", "\"text\"", "\"\\\"\"", "{\"k\":[]}", "[{}]", "{}"]);
+    let value = prop::sample::select(vec![
+        "1",
+        "null",
+        "true",
+        "1.5e3",
+        r#""text""#,
+        r#""\"""#,
+        r#""a text of more bytes than are looked at in one go\n""#,
+        r#"{"k":[]}"#,
+        "[{}]",
+        "{}",
+        r#"[120,"x",null,false]"#,
+        r#"{"k":7,"l":"x","m":-1.5e3,"n":true}"#,
+        r#"{"k":0,"l":"a text of some length","m":null,"n":"which makes more than a block"}"#,
+    ]);
     let plain = move |names: &[&'static str]| {
         let value = value.clone();
         prop::sample::select(names.to_vec())
@@ -129,8 +142,125 @@ fn shuffled(depth: u32, twice: u32) -> BoxedStrategy<String> {
         .boxed()
 }
 
+/// Places between the tokens of a text that is JSON.
+fn borders(text: &str) -> Vec<usize> {
+    let (mut borders, mut in_string, mut escaped, mut bare) = (vec![0], false, false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        let is_bare = !in_string && byte.is_ascii_alphanumeric() | b"+-.".contains(&byte);
+        if !(in_string || bare && is_bare) {
+            borders.push(at);
+        }
+        if byte == b'"' && !escaped {
+            in_string = !in_string;
+        }
+        escaped = in_string && byte == b'\\' && !escaped;
+        bare = is_bare;
+    }
+    borders.push(text.len());
+    borders.dedup();
+    borders
+}
+
+/// One token that is not what it should be.
+#[derive(Debug, Clone)]
+struct Slip {
+    text: &'static str,
+    at: prop::sample::Index,
+    /// Whether it is a member's value.
+    is_value: bool,
+    /// Whether it stands instead of another one.
+    is_instead: bool,
+}
+
+impl Slip {
+    fn of(&self, right: &str) -> String {
+        let (mut borders, all) = (borders(right), right.len());
+        borders.retain(|border| right[..*border].trim_end().len() == *border);
+        let (last, text) = (*borders.last().unwrap_or(&all), right.as_bytes());
+        let is_place = |at: &usize| *at < last && (!self.is_value || *at > 0 && text[at - 1] == b':');
+        let places: Vec<usize> = borders.iter().copied().filter(is_place).collect();
+        if places.is_empty() {
+            return right.to_owned();
+        }
+        let at = places[self.at.index(places.len())];
+        let next = borders.into_iter().find(|border| *border > at && self.is_instead).unwrap_or(at);
+        [&right[..at], self.text, &right[next..]].concat()
+    }
+}
+
+fn slip() -> impl Strategy<Value = Slip> {
+    let (text, at) = (prop::sample::select(SLIPS.to_vec()), any::<prop::sample::Index>());
+    (text, at, any::<bool>(), prop::bool::weighted(0.7)).prop_map(|(text, at, is_value, is_instead)| Slip {
+        text,
+        at,
+        is_value,
+        is_instead,
+    })
+}
+
+/// What may stand where something else should, most of it no JSON.
+const SLIPS: [&str; 40] = [
+    "",
+    "0",
+    "01",
+    "-",
+    "-1",
+    "1.",
+    "1.5",
+    "1x",
+    "0 1",
+    "nul",
+    "nulll",
+    "true",
+    "fals",
+    r#""k""#,
+    r#""a\qb""#,
+    r#""\u12g4""#,
+    r#""\u00e9""#,
+    "\"\x01\"",
+    r#""more bytes than are looked at in one go \q""#,
+    r#""more bytes than are looked at in one go \u123""#,
+    "\"more bytes than are looked at in one go \x01\"",
+    r#""k":1,"#,
+    "[1,]",
+    "[,1]",
+    "[1 2]",
+    "[01]",
+    r#"["k":1]"#,
+    r#"["k""l"]"#,
+    r#"{"k":1,}"#,
+    r#"{"k" 1}"#,
+    r#"{"k"}"#,
+    r#"{"k":}"#,
+    r#"{"k":01}"#,
+    r#"{"k":tru}"#,
+    "{\"k\":\"\x01\"}",
+    "{1:2}",
+    r#"{"k":0,"l":"a text of some length","m":nul,"n":"which makes more than a block"}"#,
+    "{}",
+    "[",
+    ":",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn reading_by_grammar_takes_what_is_json_and_what_lenient_reading_takes(others in [others(), others(), others()], elements in prop::collection::vec(shuffled(2, 0), 1..8), slip in slip(), blanks in blanks(), cuts in cuts(), level in levels()) {
+        let op = nested(others);
+        let (values, program) = (Arc::new(plans::values()), Arc::new(Program::compile(&op)));
+        let right = format!("[{}]{}", elements.join(","), " ".repeat(blanks));
+        let text = slip.of(&right).into_bytes();
+        let mut grammar = Grammar::new(Limits::STREAM.depth);
+        let is_json = grammar.feed(&text).and_then(|()| grammar.finish()).is_ok();
+        let one = |chunks: Vec<&[u8]>, check| run(&program, &values, check, Bounds::default(), level, chunks).ok();
+        for body in [right.as_bytes(), &text, &text] {
+            let expected = one(vec![body], Check::Lenient).filter(|_| is_json || body != text);
+            for chunks in [vec![body], pieces(body, &cuts), body.chunks(1).collect()] {
+                prop_assert_eq!(one(chunks, Check::Grammar), expected.clone(), "{}", String::from_utf8_lossy(body));
+            }
+        }
+    }
 
     #[test]
     fn members_come_in_any_order_or_not_at_all(others in [others(), others(), others()], elements in prop::collection::vec(shuffled(2, 0), 1..12), last in prop::option::of(shuffled(2, 400)), blanks in blanks(), cuts in cuts(), check in checks(), level in levels()) {

@@ -10,7 +10,7 @@ use crate::translate::{Cause, TranslateError};
 use bytes::Bytes;
 use std::sync::Arc;
 use switchback_json::raw::Kind;
-use switchback_json::{ErrorKind, Limit, Limits};
+use switchback_json::{ErrorKind, Expected, Limit, Limits};
 use switchback_plan::convert::{ConversionKind, Otherwise};
 use switchback_plan::{
     Absent, Again, Captured, ChooseBy, ChooseOp, CloseFrom, MemberAction, Others, ReasonId, ValueOp,
@@ -146,6 +146,49 @@ fn members_named_twice_are_refused_where_the_plan_walks_and_everywhere_in_strict
     let deep = r#"[{"a":{"x":1,"x":2}}]"#;
     assert!(matches!(fault(&op, Check::Strict, deep), Cause::Json(_)));
     assert_eq!(translate(&op, Check::Lenient, Bounds::default(), deep), Ok(deep.to_owned()));
+}
+
+#[test]
+fn reading_by_grammar_tells_a_fault_of_a_value_where_it_is() {
+    let op = array(object(vec![keep("a"), emit("b", "c", ValueOp::Keep)], Others::Drop, vec![]));
+    let number = ErrorKind::InvalidNumber;
+    let expected = |expected| ErrorKind::Unexpected { expected };
+    for (value, at, kind) in [
+        ("01", 1, number),
+        ("1.", 2, number),
+        ("1-2", 1, number),
+        ("nul", 3, ErrorKind::InvalidLiteral),
+        ("\"a\x01\"", 2, ErrorKind::ControlInString),
+        ("\"a text that is longer than what is looked at at once \x01\"", 54, ErrorKind::ControlInString),
+        (r#""a\q""#, 3, ErrorKind::InvalidEscape),
+        ("[1,]", 3, expected(Expected::Value)),
+        (r#"{"k":1,}"#, 7, expected(Expected::Key)),
+        (r#"{"k" 1}"#, 5, expected(Expected::Colon)),
+        (r#"["k":1]"#, 4, expected(Expected::CommaOrArrayEnd)),
+        (r#"[1}"#, 2, expected(Expected::CommaOrArrayEnd)),
+    ] {
+        for (name, known) in [("a", r#"{"a":1,"b":2},"#), ("b", ""), ("x", r#"{"x":1,"b":2},"#)] {
+            let before = format!(r#"[{known}{{"{name}":"#);
+            let body = format!(r#"{before}{value},"y":0}}]"#);
+            let Cause::Json(error) = fault(&op, Check::Grammar, &body) else { panic!("{body}") };
+            assert_eq!((error.kind, error.offset), (kind, (before.len() + at) as u64), "{body}");
+        }
+    }
+    for number in ["-", "1.", "1e", "-1.5e+"] {
+        let Cause::Json(error) = fault(&ValueOp::Keep, Check::Grammar, number) else { panic!("{number}") };
+        assert_eq!((error.kind, error.offset), (ErrorKind::UnexpectedEnd, number.len() as u64), "{number}");
+    }
+}
+
+#[test]
+fn a_short_value_within_objects_that_are_known_may_be_too_deep() {
+    let op = array(object(vec![keep("a")], Others::Drop, vec![]));
+    let body = format!(r#"[{{"a":1}},{{"a":1}},{{"a":[1]}}]{}"#, " ".repeat(130));
+    for check in [Check::Lenient, Check::Grammar, Check::Strict] {
+        let bounds = |depth| Bounds { json: Limits { depth, ..Limits::STREAM }, ..Bounds::default() };
+        assert!(translate(&op, check, bounds(2), &body).is_err(), "{check:?}");
+        assert!(translate(&op, check, bounds(3), &body).is_ok(), "{check:?}");
+    }
 }
 
 #[test]
