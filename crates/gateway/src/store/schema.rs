@@ -29,6 +29,7 @@ migrations! {
     "0010_studio"
     "0012_replicas"
     "0013_event_pairs"
+    "0014_records_of_operation"
 }
 
 /// What brings an SQLite file up to date.
