@@ -110,6 +110,22 @@ enum Slip {
     Insert(&'static str),
 }
 
+impl Slip {
+    fn make(&self, tokens: &mut Vec<String>, at: usize) {
+        match *self {
+            Slip::Nothing => {}
+            Slip::Leave => drop(tokens.remove(at)),
+            Slip::Twice => tokens.insert(at, tokens[at].clone()),
+            Slip::Swap => {
+                let next = (at + 1) % tokens.len();
+                tokens.swap(at, next);
+            }
+            Slip::Other(text) => tokens[at] = text.to_owned(),
+            Slip::Insert(text) => tokens.insert(at, text.to_owned()),
+        }
+    }
+}
+
 fn slip() -> impl Strategy<Value = Slip> {
     let texts = [
         "{",
@@ -207,17 +223,7 @@ proptest! {
         let mut tokens = tokens(&text);
         let at = at.index(tokens.len());
         let is_right = matches!(slip, Slip::Nothing);
-        match slip {
-            Slip::Nothing => {}
-            Slip::Leave => drop(tokens.remove(at)),
-            Slip::Twice => tokens.insert(at, tokens[at].clone()),
-            Slip::Swap => {
-                let next = (at + 1) % tokens.len();
-                tokens.swap(at, next);
-            },
-            Slip::Other(text) => tokens[at] = text.to_owned(),
-            Slip::Insert(text) => tokens.insert(at, text.to_owned()),
-        }
+        slip.make(&mut tokens, at);
         let text = tokens.concat();
         prop_assume!(text.starts_with(['{', '[']));
         let blocks: Vec<u8> = text.bytes().chain(behind.bytes().cycle()).take(128).collect();
@@ -252,17 +258,7 @@ proptest! {
         let texts: Vec<String> = values.iter().map(|value| String::from_utf8(value.to_vec()).expect("JSON is UTF-8")).collect();
         let mut tokens = tokens(&format!("{{\"k\":[{}]}}", texts.join(",")));
         let at = at.index(tokens.len());
-        match slip {
-            Slip::Nothing => {}
-            Slip::Leave => drop(tokens.remove(at)),
-            Slip::Twice => tokens.insert(at, tokens[at].clone()),
-            Slip::Swap => {
-                let next = (at + 1) % tokens.len();
-                tokens.swap(at, next);
-            },
-            Slip::Other(text) => tokens[at] = text.to_owned(),
-            Slip::Insert(text) => tokens.insert(at, text.to_owned()),
-        }
+        slip.make(&mut tokens, at);
         // There is a whole block before and after whatever is wrong.
         let (before, after) = ("7".repeat(padding + 1), "[1,{\"a\":\"b\"}],".repeat(8));
         let text = format!("[{before},\"{}\",{},{after}null]", "x".repeat(64), tokens.join(blank));
