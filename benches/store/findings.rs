@@ -3,7 +3,7 @@
 
 use crate::gateway::{self, Gateway, PATIENCE, Setting};
 use crate::table::{self, Row};
-use serde_json::{Value, json};
+use serde_json::json;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{Row as _, SqlitePool};
 use std::path::Path;
@@ -109,13 +109,12 @@ async fn fill(file: &Path, count: usize) {
     let evidence = evidence.expect("the gateway counted it");
     let mut transaction = pool.begin().await.expect("a transaction");
     for number in 0..OPERATIONS.min(count) {
-        let summary: Value = serde_json::from_str(evidence.get(3)).expect("JSON");
         let added = sqlx::query(
             "INSERT INTO dual_evidence (side, operation, phase, stay, pack, summary, updated_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
         );
         let added = added.bind(&side).bind(filler(number)).bind(evidence.get::<String, _>(0));
         let added = added.bind(evidence.get::<i64, _>(1)).bind(evidence.get::<String, _>(2));
-        let added = added.bind(summary.to_string()).bind(evidence.get::<i64, _>(4));
+        let added = added.bind(evidence.get::<String, _>(3)).bind(evidence.get::<i64, _>(4));
         added.execute(&mut *transaction).await.expect("a row");
     }
     for start in (0..count).step_by(BATCH) {

@@ -44,16 +44,15 @@ async fn measure_one(store: String, count: usize, span: Duration) -> Vec<f64> {
     }
     // Until tokens are fetched and connections are made.
     load(&setting, &replicas, span / 5).await;
-    let (transactions, own) = (transactions(&pool).await, 1.0);
-    let (store_cpu, cpu) = (store_cpu_ms(&pool).await, sum(&replicas));
-    let began = Instant::now();
+    let (store_before, before) = (StoreWork::of(&pool).await, cpu_of_all(&replicas));
     let mut latencies = load(&setting, &replicas, span).await;
-    let seconds = began.elapsed().as_secs_f64();
-    let calls = latencies.len() as f64;
+    let (cpu, calls) = (cpu_of_all(&replicas) - before, latencies.len() as f64);
+    let store = StoreWork::of(&pool).await;
+    let seconds = store.at.duration_since(store_before.at).as_secs_f64();
     let row = vec![
-        (self::transactions(&pool).await - transactions - own) / seconds,
-        (store_cpu_ms(&pool).await - store_cpu) / seconds,
-        (sum(&replicas) - cpu) * 1e3 / calls,
+        (store.transactions - store_before.transactions) / seconds,
+        (store.cpu_ms - store_before.cpu_ms) / seconds,
+        cpu * 1e3 / calls,
         table::quantile(&mut latencies, 0.99),
         replicas[0].anonymous_mib(),
     ];
@@ -65,7 +64,7 @@ async fn measure_one(store: String, count: usize, span: Duration) -> Vec<f64> {
     row
 }
 
-fn sum(replicas: &[Gateway]) -> f64 {
+fn cpu_of_all(replicas: &[Gateway]) -> f64 {
     replicas.iter().map(Gateway::cpu_ms).sum()
 }
 
@@ -93,18 +92,25 @@ async fn load(setting: &Setting<'_>, replicas: &[Gateway], span: Duration) -> Ve
     calls.join_all().await
 }
 
-/// All transactions of the database so far. Numbers of a session that goes on reach the view within a second.
-async fn transactions(pool: &PgPool) -> f64 {
-    tokio::time::sleep(Duration::from_millis(1100)).await;
-    let sql = "SELECT (xact_commit + xact_rollback)::float8 FROM pg_stat_database WHERE datname = current_database()";
-    sqlx::query(sql).fetch_one(pool).await.expect("a row").get(0)
+/// What a database has done so far.
+struct StoreWork {
+    at: Instant,
+    transactions: f64,
+    cpu_ms: f64,
 }
 
-/// CPU of all processes that serve this database.
-async fn store_cpu_ms(pool: &PgPool) -> f64 {
-    let sql =
-        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    let rows = sqlx::query(sql).fetch_all(pool).await.expect("rows");
-    let pids = rows.iter().map(|row| row.get::<i32, _>(0));
-    pids.filter_map(|pid| crate::gateway::cpu_ms(u32::try_from(pid).ok()?)).sum()
+impl StoreWork {
+    /// Reads it. Numbers of a session that goes on reach the view within a second; each reading is a transaction or two of its
+    /// own, which are counted.
+    async fn of(pool: &PgPool) -> StoreWork {
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+        let sql = "SELECT (xact_commit + xact_rollback)::float8 FROM pg_stat_database WHERE datname = current_database()";
+        let transactions = sqlx::query(sql).fetch_one(pool).await.expect("a row").get(0);
+        let sql =
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        let rows = sqlx::query(sql).fetch_all(pool).await.expect("rows");
+        let pids = rows.iter().map(|row| row.get::<i32, _>(0));
+        let cpu = pids.filter_map(|pid| crate::gateway::cpu_ms(u32::try_from(pid).ok()?));
+        StoreWork { at: Instant::now(), transactions, cpu_ms: cpu.sum() }
+    }
 }
