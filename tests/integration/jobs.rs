@@ -48,7 +48,7 @@ struct Shop {
     admin: SocketAddr,
     service: Upstream,
     _program: Program,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Shop {
@@ -85,12 +85,23 @@ impl Shop {
         );
         std::fs::write(&file, text).expect("the file is written");
         let (_program, gateway, admin) = serving::serve(&file, &SealingKey::generate()).await;
-        Shop { gateway, admin, service, _program, _folder: folder }
+        Shop { gateway, admin, service, _program, folder }
     }
 
     /// Asks for the export of a year.
     async fn export(&self, year: u32) -> Answer {
         exchange(self.gateway, request(year)).await.expect("an answer")
+    }
+
+    /// What `serve --check` says of its configuration.
+    fn checked(&self) -> String {
+        let file = self.folder.path().join("switchback.yaml");
+        let key = SealingKey::generate();
+        let file = file.to_str().expect("a plain name");
+        let checked = Program::start(&["serve", "--check", "--config", file], &[("TEST_KEY", key.expose())]);
+        let (status, out, err) = checked.all();
+        assert!(status.success(), "{out}{err}");
+        out + &err
     }
 
     /// Jobs begun, and how often they were asked for.
@@ -253,6 +264,13 @@ async fn no_request_waits_longer_than_a_request_may_take() {
     assert_eq!((answer.status, answer.value("retry-after")), (504, "60"));
     assert_eq!(told(&shop.export(2024).await), ready());
     assert_eq!(shop.made(), (1, 2));
+
+    // It is said before anything is served.
+    let said = shop.checked();
+    let warning = "`POST /exports` waits 300s for the service (exports.map.yaml:";
+    assert!(said.contains(warning) && said.contains("a request ends after 30s"), "{said}");
+    let quick = Shop::asking(SHORT, vec![says("done")]).await.checked();
+    assert!(!quick.contains("waits"), "{quick}");
 }
 
 /// The manual's pack, with times of its own.
