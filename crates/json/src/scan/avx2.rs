@@ -49,12 +49,12 @@ impl Scan for Avx2 {
     const STEP: usize = 32;
 
     #[inline(always)]
-    fn text_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
+    fn text_len(self, bytes: &[u8; WORD_BYTES]) -> usize {
         self.text_marks(self.load(bytes)).trailing_zeros() as usize
     }
 
     #[inline(always)]
-    fn digits_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
+    fn digits_len(self, bytes: &[u8; WORD_BYTES]) -> usize {
         self.digits(self.load(bytes)).trailing_ones() as usize
     }
 

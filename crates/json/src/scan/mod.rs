@@ -170,15 +170,15 @@ pub trait Scan: Copy {
     /// control characters, structure, a quote; the length when there is none.
     fn bare_end(self, bytes: &[u8], at: usize) -> usize;
 
-    /// How many bytes [`Scan::text_start`] and [`Scan::digits_start`] look at, at most [`WORD_BYTES`].
+    /// How many bytes [`Scan::text_len`] and [`Scan::digits_len`] look at, at most [`WORD_BYTES`].
     const STEP: usize;
 
-    /// Place of the first byte that [`Scan::text_break`] looks for among the first [`Scan::STEP`] bytes; that many or more
+    /// How many of the first [`Scan::STEP`] bytes come before the first that [`Scan::text_break`] looks for; that many or more
     /// when there is none.
-    fn text_start(self, bytes: &[u8; WORD_BYTES]) -> usize;
+    fn text_len(self, bytes: &[u8; WORD_BYTES]) -> usize;
 
-    /// The same for the first byte that is no digit.
-    fn digits_start(self, bytes: &[u8; WORD_BYTES]) -> usize;
+    /// The same with the first byte that is no digit.
+    fn digits_len(self, bytes: &[u8; WORD_BYTES]) -> usize;
 
     /// Whether the bytes of `window` that count are those of `word`.
     fn is_word(self, window: &[u8; WORD_BYTES], word: &[u8; WORD_BYTES], care: Care) -> bool;

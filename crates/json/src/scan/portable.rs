@@ -121,12 +121,12 @@ impl Scan for Portable {
     const STEP: usize = 16;
 
     #[inline(always)]
-    fn text_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
+    fn text_len(self, bytes: &[u8; WORD_BYTES]) -> usize {
         start(bytes, text_breaks)
     }
 
     #[inline(always)]
-    fn digits_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
+    fn digits_len(self, bytes: &[u8; WORD_BYTES]) -> usize {
         start(bytes, |word| HIGH & !digits(word))
     }
 

@@ -32,14 +32,14 @@ impl Scan for Sse2 {
     const STEP: usize = 32;
 
     #[inline(always)]
-    fn text_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
+    fn text_len(self, bytes: &[u8; WORD_BYTES]) -> usize {
         let [low, high] = halves(bytes);
         let low = self.text_marks(self.load(low));
         (low | self.text_marks(self.load(high)) << 16).trailing_zeros() as usize
     }
 
     #[inline(always)]
-    fn digits_start(self, bytes: &[u8; WORD_BYTES]) -> usize {
+    fn digits_len(self, bytes: &[u8; WORD_BYTES]) -> usize {
         let [low, high] = halves(bytes);
         let low = self.digits(self.load(low));
         (low | self.digits(self.load(high)) << 16).trailing_ones() as usize

@@ -34,7 +34,7 @@ impl Task for Everything<'_> {
             bytes.windows(64).map(|window| scan.block(window.try_into().expect("64 bytes"))).collect();
         let starts = bytes.windows(WORD_BYTES).map(|window| {
             let window = window.try_into().expect("enough bytes");
-            (S::STEP.min(scan.text_start(window)), S::STEP.min(scan.digits_start(window)))
+            (S::STEP.min(scan.text_len(window)), S::STEP.min(scan.digits_len(window)))
         });
         Answers {
             starts: starts.collect(),

@@ -209,7 +209,7 @@ impl Script {
     #[inline(always)]
     pub(super) fn named<S: Scan>(&self, scan: S, ahead: &Ahead, like: &Step) -> Option<usize> {
         let name = window::<0, WORD_BYTES>(ahead, 2);
-        let len = scan.text_start(name);
+        let len = scan.text_len(name);
         if ahead[1] != b'"' || len >= S::STEP.min(WORD_BYTES - 2) {
             return None;
         }

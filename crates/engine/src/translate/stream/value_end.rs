@@ -29,14 +29,14 @@ pub(super) fn value_end<S: Scan>(
     // By far the most frequent kind comes first.
     if first == b'"' {
         let window = window::<0, WORD_BYTES>(ahead, 2 + len);
-        let found = scan.text_start(window);
+        let found = scan.text_len(window);
         if found < S::STEP && window[found % WORD_BYTES] == b'"' {
             return value + found + 2;
         }
     } else {
         let window = window::<0, WORD_BYTES>(ahead, 1 + len);
         if first.is_ascii_digit() {
-            let found = scan.digits_start(window);
+            let found = scan.digits_len(window);
             let is_end = matches!(window[found % WORD_BYTES], b',' | b'}');
             if found < S::STEP && is_end && (first != b'0' || found == 1) {
                 return value + found;
