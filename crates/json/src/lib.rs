@@ -32,7 +32,7 @@ mod utf8;
 mod value;
 
 pub use error::{Error, ErrorKind, Expected, Limit};
-pub use grammar::{Grammar, flat_len, flat_len_of_two};
+pub use grammar::{Grammar, flat_len};
 pub use keys::KeyLedger;
 pub use limits::Limits;
 pub use object::Object;

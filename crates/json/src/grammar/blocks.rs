@@ -100,8 +100,10 @@ impl Task for Blocks<'_> {
             && !pending.escapes
             && let Some(block) = chunk.get(at..).and_then(<[u8]>::first_chunk::<BLOCK_BYTES>)
         {
-            let Some(next) = (Block { chunk, block, at }).read(scan, pending, grammar) else { break };
-            pending = next;
+            let Some(read) = (Block { chunk, block, at }).read::<S, false>(scan, pending, grammar) else {
+                break;
+            };
+            pending = read.pending;
             at += BLOCK_BYTES;
         }
         let tail = chunk.get(at..).unwrap_or_default();
@@ -111,18 +113,77 @@ impl Task for Blocks<'_> {
             && !pending.escapes
             && !grammar.open.is_empty()
         {
-            // What stands before it may be blank, in strings and between tokens.
-            let mut block = [b' '; BLOCK_BYTES];
-            block[BLOCK_BYTES - tail.len()..].copy_from_slice(tail);
-            let read = (Block { chunk: &block, block: &block, at: 0 }).read(scan, pending, grammar);
+            let block = behind_blanks(tail);
+            let read =
+                (Block { chunk: &block, block: &block, at: 0 }).read::<S, false>(scan, pending, grammar);
             // Where it ends in the midst of a scalar, that is left to others.
-            if let Some(next) = read {
-                (pending, at) = (next, chunk.len());
+            if let Some(read) = read {
+                (pending, at) = (read.pending, chunk.len());
             }
         }
         pending.keep_in(grammar);
         at
     }
+}
+
+/// What is shorter than a block, as the end of one. What stands before it may be blank, in strings and between tokens.
+#[inline(always)]
+fn behind_blanks(tail: &[u8]) -> [u8; BLOCK_BYTES] {
+    let mut block = [b' '; BLOCK_BYTES];
+    block[BLOCK_BYTES - tail.len()..].copy_from_slice(tail);
+    block
+}
+
+/// The array or object that `text` begins with, as `grammar` is before a value.
+pub(super) struct Container<'a> {
+    pub grammar: &'a mut Grammar,
+    pub text: &'a [u8],
+}
+
+impl Task for Container<'_> {
+    /// Its length, if it ends within the text and is in order. Of others nothing is known, nor what `grammar` is then.
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn run<S: Scan>(self, scan: S) -> Option<usize> {
+        let Container { grammar, text } = self;
+        let mut pending = Pending::of(grammar);
+        let mut at = 0;
+        while let Some(block) = text.get(at..)?.first_chunk::<BLOCK_BYTES>() {
+            let read = (Block { chunk: text, block, at }).read::<S, true>(scan, pending, grammar)?;
+            if let Some(end) = read.end {
+                return Some(at + end + 1);
+            }
+            (pending, at) = (read.pending, at + BLOCK_BYTES);
+            if std::mem::take(&mut pending.escapes) {
+                at += escape_len(&text[at..])?;
+            }
+        }
+        let tail = &text[at..];
+        if pending.bare == 1 {
+            return None;
+        }
+        let block = behind_blanks(tail);
+        let read = (Block { chunk: &block, block: &block, at: 0 }).read::<S, true>(scan, pending, grammar)?;
+        Some(at + tail.len() + 1 + read.end? - BLOCK_BYTES)
+    }
+}
+
+/// Bytes of the escape that goes on here, behind its backslash.
+#[cold]
+fn escape_len(text: &[u8]) -> Option<usize> {
+    match text {
+        [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => Some(1),
+        [b'u', digits @ ..] => digits.first_chunk::<4>()?.iter().all(u8::is_ascii_hexdigit).then_some(5),
+        _ => None,
+    }
+}
+
+/// What a block says.
+struct Read {
+    pending: Pending,
+    /// Where the outermost array or object ends, if it does; then nothing is said of what follows.
+    end: Option<usize>,
 }
 
 /// One block of a chunk.
@@ -134,14 +195,20 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// What the block asks of what follows. None where something is wrong or unusual; then nothing has happened.
+    /// What the block asks of what follows. None where something is wrong or unusual; then nothing has happened. Where the
+    /// outermost array or object ends before the block does, that is unusual, but for `ENDS`.
     #[inline(always)]
-    fn read<S: Scan>(self, scan: S, before: Pending, grammar: &mut Grammar) -> Option<Pending> {
-        let Classes { quote, backslash, control, low, comma, colon, opens, closes, bit_5, digit, zero } =
+    fn read<S: Scan, const ENDS: bool>(
+        self,
+        scan: S,
+        before: Pending,
+        grammar: &mut Grammar,
+    ) -> Option<Read> {
+        let Classes { quote, backslash, control, low, comma, colon, opens, closes, digit, zero } =
             scan.classes(self.block);
         if before.in_string & !(quote | backslash) == !0 {
             // Nothing but text, as much of long ones is.
-            return (control == 0).then_some(before);
+            return (control == 0).then_some(Read { pending: before, end: None });
         }
         let (escaped, escapes) = escaped(backslash, false);
         let quote = quote & !escaped;
@@ -184,12 +251,13 @@ impl Block<'_> {
         let no_name = (after_comma.places | after_open.places & !closes) & !string_opens;
         let in_object = no_name | after_either.places & !colon;
         let in_array = after_either.places & !(comma | closes);
-        if wrong != 0 {
+        if !ENDS && wrong != 0 {
             return None;
         }
-        Brackets { opens, closes, bit_5, in_object, in_array }.read(grammar)?;
+        let end = Brackets { block: self.block, opens, closes, wrong, in_object, in_array }
+            .read::<ENDS>(grammar)?;
         let in_string = (strings >> 63).wrapping_neg();
-        Some(Pending {
+        let pending = Pending {
             colon: after_colon.pending,
             comma: after_comma.pending,
             opens: after_open.pending,
@@ -199,7 +267,8 @@ impl Block<'_> {
             in_either: u64::from(in_either),
             in_string,
             escapes: escapes && in_string != 0,
-        })
+        };
+        Some(Read { pending, end })
     }
 
     /// Whether what stands behind backslashes may, and hexadecimal digits follow where they have to.
@@ -209,14 +278,7 @@ impl Block<'_> {
         while places != 0 {
             let place = places.trailing_zeros() as usize;
             places &= places - 1;
-            match self.block[place % BLOCK_BYTES] {
-                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {}
-                b'u' => {
-                    let digits = self.chunk.get(self.at + place + 1..)?.first_chunk::<4>()?;
-                    digits.iter().all(u8::is_ascii_hexdigit).then_some(())?;
-                }
-                _ => return None,
-            }
+            escape_len(self.chunk.get(self.at + place..)?)?;
         }
         Some(())
     }
@@ -280,73 +342,35 @@ impl Block<'_> {
 /// strings, numbers and words, and has neither escapes nor white space between tokens. Of others, nothing is known.
 #[inline(always)]
 pub fn flat_len<S: Scan>(scan: S, block: &[u8; BLOCK_BYTES]) -> Option<usize> {
-    flat::<S, false>(scan, [block, &[0; BLOCK_BYTES]], [scan.classes(block), Classes::default()])
-}
-
-/// [`flat_len`] within two blocks; nothing is known of what has a number or word where they meet.
-#[inline(always)]
-pub fn flat_len_of_two<S: Scan>(scan: S, bytes: &[u8; 2 * BLOCK_BYTES]) -> Option<usize> {
-    let (blocks, _) = bytes.as_chunks::<BLOCK_BYTES>();
-    flat::<S, true>(scan, [&blocks[0], &blocks[1]], [scan.classes(&blocks[0]), scan.classes(&blocks[1])])
-}
-
-/// See above. Where there is but one block, the compiler is to see that the upper halves are empty.
-#[inline(always)]
-fn flat<S: Scan, const TWO: bool>(
-    scan: S,
-    blocks: [&[u8; BLOCK_BYTES]; 2],
-    classes: [Classes; 2],
-) -> Option<usize> {
-    let both = |of: fn(&Classes) -> u64| u128::from(of(&classes[0])) | u128::from(of(&classes[1])) << 64;
-    let quote = both(|classes| classes.quote);
-    let low_strings = scan.prefix_xor(quote as u64);
-    let high_strings =
-        if TWO { scan.prefix_xor((quote >> 64) as u64) ^ (low_strings >> 63).wrapping_neg() } else { 0 };
-    let strings = u128::from(low_strings) | u128::from(high_strings) << 64;
-    let brackets = both(|classes| classes.opens | classes.closes) & !strings & !1;
-    let last = if TWO { brackets.trailing_zeros() } else { (brackets as u64).trailing_zeros() } as usize;
-    let first = blocks[0][0];
+    let Classes { quote, backslash, control, low, comma, colon, opens, closes, digit, zero } =
+        scan.classes(block);
+    let strings = scan.prefix_xor(quote);
+    let brackets = (opens | closes) & !strings & !1;
+    let last = brackets.trailing_zeros() as usize;
     // In ASCII, each bracket is followed by one other byte and its counterpart.
-    if brackets == 0 || blocks[last / BLOCK_BYTES % 2][last % BLOCK_BYTES] != first + 2 {
+    if brackets == 0 || block[last % BLOCK_BYTES] != block[0] + 2 {
         return None;
     }
-    let close: u128 = if TWO { 1 << last } else { (1u64 << (last % BLOCK_BYTES)).into() };
-    let inner = if TWO { close - 2 } else { (close as u64).wrapping_sub(2).into() };
-    if (both(|classes| classes.backslash | classes.control) | both(|classes| classes.low) & !strings) & inner
-        != 0
-    {
+    let close = 1 << (last % BLOCK_BYTES);
+    let inner = close - 2;
+    if (backslash | control | low & !strings) & inner != 0 {
         return None;
     }
     if inner == 0 {
         return Some(2);
     }
     let (strings, outside) = (strings & inner, !strings & inner);
-    let (comma, colon) = (both(|classes| classes.comma) & outside, both(|classes| classes.colon) & outside);
-    let quote = quote & inner;
+    let (comma, colon, quote) = (comma & outside, colon & outside, quote & inner);
     let bare = outside & !(comma | colon | quote);
     let starts = bare & !(bare << 1);
-    if bare >> 63 & 3 == 3 {
-        return None;
-    }
-    for (at, block) in blocks.into_iter().enumerate() {
-        let of = |mask: u128| (mask >> (BLOCK_BYTES * at)) as u64;
-        if of(starts) != 0 {
-            let Classes { digit, zero, .. } = classes[at];
-            (Block { chunk: block, block, at: 0 }).bare_scalars(
-                of(bare),
-                of(starts),
-                of(bare) & digit,
-                zero,
-            )?;
-        }
-    }
+    (Block { chunk: block, block, at: 0 }).bare_scalars(bare, starts, bare & digit, zero)?;
 
     let (string_opens, string_ends) = (quote & strings, quote & outside);
     let values = string_opens | starts;
     let after_bare = bare << 1 & !bare;
     let firsts = comma << 1 | 2;
     let within = inner | close;
-    let wrong = if first == b'{' {
+    let wrong = if block[0] == b'{' {
         // As in `ends`.
         let name_ends = strings.wrapping_add(string_opens & firsts) & !strings & inner;
         let after_value = (string_ends & !name_ends) << 1 | after_bare;
@@ -404,24 +428,25 @@ fn ends(strings: u64, starts: u64) -> (u64, bool) {
 }
 
 /// The brackets of a block, and what is wrong between them.
-struct Brackets {
+struct Brackets<'a> {
+    block: &'a [u8; BLOCK_BYTES],
     opens: u64,
     closes: u64,
-    /// Set where the bracket is a curly one.
-    bit_5: u64,
+    wrong: u64,
     in_object: u64,
     in_array: u64,
 }
 
-impl Brackets {
-    /// Opens and closes them. None where something is wrong, too deep, or where the outermost one is closed; then `grammar` is as
-    /// before.
+impl Brackets<'_> {
+    /// Opens and closes them; tells where the outermost one is closed, if it is. None where something is wrong or too deep, or,
+    /// but for `ENDS`, where that place is not the end of the block; then `grammar` is as before.
     #[inline(always)]
-    fn read(self, grammar: &mut Grammar) -> Option<()> {
+    fn read<const ENDS: bool>(self, grammar: &mut Grammar) -> Option<Option<usize>> {
         let wrong_in = |after| if after == Next::AfterMember { self.in_object } else { self.in_array };
         let (mut after, mut outer) = (grammar.after, grammar.open.len());
         let (mut opened, mut count) = ([Next::End; BLOCK_BYTES], 0);
         let (mut wrong, mut done) = (0, 0);
+        let (mut end, mut care) = (None, !0);
         let mut brackets = self.opens | self.closes;
         let is_without = brackets == 0;
         while brackets != 0 {
@@ -430,7 +455,10 @@ impl Brackets {
             let up_to = !0 >> (63 - place);
             wrong |= wrong_in(after) & up_to & !done;
             done = up_to;
-            let of_curly = if self.bit_5 >> place & 1 == 1 { Next::AfterMember } else { Next::AfterElement };
+            let of_curly = match self.block[place as usize % BLOCK_BYTES] {
+                b'{' | b'}' => Next::AfterMember,
+                _ => Next::AfterElement,
+            };
             if self.opens >> place & 1 == 1 {
                 opened[count % BLOCK_BYTES] = after;
                 count += 1;
@@ -441,7 +469,7 @@ impl Brackets {
                 continue;
             }
             let is_outermost = outer + count == 1;
-            if of_curly != after || is_outermost && place != LAST.trailing_zeros() {
+            if of_curly != after || is_outermost && !ENDS && place != LAST.trailing_zeros() {
                 return None;
             }
             if count > 0 {
@@ -451,8 +479,12 @@ impl Brackets {
                 outer -= 1;
                 after = grammar.open[outer];
             }
+            if is_outermost {
+                (end, care, done) = (Some(place as usize), up_to, !0);
+                break;
+            }
         }
-        if wrong | wrong_in(after) & !done != 0 {
+        if wrong | wrong_in(after) & !done | self.wrong & care != 0 {
             return None;
         }
         if !is_without {
@@ -463,6 +495,6 @@ impl Brackets {
             }
             grammar.after = after;
         }
-        Some(())
+        Some(end)
     }
 }

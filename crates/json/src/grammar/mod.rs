@@ -13,8 +13,8 @@
 
 mod blocks;
 
-use self::blocks::{BLOCK_BYTES, Blocks, TAIL_BYTES};
-pub use self::blocks::{flat_len, flat_len_of_two};
+pub use self::blocks::flat_len;
+use self::blocks::{BLOCK_BYTES, Blocks, Container, TAIL_BYTES};
 use super::error::{Error, ErrorKind, Expected, Limit};
 use super::reader::is_blank;
 use super::scan::{self, Level, Scan, Task};
@@ -135,6 +135,15 @@ impl Grammar {
         let read = read.map_err(|(at, kind)| Error::new(self.before + at as u64, kind));
         self.before += chunk.len() as u64;
         read.inspect_err(|error| self.failed = Some(*error))
+    }
+
+    /// The length of the array or object that `text` begins with, if it is in order and ends within the text, with at most
+    /// `depth_max` of them open. Of others nothing is known; [`Grammar::feed`] tells more. The text that was fed before is
+    /// forgotten.
+    #[inline(always)]
+    pub fn container_len<S: Scan>(&mut self, scan: S, depth_max: usize, text: &[u8]) -> Option<usize> {
+        self.restart(depth_max, 0);
+        scan.enter(Container { grammar: self, text })
     }
 
     /// The text has ended.

@@ -170,14 +170,11 @@ impl Avx2 {
     fn classes_of(self, bytes: &[u8; 32]) -> Classes {
         let bytes = self.load(bytes);
         // SAFETY: register arithmetic; `self` proves the features (1).
-        let (folded, from_zero, bit_5) = unsafe {
+        let (folded, from_zero) = unsafe {
             let folded = _mm256_or_si256(bytes, _mm256_set1_epi8(0x20));
-            let from_zero = _mm256_sub_epi8(bytes, _mm256_set1_epi8(b'0' as i8));
-            // The bit is moved to where it is gathered from.
-            let bit_5 = _mm256_movemask_epi8(_mm256_slli_epi16::<2>(bytes)) as u32;
-            (folded, from_zero, bit_5)
+            (folded, _mm256_sub_epi8(bytes, _mm256_set1_epi8(b'0' as i8)))
         };
-        classes!(self, bytes, folded, from_zero, bit_5)
+        classes!(self, bytes, folded, from_zero)
     }
 
     #[inline(always)]

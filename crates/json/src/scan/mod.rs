@@ -33,10 +33,10 @@ macro_rules! find {
     }};
 }
 
-/// The classes of `$bytes`, of which `$folded` has the bit of 0x20 set, `$from_zero` is counted from `0`, and `$bit_5` is gathered.
+/// The classes of `$bytes`, of which `$folded` has the bit of 0x20 set and `$from_zero` is counted from `0`.
 #[cfg(target_arch = "x86_64")]
 macro_rules! classes {
-    ($scan:ident, $bytes:ident, $folded:ident, $from_zero:ident, $bit_5:ident) => {
+    ($scan:ident, $bytes:ident, $folded:ident, $from_zero:ident) => {
         Classes {
             quote: $scan.equal($bytes, b'"').into(),
             backslash: $scan.equal($bytes, b'\\').into(),
@@ -46,7 +46,6 @@ macro_rules! classes {
             colon: $scan.equal($bytes, b':').into(),
             opens: $scan.equal($folded, b'{').into(),
             closes: $scan.equal($folded, b'}').into(),
-            bit_5: $bit_5.into(),
             digit: $scan.at_most($from_zero, 9).into(),
             zero: $scan.equal($bytes, b'0').into(),
         }
@@ -100,8 +99,6 @@ pub struct Classes {
     pub opens: u64,
     /// `]` and `}`.
     pub closes: u64,
-    /// The bit of 0x20, which curly brackets have and square ones do not.
-    pub bit_5: u64,
     /// `0` to `9`.
     pub digit: u64,
     /// `0`.
@@ -297,7 +294,6 @@ impl Classes {
             colon: self.colon | next.colon << width,
             opens: self.opens | next.opens << width,
             closes: self.closes | next.closes << width,
-            bit_5: self.bit_5 | next.bit_5 << width,
             digit: self.digit | next.digit << width,
             zero: self.zero | next.zero << width,
         }

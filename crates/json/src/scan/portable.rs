@@ -169,7 +169,6 @@ impl Scan for Portable {
             classes.colon |= is(word, b':');
             classes.opens |= is(folded, b'{');
             classes.closes |= is(folded, b'}');
-            classes.bit_5 |= gather(word << 2 & HIGH) << shift;
             classes.digit |= gather(digits(word)) << shift;
             classes.zero |= is(word, b'0');
         }

@@ -158,13 +158,11 @@ impl Sse2 {
     fn classes_of(self, bytes: &[u8; 16]) -> Classes {
         let bytes = self.load(bytes);
         // SAFETY: register arithmetic with SSE2 (1).
-        let (folded, from_zero, bit_5) = unsafe {
+        let (folded, from_zero) = unsafe {
             let folded = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
-            let from_zero = _mm_sub_epi8(bytes, _mm_set1_epi8(b'0' as i8));
-            // The bit is moved to where it is gathered from.
-            (folded, from_zero, _mm_movemask_epi8(_mm_slli_epi16::<2>(bytes)) as u32)
+            (folded, _mm_sub_epi8(bytes, _mm_set1_epi8(b'0' as i8)))
         };
-        classes!(self, bytes, folded, from_zero, bit_5)
+        classes!(self, bytes, folded, from_zero)
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use super::super::reader::{Container, Scalar};
 use super::super::scan::{self, Level, Scan, Task};
-use super::super::{ErrorKind, Grammar, Limits, Reader, Sink, flat_len, flat_len_of_two};
+use super::super::{ErrorKind, Grammar, Limits, Reader, Sink, flat_len};
 use super::laws::{near_json, value};
 use proptest::prelude::*;
 
@@ -181,15 +181,31 @@ fn slip() -> impl Strategy<Value = Slip> {
     ]
 }
 
-/// [`flat_len`] of the first block, and [`flat_len_of_two`] of both.
-struct Flat<'b>(&'b [u8; 128]);
+/// [`flat_len`] of the first block, and [`Grammar::container_len`] with so many open at most.
+struct Lengths<'b>(&'b [u8], usize);
 
-impl Task for Flat<'_> {
+impl Task for Lengths<'_> {
     type Output = [Option<usize>; 2];
 
     fn run<S: Scan>(self, scan: S) -> [Option<usize>; 2] {
-        [flat_len(scan, self.0.first_chunk().expect("there are more")), flat_len_of_two(scan, self.0)]
+        let flat = self.0.first_chunk().and_then(|block| flat_len(scan, block));
+        [flat, Grammar::new(0).container_len(scan, self.1, self.0)]
     }
+}
+
+/// What all levels say.
+fn lengths(text: &[u8], depth: usize) -> [Option<usize>; 2] {
+    let found = Level::ALL.map(|level| scan::run(level, Lengths(text, depth)));
+    assert!(
+        found.iter().all(|lengths| *lengths == found[0]),
+        "{found:?} of {}",
+        String::from_utf8_lossy(text)
+    );
+    found[0]
+}
+
+fn is_json(text: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 /// Arrays and objects of one or two blocks and more.
@@ -226,20 +242,16 @@ proptest! {
         slip.make(&mut tokens, at);
         let text = tokens.concat();
         prop_assume!(text.starts_with(['{', '[']));
-        let blocks: Vec<u8> = text.bytes().chain(behind.bytes().cycle()).take(128).collect();
-        let found = scan::run(Level::Portable, Flat(blocks.first_chunk().expect("there are as many")));
-        for level in Level::ALL {
-            prop_assert_eq!(scan::run(level, Flat(blocks.first_chunk().expect("there are as many"))), found);
-        }
+        let blocks: Vec<u8> = text.bytes().chain(behind.bytes().cycle().take(64)).collect();
+        let found = lengths(&blocks, 100);
         for len in found.into_iter().flatten() {
-            let theirs: Result<serde::de::IgnoredAny, _> = serde_json::from_slice(&blocks[..len]);
-            prop_assert!(theirs.is_ok(), "{}", String::from_utf8_lossy(&blocks[..len]));
+            prop_assert!(is_json(&blocks[..len]), "{}", String::from_utf8_lossy(&blocks[..len]));
         }
-        let is_bare = |at: usize| blocks[at].is_ascii_alphanumeric() || b"+-.".contains(&blocks[at]);
-        if is_right && text.len() <= 64 {
-            prop_assert_eq!(found, [Some(text.len()); 2]);
-        } else if is_right && text.len() <= 128 && !(is_bare(63) && is_bare(64)) {
-            prop_assert_eq!(found, [None, Some(text.len())]);
+        if is_right {
+            prop_assert_eq!(found[0], (text.len() <= 64).then_some(text.len()));
+            if [",", "}", "]"].contains(&behind) {
+                prop_assert_eq!(found[1], Some(text.len()));
+            }
         }
     }
 }
@@ -262,8 +274,41 @@ proptest! {
         // There is a whole block before and after whatever is wrong.
         let (before, after) = ("7".repeat(padding + 1), "[1,{\"a\":\"b\"}],".repeat(8));
         let text = format!("[{before},\"{}\",{},{after}null]", "x".repeat(64), tokens.join(blank));
-        let theirs: Result<serde::de::IgnoredAny, _> = serde_json::from_slice(text.as_bytes());
-        prop_assert_eq!(accepts(text.as_bytes(), 100), theirs.is_ok(), "{}", text);
+        prop_assert_eq!(accepts(text.as_bytes(), 100), is_json(text.as_bytes()), "{}", text);
+    }
+
+    #[test]
+    fn an_array_or_object_ends_where_it_does_if_it_is_in_order(
+        values in prop::collection::vec(value(), 1..6),
+        slip in slip(),
+        at in any::<prop::sample::Index>(),
+        blank in prop::sample::select(vec!["", "", " ", "\n    "]),
+        escapes in prop::sample::select(vec!["", "\\\\", "\\\"", "\\u00e9", "\\u00g9", "\\x"]),
+        padding in 0usize..64,
+        depth in prop::sample::select(vec![3usize, 100]),
+    ) {
+        let texts: Vec<String> = values.iter().map(|value| String::from_utf8(value.to_vec()).expect("JSON is UTF-8")).collect();
+        let mut tokens = tokens(&format!("{{\"k\":[{}]}}", texts.join(",")));
+        let at = at.index(tokens.len());
+        let is_right = matches!(slip, Slip::Nothing) && !["\\u00g9", "\\x"].contains(&escapes);
+        slip.make(&mut tokens, at);
+        let text = format!("[\"{}{escapes}\",{}]", "7".repeat(padding), tokens.join(blank));
+        // Where it is cut, nothing is said; what follows in a body is a comma or an end.
+        let whole = format!("{text},\"next\":[1,{{\"a\":null}}],\"last\":\"{}\"}}", "x".repeat(64));
+        let [_, found] = lengths(whole.as_bytes(), depth);
+        if let Some(len) = found {
+            prop_assert!(is_json(&whole.as_bytes()[..len]), "{}", &whole[..len]);
+            prop_assert!(checked(&whole.as_bytes()[..len], 1, Level::Portable, depth).is_ok());
+        }
+        if is_right && checked(text.as_bytes(), 1, Level::Portable, depth).is_ok() {
+            prop_assert_eq!(found, Some(text.len()), "{}", text);
+            // At the end of a chunk, a number that goes on from one block to the next is left to others.
+            let [_, last] = lengths(text.as_bytes(), depth);
+            prop_assert!(last.is_none_or(|len| len == text.len()), "{last:?} of {text}");
+            for cut in [text.len() - 1, text.len() / 2] {
+                prop_assert_eq!(lengths(&text.as_bytes()[..cut], depth)[1], None);
+            }
+        }
     }
 
     #[test]
@@ -284,9 +329,17 @@ proptest! {
             reader => prop_assert_eq!(found, reader.is_ok(), "{:?}", reader),
         }
         if depth == 100 && std::str::from_utf8(&text).is_ok() {
-            let theirs: Result<serde::de::IgnoredAny, _> = serde_json::from_slice(&text);
-            prop_assert_eq!(found, theirs.is_ok());
+            prop_assert_eq!(found, is_json(&text));
         }
+    }
+}
+
+#[test]
+fn an_array_ends_with_the_chunk_that_it_fills() {
+    for padding in 0..200 {
+        let text = format!("[{{\"a\":\"{}\"}},[]]", "x".repeat(padding));
+        assert_eq!(lengths(text.as_bytes(), 2)[1], Some(text.len()), "{text}");
+        assert_eq!(lengths(text.as_bytes(), 1)[1], None, "{text}");
     }
 }
 

@@ -124,7 +124,6 @@ fn by_hand(bytes: &[u8], step: usize) -> Answers {
                 colon: mask(window, &|byte| byte == b':'),
                 opens: mask(window, &|byte| b"[{".contains(&byte)),
                 closes: mask(window, &|byte| b"]}".contains(&byte)),
-                bit_5: mask(window, &|byte| byte & 0x20 != 0),
                 digit: mask(window, &|byte| byte.is_ascii_digit()),
                 zero: mask(window, &|byte| byte == b'0'),
             })

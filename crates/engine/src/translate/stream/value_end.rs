@@ -3,7 +3,8 @@
 
 use super::skip::{Skip, Skipped};
 use switchback_json::scan::{Scan, Task, WORD_BYTES};
-use switchback_json::{Grammar, flat_len, flat_len_of_two, text};
+use switchback_json::text::check_number;
+use switchback_json::{Grammar, flat_len};
 
 /// Bytes that are looked at from the one before a name on, so that one question about the end of the chunk does for the comma,
 /// the name and the beginning of its value.
@@ -130,39 +131,35 @@ impl Task for ValueEnd<'_, '_> {
     #[inline(always)]
     fn run<S: Scan>(self, scan: S) -> usize {
         let Some(&first) = self.chunk.get(self.value) else { return NO_END };
-        let skip = match first {
-            b'"' | b'[' | b'{' | b'-' | b'0'..=b'9' => Skip::of(first),
-            _ => return NO_END,
-        };
+        if !matches!(first, b'"' | b'[' | b'{' | b'-' | b'0'..=b'9') {
+            return NO_END;
+        }
         // The quote of a string is behind, the bracket of a container before.
         let inside = self.value + usize::from(first == b'"');
         let Some(grammar) = self.grammar else {
-            return match skip.over(scan, self.chunk, inside, self.depth_left) {
-                Skipped::To(end) => end,
+            return passed_end(scan, first, self.chunk, inside, self.depth_left);
+        };
+        match first {
+            b'"' => string_end(scan, self.chunk, inside),
+            b'[' | b'{' => {
+                let len = grammar.container_len(scan, self.depth_left, &self.chunk[self.value..]);
+                len.map_or(NO_END, |len| self.value + len)
+            }
+            _ => match passed_end(scan, first, self.chunk, inside, self.depth_left) {
+                NO_END => NO_END,
+                end if check_number(&self.chunk[self.value..end]).is_ok() => end,
                 _ => NO_END,
-            };
-        };
-        if first == b'"' {
-            return string_end(scan, self.chunk, inside);
+            },
         }
-        let ahead =
-            self.chunk.get(self.value..).and_then(<[u8]>::first_chunk).filter(|_| self.depth_left > 0);
-        let is_container = matches!(first, b'{' | b'[');
-        if let Some(ahead) = ahead
-            && is_container
-            && let Some(len) = flat_len_of_two(scan, ahead)
-        {
-            return self.value + len;
-        }
-        let Skipped::To(end) = skip.over(scan, self.chunk, inside, self.depth_left) else { return NO_END };
-        let value = &self.chunk[self.value..end];
-        let is_right = if is_container {
-            grammar.restart(self.depth_left, 0);
-            grammar.feed_by(scan, value).and_then(|()| grammar.finish()).is_ok()
-        } else {
-            text::check_number(value).is_ok()
-        };
-        if is_right { end } else { NO_END }
+    }
+}
+
+/// The place after the value that begins with `first`, without looking into it, or [`NO_END`].
+#[inline(always)]
+fn passed_end<S: Scan>(scan: S, first: u8, chunk: &[u8], inside: usize, depth_left: usize) -> usize {
+    match Skip::of(first).over(scan, chunk, inside, depth_left) {
+        Skipped::To(end) => end,
+        _ => NO_END,
     }
 }
 
