@@ -100,11 +100,8 @@ impl Task for Blocks<'_> {
             && !pending.escapes
             && let Some(block) = chunk.get(at..).and_then(<[u8]>::first_chunk::<BLOCK_BYTES>)
         {
-            let Some(read) = (Block { chunk, block, at }).read::<S, false>(scan, pending, grammar) else {
-                break;
-            };
-            pending = read.pending;
-            at += BLOCK_BYTES;
+            let Some(read) = (Block { chunk, block, at }).read(scan, pending, grammar) else { break };
+            (pending, at) = (read.pending, at + read.len);
         }
         let tail = chunk.get(at..).unwrap_or_default();
         if pending.bare == 1 {
@@ -113,59 +110,18 @@ impl Task for Blocks<'_> {
             && !pending.escapes
             && !grammar.open.is_empty()
         {
-            let block = behind_blanks(tail);
-            let read =
-                (Block { chunk: &block, block: &block, at: 0 }).read::<S, false>(scan, pending, grammar);
+            // What stands before it may be blank, in strings and between tokens.
+            let mut block = [b' '; BLOCK_BYTES];
+            let blanks = BLOCK_BYTES - tail.len();
+            block[blanks..].copy_from_slice(tail);
+            let read = (Block { chunk: &block, block: &block, at: 0 }).read(scan, pending, grammar);
             // Where it ends in the midst of a scalar, that is left to others.
             if let Some(read) = read {
-                (pending, at) = (read.pending, chunk.len());
+                (pending, at) = (read.pending, at + read.len - blanks);
             }
         }
         pending.keep_in(grammar);
         at
-    }
-}
-
-/// What is shorter than a block, as the end of one. What stands before it may be blank, in strings and between tokens.
-#[inline(always)]
-fn behind_blanks(tail: &[u8]) -> [u8; BLOCK_BYTES] {
-    let mut block = [b' '; BLOCK_BYTES];
-    block[BLOCK_BYTES - tail.len()..].copy_from_slice(tail);
-    block
-}
-
-/// The array or object that `text` begins with, as `grammar` is before a value.
-pub(super) struct Container<'a> {
-    pub grammar: &'a mut Grammar,
-    pub text: &'a [u8],
-}
-
-impl Task for Container<'_> {
-    /// Its length, if it ends within the text and is in order. Of others nothing is known, nor what `grammar` is then.
-    type Output = Option<usize>;
-
-    #[inline(always)]
-    fn run<S: Scan>(self, scan: S) -> Option<usize> {
-        let Container { grammar, text } = self;
-        let mut pending = Pending::of(grammar);
-        let mut at = 0;
-        while let Some(block) = text.get(at..)?.first_chunk::<BLOCK_BYTES>() {
-            let read = (Block { chunk: text, block, at }).read::<S, true>(scan, pending, grammar)?;
-            if let Some(end) = read.end {
-                return Some(at + end + 1);
-            }
-            (pending, at) = (read.pending, at + BLOCK_BYTES);
-            if std::mem::take(&mut pending.escapes) {
-                at += escape_len(&text[at..])?;
-            }
-        }
-        let tail = &text[at..];
-        if pending.bare == 1 {
-            return None;
-        }
-        let block = behind_blanks(tail);
-        let read = (Block { chunk: &block, block: &block, at: 0 }).read::<S, true>(scan, pending, grammar)?;
-        Some(at + tail.len() + 1 + read.end? - BLOCK_BYTES)
     }
 }
 
@@ -182,8 +138,8 @@ fn escape_len(text: &[u8]) -> Option<usize> {
 /// What a block says.
 struct Read {
     pending: Pending,
-    /// Where the outermost array or object ends, if it does; then nothing is said of what follows.
-    end: Option<usize>,
+    /// Bytes of the block, or of what it has of the outermost array or object.
+    len: usize,
 }
 
 /// One block of a chunk.
@@ -195,20 +151,14 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// What the block asks of what follows. None where something is wrong or unusual; then nothing has happened. Where the
-    /// outermost array or object ends before the block does, that is unusual, but for `ENDS`.
+    /// What the block asks of what follows. None where something is wrong or unusual; then nothing has happened.
     #[inline(always)]
-    fn read<S: Scan, const ENDS: bool>(
-        self,
-        scan: S,
-        before: Pending,
-        grammar: &mut Grammar,
-    ) -> Option<Read> {
+    fn read<S: Scan>(self, scan: S, before: Pending, grammar: &mut Grammar) -> Option<Read> {
         let Classes { quote, backslash, control, low, comma, colon, opens, closes, digit, zero } =
             scan.classes(self.block);
         if before.in_string & !(quote | backslash) == !0 {
             // Nothing but text, as much of long ones is.
-            return (control == 0).then_some(Read { pending: before, end: None });
+            return (control == 0).then_some(Read { pending: before, len: BLOCK_BYTES });
         }
         let (escaped, escapes) = escaped(backslash, false);
         let quote = quote & !escaped;
@@ -251,11 +201,10 @@ impl Block<'_> {
         let no_name = (after_comma.places | after_open.places & !closes) & !string_opens;
         let in_object = no_name | after_either.places & !colon;
         let in_array = after_either.places & !(comma | closes);
-        if !ENDS && wrong != 0 {
-            return None;
+        let end = Brackets { block: self.block, opens, closes, wrong, in_object, in_array }.read(grammar)?;
+        if let Some(end) = end {
+            return Some(Read { pending: Pending::default(), len: end + 1 });
         }
-        let end = Brackets { block: self.block, opens, closes, wrong, in_object, in_array }
-            .read::<ENDS>(grammar)?;
         let in_string = (strings >> 63).wrapping_neg();
         let pending = Pending {
             colon: after_colon.pending,
@@ -268,7 +217,7 @@ impl Block<'_> {
             in_string,
             escapes: escapes && in_string != 0,
         };
-        Some(Read { pending, end })
+        Some(Read { pending, len: BLOCK_BYTES })
     }
 
     /// Whether what stands behind backslashes may, and hexadecimal digits follow where they have to.
@@ -438,10 +387,10 @@ struct Brackets<'a> {
 }
 
 impl Brackets<'_> {
-    /// Opens and closes them; tells where the outermost one is closed, if it is. None where something is wrong or too deep, or,
-    /// but for `ENDS`, where that place is not the end of the block; then `grammar` is as before.
+    /// Opens and closes them; tells where the outermost one is closed, if it is: what is wrong behind it does not count. None
+    /// where something is wrong or too deep; then `grammar` is as before.
     #[inline(always)]
-    fn read<const ENDS: bool>(self, grammar: &mut Grammar) -> Option<Option<usize>> {
+    fn read(self, grammar: &mut Grammar) -> Option<Option<usize>> {
         let wrong_in = |after| if after == Next::AfterMember { self.in_object } else { self.in_array };
         let (mut after, mut outer) = (grammar.after, grammar.open.len());
         let (mut opened, mut count) = ([Next::End; BLOCK_BYTES], 0);
@@ -469,7 +418,7 @@ impl Brackets<'_> {
                 continue;
             }
             let is_outermost = outer + count == 1;
-            if of_curly != after || is_outermost && !ENDS && place != LAST.trailing_zeros() {
+            if of_curly != after {
                 return None;
             }
             if count > 0 {

@@ -14,7 +14,7 @@
 mod blocks;
 
 pub use self::blocks::flat_len;
-use self::blocks::{BLOCK_BYTES, Blocks, Container, TAIL_BYTES};
+use self::blocks::{BLOCK_BYTES, Blocks, TAIL_BYTES};
 use super::error::{Error, ErrorKind, Expected, Limit};
 use super::reader::is_blank;
 use super::scan::{self, Level, Scan, Task};
@@ -128,22 +128,29 @@ impl Grammar {
     /// # Errors
     /// See there.
     pub fn feed_by<S: Scan>(&mut self, scan: S, chunk: &[u8]) -> Result<(), Error> {
+        self.read_by(scan, chunk, false).map(drop)
+    }
+
+    /// [`Grammar::feed_by`] no further than to the end of the array or object that the text is; gives the place behind it, if it
+    /// ends in this chunk.
+    ///
+    /// # Errors
+    /// See there.
+    #[inline(always)]
+    pub fn feed_to_end<S: Scan>(&mut self, scan: S, chunk: &[u8]) -> Result<Option<usize>, Error> {
+        let read = self.read_by(scan, chunk, true)?;
+        Ok((self.next == Next::End).then_some(read))
+    }
+
+    /// Reads a chunk, or what it has of an array or object; gives how many bytes.
+    fn read_by<S: Scan>(&mut self, scan: S, chunk: &[u8], to_end: bool) -> Result<usize, Error> {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        let read = Chunk { grammar: self, chunk }.run(scan);
+        let read = Chunk { grammar: self, chunk, to_end }.run(scan);
         let read = read.map_err(|(at, kind)| Error::new(self.before + at as u64, kind));
-        self.before += chunk.len() as u64;
+        self.before += *read.as_ref().unwrap_or(&chunk.len()) as u64;
         read.inspect_err(|error| self.failed = Some(*error))
-    }
-
-    /// The length of the array or object that `text` begins with, if it is in order and ends within the text, with at most
-    /// `depth_max` of them open. Of others nothing is known; [`Grammar::feed`] tells more. The text that was fed before is
-    /// forgotten.
-    #[inline(always)]
-    pub fn container_len<S: Scan>(&mut self, scan: S, depth_max: usize, text: &[u8]) -> Option<usize> {
-        self.restart(depth_max, 0);
-        scan.enter(Container { grammar: self, text })
     }
 
     /// The text has ended.
@@ -329,18 +336,22 @@ impl Task for Text<'_> {
 struct Chunk<'a> {
     grammar: &'a mut Grammar,
     chunk: &'a [u8],
+    /// Not further than to the end of the outermost array or object.
+    to_end: bool,
 }
 
 /// A fault with its place in the chunk.
 type Fault = (usize, ErrorKind);
 
 impl Task for Chunk<'_> {
-    type Output = Result<(), Fault>;
+    /// How many bytes were read.
+    type Output = Result<usize, Fault>;
 
-    fn run<S: Scan>(self, scan: S) -> Result<(), Fault> {
-        let Chunk { grammar, chunk } = self;
+    fn run<S: Scan>(self, scan: S) -> Result<usize, Fault> {
+        let Chunk { grammar, chunk, to_end } = self;
+        let is_end = |grammar: &Grammar| to_end && grammar.next == Next::End;
         let mut at = 0;
-        while at < chunk.len() {
+        while at < chunk.len() && !is_end(grammar) {
             let before = at;
             if matches!(grammar.inside, Inside::Nothing | Inside::String) {
                 at = scan.enter(Blocks { grammar: &mut *grammar, chunk, at });
@@ -351,7 +362,9 @@ impl Task for Chunk<'_> {
             // An escape or a scalar that a block cuts, or what is shorter than a block. A block in which something is unusual is
             // not tried again from each of its bytes on.
             let again_from = if at == before && !grammar.open.is_empty() { at + BLOCK_BYTES } else { at };
-            while let Some(byte) = chunk.get(at) {
+            while !is_end(grammar)
+                && let Some(byte) = chunk.get(at)
+            {
                 grammar.byte(*byte).map_err(|kind| (at, kind))?;
                 at += 1;
                 let is_between = matches!(grammar.inside, Inside::Nothing | Inside::String);
@@ -360,6 +373,6 @@ impl Task for Chunk<'_> {
                 }
             }
         }
-        Ok(())
+        Ok(at)
     }
 }

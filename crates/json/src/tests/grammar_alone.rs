@@ -181,7 +181,7 @@ fn slip() -> impl Strategy<Value = Slip> {
     ]
 }
 
-/// [`flat_len`] of the first block, and [`Grammar::container_len`] with so many open at most.
+/// [`flat_len`] of the first block, and [`Grammar::feed_to_end`] with so many open at most.
 struct Lengths<'b>(&'b [u8], usize);
 
 impl Task for Lengths<'_> {
@@ -189,7 +189,7 @@ impl Task for Lengths<'_> {
 
     fn run<S: Scan>(self, scan: S) -> [Option<usize>; 2] {
         let flat = self.0.first_chunk().and_then(|block| flat_len(scan, block));
-        [flat, Grammar::new(0).container_len(scan, self.1, self.0)]
+        [flat, Grammar::new(self.1).feed_to_end(scan, self.0).unwrap_or(None)]
     }
 }
 

@@ -34,6 +34,14 @@ impl<S: Scan> Run<'_, S> {
         start: usize,
         at: usize,
     ) -> Result<usize, Fault> {
+        if let (Skip::Nested(_), Some(grammar)) = (skip, &mut self.machine.grammar) {
+            // The grammar knows where it ends.
+            let ends = grammar.feed_to_end(self.scan, &self.chunk[start..]);
+            return match ends.map_err(|error| fault::json(error.offset, error.kind))? {
+                Some(len) => self.passed(sink, start, start + len),
+                None => self.is_cut(skip, sink, start),
+            };
+        }
         let depth_left = self.machine.bounds.json.depth - self.machine.depth;
         let skipped = skip.enter_over(self.scan, self.chunk, at, depth_left);
         let (end, is_whole) = match skipped {
@@ -46,15 +54,8 @@ impl<S: Scan> Run<'_, S> {
         };
         self.machine.check_passed(self.scan, &self.chunk[start..end], is_whole)?;
         match skipped {
-            Skipped::To(end) => {
-                self.value_ends(sink, start, end)?;
-                Ok(end)
-            }
-            Skipped::Cut(skip) => {
-                self.deliver(sink, start, self.chunk.len())?;
-                self.machine.state = State::Passing(skip, sink);
-                Ok(self.chunk.len())
-            }
+            Skipped::To(end) => self.passed(sink, start, end),
+            Skipped::Cut(skip) => self.is_cut(skip, sink, start),
             Skipped::NoWord(at) => Err(fault::json(self.place(at), ErrorKind::InvalidLiteral)),
             Skipped::TooDeep(at) => Err(fault::json(self.place(at), ErrorKind::Limit(Limit::Depth))),
             Skipped::Unbalanced(at) => {
@@ -62,6 +63,21 @@ impl<S: Scan> Run<'_, S> {
                 Err(fault::json(self.place(at), ErrorKind::Unexpected { expected }))
             }
         }
+    }
+
+    /// The value that the chunk has from `start` on ends at `end`.
+    #[inline(always)]
+    fn passed(&mut self, sink: Sink, start: usize, end: usize) -> Result<usize, Fault> {
+        self.value_ends(sink, start, end)?;
+        Ok(end)
+    }
+
+    /// The value that the chunk has from `start` on goes on behind it.
+    #[inline(always)]
+    fn is_cut(&mut self, skip: Skip, sink: Sink, start: usize) -> Result<usize, Fault> {
+        self.deliver(sink, start, self.chunk.len())?;
+        self.machine.state = State::Passing(skip, sink);
+        Ok(self.chunk.len())
     }
 
     #[inline(always)]

@@ -142,8 +142,11 @@ impl Task for ValueEnd<'_, '_> {
         match first {
             b'"' => string_end(scan, self.chunk, inside),
             b'[' | b'{' => {
-                let len = grammar.container_len(scan, self.depth_left, &self.chunk[self.value..]);
-                len.map_or(NO_END, |len| self.value + len)
+                grammar.restart(self.depth_left, 0);
+                match grammar.feed_to_end(scan, &self.chunk[self.value..]) {
+                    Ok(Some(len)) => self.value + len,
+                    _ => NO_END,
+                }
             }
             _ => match passed_end(scan, first, self.chunk, inside, self.depth_left) {
                 NO_END => NO_END,
