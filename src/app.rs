@@ -25,10 +25,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use switchback_gateway::capture::Tap;
+use switchback_gateway::clients;
 use switchback_gateway::clock::{Clock, rfc3339};
 use switchback_gateway::events::deliver::Deliverer;
 use switchback_gateway::events::dual::EventsDual;
-use switchback_gateway::events::receive::Receiving;
 use switchback_gateway::proxy::calls::retry::Budget;
 use switchback_gateway::proxy::headers::Pseudonym;
 use switchback_gateway::proxy::program::Current;
@@ -36,9 +36,7 @@ use switchback_gateway::proxy::stack;
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::proxy::upstream::UpstreamError;
 use switchback_gateway::retire::{Retirement, Usage};
-use switchback_gateway::server::{
-    self, Bound, CoreRuntimes, Drain, Drained, Inherited, Listener, Serving, Unclaimed,
-};
+use switchback_gateway::server::{self, Bound, CoreRuntimes, Drain, Drained, Inherited, Listener, Unclaimed};
 use switchback_gateway::shadow::{self, Archive, Phases, Shadow};
 use switchback_gateway::store::seal::{KeyRing, SealError};
 use switchback_gateway::store::{self, Ensured, Flow, Missing, Store, StoreError};
@@ -300,12 +298,9 @@ impl App {
         assemble::warn_of_descriptors(&config, &options);
         let events_shadow = Arc::new(ArcSwap::from_pointee(parts.shadow.clone()));
         let dual = EventsDual::new(store.clone(), Arc::clone(&events_shadow));
-        let (receiving, deliverer) = assemble::events(&config, &current, &store, &memory, &clock, dual)?;
-        let receiving = Receiving::new(stack::stack(parts.clone()), receiving);
-        let serving = Serving { service: receiving.clone(), options: Arc::new(options) };
-        let (serving, current_serving) = tokio::sync::watch::channel(serving);
+        let (intake, deliverer) = assemble::events(&config, &current, &store, &memory, &clock, dual)?;
         let admin_options = Arc::new(assemble::admin_options(&config.limits));
-        let cores = CoreRuntimes::start(listeners, &current_serving, &drain_clients)
+        let (cores, serve) = clients::serve(listeners, parts.clone(), intake, options, &drain_clients)
             .map_err(|error| StartError::Listen(LISTEN, address, error))?;
         let addresses = Addresses {
             clients: address,
@@ -332,10 +327,7 @@ impl App {
             watch: reload::watch(file.as_deref(), &config),
             gate: reload::gate(&config, &phases, &store, &clock),
             authority: reload::authority(&config, &loaded.pack),
-            serve: Box::new(move |parts, options| {
-                let service = receiving.before(stack::stack(parts));
-                serving.send_replace(Serving { service, options: Arc::new(options) });
-            }),
+            serve,
             parts,
             events_shadow,
             certificate,

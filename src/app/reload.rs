@@ -15,13 +15,13 @@ use arc_swap::ArcSwap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use switchback_compiler::diagnostic::{Colour, Findings, to_text};
+use switchback_gateway::clients;
 use switchback_gateway::clock::{Clock, rfc3339};
 use switchback_gateway::proxy::program::Current;
 use switchback_gateway::proxy::stack;
 use switchback_gateway::resident;
 use switchback_gateway::retire::Retirement;
 use switchback_gateway::secret::Secret;
-use switchback_gateway::server;
 use switchback_gateway::shadow::{Archive, Phases, Shadow, Workers, keep_gate};
 use switchback_gateway::store::seal::KeyRing;
 use switchback_gateway::store::{HistoryRow, Store};
@@ -62,7 +62,7 @@ pub(super) struct Reloader {
     /// What connections are answered by.
     pub(super) parts: stack::Parts,
     /// Has new connections answered by other parts, within other limits.
-    pub(super) serve: Box<dyn Fn(stack::Parts, server::Options) + Send>,
+    pub(super) serve: clients::Replace,
     /// What clients are shown, where they speak TLS.
     pub(super) certificate: Option<ServerCertificate>,
     pub(super) admin: Admin,

@@ -12,6 +12,7 @@
 mod batch;
 pub mod body;
 pub mod capture;
+pub mod clients;
 pub mod clock;
 pub mod error;
 pub mod events;

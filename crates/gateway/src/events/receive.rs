@@ -50,20 +50,20 @@ pub struct Intake {
 
 /// Takes events in at their paths; all other requests go by `inner`.
 #[derive(Clone)]
-pub struct Receiving<S> {
+pub(crate) struct Receiving<S> {
     inner: S,
     intake: Option<Arc<Intake>>,
 }
 
 impl<S> Receiving<S> {
     /// Without receivers every request goes by.
-    pub fn new(inner: S, intake: Intake) -> Receiving<S> {
+    pub(crate) fn new(inner: S, intake: Intake) -> Receiving<S> {
         let intake = (!intake.receivers.is_empty()).then(|| Arc::new(intake));
         Receiving { inner, intake }
     }
 
     /// The same before another service.
-    pub fn before<T>(&self, inner: T) -> Receiving<T> {
+    pub(crate) fn before<T>(&self, inner: T) -> Receiving<T> {
         Receiving { inner, intake: self.intake.clone() }
     }
 }
