@@ -8,17 +8,17 @@
 //! like a credential), **looks** (a token, a key, an address of a person), and texts that the caller knows to be secret (the
 //! credential of the very request), wherever they occur and whatever surrounds them.
 
+mod names;
 mod redactor;
 mod sample;
 mod secret_heuristics;
 mod text;
 
+pub use names::{is_harmless_header, is_telling_name};
 pub use redactor::{Masked, Redactor, Salt};
 pub use sample::{Kind, Sample};
-pub use secret_heuristics::{
-    is_active, is_harmless_header, is_moment, is_plain, is_telling_name, looks_secret,
-};
-pub use text::without_credentials;
+pub use secret_heuristics::{is_moment, is_plain, looks_secret};
+pub use text::{is_active, without_credentials};
 
 #[cfg(doc)]
 use switchback_plan::Disclosed;

@@ -1,11 +1,10 @@
 //! The redactor: what a deployment and a request know to be secret, applied to values, texts, headers and addresses.
 
 use super::MASK;
+use super::names::{is_harmless_header, is_telling_name};
 use super::sample::{Kind, Sample};
-use super::secret_heuristics::{
-    is_active, is_harmless_header, is_moment, is_plain, is_telling_name, looks_secret,
-};
-use super::text::without_credentials;
+use super::secret_heuristics::{is_moment, is_plain, looks_secret};
+use super::text::{is_active, without_credentials};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::borrow::Cow;

@@ -1,99 +1,5 @@
-//! What tells a credential: the name it goes by, or its looks. Both err on the side of masking: a masked identifier costs a
-//! reader a look at its hash, a shown token costs more.
-
-/// Names, as they stand in headers, query strings, members and token answers, whose value is a credential or a person's
-/// number. Compared in lower case without `-` and `_`. In the languages that programmers name members in; a name in another
-/// one is no loss where texts are masked anyway.
-const TELLING: [&str; 53] = [
-    "accesstoken",
-    "refreshtoken",
-    "idtoken",
-    "clientsecret",
-    "authorization",
-    "proxyauthorization",
-    "xauthorization",
-    "authenticate",
-    "apikey",
-    "secretkey",
-    "privatekey",
-    "password",
-    "passwd",
-    "pwd",
-    "passphrase",
-    "secret",
-    "token",
-    "credential",
-    "credentials",
-    "cookie",
-    "setcookie",
-    "session",
-    "signature",
-    "passwort",
-    "kennwort",
-    "geheim",
-    "geheimnis",
-    "senha",
-    "segredo",
-    "chave",
-    "contraseña",
-    "contrasena",
-    "secreto",
-    "clave",
-    "motdepasse",
-    "mdp",
-    "jeton",
-    "parola",
-    "wachtwoord",
-    "lösenord",
-    "hasło",
-    "haslo",
-    "heslo",
-    "şifre",
-    "пароль",
-    "секрет",
-    "токен",
-    "密码",
-    "密碼",
-    "パスワード",
-    "비밀번호",
-    "iban",
-    "cpf",
-];
-
-/// Names that tell only when they are the whole name.
-const TELLING_ALONE: [&str; 9] = ["code", "pin", "otp", "auth", "jwt", "cvv", "cvc", "ssn", "sid"];
-
-/// Endings after which a name is a credential's, whatever stands before.
-const TELLING_ENDS: [&str; 12] = [
-    "token",
-    "secret",
-    "password",
-    "passphrase",
-    "apikey",
-    "authorization",
-    "credential",
-    "passwort",
-    "kennwort",
-    "senha",
-    "contraseña",
-    "motdepasse",
-];
-
-/// Whether a value under this name is a credential, by the name alone.
-///
-/// ```
-/// use switchback_engine::redact::is_telling_name;
-/// assert!(is_telling_name("X-Authorization") && is_telling_name("client_secret") && is_telling_name("botToken"));
-/// assert!(is_telling_name("Passwort") && is_telling_name("nova_senha") && is_telling_name("contraseña"));
-/// assert!(!is_telling_name("barcode") && !is_telling_name("tokens_used"));
-/// ```
-pub fn is_telling_name(name: &str) -> bool {
-    let bare: String =
-        name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).take(64).collect();
-    TELLING.contains(&bare.as_str())
-        || TELLING_ALONE.contains(&bare.as_str())
-        || TELLING_ENDS.iter().any(|end| bare.ends_with(end))
-}
+//! What tells a credential by its looks, whatever its name, and what by its form is no text of people. Both err on the side of
+//! masking: a masked identifier costs a reader a look at its hash, a shown token costs more.
 
 /// Schemes and prefixes that a credential begins with.
 const PREFIXES: [&str; 12] = [
@@ -167,47 +73,6 @@ fn is_telephone(text: &str) -> bool {
     digits >= 8 && only_marks && !is_date(text)
 }
 
-/// Header fields whose values say nothing of a person and open nothing: what messages are and how they travel. Any other field
-/// may be a credential under a name of somebody's own.
-const HARMLESS_HEADERS: [&str; 31] = [
-    "accept",
-    "accept-charset",
-    "accept-encoding",
-    "accept-language",
-    "accept-ranges",
-    "age",
-    "allow",
-    "cache-control",
-    "connection",
-    "content-encoding",
-    "content-language",
-    "content-length",
-    "content-type",
-    "date",
-    "deprecation",
-    "expect",
-    "expires",
-    "host",
-    "keep-alive",
-    "last-modified",
-    "pragma",
-    "prefer",
-    "range",
-    "retry-after",
-    "server",
-    "sunset",
-    "te",
-    "transfer-encoding",
-    "upgrade",
-    "vary",
-    "via",
-];
-
-/// Whether the value of this header field (in any case) may be shown as far as it does not look like a secret.
-pub fn is_harmless_header(name: &str) -> bool {
-    HARMLESS_HEADERS.iter().any(|harmless| harmless.eq_ignore_ascii_case(name))
-}
-
 /// Digits from which on a number in a text may be a telephone number or a document of a person.
 const PERSONAL_DIGITS_MIN: usize = 8;
 
@@ -252,12 +117,6 @@ fn is_date(text: &str) -> bool {
         |from: usize, to: usize| bytes.get(from..to).is_some_and(|part| part.iter().all(u8::is_ascii_digit));
     (digits(0, 4) && mark(4) && digits(5, 7) && mark(7) && digits(8, 10))
         || (digits(0, 2) && mark(2) && digits(3, 5) && mark(5) && digits(6, 10))
-}
-
-/// Characters that act instead of being shown: controls, line and paragraph separators, and the bidirectional overrides
-/// that make a text read differently from what it is.
-pub fn is_active(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

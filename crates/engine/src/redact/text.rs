@@ -1,19 +1,7 @@
 //! Credentials out of running text: a fault's message, a line of a log, an address.
 
 use super::MASK;
-
-/// Names, as they stand in headers, query strings and token answers, whose value is a credential.
-const CREDENTIAL_NAMES: [&str; 9] = [
-    "access_token",
-    "refresh_token",
-    "id_token",
-    "client_secret",
-    "authorization",
-    "api_key",
-    "password",
-    "token",
-    "code",
-];
+use super::names::CREDENTIAL_NAMES;
 
 /// Authorization schemes after which a credential follows.
 const SCHEMES: [&str; 2] = ["bearer ", "basic "];
@@ -86,6 +74,12 @@ fn value_span(lower: &str, start: usize) -> Option<(usize, usize)> {
         })
         .unwrap_or(lower.len() - start);
     (length > 0).then_some((start, start + length))
+}
+
+/// Characters that act instead of being shown: controls, line and paragraph separators, and the bidirectional overrides
+/// that make a text read differently from what it is.
+pub fn is_active(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

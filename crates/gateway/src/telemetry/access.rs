@@ -3,8 +3,8 @@
 //! string, no header values, no bodies.
 
 use super::access_line::with_line;
+use super::escape::Escaped;
 use super::log;
-use super::redact::Escaped;
 use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;

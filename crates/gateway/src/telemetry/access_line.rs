@@ -3,8 +3,8 @@
 //! together. A test holds the two against each other.
 
 use super::access::{AccessRecord, TARGET};
+use super::escape::Escaped;
 use super::log::LogFormat;
-use super::redact::Escaped;
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::net::IpAddr;

@@ -5,6 +5,11 @@
 //! What lives here: the run time of every [`ValueOp`](switchback_plan::ValueOp) over a stream. What does
 //! not: ops over several bodies, heads, statuses.
 //!
+//! What an op does to a value that passes is in `machine`, to one that had to be whole (a conversion's, an object's end) in
+//! `close`; how ops are laid out to be run, in `program`. `walk` and `script` are the short cut, `skip` and `skip_ahead` find
+//! where a value ends, `pass` and `copying` hand on what nothing is done to, `naming` reads the names of members, `output`
+//! writes. A change of what an op does begins in the reference, [`document`](super::document()).
+//!
 //! Decisions to know before editing:
 //!
 //! - The slow reference is [`document`](super::document()); this must equal it byte for byte. It is tested
@@ -31,9 +36,9 @@ mod pass;
 mod program;
 mod script;
 mod skip;
+mod skip_ahead;
 #[cfg(test)]
 mod tests;
-mod value_end;
 mod walk;
 
 pub use program::Program;

@@ -6,7 +6,7 @@
 use super::copying::Plain;
 use super::names::{NONE, NameId, Names, bit};
 use super::program::{Action, Capture, Object, Op, Others, Program, Written};
-use super::value_end::{Ahead, window};
+use super::skip_ahead::{Ahead, window};
 use switchback_json::scan::{Care, Scan, WORD_BYTES};
 
 /// Steps of one script: what objects within objects would add to more is not part of it.

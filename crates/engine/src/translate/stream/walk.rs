@@ -16,7 +16,7 @@ use super::names::{NONE, NameId, bit};
 use super::output::NO_SPAN;
 use super::program::{Action, Capture, Object, Op, OpId, Program};
 use super::script::{Kind, LearnedSchema, Script, Step};
-use super::value_end::{Ahead, NO_END, padded, value_end, window};
+use super::skip_ahead::{Ahead, NO_END, padded, value_end, window};
 use std::ops::Range;
 use std::sync::Arc;
 use switchback_json::scan::{Scan, Task, WORD_BYTES, Windows};

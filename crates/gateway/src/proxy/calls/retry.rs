@@ -2,7 +2,7 @@
 //! method and plan agree), or nothing of it reached the upstream; the connection broke before an answer began, as a pooled
 //! connection does that the upstream closed a moment ago; and the budget of retries is not spent. Never twice. A call that the
 //! upstream did not take is sent again whatever it does, a few times: on the next connection, and from then on each time on one
-//! of its own.
+//! of its own. What counts as not taken is judged where the connection is known: `proxy/upstream/judge.rs`.
 
 use super::call::{Call, Caller};
 use crate::error::{GatewayError, Kind, Retry as Again};
