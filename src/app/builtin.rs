@@ -31,7 +31,7 @@ pub fn source() -> PackSource {
         "messages.map.yaml"
         "pack.yaml"
     ];
-    PackSource::from_files(files.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec())).collect())
+    PackSource::from_files(files.iter().map(|(path, bytes)| ((*path).to_owned(), *bytes)).collect())
 }
 
 #[cfg(test)]

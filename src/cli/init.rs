@@ -132,6 +132,7 @@ fn side(document: &Path, name: &str) -> io::Result<Side> {
     if !around.is_empty() {
         files.extend(init::referred(&path, &files[0].1, around));
     }
+    let files = files.into_iter().map(|(name, bytes)| (name, bytes.into())).collect();
     Ok(Side { name: name.to_owned(), document: path, files })
 }
 

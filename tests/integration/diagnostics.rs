@@ -97,9 +97,9 @@ fn said_of_tickets(edits: &[(&str, &str, &str)]) -> (bool, String) {
     let mut files = PackSource::from_dir(&folder).expect("it lies in the sources").files().to_vec();
     for (file, before, after) in edits {
         let (_, bytes) = files.iter_mut().find(|(name, _)| name == file).expect("the pack has it");
-        let text = String::from_utf8(bytes.clone()).expect("a pack is text");
+        let text = str::from_utf8(bytes).expect("a pack is text");
         assert!(text.contains(before), "{file} has no `{before}`");
-        *bytes = text.replacen(before, after, 1).into_bytes();
+        *bytes = text.replacen(before, after, 1).into_bytes().into();
     }
     let compiled = switchback_compiler::mapping::compile(&PackSource::from_files(files));
     (compiled.pack.is_some(), to_text(&compiled.sources, &compiled.findings, Colour::Never))

@@ -6,7 +6,7 @@ mod typos;
 
 use std::path::Path;
 use switchback_compiler::mapping::load::PackSource;
-use switchback_compiler::mapping::{Compiled, compile};
+use switchback_compiler::mapping::{Compiled, Compiler, compile};
 use switchback_engine::translate::example;
 
 /// The pack as it lies in the repository.
@@ -26,7 +26,7 @@ fn written(source: &PackSource) -> impl Iterator<Item = (&str, &str)> {
 fn with_file(source: &PackSource, name: &str, text: String) -> PackSource {
     let mut files = source.files().to_vec();
     let file = files.iter_mut().find(|(have, _)| have == name).expect("the file is one of the pack");
-    file.1 = text.into_bytes();
+    file.1 = text.into_bytes().into();
     PackSource::from_files(files)
 }
 
@@ -36,14 +36,20 @@ fn passes(compiled: &Compiled) -> bool {
     pack.is_some_and(|pack| example::run_all(pack).is_good())
 }
 
-/// Runs `work` over all items on all cores; results in the order of the items.
-fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// Runs `work` over all items on all cores, each with a compiler of its own, since next to nothing of a pack changes from one
+/// item to the next; results in the order of the items.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&mut Compiler, &T) -> R + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let chunk = items.len().div_ceil(cores).max(1);
     std::thread::scope(|scope| {
         let workers: Vec<_> = items
             .chunks(chunk)
-            .map(|items| scope.spawn(|| items.iter().map(&work).collect::<Vec<_>>()))
+            .map(|items| {
+                scope.spawn(|| {
+                    let mut compiler = Compiler::default();
+                    items.iter().map(|item| work(&mut compiler, item)).collect::<Vec<_>>()
+                })
+            })
             .collect();
         workers
             .into_iter()

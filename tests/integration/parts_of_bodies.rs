@@ -4,7 +4,7 @@ use crate::spellings::{OLD_KEY, Shop};
 use crate::support::packs;
 use crate::support::program::resident;
 use crate::support::raw::{Act, Client, Seen, Upstream};
-use switchback_compiler::mapping::load::PackSource;
+use switchback_compiler::mapping::load::{PackFile, PackSource};
 
 const FORM: &str = "content-type: multipart/form-data; boundary=B\r\n";
 
@@ -190,8 +190,8 @@ async fn a_body_that_is_no_form_of_the_contract_reaches_nobody() {
 
 /// The shop with other words in its files, and without the examples, which hold for the usual ones.
 fn changed(words: &[(&str, &str)]) -> PackSource {
-    let file = |(name, bytes): &(String, Vec<u8>)| {
-        let text = String::from_utf8(bytes.clone()).expect("packs are text");
+    let file = |(name, bytes): &PackFile| {
+        let text = str::from_utf8(bytes).expect("packs are text");
         let text = text.split("\nexamples:").next().unwrap_or_default().to_owned();
         let text = words.iter().fold(text, |text, (from, to)| text.replace(from, to));
         (name.clone(), text.into_bytes())

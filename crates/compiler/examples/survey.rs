@@ -132,7 +132,7 @@ fn sides(pair: &[String]) -> (String, [Side; 2]) {
         let document = format!("contracts/{name}/{file}");
         Side {
             name: name.to_owned(),
-            files: vec![(document.clone(), std::fs::read(path).unwrap_or_default())],
+            files: vec![(document.clone(), std::fs::read(path).unwrap_or_default().into())],
             document,
         }
     };

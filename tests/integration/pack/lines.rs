@@ -222,11 +222,11 @@ fn lines(pack: &PackSource) -> Vec<Line> {
 
 /// Those of the lines without which nothing is found and every example holds, as `file: words`.
 fn survivors(pack: &PackSource, lines: &[Line]) -> Vec<String> {
-    let survived = in_parallel(lines, |(name, index, _)| {
+    let survived = in_parallel(lines, |compiler, (name, index, _)| {
         let text = written(pack).find(|(have, _)| have == name).expect("a file of the pack").1;
         let rest = text.lines().enumerate().filter(|(at, _)| at != index);
         let rest: String = rest.flat_map(|(_, line)| [line, "\n"]).collect();
-        passes(&compile(&with_file(pack, name, rest)))
+        passes(&compiler.compile(&with_file(pack, name, rest)))
     });
     let survivors = lines.iter().zip(survived).filter(|(_, survived)| *survived).map(|(line, _)| line);
     survivors.map(|(name, _, words)| format!("{name}: {words}")).collect()

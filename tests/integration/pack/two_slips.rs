@@ -6,7 +6,7 @@ use super::{in_parallel, with_file, written};
 use crate::support::packs;
 use std::collections::BTreeSet;
 use switchback_compiler::diagnostic::Finding;
-use switchback_compiler::mapping::compile;
+use switchback_compiler::mapping::Compiler;
 use switchback_compiler::mapping::load::PackSource;
 
 /// Lines tried in the suite, spread over all packs. `SWITCHBACK_TWO_SLIPS=10000 cargo test --test integration two_slips`
@@ -74,8 +74,8 @@ fn slips(packs: &[PackSource]) -> Vec<Slips> {
 }
 
 /// What is said about a file: each finding's number, and whether it has a place on the line.
-fn said(pack: &PackSource, slips: &Slips, text: &str) -> Vec<(String, bool)> {
-    let compiled = compile(&with_file(pack, &slips.file, text.to_owned()));
+fn said(compiler: &mut Compiler, pack: &PackSource, slips: &Slips, text: &str) -> Vec<(String, bool)> {
+    let compiled = compiler.compile(&with_file(pack, &slips.file, text.to_owned()));
     let is_here = |finding: &Finding| {
         let places = std::iter::once(finding.span).chain(finding.related.iter().map(|(span, _)| *span));
         places.into_iter().any(|span| {
@@ -91,8 +91,9 @@ fn said(pack: &PackSource, slips: &Slips, text: &str) -> Vec<(String, bool)> {
 }
 
 /// What is wrong with the findings that two slips earn; none where nothing is.
-fn wrong(packs: &[PackSource], slips: &Slips) -> Option<String> {
-    let [first, last, both] = slips.texts.each_ref().map(|text| said(&packs[slips.pack], slips, text));
+fn wrong(compiler: &mut Compiler, packs: &[PackSource], slips: &Slips) -> Option<String> {
+    let [first, last, both] =
+        slips.texts.each_ref().map(|text| said(compiler, &packs[slips.pack], slips, text));
     let codes = |said: &[(String, bool)]| {
         let codes =
             said.iter().map(|(code, here)| format!("{code}{}", if *here { "" } else { " elsewhere" }));
@@ -127,8 +128,10 @@ fn two_slips_on_a_line_earn_two_findings() {
     let all = slips(&packs);
     let step = all.len().div_ceil(sample).max(1);
     let chosen: Vec<&Slips> = all.iter().step_by(step).collect();
-    let wrong: Vec<String> =
-        in_parallel(&chosen, |slips| wrong(&packs, slips)).into_iter().flatten().collect();
+    let wrong: Vec<String> = in_parallel(&chosen, |compiler, slips| wrong(compiler, &packs, slips))
+        .into_iter()
+        .flatten()
+        .collect();
     println!("{} of {} lines with two slips each", chosen.len(), all.len());
     assert!(wrong.is_empty(), "{} of {} lines:\n{}", wrong.len(), chosen.len(), wrong.join("\n"));
 }

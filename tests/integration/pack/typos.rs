@@ -2,7 +2,7 @@
 
 use super::{in_parallel, messaging, with_file, written};
 use switchback_compiler::diagnostic::{Findings, Sources};
-use switchback_compiler::mapping::{Compiled, compile};
+use switchback_compiler::mapping::Compiled;
 use switchback_compiler::yaml::{self, Kind, Node};
 
 /// Slips tried. The pack has room for more; these are spread over all its words.
@@ -118,11 +118,11 @@ fn slips_are_seen_where_they_are_made() {
         .take(SLIPS)
         .collect();
     assert_eq!(slips.len(), SLIPS);
-    let missed = in_parallel(&slips, |(word, slipped)| {
+    let missed = in_parallel(&slips, |compiler, (word, slipped)| {
         let text = written(&pack).find(|(name, _)| *name == word.file).expect("a file of the pack").1;
         let line = text[..word.start].matches('\n').count() as u32 + 1;
         let (before, after) = (&text[..word.start], &text[word.start + word.text.len()..]);
-        let compiled = compile(&with_file(&pack, &word.file, format!("{before}{slipped}{after}")));
+        let compiled = compiler.compile(&with_file(&pack, &word.file, format!("{before}{slipped}{after}")));
         let seen = is_on_line(&compiled, &word.file, line);
         (!seen).then(|| format!("{}:{line}: {} -> {slipped}", word.file, word.text))
     });

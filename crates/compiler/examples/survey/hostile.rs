@@ -128,7 +128,7 @@ fn drafted(text: &str) -> f64 {
     let side = |name: &str, text: String| Side {
         name: name.to_owned(),
         document: format!("contracts/{name}.json"),
-        files: vec![(format!("contracts/{name}.json"), text.into_bytes())],
+        files: vec![(format!("contracts/{name}.json"), text.into_bytes().into())],
     };
     // Names that change make guesses, where what is said of the fields agrees.
     let sides = [side("a", with("string")), side("b", with("integer").replace("\"field", "\"felt"))];

@@ -80,6 +80,21 @@ impl Sources {
         id
     }
 
+    /// How many files there are.
+    pub(crate) fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// The files that were added after the first `count`.
+    pub(crate) fn after(&self, count: usize) -> Sources {
+        Sources { files: self.files[count..].to_vec() }
+    }
+
+    /// Adds the files of `other` behind these.
+    pub(crate) fn append(&mut self, other: &Sources) {
+        self.files.extend_from_slice(&other.files);
+    }
+
     /// The name the file was added under.
     pub fn name(&self, file: FileId) -> &str {
         &self.files[usize::from(file.0)].name

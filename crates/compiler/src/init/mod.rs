@@ -13,8 +13,8 @@ mod text;
 
 use crate::contract::{Contract, Documents, Operation};
 use crate::diagnostic::{Code, Findings, Severity, Sources};
-use crate::mapping::load::PackSource;
-use crate::mapping::{Compiled, compile};
+use crate::mapping::load::{PackFile, PackSource};
+use crate::mapping::{Compiled, Compiler};
 use bodies::{Bodies, Given};
 use descriptions::Descriptions;
 use operations::{Candidate, Tier, candidates};
@@ -28,7 +28,7 @@ pub struct Side {
     /// The document's path within the pack.
     pub document: String,
     /// Paths within the pack, and contents.
-    pub files: Vec<(String, Vec<u8>)>,
+    pub files: Vec<PackFile>,
 }
 
 /// What is drafted.
@@ -105,14 +105,15 @@ pub fn draft(
         |rest: &str, contracts: Option<&[Contract; 2]>| text::manifest(pack, sides, rest, contracts);
     let base = [("pack.yaml".to_owned(), manifest_of("keep", None))];
     let mut own = own;
-    let mut first = compile(&source(sides, own, &base));
+    let mut compiler = Compiler::default();
+    let mut first = compiler.compile(&source(sides, own, &base));
     if first.findings.sorted().into_iter().any(|finding| {
         finding.severity == Severity::Error
             && own.iter().any(|(name, _)| first.sources.name(finding.span.file) == name)
     }) {
         // What a person is still working on is left out of the account.
         own = &[];
-        first = compile(&source(sides, own, &base));
+        first = compiler.compile(&source(sides, own, &base));
     }
     let is_no_contract = first.findings.sorted().into_iter().any(|finding| {
         finding.severity == Severity::Error
@@ -135,7 +136,7 @@ pub fn draft(
             Given { accepted, descriptions: &descriptions, credentials: &credentials, wrapped: &wrapped };
         let attempt = Attempt { sides, own, contracts, unfit: &unfit, given: &given };
         let manifest = manifest_of("refuse", Some(contracts));
-        match attempt.draft(&manifest, progress) {
+        match attempt.draft(&manifest, &mut compiler, progress) {
             Ok(draft) => return Ok(draft),
             Err(unwrapped) => wrapped.extend(unwrapped),
         }
@@ -153,7 +154,12 @@ struct Attempt<'d> {
 
 impl Attempt<'_> {
     /// The draft, or types of the old side whose wrappers must stay: lines without them do not compile.
-    fn draft(&self, manifest: &str, progress: &mut dyn FnMut(&str)) -> Result<Draft, BTreeSet<String>> {
+    fn draft(
+        &self,
+        manifest: &str,
+        compiler: &mut Compiler,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Draft, BTreeSet<String>> {
         let Attempt { sides, own, contracts: [old, new], unfit, given } = *self;
         let mut bodies = Bodies::new([old, new], [&sides[0].name, &sides[1].name], given);
         let mut open: Vec<Candidate<'_>> = candidates(old, new, unfit);
@@ -186,7 +192,7 @@ impl Attempt<'_> {
         loop {
             bodies.forget_unused(routes.iter().flat_map(|written| &written.route.shapes));
             let mut files = written_files(manifest, &routes, &bodies, sides, own);
-            let compiled = compile(&source(sides, own, &files));
+            let compiled = compiler.compile(&source(sides, own, &files));
             let faulty = faulty(&compiled, &files, &routes);
             if faulty.is_empty() || routes.is_empty() {
                 let counts = counts(&compiled, &routes, own);
@@ -274,7 +280,7 @@ fn look(written: &Written<'_>) -> Vec<Decision> {
 /// The files of both contracts, a person's own, and these.
 fn source(sides: &[Side; 2], own: &[(String, String)], files: &[(String, String)]) -> PackSource {
     let contracts = sides.iter().flat_map(|side| side.files.iter().cloned());
-    let drafted = own.iter().chain(files).map(|(name, text)| (name.clone(), text.clone().into_bytes()));
+    let drafted = own.iter().chain(files).map(|(name, text)| (name.clone(), text.as_bytes().into()));
     PackSource::from_files(contracts.chain(drafted).collect())
 }
 

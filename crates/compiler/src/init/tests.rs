@@ -60,7 +60,7 @@ fn side(name: &str, text: &str) -> Side {
     Side {
         name: name.to_owned(),
         document: document.clone(),
-        files: vec![(document, text.as_bytes().to_vec())],
+        files: vec![(document, text.as_bytes().into())],
     }
 }
 

@@ -43,8 +43,25 @@ impl Compiled {
 
 /// Reads, checks and lowers a pack.
 pub fn compile(source: &PackSource) -> Compiled {
-    let mut texts = Texts::default();
-    let mut compiled = once(source, &Corrections::default(), &mut Vec::new(), &mut texts);
+    Compiler::default().compile(source)
+}
+
+/// Compiles a pack again and again while its files change: what is still as it was is not read anew, which is most of the work.
+/// What comes out is what [`compile`] gives. It keeps the trees of all files.
+#[derive(Debug, Default)]
+pub struct Compiler {
+    texts: Texts,
+}
+
+impl Compiler {
+    /// Reads, checks and lowers a pack.
+    pub fn compile(&mut self, source: &PackSource) -> Compiled {
+        compile_with(source, &mut self.texts)
+    }
+}
+
+fn compile_with(source: &PackSource, texts: &mut Texts) -> Compiled {
+    let mut compiled = once(source, &Corrections::default(), &mut Vec::new(), texts);
     let (mut corrections, mut said) = (Corrections::default(), Findings::new());
     for _ in 0..PASSES_MAX {
         // What only follows from a slip asks for the wrong corrections.
@@ -53,7 +70,7 @@ pub fn compile(source: &PackSource) -> Compiled {
             break;
         }
         let mut corrected = Vec::new();
-        let again = once(source, &corrections, &mut corrected, &mut texts);
+        let again = once(source, &corrections, &mut corrected, texts);
         compiled.findings.retain(|finding| {
             corrected.contains(&finding.span)
                 && corrections::meant(finding).is_some()
@@ -235,5 +252,47 @@ mod tests {
         assert_eq!(diagnostic::to_text(&compiled.sources, &compiled.findings, Colour::Never), "");
         let pack = compiled.pack.expect("there was no error");
         assert_eq!([pack.directions[0].routes.len(), pack.directions[1].routes.len()], [22, 37]);
+    }
+
+    /// Everything that can be different from one text to the next: a mapping file, a contract, the manifest, files that are
+    /// gone, new, or come back.
+    #[test]
+    fn what_a_compiler_keeps_changes_nothing_of_what_comes_out() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mappings/messaging");
+        let whole = PackSource::from_dir(&folder).expect("the pack lies beside the sources");
+        let edited = |name: &str, from: &str, to: &str| {
+            let edit = |(known, bytes): &load::PackFile| {
+                let text = str::from_utf8(bytes).expect("a pack is text");
+                assert!(known != name || text.contains(from), "{name} has no `{from}`");
+                let text = if known == name { text.replacen(from, to, 1) } else { text.to_owned() };
+                (known.clone(), text.into_bytes())
+            };
+            PackSource::from_files(whole.files().iter().map(edit).collect())
+        };
+        let only = |keep: &dyn Fn(&str) -> bool| {
+            PackSource::from_files(whole.files().iter().filter(|(name, _)| keep(name)).cloned().collect())
+        };
+        let mut compiler = Compiler::default();
+        for (source, has_findings) in [
+            (whole.clone(), false),
+            (edited("contacts.map.yaml", "routes:", "roots:"), true),
+            (edited("contracts/v3.openapi.yaml", "paths:", "paths: 1\nx-paths:"), true),
+            (whole.clone(), false),
+            (only(&|name| name != "messages.map.yaml"), true),
+            (only(&|name| name != "contracts/v2.openapi.yaml"), true),
+            (edited("pack.yaml", "contracts/v2.openapi.yaml", "contracts/v3.openapi.yaml"), true),
+            (edited("flows.map.yaml", "routes:", "routes: ["), true),
+            (edited("pack.yaml", "sides", "sidse"), true),
+            (PackSource::default(), true),
+            (whole.clone(), false),
+        ] {
+            let (again, anew) = (compiler.compile(&source), compile(&source));
+            let said = |compiled: &Compiled| {
+                let text = diagnostic::to_text(&compiled.sources, &compiled.findings, Colour::Never);
+                (text, format!("{:?}", compiled.pack))
+            };
+            assert_eq!(said(&again), said(&anew));
+            assert_eq!(!anew.findings.is_empty(), has_findings);
+        }
     }
 }

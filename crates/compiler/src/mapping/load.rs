@@ -4,11 +4,14 @@
 use super::ast::{Manifest, Program, Spanned};
 use super::corrections::Corrections;
 use super::syntax;
-use crate::contract::{self, Contract, Documents};
+use crate::contract::{self, Contract, Documents, Fetch};
 use crate::diagnostic::{Code, Finding, Findings, Sources, Span};
 use crate::yaml;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Name of the file that makes a folder a pack.
 pub const MANIFEST: &str = "pack.yaml";
@@ -22,8 +25,11 @@ const DEPTH_MAX: usize = 8;
 /// The files of a pack, by their path inside it, sorted.
 #[derive(Clone, Debug, Default)]
 pub struct PackSource {
-    files: Vec<(String, Vec<u8>)>,
+    files: Vec<PackFile>,
 }
+
+/// A file of a pack: its path inside it, with `/` between folders, and its content, which copies of a source share.
+pub type PackFile = (String, Arc<[u8]>);
 
 impl PackSource {
     /// Reads `pack.yaml`, all `*.map.yaml` beside it, and all YAML and JSON in the folders below.
@@ -37,18 +43,23 @@ impl PackSource {
     }
 
     /// Takes files that are in memory already: path inside the pack, with `/` between folders, and content.
-    pub fn from_files(mut files: Vec<(String, Vec<u8>)>) -> PackSource {
+    pub fn from_files<B: Into<Arc<[u8]>>>(files: Vec<(String, B)>) -> PackSource {
+        let mut files: Vec<PackFile> = files.into_iter().map(|(name, bytes)| (name, bytes.into())).collect();
         files.sort();
         PackSource { files }
     }
 
     /// The files, sorted by name.
-    pub fn files(&self) -> &[(String, Vec<u8>)] {
+    pub fn files(&self) -> &[PackFile] {
         &self.files
     }
 
-    fn file(&self, name: &str) -> Option<&[u8]> {
-        self.files.iter().find(|(have, _)| have == name).map(|(_, bytes)| bytes.as_slice())
+    fn file(&self, name: &str) -> Option<&Arc<[u8]>> {
+        self.files.iter().find(|(have, _)| have == name).map(|(_, bytes)| bytes)
+    }
+
+    fn bytes(&self, name: &str) -> Option<&[u8]> {
+        self.file(name).map(|bytes| &**bytes)
     }
 }
 
@@ -103,7 +114,7 @@ pub(super) fn read_with(
     sources: &mut Sources,
     findings: &mut Findings,
 ) -> Option<(Program, [Contract; 2])> {
-    let Some(bytes) = source.file(MANIFEST) else {
+    let Some(bytes) = source.bytes(MANIFEST) else {
         let file = sources.add(MANIFEST, "");
         let help =
             "a pack is a folder with `pack.yaml`, two contracts, and mapping files that end in `.map.yaml`";
@@ -116,11 +127,9 @@ pub(super) fn read_with(
     let mut manifest = yaml::read(sources, MANIFEST, bytes, findings)?;
     corrected.extend(corrections.put_in(&mut manifest));
     let manifest = syntax::manifest(&manifest, findings)?;
-    let read = texts.read(source, &manifest, sources);
-    *sources = read.sources.clone();
-    findings.append(read.findings.clone());
+    let (contracts, mappings) = texts.read(source, &manifest, sources, findings);
     let mut program = Program::new(manifest);
-    for root in &read.mappings {
+    for root in mappings {
         if corrections.is_empty() {
             syntax::file(root, &mut program, findings);
             continue;
@@ -129,48 +138,111 @@ pub(super) fn read_with(
         corrected.extend(corrections.put_in(&mut root));
         syntax::file(&root, &mut program, findings);
     }
-    let [old, new] = read.contracts.clone();
+    let [old, new] = contracts;
     Some((program, [old?, new?]))
 }
 
-/// What was read of a pack before corrections are put in, so that no file is read a second time.
-#[derive(Default)]
-pub(super) struct Texts(Option<Read>);
+/// What files were read to, before corrections are put in: a file that is still the same is not read a second time.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    contracts: [Option<(ContractKey, Part<Contract>)>; 2],
+    mappings: HashMap<String, Part<yaml::Node>>,
+}
 
-struct Read {
-    /// By side, its name and the file of its contract, as the manifest has them.
-    of: [(String, String); 2],
-    contracts: [Option<Contract>; 2],
-    /// The mapping files that can be read.
-    mappings: Vec<yaml::Node>,
-    /// With the manifest, which is first: places name files by their number.
-    sources: Sources,
+/// Name of the side, and path of its document.
+type ContractKey = (String, String);
+
+/// What came of a file, or of a document and those that it refers to.
+#[derive(Debug)]
+struct Part<T> {
+    /// The files that were asked for, with what they held; nothing where there was none.
+    asked: Vec<(String, Option<Arc<[u8]>>)>,
+    /// How many files were there before: places name files by their number.
+    before: usize,
+    /// The files that were added.
+    added: Sources,
     findings: Findings,
+    value: Option<T>,
+}
+
+impl<T> Part<T> {
+    /// Whether it would come out the same.
+    fn holds(&self, source: &PackSource, sources: &Sources) -> bool {
+        let is_same = |(name, then): &(String, Option<Arc<[u8]>>)| match (then, source.file(name)) {
+            (None, None) => true,
+            (Some(then), Some(now)) => Arc::ptr_eq(then, now) || then == now,
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        self.before == sources.len() && self.asked.iter().all(is_same)
+    }
+
+    /// Reads a part behind what `sources` has. `read` gets what gives it files.
+    fn read<'s>(
+        source: &'s PackSource,
+        sources: &Sources,
+        read: impl FnOnce(&dyn Fn(&str) -> Option<&'s [u8]>, &mut Sources, &mut Findings) -> Option<T>,
+    ) -> Part<T> {
+        let asked = RefCell::new(Vec::new());
+        let fetch = |name: &str| {
+            let file = source.file(name);
+            asked.borrow_mut().push((name.to_owned(), file.cloned()));
+            file.map(|bytes| &**bytes)
+        };
+        let (mut all, mut findings) = (sources.clone(), Findings::new());
+        let value = read(&fetch, &mut all, &mut findings);
+        let before = sources.len();
+        Part { asked: asked.into_inner(), before, added: all.after(before), findings, value }
+    }
 }
 
 impl Texts {
-    /// What was read for a manifest with the same contracts, or what is read now. `sources` holds the manifest.
-    fn read(&mut self, source: &PackSource, manifest: &Manifest, sources: &Sources) -> &Read {
-        let of = [0, 1]
-            .map(|side: usize| (manifest.sides[side].value.clone(), manifest.contracts[side].value.clone()));
-        let read = self.0.take().filter(|read| read.of == of);
-        self.0.insert(read.unwrap_or_else(|| {
-            let (mut sources, mut findings) = (sources.clone(), Findings::new());
-            let contracts =
-                [0, 1].map(|side| read_contract(source, manifest, side, &mut sources, &mut findings));
-            let files = source.files().iter().filter(|(name, _)| name.ends_with(MAPPING_SUFFIX));
-            let mappings = files
-                .filter_map(|(name, bytes)| yaml::read(&mut sources, name, bytes, &mut findings))
-                .collect();
-            Read { of, contracts, mappings, sources, findings }
-        }))
+    /// The contracts, as far as they can be read, and the mapping files that can be read, in their order. `sources` holds the
+    /// manifest.
+    fn read<'t>(
+        &'t mut self,
+        source: &PackSource,
+        manifest: &Manifest,
+        sources: &mut Sources,
+        findings: &mut Findings,
+    ) -> ([Option<Contract>; 2], impl Iterator<Item = &'t yaml::Node> + use<'t>) {
+        let contracts = [0, 1].map(|side: usize| {
+            let key = (manifest.sides[side].value.clone(), manifest.contracts[side].value.clone());
+            let known = self.contracts[side].take();
+            let known = known.filter(|(of, part)| *of == key && part.holds(source, sources));
+            let (_, part) = self.contracts[side].insert(known.unwrap_or_else(|| {
+                let part = Part::read(source, sources, |fetch, sources, findings| {
+                    read_contract(source, manifest, side, fetch, sources, findings)
+                });
+                (key, part)
+            }));
+            sources.append(&part.added);
+            findings.append(part.findings.clone());
+            part.value.clone()
+        });
+        let mut mappings = HashMap::new();
+        let names = source.files().iter().map(|(name, _)| name);
+        for name in names.filter(|name| name.ends_with(MAPPING_SUFFIX)) {
+            let known = self.mappings.remove(name).filter(|part| part.holds(source, sources));
+            let part = known.unwrap_or_else(|| {
+                Part::read(source, sources, |fetch, sources, findings| {
+                    yaml::read(sources, name, fetch(name)?, findings)
+                })
+            });
+            sources.append(&part.added);
+            findings.append(part.findings.clone());
+            mappings.insert(name.clone(), part);
+        }
+        self.mappings = mappings;
+        let mut parts: Vec<&Part<yaml::Node>> = self.mappings.values().collect();
+        parts.sort_by_key(|part| part.before);
+        (contracts, parts.into_iter().filter_map(|part| part.value.as_ref()))
     }
 }
 
 /// The names of a pack's sides, old one first; none when the manifest cannot be read.
 pub fn sides(source: &PackSource) -> Option<[String; 2]> {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
-    let root = yaml::read(&mut sources, MANIFEST, source.file(MANIFEST)?, &mut findings)?;
+    let root = yaml::read(&mut sources, MANIFEST, source.bytes(MANIFEST)?, &mut findings)?;
     let manifest = syntax::manifest(&root, &mut findings)?;
     Some(manifest.sides.map(|side| side.value))
 }
@@ -179,11 +251,12 @@ fn read_contract(
     source: &PackSource,
     manifest: &Manifest,
     side: usize,
+    fetch: Fetch<'_, '_>,
     sources: &mut Sources,
     findings: &mut Findings,
 ) -> Option<Contract> {
     let Spanned { value: path, span } = &manifest.contracts[side];
-    if source.file(path).is_none() {
+    if fetch(path).is_none() {
         let known = source
             .files()
             .iter()
@@ -196,7 +269,7 @@ fn read_contract(
         );
         return None;
     }
-    let documents = Documents::load(sources, path, &|name| source.file(name), findings)?;
+    let documents = Documents::load(sources, path, fetch, findings)?;
     Some(contract::read(&manifest.sides[side].value, &documents, findings))
 }
 

@@ -26,7 +26,7 @@ pub mod shapes;
 mod syntax;
 mod texts;
 
-pub use compile::{Compiled, compile, contracts};
+pub use compile::{Compiled, Compiler, compile, contracts};
 pub(crate) use made::shared_headers;
 
 use crate::diagnostic::{Sources, Span};
