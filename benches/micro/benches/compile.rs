@@ -1,18 +1,31 @@
-//! How long the front end takes: a whole pack from its text to its plans. Reloads, tests and editors wait for this. Besides,
-//! how long a request waits for its route to be found.
+//! How long the front end takes: a whole pack from its text to its plans, and once more when one file of it has changed.
+//! Reloads, drafts, tests and editors wait for this. Besides, how long a request waits for its route to be found.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::Path;
-use switchback_compiler::mapping::compile;
-use switchback_compiler::mapping::load::PackSource;
+use std::sync::Arc;
+use switchback_compiler::mapping::load::{PackFile, PackSource};
+use switchback_compiler::mapping::{Compiler, compile};
 use switchback_plan::router::{Found, Router};
 
 fn pack(criterion: &mut Criterion) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mappings/messaging");
     let source = PackSource::from_dir(&folder).expect("the pack lies in the sources");
     assert!(compile(&source).pack.is_some(), "the pack compiles");
     criterion.bench_function("compile/messaging", |bencher| bencher.iter(|| compile(black_box(&source))));
+    let changed = source.files().iter().map(|(name, bytes): &PackFile| match name.as_str() {
+        "contacts.map.yaml" => (name.clone(), [bytes, b"\n".as_slice()].concat().into()),
+        _ => (name.clone(), Arc::clone(bytes)),
+    });
+    let by_turns = [&source, &PackSource::from_files(changed.collect::<Vec<_>>())];
+    let (mut compiler, mut turn) = (Compiler::default(), 0);
+    criterion.bench_function("compile/messaging, one file changed", |bencher| {
+        bencher.iter(|| {
+            turn += 1;
+            compiler.compile(black_box(by_turns[turn % 2]))
+        });
+    });
 }
 
 /// Requests that a client of the served side makes: routes with and without variables, and none.
@@ -24,7 +37,7 @@ const REQUESTS: [(&str, &str); 4] = [
 ];
 
 fn routing(criterion: &mut Criterion) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mappings/messaging");
     let source = PackSource::from_dir(&folder).expect("the pack lies in the sources");
     let pack = compile(&source).pack.expect("the pack compiles");
     let router = Router::new(&pack.directions[0]);

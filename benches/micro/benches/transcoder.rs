@@ -3,7 +3,7 @@
 //! `serde_json::Value` (with `serde_json`, sonic-rs and simd-json), and a struct whose values stay text
 //! (`serde_json`'s `RawValue`, sonic-rs's `LazyValue`).
 //!
-//! `cargo bench --bench transcoder` measures; `cargo test --bench transcoder` runs every case once at a
+//! `cargo bench -p switchback-micro --bench transcoder` measures; `cargo test -p switchback-micro` runs every case once at a
 //! tiny size and checks that all ways give the same JSON.
 
 use bytes::Bytes;
