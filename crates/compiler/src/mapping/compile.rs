@@ -269,6 +269,11 @@ mod tests {
             };
             PackSource::from_files(whole.files().iter().map(edit).collect())
         };
+        let without_contract = |name: &str, from: &str, to: &str| {
+            let files = edited(name, from, to);
+            let files = files.files().iter().filter(|(name, _)| name != "contracts/v2.openapi.yaml");
+            PackSource::from_files(files.cloned().collect())
+        };
         let only = |keep: &dyn Fn(&str) -> bool| {
             PackSource::from_files(whole.files().iter().filter(|(name, _)| keep(name)).cloned().collect())
         };
@@ -280,6 +285,7 @@ mod tests {
             (whole.clone(), false),
             (only(&|name| name != "messages.map.yaml"), true),
             (only(&|name| name != "contracts/v2.openapi.yaml"), true),
+            (without_contract("pack.yaml", "sides:", "\nsides:"), true),
             (edited("pack.yaml", "contracts/v2.openapi.yaml", "contracts/v3.openapi.yaml"), true),
             (edited("flows.map.yaml", "routes:", "routes: ["), true),
             (edited("pack.yaml", "sides", "sidse"), true),

@@ -55,7 +55,8 @@ impl PackSource {
     }
 
     fn file(&self, name: &str) -> Option<&Arc<[u8]>> {
-        self.files.iter().find(|(have, _)| have == name).map(|(_, bytes)| bytes)
+        let at = self.files.binary_search_by(|(have, _)| have.as_str().cmp(name)).ok()?;
+        Some(&self.files[at].1)
     }
 
     fn bytes(&self, name: &str) -> Option<&[u8]> {
@@ -166,32 +167,40 @@ struct Part<T> {
 }
 
 impl<T> Part<T> {
-    /// Whether it would come out the same.
+    /// Whether it would come out the same. What could not be read is read anew: why not may say something of other files.
     fn holds(&self, source: &PackSource, sources: &Sources) -> bool {
         let is_same = |(name, then): &(String, Option<Arc<[u8]>>)| match (then, source.file(name)) {
             (None, None) => true,
             (Some(then), Some(now)) => Arc::ptr_eq(then, now) || then == now,
             (None, Some(_)) | (Some(_), None) => false,
         };
-        self.before == sources.len() && self.asked.iter().all(is_same)
+        self.value.is_some() && self.before == sources.len() && self.asked.iter().all(is_same)
     }
 
-    /// Reads a part behind what `sources` has. `read` gets what gives it files.
-    fn read<'s>(
+    /// The part as it is known, if it still holds, or as `read` makes it with what gives it files. Its files are added to
+    /// `sources`, and what was found in them to `findings`.
+    fn again_or<'s>(
+        known: Option<Part<T>>,
         source: &'s PackSource,
-        sources: &Sources,
+        sources: &mut Sources,
+        findings: &mut Findings,
         read: impl FnOnce(&dyn Fn(&str) -> Option<&'s [u8]>, &mut Sources, &mut Findings) -> Option<T>,
     ) -> Part<T> {
+        if let Some(known) = known.filter(|known| known.holds(source, sources)) {
+            sources.append(&known.added);
+            findings.append(known.findings.clone());
+            return known;
+        }
         let asked = RefCell::new(Vec::new());
         let fetch = |name: &str| {
             let file = source.file(name);
             asked.borrow_mut().push((name.to_owned(), file.cloned()));
             file.map(|bytes| &**bytes)
         };
-        let (mut all, mut findings) = (sources.clone(), Findings::new());
-        let value = read(&fetch, &mut all, &mut findings);
-        let before = sources.len();
-        Part { asked: asked.into_inner(), before, added: all.after(before), findings, value }
+        let (before, mut found) = (sources.len(), Findings::new());
+        let value = read(&fetch, sources, &mut found);
+        findings.append(found.clone());
+        Part { asked: asked.into_inner(), before, added: sources.after(before), findings: found, value }
     }
 }
 
@@ -207,29 +216,19 @@ impl Texts {
     ) -> ([Option<Contract>; 2], impl Iterator<Item = &'t yaml::Node> + use<'t>) {
         let contracts = [0, 1].map(|side: usize| {
             let key = (manifest.sides[side].value.clone(), manifest.contracts[side].value.clone());
-            let known = self.contracts[side].take();
-            let known = known.filter(|(of, part)| *of == key && part.holds(source, sources));
-            let (_, part) = self.contracts[side].insert(known.unwrap_or_else(|| {
-                let part = Part::read(source, sources, |fetch, sources, findings| {
-                    read_contract(source, manifest, side, fetch, sources, findings)
-                });
-                (key, part)
-            }));
-            sources.append(&part.added);
-            findings.append(part.findings.clone());
-            part.value.clone()
+            let known = self.contracts[side].take().filter(|(of, _)| *of == key).map(|(_, part)| part);
+            let part = Part::again_or(known, source, sources, findings, |fetch, sources, findings| {
+                read_contract(source, manifest, side, fetch, sources, findings)
+            });
+            self.contracts[side].insert((key, part)).1.value.clone()
         });
         let mut mappings = HashMap::new();
         let names = source.files().iter().map(|(name, _)| name);
         for name in names.filter(|name| name.ends_with(MAPPING_SUFFIX)) {
-            let known = self.mappings.remove(name).filter(|part| part.holds(source, sources));
-            let part = known.unwrap_or_else(|| {
-                Part::read(source, sources, |fetch, sources, findings| {
-                    yaml::read(sources, name, fetch(name)?, findings)
-                })
+            let known = self.mappings.remove(name);
+            let part = Part::again_or(known, source, sources, findings, |fetch, sources, findings| {
+                yaml::read(sources, name, fetch(name)?, findings)
             });
-            sources.append(&part.added);
-            findings.append(part.findings.clone());
             mappings.insert(name.clone(), part);
         }
         self.mappings = mappings;
