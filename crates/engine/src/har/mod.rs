@@ -2,8 +2,9 @@
 //! other tools write, one entry at a time; writing makes files that those tools open.
 //!
 //! An exchange that the gateway recorded carries the calls it made as well, in a field of the gateway's own: HAR reserves
-//! names that begin with `_` for that. What lives elsewhere: running exchanges again (`replay`), recording them (`proxy`),
-//! and what must not be written (`diff::redact`).
+//! names that begin with `_` for that. What an exchange holds is here; how it is written and read, in `write` and `read`. What
+//! lives elsewhere: recording exchanges (the gateway's `capture`), what of them is masked (`redact`), running them again
+//! (`replay`).
 //!
 //! Source: the HAR 1.2 specification (`har-spec`, versions/1.2).
 

@@ -74,7 +74,7 @@ const READ: &[&str] = &[
 ];
 
 /// Keywords that narrow values in ways that types do not show: values are then a few more than the document says.
-const WIDER: &[&str] = &[
+const NOT_READ: &[&str] = &[
     "not",
     "if",
     "then",
@@ -91,6 +91,7 @@ const WIDER: &[&str] = &[
     "$recursiveAnchor",
     "$vocabulary",
 ];
+
 impl<'n> Schemas<'n, '_> {
     /// Says which keywords are not read, and which are typing mistakes.
     pub(super) fn check_keys(&mut self, node: &'n Node, findings: &mut Grouped) {
@@ -99,7 +100,7 @@ impl<'n> Schemas<'n, '_> {
             if READ.contains(&name) || SILENT.contains(&name) || name.starts_with("x-") {
                 continue;
             }
-            if WIDER.contains(&name) {
+            if NOT_READ.contains(&name) {
                 findings.add(name, key.span, || faults::wider(key.span, name));
                 continue;
             }
