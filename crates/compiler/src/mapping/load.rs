@@ -8,7 +8,7 @@ use crate::contract::{self, Contract, Documents, Fetch};
 use crate::diagnostic::{Code, Finding, Findings, Sources, Span};
 use crate::yaml;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl PackSource {
         Ok(PackSource::from_files(files))
     }
 
-    /// Takes files that are in memory already: path inside the pack, with `/` between folders, and content.
+    /// Takes files that are in memory already: path inside the pack, with `/` between folders and each once, and content.
     pub fn from_files<B: Into<Arc<[u8]>>>(files: Vec<(String, B)>) -> PackSource {
         let mut files: Vec<PackFile> = files.into_iter().map(|(name, bytes)| (name, bytes.into())).collect();
         files.sort();
@@ -147,7 +147,8 @@ pub(super) fn read_with(
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     contracts: [Option<(ContractKey, Part<Contract>)>; 2],
-    mappings: HashMap<String, Part<yaml::Node>>,
+    /// By path, which is their order.
+    mappings: BTreeMap<String, Part<yaml::Node>>,
 }
 
 /// Name of the side, and path of its document.
@@ -222,7 +223,7 @@ impl Texts {
             });
             self.contracts[side].insert((key, part)).1.value.clone()
         });
-        let mut mappings = HashMap::new();
+        let mut mappings = BTreeMap::new();
         let names = source.files().iter().map(|(name, _)| name);
         for name in names.filter(|name| name.ends_with(MAPPING_SUFFIX)) {
             let known = self.mappings.remove(name);
@@ -232,9 +233,7 @@ impl Texts {
             mappings.insert(name.clone(), part);
         }
         self.mappings = mappings;
-        let mut parts: Vec<&Part<yaml::Node>> = self.mappings.values().collect();
-        parts.sort_by_key(|part| part.before);
-        (contracts, parts.into_iter().filter_map(|part| part.value.as_ref()))
+        (contracts, self.mappings.values().filter_map(|part| part.value.as_ref()))
     }
 }
 
