@@ -7,6 +7,7 @@ use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::time::Duration;
 
+/// All that is switched off or has an end.
 #[derive(Debug, Default)]
 pub(super) struct Standings {
     brownouts: Vec<Brownout>,
