@@ -180,7 +180,7 @@ impl<T> Part<T> {
 
     /// The part as it is known, if it still holds, or as `read` makes it with what gives it files. Its files are added to
     /// `sources`, and what was found in them to `findings`.
-    fn again_or<'s>(
+    fn reuse_or_read<'s>(
         known: Option<Part<T>>,
         source: &'s PackSource,
         sources: &mut Sources,
@@ -218,7 +218,7 @@ impl Texts {
         let contracts = [0, 1].map(|side: usize| {
             let key = (manifest.sides[side].value.clone(), manifest.contracts[side].value.clone());
             let known = self.contracts[side].take().filter(|(of, _)| *of == key).map(|(_, part)| part);
-            let part = Part::again_or(known, source, sources, findings, |fetch, sources, findings| {
+            let part = Part::reuse_or_read(known, source, sources, findings, |fetch, sources, findings| {
                 read_contract(source, manifest, side, fetch, sources, findings)
             });
             self.contracts[side].insert((key, part)).1.value.clone()
@@ -227,7 +227,7 @@ impl Texts {
         let names = source.files().iter().map(|(name, _)| name);
         for name in names.filter(|name| name.ends_with(MAPPING_SUFFIX)) {
             let known = self.mappings.remove(name);
-            let part = Part::again_or(known, source, sources, findings, |fetch, sources, findings| {
+            let part = Part::reuse_or_read(known, source, sources, findings, |fetch, sources, findings| {
                 yaml::read(sources, name, fetch(name)?, findings)
             });
             mappings.insert(name.clone(), part);
