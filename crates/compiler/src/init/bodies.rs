@@ -245,7 +245,7 @@ impl<'c> Bodies<'c> {
                 vec![name]
             }
         };
-        for name in self.reached(shape.iter()) {
+        for name in self.with_inner(shape.iter()) {
             let shape = self.shapes[&name].clone();
             self.use_shape(&shape, route);
             route.shapes.push(name);
@@ -333,7 +333,7 @@ impl<'c> Bodies<'c> {
     fn fail(&mut self, name: &str, mark: usize, why: &str) {
         for key in self.drafted.split_off(mark) {
             let leads_back = |own: &String| {
-                let reached = self.reached([own].into_iter());
+                let reached = self.with_inner([own].into_iter());
                 reached.iter().any(|one| self.shapes[one].shapes.iter().any(|inner| inner == name))
             };
             if self.by_types.get(&key).is_some_and(leads_back) {
@@ -385,7 +385,7 @@ impl<'c> Bodies<'c> {
     }
 
     /// These shapes and those that they lead to.
-    fn reached<'n>(&self, names: impl Iterator<Item = &'n String>) -> BTreeSet<String> {
+    pub(super) fn with_inner<'n>(&self, names: impl Iterator<Item = &'n String>) -> BTreeSet<String> {
         let mut open: Vec<&str> = names.map(String::as_str).collect::<Vec<_>>();
         let mut reached = BTreeSet::new();
         while let Some(name) = open.pop() {
@@ -619,13 +619,19 @@ impl<'c> Bodies<'c> {
 
     /// Forgets shapes that none of these names.
     pub(super) fn forget_unused<'s>(&mut self, used: impl Iterator<Item = &'s String>) {
-        let used = self.reached(used);
+        let used = self.with_inner(used);
         self.shapes.retain(|name, _| used.contains(name));
     }
 
-    /// The text of all shapes; none when there are none.
-    pub(super) fn shapes(&self) -> Option<String> {
-        (!self.shapes.is_empty()).then(|| self.shapes.values().map(|shape| shape.text.as_str()).collect())
+    /// The section of a mapping file that declares all shapes; empty when there are none.
+    pub(super) fn all_text(&self) -> String {
+        self.text_of(self.shapes.keys())
+    }
+
+    /// The section of a mapping file that declares these shapes; empty when there are none.
+    pub(super) fn text_of<'s>(&self, names: impl Iterator<Item = &'s String>) -> String {
+        let text: String = names.map(|name| self.shapes[name].text.as_str()).collect();
+        if text.is_empty() { text } else { format!("shapes:\n{text}") }
     }
 }
 

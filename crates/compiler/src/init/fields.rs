@@ -575,7 +575,7 @@ fn name_words(name: &str) -> BTreeSet<String> {
 }
 
 /// Words of a description that say something.
-fn words(text: &str) -> BTreeSet<String> {
+pub(super) fn words(text: &str) -> BTreeSet<String> {
     ordered(text).into_iter().collect()
 }
 

@@ -6,6 +6,7 @@
 
 mod bodies;
 mod descriptions;
+mod evidence;
 mod fields;
 mod operations;
 mod paging;
@@ -60,6 +61,8 @@ pub struct Decision {
     pub text: String,
     /// What accepting it writes; none where only an edit helps.
     pub proposal: Option<String>,
+    /// A mapping file that does the same, for a person to paste and edit.
+    pub lines: Option<String>,
 }
 
 /// How much a decision holds up.
@@ -162,30 +165,16 @@ impl Attempt<'_> {
     ) -> Result<Draft, BTreeSet<String>> {
         let Attempt { sides, own, contracts: [old, new], unfit, given } = *self;
         let mut bodies = Bodies::new([old, new], [&sides[0].name, &sides[1].name], given);
-        let mut open: Vec<Candidate<'_>> = candidates(old, new, unfit);
         let mut decisions: Vec<Decision> = Vec::new();
         let mut taken = BTreeSet::new();
-        // What is only likely waits for a person.
-        open.retain(|candidate| {
-            let id = id_of(candidate.old);
-            if candidate.tier != Tier::Likely || given.accepted.contains(&id) {
-                taken.extend((candidate.tier == Tier::Likely).then_some(id));
-                return true;
-            }
-            decisions.push(Decision {
-                id,
-                weight: Weight::Proposal,
-                operation: candidate.old.key.to_string(),
-                text: candidate.why.clone(),
-                proposal: Some(format!("pair it with `{}`", candidate.new.key)),
-            });
-            false
-        });
         let mut routes: Vec<Written<'_>> = Vec::new();
-        for candidate in open {
+        for candidate in candidates(old, new, unfit) {
+            let is_guess = candidate.tier == Tier::Guess;
+            let is_proposal = is_guess && !given.accepted.contains(&candidate.id());
+            taken.extend((is_guess && !is_proposal).then(|| candidate.id()));
             match bodies.route(candidate.old, candidate.new) {
-                Ok(route) => routes.push(Written { candidate, route }),
-                Err(why) => decisions.push(blocker(candidate.old, &why)),
+                Ok(route) => routes.push(Written { candidate, route, is_proposal }),
+                Err(why) => decisions.push(undrafted(&candidate, is_proposal, &why)),
             }
         }
         progress("checking the draft");
@@ -194,6 +183,21 @@ impl Attempt<'_> {
             let mut files = written_files(manifest, &routes, &bodies, sides, own);
             let compiled = compiler.compile(&source(sides, own, &files));
             let faulty = faulty(&compiled, &files, &routes);
+            if faulty.is_empty() && routes.iter().any(|written| written.is_proposal) {
+                // Proposals compile, so that their lines are ready to be pasted. They are not part of the draft.
+                let proposals: Vec<Written<'_>> =
+                    routes.extract_if(.., |written| written.is_proposal).collect();
+                let written = bodies.with_inner(routes.iter().flat_map(|written| &written.route.shapes));
+                let refuses = routes.iter().any(|written| written.route.refuses);
+                decisions.extend(proposals.iter().map(|proposal| {
+                    let own = proposal.route.shapes.iter().filter(|shape| !written.contains(*shape));
+                    let shapes = bodies.text_of(own);
+                    let reasons = if proposal.route.refuses && !refuses { REASONS } else { "" };
+                    let route = text::route(&proposal.route, &proposal.candidate, sides);
+                    proposed(&proposal.candidate, format!("mapping: 1\n{reasons}{shapes}routes:\n{route}"))
+                }));
+                continue;
+            }
             if faulty.is_empty() || routes.is_empty() {
                 let counts = counts(&compiled, &routes, own);
                 decisions.extend(refused(&compiled, old, unfit, &decisions));
@@ -214,7 +218,7 @@ impl Attempt<'_> {
             routes.retain(|written| {
                 let why = faulty.get(&at);
                 at += 1;
-                decisions.extend(why.map(|why| blocker(written.candidate.old, why)));
+                decisions.extend(why.map(|why| undrafted(&written.candidate, written.is_proposal, why)));
                 why.is_none()
             });
         }
@@ -225,7 +229,12 @@ impl Attempt<'_> {
 struct Written<'c> {
     candidate: Candidate<'c>,
     route: bodies::Route,
+    /// Compiled with the draft, and not part of it: a guess that no person accepted.
+    is_proposal: bool,
 }
+
+/// The reason that drafted lines refuse for.
+const REASONS: &str = "reasons:\n  todo: {en: This is not available here.}\n";
 
 fn id_of(operation: &Operation) -> String {
     slug(&operation.key.to_string())
@@ -248,7 +257,28 @@ fn likely(proposal: &bodies::Proposal) -> Decision {
         operation: format!("{ty}: {old}"),
         text: format!("it has likely become `{new}` ({:.2}: {})", guess.score, guess.why),
         proposal: Some("write it".to_owned()),
+        lines: None,
     }
+}
+
+/// The decision about a guessed pair: the operation is refused until a person accepts it.
+fn proposed(candidate: &Candidate<'_>, lines: String) -> Decision {
+    Decision {
+        id: candidate.id(),
+        weight: Weight::Proposal,
+        operation: candidate.old.key.to_string(),
+        text: format!("{} {}", candidate.why, candidate.evidence.render()),
+        proposal: Some("pair them".to_owned()),
+        lines: Some(lines),
+    }
+}
+
+/// The decision about a pair that has no drafted lines.
+fn undrafted(candidate: &Candidate<'_>, is_proposal: bool, why: &str) -> Decision {
+    let guessed = || format!("{} {}; no route is drafted: {why}", candidate.why, candidate.evidence.render());
+    let text = if is_proposal { guessed() } else { why.to_owned() };
+    let id = if candidate.tier == Tier::Guess { candidate.id() } else { id_of(candidate.old) };
+    Decision { id, ..blocker(candidate.old, &text) }
 }
 
 fn blocker(operation: &Operation, why: &str) -> Decision {
@@ -258,11 +288,12 @@ fn blocker(operation: &Operation, why: &str) -> Decision {
         operation: operation.key.to_string(),
         text: why.to_owned(),
         proposal: None,
+        lines: None,
     }
 }
 
 fn look(written: &Written<'_>) -> Vec<Decision> {
-    let marked = (written.candidate.tier >= Tier::Renamed).then(|| written.candidate.why.clone());
+    let marked = (written.candidate.tier == Tier::Guess).then(|| written.candidate.why.clone());
     let route = &written.route;
     let all = marked.iter().chain(&route.remarks).chain(&route.looks);
     let all: BTreeSet<&String> = all.collect();
@@ -273,6 +304,7 @@ fn look(written: &Written<'_>) -> Vec<Decision> {
             operation: written.candidate.old.key.to_string(),
             text: text.clone(),
             proposal: None,
+            lines: None,
         })
         .collect()
 }
@@ -321,15 +353,13 @@ fn written_files(
         }
         files.push((name, format!("mapping: 1\nroutes:\n{routes}")));
     }
-    if let Some(shapes) = bodies.shapes() {
-        files.push(("shapes.map.yaml".to_owned(), format!("mapping: 1\nshapes:\n{shapes}")));
+    let shapes = bodies.all_text();
+    if !shapes.is_empty() {
+        files.push(("shapes.map.yaml".to_owned(), format!("mapping: 1\n{shapes}")));
     }
     let refuses = routes.iter().any(|written| written.route.refuses);
     if refuses {
-        files.push((
-            "reasons.map.yaml".to_owned(),
-            "mapping: 1\nreasons:\n  todo: {en: This is not available here.}\n".to_owned(),
-        ));
+        files.push(("reasons.map.yaml".to_owned(), format!("mapping: 1\n{REASONS}")));
     }
     files
 }

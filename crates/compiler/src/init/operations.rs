@@ -1,7 +1,9 @@
-//! Which operation of the new side an old one has become. Tiers in the order of how sure they are: the same key; the same
-//! `operationId`; the same but for spelling; a resource that was renamed (several operations tell the same story); and what is
-//! only likely, which nobody writes without being told to.
+//! Pairs each operation of the old side with the one of the new side that it has become. Tiers by certainty: the same key;
+//! the same `operationId`; the same path but for spelling; and guesses, from the form of paths or from words. A guess has
+//! evidence for and against it and is never served before a person accepts it: a wrong one sends a client's write to
+//! another resource.
 
+use super::evidence::Evidence;
 use crate::contract::{Contract, Operation, Segment};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -11,10 +13,8 @@ pub(super) enum Tier {
     Same,
     Id,
     Spelling,
-    /// Written, and marked.
-    Renamed,
-    /// A proposal.
-    Likely,
+    /// Refused until a person accepts it.
+    Guess,
 }
 
 pub(super) struct Candidate<'c> {
@@ -23,8 +23,19 @@ pub(super) struct Candidate<'c> {
     pub tier: Tier,
     /// For people.
     pub why: String,
+    /// Of a guess.
+    pub evidence: Evidence,
 }
 
+impl Candidate<'_> {
+    /// The id of a guess, for `--accept`. It names both operations: accepting one guess accepts no other.
+    pub(super) fn id(&self) -> String {
+        super::slug(&format!("{} becomes {}", self.old.key, self.new.key))
+    }
+}
+
+/// Other resources of the same form that the evidence lists.
+const RIVALS_SHOWN: usize = 3;
 /// Operations that tell of a renamed resource together.
 const STORIES_MIN: usize = 2;
 
@@ -36,8 +47,7 @@ pub(super) fn candidates<'c>(
 ) -> Vec<Candidate<'c>> {
     let open: Vec<&Operation> =
         old.operations.iter().filter(|operation| unfit.contains_key(&operation.key.to_string())).collect();
-    let by_id: HashMap<&str, &Operation> =
-        new.operations.iter().filter_map(|operation| Some((operation.id.as_deref()?, operation))).collect();
+    let by_id = [by_id(old), by_id(new)];
     let mut by_spelling: HashMap<String, Vec<&Operation>> = HashMap::new();
     for operation in &new.operations {
         by_spelling.entry(spelling(operation)).or_default().push(operation);
@@ -49,11 +59,19 @@ pub(super) fn candidates<'c>(
     let mut left: Vec<&Operation> = Vec::new();
     for operation in open {
         let same = new.find_shape(&operation.key.method, &operation.key.path.shape());
-        let id = operation.id.as_deref().and_then(|id| by_id.get(id).copied()).filter(|new| is_free(new));
+        let id = operation.id.as_deref().and_then(|id| match by_id.each_ref().map(|all| all.get(id)) {
+            [Some(one), Some(other)] => match (one.as_slice(), other.as_slice()) {
+                ([_], [new]) => Some(*new),
+                _ => None,
+            },
+            _ => None,
+        });
+        let id = id.filter(|new| is_free(new) && new.key.method == operation.key.method);
         let spelt = by_spelling.get(&spelling(operation)).filter(|all| all.len() == 1).map(|all| all[0]);
         let spelt = spelt.filter(|new| is_free(new));
         let mut add = |new: &'c Operation, tier: Tier, why: &str| {
-            found.push(Candidate { old: operation, new, tier, why: why.to_owned() });
+            let evidence = Evidence::default();
+            found.push(Candidate { old: operation, new, tier, why: why.to_owned(), evidence });
         };
         match (same, id, spelt) {
             (Some(new), ..) => add(new, Tier::Same, "the same operation"),
@@ -66,7 +84,21 @@ pub(super) fn candidates<'c>(
     let taken: HashSet<String> = found.iter().map(|one| one.old.key.to_string()).collect();
     left.retain(|operation| !taken.contains(&operation.key.to_string()));
     found.extend(likely(&left, new, &is_free));
+    for guess in found.iter_mut().filter(|candidate| candidate.tier == Tier::Guess) {
+        guess.evidence.add_documents([guess.old, guess.new], [old, new]);
+    }
     found
+}
+
+/// The operations of each `operationId`: some documents give one to several.
+fn by_id(contract: &Contract) -> HashMap<&str, Vec<&Operation>> {
+    let mut by_id: HashMap<&str, Vec<&Operation>> = HashMap::new();
+    for operation in &contract.operations {
+        if let Some(id) = &operation.id {
+            by_id.entry(id).or_default().push(operation);
+        }
+    }
+    by_id
 }
 
 fn shape(operation: &Operation) -> (String, String) {
@@ -130,17 +162,33 @@ fn renamed<'c>(
     }
     let mut all: Vec<_> = stories.into_iter().filter(|(_, pairs)| pairs.len() >= STORIES_MIN).collect();
     all.sort_by_key(|(_, pairs)| std::cmp::Reverse(pairs.len()));
+    let names: Vec<(String, String)> = all.iter().map(|(names, _)| names.clone()).collect();
     let (mut from, mut to) = (HashSet::new(), HashSet::new());
     let mut found = Vec::new();
     for ((a, b), pairs) in all {
+        let mut evidence = Evidence::default();
+        evidence.supports.push(format!("{} operations differ by this segment alone", pairs.len()));
+        let lost = left.iter().filter(|one| words(one).contains(&Some(&a))).count() - pairs.len();
+        if lost > 0 {
+            evidence.contradicts.push(format!("{lost} other operations of `{a}` have no counterpart there"));
+        }
+        let rivals: Vec<String> = names
+            .iter()
+            .filter(|(x, y)| (*x == a) != (*y == b))
+            .map(|(x, y)| format!("`{x}` and `{y}`"))
+            .take(RIVALS_SHOWN)
+            .collect();
+        if !rivals.is_empty() {
+            evidence.contradicts.push(format!("the same holds of {}", rivals.join(", ")));
+        }
         for (old, new) in pairs {
             if from.contains(&old.key.to_string()) || to.contains(&new.key.to_string()) {
                 continue;
             }
             from.insert(old.key.to_string());
             to.insert(new.key.to_string());
-            let why = format!("`{a}` seems to be called `{b}` now");
-            found.push(Candidate { old, new, tier: Tier::Renamed, why });
+            let why = format!("it may have become `{}`: `{a}` may be called `{b}` now", new.key);
+            found.push(Candidate { old, new, tier: Tier::Guess, why, evidence: evidence.clone() });
         }
     }
     found
@@ -207,9 +255,10 @@ fn likely<'c>(
     for i in 0..left.len() {
         let Some((j, near)) = best((0..free.len()).map(|j| score(i, j)).collect()) else { continue };
         if best((0..left.len()).map(|i| score(i, j)).collect()).is_some_and(|(back, _)| back == i) {
-            let why =
-                format!("it may have become `{}` (their words agree by {:.0} %)", free[j].key, near * 100.0);
-            found.push(Candidate { old: left[i], new: free[j], tier: Tier::Likely, why });
+            let why = format!("it may have become `{}`", free[j].key);
+            let supports = vec![format!("their words agree by {:.0} %", near * 100.0)];
+            let evidence = Evidence { supports, ..Evidence::default() };
+            found.push(Candidate { old: left[i], new: free[j], tier: Tier::Guess, why, evidence });
         }
     }
     found

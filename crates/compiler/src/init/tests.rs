@@ -108,12 +108,12 @@ shapes:
     );
     assert!(file("notes.map.yaml").contains("front: v1}\n    query: {page: page}\n    response: [Note]\n"));
     assert!(file("notes.map.yaml").contains("    request: NewNoteSent\n    response: Note\n"));
-    assert!(file("rooms.map.yaml").contains("# look: `rooms` seems to be called `spaces` now"));
+    assert_eq!(file("rooms.map.yaml"), "", "a guess is not written");
     assert!(
         file("users.map.yaml")
             .contains("pair: {v1: 'GET /users/search_all', v2: 'GET /users/searchAll', front: v1}")
     );
-    assert_eq!(draft.counts.refused, 1, "{:?}", draft.decisions);
+    assert_eq!(draft.counts.refused, 3, "{:?}", draft.decisions);
     let blockers: Vec<&str> = draft
         .decisions
         .iter()
@@ -123,7 +123,7 @@ shapes:
     assert_eq!(blockers, ["GET /gone"]);
     assert_eq!(draft.decisions[0].weight, Weight::Blocker, "blockers come first");
     let look = draft.decisions.iter().filter(|decision| decision.weight == Weight::Look).count();
-    assert!(look >= 5, "{:?}", draft.decisions);
+    assert!(look >= 3, "{:?}", draft.decisions);
 }
 
 #[test]
@@ -141,20 +141,101 @@ fn a_likely_operation_is_a_proposal_until_it_is_accepted() {
         .replace("/letters/send:", "/outbox/letters/{kind}:")
         .replace("operationId: sendLetter", "operationId: sendLetterNow");
     let new = new.replace("post: {", "post: {parameters: [], ");
+    // Its path has a variable more, so that no route can be drafted, accepted or not.
     let open = drafted(old, &new, &[]);
     assert_eq!(open.counts.refused, 1);
-    let proposal = open.decisions.iter().find(|decision| decision.weight == Weight::Proposal);
-    let proposal = proposal.unwrap_or_else(|| panic!("{:?}", open.decisions));
-    // Its path has a variable more, so it cannot be written, which accepting it says.
-    let taken = drafted(old, &new, &[&proposal.id]);
-    assert!(
-        taken.decisions.iter().any(|one| one.weight == Weight::Blocker && one.text.contains("variables"))
-    );
+    let [decision] = open.decisions.as_slice() else { panic!("{:?}", open.decisions) };
+    assert_eq!((decision.weight, &decision.lines), (Weight::Blocker, &None));
+    assert!(decision.text.starts_with("it may have become `POST /outbox/letters/{kind}` (for: "));
+    assert!(decision.text.contains("no route is drafted: the paths have 0 and 1 variables"), "{decision:?}");
+    let taken = drafted(old, &new, &[&decision.id]);
+    assert!(taken.decisions.iter().any(|one| one.weight == Weight::Blocker && one.id == decision.id));
     let fits = new.replace("/{kind}", "");
     let open = drafted(old, &fits, &[]);
     let id = open.decisions.iter().find(|one| one.weight == Weight::Proposal).map(|one| one.id.clone());
     let taken = drafted(old, &fits, &[&id.expect("it is likely")]);
     assert_eq!((taken.counts.refused, taken.counts.marked), (0, 1), "{:?}", taken.decisions);
+}
+
+/// CRUD of `resource`, whose objects have a `name` and this member.
+fn resource(resource: &str, member: &str) -> String {
+    format!(
+        "openapi: 3.0.3
+info: {{title: t, version: '1'}}
+paths:
+  /{resource}:
+    get: {{summary: List all {resource}, responses: {{200: {{description: all, content: {{application/json: {{schema: {{type: array, items: {{$ref: '#/components/schemas/Thing'}}}}}}}}}}}}}}
+    post:
+      requestBody: {{required: true, content: {{application/json: {{schema: {{$ref: '#/components/schemas/Thing'}}}}}}}}
+      responses: {{201: {{description: made}}}}
+  /{resource}/{{id}}:
+    parameters: [{{name: id, in: path, required: true, schema: {{type: string}}}}]
+    get: {{responses: {{200: {{description: one, content: {{application/json: {{schema: {{$ref: '#/components/schemas/Thing'}}}}}}}}}}}}
+    delete: {{operationId: '{resource}.delete', responses: {{204: {{description: done}}}}}}
+components: {{schemas: {{Thing: {{type: object, additionalProperties: false, properties: {{name: {{type: string}}, {member}: {{type: string}}}}}}}}}}
+"
+    )
+}
+
+/// Coupons are gone and customers are new. Their paths have the same form; `DELETE /coupons/7` must not become
+/// `DELETE /customers/7`.
+#[test]
+fn a_resource_of_the_same_form_is_a_guess_and_never_served_before_a_person_accepts_it() {
+    let (old, new) = (resource("coupons", "percent"), resource("customers", "email"));
+    let draft = drafted(&old, &new, &[]);
+    assert_eq!(draft.counts, Counts { operations: 4, refused: 4, ..Counts::default() });
+    assert!(!draft.files.iter().any(|(name, _)| name.ends_with(".map.yaml")), "{:?}", draft.files);
+    let decision = draft.decisions.iter().find(|one| one.operation == "DELETE /coupons/{id}");
+    let decision = decision.expect("it is a decision");
+    assert_eq!(
+        decision.text,
+        "it may have become `DELETE /customers/{id}`: `coupons` may be called `customers` now \
+         (for: 4 operations differ by this segment alone. \
+         Against: the `operationId` was `coupons.delete` and is `customers.delete`; \
+         DELETE changes data: a wrong counterpart is destructive)"
+    );
+    assert_eq!(
+        (decision.weight, decision.id.as_str()),
+        (Weight::Proposal, "delete-coupons-id-becomes-delete-customers-id")
+    );
+    let list = draft.decisions.iter().find(|one| one.operation == "GET /coupons").expect("a decision");
+    assert!(list.text.contains("50 % of the words of their summaries agree"), "{}", list.text);
+    assert!(list.text.contains("1 of 2 members of the answer have the same name"), "{}", list.text);
+    // The list has the lines, which check as they are; accepting one guess writes that one.
+    let decisions = file(&draft, "DECISIONS.md");
+    let lines = list.lines.as_deref().expect("a mapping file");
+    assert!(
+        lines.contains("shapes:\n") && lines.contains("  - pair: {v1: 'GET /coupons', v2: 'GET /customers'")
+    );
+    for line in lines.lines() {
+        assert!(decisions.contains(&format!("\n  {line}\n")), "{line}\n{decisions}");
+    }
+    let own = [("lists.map.yaml".to_owned(), lines.to_owned())];
+    let sides = [side("v1", &old), side("v2", &new)];
+    let pasted = super::draft("t", &sides, &own, &BTreeSet::new(), &mut |_| ()).ok().expect("it drafts");
+    assert!(!pasted.compiled.findings.has_errors());
+    assert_eq!((pasted.counts.written, pasted.counts.refused), (1, 3), "{:?}", pasted.decisions);
+    let taken = drafted(&old, &new, &[&decision.id]);
+    assert_eq!((taken.counts.marked, taken.counts.refused), (1, 3), "{:?}", taken.decisions);
+    // A person accepted customers. The next document has clients in their place, which is another guess.
+    let other = drafted(&old, &resource("clients", "email"), &[&decision.id]);
+    assert_eq!(other.counts.refused, 4, "{:?}", other.decisions);
+}
+
+/// Some documents give one `operationId` to several operations, or to one of another method.
+#[test]
+fn an_operation_id_that_is_not_of_one_operation_alone_pairs_nothing() {
+    let with = |path: &str, method: &str, id: &str| {
+        format!("  /{path}: {{{method}: {{operationId: {id}, responses: {{204: {{description: done}}}}}}}}\n")
+    };
+    let head = "openapi: 3.0.3\ninfo: {title: t, version: '1'}\npaths:\n";
+    let old = format!("{head}{}", with("coupons", "delete", "remove"));
+    let moved = drafted(&old, &format!("{head}{}", with("vouchers", "delete", "remove")), &[]);
+    assert_eq!(moved.counts.refused, 0, "{:?}", moved.decisions);
+    let two = with("vouchers", "delete", "remove") + &with("customers", "delete", "remove");
+    assert_eq!(drafted(&old, &format!("{head}{two}"), &[]).counts.refused, 1);
+    let posted = drafted(&old, &format!("{head}{}", with("vouchers", "post", "remove")), &[]);
+    assert_eq!(posted.counts.refused, 1, "{:?}", posted.decisions);
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn error_body(contract: &Contract) -> Option<String> {
 /// One route of a mapping file.
 pub(super) fn route(route: &Route, candidate: &Candidate<'_>, sides: &[Side; 2]) -> String {
     let mut text = String::new();
-    if candidate.tier >= Tier::Renamed {
+    if candidate.tier == Tier::Guess {
         text.push_str(&format!("  # look: {}\n", candidate.why.replace('\n', " ")));
     }
     let [old, new] = [candidate.old, candidate.new].map(|operation| quoted(&operation.key.to_string()));
@@ -221,7 +221,11 @@ pub(super) fn decisions(summary: &str, decisions: &[Decision]) -> String {
     let mut text = format!("# Decisions\n\n{summary}");
     let parts = [
         (Weight::Blocker, "Refused until decided", "Write a route, or leave it refused."),
-        (Weight::Proposal, "Likely, and not written", "`switchback init --accept ID` writes it."),
+        (
+            Weight::Proposal,
+            "Guesses, not written",
+            "`switchback init --accept ID` writes one. An operation is refused until its guess is accepted or it has a route of your own; a guess with a mapping file below it can be pasted, edited and kept as a file whose name ends in `.map.yaml`.",
+        ),
         (Weight::Look, "Served: have a look", "Each line says what was taken for granted."),
     ];
     for (weight, title, what) in parts {
@@ -239,6 +243,10 @@ pub(super) fn decisions(summary: &str, decisions: &[Decision]) -> String {
                 decision.text,
                 proposal.unwrap_or_default()
             ));
+            if let Some(lines) = &decision.lines {
+                let indented = lines.lines().map(|line| format!("  {line}\n"));
+                text.push_str(&format!("\n  ```yaml\n{}  ```\n\n", indented.collect::<String>()));
+            }
         }
     }
     text
@@ -260,7 +268,7 @@ pub(super) fn summary(
     let [old, new] = sides.each_ref().map(|side| side.name.as_str());
     let done = counts.untouched + counts.written;
     let mut text = format!(
-        "Of the {} operations that clients of {old} call, {done} ({} %) are answered by {new} without anybody deciding anything.\n\n",
+        "Of the {} operations that clients of {old} call, {done} ({} %) are answered by {new} without an open decision.\n\n",
         counts.operations,
         share(done)
     );
@@ -298,7 +306,7 @@ pub(super) fn summary(
     let likely = of(Weight::Proposal).count();
     if likely > 0 {
         text.push_str(&format!(
-            "\n{likely} proposals wait for a yes or no: likely counterparts that nobody should write unseen.\n"
+            "\n{likely} guesses wait for a yes or no in `DECISIONS.md`, with the evidence. None of them is served.\n"
         ));
     }
     let [a, b] = contracts.map(|contract| paging::usual(contract).map(|(words, _)| words));
