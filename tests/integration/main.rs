@@ -12,6 +12,7 @@ mod config_files;
 mod config_mistakes;
 mod contract_walk;
 mod credentials;
+mod declared_headers;
 mod demo_lines;
 mod deploy_files;
 mod diagnostics;

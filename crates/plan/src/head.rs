@@ -8,6 +8,19 @@ use super::route::Effect;
 use super::{HostId, Key, Origin, ReasonId};
 use std::sync::Arc;
 
+/// Header fields that every translated call takes over from the client's request, in lower case.
+pub const CALL_KEEPS: [&str; 3] = ["accept-language", "user-agent", "x-request-id"];
+
+/// Header fields that every translated answer takes over from the service's reply, in lower case.
+pub const ANSWER_KEEPS: [&str; 6] = [
+    "content-language",
+    "retry-after",
+    "ratelimit",
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+];
+
 /// The head of one call to the other side.
 #[derive(Clone, Debug)]
 pub struct CallHead {

@@ -58,7 +58,10 @@ pub use format::{
     BodyFormat, FormFormat, MediaType, MediaTypes, MultipartFormat, PartKind, essence, is_json,
     media_in_range,
 };
-pub use head::{CallHead, HeaderRule, PathPart, QueryFrom, QueryRefusal, QueryRule, StatusFrom, StatusTo};
+pub use head::{
+    ANSWER_KEEPS, CALL_KEEPS, CallHead, HeaderRule, PathPart, QueryFrom, QueryRefusal, QueryRule, StatusFrom,
+    StatusTo,
+};
 pub use oauth::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
 pub use paging::{LastPage, MemberPath, PagedBy, PagedSide, Paging, Told};
 pub use parameter::{ListStyle, ParameterKind, ParameterShape, Variable};

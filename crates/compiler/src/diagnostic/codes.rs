@@ -140,6 +140,9 @@ codes! {
     RefusalPolicy "M113" "refusal-policy": "A refusal is answered with the status of an error, and ends on a day that there is.";
     ApproximationName "M114" "approximation-name": "An approximation has a name where answers are marked with it.";
 
+    RequestHeader "M260" "request-header": "A header field of requests that both sides declare is passed, or has a line that says what becomes of it.";
+    AnswerHeader "M261" "answer-header": "A header field of answers that both sides declare is passed, or has a line that says what becomes of it.";
+
     ParameterStyle "M175" "parameter-style": "A list goes to a list, and the fields of an object to those of an object.";
     ConstantParameter "M176" "constant-parameter": "A constant parameter has a value that its contract takes.";
     Lookup "M177" "lookup": "What is looked up is looked up in a list of objects, by a member that can be equal.";

@@ -566,6 +566,8 @@ pub(crate) struct Serve {
     pub fill: Vec<(Spanned<String>, Node)>,
     /// `query: {name: drop}`: parameters that no step reads.
     pub dropped: Vec<Spanned<String>>,
+    /// `headers: {name: drop}`, of requests and of answers.
+    pub dropped_headers: Vec<Spanned<String>>,
     /// As in [`Pair::paging`].
     pub paging: Option<PagedRoute>,
     pub block: Block,

@@ -2,7 +2,6 @@
 //! be equal on both sides (`identical: keep`, `rest: keep`), and the words of operations that no route names.
 
 use super::ast::{Body, Pair, ParameterLine, Program, Reason, RestWord, Route, Spanned};
-use super::routes::is_own_header;
 use crate::contract::{Contract, OpKey, Operation};
 use crate::diagnostic::Span;
 use std::collections::HashSet;
@@ -36,19 +35,11 @@ fn pairs(program: &Program, contracts: &[Contract; 2], span: Span) -> Vec<Route>
     let is_named = |side: usize, operation: &Operation| {
         named.contains(&(side, operation.key.method.to_string(), operation.key.path.shape()))
     };
-    let credentials: Vec<String> = program
-        .manifest
-        .credentials
-        .iter()
-        .flatten()
-        .flat_map(|credential| credential.headers_of_tokens())
-        .map(|name| name.value.to_ascii_lowercase())
-        .collect();
     let both = contracts[0].operations.iter().filter_map(|old| {
         let new = contracts[1].find_shape(&old.key.method, &old.key.path.shape())?;
         (!(is_named(0, old) && is_named(1, new))).then_some((old, new))
     });
-    both.map(|(old, new)| Route::Pair(pair(old, new, &credentials, span))).collect()
+    both.map(|(old, new)| Route::Pair(pair(old, new, span))).collect()
 }
 
 /// The operations that routes are written for, by side, method and shape of the path.
@@ -76,10 +67,9 @@ fn named(program: &Program) -> HashSet<(usize, String, String)> {
 }
 
 /// Both sides taken for the same. Whether they are is for the checks of pairs to say.
-fn pair(old: &Operation, new: &Operation, credentials: &[String], span: Span) -> Pair {
+fn pair(old: &Operation, new: &Operation, span: Span) -> Pair {
     let text = |value: &str| Spanned { value: value.to_owned(), span };
     let same = |name: &str| ParameterLine::plain(text(name), text(name));
-    let [request_headers, response_headers] = shared_headers(old, new, credentials);
     let has_answer = |operation: &Operation| {
         operation.responses.iter().any(|response| response.body.is_some() && response.is_success())
     };
@@ -110,8 +100,8 @@ fn pair(old: &Operation, new: &Operation, credentials: &[String], span: Span) ->
         constant_response_headers: Vec::new(),
         request_media: Vec::new(),
         response_media: Vec::new(),
-        request_headers: request_headers.into_iter().map(same).collect(),
-        response_headers: response_headers.into_iter().map(same).collect(),
+        request_headers: Vec::new(),
+        response_headers: Vec::new(),
         request: (old.body.is_some() || new.body.is_some()).then_some(Body::Keep(span)),
         response: (has_answer(old) || has_answer(new)).then_some(Body::Keep(span)),
         status: Vec::new(),
@@ -121,33 +111,4 @@ fn pair(old: &Operation, new: &Operation, credentials: &[String], span: Span) ->
         notes: super::ast::Notes::default(),
         span,
     }
-}
-
-/// Header fields of requests and of answers that both sides declare and that are the service's own. `credentials`: names of
-/// fields that carry tokens, in lower case.
-pub(crate) fn shared_headers<'c>(
-    old: &'c Operation,
-    new: &Operation,
-    credentials: &[String],
-) -> [Vec<&'c str>; 2] {
-    let shared = |header: &str| {
-        let lower = header.to_ascii_lowercase();
-        !is_own_header(&lower) && !credentials.contains(&lower)
-    };
-    let is_request = |header: &&'c str| {
-        shared(header) && new.headers.iter().any(|other| other.name.eq_ignore_ascii_case(header))
-    };
-    let request = old.headers.iter().map(|header| header.name.as_str()).filter(is_request).collect();
-    let mut response: Vec<&str> = Vec::new();
-    for header in old.responses.iter().flat_map(|response| &response.headers) {
-        let mut there = new.responses.iter().flat_map(|response| &response.headers);
-        if shared(&header.name)
-            && http::HeaderName::from_bytes(header.name.as_bytes()).is_ok()
-            && there.any(|other| other.name.eq_ignore_ascii_case(&header.name))
-            && !response.iter().any(|known| known.eq_ignore_ascii_case(&header.name))
-        {
-            response.push(&header.name);
-        }
-    }
-    [request, response]
 }

@@ -27,7 +27,6 @@ mod syntax;
 mod texts;
 
 pub use compile::{Compiled, Compiler, compile, contracts};
-pub(crate) use made::shared_headers;
 
 use crate::diagnostic::{Sources, Span};
 use switchback_plan::Origin;

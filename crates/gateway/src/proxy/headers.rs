@@ -9,7 +9,7 @@
 
 use crate::telemetry::trace::{TRACEPARENT, TRACESTATE, TraceParent};
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
-use switchback_plan::{BodyFormat, Credential};
+use switchback_plan::{ANSWER_KEEPS, BodyFormat, CALL_KEEPS, Credential};
 
 /// The name under which this gateway signs Via, and by which it knows a request that comes back to it. Gateways that
 /// call one another need different ones; replicas of one gateway share theirs.
@@ -77,17 +77,20 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 const OUR_OWN: [HeaderName; 4] = [header::HOST, header::CONTENT_LENGTH, header::EXPECT, header::VIA];
 
 /// What a translated request keeps of the client's.
-const REQUEST_KEPT: [HeaderName; 3] =
-    [header::ACCEPT_LANGUAGE, header::USER_AGENT, HeaderName::from_static("x-request-id")];
+const REQUEST_KEPT: [HeaderName; CALL_KEEPS.len()] = [
+    HeaderName::from_static(CALL_KEEPS[0]),
+    HeaderName::from_static(CALL_KEEPS[1]),
+    HeaderName::from_static(CALL_KEEPS[2]),
+];
 
 /// What a translated answer keeps of the upstream's.
-const ANSWER_KEPT: [HeaderName; 6] = [
-    header::CONTENT_LANGUAGE,
-    header::RETRY_AFTER,
-    HeaderName::from_static("ratelimit"),
-    HeaderName::from_static("x-ratelimit-limit"),
-    HeaderName::from_static("x-ratelimit-remaining"),
-    HeaderName::from_static("x-ratelimit-reset"),
+const ANSWER_KEPT: [HeaderName; ANSWER_KEEPS.len()] = [
+    HeaderName::from_static(ANSWER_KEEPS[0]),
+    HeaderName::from_static(ANSWER_KEEPS[1]),
+    HeaderName::from_static(ANSWER_KEEPS[2]),
+    HeaderName::from_static(ANSWER_KEEPS[3]),
+    HeaderName::from_static(ANSWER_KEEPS[4]),
+    HeaderName::from_static(ANSWER_KEEPS[5]),
 ];
 
 /// Whether a request tells services to take it for one with another method, as some do: what it would do is then not for its

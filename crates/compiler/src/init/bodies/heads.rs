@@ -5,7 +5,6 @@ use super::{Bodies, Drafted, Route};
 use crate::contract::{Operation, Parameter, Response};
 use crate::init::fields::spelling;
 use crate::init::paging;
-use crate::mapping::shared_headers;
 
 impl Bodies<'_> {
     pub(super) fn path(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
@@ -92,9 +91,8 @@ impl Bodies<'_> {
         Ok(())
     }
 
-    /// Header fields that both sides have go over; one that only the new side has must not be required.
+    /// Header fields that both sides declare are passed without a line; one that only the new side has must not be required.
     pub(super) fn headers(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
-        let [request, response] = shared_headers(old, new, self.given.credentials);
         let is_known = |all: &[Parameter], name: &str| {
             let is_credential = self.given.credentials.contains(&name.to_ascii_lowercase());
             is_credential || all.iter().any(|header| header.name.eq_ignore_ascii_case(name))
@@ -109,17 +107,6 @@ impl Bodies<'_> {
         }
         for header in old.headers.iter().filter(|header| !is_known(&new.headers, &header.name)) {
             route.looks.push(format!("the header field `{}` goes nowhere", one_line(&header.name)));
-        }
-        let pairs = |names: &[&str]| {
-            names.iter().map(|name| format!("{0}: {0}", quoted(name))).collect::<Vec<_>>().join(", ")
-        };
-        let parts = [("request", request), ("response", response)].into_iter();
-        let parts: Vec<String> = parts
-            .filter(|(_, names)| !names.is_empty())
-            .map(|(word, names)| format!("{word}: {{{}}}", pairs(&names)))
-            .collect();
-        if !parts.is_empty() {
-            route.lines.push(format!("headers: {{{}}}", parts.join(", ")));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Routes: checked against both contracts and lowered to plans, each in the direction that it serves.
 //!
-//! One file per idea: which operations are answered ([`totality`]), pairs ([`pair`], [`status`], [`rules`]), routes of
+//! One file per idea: which operations are answered ([`totality`]), pairs ([`pair`], [`status`], [`rules`], [`headers`]), routes of
 //! several calls ([`serve`], [`steps`], [`table`], [`conditions`]), the values they make ([`expr`], [`forms`]), the paths these read
 //! ([`paths`], [`filter`]) and the types of what paths lead to ([`context`]), what is known of a request before it is used
 //! ([`proof`]), what is kept by the gateway itself ([`archives`]), what is read after a write in a dual run ([`read_back`]). Shapes are the business of `lens`.
@@ -12,6 +12,7 @@ mod expr;
 mod faults;
 mod filter;
 mod forms;
+mod headers;
 mod media;
 mod multipart;
 mod operations;
@@ -35,7 +36,7 @@ mod verdict;
 pub(super) use archives::{Archives, harvests};
 pub(super) use operations::find as find_operation;
 pub(super) use policy::of_pack as refuse_policy;
-pub(super) use rules::{OWN_HEADERS, is_own_header};
+pub(super) use rules::OWN_HEADERS;
 
 use super::ast::{ConversionUse, Paging, Pair, Program, RestWord, Route, Sent, Spanned};
 use super::compare::Comparisons;

@@ -49,10 +49,12 @@ impl<'a> RouteCheck<'_, 'a> {
         let mut headers =
             self.pair_headers(request_headers.0, request_headers.1, &["request", "headers"], towards);
         self.sent_headers(&mut headers);
+        self.declared_request_headers(pair, called, &mut headers);
         self.required_headers(&headers, called, pair.span);
         let response_headers = (&pair.response_headers, &pair.constant_response_headers);
-        let answer_headers =
+        let mut answer_headers =
             self.pair_headers(response_headers.0, response_headers.1, &["reply", "headers"], self.serves);
+        self.declared_answer_headers(pair, called, &mut answer_headers);
         let request = self.request(pair, called);
         let effect = effect(&called.key.method, pair.effect.as_ref());
         self.wrote = (effect == Effect::Write).then(|| called.key.to_string().into());

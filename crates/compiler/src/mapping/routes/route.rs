@@ -12,6 +12,7 @@ use crate::mapping::form;
 use crate::mapping::lens::Lens;
 use crate::mapping::literal;
 use crate::yaml::Node;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use switchback_plan::{
     self as plan, BodyExpected, BodyFormat, Effect, FormFormat, HeaderRule, Key, ListStyle, Loss, MediaTypes,
@@ -65,6 +66,8 @@ pub(super) struct RouteCheck<'g, 'a> {
     pub called_as: Vec<String>,
     /// Whether a table has looked at replies since.
     pub judged: bool,
+    /// Names, in lower case, of the header fields that successful answers have.
+    pub answered_headers: BTreeSet<String>,
     /// Operations that are called, for the statuses that they list.
     pub called: Vec<&'a Operation>,
     /// Names of the approximations that the place in hand is served by.
@@ -112,6 +115,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             harvests: false,
             called_as: Vec::new(),
             judged: false,
+            answered_headers: BTreeSet::new(),
             called: Vec::new(),
             approximations: Vec::new(),
         }

@@ -41,11 +41,11 @@ pub(in crate::mapping) const OWN_HEADERS: &[&str] = &[
 ];
 
 /// Whether a field (lower case) belongs to one hop or is the gateway's to make.
-pub(in crate::mapping) fn is_own_header(name: &str) -> bool {
+pub(super) fn is_own_header(name: &str) -> bool {
     OWN_HEADERS.contains(&name) || name == "accept"
 }
 
-/// What `query: {name: drop}` says of a parameter.
+/// What `query: {name: drop}` and `headers: {request: {name: drop}}` say.
 pub(super) const DROP: &str = "drop";
 
 impl<'a> RouteCheck<'_, 'a> {
@@ -331,7 +331,7 @@ impl<'a> RouteCheck<'_, 'a> {
         towards: SideId,
     ) -> Vec<HeaderRule> {
         let mut rules = Vec::new();
-        for line in lines {
+        for line in lines.iter().filter(|line| line.new.value != DROP) {
             let (source, target) =
                 if towards == SideId::NEW { (&line.old, &line.new) } else { (&line.new, &line.old) };
             let (source, target) = (self.header_name(source), self.header_name(target));

@@ -80,6 +80,7 @@ impl<'a> RouteCheck<'_, 'a> {
         // What a faulty line would have read is not called unread besides.
         if !self.findings.errors_since(mark) {
             self.unread(serve);
+            self.unread_headers(serve);
         }
         let side = self.serves.other();
         let called: Vec<_> = self.called.iter().map(|operation| (side, *operation)).collect();

@@ -524,6 +524,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let status = self.promised(&answer.status);
         let mut headers = self.made_headers(&answer.headers);
         if let (Some(headers), true) = (&mut headers, answer.status.value < 300) {
+            self.answered_headers.extend(headers.iter().map(|rule| rule.name.text.to_string()));
             headers.extend(self.approximate_header());
         }
         let promised = status.and_then(|status| operation.response(status));

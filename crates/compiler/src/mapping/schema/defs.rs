@@ -301,8 +301,8 @@ fn pair(sides: Sides<'_>) -> Value {
     let headers = object(
         &keys::PAIR_HEADERS,
         &[
-            ("request", "Header fields of requests: `{old: new}`.", fields.clone()),
-            ("response", "Header fields of responses: `{old: new}`.", fields),
+            ("request", "Header fields of requests: `{old: new}`, or `{name: drop}`.", fields.clone()),
+            ("response", "Header fields of responses: `{old: new}`, or `{name: drop}`.", fields),
         ],
     );
     let media = object(
@@ -426,6 +426,11 @@ fn serve(sides: Sides<'_>) -> Value {
         ("check", "Conditions on the request, before anything is called.", list_of(&reference("check"))),
         ("fill", "Defaults of the request's body.", map_of(&anything())),
         ("query", "Query parameters that go nowhere: `{name: drop}`.", map_of(&words(&["drop"]))),
+        (
+            "headers",
+            "Header fields of the request that go nowhere, or that the answer lacks: `{name: drop}`.",
+            map_of(&words(&["drop"])),
+        ),
         ("paging", "How both sides ask for pages, where they do it in different ways.", reference("paging")),
         (
             "business_errors",

@@ -124,6 +124,7 @@ pub(in crate::mapping) const SERVE: Keys = Keys::new(
         "check",
         "fill",
         "query",
+        "headers",
         "paging",
         "steps",
         "answer",

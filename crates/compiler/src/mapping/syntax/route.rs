@@ -305,6 +305,15 @@ impl Reader<'_> {
         }
     }
 
+    /// `{name: drop}`
+    fn dropped(&mut self, node: Option<&Node>) -> Vec<Spanned<String>> {
+        let mut names = Vec::new();
+        for (key, value) in self.map_of(node) {
+            names.extend(value.word(&["drop"], self.findings).map(|_| Self::key(key)));
+        }
+        names
+    }
+
     fn serve(&mut self, node: &Node) -> Option<Serve> {
         let fields = self.fields(node, &keys::SERVE)?;
         let side = self.text_of(fields.get("serve")).and_then(|name| self.side(&name.value, name.span));
@@ -314,14 +323,13 @@ impl Reader<'_> {
             .map_of(fields.get("fill"))
             .iter()
             .map(|(key, value): &(Key, Node)| (Self::key(key), value.clone()));
-        let mut dropped = Vec::new();
-        for (key, value) in self.map_of(fields.get("query")) {
-            dropped.extend(value.word(&["drop"], self.findings).map(|_| Self::key(key)));
-        }
+        let dropped = self.dropped(fields.get("query"));
+        let dropped_headers = self.dropped(fields.get("headers"));
         Some(Serve {
             only_if: self.text_of(fields.get("if")),
             fill: fill.collect(),
             dropped,
+            dropped_headers,
             paging: fields.get("paging").and_then(|node| self.paged_route(node)),
             check,
             block: self.block(&fields, "this route"),

@@ -1,6 +1,7 @@
 //! The findings about routes, each worded once: what was expected, and what to do.
 
 mod archives;
+mod headers;
 mod paging;
 mod paths;
 mod poll;
@@ -10,6 +11,7 @@ mod tables;
 mod values;
 
 pub(super) use archives::*;
+pub(super) use headers::*;
 pub(super) use paging::*;
 pub(super) use paths::*;
 pub(super) use poll::*;

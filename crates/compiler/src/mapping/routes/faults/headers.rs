@@ -1,0 +1,41 @@
+//! Header fields that the contracts declare.
+
+use super::super::headers::Message;
+use crate::contract::OpKey;
+use crate::diagnostic::{Code, Finding, Span};
+
+pub(in super::super) fn header_differs(message: Message, name: &str, span: Span, why: &str) -> Finding {
+    let code = match message {
+        Message::Request => Code::RequestHeader,
+        Message::Answer => Code::AnswerHeader,
+    };
+    let (word, key) = (message.word(), message.key());
+    let text = format!("both sides declare the header field `{name}` of the {word}, and not alike: {why}");
+    Finding::error(code, span, text).help(format!(
+        "pass it as it comes: `headers: {{{key}: {{{name}: {name}}}}}`, convert it with `as:`, or leave it out: `headers: {{{key}: {{{name}: drop}}}}`"
+    ))
+}
+
+pub(in super::super) fn request_header_unread(name: &str, span: Span, called: &OpKey) -> Finding {
+    let text = format!(
+        "nothing reads the header field `{name}` of the request, and `{called}` takes one of that name"
+    );
+    Finding::error(Code::RequestHeader, span, text).help(format!(
+        "pass it with the call: `headers: {{{name}: $.request.headers{place}}}`, or leave it out: `headers: {{{name}: drop}}` on the route",
+        place = below(name)
+    ))
+}
+
+pub(in super::super) fn answer_header_unmade(name: &str, span: Span, called: &OpKey) -> Finding {
+    let text = format!("the answer has no header field `{name}`, and the reply of `{called}` has one");
+    Finding::error(Code::AnswerHeader, span, text).help(format!(
+        "pass it in the answer: `headers: {{{name}: $.<step>.headers{place}}}`, or leave it out: `headers: {{{name}: drop}}` on the route",
+        place = below(name)
+    ))
+}
+
+/// The step of a path that leads to a field.
+fn below(name: &str) -> String {
+    let lower = name.to_ascii_lowercase();
+    if lower.contains('-') { format!("['{lower}']") } else { format!(".{lower}") }
+}

@@ -1,0 +1,218 @@
+//! Header fields that contracts declare: one that both sides declare alike is passed without a line, one that they declare
+//! differently needs a line, and one that only the served side has is a loss that the report names.
+//!
+//! Fields of the connection, of credentials and those that every translated call or answer has are no concern of a route.
+
+use super::faults;
+use super::paths::location;
+use super::route::RouteCheck;
+use super::rules::{DROP, is_own_header};
+use crate::contract::{Operation, Parameter, TypeIn, assignable};
+use crate::diagnostic::Span;
+use crate::mapping::ast::{Pair, ParameterLine, Serve};
+use switchback_plan::{self as plan, HeaderRule, Key, Loss, SideId};
+
+/// Which message carries a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    Request,
+    Answer,
+}
+
+impl Message {
+    /// The word under `headers:` of a pair.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Message::Request => "request",
+            Message::Answer => "response",
+        }
+    }
+
+    /// The word for people.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Message::Request => "request",
+            Message::Answer => "answer",
+        }
+    }
+
+    fn is_passed_anyway(self, name: &str) -> bool {
+        match self {
+            Message::Request => plan::CALL_KEEPS.contains(&name),
+            // Those that allow caching are not true of a translated answer, and cookies are the other side's.
+            Message::Answer => {
+                plan::ANSWER_KEEPS.contains(&name) || ["cache-control", "vary"].contains(&name)
+            }
+        }
+    }
+}
+
+impl<'a> RouteCheck<'_, 'a> {
+    /// Adds the declared header fields that no line of a pair names to the rules of its call.
+    pub(super) fn declared_request_headers(
+        &mut self,
+        pair: &Pair,
+        called: &Operation,
+        rules: &mut Vec<HeaderRule>,
+    ) {
+        for header in &self.operation.headers {
+            let name = header.name.to_ascii_lowercase();
+            if !self.is_of_service(Message::Request, &name) {
+                continue;
+            }
+            let is_named = |line: &&ParameterLine| {
+                let source = if self.serves == SideId::OLD { &line.old } else { &line.new };
+                line.new.value != DROP && source.value.eq_ignore_ascii_case(&name)
+            };
+            if pair.request_headers.iter().find(is_named).is_some() {
+                continue;
+            }
+            let is_made = rules.iter().any(|rule| *rule.name.text == *name);
+            let taken = called.headers.iter().find(|other| other.name.eq_ignore_ascii_case(&name));
+            match taken.filter(|_| !is_made && !is_dropped(&pair.request_headers, &name)) {
+                Some(taken) => match self.alike(header, taken, self.serves.other()) {
+                    Ok(()) => rules.push(passed(&name, "request")),
+                    Err(why) => self.headers_differ(Message::Request, &header.name, pair.span, &why),
+                },
+                None => self.lose_header(Message::Request, &header.name, pair.span),
+            }
+        }
+    }
+
+    /// Adds the declared header fields that no line of a pair names to the rules of its answers.
+    pub(super) fn declared_answer_headers(
+        &mut self,
+        pair: &Pair,
+        called: &Operation,
+        rules: &mut Vec<HeaderRule>,
+    ) {
+        for wanted in declared(self.operation) {
+            let name = wanted.name.to_ascii_lowercase();
+            let is_made = rules.iter().any(|rule| *rule.name.text == *name);
+            // The links of pages are made anew.
+            let is_paged = pair.paging.is_some() && name == "link";
+            if !self.is_of_service(Message::Answer, &name) || is_made || is_paged {
+                continue;
+            }
+            let sources: Vec<&Parameter> =
+                declared(called).into_iter().filter(|other| other.name.eq_ignore_ascii_case(&name)).collect();
+            if sources.is_empty() || is_dropped(&pair.response_headers, &name) {
+                self.lose_header(Message::Answer, &wanted.name, pair.span);
+                continue;
+            }
+            let differs = sources.iter().find_map(|source| self.alike(source, wanted, self.serves).err());
+            match differs {
+                None if !rules.iter().any(|rule| *rule.name.text == *name) => {
+                    rules.push(passed(&name, "reply"));
+                }
+                None => {}
+                Some(why) => self.headers_differ(Message::Answer, &wanted.name, pair.span, &why),
+            }
+        }
+    }
+
+    /// Header fields that a `serve` route neither reads nor makes nor drops. Which of its calls they belong to is for a line
+    /// to say.
+    pub(super) fn unread_headers(&mut self, serve: &Serve) {
+        let is_dropped =
+            |name: &str| serve.dropped_headers.iter().any(|one| one.value.eq_ignore_ascii_case(name));
+        let operation = self.operation;
+        for header in &operation.headers {
+            let name = header.name.to_ascii_lowercase();
+            if !self.is_of_service(Message::Request, &name) || self.reads_header(&name) {
+                continue;
+            }
+            let taken = self
+                .called
+                .iter()
+                .find(|called| called.headers.iter().any(|other| other.name.eq_ignore_ascii_case(&name)));
+            match taken.filter(|_| !is_dropped(&name)) {
+                Some(called) => {
+                    let finding = faults::request_header_unread(&header.name, serve.at.span, &called.key);
+                    self.findings.push(finding);
+                }
+                None => self.lose_header(Message::Request, &header.name, serve.at.span),
+            }
+        }
+        for header in declared(operation) {
+            let name = header.name.to_ascii_lowercase();
+            let is_paged = serve.paging.is_some() && name == "link";
+            if !self.is_of_service(Message::Answer, &name)
+                || is_paged
+                || self.answered_headers.contains(&name)
+            {
+                continue;
+            }
+            let source = self
+                .called
+                .iter()
+                .find(|called| declared(called).iter().any(|other| other.name.eq_ignore_ascii_case(&name)));
+            match source.filter(|_| !is_dropped(&name)) {
+                Some(called) => {
+                    let finding = faults::answer_header_unmade(&header.name, serve.at.span, &called.key);
+                    self.findings.push(finding);
+                }
+                None => self.lose_header(Message::Answer, &header.name, serve.at.span),
+            }
+        }
+    }
+
+    fn reads_header(&self, name: &str) -> bool {
+        let read = self.context.read.iter();
+        read.filter_map(|place| place.strip_prefix("request.headers"))
+            .any(|rest| rest.is_empty() || rest.trim_start_matches('.').eq_ignore_ascii_case(name))
+    }
+
+    /// Whether a field (lower case) is the service's own and is not passed in every message.
+    fn is_of_service(&self, message: Message, name: &str) -> bool {
+        let has_credential = self.ground.credential_headers.iter().any(|known| known == name);
+        let is_fixed = self.ground.world.program.manifest.credentials.iter().flatten().any(|credential| {
+            message == Message::Request
+                && credential.headers.iter().any(|(field, _)| field.value.eq_ignore_ascii_case(name))
+        });
+        let is_own = is_own_header(name) || self.ground.approximate_header == Some(name);
+        !is_own && !has_credential && !is_fixed && !message.is_passed_anyway(name)
+    }
+
+    /// Whether every value of a field is one of its counterpart on the side that gets it; otherwise the reason.
+    fn alike(&self, from: &Parameter, to: &Parameter, towards: SideId) -> Result<(), String> {
+        if to.required && !from.required {
+            return Err("it may be absent, and the other side requires it".to_owned());
+        }
+        if http::HeaderName::from_bytes(to.name.as_bytes()).is_err() {
+            return Err("its name is not the name of a header field".to_owned());
+        }
+        let source = TypeIn { types: self.ground.types(towards.other()), ty: &from.ty };
+        let target = TypeIn { types: self.ground.types(towards), ty: &to.ty };
+        assignable(source, target).map_err(|why| why.to_string())
+    }
+
+    fn headers_differ(&mut self, message: Message, name: &str, span: Span, why: &str) {
+        self.findings.push(faults::header_differs(message, name, span, why));
+    }
+
+    fn lose_header(&mut self, message: Message, name: &str, span: Span) {
+        self.lose(Loss {
+            side: self.ground.side_name(self.serves).to_owned(),
+            place: format!("header {name} of the {}", message.word()),
+            instead: None,
+            unless_found: false,
+            partly: false,
+            origin: self.ground.origin(span),
+        });
+    }
+}
+
+/// The header fields of an operation's answers.
+fn declared(operation: &Operation) -> Vec<&Parameter> {
+    operation.responses.iter().flat_map(|response| &response.headers).collect()
+}
+
+fn is_dropped(lines: &[ParameterLine], name: &str) -> bool {
+    lines.iter().any(|line| line.new.value == DROP && line.old.value.eq_ignore_ascii_case(name))
+}
+
+/// The rule that passes a field (lower case) as it comes.
+fn passed(name: &str, from: &str) -> HeaderRule {
+    HeaderRule { name: Key::new(name), value: plan::Expr::At(location(&[from, "headers", name])) }
+}
