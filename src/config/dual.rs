@@ -52,6 +52,9 @@ section! {
     optional {
         /// The rate of differences that is tolerated.
         mismatch: Share = Share::new(0.01).expect("between 0 and 1"),
+        /// The rate of differences which did not repeat that is tolerated; without it the same as `mismatch`. Beyond it an
+        /// operation is rolled back. A promotion also counts them as differences.
+        unsettled: Share,
         /// How sure the gate must be, in either direction.
         confidence: Share = Share::new(0.95).expect("between 0 and 1"),
         /// Least comparisons in a phase before a promotion.
@@ -115,9 +118,13 @@ fn policy(raw: &RawPolicy, findings: &mut Findings) -> GatePolicy {
     };
     proper("mismatch", &raw.mismatch, findings);
     proper("confidence", &raw.confidence, findings);
+    if let Some(unsettled) = &raw.unsettled {
+        proper("unsettled", unsettled, findings);
+    }
     GatePolicy {
         policy: Policy {
             mismatch_max: raw.mismatch.part(),
+            unsettled_max: raw.unsettled.as_ref().map_or(raw.mismatch.part(), |share| share.part()),
             confidence: raw.confidence.part(),
             samples_min: u64::from(raw.compared.0),
             duration_min_ms: u64::try_from(raw.min_period.0.as_millis()).unwrap_or(u64::MAX),

@@ -120,12 +120,16 @@ fn counts(visit: &Visit<'_>, summary: &Summary) -> Markup {
             h2 #counts-title { "Evidence" }
             p {
                 (counted(counts.compared(), "answer")) " compared since " (moment(summary.since_ms, visit.now_ms)) ", "
-                strong { (count(counts.different)) " different" } "."
+                strong { (count(counts.different)) " different" }
+                @if counts.unsettled > 0 { ", " strong { (count(counts.unsettled)) " unsettled" } " (they differed once and did not repeat)" }
+                "."
             }
             p.noisy {
                 "Not counted as differences: " (count(counts.expected)) " expected losses, "
                 (count(counts.declared_noise)) " of declared noise, " (count(counts.learnt_noise)) " of learnt noise; "
-                (count(counts.dropped)) " calls were not compared."
+                (count(counts.dropped)) " calls were not compared"
+                @for (at, (why, calls)) in counts.skipped.iter().enumerate() { (if at == 0 { ": " } else { "; " }) (count(*calls)) ", " (why.words()) }
+                "."
             }
         }
     }
@@ -263,7 +267,7 @@ fn samples(visit: &Visit<'_>, records: &[Exported]) -> Markup {
             @for (at, exported) in records.iter().rev().enumerate() {
                 @let record = &exported.record;
                 details id={ "sample-" (record.request_id.as_deref().unwrap_or_default()) "-" (at) } {
-                    summary { (moment(record.at_ms, visit.now_ms)) " " code { (record.target) } " " @if let Some(client) = &record.client { (client) } " · " (counted(record.comparison.findings.len() as u64, "difference")) }
+                    summary { (moment(record.at_ms, visit.now_ms)) " " code { (record.target) } " " @if let Some(client) = &record.client { (client) } " · " (counted(record.comparison.findings.len() as u64, "difference")) @if exported.kind == "unsettled" { " " (badge(Tone::Warn, "unsettled")) } }
                     @for finding in &record.comparison.findings {
                         p { code { (finding.place) } " " (badge(tone(finding.kind), finding.kind.word())) @if let Some(line) = finding.cause.line() { " " code { (line) } } }
                         (sides(visit, &record.side, finding))

@@ -1,7 +1,9 @@
 //! What counts as evidence in the dual run, through the real binary: calls without an answer, things that change while they are
 //! looked at, plans of writes; and when counting begins anew.
 
-use crate::support::dual::{Dual, Running, Upstreams, administrator, ask, control, eventually, started};
+use crate::support::dual::{
+    Dual, Running, Upstreams, administrator, ask, control, eventually, received, started,
+};
 use crate::support::raw::{Act, Client, Upstream, exchange};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -108,7 +110,7 @@ async fn what_was_changed_between_two_readings_is_looked_at_once_more() {
         Act::json(200, &agent.to_string())
     };
     // The old service, before and after somebody wrote; then one that stands still; then one that never does.
-    let script = vec![of("Old"), Act::json(200, &now), of("Old"), of("Old"), of("A"), of("B"), of("C")];
+    let script = vec![of("Old"), Act::json(200, &now), of("Old"), of("Old"), of("A"), of("B")];
     let old = Upstream::start(script).await;
     let upstreams = Upstreams { v2: old.address, v3: service.address() };
     let (_dual, gateway) = started(&service, upstreams, SHADOW).await;
@@ -123,7 +125,82 @@ async fn what_was_changed_between_two_readings_is_looked_at_once_more() {
     asked().await;
     gateway.reported_when(operation, |counts| count(counts, "dropped") == 1).await;
     assert_eq!(gateway.counted(names::SHADOW_DROPPED, &[("reason", "moved")]).await, 1);
-    assert_eq!(old.seen().len(), 7, "no difference is looked at for ever");
+    assert_eq!(old.seen().len(), 6, "no difference is looked at for ever");
+}
+
+/// An answer of v3 to a reading of the contact with another name than the service has.
+fn wrong_contact() -> Value {
+    json!({"status": {"code": 200, "body": {"id": 1001, "name": "Somebody else"}}})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_answer_of_a_canary_that_is_not_repeated_is_unsettled_and_not_equal() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let (dual, gateway) = started(&service, Upstreams::of(&service), CANARY).await;
+    let asked = async || ask(&gateway, &service, "GET /v2/contacts/1001", "").await;
+    spoil(&service, "v3", "/contacts/{id}", Some(1), wrong_contact()).await;
+    assert!(asked().await.text().contains("Somebody else"), "the client got the wrong answer");
+    let report = gateway.reported_when(CONTACT, |counts| count(counts, "unsettled") == 1).await;
+    assert_eq!(
+        (&report["counts"]["equal"], &report["counts"]["different"]),
+        (&json!(0), &json!(0)),
+        "{report}"
+    );
+    assert_eq!(report["top"][0]["is_unsettled"], true, "{report}");
+    assert_eq!(gateway.counted(names::SHADOW_COMPARED, &[("result", "unsettled")]).await, 1);
+    let records = gateway.exported().await;
+    assert_eq!(records[0]["kind"], "unsettled", "{records:?}");
+    let (_, said, _) = dual.cli(&["diff", "report"]).await;
+    assert!(
+        said.contains("unsettled 1 (at most 100.00 %)") && said.contains("(unsettled) in 1 calls"),
+        "{said}"
+    );
+    let page =
+        gateway.admin_text("GET /operations/v2/GET%20%2Fcontacts%2F%7Bid%7D", &Value::Null).await.text();
+    assert!(page.contains("1 differed once and did not repeat"), "{page}");
+
+    // One that is repeated is different, and one that comes after it is equal.
+    spoil(&service, "v3", "/contacts/{id}", Some(2), wrong_contact()).await;
+    asked().await;
+    gateway.reported_when(CONTACT, |counts| count(counts, "different") == 1).await;
+    asked().await;
+    let report = gateway.reported_when(CONTACT, |counts| count(counts, "equal") == 1).await;
+    assert_eq!(report["counts"]["unsettled"], 1, "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_of_the_client_between_the_answers_of_a_canary_is_no_difference() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let (_dual, gateway) = started(&service, Upstreams::of(&service), CANARY).await;
+    let slow = json!({"delay": {"ms": 700}});
+    spoil(&service, "v2", "/contacts/{id}", Some(1), slow).await;
+    assert_eq!(ask(&gateway, &service, "GET /v2/contacts/1001", "").await.status, 200);
+    assert_eq!(ask(&gateway, &service, "PUT /v2/contacts/1001", EDIT).await.status, 204);
+    let report = gateway.reported_when(CONTACT, |counts| count(counts, "equal") == 1).await;
+    assert_eq!(report["counts"]["unsettled"], 0, "{report}");
+    let v2 = received(&service, "/v2/contacts").await;
+    assert_eq!(v2.len(), 1, "the slow reading of the reference came after the write: {v2:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_plan_of_a_write_that_the_reference_refused_is_not_judged() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let (dual, gateway) = started(&service, Upstreams::of(&service), SHADOW).await;
+    let operation = "PUT /contacts/{id}";
+    for _ in 0..3 {
+        assert_eq!(ask(&gateway, &service, "PUT /v2/contacts/1001", "{}").await.status, 400);
+    }
+    assert_eq!(ask(&gateway, &service, "PUT /v2/contacts/1001", EDIT).await.status, 204);
+    let is_counted = |counts: &Value| counts["skipped"]["not_accepted"] == 3 && count(counts, "planned") == 1;
+    let report = gateway.reported_when(operation, is_counted).await;
+    assert_eq!((&report["counts"]["planned_wrong"], &report["top"]), (&json!(0), &json!([])), "{report}");
+    assert_eq!(gateway.counted(names::SHADOW_DROPPED, &[("reason", "not_accepted")]).await, 3);
+    let (_, said, _) = dual.cli(&["diff", "report"]).await;
+    assert!(said.contains("not compared 3 (3: the reference did not accept the write)"), "{said}");
+    let page =
+        gateway.admin_text("GET /operations/v2/PUT%20%2Fcontacts%2F%7Bid%7D", &Value::Null).await.text();
+    assert!(page.contains("3: the reference did not accept the write"), "{page}");
+    assert!(!page.contains("for lack of room"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

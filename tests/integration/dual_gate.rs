@@ -63,9 +63,15 @@ async fn shown(admin: SocketAddr, path: &str) -> Value {
 
 /// A gateway whose gate is open for an operation in shadow, on a clock that the test moves.
 async fn gated(dual: &Dual, service: &Sandbox) -> (App, Clock) {
-    let more = "phases: { 'GET /contacts/{id}': shadow }\nshadow: { noise: 0 }\nreload: { watch: false }\n\
+    let more = "phases: { 'GET /contacts/{id}': shadow }\nshadow: { noise: 0 }\n\
         gate: { 'GET /contacts/{id}': { mismatch: 0.2, compared: 20, min_period: 1m, share: 1, check: 1 } }\n";
-    dual.configure(service, Upstreams::of(service), &["administrator"], more);
+    configured(dual, service, more).await
+}
+
+/// A gateway with this configuration, on a clock that the test moves.
+async fn configured(dual: &Dual, service: &Sandbox, more: &str) -> (App, Clock) {
+    let more = format!("{more}reload: {{ watch: false }}\n");
+    dual.configure(service, Upstreams::of(service), &["administrator"], &more);
     let key = SealingKey::generate().expose().clone();
     let variable = move |name: &str| (name == "TEST_KEY").then(|| key.clone());
     let environment = Environment { variable: &variable, read_file: &|path| std::fs::read(path) };
@@ -76,6 +82,31 @@ async fn gated(dual: &Dual, service: &Sandbox) -> (App, Clock) {
         .await
         .expect("it starts");
     (app, clock)
+}
+
+/// A canary of which one answer in seven is wrong, never twice in a row for the same reading.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_canary_that_is_wrong_at_random_is_rolled_back_though_no_difference_repeats() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    let (app, clock) = configured(
+        &dual,
+        &service,
+        "phases: { 'GET /contacts/{id}': { phase: canary, share: 1 } }\nshadow: { noise: 0 }\n\
+         gate: { 'GET /contacts/{id}': { mismatch: 0.05, compared: 60, min_period: 1m } }\n",
+    )
+    .await;
+    let account = service.credentials().account("administrator").expect("every sandbox has one");
+    let wrong = json!({"status": {"code": 200, "body": {"id": 1001, "name": "Somebody else"}}});
+    let rule = json!({"side": "v3", "method": "GET", "path": "/contacts/{id}", "probability": 0.15, "action": wrong});
+    control(&service, "POST faults", rule).await;
+    let admin = app.addresses().admin;
+    until_moved_to("shadow", &app, &clock, admin, account).await;
+    let transitions = shown(admin, "/api/phases/transitions").await;
+    let evidence = transitions[0]["evidence"].as_str().expect("text");
+    assert_eq!(transitions.as_array().map(Vec::len), Some(1), "it was never promoted: {transitions}");
+    assert!(evidence.starts_with("rolled back to shadow") && evidence.contains("unsettled"), "{evidence}");
+    app.shutdown().await;
 }
 
 /// A browser that has signed in to the studio, as far as forms go.

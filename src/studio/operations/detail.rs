@@ -188,8 +188,13 @@ pub(super) fn evidence(visit: &Visit<'_>, summary: Option<&Summary>, gate: Optio
                     dt { "Compared" } dd { (count(report.counts.compared())) " answers, since " (moment(report.since_ms, visit.now_ms)) }
                     dt { "Different" } dd {
                         (count(report.counts.different))
-                        @if let Some(equal) = report.equal_rate { ", " (percent(1.0 - equal)) }
+                        @if let Some(equal) = report.equal_rate { ", with unsettled ones " (percent(1.0 - equal)) }
                         ", truly at most " strong { (percent(report.mismatch_bound)) } " (95 % sure)"
+                    }
+                    @if report.counts.unsettled > 0 {
+                        dt { "Unsettled" } dd {
+                            (count(report.counts.unsettled)) " differed once and did not repeat, truly at most " (percent(report.unsettled_bound)) " (95 % sure). They count against a promotion."
+                        }
                     }
                     @if report.counts.planned > 0 { dt { "Planned writes" } dd { (count(report.counts.planned)) ", of these wrong " (count(report.counts.planned_wrong)) } }
                     @if report.counts.read_back > 0 { dt { "Read back" } dd { (count(report.counts.read_back)) " effects, of these different " (count(report.counts.read_back_different)) } }
@@ -202,7 +207,12 @@ pub(super) fn evidence(visit: &Visit<'_>, summary: Option<&Summary>, gate: Optio
                     @if report.counts.unpaired() > 0 {
                         dt { "Sent by one side alone" } dd { (count(report.counts.events_missing)) " of the reference, " (count(report.counts.events_extra)) " of the candidate" }
                     }
-                    @if report.counts.dropped > 0 { dt { "Not compared" } dd { (count(report.counts.dropped)) ", for lack of room" } }
+                    @if report.counts.dropped > 0 {
+                        dt { "Not compared" } dd {
+                            (count(report.counts.dropped))
+                            @for (why, calls) in &report.counts.skipped { br; (count(*calls)) ": " (why.words()) }
+                        }
+                    }
                 }
             }
         }
@@ -218,6 +228,7 @@ pub(super) fn evidence(visit: &Visit<'_>, summary: Option<&Summary>, gate: Optio
                         tr { td { "Comparisons in this phase" } td.n { "≥ " (count(policy.samples_min)) } td.n { (count(gate.decision.compared)) } }
                         tr { td { "Time in this phase" } td.n { "≥ " (span(policy.duration_min_ms / 1000)) } td.n { (span(gate.decision.in_phase_ms / 1000)) } }
                         tr { td { "True rate of differences, " (percent(policy.confidence)) " sure" } td.n { "≤ " (percent(policy.mismatch_max)) } td.n { (percent(gate.decision.interval.lower)) " to " (percent(gate.decision.interval.upper)) } }
+                        tr { td { "Differences that did not repeat" } td.n { "≤ " (percent(policy.unsettled_max)) } td.n { (count(gate.decision.unsettled)) } }
                         @if let Some(after) = policy.rollback_after { tr { td { "Rolled back after differences" } td.n { (count(after)) } td.n { (count(gate.decision.different)) } } }
                     }
                 }

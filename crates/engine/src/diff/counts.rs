@@ -1,6 +1,7 @@
 //! Counts of comparisons of one operation.
 
 use super::finding::{Excused, Finding, FindingKind, Verdict};
+use super::skip::SkipReason;
 use crate::evidence::{Counted, Observed};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,10 +14,17 @@ pub struct Counts {
     pub equal: u64,
     /// Compared, and at least one difference found.
     pub different: u64,
+    /// Compared, and at least one difference found that did not repeat, and that no change of the reference explains. Either
+    /// answer may have been wrong, or somebody wrote in between.
+    #[serde(default)]
+    pub unsettled: u64,
     /// Compared by sample, nothing found.
     pub equal_so_far: u64,
-    /// Calls that were to be compared and were not: the queue was full, the budget spent.
+    /// Calls that were to be compared and were not, for any reason but a missing answer.
     pub dropped: u64,
+    /// The same by reason.
+    #[serde(default)]
+    pub skipped: BTreeMap<SkipReason, u64>,
     /// Calls to which the side that clients know gave no answer. They prove nothing of the other one.
     #[serde(default)]
     pub reference_unanswered: u64,
@@ -57,7 +65,26 @@ pub struct Counts {
 impl Counts {
     /// Comparisons that prove something.
     pub fn compared(&self) -> u64 {
-        self.equal + self.different
+        self.equal + self.different + self.unsettled
+    }
+
+    /// Takes in a call that was to be compared and was not.
+    pub fn skip(&mut self, why: SkipReason) {
+        match why {
+            SkipReason::ReferenceFailed => self.reference_unanswered += 1,
+            SkipReason::CandidateFailed => self.candidate_unanswered += 1,
+            _ => {
+                self.dropped += 1;
+                *self.skipped.entry(why).or_default() += 1;
+            }
+        }
+    }
+
+    /// Takes in a difference that did not repeat.
+    pub fn add_unsettled(&mut self, findings: &[Finding], excused: Excused) {
+        self.unsettled += 1;
+        self.add_kinds(findings);
+        self.add_excused(excused);
     }
 
     /// Events that only one side sent.
@@ -78,6 +105,7 @@ impl Counts {
         Counted {
             // To receivers, an event that one side alone sends is as different as one that says something else.
             answers: of(self.different + self.unpaired(), self.compared() + self.unpaired()),
+            unsettled: self.unsettled,
             plans: of(self.planned_wrong, self.planned),
             effects: of(self.read_back_different, self.read_back),
         }
@@ -91,6 +119,10 @@ impl Counts {
             Verdict::EqualSoFar => self.equal_so_far += 1,
         }
         self.add_kinds(findings);
+        self.add_excused(excused);
+    }
+
+    fn add_excused(&mut self, excused: Excused) {
         self.expected += u64::from(excused.expected > 0);
         self.declared_noise += u64::from(excused.declared > 0);
         self.learnt_noise += u64::from(excused.learnt > 0);
@@ -121,8 +153,12 @@ impl Counts {
     pub fn merge(&mut self, other: &Counts) {
         self.equal += other.equal;
         self.different += other.different;
+        self.unsettled += other.unsettled;
         self.equal_so_far += other.equal_so_far;
         self.dropped += other.dropped;
+        for (why, calls) in &other.skipped {
+            *self.skipped.entry(*why).or_default() += calls;
+        }
         self.reference_unanswered += other.reference_unanswered;
         self.candidate_unanswered += other.candidate_unanswered;
         for (kind, calls) in &other.by_kind {

@@ -232,17 +232,33 @@ impl Comparison {
         }
     }
 
-    /// Keeps what is found in a later comparison of the same two sides too, at places where one side did not contradict itself
-    /// meanwhile (`moved`: two answers of it).
-    pub fn keep_lasting(&mut self, later: &Comparison, moved: &Comparison) {
+    /// The part of it that a later comparison of the same two sides finds too, at places where one side did not contradict
+    /// itself meanwhile (`moved`: two answers of it).
+    pub fn lasting(&self, later: &Comparison, moved: &Comparison) -> Comparison {
         let is_of = |finding: &Finding, other: &Finding| {
             finding.pattern == other.pattern && finding.kind == other.kind && finding.cause == other.cause
         };
-        self.findings.retain(|finding| {
-            later.findings.iter().any(|other| is_of(finding, other))
-                && moved.findings.iter().all(|other| finding.pattern != other.pattern)
-        });
-        // What was not kept cannot be looked for again.
-        self.more = 0;
+        let mut lasting = self.apart_from(moved);
+        lasting.findings.retain(|finding| later.findings.iter().any(|other| is_of(finding, other)));
+        lasting
     }
+
+    /// The part of it at places where one side did not contradict itself (`moved`: two answers of it).
+    pub fn apart_from(&self, moved: &Comparison) -> Comparison {
+        let mut apart = self.clone();
+        let is_moved =
+            |finding: &Finding| moved.findings.iter().any(|other| overlap(&finding.pattern, &other.pattern));
+        apart.findings.retain(|finding| !is_moved(finding));
+        // Findings that were only counted cannot be looked up in another comparison.
+        apart.more = 0;
+        apart
+    }
+}
+
+/// Whether one of two places is within the other.
+fn overlap(one: &str, other: &str) -> bool {
+    let is_within = |inner: &str, outer: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    is_within(one, other) || is_within(other, one)
 }

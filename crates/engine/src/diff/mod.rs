@@ -31,6 +31,8 @@ mod place;
 mod record;
 mod report;
 mod rules;
+mod settle;
+mod skip;
 mod view;
 mod walk;
 
@@ -42,6 +44,8 @@ pub use noise::Noise;
 pub use record::{Blamed, Record, Summary, Tally};
 pub use report::{OperationReport, Proof, Report, Threshold, report};
 pub use rules::{OperationRules, Rules};
+pub use settle::{Party, Readings, Settled, Step, is_accepted, settle, unfinished};
+pub use skip::SkipReason;
 pub use view::{Candidate, View};
 
 #[cfg(test)]

@@ -60,6 +60,9 @@ pub struct Tally {
     /// The reading in which it was seen, where that was made after a write to look at its effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_back: Option<String>,
+    /// Whether it was seen once and did not repeat.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unsettled: bool,
     /// Calls in which it was seen.
     pub calls: u64,
     /// When it was seen last, milliseconds since 1970.
@@ -89,31 +92,40 @@ impl Summary {
     /// Takes in one more comparison.
     pub fn add(&mut self, at_ms: i64, comparison: &Comparison) {
         self.counts.add(comparison.verdict(), &comparison.findings, comparison.excused);
-        self.tally(at_ms, comparison, None);
+        self.tally(at_ms, comparison, None, false);
+    }
+
+    /// Takes in a comparison with a difference that did not repeat.
+    pub fn add_unsettled(&mut self, at_ms: i64, comparison: &Comparison) {
+        self.counts.add_unsettled(&comparison.findings, comparison.excused);
+        self.tally(at_ms, comparison, None, true);
     }
 
     /// Takes in the plan of a write.
     pub fn add_planned(&mut self, at_ms: i64, comparison: &Comparison) {
         self.counts.add_planned(&comparison.findings);
-        self.tally(at_ms, comparison, None);
+        self.tally(at_ms, comparison, None, false);
     }
 
     /// Takes in how the effect of a write looked when it was read back.
     pub fn add_read_back(&mut self, at_ms: i64, record: &Record) {
         self.counts.add_read_back(record.comparison.verdict(), &record.comparison.findings);
-        self.tally(at_ms, &record.comparison, record.read_back.as_deref());
+        self.tally(at_ms, &record.comparison, record.read_back.as_deref(), false);
     }
 
     /// Takes in an event that only one side sent; `is_missing` says that it was the one that clients know.
     pub fn add_unpaired(&mut self, at_ms: i64, is_missing: bool, comparison: &Comparison) {
         self.counts.add_unpaired(is_missing, &comparison.findings);
-        self.tally(at_ms, comparison, None);
+        self.tally(at_ms, comparison, None, false);
     }
 
-    fn tally(&mut self, at_ms: i64, comparison: &Comparison, read_back: Option<&str>) {
+    fn tally(&mut self, at_ms: i64, comparison: &Comparison, read_back: Option<&str>, is_unsettled: bool) {
         for finding in &comparison.findings {
-            let is_known =
-                |tally: &&mut Tally| tally.is_of(finding) && tally.read_back.as_deref() == read_back;
+            let is_known = |tally: &&mut Tally| {
+                tally.is_of(finding)
+                    && tally.read_back.as_deref() == read_back
+                    && tally.is_unsettled == is_unsettled
+            };
             match self.tallies.iter_mut().find(is_known) {
                 Some(tally) => {
                     tally.calls += 1;
@@ -125,6 +137,7 @@ impl Summary {
                     kind: finding.kind,
                     cause: finding.cause.clone(),
                     read_back: read_back.map(str::to_owned),
+                    is_unsettled,
                     calls: 1,
                     last_ms: at_ms,
                     example: finding.clone(),

@@ -63,8 +63,11 @@ pub struct OperationReport {
     pub counts: Counts,
     /// Share of the comparisons that were equal; none when there were none.
     pub equal_rate: Option<f64>,
-    /// Upper bound on the true rate of differences, of the threshold's confidence (Clopper and Pearson).
+    /// Upper bound on the true rate of answers that are different or unsettled, of the threshold's confidence (Clopper and
+    /// Pearson).
     pub mismatch_bound: f64,
+    /// The same for unsettled ones alone.
+    pub unsettled_bound: f64,
     /// What the bound proves against the threshold.
     pub proof: Proof,
     /// The most frequent differences, at most [`Threshold::top`].
@@ -87,6 +90,7 @@ pub fn report(summaries: &[Summary], threshold: Threshold) -> Report {
 fn operation(summary: &Summary, threshold: &Threshold) -> OperationReport {
     let counts = &summary.counts;
     let Observed { different, compared } = counts.counted().answers;
+    let different = different + counts.unsettled;
     let mismatch_bound = exact_upper(different, compared, threshold.confidence);
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
     let rate = share(different, compared);
@@ -108,6 +112,7 @@ fn operation(summary: &Summary, threshold: &Threshold) -> OperationReport {
         counts: counts.clone(),
         equal_rate: rate.map(|rate| 1.0 - rate),
         mismatch_bound,
+        unsettled_bound: exact_upper(counts.unsettled, compared, threshold.confidence),
         proof,
         top: summary.tallies.iter().take(threshold.top).cloned().collect(),
         others: summary.tallies.len().saturating_sub(threshold.top),
@@ -125,8 +130,11 @@ fn next(summary: &Summary, proof: Proof, threshold: &Threshold) -> String {
         }
         (Proof::NotEnough, _) => {
             let Observed { different, compared } = summary.counts.counted().answers;
-            let more = enough(different, threshold).saturating_sub(compared);
+            let more = enough(different + summary.counts.unsettled, threshold).saturating_sub(compared);
             format!("Compare about {more} more calls without another difference.")
+        }
+        (Proof::Above, Some(tally)) if tally.is_unsettled => {
+            format!("Look at the other service: `{}` differed and did not repeat.", tally.pattern)
         }
         (Proof::Above, Some(tally)) => match tally.cause.line() {
             Some(line) => {
@@ -190,10 +198,14 @@ impl Report {
         }
         for operation in &self.operations {
             let _ = writeln!(out, "\n## `{}`\n\n{}\n", operation.operation, operation.next);
-            for words in [operation.planned(), operation.unanswered(), operation.unpaired()]
-                .iter()
-                .filter(|words| !words.is_empty())
-            {
+            let facts = [
+                operation.unsettled(),
+                operation.planned(),
+                operation.unanswered(),
+                operation.unpaired(),
+                operation.skipped(),
+            ];
+            for words in facts.iter().filter(|words| !words.is_empty()) {
                 let words = words.trim_start_matches(", ");
                 let _ = writeln!(out, "{}{}.\n", words[..1].to_uppercase(), &words[1..]);
             }
@@ -231,18 +243,39 @@ impl Report {
 impl OperationReport {
     fn headline(&self) -> String {
         format!(
-            "{}  {}  compared {}, equal {}, differences at most {}{}{}{}{}  {}",
+            "{}  {}  compared {}, equal {}, differences at most {}{}{}{}{}{}{}  {}",
             self.operation,
             self.phase,
             self.counts.compared(),
             self.equal(),
             percent(self.mismatch_bound),
+            self.unsettled(),
             self.planned(),
             self.read_back(),
             self.unanswered(),
             self.unpaired(),
+            self.skipped(),
             self.proof.word()
         )
+    }
+
+    /// Differences that did not repeat, where there were any.
+    fn unsettled(&self) -> String {
+        match self.counts.unsettled {
+            0 => String::new(),
+            calls => format!(", unsettled {calls} (at most {})", percent(self.unsettled_bound)),
+        }
+    }
+
+    /// Calls that were not compared, with the reasons, where there were any.
+    fn skipped(&self) -> String {
+        let reasons: Vec<String> =
+            self.counts.skipped.iter().map(|(why, calls)| format!("{calls}: {}", why.words())).collect();
+        match (self.counts.dropped, reasons.join("; ")) {
+            (0, _) => String::new(),
+            (calls, reasons) if reasons.is_empty() => format!(", not compared {calls}"),
+            (calls, reasons) => format!(", not compared {calls} ({reasons})"),
+        }
     }
 
     /// Events that only one side sent, where there were any.
@@ -292,9 +325,11 @@ impl Tally {
         format!("{} {pattern}{} in {calls} calls, {cause}", self.kind.word(), self.reading())
     }
 
-    /// Which reading it was seen in, in words after a blank, where that was made after a write; else nothing.
+    /// How it was seen, in words after a blank: the reading after a write, or that it did not repeat; else nothing.
     pub fn reading(&self) -> String {
-        self.read_back.as_ref().map(|reading| format!(" (read back by {reading})")).unwrap_or_default()
+        let read_back = self.read_back.as_ref().map(|reading| format!(" (read back by {reading})"));
+        let unsettled = if self.is_unsettled { " (unsettled)" } else { "" };
+        read_back.unwrap_or_default() + unsettled
     }
 
     fn example_line(&self) -> String {

@@ -35,8 +35,12 @@ pub struct Observed {
 /// compared, or a write, of which plans and effects are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Answers of both sides. They speak for an operation and against it.
+    /// Answers of both sides; among the compared ones are those that are unsettled. They speak for an operation and against
+    /// it.
     pub answers: Observed,
+    /// Answers of both sides that differed once, and nobody can say why: a wrong answer that was not repeated, or a change of
+    /// the data in between. They speak against a promotion as differences do, and have a bound of their own.
+    pub unsettled: u64,
     /// Calls that a write would have become, held against the contract. A wrong one speaks against the operation; a right one
     /// does not speak for it, since nobody knows how it would have been answered.
     pub plans: Observed,

@@ -1,14 +1,24 @@
 //! The gate: whether an operation moves to its next phase, stays, or goes back, decided on evidence alone.
 //!
-//! Off by default. Where an operator opens it for an operation, its promise is this: while the true rate of differences is
-//! at or above `mismatch_max`, the chance that one period in a phase ever ends in a promotion is at most `1 - confidence`; and
-//! while it is at or below `mismatch_max`, the chance that a period ever ends in a rollback is at most `1 - confidence`,
-//! however often the gate looks. (What is assumed of the calls is said in [`super::bound`].) Evidence is counted from the
-//! moment the phase was entered; a promotion carries nothing over.
+//! Off by default. Its promise for an operation that an operator opens it for, however often it looks:
+//!
+//! - While the true rate of answers that are different or unsettled is at or above `mismatch_max`, or the rate of unsettled ones
+//!   alone at or above `unsettled_max`, the chance that one period in a phase ever ends in a promotion is at most
+//!   `1 - confidence`.
+//! - While the true rate of differences is at or below `mismatch_max` and that of unsettled ones at or below `unsettled_max`,
+//!   the chance that a period ever ends in a rollback is at most `1 - confidence`.
+//!
+//! ([`super::bound`] lists the assumptions about the calls.) Evidence is counted from the moment the phase was entered; a
+//! promotion carries nothing over.
+//!
+//! An unsettled difference is a wrong answer that did not repeat, or a change of the data that nobody saw. The promotion counts
+//! it as wrong, since it may be; the rollback has a bound of its own for it, since it may not be.
 //!
 //! Of a write only its plans are known, and now and then its effect ([`Counted`]). Neither proves what the other side would
 //! have answered, so the gate promotes no write; it rolls one back when too many of its plans, or of its effects, are wrong.
-//! These are two ways to be wrong about one operation, so each gets half of the chance of an error.
+//!
+//! A read can be rolled back for its differences or for its unsettled answers, a write for its plans or for its effects. These
+//! are two ways to be wrong about one operation, so each gets half of the chance of an error.
 
 use super::bound::{Counted, Interval, Observed, Sequence};
 use serde::{Deserialize, Serialize};
@@ -63,6 +73,8 @@ impl Stage {
 pub struct Policy {
     /// The rate of differences that is tolerated, between 0 and 1.
     pub mismatch_max: f64,
+    /// The rate of differences that did not repeat which is tolerated, between 0 and 1.
+    pub unsettled_max: f64,
     /// How sure the gate must be, between 0 and 1.
     pub confidence: f64,
     /// Least comparisons in a phase before a promotion.
@@ -77,6 +89,7 @@ impl Default for Policy {
     fn default() -> Policy {
         Policy {
             mismatch_max: 0.01,
+            unsettled_max: 0.01,
             confidence: 0.95,
             samples_min: 500,
             duration_min_ms: 60 * 60 * 1000,
@@ -89,9 +102,14 @@ impl Default for Policy {
 #[derive(Clone, Copy, Debug)]
 pub struct Gate {
     policy: Policy,
-    sequence: Sequence,
-    /// For either of the two kinds of evidence of a write.
-    half: Sequence,
+    /// Of answers that are different or unsettled, for promotions.
+    wrong: Sequence,
+    /// Of unsettled answers, for promotions.
+    unsettled: Sequence,
+    /// Of each kind of evidence but the unsettled answers, for rollbacks.
+    against: Sequence,
+    /// Of unsettled answers, for rollbacks.
+    against_unsettled: Sequence,
 }
 
 /// What kind of evidence a decision goes by.
@@ -100,6 +118,8 @@ pub struct Gate {
 pub enum Basis {
     /// Answers of both sides, compared.
     Answers,
+    /// Answers of both sides whose difference did not repeat.
+    Unsettled,
     /// Calls of writes that were planned and not made, held against the contract.
     Plans,
     /// Effects of writes, read on both sides.
@@ -117,7 +137,10 @@ pub struct Decision {
     pub compared: u64,
     /// How many of these differed.
     pub different: u64,
-    /// The rates that are not ruled out.
+    /// Answers whose difference did not repeat; part of the compared ones where the basis is answers.
+    pub unsettled: u64,
+    /// The rates that are not ruled out: of answers that are different or unsettled, of unsettled ones alone where these are the
+    /// basis, of wrong plans, of wrong effects.
     pub interval: Interval,
     /// Milliseconds since the operation entered its phase.
     pub in_phase_ms: u64,
@@ -153,6 +176,8 @@ pub enum Waiting {
     Time,
     /// The true rate may still be too high.
     Proof,
+    /// It may still be too high because of differences that did not repeat.
+    Unsettled,
     /// It is a write: nothing proves its answers, and a person moves it on.
     Person,
     /// The true rate is too high, and there is nowhere to go back to.
@@ -162,30 +187,36 @@ pub enum Waiting {
 impl Gate {
     /// A gate by this policy. Its sequences are worked out once, here.
     pub fn new(policy: Policy) -> Gate {
-        let of = |confidence| Sequence::new(confidence, policy.mismatch_max);
         let half = 1.0 - (1.0 - policy.confidence) / 2.0;
-        Gate { policy, sequence: of(policy.confidence), half: of(half) }
+        Gate {
+            policy,
+            wrong: Sequence::new(policy.confidence, policy.mismatch_max),
+            unsettled: Sequence::new(policy.confidence, policy.unsettled_max),
+            against: Sequence::new(half, policy.mismatch_max),
+            against_unsettled: Sequence::new(half, policy.unsettled_max),
+        }
     }
 
     /// What to do with an operation that entered `stage` `in_phase_ms` ago and has been counted since.
     pub fn decide(&self, stage: Stage, counted: Counted, in_phase_ms: u64) -> Decision {
         let basis = self.basis(counted);
-        let (Observed { different, compared }, sequence) = self.evidence(counted, basis);
-        Decision {
-            transition: self.step(stage, counted, in_phase_ms),
-            basis,
-            compared,
-            different,
-            interval: sequence.interval(different, compared),
-            in_phase_ms,
-        }
+        let Observed { different, compared } = counted.of(basis);
+        let unsettled = counted.unsettled;
+        let interval = match basis {
+            Basis::Answers => self.wrong.interval(different + unsettled, compared),
+            Basis::Unsettled => self.unsettled.interval(different, compared),
+            Basis::Plans | Basis::Effects => self.against.interval(different, compared),
+        };
+        let transition = self.step(stage, counted, in_phase_ms);
+        Decision { transition, basis, compared, different, unsettled, interval, in_phase_ms }
     }
 
-    fn step(&self, stage: Stage, counted: Counted, in_phase_ms: u64) -> Transition {
+    /// The transition alone, for callers that look often.
+    pub fn step(&self, stage: Stage, counted: Counted, in_phase_ms: u64) -> Transition {
         let policy = &self.policy;
         let is_broken = Basis::ALL.iter().any(|basis| self.speaks_against(counted, *basis))
             || policy.rollback_after.is_some_and(|limit| counted.different() >= limit.max(1));
-        let Observed { different, compared } = counted.answers;
+        let compared = counted.answers.compared;
         match (is_broken, stage.back(), stage.next()) {
             (true, Some(to), _) => Transition::RollBack { to },
             (true, None, _) => Transition::None(Waiting::TooDifferent),
@@ -193,24 +224,32 @@ impl Gate {
             (false, _, Some(_)) if compared == 0 && counted.is_write() => Transition::None(Waiting::Person),
             (false, _, Some(_)) if compared < policy.samples_min => Transition::None(Waiting::Samples),
             (false, _, Some(_)) if in_phase_ms < policy.duration_min_ms => Transition::None(Waiting::Time),
-            (false, _, Some(to)) if self.sequence.proves_below(policy.mismatch_max, different, compared) => {
-                Transition::Promote { to }
-            }
-            (false, _, Some(_)) => Transition::None(Waiting::Proof),
+            (false, _, Some(to)) => match self.unproved(counted) {
+                None => Transition::Promote { to },
+                Some(why) => Transition::None(why),
+            },
         }
     }
 
-    fn evidence(&self, counted: Counted, basis: Basis) -> (Observed, &Sequence) {
-        match basis {
-            Basis::Answers => (counted.answers, &self.sequence),
-            Basis::Plans => (counted.plans, &self.half),
-            Basis::Effects => (counted.effects, &self.half),
+    /// The proof that a promotion still lacks.
+    fn unproved(&self, counted: Counted) -> Option<Waiting> {
+        let Observed { different, compared } = counted.answers;
+        let (mismatch_max, unsettled_max) = (self.policy.mismatch_max, self.policy.unsettled_max);
+        if !self.wrong.proves_below(mismatch_max, different, compared) {
+            return Some(Waiting::Proof);
         }
+        let is_proved = self.wrong.proves_below(mismatch_max, different + counted.unsettled, compared)
+            && self.unsettled.proves_below(unsettled_max, counted.unsettled, compared);
+        (!is_proved).then_some(Waiting::Unsettled)
     }
 
     fn speaks_against(&self, counted: Counted, basis: Basis) -> bool {
-        let (Observed { different, compared }, sequence) = self.evidence(counted, basis);
-        sequence.proves_above(self.policy.mismatch_max, different, compared)
+        let Observed { different, compared } = counted.of(basis);
+        let (sequence, rate) = match basis {
+            Basis::Unsettled => (&self.against_unsettled, self.policy.unsettled_max),
+            Basis::Answers | Basis::Plans | Basis::Effects => (&self.against, self.policy.mismatch_max),
+        };
+        sequence.proves_above(rate, different, compared)
     }
 
     /// What speaks against an operation; else what there is of it.
@@ -221,11 +260,21 @@ impl Gate {
 }
 
 impl Basis {
-    const ALL: [Basis; 3] = [Basis::Answers, Basis::Plans, Basis::Effects];
+    const ALL: [Basis; 4] = [Basis::Answers, Basis::Unsettled, Basis::Plans, Basis::Effects];
 }
 
 impl Counted {
-    /// All that differed, whatever it was.
+    /// The observations of one kind.
+    fn of(&self, basis: Basis) -> Observed {
+        match basis {
+            Basis::Answers => self.answers,
+            Basis::Unsettled => Observed { different: self.unsettled, compared: self.answers.compared },
+            Basis::Plans => self.plans,
+            Basis::Effects => self.effects,
+        }
+    }
+
+    /// All that differed for sure, whatever it was.
     fn different(&self) -> u64 {
         self.answers.different + self.plans.different + self.effects.different
     }
@@ -244,7 +293,11 @@ impl fmt::Display for Decision {
         }
         let (different, compared) = (self.different, self.compared);
         match self.basis {
-            Basis::Answers => write!(out, ": {different} of {compared} differed")?,
+            Basis::Answers if self.unsettled == 0 => write!(out, ": {different} of {compared} differed")?,
+            Basis::Answers => {
+                write!(out, ": {different} of {compared} differed and {} are unsettled", self.unsettled)?
+            }
+            Basis::Unsettled => write!(out, ": {different} of {compared} differed once and are unsettled")?,
             Basis::Plans => write!(out, ": {different} of {compared} plans were wrong")?,
             Basis::Effects => {
                 write!(out, ": {different} of {compared} effects that were read back differed")?
@@ -263,6 +316,7 @@ impl Waiting {
             Waiting::Samples => "too few comparisons",
             Waiting::Time => "not long enough in this phase",
             Waiting::Proof => "the rate of differences is not yet proved low enough",
+            Waiting::Unsettled => "the rate of unsettled differences is not yet proved low enough",
             Waiting::Person => "plans of a write do not prove its answers, a person moves it on",
             Waiting::TooDifferent => "too much differs",
         }
@@ -317,6 +371,30 @@ mod tests {
             gate.decide(Stage::Legacy, seen(0, 5000), 0).transition,
             Transition::None(Waiting::Nowhere)
         );
+    }
+
+    #[test]
+    fn unsettled_answers_are_against_a_promotion_and_have_a_bound_of_their_own() {
+        let gate = Gate::new(Policy { duration_min_ms: 0, unsettled_max: 0.05, ..Policy::default() });
+        let decided = |unsettled, different, compared| {
+            let answers = Observed { different, compared };
+            gate.decide(Stage::Canary, Counted { answers, unsettled, ..Counted::default() }, 1000)
+        };
+        // The figures of a candidate that was wrong once in a hundred times.
+        let said = decided(13, 0, 1260);
+        assert_eq!(said.transition, Transition::None(Waiting::Unsettled));
+        assert!(said.to_string().contains("0 of 1260 differed and 13 are unsettled"), "{said}");
+        assert!(said.interval.lower < 0.01 && 0.01 < said.interval.upper, "{said}");
+        assert_eq!(decided(0, 0, 1260).transition, Transition::Promote { to: Stage::Translated });
+        assert_eq!(decided(2, 0, 3000).transition, Transition::Promote { to: Stage::Translated });
+        let said = decided(150, 0, 1260);
+        assert_eq!(said.transition, Transition::RollBack { to: Stage::Shadow });
+        assert!(said.to_string().contains("150 of 1260 differed once and are unsettled"), "{said}");
+        // A bound that is tighter than that of differences.
+        let strict = Gate::new(Policy { duration_min_ms: 0, unsettled_max: 0.0001, ..Policy::default() });
+        let answers = Observed { different: 0, compared: 3000 };
+        let decision = strict.decide(Stage::Canary, Counted { answers, ..Counted::default() }, 1000);
+        assert_eq!(decision.transition, Transition::None(Waiting::Unsettled));
     }
 
     #[test]
@@ -489,7 +567,7 @@ mod tests {
     fn under_resets_equal_sides_are_promoted_in_the_time_of_theory_and_defects_always_rolled_back() {
         let policy = Policy::default();
         let gate = Gate::new(policy);
-        let proving = (1..).find(|n| gate.sequence.proves_below(policy.mismatch_max, 0, *n));
+        let proving = (1..).find(|n| gate.wrong.proves_below(policy.mismatch_max, 0, *n));
         let needed = proving.expect("enough equal comparisons prove any rate").max(policy.samples_min);
         // One call in two hundred is no evidence; five standard deviations of that.
         let within = needed + needed / 200 + 5 * 2;

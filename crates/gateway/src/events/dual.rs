@@ -8,13 +8,13 @@
 
 use super::Receiver;
 use crate::proxy::program::{Program, ServedEvents};
-use crate::shadow::{About, Done, Dropped, Job, Outcome, Phase, Shadow, Subject, roll_of};
+use crate::shadow::{About, Done, Job, Outcome, Phase, Shadow, Subject, roll_of};
 use crate::store::{Met, Store, StoreError, Unpaired};
 use arc_swap::ArcSwap;
 use http::HeaderMap;
 use std::sync::Arc;
 use std::time::Duration;
-use switchback_engine::diff::{BufferedAnswer, Candidate, View};
+use switchback_engine::diff::{BufferedAnswer, Candidate, SkipReason, View};
 use switchback_engine::translate::{Env, document};
 use switchback_json::{Limits, Value};
 use switchback_plan::{Correlate, EventRoute, Events};
@@ -101,7 +101,7 @@ impl EventsDual {
             Some((_, value)) => key_of(correlate, value),
         };
         let Some(key) = key else {
-            self.shadow.load().dropped(&subject, Dropped::Unaddressed);
+            self.shadow.load().dropped(&subject, SkipReason::Unaddressed);
             return alone(is_delivered);
         };
         let shadow = self.shadow.load();
@@ -109,7 +109,7 @@ impl EventsDual {
         let is_taken = shadow.takes(phase, roll_of(&key));
         let is_small = body.len() <= shadow.settings().body_bytes;
         if is_taken && !is_small {
-            shadow.dropped(&subject, Dropped::TooLarge);
+            shadow.dropped(&subject, SkipReason::TooLarge);
         }
         let body = (is_taken && is_small).then_some(body);
         let pair = Pair { operation: told.operation, key, within: correlate.within, body, subject };
@@ -126,7 +126,7 @@ impl EventsDual {
     pub(super) fn met(&self, is_own: bool, pair: Pair<'_>, met: Met) {
         let (Some(body), Some(other)) = (pair.body, met.body) else { return };
         if *met.pack != **pair.subject.knowledge.pack_hash() {
-            self.shadow.load().dropped(&pair.subject, Dropped::Replaced);
+            self.shadow.load().dropped(&pair.subject, SkipReason::Replaced);
             return;
         }
         let other = other.expose().clone();
@@ -138,7 +138,7 @@ impl EventsDual {
     /// Counts an event that nobody keeps: there was no room for it.
     pub(super) fn no_room(&self, pair: &Pair<'_>) {
         if pair.body.is_some() {
-            self.shadow.load().dropped(&pair.subject, Dropped::Queue);
+            self.shadow.load().dropped(&pair.subject, SkipReason::Queue);
         }
     }
 
@@ -149,7 +149,7 @@ impl EventsDual {
             _ => 0,
         };
         let Ok(share) = shadow.memory().take(reference.total_bytes() + of_candidate) else {
-            shadow.dropped(&subject, Dropped::Memory);
+            shadow.dropped(&subject, SkipReason::Memory);
             return;
         };
         let judging = shadow.judging(&[]);
@@ -188,8 +188,8 @@ impl EventsDual {
             ..bare(served, events, route, now, told.operation)
         };
         let why = match event.is_known {
-            false => Some(Dropped::Queue),
-            true if *event.pack != **served.knowledge.pack_hash() => Some(Dropped::Replaced),
+            false => Some(SkipReason::Queue),
+            true if *event.pack != **served.knowledge.pack_hash() => Some(SkipReason::Replaced),
             true => None,
         };
         if let Some(why) = why {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::Method;
 use std::sync::Arc;
-use switchback_engine::diff::{Candidate, Comparison, View};
+use switchback_engine::diff::{Candidate, Comparison, SkipReason, View};
 use switchback_plan::{RouteId, SideId};
 
 /// What is compared: the answers to an operation, or an event of the pack, by its place among them.
@@ -59,6 +59,8 @@ pub(crate) struct Done {
 pub(crate) enum Outcome {
     /// What the client would have seen of either side, compared while both could still be asked once more.
     Compared(Comparison),
+    /// A difference that did not repeat, and that no change of the reference explains.
+    Unsettled(Comparison),
     /// Two answers of one side to the same request: what differs between them is noise.
     Twice {
         first: View,
@@ -77,7 +79,7 @@ pub(crate) enum Outcome {
         is_missing: bool,
         why: String,
     },
-    Dropped(Dropped),
+    Skipped(SkipReason),
 }
 
 /// What the other side would have been sent for a request with effects.
@@ -123,65 +125,4 @@ pub(crate) struct PlannedCall {
     /// Path and query below the upstream's base.
     pub target: String,
     pub body: Option<Bytes>,
-}
-
-/// Why a request that was to be compared was not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Dropped {
-    /// Too many pairs wait already.
-    Queue,
-    /// There is no room for another body.
-    Memory,
-    /// The shadow's own limit of calls.
-    Budget,
-    /// The client left before it had its answer.
-    ClientGone,
-    /// The side that answers the client did not.
-    PrimaryFailed,
-    /// The side that clients know did not answer, or with a failure of its own: there is nothing to compare with.
-    ReferenceFailed,
-    /// The other side did not answer, or not in time: that says nothing of the mapping.
-    CandidateFailed,
-    /// There is no valid credential for the other side; the shadow renews none.
-    Credential,
-    /// The pack refuses what was asked for.
-    Refused,
-    /// Neither request nor answer say what is to be read back.
-    Unaddressed,
-    /// What was read changed while it was read.
-    Moved,
-    /// The request's body is larger than what is kept of one.
-    TooLarge,
-    /// The work on it did not end in time.
-    Time,
-    /// The work on it has a defect.
-    Panicked,
-    /// The gateway stops.
-    Stopping,
-    /// Another pack serves than the one by which the first of the two was translated.
-    Replaced,
-}
-
-impl Dropped {
-    /// The label value.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Dropped::Queue => "queue",
-            Dropped::Memory => "memory",
-            Dropped::Budget => "budget",
-            Dropped::ClientGone => "client_gone",
-            Dropped::PrimaryFailed => "primary_failed",
-            Dropped::ReferenceFailed => "reference_failed",
-            Dropped::CandidateFailed => "candidate_failed",
-            Dropped::Credential => "credential",
-            Dropped::Refused => "refused",
-            Dropped::Unaddressed => "unaddressed",
-            Dropped::Moved => "moved",
-            Dropped::TooLarge => "too_large",
-            Dropped::Time => "time",
-            Dropped::Panicked => "panicked",
-            Dropped::Stopping => "stopping",
-            Dropped::Replaced => "replaced",
-        }
-    }
 }

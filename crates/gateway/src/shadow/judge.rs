@@ -1,14 +1,14 @@
 //! What came of asking → what is recorded: comparisons made and redacted, noise learnt, planned calls held against the
 //! contract of the side they would have gone to. Nothing leaves here with a value in it that was not redacted.
 
-use super::job::{Done, Dropped, Outcome, PlanEnd, Planned, PlannedCall, ReadBack, Subject};
+use super::job::{Done, Outcome, PlanEnd, Planned, PlannedCall, ReadBack, Subject};
 use super::record::{CallRecord, Entry, Key, PlannedRecord, What};
 use crate::secret::Secret;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use switchback_engine::diff::{
-    Candidate, Cause, Comparison, Coverage, Finding, FindingKind, Limits, Noise, Record, Verdict, View,
-    compare,
+    Candidate, Cause, Comparison, Coverage, Finding, FindingKind, Limits, Noise, Record, SkipReason, Verdict,
+    View, compare,
 };
 use switchback_engine::redact::Redactor;
 use switchback_json::{self as json, Value};
@@ -38,9 +38,12 @@ impl Judge {
         done.outcomes
             .into_iter()
             .map(|outcome| match outcome {
-                Outcome::Dropped(why) => entry(What::Dropped(why)),
+                Outcome::Skipped(why) => entry(What::Skipped(why)),
                 Outcome::Compared(comparison) => {
                     entry(What::Compared(record(subject, &redactor, at_ms, comparison)))
+                }
+                Outcome::Unsettled(comparison) => {
+                    entry(What::Unsettled(record(subject, &redactor, at_ms, comparison)))
                 }
                 Outcome::Twice { first, second } => {
                     let rules = subject.knowledge.rules_about(subject.serves, subject.about);
@@ -97,7 +100,7 @@ impl Judge {
         let again = Candidate::Answered(read.again);
         let against = |candidate| compare(rules, &read.reference, candidate, &noise, &self.limits, redactor);
         if against(&again).verdict() == Verdict::Different {
-            return What::Dropped(Dropped::Moved);
+            return What::Skipped(SkipReason::Moved);
         }
         let comparison = against(&read.candidate);
         What::ReadBack(Record { read_back: Some(operation), ..record(subject, redactor, at_ms, comparison) })
@@ -251,7 +254,7 @@ fn sample_of(redactor: &Redactor, disclosed: Disclosed<'_>, body: &Value) -> ser
 }
 
 impl Entry {
-    pub(super) fn dropped(subject: &Subject, why: Dropped, at_ms: i64) -> Entry {
-        Entry { key: Key::of(subject), at_ms, what: What::Dropped(why) }
+    pub(super) fn dropped(subject: &Subject, why: SkipReason, at_ms: i64) -> Entry {
+        Entry { key: Key::of(subject), at_ms, what: What::Skipped(why) }
     }
 }

@@ -10,7 +10,8 @@
 //! Decisions to know before editing:
 //!
 //! - The shadow never makes a client wait and never fails one: everything here that is called from the data path returns at
-//!   once, and what finds no place is dropped and counted by reason ([`Dropped`]).
+//!   once, and what finds no place is skipped and counted by reason
+//!   ([`switchback_engine::diff::SkipReason`]).
 //! - Calls with effects are planned and never made ([`Planned`]); such a comparison is one by sample, which proves nothing of
 //!   equality. Neither does what is read back after a write ([`ReadBack`]): it tells that an effect is seen alike on both
 //!   sides, not that both would have made it. It is counted apart.
@@ -35,7 +36,7 @@ mod waiting;
 mod workers;
 
 pub(crate) use job::{About, Done, Outcome, Planned};
-pub(crate) use job::{Dropped, Job, PlanEnd, PlannedCall, ReadBack, Subject};
+pub(crate) use job::{Job, PlanEnd, PlannedCall, ReadBack, Subject};
 pub use knowledge::{CallContract, Knowledge};
 pub use operations::{OperationKey, PerOperation};
 pub use phase::PhaseFault;

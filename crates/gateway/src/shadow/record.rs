@@ -1,12 +1,12 @@
 //! What is recorded of the dual run, and reading it back: evidence per operation, samples of what differed, planned calls,
 //! and learnt noise. The store keeps it as text; what the text means is here.
 
-use super::job::{Dropped, Subject};
+use super::job::Subject;
 use crate::store::{EvidenceKey, EvidenceRow, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
-use switchback_engine::diff::{Noise, Record, Summary};
+use switchback_engine::diff::{Noise, Record, SkipReason, Summary};
 
 /// What one entry counts for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -52,6 +52,8 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) enum What {
     Compared(Record),
+    /// A difference that did not repeat.
+    Unsettled(Record),
     /// How the plan of an effect looked, and the calls that it would have made.
     Planned(Record, PlannedRecord),
     /// The same, of a plan that depends on a reading which nobody answered.
@@ -63,7 +65,7 @@ pub(super) enum What {
         record: Record,
         is_missing: bool,
     },
-    Dropped(Dropped),
+    Skipped(SkipReason),
     Learnt(Arc<Noise>),
 }
 
@@ -101,7 +103,7 @@ pub struct CallRecord {
 /// One line of an export.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Exported {
-    /// `difference`, `planned`, `read_back` or `unpaired`.
+    /// `difference`, `unsettled`, `planned`, `read_back` or `unpaired`.
     pub kind: String,
     /// What was compared, redacted.
     #[serde(flatten)]
@@ -113,6 +115,7 @@ pub struct Exported {
 
 /// The kinds of records in the store.
 pub(super) const DIFFERENCE: &str = "difference";
+pub(super) const UNSETTLED: &str = "unsettled";
 pub(super) const PLANNED: &str = "planned";
 pub(super) const READ_BACK: &str = "read_back";
 pub(super) const UNPAIRED: &str = "unpaired";

@@ -1,14 +1,13 @@
 //! Writes what is to be recorded, in batches and beside everything else: a store that is slow or gone makes nobody wait. What
 //! does not fit into the queue of entries is counted and forgotten.
 
-use super::job::Dropped;
-use super::record::{DIFFERENCE, Entry, Exported, Key, PLANNED, READ_BACK, UNPAIRED, What};
+use super::record::{DIFFERENCE, Entry, Exported, Key, PLANNED, READ_BACK, UNPAIRED, UNSETTLED, What};
 use crate::clock::Clock;
 use crate::store::{DualBatch, DualRecordRow, NoiseRow, Store};
 use crate::telemetry::metrics;
 use std::collections::HashMap;
 use std::time::Duration;
-use switchback_engine::diff::{Comparison, Record, Summary, Verdict};
+use switchback_engine::diff::{Comparison, Record, SkipReason, Summary, Verdict};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::watch;
 
@@ -75,12 +74,16 @@ fn count(entry: &Entry) {
                 [("expected", excused.expected), ("declared", excused.declared), ("learnt", excused.learnt)];
             metrics::shadow_noise(operation, why);
         }
+        What::Unsettled(record) => {
+            metrics::shadow_compared(operation, "unsettled");
+            metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
+        }
         What::Planned(record, _) => {
             let is_right = record.comparison.findings.is_empty();
             metrics::shadow_compared(operation, if is_right { "planned" } else { "planned_wrong" });
             metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
         }
-        What::Unread(..) => metrics::shadow_dropped(operation, Dropped::CandidateFailed.name()),
+        What::Unread(..) => metrics::shadow_dropped(operation, SkipReason::CandidateFailed.name()),
         What::ReadBack(record) => {
             let is_alike = !is_different(&record.comparison);
             metrics::shadow_compared(operation, if is_alike { "read_back" } else { "read_back_different" });
@@ -90,7 +93,7 @@ fn count(entry: &Entry) {
             metrics::shadow_compared(operation, if *is_missing { "missing" } else { "extra" });
             metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
         }
-        What::Dropped(why) => metrics::shadow_dropped(operation, why.name()),
+        What::Skipped(why) => metrics::shadow_dropped(operation, why.name()),
         What::Learnt(_) => metrics::shadow_compared(operation, "twice"),
     }
 }
@@ -166,16 +169,14 @@ impl Writer {
 fn add(summary: &mut Summary, entry: &Entry) {
     match &entry.what {
         What::Compared(record) => summary.add(entry.at_ms, &record.comparison),
+        What::Unsettled(record) => summary.add_unsettled(entry.at_ms, &record.comparison),
         What::Planned(record, _) => summary.add_planned(entry.at_ms, &record.comparison),
         What::ReadBack(record) => summary.add_read_back(entry.at_ms, record),
         What::Unpaired { record, is_missing } => {
             summary.add_unpaired(entry.at_ms, *is_missing, &record.comparison);
         }
-        What::Dropped(Dropped::ReferenceFailed) => summary.counts.reference_unanswered += 1,
-        What::Dropped(Dropped::CandidateFailed) | What::Unread(..) => {
-            summary.counts.candidate_unanswered += 1
-        }
-        What::Dropped(_) => summary.counts.dropped += 1,
+        What::Skipped(why) => summary.counts.skip(*why),
+        What::Unread(..) => summary.counts.skip(SkipReason::CandidateFailed),
         What::Learnt(_) => {}
     }
 }
@@ -184,12 +185,13 @@ fn add(summary: &mut Summary, entry: &Entry) {
 fn record(entry: &Entry) -> Option<DualRecordRow> {
     let (kind, record, planned) = match &entry.what {
         What::Compared(record) if is_different(&record.comparison) => (DIFFERENCE, record, None),
+        What::Unsettled(record) => (UNSETTLED, record, None),
         What::Planned(record, planned) | What::Unread(record, planned) => {
             (PLANNED, record, Some(planned.clone()))
         }
         What::ReadBack(record) if is_different(&record.comparison) => (READ_BACK, record, None),
         What::Unpaired { record, .. } => (UNPAIRED, record, None),
-        What::Compared(_) | What::ReadBack(_) | What::Dropped(_) | What::Learnt(_) => return None,
+        What::Compared(_) | What::ReadBack(_) | What::Skipped(_) | What::Learnt(_) => return None,
     };
     let exported = Exported { kind: kind.to_owned(), record: record.clone(), planned };
     Some(DualRecordRow {
@@ -226,14 +228,16 @@ fn noise(entries: &[Entry]) -> Vec<NoiseRow> {
 fn log(entries: &[Entry]) {
     let different = |entry: &&Entry| match &entry.what {
         What::Compared(record)
+        | What::Unsettled(record)
         | What::Planned(record, _)
         | What::ReadBack(record)
         | What::Unpaired { record, .. } => is_different(&record.comparison),
-        What::Unread(..) | What::Dropped(_) | What::Learnt(_) => false,
+        What::Unread(..) | What::Skipped(_) | What::Learnt(_) => false,
     };
     let count = entries.iter().filter(different).count();
     for entry in entries.iter().filter(different).take(LOG_LINES_MAX) {
         if let What::Compared(record)
+        | What::Unsettled(record)
         | What::Planned(record, _)
         | What::ReadBack(record)
         | What::Unpaired { record, .. } = &entry.what

@@ -1,7 +1,7 @@
 //! The shadow at work: a bounded queue of requests whose other side is to be asked, and a bounded number of tasks that do it.
 //! It never makes anyone wait: what finds no place is dropped and counted.
 
-use super::job::{Dropped, Job, Subject};
+use super::job::{Job, Subject};
 use super::judge::Judge;
 use super::phase::{Phase, Share};
 use super::record::{self, Entry};
@@ -20,7 +20,7 @@ use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use switchback_engine::diff::{Candidate, Comparison, View};
+use switchback_engine::diff::{Candidate, Comparison, SkipReason, View};
 use switchback_engine::redact::{Redactor, Salt};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
@@ -76,8 +76,8 @@ impl Default for Settings {
     }
 }
 
-/// How much longer than the other side's answer all work on a request may take. The most is done for a reading that does not
-/// stand still: a credential is waited for, and each side is asked up to three times.
+/// How much longer than the other side's answer all work on a request may take. The most is done for a reading that differs
+/// and is timed: the credential is awaited, and each side is asked up to three times.
 const WORK_TIMEOUTS: u32 = 7;
 
 /// Why there is no shadow.
@@ -170,8 +170,8 @@ impl Shadow {
     pub(crate) fn submit(&self, job: Job) {
         match self.jobs.put(Instant::now(), job) {
             Ok(()) => {}
-            Err(Refused::Full(job)) => self.dropped(&job.subject, Dropped::Queue),
-            Err(Refused::Closed(job)) => self.dropped(&job.subject, Dropped::Stopping),
+            Err(Refused::Full(job)) => self.dropped(&job.subject, SkipReason::Queue),
+            Err(Refused::Closed(job)) => self.dropped(&job.subject, SkipReason::Stopping),
         }
         metrics::shadow_waiting(self.jobs.len());
         metrics::shadow_bytes(self.shared.memory.used());
@@ -180,7 +180,7 @@ impl Shadow {
     /// Lets go of what has waited too long. A reload asks for it: what waits holds on to the program that it came with.
     pub fn expire(&self) {
         for job in self.jobs.expired(Instant::now()) {
-            self.dropped(&job.subject, Dropped::Time);
+            self.dropped(&job.subject, SkipReason::Time);
         }
         metrics::shadow_waiting(self.jobs.len());
         metrics::shadow_bytes(self.shared.memory.used());
@@ -192,7 +192,7 @@ impl Shadow {
     }
 
     /// Counts a request that was to be compared and is not.
-    pub(crate) fn dropped(&self, subject: &Subject, why: Dropped) {
+    pub(crate) fn dropped(&self, subject: &Subject, why: SkipReason) {
         self.shared.recorder.record(Entry::dropped(subject, why, self.shared.clock.unix_ms()));
     }
 }
@@ -237,7 +237,7 @@ async fn deal(
         let Some((place, (came, job))) = next else { break };
         metrics::shadow_waiting(jobs.len());
         if is_late(came, Instant::now()) {
-            shared.recorder.record(Entry::dropped(&job.subject, Dropped::Time, shared.clock.unix_ms()));
+            shared.recorder.record(Entry::dropped(&job.subject, SkipReason::Time, shared.clock.unix_ms()));
             continue;
         }
         let shared = Arc::clone(&shared);
@@ -249,7 +249,7 @@ async fn deal(
     }
     for job in jobs.close() {
         let now_ms = shared.clock.unix_ms();
-        shared.recorder.record(Entry::dropped(&job.subject, Dropped::Stopping, now_ms));
+        shared.recorder.record(Entry::dropped(&job.subject, SkipReason::Stopping, now_ms));
     }
 }
 
@@ -265,8 +265,8 @@ async fn work(shared: &Shared, job: Job) {
             }
         }
         // The panic has been reported where it happened.
-        Ok(Err(_)) => shared.recorder.record(Entry::dropped(&subject, Dropped::Panicked, now_ms)),
-        Err(_) => shared.recorder.record(Entry::dropped(&subject, Dropped::Time, now_ms)),
+        Ok(Err(_)) => shared.recorder.record(Entry::dropped(&subject, SkipReason::Panicked, now_ms)),
+        Err(_) => shared.recorder.record(Entry::dropped(&subject, SkipReason::Time, now_ms)),
     }
     drop(share);
     metrics::shadow_bytes(shared.memory.used());

@@ -30,6 +30,7 @@ migrations! {
     "0012_replicas"
     "0013_event_pairs"
     "0014_records_of_operation"
+    "0016_evidence_of_settled_answers"
 }
 
 /// What brings an SQLite file up to date.

@@ -1,6 +1,7 @@
 //! Asks one side, as the shadow does it: within its time, out of its own connections and limits.
 
 use super::shadow_request::{Seen, ShadowRequest, is_failure};
+use super::writes::Writes;
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
 use crate::proxy::Response;
@@ -10,13 +11,12 @@ use crate::proxy::compose::buffered::buffer;
 use crate::proxy::compose::coding::{decoded, without_mark};
 use crate::proxy::compose::forward::forward;
 use crate::proxy::layers::rescue;
-use crate::shadow::Dropped;
 use crate::shadow::Shadow;
 use bytes::Bytes;
 use http::{HeaderMap, header};
 use std::sync::Arc;
 use std::time::Duration;
-use switchback_engine::diff::{BufferedAnswer, Buffering, Candidate, View};
+use switchback_engine::diff::{BufferedAnswer, Buffering, Candidate, SkipReason, View};
 use switchback_engine::translate::failure_status;
 use switchback_engine::translate::paging::asks_by_cursor;
 use tokio::sync::Semaphore;
@@ -32,12 +32,14 @@ pub(crate) struct Dual {
     pub(crate) composer: Arc<Composer>,
     /// Places for writes being read back.
     pub(crate) read_backs: Arc<Semaphore>,
+    /// Writes of clients that are being answered.
+    pub(super) writes: Writes,
 }
 
 impl Dual {
     pub(crate) fn new(shadow: Shadow, composer: Composer) -> Dual {
         let read_backs = Arc::new(Semaphore::new(shadow.settings().read_backs));
-        Dual { shadow, composer: Arc::new(composer), read_backs }
+        Dual { shadow, composer: Arc::new(composer), read_backs, writes: Writes::new() }
     }
 
     /// What the plans would have answered; asked once more where the other side gave no answer, or a failure of its own.
@@ -46,19 +48,19 @@ impl Dual {
         asked: &ShadowRequest,
         body: &BufferedAnswer,
         counterpart_bytes: u64,
-    ) -> Result<Candidate, Dropped> {
+    ) -> Result<Candidate, SkipReason> {
         comparable(asked)?;
         let asking = async {
             let first = self.plans_once(asked, body, counterpart_bytes).await;
             match first {
-                Err(Dropped::CandidateFailed) => self.plans_once(asked, body, counterpart_bytes).await,
+                Err(SkipReason::CandidateFailed) => self.plans_once(asked, body, counterpart_bytes).await,
                 Ok(candidate) if self.has_failed(asked, &candidate) => {
                     self.plans_once(asked, body, counterpart_bytes).await
                 }
                 first => first,
             }
         };
-        tokio::time::timeout(self.timeout(), asking).await.unwrap_or(Err(Dropped::CandidateFailed))
+        tokio::time::timeout(self.timeout(), asking).await.unwrap_or(Err(SkipReason::CandidateFailed))
     }
 
     async fn plans_once(
@@ -66,7 +68,7 @@ impl Dual {
         asked: &ShadowRequest,
         body: &BufferedAnswer,
         counterpart_bytes: u64,
-    ) -> Result<Candidate, Dropped> {
+    ) -> Result<Candidate, SkipReason> {
         let request = asked.request(body.start().clone());
         let context = Arc::clone(&request.context);
         let answering = async {
@@ -74,38 +76,38 @@ impl Dual {
             self.held(response, counterpart_bytes).await
         };
         match answering.await {
-            _ if context.is_unanswered() => Err(Dropped::CandidateFailed),
+            _ if context.is_unanswered() => Err(SkipReason::CandidateFailed),
             Ok(view) => Ok(Candidate::Answered(view)),
             Err(error) => self.failure(asked, &error).await,
         }
     }
 
     /// What the served side's own service answers; asked once more where it gave no answer, or one that says nothing.
-    pub(crate) async fn own(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Result<View, Dropped> {
+    pub(crate) async fn own(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Result<View, SkipReason> {
         comparable(asked)?;
         let asking = async {
             match self.own_once(asked, body).await {
-                Err(Dropped::ReferenceFailed) => self.own_once(asked, body).await,
+                Err(SkipReason::ReferenceFailed) => self.own_once(asked, body).await,
                 first => first,
             }
         };
-        tokio::time::timeout(self.timeout(), asking).await.unwrap_or(Err(Dropped::ReferenceFailed))
+        tokio::time::timeout(self.timeout(), asking).await.unwrap_or(Err(SkipReason::ReferenceFailed))
     }
 
-    async fn own_once(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Result<View, Dropped> {
+    async fn own_once(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Result<View, SkipReason> {
         let target = asked.context.matched().below_front(&asked.context);
         let request = asked.request(body.start().clone());
         let calls = self.composer.calls.clone();
         let of_us = (self.composer.pseudonym.clone(), self.composer.forwarding.clone());
-        let own = asked.beside.own.at(asked.context.host()).ok_or(Dropped::ReferenceFailed)?;
+        let own = asked.beside.own.at(asked.context.host()).ok_or(SkipReason::ReferenceFailed)?;
         let answering = async {
             let response = forward(calls, Arc::clone(own), request, target, of_us).await?;
             self.held(response, u64::MAX - BEYOND_BYTES).await
         };
         match answering.await {
             Ok(view) if !is_failure(self.told(asked, &view)) => Ok(view),
-            Err(error) if matches!(error.kind(), Kind::Overloaded { .. }) => Err(Dropped::Budget),
-            _ => Err(Dropped::ReferenceFailed),
+            Err(error) if matches!(error.kind(), Kind::Overloaded { .. }) => Err(SkipReason::Budget),
+            _ => Err(SkipReason::ReferenceFailed),
         }
     }
 
@@ -115,35 +117,35 @@ impl Dual {
         &self,
         asked: &ShadowRequest,
         error: &GatewayError,
-    ) -> Result<Candidate, Dropped> {
+    ) -> Result<Candidate, SkipReason> {
         let what = error.detail();
         match error.kind() {
-            _ if error.is_unanswered() => Err(Dropped::CandidateFailed),
+            _ if error.is_unanswered() => Err(SkipReason::CandidateFailed),
             Kind::UpstreamBroken => Ok(Candidate::Unanswered { what }),
             Kind::BadBody | Kind::Internal => Ok(Candidate::Untranslated { what }),
-            Kind::Overloaded { .. } => Err(Dropped::Budget),
-            Kind::NeedsReconnect => Err(Dropped::Credential),
-            Kind::Refused => Err(Dropped::Refused),
+            Kind::Overloaded { .. } => Err(SkipReason::Budget),
+            Kind::NeedsReconnect => Err(SkipReason::Credential),
+            Kind::Refused => Err(SkipReason::Refused),
             _ => {
                 let view = self.held(rescue::response(&asked.context, error), 0).await;
-                view.map(Candidate::Answered).map_err(|_| Dropped::PrimaryFailed)
+                view.map(Candidate::Answered).map_err(|_| SkipReason::PrimaryFailed)
             }
         }
     }
 
     /// An answer that the client got, without its content coding.
-    pub(super) async fn view(&self, seen: Seen) -> Result<View, Dropped> {
-        let Seen::Answered { status, headers, body } = seen else { return Err(Dropped::PrimaryFailed) };
+    pub(super) async fn view(&self, seen: Seen) -> Result<View, SkipReason> {
+        let Seen::Answered { status, headers, body } = seen else { return Err(SkipReason::PrimaryFailed) };
         if !headers.contains_key(header::CONTENT_ENCODING) || body.is_empty() {
             return Ok(View { status, headers, body });
         }
         if !body.is_whole() {
-            return Err(Dropped::TooLarge);
+            return Err(SkipReason::TooLarge);
         }
         let mut response = Response::new(Body::full(body.start().clone()));
         *response.headers_mut() = headers;
         let view = self.held(response, u64::MAX - BEYOND_BYTES).await;
-        view.map(|view| View { status, ..view }).map_err(|_| Dropped::PrimaryFailed)
+        view.map(|view| View { status, ..view }).map_err(|_| SkipReason::PrimaryFailed)
     }
 
     /// Reads an answer, without its content coding, and keeps as much of it as is kept of any. Little more is read than
@@ -174,18 +176,18 @@ impl Dual {
     }
 
     /// A request's body without its content coding.
-    pub(super) async fn uncoded(&self, headers: &HeaderMap, body: Bytes) -> Result<Bytes, Dropped> {
+    pub(super) async fn uncoded(&self, headers: &HeaderMap, body: Bytes) -> Result<Bytes, SkipReason> {
         if !headers.contains_key(header::CONTENT_ENCODING) || body.is_empty() {
             return Ok(body);
         }
         let limits = &self.composer.limits;
         let bytes_max = self.shadow.settings().body_bytes as u64;
         let plain = decoded(Body::full(body), headers, Side::Client, limits.decode_ratio_max, bytes_max);
-        let plain = plain.map_err(|_| Dropped::PrimaryFailed)?;
+        let plain = plain.map_err(|_| SkipReason::PrimaryFailed)?;
         let held = buffer(plain, Side::Client, bytes_max, self.composer.memory.share()).await;
         held.map(|held| held.bytes).map_err(|error| match error.kind() {
-            Kind::Overloaded { .. } => Dropped::Memory,
-            _ => Dropped::TooLarge,
+            Kind::Overloaded { .. } => SkipReason::Memory,
+            _ => SkipReason::TooLarge,
         })
     }
 
@@ -208,11 +210,11 @@ impl Dual {
 }
 
 /// A page behind the first is asked for by a cursor that only the side that gave it can read.
-fn comparable(asked: &ShadowRequest) -> Result<(), Dropped> {
+fn comparable(asked: &ShadowRequest) -> Result<(), SkipReason> {
     let (context, matched) = (&asked.context, asked.context.matched());
     let route = context.program.route(matched.front.serves, matched.route);
     match &route.paging {
-        Some(paging) if asks_by_cursor(paging, context.query().unwrap_or("")) => Err(Dropped::Refused),
+        Some(paging) if asks_by_cursor(paging, context.query().unwrap_or("")) => Err(SkipReason::Refused),
         _ => Ok(()),
     }
 }

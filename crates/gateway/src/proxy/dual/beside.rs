@@ -3,11 +3,11 @@
 
 use super::ask::Dual;
 use super::shadow_request::{Primary, Seen, ShadowRequest, is_failure};
-use crate::shadow::{Done, Dropped, Judging, Outcome};
-use switchback_engine::diff::{BufferedAnswer, Candidate, Comparison, Verdict, View};
-
-/// How often a difference is looked at once more before it is given up as one of things that do not stand still.
-const ASKED_AGAIN_MAX: u32 = 2;
+use crate::shadow::{Done, Judging, Outcome};
+use switchback_engine::diff::{
+    BufferedAnswer, Candidate, Comparison, Party, Readings, Settled, SkipReason, Step, View, is_accepted,
+    settle, unfinished,
+};
 
 impl Dual {
     /// Asks, and says what came of it.
@@ -17,7 +17,7 @@ impl Dual {
         let judging = self.shadow.judging(&secrets);
         let outcomes = match self.outcomes(&asked, &body, seen, &judging).await {
             Ok(outcomes) => outcomes,
-            Err(why) => vec![Outcome::Dropped(why)],
+            Err(why) => vec![Outcome::Skipped(why)],
         };
         Done { outcomes, secrets }
     }
@@ -28,16 +28,16 @@ impl Dual {
         body: &BufferedAnswer,
         seen: Seen,
         judging: &Judging,
-    ) -> Result<Vec<Outcome>, Dropped> {
+    ) -> Result<Vec<Outcome>, SkipReason> {
         if !body.is_whole() {
-            return Err(Dropped::TooLarge);
+            return Err(SkipReason::TooLarge);
         }
         match asked.primary {
             Primary::Plans => {
                 let candidate = match seen {
                     Seen::Failed(error) => self.failure(asked, &error).await?,
                     Seen::Answered { .. } if asked.context.is_unanswered() => {
-                        return Err(Dropped::CandidateFailed);
+                        return Err(SkipReason::CandidateFailed);
                     }
                     seen => Candidate::Answered(self.view(seen).await?),
                 };
@@ -46,7 +46,7 @@ impl Dual {
                 if self.has_failed(asked, &candidate) {
                     let again = self.plans(asked, body, reference.body.total_bytes()).await?;
                     if !self.has_failed(asked, &again) {
-                        return Err(Dropped::CandidateFailed);
+                        return Err(SkipReason::CandidateFailed);
                     }
                 }
                 Ok(vec![self.settled(asked, body, judging, reference, candidate).await?])
@@ -54,7 +54,7 @@ impl Dual {
             Primary::Legacy => {
                 let reference = self.view(seen).await?;
                 if is_failure(self.told(asked, &reference)) {
-                    return Err(Dropped::ReferenceFailed);
+                    return Err(SkipReason::ReferenceFailed);
                 }
                 match asked.writes {
                     true => self.write(asked, body, reference).await,
@@ -71,14 +71,17 @@ impl Dual {
         asked: &ShadowRequest,
         body: &BufferedAnswer,
         reference: View,
-    ) -> Result<Vec<Outcome>, Dropped> {
+    ) -> Result<Vec<Outcome>, SkipReason> {
         let reference_status = self.told(asked, &reference);
+        if !is_accepted(reference_status) {
+            return Err(SkipReason::NotAccepted);
+        }
         let request = self.uncoded(&asked.context.headers, body.start().clone()).await?;
         // First what was changed: the sooner it is looked at, the fewer others have changed it since.
         let read_back = self.read_back(asked, &request, reference).await;
         let planned = match self.planned(asked, request).await {
             Ok(planned) => Outcome::Planned { planned, reference_status },
-            Err(why) => Outcome::Dropped(why),
+            Err(why) => Outcome::Skipped(why),
         };
         Ok(read_back.into_iter().chain([planned]).collect())
     }
@@ -90,7 +93,7 @@ impl Dual {
         body: &BufferedAnswer,
         reference: View,
         judging: &Judging,
-    ) -> Result<Vec<Outcome>, Dropped> {
+    ) -> Result<Vec<Outcome>, SkipReason> {
         let twice = match self.shadow.settings().noise.takes(fastrand::u64(..)) {
             true => self.own(asked, body).await.ok(),
             false => None,
@@ -98,64 +101,59 @@ impl Dual {
         let candidate = self.plans(asked, body, reference.body.total_bytes()).await?;
         let twice = twice.map(|second| Outcome::Twice { first: reference.clone(), second });
         let compared = self.settled(asked, body, judging, reference, candidate).await;
-        let compared = compared.unwrap_or_else(Outcome::Dropped);
+        let compared = compared.unwrap_or_else(Outcome::Skipped);
         Ok(twice.into_iter().chain([compared]).collect())
     }
 
-    /// Compares both sides of a reading. Where they differ, the side that answered the client is asked once more before that
-    /// counts: the two answers are some time apart, and where what they show was changed in between they differ for that
-    /// alone. If the side still says what it said, the difference is one. If not, the other side has either seen the same
-    /// change, or is asked once more as well. Of what never stands still only those differences count that are seen every
-    /// time, at places that did stand still.
+    /// Compares both sides of a reading, and reads them once more where they differ; [`settle`] has the rules.
     async fn settled(
         &self,
         asked: &ShadowRequest,
         body: &BufferedAnswer,
         judging: &Judging,
-        mut reference: View,
-        mut candidate: Candidate,
-    ) -> Result<Outcome, Dropped> {
-        let subject = &asked.subject;
-        let mut comparison = judging.compared(subject, &reference, &candidate);
-        let mut lasting = comparison.clone();
-        for _ in 0..ASKED_AGAIN_MAX {
-            if comparison.verdict() != Verdict::Different {
-                break;
-            }
-            let moved = match asked.primary {
-                Primary::Legacy => {
-                    let before = std::mem::replace(&mut reference, self.own(asked, body).await?);
-                    judging.compared(subject, &before, &Candidate::Answered(reference.clone()))
+        reference: View,
+        candidate: Candidate,
+    ) -> Result<Outcome, SkipReason> {
+        let first = match asked.primary {
+            Primary::Legacy => Party::Reference,
+            Primary::Plans => Party::Candidate,
+        };
+        let mut reference_bytes = reference.body.total_bytes();
+        let mut readings = Readings {
+            first,
+            is_written: self.writes.has_written_since(asked.context.client(), asked.written),
+            references: vec![Candidate::Answered(reference)],
+            candidates: vec![candidate],
+        };
+        let compare = |reference: &Candidate, other: &Candidate| match reference {
+            Candidate::Answered(view) => judging.compared(&asked.subject, view, other),
+            // An answer that is not there has no places that could have changed.
+            _ => Comparison::default(),
+        };
+        loop {
+            let read = match settle(&readings, compare) {
+                Step::Ask(Party::Reference) => self.own(asked, body).await.map(|view| {
+                    reference_bytes = view.body.total_bytes();
+                    readings.references.push(Candidate::Answered(view));
+                }),
+                Step::Ask(Party::Candidate) => {
+                    self.plans(asked, body, reference_bytes).await.map(|candidate| {
+                        readings.candidates.push(candidate);
+                    })
                 }
-                Primary::Plans => {
-                    let again = self.plans(asked, body, reference.body.total_bytes()).await?;
-                    let before = std::mem::replace(&mut candidate, again);
-                    match before {
-                        Candidate::Answered(before) => judging.compared(subject, &before, &candidate),
-                        // It is not translated: that has no places, and depends on nothing that others write.
-                        _ => Comparison::default(),
-                    }
-                }
+                Step::End(settled) => return outcome(settled),
             };
-            if moved.verdict() != Verdict::Different {
-                return Ok(Outcome::Compared(comparison));
+            if let Err(why) = read {
+                return unfinished(&readings, compare).map_or(Err(why), outcome);
             }
-            comparison = judging.compared(subject, &reference, &candidate);
-            lasting.keep_lasting(&comparison, &moved);
-            if comparison.verdict() != Verdict::Different {
-                break;
-            }
-            match asked.primary {
-                Primary::Legacy => candidate = self.plans(asked, body, reference.body.total_bytes()).await?,
-                Primary::Plans => reference = self.own(asked, body).await?,
-            }
-            comparison = judging.compared(subject, &reference, &candidate);
-            lasting.keep_lasting(&comparison, &moved);
         }
-        match (comparison.verdict(), lasting.findings.is_empty()) {
-            (Verdict::Equal | Verdict::EqualSoFar, _) => Ok(Outcome::Compared(comparison)),
-            (Verdict::Different, false) => Ok(Outcome::Compared(lasting)),
-            (Verdict::Different, true) => Err(Dropped::Moved),
-        }
+    }
+}
+
+fn outcome(settled: Settled) -> Result<Outcome, SkipReason> {
+    match settled {
+        Settled::Compared(comparison) => Ok(Outcome::Compared(comparison)),
+        Settled::Unsettled(comparison) => Ok(Outcome::Unsettled(comparison)),
+        Settled::Moved => Err(SkipReason::Moved),
     }
 }

@@ -13,20 +13,23 @@ mod planned;
 mod read_back;
 mod shadow_request;
 mod tee;
+mod writes;
 
 pub(crate) use self::ask::Dual;
 use self::shadow_request::{Primary, Seen, ShadowRequest};
 use self::tee::{Copy, Tee};
+use self::writes::{WriteMark, Writing};
 use crate::body::Body;
 use crate::error::GatewayError;
 use crate::memory::Share;
 use crate::proxy::context::RequestContext;
 use crate::proxy::headers::names_other_method;
 use crate::proxy::{Request, Response};
-use crate::shadow::{About, Dropped, Job, Knowledge, Phase, Shadow, Subject};
+use crate::shadow::{About, Job, Knowledge, Phase, Shadow, Subject};
 use futures_util::future::BoxFuture;
+use http::Method;
 use std::sync::{Arc, Mutex, PoisonError};
-use switchback_engine::diff::BufferedAnswer;
+use switchback_engine::diff::{BufferedAnswer, SkipReason};
 use switchback_plan::{Effect, RouteKind};
 
 /// Where the copy of a request's body is put.
@@ -35,9 +38,24 @@ type Slot = Arc<Mutex<Option<Copy>>>;
 type Answering = BoxFuture<'static, Result<Response, GatewayError>>;
 
 impl Dual {
+    /// Notes a request that may change something for as long as it is answered.
+    pub(crate) fn writing(&self, context: &RequestContext) -> Option<Writing> {
+        let writes = match context.unknown() {
+            None => context.effect() == Effect::Write,
+            Some(_) => !matches!(context.method, Method::GET | Method::HEAD | Method::OPTIONS),
+        };
+        let is_dual = context.front().is_some_and(|front| front.beside.is_some());
+        (writes && is_dual).then(|| self.writes.begin(context.client()))
+    }
+
     /// What the other side is to be asked, if it is: the phase says so, the sample takes this request, and there is something
     /// to ask.
-    pub(crate) fn asked(&self, context: &Arc<RequestContext>, is_own: bool) -> Option<ShadowRequest> {
+    pub(crate) fn asked(
+        &self,
+        context: &Arc<RequestContext>,
+        is_own: bool,
+        writing: Option<WriteMark>,
+    ) -> Option<ShadowRequest> {
         let matched = context.matched();
         let phase = matched.front.phase(matched.route);
         if phase == Phase::default() || !self.shadow.takes(phase, fastrand::u64(..)) {
@@ -62,6 +80,7 @@ impl Dual {
             beside,
             primary,
             writes,
+            written: writing.unwrap_or_else(|| self.writes.mark(context.client())),
         })
     }
 
@@ -94,7 +113,7 @@ impl Dual {
             return (request, slot);
         }
         let filled = Arc::clone(&slot);
-        let tee = self.tee(Dropped::ClientGone, move |copy| put(&filled, copy));
+        let tee = self.tee(SkipReason::ClientGone, move |copy| put(&filled, copy));
         request.body.watch(Box::new(tee));
         (request, slot)
     }
@@ -108,21 +127,21 @@ impl Dual {
             return response;
         }
         let dual = self.clone();
-        let tee = self.tee(Dropped::PrimaryFailed, move |copy: Copy| {
+        let tee = self.tee(SkipReason::PrimaryFailed, move |copy: Copy| {
             let seen = copy.map(|(body, share)| (Seen::Answered { status, headers, body }, share));
             dual.submit(asked, &slot, seen);
         });
         response.map(|body: Body| body.watched(Box::new(tee)))
     }
 
-    fn tee<F: FnOnce(Copy) + Send>(&self, failed: Dropped, done: F) -> Tee<F> {
+    fn tee<F: FnOnce(Copy) + Send>(&self, failed: SkipReason, done: F) -> Tee<F> {
         Tee::new(self.shadow.memory(), self.shadow.settings().body_bytes, failed, done)
     }
 
-    fn submit(&self, asked: ShadowRequest, slot: &Slot, seen: Result<(Seen, Share), Dropped>) {
+    fn submit(&self, asked: ShadowRequest, slot: &Slot, seen: Result<(Seen, Share), SkipReason>) {
         // A request whose body was not read to its end when the answer was there is not known whole.
         let body = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let body = body.unwrap_or(Err(Dropped::TooLarge));
+        let body = body.unwrap_or(Err(SkipReason::TooLarge));
         let subject = asked.subject.clone();
         match (seen, body) {
             (Ok((seen, mut share)), Ok((body, of_request))) => {
@@ -149,7 +168,7 @@ fn failed(error: &GatewayError) -> GatewayError {
     }
 }
 
-/// A request whose client waits for its answer. Dropped with the request still in it, it tells that the client left.
+/// A request whose client waits for its answer. Dropped with the request still in it, it records that the client left.
 struct Waiting {
     shadow: Shadow,
     asked: Option<ShadowRequest>,
@@ -158,7 +177,7 @@ struct Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(asked) = &self.asked {
-            self.shadow.dropped(&asked.subject, Dropped::ClientGone);
+            self.shadow.dropped(&asked.subject, SkipReason::ClientGone);
         }
     }
 }

@@ -56,22 +56,32 @@ impl Service<Request> for Phased {
             // Said in every phase: as long as the old service answers there is time to declare it.
             self.unknown.note_parameter(&request.context, &name, has_value);
         }
+        let writing = self.dual.writing(&request.context);
+        let mark = writing.as_ref().map(|writing| writing.mark);
         let asked = match request.context.unknown() {
             // A connection that may go over to another protocol is for nobody to compare.
             None => self
                 .dual
-                .asked(&request.context, own.is_some())
+                .asked(&request.context, own.is_some(), mark)
                 .filter(|_| !wants_switch(&request.context.headers, request.context.version)),
             // There is no other side to it.
             Some(_) => None,
         };
         let composer = Arc::clone(&self.composer);
-        match asked {
+        let answering: Self::Future = match asked {
             None => answer(composer, own, request),
             Some(asked) => {
                 let answering = move |request| answer(composer, own, request);
                 Box::pin(self.dual.clone().both(request, asked, answering))
             }
+        };
+        match writing {
+            None => answering,
+            Some(writing) => Box::pin(async move {
+                let answered = answering.await;
+                drop(writing);
+                answered
+            }),
         }
     }
 }

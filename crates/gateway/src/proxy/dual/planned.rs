@@ -7,9 +7,10 @@ use super::ask::Dual;
 use super::shadow_request::{ShadowRequest, is_failure};
 use crate::error::{GatewayError, Kind};
 use crate::proxy::compose::exchange::Exchange;
-use crate::shadow::{Dropped, PlanEnd, Planned, PlannedCall};
+use crate::shadow::{PlanEnd, Planned, PlannedCall};
 use bytes::Bytes;
 use std::sync::Arc;
+use switchback_engine::diff::SkipReason;
 use switchback_engine::translate::{self, Event, FaultKind, Next, Reply, Run};
 use switchback_json as json;
 use switchback_plan::Effect;
@@ -20,7 +21,7 @@ const READINGS_MAX: u32 = 20;
 impl Dual {
     /// The calls with an effect that the plan makes of a request, as far as they can be known without making them. `body` has
     /// no content coding any more.
-    pub(crate) async fn planned(&self, asked: &ShadowRequest, body: Bytes) -> Result<Planned, Dropped> {
+    pub(crate) async fn planned(&self, asked: &ShadowRequest, body: Bytes) -> Result<Planned, SkipReason> {
         let mut planned = Planned { calls: Vec::new(), readings: 0, end: PlanEnd::Whole { status: None } };
         let following = self.follow(asked, body, &mut planned);
         match tokio::time::timeout(self.timeout(), following).await {
@@ -36,7 +37,7 @@ impl Dual {
         asked: &ShadowRequest,
         body: Bytes,
         planned: &mut Planned,
-    ) -> Result<PlanEnd, Dropped> {
+    ) -> Result<PlanEnd, SkipReason> {
         let mut run = asked.run(body);
         let mut readings = self.readings(asked);
         let mut event = Event::Start;
@@ -49,7 +50,7 @@ impl Dual {
                     return Ok(PlanEnd::Unread { why: "a reading brought no answer".to_owned() });
                 }
                 Err(fault) => return Ok(unfollowed(&fault)),
-                Ok(Next::Refuse(_)) => return Err(Dropped::Refused),
+                Ok(Next::Refuse(_)) => return Err(SkipReason::Refused),
                 Ok(Next::Answer(answer)) => return Ok(PlanEnd::Whole { status: Some(answer.status) }),
                 Ok(Next::Call(call)) => call,
                 Ok(Next::Recall(lookup)) => {
@@ -142,10 +143,10 @@ fn unfollowed(fault: &translate::Fault) -> PlanEnd {
     }
 }
 
-fn unread(error: &GatewayError) -> Result<PlanEnd, Dropped> {
+fn unread(error: &GatewayError) -> Result<PlanEnd, SkipReason> {
     match error.kind() {
-        Kind::Overloaded { .. } => Err(Dropped::Budget),
-        Kind::NeedsReconnect => Err(Dropped::Credential),
+        Kind::Overloaded { .. } => Err(SkipReason::Budget),
+        Kind::NeedsReconnect => Err(SkipReason::Credential),
         _ => Ok(PlanEnd::Unread { why: error.detail() }),
     }
 }

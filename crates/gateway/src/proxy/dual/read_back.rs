@@ -6,12 +6,12 @@ use super::ask::Dual;
 use super::shadow_request::ShadowRequest;
 use crate::proxy::compose::exchange::scope_prefix;
 use crate::proxy::layers::route;
-use crate::shadow::{Dropped, Outcome, ReadBack};
+use crate::shadow::{Outcome, ReadBack};
 use bytes::Bytes;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, Method, Uri};
 use std::sync::Arc;
-use switchback_engine::diff::{BufferedAnswer, View};
+use switchback_engine::diff::{BufferedAnswer, SkipReason, View};
 use switchback_engine::translate;
 use switchback_plan::{self as plan, Effect};
 
@@ -57,7 +57,7 @@ impl Dual {
         }
         Some(match self.read_both(asked, declared, body, written).await {
             Ok(read) => Outcome::ReadBack(read),
-            Err(why) => Outcome::Dropped(why),
+            Err(why) => Outcome::Skipped(why),
         })
     }
 
@@ -68,12 +68,12 @@ impl Dual {
         declared: &plan::ReadBack,
         body: &Bytes,
         written: View,
-    ) -> Result<ReadBack, Dropped> {
-        let _place = self.read_backs.try_acquire().map_err(|_| Dropped::Budget)?;
+    ) -> Result<ReadBack, SkipReason> {
+        let _place = self.read_backs.try_acquire().map_err(|_| SkipReason::Budget)?;
         if !written.body.is_whole() {
-            return Err(Dropped::TooLarge);
+            return Err(SkipReason::TooLarge);
         }
-        let reading = asked.reading(declared, body, &written).ok_or(Dropped::Unaddressed)?;
+        let reading = asked.reading(declared, body, &written).ok_or(SkipReason::Unaddressed)?;
         let none = BufferedAnswer::default();
         let reference = self.own(&reading, &none).await?;
         let candidate = self.plans(&reading, &none, reference.body.total_bytes()).await?;
@@ -128,6 +128,7 @@ impl ShadowRequest {
             beside: Arc::clone(&self.beside),
             primary: self.primary,
             writes: false,
+            written: self.written,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! A request whose other side is to be asked, and what is known of how its client was answered.
 
+use super::writes::WriteMark;
 use crate::body::Body;
 use crate::error::GatewayError;
 use crate::proxy::Request;
@@ -32,6 +33,8 @@ pub(crate) struct ShadowRequest {
     pub(crate) beside: Arc<ShadowUpstreams>,
     pub(crate) primary: Primary,
     pub(crate) writes: bool,
+    /// The client's writes when the request came; of a write, the others.
+    pub(crate) written: WriteMark,
 }
 
 /// How the client was answered.

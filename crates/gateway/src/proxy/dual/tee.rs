@@ -3,12 +3,11 @@
 
 use crate::body::{End, Watch};
 use crate::memory::{Memory, Share};
-use crate::shadow::Dropped;
 use bytes::Bytes;
-use switchback_engine::diff::{BufferedAnswer, Buffering};
+use switchback_engine::diff::{BufferedAnswer, Buffering, SkipReason};
 
 /// What became of the copy.
-pub(super) type Copy = Result<(BufferedAnswer, Share), Dropped>;
+pub(super) type Copy = Result<(BufferedAnswer, Share), SkipReason>;
 
 /// Copies a body; then `done` is told once. Given to [`crate::body::Body::watched`].
 pub(super) struct Tee<F: FnOnce(Copy) + Send> {
@@ -17,14 +16,14 @@ pub(super) struct Tee<F: FnOnce(Copy) + Send> {
     share: Share,
     body_bytes: u64,
     /// What it means when the body breaks off.
-    failed: Dropped,
+    failed: SkipReason,
     done: Option<F>,
 }
 
 impl<F: FnOnce(Copy) + Send> Tee<F> {
     /// Keeps the first `body_bytes` bytes and a digest of the rest. `done` must not block: it is called where the body is
     /// read.
-    pub(super) fn new(memory: &Memory, body_bytes: usize, failed: Dropped, done: F) -> Tee<F> {
+    pub(super) fn new(memory: &Memory, body_bytes: usize, failed: SkipReason, done: F) -> Tee<F> {
         Tee {
             holding: Some(Buffering::new(body_bytes)),
             share: memory.share(),
@@ -51,9 +50,9 @@ impl<F: FnOnce(Copy) + Send> Watch for Tee<F> {
         let nothing = self.share.beside();
         let share = std::mem::replace(&mut self.share, nothing);
         done(match (end, self.holding.take()) {
-            (End::Abandoned, _) => Err(Dropped::ClientGone),
+            (End::Abandoned, _) => Err(SkipReason::ClientGone),
             (End::Failed, _) => Err(self.failed),
-            (End::Complete, None) => Err(Dropped::Memory),
+            (End::Complete, None) => Err(SkipReason::Memory),
             (End::Complete, Some(holding)) => Ok((holding.finish(), share)),
         });
     }

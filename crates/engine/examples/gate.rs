@@ -1,0 +1,352 @@
+//! The gate over simulated services: how often it decides wrongly, for planted differences, races, resets and clients that send
+//! invalid calls. The readings are simulated; all that follows from them is the program's own code: [`settle`], [`Counts`],
+//! [`Gate`].
+//!
+//! `cargo run -p switchback-engine --example gate -- --runs 1000` prints a table in Markdown.
+
+use fastrand::Rng;
+use switchback_engine::diff::{
+    Cause, Comparison, Counts, Finding, FindingKind, Party, Readings, Settled, SkipReason, Step, is_accepted,
+    settle, unfinished,
+};
+use switchback_engine::evidence::{Gate, Policy, Stage, Transition};
+
+/// Calls of one run, unless the gate decides earlier.
+const CALLS: u64 = 2_500;
+/// The time of one call.
+const CALL_MS: u64 = 10_000;
+
+/// Two services and their clients. All numbers are chances.
+#[derive(Clone, Copy, Default)]
+struct World {
+    /// Of a thing that the candidate always shows otherwise.
+    steady: f64,
+    /// Of a candidate's reading that is wrong, whatever came before.
+    random: f64,
+    /// Of a write of the same client, through the gateway, between two readings.
+    known_writes: f64,
+    /// Of a write that the gateway does not see, between two readings.
+    other_writes: f64,
+    /// Of a call that is cut off; it is repeated once.
+    resets: f64,
+    /// Of a call that is a write.
+    writes: f64,
+    /// Of a write that both sides refuse, and whose plan breaks the contract.
+    invalid: f64,
+    /// Of a right write's plan that breaks the contract.
+    wrong_plans: f64,
+    /// Of a write's effect that is seen otherwise.
+    wrong_effects: f64,
+}
+
+/// A decision that must be rare in a scenario.
+#[derive(Clone, Copy, PartialEq)]
+enum Wrong {
+    Promotion,
+    Rollback,
+    /// At the tolerated rate both are.
+    Either,
+}
+
+struct Scenario {
+    name: &'static str,
+    stage: Stage,
+    world: World,
+    wrong: Wrong,
+}
+
+/// The ends of all runs of a scenario.
+#[derive(Default)]
+struct Tally {
+    promoted: u64,
+    rolled_back: u64,
+    /// Calls until the decision, of the runs that came to one.
+    calls: Vec<u64>,
+}
+
+fn scenarios() -> Vec<Scenario> {
+    let mut all = Vec::new();
+    let mut add = |name, stage, world, wrong| all.push(Scenario { name, stage, world, wrong });
+    for stage in [Stage::Shadow, Stage::Canary] {
+        let none = World::default();
+        add("equal sides", stage, none, Wrong::Rollback);
+        add("steady 0.1 %", stage, World { steady: 0.001, ..none }, Wrong::Rollback);
+        add("steady 1 %", stage, World { steady: 0.01, ..none }, Wrong::Either);
+        add("steady 5 %", stage, World { steady: 0.05, ..none }, Wrong::Promotion);
+        add("steady 20 %", stage, World { steady: 0.2, ..none }, Wrong::Promotion);
+        add("random 0.1 %", stage, World { random: 0.001, ..none }, Wrong::Rollback);
+        // A little above, since a wrong answer that repeats by chance counts as one.
+        add("random 1 %", stage, World { random: 0.01, ..none }, Wrong::Either);
+        add("random 2 %", stage, World { random: 0.02, ..none }, Wrong::Promotion);
+        add("random 5 %", stage, World { random: 0.05, ..none }, Wrong::Promotion);
+        add("random 20 %", stage, World { random: 0.2, ..none }, Wrong::Promotion);
+        let writes = World { known_writes: 0.1, ..none };
+        add("races, 10 % of readings", stage, writes, Wrong::Rollback);
+        add("races and random 2 %", stage, World { random: 0.02, ..writes }, Wrong::Promotion);
+        add("unseen races, 0.5 %", stage, World { other_writes: 0.005, ..none }, Wrong::Rollback);
+        let resets = World { resets: 0.05, ..none };
+        add("resets, 5 % of calls", stage, resets, Wrong::Rollback);
+        add("resets and steady 5 %", stage, World { steady: 0.05, ..resets }, Wrong::Promotion);
+        let write = World { writes: 1.0, ..none };
+        add("invalid clients, 10 % of writes", stage, World { invalid: 0.1, ..write }, Wrong::Rollback);
+        add("wrong plans, 5 % of writes", stage, World { wrong_plans: 0.05, ..write }, Wrong::Promotion);
+        add(
+            "wrong effects, 0.1 % of writes",
+            stage,
+            World { wrong_effects: 0.001, ..write },
+            Wrong::Rollback,
+        );
+        add("wrong effects, 5 % of writes", stage, World { wrong_effects: 0.05, ..write }, Wrong::Promotion);
+        add("wrong effects, all", stage, World { wrong_effects: 1.0, ..write }, Wrong::Promotion);
+    }
+    all
+}
+
+/// A reading: the version of the data, and whether it is shown wrongly, and how.
+#[derive(Clone, Copy, PartialEq)]
+struct Reading {
+    version: u64,
+    wrong: u64,
+}
+
+fn compare(reference: &Reading, other: &Reading) -> Comparison {
+    let finding = || Finding {
+        place: "$.value".to_owned(),
+        pattern: "$.value".to_owned(),
+        kind: FindingKind::Value,
+        cause: Cause::Upstream,
+        times: 1,
+        reference: None,
+        candidate: None,
+        detail: None,
+    };
+    let findings = if reference == other { Vec::new() } else { vec![finding()] };
+    Comparison { findings, ..Comparison::default() }
+}
+
+/// One call, and what is counted of it.
+struct Call<'w> {
+    world: &'w World,
+    random: &'w mut Rng,
+    version: u64,
+    is_steady: bool,
+    /// Whether a write through the gateway came since the call.
+    is_written: bool,
+}
+
+impl Call<'_> {
+    fn happens(&mut self, chance: f64) -> bool {
+        chance > 0.0 && self.random.f64() < chance
+    }
+
+    /// Reads one side, some time after the reading before. None where it gave no answer, twice.
+    fn read(&mut self, party: Party) -> Option<Reading> {
+        if self.happens(self.world.known_writes) {
+            self.version += 1;
+            self.is_written = true;
+        }
+        if self.happens(self.world.other_writes) {
+            self.version += 1;
+        }
+        if self.happens(self.world.resets) && self.happens(self.world.resets) {
+            return None;
+        }
+        let wrong = match party {
+            Party::Reference => 0,
+            Party::Candidate if self.happens(self.world.random) => self.random.u64(2..),
+            Party::Candidate => u64::from(self.is_steady),
+        };
+        Some(Reading { version: self.version, wrong })
+    }
+
+    fn compared(&mut self, first: Party, counts: &mut Counts) {
+        let (of_first, of_second) = match first {
+            Party::Reference => (self.read(Party::Reference), self.read(Party::Candidate)),
+            Party::Candidate => (self.read(Party::Candidate), self.read(Party::Reference)),
+        };
+        let (Some(first_reading), Some(second)) = (of_first, of_second) else {
+            counts.skip(SkipReason::CandidateFailed);
+            return;
+        };
+        let (reference, candidate) = match first {
+            Party::Reference => (first_reading, second),
+            Party::Candidate => (second, first_reading),
+        };
+        let is_written = first == Party::Candidate && self.is_written;
+        let mut readings =
+            Readings { first, is_written, references: vec![reference], candidates: vec![candidate] };
+        let settled = loop {
+            let party = match settle(&readings, compare) {
+                Step::End(settled) => break Some(settled),
+                Step::Ask(party) => party,
+            };
+            match (party, self.read(party)) {
+                (Party::Reference, Some(reading)) => readings.references.push(reading),
+                (Party::Candidate, Some(reading)) => readings.candidates.push(reading),
+                (_, None) => break unfinished(&readings, compare),
+            }
+        };
+        match settled {
+            Some(Settled::Compared(found)) => counts.add(found.verdict(), &found.findings, found.excused),
+            Some(Settled::Unsettled(found)) => counts.add_unsettled(&found.findings, found.excused),
+            Some(Settled::Moved) => counts.skip(SkipReason::Moved),
+            None => counts.skip(SkipReason::CandidateFailed),
+        }
+    }
+
+    fn written(&mut self, stage: Stage, counts: &mut Counts) {
+        let is_invalid = self.happens(self.world.invalid);
+        if !is_accepted(if is_invalid { 400 } else { 204 }) {
+            counts.skip(SkipReason::NotAccepted);
+            return;
+        }
+        if stage == Stage::Shadow {
+            let is_wrong = self.happens(self.world.wrong_plans);
+            counts.add_planned(&compare(&reading(0), &reading(u64::from(is_wrong))).findings);
+        }
+        let is_wrong = self.happens(self.world.wrong_effects);
+        let found = compare(&reading(0), &reading(u64::from(is_wrong)));
+        counts.add_read_back(found.verdict(), &found.findings);
+    }
+}
+
+fn reading(wrong: u64) -> Reading {
+    Reading { version: 0, wrong }
+}
+
+/// One period in a phase, looked at after every call.
+fn run(scenario: &Scenario, gate: &Gate, seed: u64) -> (Option<Transition>, u64) {
+    let mut random = Rng::with_seed(seed);
+    let (mut counts, stage) = (Counts::default(), scenario.stage);
+    let first = if stage == Stage::Shadow { Party::Reference } else { Party::Candidate };
+    for number in 1..=CALLS {
+        let is_steady = scenario.world.steady > 0.0 && random.f64() < scenario.world.steady;
+        let mut call =
+            Call { world: &scenario.world, random: &mut random, version: 0, is_steady, is_written: false };
+        if call.happens(scenario.world.writes) {
+            call.written(stage, &mut counts);
+        } else {
+            call.compared(first, &mut counts);
+        }
+        let transition = gate.step(stage, counts.counted(), number * CALL_MS);
+        if !matches!(transition, Transition::None(_)) {
+            return (Some(transition), number);
+        }
+    }
+    (None, CALLS)
+}
+
+fn runs(scenario: &Scenario, runs: u64) -> Tally {
+    let gate = Gate::new(Policy::default());
+    let mut tally = Tally::default();
+    for seed in 0..runs {
+        let (transition, calls) = run(scenario, &gate, seed);
+        match transition {
+            Some(Transition::Promote { .. }) => tally.promoted += 1,
+            Some(Transition::RollBack { .. }) => tally.rolled_back += 1,
+            Some(Transition::None(_)) | None => continue,
+        }
+        tally.calls.push(calls);
+    }
+    tally.calls.sort_unstable();
+    tally
+}
+
+impl Tally {
+    /// Runs with a wrong decision. At the tolerated rate, those of the worse kind.
+    fn wrong(&self, wrong: Wrong) -> u64 {
+        match wrong {
+            Wrong::Promotion => self.promoted,
+            Wrong::Rollback => self.rolled_back,
+            Wrong::Either => self.promoted.max(self.rolled_back),
+        }
+    }
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--runs").skip(1);
+    let count = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1_000);
+    println!(
+        "| Phase | Scenario | Runs | Wrong decisions | Share | Promised | Promoted | Rolled back | Median calls |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for scenario in scenarios() {
+        let tally = runs(&scenario, count);
+        let wrong = tally.wrong(scenario.wrong);
+        println!(
+            "| {} | {} | {count} | {wrong} | {:.1} % | ≤ {:.0} % | {} | {} | {} |",
+            scenario.stage.word(),
+            scenario.name,
+            wrong as f64 / count as f64 * 100.0,
+            (1.0 - Policy::default().confidence) * 100.0,
+            tally.promoted,
+            tally.rolled_back,
+            tally.calls.get(tally.calls.len() / 2).map_or_else(|| "–".to_owned(), u64::to_string),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUNS: u64 = 40;
+
+    /// Runs that may be wrong: the share that is promised, and four standard deviations of so many throws.
+    fn tolerated(runs: u64) -> f64 {
+        let chance = 1.0 - Policy::default().confidence;
+        let mean = runs as f64 * chance;
+        mean + 4.0 * (mean * (1.0 - chance)).sqrt()
+    }
+
+    #[test]
+    fn no_scenario_is_decided_wrongly_more_often_than_promised() {
+        for scenario in scenarios() {
+            let (tally, phase) = (runs(&scenario, RUNS), scenario.stage.word());
+            let wrong = tally.wrong(scenario.wrong);
+            assert!(wrong as f64 <= tolerated(RUNS), "{phase}, {}: {wrong} of {RUNS}", scenario.name);
+        }
+    }
+
+    /// A gate that decides nothing is never wrong.
+    #[test]
+    fn equal_sides_are_promoted_and_wrong_ones_rolled_back() {
+        let of = |name: &str, stage: Stage| {
+            let all = scenarios();
+            let scenario = all.iter().find(|one| one.name == name && one.stage == stage);
+            runs(scenario.unwrap_or_else(|| panic!("no scenario `{name}`")), RUNS)
+        };
+        for stage in [Stage::Shadow, Stage::Canary] {
+            for name in ["equal sides", "races, 10 % of readings", "resets, 5 % of calls"] {
+                assert_eq!(of(name, stage).promoted, RUNS, "{name}");
+            }
+        }
+        for name in ["steady 5 %", "random 5 %", "wrong effects, 5 % of writes"] {
+            let rolled_back = of(name, Stage::Canary).rolled_back;
+            assert!(rolled_back * 10 >= RUNS * 9, "{name}: {rolled_back} of {RUNS} are rolled back");
+        }
+    }
+
+    #[test]
+    fn a_rate_is_measured_as_it_is_whichever_side_answers() {
+        for (first, writes) in [(Party::Reference, 0.1), (Party::Candidate, 0.0), (Party::Candidate, 0.1)] {
+            let world = World { random: 0.05, known_writes: writes, ..World::default() };
+            let (mut random, mut counts) = (Rng::with_seed(7), Counts::default());
+            for _ in 0..20_000 {
+                let mut call = Call {
+                    world: &world,
+                    random: &mut random,
+                    version: 0,
+                    is_steady: false,
+                    is_written: false,
+                };
+                call.compared(first, &mut counts);
+            }
+            let rate = (counts.different + counts.unsettled) as f64 / counts.compared() as f64;
+            assert!(
+                (0.035..0.06).contains(&rate),
+                "{first:?} with writes {writes}: 5 % is measured as {rate}"
+            );
+        }
+    }
+}

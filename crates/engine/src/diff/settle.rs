@@ -1,0 +1,244 @@
+//! What readings of both sides prove about a difference: that it is one, that it is none, or that nobody can say.
+//!
+//! Two readings are some time apart. Where they differ, the candidate is wrong, or the data changed in between. Asking again
+//! until both agree does not tell the two apart: it forgets every wrong answer that is followed by a right one. What does is a
+//! candidate's reading between two readings of the reference that agree: no change explains its difference.
+//!
+//! - After the old side answered the client, the candidate's reading is followed by another one of the reference, so every
+//!   difference ends as equal, as different, or, where the reference changed at the same place, as nothing.
+//! - After the candidate answered the client, no reading of the reference lies before its answer. A difference that the next
+//!   reading of the candidate repeats is one. One that does not is *unsettled*, unless the reference changes at the same place
+//!   once more while it is looked at.
+//! - Where the gateway knows of a write of the same client since the client's request came, the candidate's answer and the
+//!   reference's are no pair, equal or not: the candidate is read anew, between two readings of the reference. Taking only
+//!   those anew that differ would forget wrong answers again.
+
+use super::finding::{Comparison, Verdict};
+
+/// One of the two sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Party {
+    /// The service that clients know.
+    Reference,
+    /// What the gateway makes of the other version.
+    Candidate,
+}
+
+/// What both sides were read as so far.
+#[derive(Clone, Debug)]
+pub struct Readings<A> {
+    /// The side that answered the client, with the first of its readings.
+    pub first: Party,
+    /// Whether the same client has written through the gateway between its request and the first reading of the reference.
+    pub is_written: bool,
+    /// In the order in which they were made; at least one.
+    pub references: Vec<A>,
+    /// In the order in which they were made; at least one.
+    pub candidates: Vec<A>,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// This side is read once more.
+    Ask(Party),
+    /// The comparison is over.
+    End(Settled),
+}
+
+/// How a comparison ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Settled {
+    /// Equal, or different for sure.
+    Compared(Comparison),
+    /// The candidate differed once, and no change of the reference explains it.
+    Unsettled(Comparison),
+    /// The reference changed at the places of the difference.
+    Moved,
+}
+
+/// What follows from the readings. `compare` compares a reading, as the reference, with another one.
+pub fn settle<A>(readings: &Readings<A>, compare: impl Fn(&A, &A) -> Comparison) -> Step {
+    let (references, candidates) = (&readings.references[..], &readings.candidates[..]);
+    match (readings.first, readings.is_written) {
+        (Party::Reference, _) => between_references(references, candidates, compare),
+        (Party::Candidate, true) => between_references(references, &candidates[1..], compare),
+        (Party::Candidate, false) => after_candidate(references, candidates, compare),
+    }
+}
+
+/// What is left of a comparison for which a side could not be read again. None where nothing was found yet.
+pub fn unfinished<A>(readings: &Readings<A>, compare: impl Fn(&A, &A) -> Comparison) -> Option<Settled> {
+    let anew = usize::from(readings.first == Party::Candidate && readings.is_written);
+    let found = compare(&readings.references[0], readings.candidates.get(anew)?);
+    let moved = readings.references.get(1).map(|after| compare(&readings.references[0], after));
+    Some(match moved {
+        None => Settled::Unsettled(found),
+        Some(moved) => unexplained(&found, &moved),
+    })
+}
+
+/// Whether the reference accepted a call, by the status that it means. Only then a plan, or an effect, is judged.
+pub fn is_accepted(reference_status: u16) -> bool {
+    (200..400).contains(&reference_status)
+}
+
+fn between_references<A>(references: &[A], candidates: &[A], compare: impl Fn(&A, &A) -> Comparison) -> Step {
+    let Some(candidate) = candidates.first() else { return Step::Ask(Party::Candidate) };
+    let found = compare(&references[0], candidate);
+    if found.verdict() != Verdict::Different {
+        return compared(found);
+    }
+    let Some(after) = references.get(1) else { return Step::Ask(Party::Reference) };
+    let moved = compare(&references[0], after);
+    if moved.verdict() != Verdict::Different {
+        return compared(found);
+    }
+    let later = compare(after, candidate);
+    if later.verdict() != Verdict::Different {
+        return compared(later);
+    }
+    let lasting = found.lasting(&later, &moved);
+    match lasting.verdict() {
+        Verdict::Different => compared(lasting),
+        Verdict::Equal | Verdict::EqualSoFar => Step::End(Settled::Moved),
+    }
+}
+
+fn after_candidate<A>(references: &[A], candidates: &[A], compare: impl Fn(&A, &A) -> Comparison) -> Step {
+    let found = compare(&references[0], &candidates[0]);
+    if found.verdict() != Verdict::Different {
+        return compared(found);
+    }
+    let Some(again) = candidates.get(1) else { return Step::Ask(Party::Candidate) };
+    let repeated = compare(&references[0], again);
+    let lasting = found.lasting(&repeated, &compare(&candidates[0], again));
+    if lasting.verdict() == Verdict::Different {
+        return compared(lasting);
+    }
+    let Some(after) = references.get(1) else { return Step::Ask(Party::Reference) };
+    let moved = compare(&references[0], after);
+    let lasting = repeated.lasting(&compare(after, again), &moved);
+    if lasting.verdict() == Verdict::Different {
+        return compared(lasting);
+    }
+    Step::End(unexplained(&found, &moved))
+}
+
+fn unexplained(found: &Comparison, moved: &Comparison) -> Settled {
+    let left = found.apart_from(moved);
+    match left.verdict() {
+        Verdict::Different => Settled::Unsettled(left),
+        Verdict::Equal | Verdict::EqualSoFar => Settled::Moved,
+    }
+}
+
+fn compared(comparison: Comparison) -> Step {
+    Step::End(Settled::Compared(comparison))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diff::{Cause, Finding, FindingKind};
+
+    /// A reading of an object with two members, `$.a` and `$.b`.
+    type Pair = (u8, u8);
+
+    fn compare(reference: &Pair, candidate: &Pair) -> Comparison {
+        let members = [("$.a", reference.0 != candidate.0), ("$.b", reference.1 != candidate.1)];
+        let finding = |place: &str| Finding {
+            place: place.to_owned(),
+            pattern: place.to_owned(),
+            kind: FindingKind::Value,
+            cause: Cause::Upstream,
+            times: 1,
+            reference: None,
+            candidate: None,
+            detail: None,
+        };
+        let differing = members.iter().filter(|(_, is_different)| *is_different);
+        Comparison { findings: differing.map(|(place, _)| finding(place)).collect(), ..Comparison::default() }
+    }
+
+    /// Goes on until the end, with these readings; gives the end and the readings that were made of either side.
+    fn end(
+        first: Party,
+        is_written: bool,
+        references: &[Pair],
+        candidates: &[Pair],
+    ) -> (Settled, usize, usize) {
+        let (mut of_reference, mut of_candidate) = (1, 1);
+        loop {
+            let readings = Readings {
+                first,
+                is_written,
+                references: references[..of_reference].to_vec(),
+                candidates: candidates[..of_candidate].to_vec(),
+            };
+            match settle(&readings, compare) {
+                Step::Ask(Party::Reference) => of_reference += 1,
+                Step::Ask(Party::Candidate) => of_candidate += 1,
+                Step::End(settled) => return (settled, of_reference, of_candidate),
+            }
+        }
+    }
+
+    fn places(settled: &Settled) -> (&'static str, Vec<&str>) {
+        let of = |comparison: &'_ Comparison| -> Vec<String> {
+            comparison.findings.iter().map(|finding| finding.pattern.clone()).collect()
+        };
+        let (word, found) = match settled {
+            Settled::Compared(found) if found.findings.is_empty() => ("equal", of(found)),
+            Settled::Compared(found) => ("different", of(found)),
+            Settled::Unsettled(found) => ("unsettled", of(found)),
+            Settled::Moved => ("moved", Vec::new()),
+        };
+        (word, found.into_iter().map(|place| if place == "$.a" { "$.a" } else { "$.b" }).collect())
+    }
+
+    #[test]
+    fn after_the_candidate_answered() {
+        let cases: [(&str, &[Pair], &[Pair], (&str, &[&str])); 8] = [
+            ("alike", &[(1, 1)], &[(1, 1)], ("equal", &[])),
+            ("the same difference twice", &[(1, 1)], &[(2, 1), (2, 1)], ("different", &["$.a"])),
+            ("gone when asked again", &[(1, 1), (1, 1)], &[(2, 1), (1, 1)], ("unsettled", &["$.a"])),
+            ("another value each time", &[(1, 1), (1, 1)], &[(2, 1), (3, 1)], ("different", &["$.a"])),
+            ("the reference changes there", &[(1, 1), (4, 1)], &[(2, 1), (1, 1)], ("moved", &[])),
+            ("it changes elsewhere", &[(1, 1), (1, 4)], &[(2, 1), (1, 1)], ("unsettled", &["$.a"])),
+            ("one stays, one goes", &[(1, 1)], &[(2, 2), (2, 1)], ("different", &["$.a"])),
+            ("another place each time", &[(1, 1), (1, 1)], &[(2, 1), (1, 2)], ("different", &["$.b"])),
+        ];
+        for (name, references, candidates, wanted) in cases {
+            let (settled, ..) = end(Party::Candidate, false, references, candidates);
+            assert_eq!(places(&settled), (wanted.0, wanted.1.to_vec()), "{name}");
+        }
+    }
+
+    #[test]
+    fn after_the_reference_answered() {
+        let cases: [(&str, &[Pair], &[Pair], (&str, &[&str])); 5] = [
+            ("alike", &[(1, 1)], &[(1, 1)], ("equal", &[])),
+            ("different while nothing moves", &[(1, 1), (1, 1)], &[(2, 1)], ("different", &["$.a"])),
+            ("both saw the change", &[(1, 1), (2, 1)], &[(2, 1)], ("equal", &[])),
+            ("it moved elsewhere", &[(1, 1), (1, 4)], &[(2, 1)], ("different", &["$.a"])),
+            ("it moved there, to something else", &[(1, 1), (2, 1)], &[(3, 1)], ("moved", &[])),
+        ];
+        for (name, references, candidates, wanted) in cases {
+            let (settled, ..) = end(Party::Reference, false, references, candidates);
+            assert_eq!(places(&settled), (wanted.0, wanted.1.to_vec()), "{name}");
+        }
+    }
+
+    #[test]
+    fn with_a_write_in_between_the_candidate_is_read_anew_whatever_it_answered() {
+        for first in [(1, 1), (2, 1)] {
+            let (settled, of_reference, of_candidate) =
+                end(Party::Candidate, true, &[(1, 1)], &[first, (1, 1)]);
+            assert_eq!((places(&settled).0, of_reference, of_candidate), ("equal", 1, 2));
+            let (settled, of_reference, of_candidate) =
+                end(Party::Candidate, true, &[(1, 1), (1, 1)], &[first, (2, 1)]);
+            assert_eq!((places(&settled).0, of_reference, of_candidate), ("different", 2, 2));
+        }
+    }
+}
