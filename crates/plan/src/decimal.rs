@@ -82,6 +82,39 @@ impl Decimal {
         Some(Decimal { digits, exponent: self.exponent.checked_add(other.exponent)? }.least())
     }
 
+    /// The exact product with an integer of any length. None where this is no integer, or where the other one has a fraction
+    /// or an exponent.
+    pub fn times_integer(self, integer: &[u8]) -> Option<String> {
+        let (sign, digits) = integer_of(integer)?;
+        let zeros = usize::try_from(self.exponent).ok().filter(|_| self.digits > 0)?;
+        let (factor, mut carry) = (self.digits.unsigned_abs(), 0);
+        let mut product = Vec::with_capacity(digits.len() + DIGITS_MAX);
+        for digit in digits.iter().rev() {
+            carry += factor * u128::from(digit - b'0');
+            product.push((carry % 10) as u8 + b'0');
+            carry /= 10;
+        }
+        while carry > 0 {
+            product.push((carry % 10) as u8 + b'0');
+            carry /= 10;
+        }
+        product.reverse();
+        Some(format!("{sign}{}{}", String::from_utf8(product).ok()?, "0".repeat(zeros)))
+    }
+
+    /// An integer of any length by this power of ten, exactly. None where this is none, or below 1, or where the other one has
+    /// a fraction or an exponent.
+    pub fn divide_integer(self, integer: &[u8]) -> Option<String> {
+        let (sign, digits) = integer_of(integer)?;
+        let places = usize::try_from(self.exponent).ok().filter(|_| self.is_power_of_ten())?;
+        let digits = std::str::from_utf8(digits).ok()?;
+        let padded = format!("{digits:0>width$}", width = places + 1);
+        let (whole, fraction) = padded.split_at(padded.len() - places);
+        let fraction = fraction.trim_end_matches('0');
+        let point = if fraction.is_empty() { "" } else { "." };
+        Some(format!("{sign}{whole}{point}{fraction}"))
+    }
+
     /// The exact quotient. None where it has no end.
     pub fn over(self, other: Decimal) -> Option<Decimal> {
         let (mut digits, mut exponent) = (self.digits, self.exponent.checked_sub(other.exponent)?);
@@ -112,6 +145,13 @@ impl Decimal {
     }
 }
 
+/// Sign and digits of an integer as JSON writes it, without fraction and exponent.
+fn integer_of(json: &[u8]) -> Option<(&'static str, &[u8])> {
+    let (sign, digits) = json.strip_prefix(b"-").map_or(("", json), |digits| ("-", digits));
+    let is_integer = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    is_integer.then_some((sign, digits))
+}
+
 impl From<i64> for Decimal {
     fn from(number: i64) -> Decimal {
         Decimal { digits: number.into(), exponent: 0 }.least()
@@ -121,6 +161,21 @@ impl From<i64> for Decimal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn integers_of_any_length_are_scaled() {
+        let nines = "9".repeat(40);
+        let by = |factor: &str| Decimal::read(factor.as_bytes()).expect("a factor");
+        assert_eq!(by("100").times_integer(nines.as_bytes()), Some(format!("{nines}00")));
+        assert_eq!(by("12").times_integer(b"-15").as_deref(), Some("-180"));
+        assert_eq!(by("7").times_integer(b"0").as_deref(), Some("0"));
+        assert_eq!(by("0.5").times_integer(b"2"), None);
+        assert_eq!(by("7").times_integer(b"1.5"), None);
+        assert_eq!(by("100").divide_integer(nines.as_bytes()), Some(format!("{}.99", "9".repeat(38))));
+        assert_eq!(by("100").divide_integer(b"-5").as_deref(), Some("-0.05"));
+        assert_eq!(by("100").divide_integer(b"500").as_deref(), Some("5"));
+        assert_eq!(by("60").divide_integer(b"120"), None);
+    }
 
     #[test]
     fn sums_are_exact() {

@@ -4,6 +4,7 @@
 use super::{Arguments, ConversionKind, Domain, Example, Facts, Holds, Law, Spec, Yield};
 use crate::Kinds;
 use switchback_json::raw::Kind;
+use switchback_json::text;
 
 pub(super) const INTEGER: Domain =
     Domain { kinds: Kinds::of(&[Kind::Number]), integer: true, absent: false, total: true };
@@ -20,20 +21,21 @@ pub(super) const SPEC: Spec = Spec {
     structural: false,
     law: Law::Iso,
     examples: &[
-        example("7", "\"7\""),
-        example("-12", "\"-12\""),
-        example("900719925474099312345", "\"900719925474099312345\""),
-        example("null", "null"),
+        example("7", "\"7\"", Holds::Both),
+        example("17", "\"1\\u0037\"", Holds::Backward),
+        example("-12", "\"-12\"", Holds::Both),
+        example("900719925474099312345", "\"900719925474099312345\"", Holds::Both),
+        example("null", "null", Holds::Both),
     ],
 };
 
-const fn example(old: &'static str, new: &'static str) -> Example {
+const fn example(old: &'static str, new: &'static str, holds: Holds) -> Example {
     Example {
         written: "integer_to_string",
         kind: || ConversionKind::IntegerToString,
         old: Some(old),
         new: Some(new),
-        holds: Holds::Both,
+        holds,
     }
 }
 
@@ -47,9 +49,11 @@ pub(super) fn to_string(json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
 }
 
 pub(super) fn to_integer(json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
-    let digits = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    is_integer(digits).then(|| {
-        out.extend_from_slice(digits);
+    let raw = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    // A digit may be written as an escape.
+    let digits = text::decode(std::str::from_utf8(raw).ok()?);
+    is_integer(digits.as_bytes()).then(|| {
+        out.extend_from_slice(digits.as_bytes());
         Yield::Written
     })
 }

@@ -22,6 +22,7 @@ mod table;
 mod template;
 mod union;
 
+pub use date::instant;
 pub use facts::Facts;
 pub use table::Table;
 

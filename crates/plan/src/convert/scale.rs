@@ -61,28 +61,47 @@ fn read(given: &Given<'_>) -> Result<ConversionKind, String> {
     Ok(ConversionKind::Own(Arc::new(Scale { factor, integers })))
 }
 
+impl Scale {
+    /// An integer that has too many digits to be calculated with otherwise.
+    fn long(&self, json: &[u8], forward: bool, out: &mut Vec<u8>) -> Option<Yield> {
+        let scaled = match forward {
+            true => self.factor.times_integer(json)?,
+            false => self.factor.divide_integer(json)?,
+        };
+        if self.integers[usize::from(forward)] && scaled.contains('.') {
+            return None;
+        }
+        out.extend_from_slice(scaled.as_bytes());
+        Some(Yield::Written)
+    }
+}
+
 impl Convert for Scale {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
     fn convert(&self, json: &[u8], forward: bool, out: &mut Vec<u8>) -> Option<Yield> {
-        let number = Decimal::read(json)?;
-        let result = if forward { number.times(self.factor)? } else { number.over(self.factor)? };
+        let Some(number) = Decimal::read(json) else { return self.long(json, forward, out) };
+        let result = if forward { number.times(self.factor) } else { number.over(self.factor) };
+        let Some(result) = result else { return self.long(json, forward, out) };
         let [from, to] = if forward { [0, 1] } else { [1, 0] };
         let fits = |at: usize, number: Decimal| !self.integers[at] || number.is_integer();
         if !fits(from, number) || !fits(to, result) {
             return None;
         }
-        out.extend_from_slice(result.text()?.as_bytes());
+        match result.text() {
+            Some(text) => out.extend_from_slice(text.as_bytes()),
+            None => return self.long(json, forward, out),
+        }
         Some(Yield::Written)
     }
 
     fn expected(&self, from: SideId) -> &'static str {
         match (self.integers[usize::from(from.0)], self.integers[usize::from(from.other().0)]) {
             (_, true) => "a number that gives an integer",
-            (true, false) => "an integer of at most 30 digits",
-            (false, false) => "a number of at most 30 digits",
+            (true, false) => "an integer that has an exact result",
+            (false, false) => "an integer, or a number of at most 30 digits",
         }
     }
 
@@ -90,10 +109,11 @@ impl Convert for Scale {
         self.integers[usize::from(side.0)]
     }
 
-    /// Every number of a bounded length has a multiple; a fraction of it only where nothing is left over.
+    /// Every integer has a multiple by an integer; a fraction of it only where nothing is left over.
     fn takes_all(&self, from: SideId, facts: &Facts) -> bool {
-        let bounded = facts.is_between(i64::MIN, i64::MAX);
         let whole = self.factor.is_integer();
+        // With a fraction in the factor, integers of a bounded length alone are calculated with.
+        let bounded = if whole { facts.integers } else { facts.is_between(i64::MIN, i64::MAX) };
         // A power of ten moves the point; that goes backward too, where the other side takes fractions.
         let tens = self.factor.is_power_of_ten();
         match from {
@@ -134,7 +154,14 @@ mod tests {
         assert_eq!(scaled("100", [false, true], "0.005", true), None, "half a cent is no integer");
         assert_eq!(scaled("100", [true, true], "150", false), None);
         assert_eq!(scaled("100", none, "1e400", true), None, "too long to be written");
-        assert_eq!(scaled("100", none, &"9".repeat(31), true), None);
+        assert_eq!(scaled("100", none, &format!("{}.5", "9".repeat(31)), true), None);
+        assert_eq!(
+            scaled("100", [true, true], "15000000000000000000000000000000000", false).as_deref(),
+            Some("150000000000000000000000000000000")
+        );
+        assert_eq!(scaled("100", [true, true], "15000000000000000000000000000000001", false), None);
+        let long = "9".repeat(31);
+        assert_eq!(scaled("100", [true, true], &long, true), Some(format!("{long}00")));
         assert_eq!(scaled("0.01", none, "-0", true).as_deref(), Some("0"));
     }
 

@@ -1,7 +1,8 @@
 //! `table`: a scalar of the old side and the scalar of the new side that stands for it. Where several stand for one, the
-//! first is written, and which of them it was is lost. Numbers are compared by their text, strings by their content.
+//! first is written, and which of them it was is lost. Values are compared, not spellings: `1.0` is `1`.
 
 use super::{Arguments, ConversionKind, Domain, Example, Facts, Holds, Law, Spec, Yield};
+use crate::decimal::Decimal;
 use crate::{Kinds, Raw, SideId};
 use switchback_json::raw::{self, Kind};
 use switchback_json::text;
@@ -35,6 +36,8 @@ pub(super) const SPEC: Spec = Spec {
         example("null", "\"unknown\"", Holds::Both),
         example("0", "\"publi\\u0063\"", Holds::Backward),
         example("1", "\"hidden\"", Holds::Backward),
+        example("1.0", "\"private\"", Holds::Forward),
+        example("10e-1", "\"private\"", Holds::Forward),
     ],
 };
 
@@ -65,7 +68,8 @@ impl Table {
     /// as the first of them.
     pub(super) fn law(&self) -> Law {
         let repeats = |column: fn(&(Raw, Raw)) -> &Raw| {
-            let seen = |at: usize| self.rows[..at].iter().any(|row| column(row) == column(&self.rows[at]));
+            let is_same = |at: usize, row: &(Raw, Raw)| same_scalar(column(row), column(&self.rows[at]));
+            let seen = |at: usize| self.rows[..at].iter().any(|row| is_same(at, row));
             (0..self.rows.len()).any(seen)
         };
         match (repeats(|row| &row.0), repeats(|row| &row.1)) {
@@ -100,5 +104,8 @@ fn same_scalar(cell: &[u8], json: &[u8]) -> bool {
         let raw = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         Some(text::decode(std::str::from_utf8(raw).ok()?).into_owned())
     };
+    if let (Some(cell), Some(json)) = (Decimal::read(cell), Decimal::read(json)) {
+        return cell == json;
+    }
     content(cell).is_some_and(|cell| content(json).is_some_and(|json| cell == json))
 }

@@ -16,7 +16,7 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    /// The moment so many seconds after 1970 began, in UTC. What lies outside the years 0 to 9999 is their first or last.
+    /// The moment so many seconds after 1970 began, in UTC. A moment outside the years 0 to 9999 becomes their first or last.
     pub(super) fn of_epoch(seconds: i64, nanos: u32) -> Moment {
         Moment { nanos, ..Moment::local(seconds, Some(0)) }
     }
@@ -43,12 +43,12 @@ impl Moment {
         Some(self.clock()? - i64::from(self.offset.unwrap_or(0)) * 60)
     }
 
-    /// The same moment by the clock of another zone, which is not told.
-    pub(super) fn at(&self, zone: i32) -> Moment {
-        match self.epoch() {
-            Some(epoch) => Moment { nanos: self.nanos, ..Moment::local(epoch + i64::from(zone) * 60, None) },
-            None => self.clone(),
-        }
+    /// The same moment by the clock of another zone, without its offset. None where that clock shows no year from 0 to 9999.
+    pub(super) fn at(&self, zone: i32) -> Option<Moment> {
+        let Some(epoch) = self.epoch() else { return Some(self.clone()) };
+        let shown = epoch + i64::from(zone) * 60;
+        let is_shown = (FIRST..=LAST).contains(&shown);
+        is_shown.then(|| Moment { nanos: self.nanos, ..Moment::local(shown, None) })
     }
 
     /// A clock's time, of this zone.

@@ -230,15 +230,20 @@ impl Form {
                 Piece::Zulu if moment.offset.unwrap_or(0) == 0 => out.push('Z'),
                 Piece::Zulu => write_offset(moment.offset.unwrap_or(0), true, &mut out),
                 Piece::Offset { colon } => write_offset(moment.offset.unwrap_or(0), colon, &mut out),
-                Piece::Epoch { millis: false } => out.push_str(&moment.epoch()?.to_string()),
+                Piece::Epoch { millis: false } => out.push_str(&epoch_of(moment)?.to_string()),
                 Piece::Epoch { millis: true } => {
-                    let millis = moment.epoch()? * 1000 + i64::from(moment.nanos / 1_000_000);
+                    let millis = epoch_of(moment)? * 1000 + i64::from(moment.nanos / 1_000_000);
                     out.push_str(&millis.to_string());
                 }
             }
         }
         Some(out)
     }
+}
+
+/// Seconds since 1970, where they are ones that are read.
+fn epoch_of(moment: &Moment) -> Option<i64> {
+    moment.epoch().filter(|seconds| (calendar::FIRST..=calendar::LAST).contains(seconds))
 }
 
 fn field(fields: &Fields, part: usize) -> Option<u16> {

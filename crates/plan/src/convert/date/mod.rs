@@ -11,7 +11,7 @@ use super::{Arguments, ConversionKind, Convert, Domain, Example, Facts, Given, H
 use crate::{Kinds, SideId};
 use calendar::Moment;
 use form::Form;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use switchback_json::raw::Kind;
 use switchback_json::{Value, text};
 
@@ -151,7 +151,7 @@ impl Date {
     fn write(&self, moment: &Moment, form: &Form) -> Option<String> {
         let has_offset = moment.offset.is_some();
         let moment = match (has_offset, form.zoned) {
-            (true, false) => moment.at(self.zone.unwrap_or(0)),
+            (true, false) => moment.at(self.zone.unwrap_or(0))?,
             (false, true) => moment.in_zone(self.zone.unwrap_or(0)),
             _ => moment.clone(),
         };
@@ -250,9 +250,17 @@ impl Convert for Date {
         // From 1900 on for 200 years, at whole seconds, which every form can tell.
         let moment = Moment::of_epoch((seed % 6_311_433_600) as i64 - 2_208_988_800, 0);
         let form = &self.forms(side)[0];
-        let text = form.write(&if form.zoned { moment } else { moment.at(0) }).unwrap_or_default();
+        let shown = if form.zoned { Some(moment) } else { moment.at(0) };
+        let text = shown.and_then(|moment| form.write(&moment)).unwrap_or_default();
         if form.number { text } else { Value::string(&text).to_string() }
     }
+}
+
+/// The instant that a text of RFC 3339 names: seconds since 1970, and nanoseconds.
+pub fn instant(text: &str) -> Option<(i64, u32)> {
+    static FORM: LazyLock<Option<Form>> = LazyLock::new(|| Form::read("rfc3339").ok());
+    let moment = FORM.as_ref()?.read_text(text)?;
+    Some((moment.epoch()?, moment.nanos))
 }
 
 /// Whether two forms make a conversion, for tests. The error says what is wrong, as part of a sentence.

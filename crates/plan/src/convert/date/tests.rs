@@ -56,6 +56,18 @@ fn moments_are_told_in_every_form() {
 }
 
 #[test]
+fn a_moment_that_the_other_form_cannot_tell_is_outside_the_domain() {
+    for (old, new, zone, json) in [
+        ("%Y-%m-%d %H:%M:%S", "rfc3339", Some(0), "\"9999-12-31T23:59:59-10:00\""),
+        ("%Y-%m-%d %H:%M:%S", "rfc3339", Some(0), "\"0000-01-01T00:00:00+10:00\""),
+        ("epoch_second", "rfc3339", None, "\"9999-12-31T23:59:59-10:00\""),
+        ("epoch_millis", "rfc3339", None, "\"0000-01-01T00:00:00+10:00\""),
+    ] {
+        assert_eq!(run(&date(&[old], &[new], zone), false, json), None, "{json} to {old}");
+    }
+}
+
+#[test]
 fn a_form_that_is_read_freely_is_written_in_one_way() {
     let date = date(&["epoch_millis"], &["rfc3339"], None);
     for spelt in [
