@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use switchback_json::Value;
 use switchback_json::raw::Kind;
+use switchback_plan::convert::instant;
 use switchback_plan::{
     Cell, Choice, Column, Conform, Decision, Key, Location, Path, Predicate, Row, Selection, Take,
 };
@@ -137,11 +138,19 @@ impl Context {
     }
 }
 
-/// What orders elements by a member: its number, or its text; what has neither is older than anything.
-fn rank(value: &Value, key: &Key) -> (Option<f64>, Option<String>) {
-    let Some(member) = value.get(&key.text) else { return (None, None) };
+/// What orders elements by a member: its number, the instant that it names, or its text. An element without any is older than
+/// all others.
+type Rank = (Option<f64>, Option<(i64, u32)>, Option<String>);
+
+fn rank(value: &Value, key: &Key) -> Rank {
+    let Some(member) = value.get(&key.text) else { return (None, None, None) };
     let number = member.as_number().and_then(|number| number.text().parse().ok());
-    (number, member.as_str().map(Cow::into_owned))
+    match member.as_str().map(|text| (instant(&text), text)) {
+        // Texts of one instant are as new as each other, however they are spelt.
+        Some((Some(instant), _)) => (number, Some(instant), None),
+        Some((None, text)) => (number, None, Some(text.into_owned())),
+        None => (number, None, None),
+    }
 }
 
 fn matches_cell(cell: &Cell, value: Option<&Value>) -> bool {
@@ -154,7 +163,7 @@ fn matches_cell(cell: &Cell, value: Option<&Value>) -> bool {
     }
 }
 
-fn kind_of(value: &Value) -> Kind {
+pub(super) fn kind_of(value: &Value) -> Kind {
     match value {
         Value::Null => Kind::Null,
         Value::Bool(_) => Kind::Bool,
@@ -162,5 +171,37 @@ fn kind_of(value: &Value) -> Kind {
         Value::String(_) => Kind::String,
         Value::Array(_) => Kind::Array,
         Value::Object(_) => Kind::Object,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchback_json::Limits;
+
+    /// How the first element is ordered against the second by `at`.
+    fn order(first: &str, second: &str) -> Option<Ordering> {
+        let rank = |at: &str| {
+            let element = format!(r#"{{"at":{at}}}"#);
+            rank(&Value::parse(element.as_bytes(), &Limits::DOCUMENT).expect("JSON"), &Key::new("at"))
+        };
+        rank(first).partial_cmp(&rank(second))
+    }
+
+    #[test]
+    fn dates_are_ordered_by_their_instant_and_other_texts_as_texts() {
+        for (older, newer) in [
+            (r#""2024-03-09T12:00:00+02:00""#, r#""2024-03-09T11:00:00Z""#),
+            (r#""2024-03-09T11:00:00Z""#, r#""2024-03-09T11:00:00.5Z""#),
+            (r#""2024-03-09T11:00:00.09Z""#, r#""2024-03-09T11:00:00.1Z""#),
+            (r#""2024-03-08""#, r#""2024-03-09""#),
+            (r#""soon""#, r#""2024-03-09T11:00:00Z""#),
+            ("9", "10"),
+            ("null", "1"),
+        ] {
+            assert_eq!(order(older, newer), Some(Ordering::Less), "{older} {newer}");
+        }
+        let same = order(r#""2024-03-09T12:00:00+02:00""#, r#""2024-03-09T10:00:00.000Z""#);
+        assert_eq!(same, Some(Ordering::Equal));
     }
 }
