@@ -6,6 +6,7 @@
 //! inner white space included; rewritten objects and arrays have no white space between their members.
 
 use super::convert::Conversion;
+use super::expected::Root;
 use super::{Origin, ReasonId};
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
@@ -33,8 +34,8 @@ impl Key {
 
 /// One transformation of one JSON value. At the top of a body, `Keep` copies the white space around the value too; every
 /// other op drops it. An op that yields nothing leaves out the member or element it stands for; around a value that yields
-/// nothing, `Wrap` yields nothing either. `null` passes through `Object`, `Array` and `Unwrap` unchanged, since a
-/// contract that forbids it has been checked before; any other unexpected kind of value is an error of its sender.
+/// nothing, `Wrap` yields nothing either. `null` passes through `Object`, `Array` and `Unwrap` unchanged, since whether a body
+/// may be null is for [`BodyPlan::root`] to say; any other unexpected kind of value is an error of its sender.
 #[derive(Clone, Debug)]
 pub enum ValueOp {
     /// Copied verbatim.
@@ -314,6 +315,10 @@ pub struct Kinds {
 }
 
 impl Kinds {
+    /// Every kind.
+    pub const ANY: Kinds =
+        Kinds { null: true, boolean: true, number: true, string: true, array: true, object: true };
+
     /// The set of these kinds, in any order and however often each.
     pub const fn of(kinds: &[Kind]) -> Kinds {
         let mut set =
@@ -366,6 +371,8 @@ pub enum Class {
 pub struct BodyPlan {
     /// What makes the body of the other side.
     pub op: ValueOp,
+    /// What is checked of the body as a whole, beside what the op asks for.
+    pub root: Root,
     /// What of the body must be held to run the op.
     pub class: Class,
     /// Why the class is not a cheaper one, as a sentence for `explain`.

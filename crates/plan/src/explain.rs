@@ -193,6 +193,9 @@ pub(super) fn refusals(route: &Route) -> Vec<ReasonId> {
             if let Some(Beyond::Refuse(refusal)) = call.pages.as_ref().map(|pages| &pages.beyond) {
                 reasons.push(refusal.reason);
             }
+            if let Some(refusal) = call.each.as_ref().and_then(|each| each.beyond.as_ref()) {
+                reasons.push(refusal.reason);
+            }
         }
         match &of.end {
             End::Refuse(refusal) => reasons.push(refusal.reason),
@@ -562,6 +565,10 @@ impl Text<'_> {
         if let Some(each) = &call.each {
             let (name, list) = (&each.name.text, &each.list.text);
             self.line(&format!("for each `{name}` of {list}, up to {}", each.upto), None);
+            match &each.beyond {
+                None => self.line("beyond these: no call", None),
+                Some(refusal) => self.refusal(refusal.reason),
+            }
         }
         if let Some(when) = &call.when {
             self.line(&format!("only when {}", predicate(when)), None);
@@ -574,7 +581,7 @@ impl Text<'_> {
         if let Some(pages) = &call.pages {
             self.line(&format!("up to {} pages by `{}`", pages.upto, pages.parameter), None);
             match &pages.beyond {
-                Beyond::Cut => {}
+                Beyond::Cut => self.line("beyond these: the list is cut", None),
                 Beyond::Absent => self.line("beyond these: goes on without a body", None),
                 Beyond::Refuse(refusal) => self.refusal(refusal.reason),
             }

@@ -40,6 +40,8 @@ pub struct CallHead {
     pub format: BodyFormat,
     /// What the bodies of its successes are written in.
     pub answers: BodyFormat,
+    /// Whether 206 is an answer of it: one that its contract lists, or that passes as it comes.
+    pub partial: bool,
     /// What the call does to the service.
     pub effect: Effect,
     /// Whether a repeat of this call is harmless; only then may the retry layer send it twice.

@@ -19,6 +19,7 @@ mod disclosure;
 mod errors;
 mod event;
 mod example;
+mod expected;
 mod explain;
 mod expr;
 mod form;
@@ -51,6 +52,7 @@ pub use example::{
     Archived, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, HarvestExample, RouteExample, Shape,
     ShapeExample, ShapePlan, Wanted,
 };
+pub use expected::{Expected, Root};
 pub use explain::{explain, explain_event};
 pub use expr::{Aggregate, Expr, Location, NullElse, Overlay, Path, Segment};
 pub use form::{Conform, Form, FormField, FormKind, Listed};
@@ -76,7 +78,8 @@ pub use route::{
 pub use side::{HostId, PerSide, SideId};
 pub use step::{
     Answer, Beyond, Block, Cell, Check, CheckElse, Choice, Column, Decision, Each, End, OnFail, Outcome,
-    PARAMETER, PageOf, Pages, Poll, Predicate, Row, Selection, Serve, Step, StepAction, StepCall, Take,
+    PARAMETER, PageOf, Pages, Poll, Predicate, Promise, Row, Selection, Serve, Step, StepAction, StepCall,
+    Take,
 };
 
 use std::collections::BTreeMap;

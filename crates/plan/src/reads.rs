@@ -75,6 +75,7 @@ impl Reads<'_> {
             headers,
             format: _,
             answers: _,
+            partial: _,
             effect: _,
             repeatable: _,
             origin: _,
@@ -155,12 +156,13 @@ impl Reads<'_> {
     }
 
     fn step(&mut self, step: &StepCall) {
-        let StepCall { head, body, when, each, pages, poll, on_fail, resume } = step;
+        let StepCall { head, body, when, each, pages, poll, promises: _, on_fail, resume } = step;
         self.call(head);
         body.iter().chain(resume.iter().flatten()).for_each(|value| self.expr(value));
         when.iter().for_each(|predicate| self.predicate(predicate));
-        if let Some(Each { name: _, list, upto: _ }) = each {
+        if let Some(Each { name: _, list, upto: _, beyond }) = each {
             self.place(list);
+            beyond.iter().for_each(|refusal| self.refusal(refusal));
         }
         if let Some(Pages { parameter: _, first: _, upto: _, size: _, until, beyond }) = pages {
             until.iter().for_each(|place| self.place(place));

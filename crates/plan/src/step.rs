@@ -2,9 +2,10 @@
 
 use super::archive::{Keep, Recall};
 use super::body::Raw;
+use super::expected::Expected;
 use super::expr::{Expr, Location};
 use super::form::Conform;
-use super::head::{CallHead, HeaderRule};
+use super::head::{CallHead, HeaderRule, StatusFrom};
 use super::route::Refusal;
 use super::{Key, Note, Origin, ReasonId};
 use std::time::Duration;
@@ -181,13 +182,24 @@ pub struct StepCall {
     pub pages: Option<Pages>,
     /// For what takes its time at the service: how its end is waited for.
     pub poll: Option<Poll>,
-    /// What follows when the answer is not 2xx, or there is none.
+    /// What its contract promises of the bodies of its successes, by status; the narrower first.
+    pub promises: Vec<Promise>,
+    /// What follows when the answer is not 2xx, breaks its promise, or does not come.
     pub on_fail: OnFail,
     /// When given: the reply is remembered under these values, and a repeated request takes it from there.
     pub resume: Option<Vec<Expr>>,
 }
 
-/// A call for each element of a list, one after the other; calls to one address are made once. The result is a list in the
+/// What a contract promises of the body of a success.
+#[derive(Clone, Debug)]
+pub struct Promise {
+    /// The statuses that it is about.
+    pub from: StatusFrom,
+    /// `None`: there is no body.
+    pub body: Option<Expected>,
+}
+
+/// A call for each element of a list, one after the other; readings of one address are made once. The result is a list in the
 /// order of the elements, of `{<name>: element, status, headers, body}`; an element whose condition does not hold, or that
 /// stands beyond the bound, has no reply in it.
 #[derive(Clone, Debug)]
@@ -196,8 +208,11 @@ pub struct Each {
     pub name: Key,
     /// Where the list is; without one there are no elements.
     pub list: Location,
-    /// Most elements that calls are made for; those beyond have no reply.
+    /// Most elements that calls are made for.
     pub upto: u32,
+    /// The refusal of the route, before the first of these calls, where an element beyond the bound wants one. `None`:
+    /// elements beyond the bound have no reply; of readings only.
+    pub beyond: Option<Refusal>,
 }
 
 /// A reading that is made again until its reply shows what is waited for. The result is the reply that does.

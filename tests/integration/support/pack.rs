@@ -17,7 +17,7 @@ use switchback_plan::{
     BodyExpected, BodyFormat, BodyPlan, CallHead, Carrier, Class, Credential, Direction, Effect, Emit,
     ErrorPiece, ErrorStyle, HostId, Key, ListStyle, Member, MemberAction, ObjectOp, Operation, Origin,
     Others, Pack, Pair, ParameterKind, PathPart, QueryFrom, QueryRule, Raw, Reason, ReasonId, Refusal,
-    RefusePolicy, Response, ResponseBody, Route, RouteId, RouteKind, Scheme, Side, SideId, StatusFrom,
+    RefusePolicy, Response, ResponseBody, Root, Route, RouteId, RouteKind, Scheme, Side, SideId, StatusFrom,
     StatusTo, ValueOp, Variable, Verdict,
 };
 
@@ -175,6 +175,7 @@ fn call(
         headers: Vec::new(),
         format: BodyFormat::Json,
         answers: BodyFormat::Json,
+        partial: false,
         effect,
         origin: origin(),
     }
@@ -188,7 +189,7 @@ fn pair(call: CallHead, request: Option<BodyPlan>, answer: ResponseBody) -> Rout
 }
 
 fn keep() -> BodyPlan {
-    BodyPlan { op: ValueOp::Keep, class: Class::Pass, because: String::new() }
+    BodyPlan { op: ValueOp::Keep, root: Root::ANY, class: Class::Pass, because: String::new() }
 }
 
 fn rename() -> BodyPlan {
@@ -206,7 +207,12 @@ fn rename() -> BodyPlan {
         captures: 0,
         supplied: 0,
     };
-    BodyPlan { op: ValueOp::Object(Arc::new(object)), class: Class::Tokens, because: String::new() }
+    BodyPlan {
+        op: ValueOp::Object(Arc::new(object)),
+        root: Root::ANY,
+        class: Class::Tokens,
+        because: String::new(),
+    }
 }
 
 fn key(text: &str) -> Key {

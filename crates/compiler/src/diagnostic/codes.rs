@@ -166,6 +166,9 @@ codes! {
     Paging "M144" "paging": "Only lists that the contract pages are read page by page.";
     CallBound "M145" "call-bound": "The number of calls per request is bounded.";
     FanOut "M152" "fan-out": "A call for each element has a bound and a name, and takes the elements of a reply, or of a list that was made.";
+    ResumeKey "M282" "resume-key": "What of the request a remembered write is made of is in its key.";
+    BoundUnsaid "M280" "bound-unsaid": "A bound on elements or pages says what follows beyond it.";
+    WriteBeyond "M281" "write-beyond": "A write for each element is refused beyond its bound.";
     Unchecked "M153" "unchecked": "What is read of a request after a write, becomes a text or decides is checked before.";
     RefusedLate "M154" "refused-late": "A client is turned away before the first write, or for what a reply has shown.";
     Archive "M155" "archive": "An archive is declared, kept into and looked into, with values of its type.";

@@ -146,8 +146,12 @@ fn lower(
         .collect();
     manifest::sent(written, &credential_headers, findings);
     // Without a plan for errors the routes are checked all the same, with one that is never run.
-    let keep =
-        || plan::BodyPlan { op: plan::ValueOp::Keep, class: plan::Class::Pass, because: String::new() };
+    let keep = || plan::BodyPlan {
+        op: plan::ValueOp::Keep,
+        root: plan::Root::ANY,
+        class: plan::Class::Pass,
+        because: String::new(),
+    };
     let has_plans = error_plans.is_some();
     let error_plans = error_plans.unwrap_or_else(|| [keep(), keep()]);
     let comparisons = compare::check(written, contracts, sources, findings);

@@ -11,7 +11,7 @@ use crate::yaml::{Kind, Node};
 use std::collections::{BTreeMap, BTreeSet};
 use switchback_plan::{
     BodyPlan, Class, ErrorPiece, ErrorStyle, FailurePlace, FailureRule, FailureTest, GATEWAY_ERRORS, PerSide,
-    ReasonId, Response, ResponseBody, Route, RouteKind, SideId, ValueOp,
+    ReasonId, Response, ResponseBody, Root, Route, RouteKind, SideId, ValueOp,
 };
 
 /// What stands for something else in `errors: {body: …}`.
@@ -69,12 +69,12 @@ fn plan(
             return None;
         }
         let because = "errors are the same on both sides".to_owned();
-        return Some(BodyPlan { op: ValueOp::Keep, class: Class::Pass, because });
+        return Some(BodyPlan { op: ValueOp::Keep, root: Root::ANY, class: Class::Pass, because });
     };
     let used = ast::ShapeUse { name: shape.clone(), each: false, each_value: false, otherwise: None };
     let lens = lenses.body(&used, types, to, &Supply::default(), findings)?;
     lens.partials.iter().for_each(|partial| lenses.use_partial(partial, None));
-    Some(BodyPlan { op: lens.op, class: lens.class, because: lens.because })
+    Some(BodyPlan { op: lens.op, root: Root::ANY, class: lens.class, because: lens.because })
 }
 
 /// Warns of errors that are not of the declared type and have no form on the side that is served: their words are lost, since

@@ -10,7 +10,7 @@ use crate::diagnostic::{Finding, Findings};
 use std::sync::Arc;
 use std::time::Duration;
 use switchback_plan::{
-    Becomes, BodyPlan, Class, Correlate, EventName, EventRoute, Events, Loss, SideId, ValueOp,
+    Becomes, BodyPlan, Class, Correlate, EventName, EventRoute, Events, Loss, Root, SideId, ValueOp,
 };
 
 /// How long an event may wait for the one that tells the same, least and most.
@@ -271,7 +271,10 @@ impl<'p> Check<'_, 'p> {
                     return None;
                 }
                 let because = "the body is the same on both sides".to_owned();
-                return Some((BodyPlan { op: ValueOp::Keep, class: Class::Pass, because }, Vec::new()));
+                return Some((
+                    BodyPlan { op: ValueOp::Keep, root: Root::ANY, class: Class::Pass, because },
+                    Vec::new(),
+                ));
             }
             Some(Body::Shape(used)) => self.lenses.body(used, types, to, &supply, self.findings)?,
             Some(Body::Inline(shape)) => {
@@ -280,7 +283,7 @@ impl<'p> Check<'_, 'p> {
                 return None;
             }
         };
-        let plan = BodyPlan { op: lens.op, class: lens.class, because: lens.because };
+        let plan = BodyPlan { op: lens.op, root: Root::ANY, class: lens.class, because: lens.because };
         Some((plan, lens.losses))
     }
 

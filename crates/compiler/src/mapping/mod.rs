@@ -9,6 +9,7 @@ mod disclosures;
 mod errors;
 mod events;
 pub mod examples;
+mod expected;
 mod faults;
 mod form;
 mod hosts;

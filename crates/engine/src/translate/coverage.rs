@@ -22,7 +22,7 @@ pub enum Mark {
     OnFail(Vec<u16>, usize),
     /// A call was not wanted: outcomes, and index of the step.
     Skipped(Vec<u16>, usize),
-    /// A list went on beyond the pages that are read, and that is not passed over: outcomes, and index of the step.
+    /// A list went on beyond its bound, and that is not passed over: outcomes, and index of the step.
     Beyond(Vec<u16>, usize),
 }
 
@@ -82,6 +82,9 @@ fn block_ends(block: &Block, way: &mut Vec<u16>, name: &str, origin: &Origin, re
         }
         if call.pages.as_ref().is_some_and(|pages| !matches!(pages.beyond, Beyond::Cut)) {
             reach(Mark::Beyond(way.clone(), at), format!("{operation} with more pages than are read"));
+        }
+        if call.each.as_ref().is_some_and(|each| each.beyond.is_some()) {
+            reach(Mark::Beyond(way.clone(), at), format!("{operation} for more elements than its bound"));
         }
     }
     match &block.end {

@@ -23,7 +23,11 @@ impl Cause {
     /// matter, and so is what the operator left out.
     pub(super) fn is_of_the_value(&self) -> bool {
         match self {
-            Cause::Kind { .. } | Cause::NotOne | Cause::NoAlternative | Cause::Convert(_) => true,
+            Cause::Kind { .. }
+            | Cause::NoMembers
+            | Cause::NotOne
+            | Cause::NoAlternative
+            | Cause::Convert(_) => true,
             Cause::Json(_) | Cause::Refused(_) | Cause::Setting(_) => false,
         }
     }
@@ -41,6 +45,8 @@ pub enum Cause {
         /// What stands there.
         found: Kind,
     },
+    /// An object without members, of a type that requires some.
+    NoMembers,
     /// An array that was to hold exactly one element does not.
     NotOne,
     /// An object that is none of the alternatives that the plan knows.
@@ -119,6 +125,7 @@ impl fmt::Display for Cause {
             Cause::Kind { expected, found } => {
                 write!(out, "expected {}, found {}", kind_name(*expected), kind_name(*found))
             }
+            Cause::NoMembers => out.write_str("an object without the members that its contract requires"),
             Cause::NotOne => out.write_str("expected an array of exactly one element"),
             Cause::NoAlternative => out.write_str("an object that is none of the alternatives"),
             Cause::Convert(error) => error.fmt(out),

@@ -133,7 +133,12 @@ mod tests {
     #[test]
     fn elements_with_the_same_address_share_one_reply() {
         let path = Path::Singular(Vec::new());
-        let each = Each { name: Key::new("it"), list: Location { text: "$.list".into(), path }, upto: 2 };
+        let each = Each {
+            name: Key::new("it"),
+            list: Location { text: "$.list".into(), path },
+            upto: 2,
+            beyond: None,
+        };
         let mut fanned = Fanned::new(vec![json("7"), json("7"), json("8")]);
         assert!(!fanned.repeat(&each, "/a/7"));
         fanned.calling("/a/7");

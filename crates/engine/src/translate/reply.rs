@@ -4,7 +4,7 @@
 use super::turn::Reply;
 use http::{HeaderMap, header};
 use switchback_json::{Limits, Value};
-use switchback_plan::is_json;
+use switchback_plan::{CallHead, is_json};
 
 /// Bytes of a media type that the log shows.
 const SHOWN_BYTES_MAX: usize = 64;
@@ -63,6 +63,12 @@ pub fn redirect(status: u16, headers: &HeaderMap) -> String {
         (Some(_), None) => "another path".to_owned(),
     };
     format!("a redirect ({status}) to {to}: is the upstream's address right?")
+}
+
+/// Why a 206 is no answer of a call, for the log; none where its contract lists it, or where what comes is passed.
+pub fn unlisted_part(status: u16, call: &CallHead) -> Option<&'static str> {
+    (status == 206 && !call.partial)
+        .then_some("a part (206) of what was asked for, and its contract lists none")
 }
 
 /// What a body is, by its type: for the log.

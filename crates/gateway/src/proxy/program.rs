@@ -268,7 +268,7 @@ fn call_headers(credential: &Credential) -> HeaderMap {
 fn transcoders(route: &Route) -> Vec<Arc<stream::Program>> {
     let RouteKind::Pair(pair) = &route.kind else { return Vec::new() };
     let op = |body: &ResponseBody| match body {
-        ResponseBody::Plan(plan) | ResponseBody::Error(plan) => stream::Program::compile(&plan.op),
+        ResponseBody::Plan(plan) | ResponseBody::Error(plan) => stream::Program::of(plan),
         ResponseBody::Empty | ResponseBody::Opaque(_) => stream::Program::compile(&ValueOp::Keep),
     };
     pair.responses.iter().map(|response| Arc::new(op(&response.body))).collect()

@@ -126,13 +126,14 @@ pub(crate) struct Call {
     pub effect: Option<Spanned<bool>>,
 }
 
-/// `each: {name: list}, upto: 20`
+/// `each: {name: list}, upto: 20, beyond: absent`
 #[derive(Debug)]
 pub(crate) struct Each {
     /// What an element is called while its call is made, and in the result.
     pub name: Spanned<String>,
     pub list: Spanned<String>,
     pub upto: Spanned<i64>,
+    pub beyond: Option<Spanned<Beyond>>,
 }
 
 /// `until: predicate, every: 1s, within: 20s`: made again until the condition holds of its reply.
@@ -149,14 +150,16 @@ pub(crate) struct Poll {
 pub(crate) struct Pages {
     pub upto: Spanned<i64>,
     pub until: Option<Spanned<String>>,
-    pub beyond: Option<Beyond>,
+    pub beyond: Option<Spanned<Beyond>>,
     pub span: Span,
 }
 
-/// What follows when a list goes on beyond the pages that are read.
+/// What follows when a list goes on beyond a bound.
 #[derive(Debug)]
 pub(crate) enum Beyond {
-    /// `absent`: the step has no body, as if it had failed.
+    /// `cut`: of pages, those that were read are the list.
+    Cut,
+    /// `absent`: there is no body, as if the call had failed; of elements, for those beyond the bound.
     Absent,
     /// `{refuse: reason}`
     Refuse(Refuse),

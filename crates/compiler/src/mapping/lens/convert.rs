@@ -256,7 +256,7 @@ fn pairs(node: &Node, findings: &mut Findings) -> Option<ConversionKind> {
 }
 
 /// The JSON kinds of a type's values, null included.
-pub(super) fn kinds_of(ty: TypeIn<'_>) -> Kinds {
+pub(in crate::mapping) fn kinds_of(ty: TypeIn<'_>) -> Kinds {
     use crate::contract::JsonKind;
     let resolved = ty.types.resolve(ty.ty);
     let mut kinds =

@@ -18,7 +18,7 @@ mod others;
 mod presence;
 
 pub(super) use convert::{
-    Lost, Read as ReadConversion, Ready, SINGLE_IN_ARRAY, check as check_conversion, is_partial,
+    Lost, Read as ReadConversion, Ready, SINGLE_IN_ARRAY, check as check_conversion, is_partial, kinds_of,
     read as read_conversion,
 };
 

@@ -346,7 +346,7 @@ impl RouteCheck<'_, '_> {
             None => None,
             Some(each) => {
                 self.check_name(&each.name);
-                let (list, element) = self.elements(&each.name, &each.list, step)?;
+                let (list, element, _) = self.elements(&each.name, &each.list, step)?;
                 Some((plan::EachOf { name: Key::new(&each.name.value), list }, element))
             }
         };

@@ -4,6 +4,7 @@
 //! `name` is there and not null. Named types in a [`ContextValue`] belong to the contract of its side.
 
 use super::proof::{Known, Proofs};
+use super::remembered::Flows;
 use crate::contract::{
     Access, Additional, Array, Contract, Enum, Field, JsonKind, Limits, Literal, Object, Operation, Scalar,
     ScalarKind, Type, TypeIn, TypeKind, Types,
@@ -30,6 +31,20 @@ impl ContextValue {
         ContextValue { ty: Type::any(span), side, absent: true }
     }
 
+    /// The same list, of at most so many elements.
+    pub(super) fn with_most(mut self, items: Option<u64>) -> ContextValue {
+        if let TypeKind::Array(array) = &mut self.ty.kind {
+            array.max_items = items;
+        }
+        self
+    }
+
+    /// Of a list: how many elements there can be.
+    pub(super) fn most(&self) -> Option<u64> {
+        let TypeKind::Array(array) = &self.ty.kind else { return None };
+        array.max_items
+    }
+
     pub(super) fn in_types<'a>(&'a self, contracts: &'a [Contract; 2]) -> TypeIn<'a> {
         TypeIn { types: &contracts[self.side].types, ty: &self.ty }
     }
@@ -45,6 +60,10 @@ pub(super) struct Context {
     pub read: BTreeSet<String>,
     /// What checks have made sure of.
     pub proofs: Proofs,
+    /// Facts about places with an index on the way, which no type has: steps of the place, and what is known of it.
+    indexed: Vec<(Vec<String>, Fact)>,
+    /// What results of steps are made of.
+    pub flows: Flows,
     /// Optional settings that have a value here, by dotted name.
     set: BTreeSet<String>,
     /// Results of calls, and the statuses, as they are written, with which each has a body for certain.

@@ -23,6 +23,7 @@ mod policy;
 mod poll;
 mod proof;
 mod read_back;
+mod remembered;
 mod required;
 mod route;
 mod rules;

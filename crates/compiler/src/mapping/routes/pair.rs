@@ -6,11 +6,12 @@ use super::route::{RouteCheck, effect, operation};
 use crate::contract::{Operation, Part, Segment, Type, TypeIn, assignable_once};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{Body, Pair};
+use crate::mapping::expected;
 use crate::mapping::lens::{Lens, Supply};
 use std::sync::Arc;
 use switchback_plan::{
-    self as plan, BodyFormat, BodyPlan, CallHead, Class, Effect, PathPart, ResponseBody, RouteKind, SideId,
-    ValueOp,
+    self as plan, BodyFormat, BodyPlan, CallHead, Class, Effect, PathPart, ResponseBody, Root, RouteKind,
+    SideId, ValueOp,
 };
 
 /// What a body line makes of one body.
@@ -85,6 +86,7 @@ impl<'a> RouteCheck<'_, 'a> {
             headers,
             format,
             answers: super::route::answers(called, self.ground.types(self.serves.other())),
+            partial: self.passed_answers.is_some() || super::route::lists_partial(called),
             effect,
             repeatable: effect == Effect::None || pair.retry.as_ref().is_some_and(|flag| flag.value),
             origin: self.ground.origin(pair.span),
@@ -234,7 +236,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 let supply = self.supply_of(what);
                 let lens =
                     self.ground.lenses.body(used, [types[0], types[1]], what.towards, &supply, self.findings);
-                self.lens_plan(lens)
+                self.lens_plan(lens, what)
             }
             Some(Body::Inline(shape)) => {
                 let Some(types) = self.lens_types(shape.span, what) else { return Translated::Faulty };
@@ -244,7 +246,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 let supply = self.supply_of(what);
                 let types = [types[0], types[1]];
                 let lens = self.ground.lenses.inline(shape, types, what.towards, &supply, self.findings);
-                self.lens_plan(lens)
+                self.lens_plan(lens, what)
             }
         }
     }
@@ -270,6 +272,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         Translated::Plan(BodyPlan {
             op: ValueOp::Keep,
+            root: Root::ANY,
             class: Class::Pass,
             because: "the body is the same on both sides".to_owned(),
         })
@@ -304,10 +307,17 @@ impl<'a> RouteCheck<'_, 'a> {
         Supply { paged, over: self.is_paging_faulty, ..Supply::default() }
     }
 
-    fn lens_plan(&mut self, lens: Option<Lens>) -> Translated {
+    fn lens_plan(&mut self, lens: Option<Lens>, what: &Types<'_>) -> Translated {
         let Some(lens) = lens else { return Translated::Faulty };
         self.take_over(&lens, None);
-        Translated::Plan(BodyPlan { op: lens.op, class: lens.class, because: lens.because })
+        let types = self.ground.types(what.towards.other());
+        let root = match (&lens.op, what.from) {
+            // What is turned away has a value that stands in for it.
+            (ValueOp::Attempt(_), _) | (_, None) => Root::ANY,
+            (_, Some(ty)) if what.what == "request" => expected::request_root(ty, types),
+            (_, Some(ty)) => expected::answer_root(ty, types),
+        };
+        Translated::Plan(BodyPlan { op: lens.op, root, class: lens.class, because: lens.because })
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct RouteCheck<'g, 'a> {
     pub operation: &'a Operation,
     pub context: Context,
     pub notes: Vec<Note>,
+    /// Notes of what bounds and `over:` leave out.
+    pub bounds: Vec<Note>,
     pub losses: Vec<Loss>,
     /// The media types of a pair's answers, where they pass as they come.
     pub passed_answers: Option<Arc<MediaTypes>>,
@@ -96,6 +98,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             operation,
             context: Context::of_request(operation, serves),
             notes: Vec::new(),
+            bounds: Vec::new(),
             losses: Vec::new(),
             passed_answers: None,
             refuses: false,
@@ -312,6 +315,11 @@ pub(super) fn answers(operation: &Operation, types: &Types) -> BodyFormat {
         Some((Media::Form(_, lists), ty)) => form_of(ty, lists, types),
         _ => BodyFormat::Json,
     }
+}
+
+/// Whether an operation lists 206 among its successes.
+pub(super) fn lists_partial(operation: &Operation) -> bool {
+    operation.responses.iter().any(|answer| answer.is_success() && answer.status.covers(206))
 }
 
 fn form_of(ty: &Type, lists: &[(String, ListStyle)], types: &Types) -> BodyFormat {

@@ -60,7 +60,7 @@ impl<'a> RouteCheck<'_, 'a> {
             ),
             kind,
             verdict,
-            notes: self.notes,
+            notes: [self.notes, self.bounds].concat(),
             losses: self.losses,
             calls_min,
             calls_max,

@@ -6,7 +6,7 @@ use crate::contract::{Operation, StatusPattern, Type, assignable};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{Pair, Spanned, StatusWord};
 use std::sync::Arc;
-use switchback_plan::{BodyPlan, Class, Response, ResponseBody, SideId, StatusFrom, StatusTo, ValueOp};
+use switchback_plan::{BodyPlan, Class, Response, ResponseBody, Root, SideId, StatusFrom, StatusTo, ValueOp};
 
 /// What a redirect of an upstream becomes: no client of a translated API can follow it.
 const BAD_GATEWAY: u16 = 502;
@@ -134,7 +134,7 @@ impl RouteCheck<'_, '_> {
                 // Nothing of it is kept, so that the gateway speaks.
                 false => (ValueOp::Constant(b"null"[..].into()), "the error has no form on this side"),
             };
-            let plan = BodyPlan { op, class: Class::Pass, because: because.to_owned() };
+            let plan = BodyPlan { op, root: Root::ANY, class: Class::Pass, because: because.to_owned() };
             responses.push(Response {
                 from,
                 to: StatusTo::Same,

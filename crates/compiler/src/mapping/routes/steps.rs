@@ -5,13 +5,17 @@ use super::context::{Context, ContextValue, fanned, reply};
 use super::expr::Wanted;
 use super::faults;
 use super::route::{Answering, RouteCheck, effect};
-use crate::contract::{JsonKind, Operation, StatusPattern, Type, TypeKind};
+use crate::contract::{JsonKind, Operation, Response, StatusPattern, Type, TypeKind, Types};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{self, Answer, Block, Call, Decide, Pick, Spanned, Step, StepAction};
+use crate::mapping::expected;
 use switchback_plan::{self as plan, CallHead, Effect, Key, Pages, SideId};
 
 /// Names that results of steps cannot have.
 const TAKEN: &[&str] = &["request", "config", "reply"];
+
+/// The lines for pages beyond a bound.
+const BEYOND_PAGES: &str = "add `beyond: cut`, where the first pages are enough, `beyond: absent`, where a part is of no use, or `beyond: {refuse: reason}`";
 
 impl<'a> RouteCheck<'_, 'a> {
     /// Steps and their end. `None` after a finding.
@@ -79,6 +83,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let (action, ..) = made?;
         if let Some(name) = &step.name {
             self.derived_by(&name.value, &action);
+            self.flows_of(&name.value, &action);
         }
         let name = step.name.as_ref().map(|name| Key::new(&name.value));
         Some(plan::Step { name, action, origin: self.ground.origin(step.span) })
@@ -140,10 +145,12 @@ impl<'a> RouteCheck<'_, 'a> {
         made.when = when;
         let Some((each, element)) = each else {
             let held = ContextValue { absent: conditional, ..held };
+            call.resume.first().iter().for_each(|key| self.check_key(&made, key.span));
             return Some((plan::StepAction::Call(Box::new(made)), held));
         };
         let held = fanned(&each.name.text, element, held.ty, step.span);
         made.each = Some(each);
+        call.resume.first().iter().for_each(|key| self.check_key(&made, key.span));
         Some((plan::StepAction::Call(Box::new(made)), held))
     }
 
@@ -165,9 +172,63 @@ impl<'a> RouteCheck<'_, 'a> {
             // What has been read of an element's list has no place of its own while it is read.
             self.findings.push(faults::each_with(until.span, "pages: {until: …}"));
         }
-        let (list, element) = self.elements(&each.name, &each.list, step)?;
+        let elements = self.elements(&each.name, &each.list, step);
+        let most = elements.as_ref().and_then(|(.., most)| *most);
+        let beyond = self.beyond_elements(each, call, most);
+        let (list, element, _) = elements?;
         let name = Key::new(&each.name.value);
-        Some((plan::Each { name, list, upto: each.upto.value as u32 }, element))
+        Some((plan::Each { name, list, upto: each.upto.value as u32, beyond: beyond? }, element))
+    }
+
+    /// What follows where there are more elements than calls; `most` is how many there can be. The outer `None` is a finding.
+    fn beyond_elements(
+        &mut self,
+        each: &ast::Each,
+        call: &Call,
+        most: Option<u64>,
+    ) -> Option<Option<plan::Refusal>> {
+        let writes = is_write(call);
+        match each.beyond.as_ref().map(|beyond| (&beyond.value, beyond.span)) {
+            None => {
+                let helps = match writes {
+                    true => "add `beyond: {refuse: reason}`",
+                    false => {
+                        "add `beyond: absent`, where the others can do without a reply, or `beyond: {refuse: reason}`"
+                    }
+                };
+                self.findings.push(faults::bound_unsaid(each.upto.span, "the elements", helps));
+                None
+            }
+            Some((ast::Beyond::Refuse(refuse), span)) => {
+                self.too_late(span);
+                self.refuses = true;
+                self.refusal(refuse).map(Some)
+            }
+            Some((_, span)) if writes => {
+                self.findings.push(faults::write_beyond(span));
+                None
+            }
+            Some((_, span)) => {
+                let upto = each.upto.value;
+                if most.is_none_or(|most| most > upto as u64) {
+                    let elements = if upto == 1 { "element" } else { "elements" };
+                    let (operation, list) = (&call.operation.value, &each.list.value);
+                    let text =
+                        format!("`{operation}` is called for the first {upto} {elements} of `{list}` alone.");
+                    self.limit(text, span);
+                }
+                Some(None)
+            }
+        }
+    }
+
+    /// Notes something that a line of the mapping leaves out by itself.
+    pub(super) fn limit(&mut self, text: String, span: Span) {
+        let note =
+            plan::Note { kind: plan::NoteKind::Differs, name: None, text, origin: self.ground.origin(span) };
+        if !self.bounds.contains(&note) {
+            self.bounds.push(note);
+        }
     }
 
     /// An element of a list of which nothing is known is no better known.
@@ -177,21 +238,21 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// The elements of a list of a reply, which are in the context under a name from here on.
+    /// The elements of a list of a reply, which are in the context under a name from here on, and how many there can be.
     pub(super) fn elements(
         &mut self,
         name: &Spanned<String>,
         list: &Spanned<String>,
         step: &Step,
-    ) -> Option<(plan::Location, ContextValue)> {
+    ) -> Option<(plan::Location, ContextValue, Option<u64>)> {
         let faults_met = self.context.faults_met;
         let found = self.reading().find_spanned_any(list)?;
         self.element_of_fault(name, faults_met);
         let side = self.serves.other();
         let types = self.ground.types(found.held.side);
-        let element = match types.resolve(&found.held.ty).kind {
-            TypeKind::Array(array) => (*array.items).clone(),
-            TypeKind::Any => Type::any(step.span),
+        let (element, most) = match types.resolve(&found.held.ty).kind {
+            TypeKind::Array(array) => ((*array.items).clone(), array.max_items),
+            TypeKind::Any => (Type::any(step.span), None),
             _ => {
                 self.findings.push(faults::each_of_no_list(list.span, &found.held.ty));
                 return None;
@@ -205,7 +266,8 @@ impl<'a> RouteCheck<'_, 'a> {
         self.context.set(&name.value, element.clone());
         let places = self.context.proofs.behind(&found.location);
         self.context.proofs.derive(&name.value, vec![(None, places)]);
-        Some((found.location, element))
+        self.flows_of_element(&name.value, &found.location);
+        Some((found.location, element, most))
     }
 
     fn call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepCall, ContextValue)> {
@@ -242,7 +304,9 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         let on_fail = self.on_fail(call, operation, after_write);
         let without_body = matches!(call.on_fail, Some(ast::OnFail::Absent(_)))
-            || call.pages.as_ref().is_some_and(|pages| matches!(pages.beyond, Some(ast::Beyond::Absent)));
+            || call.pages.as_ref().is_some_and(
+                |pages| matches!(&pages.beyond, Some(beyond) if matches!(beyond.value, ast::Beyond::Absent)),
+            );
         let held = ContextValue::there(result(operation, !without_body, call.operation.span), side);
         let unread = operation.responses.iter().filter(|answer| answer.is_success() && answer.body.is_some());
         let unread = unread.map(|answer| &answer.media).find(|media| !media.is_read());
@@ -279,6 +343,7 @@ impl<'a> RouteCheck<'_, 'a> {
             headers: headers?,
             format: super::route::format(operation, self.ground.types(side)),
             answers: super::route::answers(operation, self.ground.types(side)),
+            partial: super::route::lists_partial(operation),
             effect,
             repeatable: is_repeatable,
             origin: self.ground.origin(call.operation.span),
@@ -290,6 +355,7 @@ impl<'a> RouteCheck<'_, 'a> {
             each: None,
             pages: pages?,
             poll: poll?,
+            promises: promises(operation, self.ground.types(side)),
             on_fail: on_fail?,
             resume: resume?,
         };
@@ -333,15 +399,8 @@ impl<'a> RouteCheck<'_, 'a> {
             self.findings.push(faults::resume_of_reading(call.resume[0].span));
             return None;
         }
-        let places: Vec<_> = call
-            .resume
-            .iter()
-            .map(|path| {
-                let found = self.reading().find_spanned(path)?;
-                self.is_scalar(&found.held, "what a reply is remembered under", path.span)?;
-                Some(found.into())
-            })
-            .collect();
+        let places: Vec<_> =
+            call.resume.iter().map(|path| self.reading().find_spanned(path).map(plan::Expr::from)).collect();
         places.into_iter().collect::<Option<Vec<_>>>().map(Some)
     }
 
@@ -376,10 +435,22 @@ impl<'a> RouteCheck<'_, 'a> {
                 Some(self.reading().find(&path.value, path.span)?.location)
             }
         };
+        let (upto, size) = (pages.upto.value, paging.size.value);
+        let read = format!("`{}` is read up to {upto} pages of {size}", operation.key);
         let beyond = match &pages.beyond {
-            None => plan::Beyond::Cut,
-            Some(ast::Beyond::Absent) => plan::Beyond::Absent,
-            Some(ast::Beyond::Refuse(refuse)) => {
+            None => {
+                self.findings.push(faults::bound_unsaid(pages.span, "the pages", BEYOND_PAGES));
+                return None;
+            }
+            Some(Spanned { value: ast::Beyond::Cut, span }) => {
+                self.limit(format!("{read}; a longer list is cut."), *span);
+                plan::Beyond::Cut
+            }
+            Some(Spanned { value: ast::Beyond::Absent, span }) => {
+                self.limit(format!("{read}; of a longer list nothing is used."), *span);
+                plan::Beyond::Absent
+            }
+            Some(Spanned { value: ast::Beyond::Refuse(refuse), .. }) => {
                 self.refuses = true;
                 plan::Beyond::Refuse(self.refusal(refuse)?)
             }
@@ -447,9 +518,13 @@ impl<'a> RouteCheck<'_, 'a> {
             self.findings.push(faults::no_choice(span));
             return None;
         };
-        let same = others.iter().all(|other| other.ty.kind == first.ty.kind && other.side == first.side);
+        // Of lists, one may be cut and another not.
+        let cut = others.iter().any(|other| other.most() != first.most());
+        let kind = |held: &ContextValue| held.clone().with_most(None).ty.kind;
+        let same = others.iter().all(|other| kind(other) == kind(first) && other.side == first.side);
         let absent = !certain || all.iter().any(|held| held.absent);
         let held = match same {
+            true if cut => ContextValue { absent, ..first.clone().with_most(None) },
             true => ContextValue { absent, ..first.clone() },
             false => ContextValue::any(first.side, span),
         };
@@ -466,7 +541,11 @@ impl<'a> RouteCheck<'_, 'a> {
         let resolved = types.resolve(&found.held.ty).kind;
         let (take, held) = match &pick.take {
             ast::Take::All => (plan::Take::All, found.held.clone()),
-            ast::Take::Page(number) => (plan::Take::Page(self.page_of(number)?), found.held.clone()),
+            ast::Take::Page(number) => {
+                let page = self.page_of(number)?;
+                let most = u64::from(page.size);
+                (plan::Take::Page(page), found.held.clone().with_most(Some(most)))
+            }
             take => {
                 // One of the matches: for a singular path that is what stands there.
                 let item = match resolved {
@@ -612,6 +691,26 @@ pub(super) fn success_body(operation: &Operation) -> Option<(&Type, bool)> {
     let responses = || operation.responses.iter().filter(|response| success(response.status));
     let ty = responses().find_map(|response| response.body.as_ref())?;
     Some((ty, responses().all(|response| response.body.is_some())))
+}
+
+/// What the contract promises of the bodies of an operation's successes. A body that is not read is none.
+fn promises(operation: &Operation, types: &Types) -> Vec<plan::Promise> {
+    let promise = |response: &Response| {
+        let from = match response.status {
+            StatusPattern::Exact(status) => plan::StatusFrom::Exact(status),
+            StatusPattern::Class(class) => plan::StatusFrom::Class(class),
+            StatusPattern::Default => return None,
+        };
+        let body = match &response.body {
+            Some(ty) if response.media.is_read() => Some(expected::answer(ty, types)),
+            _ => None,
+        };
+        Some(plan::Promise { from, body })
+    };
+    let successes = operation.responses.iter().filter(|response| response.is_success());
+    let mut promises: Vec<_> = successes.filter_map(promise).collect();
+    promises.sort_by_key(|promise| matches!(promise.from, plan::StatusFrom::Class(_)));
+    promises
 }
 
 /// What a call of an operation leaves in the context; `with_body` says whether it has a body for certain, where the contract

@@ -25,9 +25,10 @@ impl RouteCheck<'_, '_> {
             Some("different") => Verdict::Different,
             Some(_) => Verdict::Partly,
         };
-        // A field that is always the same, or that goes nowhere, is a difference that nobody has to put into words: its line
-        // says it. So the verdict follows unasked; what is declared must be true all the same.
-        if found == Verdict::Exact && (self.is_limited || self.has_gaps()) {
+        // A field that is always the same, or that goes nowhere, and a list that is cut, are differences that nobody has to put
+        // into words: their lines say it. So the verdict follows unasked; what is declared must be true all the same.
+        let is_limited = self.is_limited || !self.bounds.is_empty();
+        if found == Verdict::Exact && (is_limited || self.has_gaps()) {
             let Some((_, said)) = said else { return Some(Verdict::Different) };
             self.findings.push(faults::verdict_by_itself(said.span, word(declared)));
             return None;

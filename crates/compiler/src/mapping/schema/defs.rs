@@ -617,8 +617,8 @@ fn call() -> Value {
             ("until", "Stops when this path selects something.", text()),
             (
                 "beyond",
-                "What follows when the list goes on beyond these pages; without it, it is cut there.",
-                json!({"anyOf": [words(&["absent"]), refusal()]}),
+                "What follows when the list goes on beyond these pages.",
+                json!({"anyOf": [words(&["cut", "absent"]), refusal()]}),
             ),
         ],
     );
@@ -640,6 +640,11 @@ fn call() -> Value {
                 "upto",
                 "Elements that it is made for at most.",
                 json!({"type": "integer", "minimum": 1, "maximum": 1000}),
+            ),
+            (
+                "beyond",
+                "What follows when there are more elements; a write is refused.",
+                json!({"anyOf": [words(&["absent"]), refusal()]}),
             ),
             ("query", "Query parameters.", map_of(&reference("value"))),
             ("headers", "Header fields.", map_of(&reference("value"))),

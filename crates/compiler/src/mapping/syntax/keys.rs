@@ -157,8 +157,8 @@ pub(in crate::mapping) const CALL: Keys = Keys::new(
     "a call",
     &["call"],
     &[
-        "when", "each", "upto", "query", "headers", "body", "pages", "until", "every", "within", "on_fail",
-        "resume", "retry", "effect",
+        "when", "each", "upto", "beyond", "query", "headers", "body", "pages", "until", "every", "within",
+        "on_fail", "resume", "retry", "effect",
     ],
 );
 pub(in crate::mapping) const PAGES: Keys = Keys::new("`pages`", &["upto"], &["until", "beyond"]);

@@ -313,11 +313,11 @@ impl Reader<'_> {
         })
     }
 
-    /// `each: {name: list}, upto: 20`
+    /// `each: {name: list}, upto: 20, beyond: absent`
     fn each(&mut self, fields: &Fields<'_>) -> Option<Each> {
         let upto = fields.get("upto").and_then(|n| self.whole(n, 1..=1000));
         let Some(node) = fields.get("each") else {
-            if let Some((key, _)) = fields.entry("upto") {
+            for (key, _) in ["upto", "beyond"].iter().filter_map(|key| fields.entry(key)) {
                 self.findings.push(faults::beside(key, "each"));
             }
             return None;
@@ -332,7 +332,8 @@ impl Reader<'_> {
         }
         // The rest of the route is looked at with any bound.
         let upto = upto.unwrap_or(Spanned { value: 1, span: node.span });
-        Some(Each { name: Self::key(key), list: self.text(list)?, upto })
+        let beyond = self.beyond(fields, &["absent"]);
+        Some(Each { name: Self::key(key), list: self.text(list)?, upto, beyond })
     }
 
     /// `until: predicate, every: 1s, within: 20s`
@@ -359,17 +360,24 @@ impl Reader<'_> {
         let fields = self.fields(node, &keys::PAGES)?;
         let upto = fields.get("upto").and_then(|n| self.whole(n, 1..=1000));
         let until = self.text_of(fields.get("until"));
-        let beyond = fields.get("beyond").and_then(|n| self.beyond(n));
+        let beyond = self.beyond(&fields, &["cut", "absent"]);
         Some(Pages { upto: upto?, until, beyond, span: node.span })
     }
 
-    /// `absent` or `{refuse: reason}`
-    fn beyond(&mut self, node: &Node) -> Option<Beyond> {
-        if let Kind::String(..) = &node.kind {
-            return node.word(&["absent"], self.findings).map(|_| Beyond::Absent);
-        }
-        let fields = self.fields(node, &keys::CHECK_REFUSE)?;
-        self.refuse(fields.get("refuse")?, fields.get("policy")).map(Beyond::Refuse)
+    /// `beyond:` with one of these words or `{refuse: reason}`.
+    fn beyond(&mut self, fields: &Fields<'_>, words: &[&str]) -> Option<Spanned<Beyond>> {
+        let (key, node) = fields.entry("beyond")?;
+        let value = if let Kind::String(..) = &node.kind {
+            // A faulty word is one finding; the rest of the route is checked with `absent`.
+            match node.word(words, self.findings) {
+                Some("cut") => Beyond::Cut,
+                _ => Beyond::Absent,
+            }
+        } else {
+            let fields = self.fields(node, &keys::CHECK_REFUSE)?;
+            Beyond::Refuse(self.refuse(fields.get("refuse")?, fields.get("policy"))?)
+        };
+        Some(Spanned { value, span: key.span })
     }
 
     fn on_fail(&mut self, node: &Node) -> Option<OnFail> {

@@ -3,12 +3,14 @@
 use super::{Run, State, call, during, no_reply, unsupported};
 use crate::translate::coverage::Mark;
 use crate::translate::document::{Env, document};
+use crate::translate::error::TranslateError;
+use crate::translate::expected::check_root;
 use crate::translate::fault::{Fault, FaultKind, Sender, Stop};
 use crate::translate::head::{self, PairHeads};
 use crate::translate::multipart;
 use crate::translate::parts::{self, Fields, Gathered, Parts};
 use crate::translate::passed;
-use crate::translate::reply::{begins_as_json, body_type, foreign_success, redirect};
+use crate::translate::reply::{begins_as_json, body_type, foreign_success, redirect, unlisted_part};
 use crate::translate::sources::{self, Traced};
 use crate::translate::turn::{FailKind, Next, Reply};
 use crate::translate::urlencoded;
@@ -16,8 +18,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use std::borrow::Cow;
 use std::sync::Arc;
+use switchback_json::Limits;
 use switchback_plan::{
-    BodyExpected, BodyFormat, CallHead, MultipartFormat, Pair, ResponseBody, Route, ValueOp, essence,
+    BodyExpected, BodyFormat, BodyPlan, CallHead, MultipartFormat, Pair, ResponseBody, Route, ValueOp,
+    essence,
 };
 
 impl Run {
@@ -70,7 +74,7 @@ impl Run {
             (_, None) => self.json_of_request(route)?,
         };
         let mut out = Vec::with_capacity(body.len());
-        document(&plan.op, &body, &Env::of(&self.settings), &self.limits, &mut out)
+        checked(plan, &body, &Env::of(&self.settings), &self.limits, &mut out)
             .map_err(|error| Stop::of_body(Sender::ClientBody, &error))?;
         match &pair.call.format {
             BodyFormat::Multipart(format) => self.written_parts(format, &out, parts, headers).map(Some),
@@ -211,6 +215,9 @@ impl Run {
             .spelt(&pair.call, reply)
             .map_err(|detail| no_reply(FailKind::Broken, &detail, &pair.call))?;
         let reply = spelt.as_ref();
+        if let Some(detail) = unlisted_part(reply.status, &pair.call) {
+            return Err(no_reply(FailKind::Broken, detail, &pair.call).into());
+        }
         let response = head::response(pair, reply.status)
             .ok_or_else(|| no_reply(FailKind::Broken, "a status that no rule is for", &pair.call))?;
         let status = head::status(response.to, reply.status);
@@ -224,7 +231,7 @@ impl Run {
             },
             ResponseBody::Plan(plan) => {
                 let mut out = Vec::new();
-                document(&plan.op, &reply.body, &Env::of(&self.settings), &self.limits, &mut out)
+                checked(plan, &reply.body, &Env::of(&self.settings), &self.limits, &mut out)
                     .map_err(|error| during(&pair.call, Fault::of_body(Sender::Upstream, &error)))?;
                 self.note(|| {
                     let env = Env::of(&self.settings);
@@ -265,4 +272,16 @@ impl Run {
     }
 
     // --- routes of several calls ---------------------------------------------------------------------------------
+}
+
+/// The translation of a body that is what the contract says of it as a whole.
+fn checked(
+    plan: &BodyPlan,
+    body: &[u8],
+    env: &Env<'_>,
+    limits: &Limits,
+    out: &mut Vec<u8>,
+) -> Result<(), TranslateError> {
+    check_root(plan.root, body)?;
+    document(&plan.op, body, env, limits, out)
 }

@@ -4,22 +4,23 @@ use super::{Failure, Run, Serving, State, call, called, during, elements, no_rep
 use crate::translate::archive;
 use crate::translate::blocks::{block_at, call_at};
 use crate::translate::coverage::Mark;
+use crate::translate::expected::broken_promise;
 use crate::translate::failure::{ErrorAnswer, kind_of_status};
 use crate::translate::fault::{Fault, FaultKind, Sender, Stop};
 use crate::translate::gather::{After, Fanned};
 use crate::translate::head::{self, with_parameter};
-use crate::translate::reply::{foreign_success, redirect};
+use crate::translate::reply::{foreign_success, redirect, unlisted_part};
 use crate::translate::request::{context_of, header_values};
 use crate::translate::sources::Traced;
 use crate::translate::text::text;
 use crate::translate::turn::{Call, Entry, FailKind, Next, Reply};
 use crate::translate::value::constant;
 use http::header::RETRY_AFTER;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Method};
 use switchback_json::{Object, Value};
 use switchback_plan::{
-    self as plan, Beyond, BodyExpected, CallHead, CheckElse, Effect, End, OnFail, PARAMETER, Route, Serve,
-    Step, StepAction, StepCall,
+    self as plan, Beyond, BodyExpected, CallHead, CheckElse, Effect, End, Expected, Kinds, OnFail, PARAMETER,
+    Refusal, Route, Serve, StatusFrom, Step, StepAction, StepCall,
 };
 
 impl Run {
@@ -108,6 +109,10 @@ impl Run {
                         continue;
                     }
                     StepAction::Call(call) => {
+                        if let Some(refusal) = refused_beyond(call, &mut at) {
+                            self.marks.push(Mark::Beyond(at.outcomes.clone(), at.step));
+                            return Ok(self.refused(refusal, at.wrote));
+                        }
                         if !self.is_wanted(step, call, &mut at) {
                             at.step += 1;
                             continue;
@@ -300,6 +305,9 @@ impl Run {
             }
             return self.failed(serve, at, Failure::Replied(reply));
         }
+        if let Some(detail) = unlisted_part(reply.status, &call.head) {
+            return self.failed(serve, at, Failure::broken(detail.to_owned()));
+        }
         let reply = match self.spelt(&call.head, &reply) {
             Ok(spelt) => spelt.into_owned(),
             Err(detail) => return self.failed(serve, at, Failure::broken(detail)),
@@ -308,10 +316,19 @@ impl Run {
             return self.failed(serve, at, Failure::broken(detail));
         }
         at.wrote |= call.head.effect == Effect::Write;
-        let body = match self.reply_body(step.name.is_some(), &reply) {
+        // What a write has answered is checked where it is used: it is done, whatever it says.
+        let promised = (call.head.effect == Effect::None).then(|| promised(call, reply.status)).flatten();
+        let body = match self.reply_body(step.name.is_some() || promised.is_some(), &reply) {
             Ok(body) => body,
             Err(detail) => return self.failed(serve, at, Failure::broken(detail)),
         };
+        let broken = promised.and_then(|promised| match &body {
+            Some(body) => broken_promise(body, promised),
+            None => Some("no body, and its contract promises one".to_owned()),
+        });
+        if let Some(detail) = broken {
+            return self.failed(serve, at, Failure::broken(detail));
+        }
         let Some(pages) = &call.pages else {
             self.set_result(&mut at, step, call, Some(&reply), body);
             if let Some(poll) = call.poll.as_ref().filter(|poll| !at.context.holds(&poll.until)) {
@@ -509,4 +526,38 @@ impl Run {
         let headers = (!headers.is_empty()).then(|| Box::new(headers));
         Err(Fault { headers, ..fault.at(&step.origin) }.into())
     }
+}
+
+/// The refusal of a call for each element, before the first of them, where an element beyond the bound wants one.
+fn refused_beyond<'c>(call: &'c StepCall, at: &mut Serving) -> Option<&'c Refusal> {
+    let each = call.each.as_ref()?;
+    let refusal = each.beyond.as_ref()?;
+    // With elements at work the bound was looked at.
+    if at.fanned.is_some() {
+        return None;
+    }
+    let beyond = elements(&at.context, each).into_iter().skip(each.upto as usize);
+    let mut wants = |element: Value| match &call.when {
+        None => true,
+        Some(when) => {
+            at.context.set(&each.name.text, element);
+            let holds = at.context.holds(when);
+            at.context.remove(&each.name.text);
+            holds
+        }
+    };
+    beyond.into_iter().any(&mut wants).then_some(refusal)
+}
+
+/// What the contract promises of the body of a success with this status. One that it does not list is taken for the first
+/// that has a body.
+fn promised(call: &StepCall, status: u16) -> Option<&Expected> {
+    let promise = call.promises.iter().find(|promise| promise.from.matches(status));
+    let body = match promise {
+        // A body that such an answer cannot have (RFC 9110, section 15.3.5) is promised by mistake.
+        Some(promise) if promise.from == StatusFrom::Exact(204) => None,
+        Some(promise) => promise.body.as_ref(),
+        None => call.promises.iter().find_map(|promise| promise.body.as_ref()),
+    };
+    body.filter(|body| body.kinds != Kinds::ANY && call.head.method != Method::HEAD)
 }

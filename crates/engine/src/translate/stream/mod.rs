@@ -43,6 +43,7 @@ mod walk;
 
 pub use program::Program;
 
+use super::expected::RootCheck;
 use super::{Cause, Settings, TranslateError};
 use bytes::Bytes;
 use fault::Fault;
@@ -103,6 +104,7 @@ pub struct Values {
 pub struct Transcoder {
     program: Arc<Program>,
     machine: Machine,
+    root: RootCheck,
     level: Level,
     utf8: Option<Utf8Checker>,
     strict: Option<Reader<Validator>>,
@@ -116,6 +118,7 @@ impl Transcoder {
         let grammar = (check == Check::Grammar).then(|| Grammar::new(bounds.json.depth));
         Transcoder {
             machine: Machine { grammar, ..Machine::new(&program, values, bounds) },
+            root: RootCheck::new(program.whole),
             program,
             level: Level::best(),
             // The strict reader checks the encoding as well.
@@ -193,6 +196,7 @@ impl Transcoder {
     }
 
     fn check_and_run(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> Result<(), TranslateError> {
+        self.root.feed(chunk)?;
         if let Some(utf8) = &mut self.utf8 {
             utf8.feed(chunk)?;
         }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use switchback_json::scan::append_start;
 use switchback_plan::{
-    Absent, AttemptOp, ChooseOp, CloseFrom, Emit, Key, Kinds, MemberAction, ObjectOp, Raw, ReasonId, ValueOp,
-    convert::Conversion,
+    Absent, AttemptOp, BodyPlan, ChooseOp, CloseFrom, Emit, Key, Kinds, MemberAction, ObjectOp, Raw,
+    ReasonId, Root, ValueOp, convert::Conversion,
 };
 
 /// How many bodies may teach a program the order of members; after that it is left as it is.
@@ -23,6 +23,8 @@ pub struct Program {
     pub(super) ops: Vec<Op>,
     pub(super) objects: Vec<Object>,
     pub(super) root: OpId,
+    /// What is checked of bodies as a whole.
+    pub(super) whole: Root,
     identity: bool,
     /// What bodies have taught so far.
     learned: ArcSwap<LearnedSchema>,
@@ -289,10 +291,16 @@ impl Program {
             ops: compiler.ops,
             objects: compiler.objects,
             root,
+            whole: Root::ANY,
             identity,
             learned: ArcSwap::from_pointee(learned),
             taught: AtomicU32::new(0),
         }
+    }
+
+    /// The program of a plan, with what the plan says of bodies as a whole.
+    pub fn of(plan: &BodyPlan) -> Program {
+        Program { whole: plan.root, ..Program::compile(&plan.op) }
     }
 
     /// Whether bodies come out as they go in.

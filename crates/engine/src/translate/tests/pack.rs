@@ -9,9 +9,9 @@ use switchback_plan::{
     Choice, Class, Column, Credential, Decision, Direction, Effect, End, ErrorPiece, ErrorStyle, Expr,
     HeaderRule, HostId, ListStyle, Location, NullElse, OnFail, Operation, Outcome, Overlay, Pack, Pages,
     Pair, ParameterKind, Path, PathPart, Predicate, QueryFrom, QueryRule, Reason, ReasonId, Refusal,
-    RefusePolicy, Response, ResponseBody, Route, RouteId, RouteKind, Row, Scheme, Segment, Selection, Serve,
-    Setting, SettingKind, Side, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, Take, ValueOp,
-    Variable, Verdict,
+    RefusePolicy, Response, ResponseBody, Root, Route, RouteId, RouteKind, Row, Scheme, Segment, Selection,
+    Serve, Setting, SettingKind, Side, SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, Take,
+    ValueOp, Variable, Verdict,
 };
 
 pub(super) const GET: RouteId = RouteId(0);
@@ -88,7 +88,7 @@ pub(super) fn pack() -> Arc<Pack> {
 }
 
 pub(super) fn plan(op: ValueOp) -> BodyPlan {
-    BodyPlan { op, class: Class::Document, because: String::new() }
+    BodyPlan { op, root: Root::ANY, class: Class::Document, because: String::new() }
 }
 
 fn reason(name: &str, en: &str, es: Option<&str>) -> Reason {
@@ -156,6 +156,7 @@ fn head(method: &str, path: Vec<PathPart>) -> CallHead {
         headers: Vec::new(),
         format: BodyFormat::Json,
         answers: BodyFormat::Json,
+        partial: false,
         origin: origin(),
     }
 }
@@ -169,7 +170,17 @@ fn step(name: Option<&str>, action: StepAction) -> Step {
 }
 
 fn step_call(head: CallHead, body: Option<Expr>, on_fail: OnFail) -> StepCall {
-    StepCall { head, body, when: None, each: None, pages: None, poll: None, on_fail, resume: None }
+    StepCall {
+        head,
+        body,
+        when: None,
+        each: None,
+        pages: None,
+        poll: None,
+        promises: Vec::new(),
+        on_fail,
+        resume: None,
+    }
 }
 
 fn call(head: CallHead, body: Option<Expr>, on_fail: OnFail) -> StepAction {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use switchback_engine::translate::stream::{Bounds, Transcoder};
 use switchback_engine::translate::{
     self, Event, Fault, Next, PairHeads, Reply, RequestHead, Run, body_type, error_answer, foreign_success,
-    head, is_foreign_type, redirect,
+    head, is_foreign_type, redirect, unlisted_part,
 };
 use switchback_json as json;
 use switchback_plan::{BodyFormat, BodyPlan, Origin, Pair, ResponseBody, Route};
@@ -138,6 +138,9 @@ impl Exchange<'_> {
     ) -> Result<Response, GatewayError> {
         let limits = &self.composer.limits;
         let status = parts.status.as_u16();
+        if let Some(detail) = unlisted_part(status, &pair.call) {
+            return Err(foreign(detail, route));
+        }
         let at = pair.responses.iter().position(|response| response.from.matches(status));
         let at = at.ok_or_else(|| GatewayError::new(Kind::UpstreamBroken, "a status that no rule is for"))?;
         let response = &pair.responses[at];

@@ -93,10 +93,10 @@ pub(in super::super) fn parameter_missing(name: &str, span: Span, key: &OpKey) -
 
 pub(in super::super) fn verdict_by_itself(span: Span, declared: &str) -> Finding {
     let message = format!(
-        "the route is different by fields alone that have no source or go nowhere, and `{declared}` is declared"
+        "the route is different only by fields without a source or a target and by lists that are cut, and `{declared}` is declared"
     );
     Finding::error(Code::VerdictSaid, span, message)
-        .help("leave `verdict` out, since the lines of these fields say it; or say in `differs:` what else is different")
+        .help("leave `verdict` out, since these lines say it; or say in `differs:` what else is different")
 }
 
 pub(in super::super) fn header_missing(name: &str, span: Span, key: &OpKey) -> Finding {

@@ -242,6 +242,31 @@ pub(in super::super) fn each_without_name(span: Span) -> Finding {
         .help("give the step a name: `name: {each: …, call: …}`")
 }
 
+/// Places of the request that lead to a write and are not in its key.
+pub(in super::super) fn key_lacks(
+    span: Span,
+    operation: &str,
+    missing: &[String],
+    complete: &[String],
+) -> Finding {
+    let message = format!(
+        "`{operation}` is made of {} as well: a request that differs there alone would get the reply of another one",
+        list(missing)
+    );
+    Finding::error(Code::ResumeKey, span, message).help(format!("write `resume: [{}]`", complete.join(", ")))
+}
+
+/// A bound without `beyond:`; `helps` are the lines that there are for it.
+pub(in super::super) fn bound_unsaid(span: Span, what: &str, helps: &str) -> Finding {
+    let message = format!("{what} have a bound, and nothing says what follows beyond it");
+    Finding::error(Code::BoundUnsaid, span, message).help(helps)
+}
+
+pub(in super::super) fn write_beyond(span: Span) -> Finding {
+    Finding::error(Code::WriteBeyond, span, "elements beyond the bound would never be written")
+        .help("refuse such a request before the first write: `beyond: {refuse: reason}`")
+}
+
 pub(in super::super) fn each_with(span: Span, key: &str) -> Finding {
     Finding::error(Code::FanOut, span, format!("`{key}` does not go with `each`"))
         .help("read the list in a step of its own, and go through it in the next")

@@ -1,0 +1,301 @@
+//! The key that a reply is remembered under. A request with the same key takes the reply and does not write, so everything of
+//! the request that the write is made of belongs to the key: also what chose the record that it writes to.
+
+use super::faults;
+use super::proof::names_of;
+use super::route::RouteCheck;
+use crate::diagnostic::Span;
+use std::collections::BTreeSet;
+use switchback_plan::{
+    self as plan, CallHead, Expr, Location, Others, Path, PathPart, Predicate, QueryFrom, Segment,
+    StepAction, StepCall, Take, ValueOp,
+};
+
+/// What the results of steps are made of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flows {
+    /// Name of the result, one of its members, and the places that this is made of, such as `request.body.name`.
+    made: Vec<(String, Option<String>, Vec<String>)>,
+}
+
+impl Flows {
+    /// Notes what a result, or one of its members, is made of.
+    fn put(&mut self, name: &str, member: Option<&str>, places: Vec<String>) {
+        self.made.push((name.to_owned(), member.map(str::to_owned), places));
+    }
+
+    /// The places that a place is made of.
+    fn behind<'f>(&'f self, place: &'f str) -> impl Iterator<Item = &'f String> {
+        let mut names = place.split('.');
+        let (root, member) = (names.next().unwrap_or_default(), names.next());
+        let meets = move |known: &Option<String>| match (known.as_deref(), member) {
+            (Some(known), Some(member)) => known == member,
+            _ => true,
+        };
+        let of_root = self.made.iter().filter(move |(name, known, _)| name == root && meets(known));
+        of_root.flat_map(|(.., places)| places)
+    }
+
+    /// The places of the request that lead to one of these, other than by way of a place that is covered.
+    fn of_request(&self, places: Vec<String>, covered: &[String]) -> BTreeSet<String> {
+        let is_covered =
+            |place: &str| covered.iter().any(|key| place.strip_prefix(key.as_str()).is_some_and(is_rest));
+        let (mut open, mut seen, mut found) = (places, BTreeSet::new(), BTreeSet::new());
+        while let Some(place) = open.pop() {
+            if is_covered(&place) || !seen.insert(place.clone()) {
+                continue;
+            }
+            match place.split('.').next() {
+                Some("request") => drop(found.insert(place)),
+                _ => open.extend(self.behind(&place).cloned()),
+            }
+        }
+        // A place that holds another one says it all.
+        let all = found.clone();
+        let is_below = |place: &String| {
+            let above =
+                |other: &String| other != place && place.strip_prefix(other.as_str()).is_some_and(is_rest);
+            all.iter().any(above)
+        };
+        found.retain(|place| !is_below(place));
+        found
+    }
+}
+
+fn is_rest(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with('.')
+}
+
+impl RouteCheck<'_, '_> {
+    /// Notes what a step's result is made of.
+    pub(super) fn flows_of(&mut self, name: &str, action: &StepAction) {
+        let mut flows = std::mem::take(&mut self.context.flows);
+        match action {
+            StepAction::Make(Expr::Object(members)) => {
+                for (key, value) in members {
+                    flows.put(name, Some(&key.text), gathered(|out| of_expr(value, out)));
+                }
+            }
+            StepAction::Make(value) => flows.put(name, None, gathered(|out| of_expr(value, out))),
+            StepAction::Select(selection) => {
+                let of_choice = |choice: &plan::Choice, out: &mut Vec<String>| {
+                    choice.when.iter().for_each(|when| of_predicate(when, out));
+                    of_place(&choice.from, out);
+                    if let Take::Page(page) = &choice.take {
+                        of_place(&page.at, out);
+                    }
+                };
+                let places = gathered(|out| selection.choices.iter().for_each(|one| of_choice(one, out)));
+                flows.put(name, None, places);
+            }
+            StepAction::Call(call) => {
+                let places = gathered(|out| {
+                    self.of_call(call, out);
+                    call.when.iter().for_each(|when| of_predicate(when, out));
+                    call.each.iter().for_each(|each| of_place(&each.list, out));
+                    let until = call.pages.as_ref().and_then(|pages| pages.until.as_ref());
+                    until.iter().for_each(|until| of_place(until, out));
+                });
+                flows.put(name, None, places);
+            }
+            StepAction::Recall(recall) => {
+                let places = gathered(|out| {
+                    of_expr(&recall.key, out);
+                    recall.each.iter().for_each(|each| of_place(&each.list, out));
+                });
+                flows.put(name, None, places);
+            }
+            StepAction::Keep(_) => {}
+        }
+        self.context.flows = flows;
+    }
+
+    /// Notes the list that an element comes from.
+    pub(super) fn flows_of_element(&mut self, name: &str, list: &Location) {
+        self.context.flows.put(name, None, gathered(|out| of_place(list, out)));
+    }
+
+    /// The key of a remembered write has all of the request that the write is made of.
+    pub(super) fn check_key(&mut self, call: &StepCall, span: Span) {
+        let Some(key) = &call.resume else { return };
+        let of_key = |expr: &Expr| match expr {
+            Expr::At(location) => exact(location),
+            _ => None,
+        };
+        // The gateway adds the element that a call is made for.
+        let element = call.each.iter().map(|each| each.name.text.to_string());
+        let covered: Vec<String> = key.iter().filter_map(of_key).chain(element).collect();
+        let missing = self.context.flows.of_request(gathered(|out| self.of_call(call, out)), &covered);
+        if !missing.is_empty() {
+            let written = key.iter().filter_map(|expr| match expr {
+                Expr::At(location) => Some(location.text.to_string()),
+                _ => None,
+            });
+            let missing: Vec<String> = missing.into_iter().map(|place| format!("$.{place}")).collect();
+            let is_kept = |place: &String| !missing.iter().any(|wide| place.starts_with(&format!("{wide}.")));
+            let complete: Vec<String> = written.filter(is_kept).chain(missing.iter().cloned()).collect();
+            self.findings.push(faults::key_lacks(span, &call.head.operation, &missing, &complete));
+        }
+    }
+
+    /// What a call sends is made of these.
+    fn of_call(&self, call: &StepCall, out: &mut Vec<String>) {
+        let CallHead { path, query, headers, .. } = &call.head;
+        for part in path {
+            match part {
+                PathPart::Literal(_) => {}
+                PathPart::Value(value) => of_expr(value, out),
+                PathPart::Variable(at) => {
+                    let name = self.operation.key.path.variables().nth(usize::from(*at));
+                    out.extend(name.map(|name| format!("request.path.{name}")));
+                }
+            }
+        }
+        for rule in query {
+            match &rule.from {
+                QueryFrom::Value(value) => of_expr(value, out),
+                QueryFrom::Client(name) | QueryFrom::ClientFields(name) => {
+                    out.push(format!("request.query.{name}"));
+                }
+                QueryFrom::Constant(_) => {}
+            }
+        }
+        headers.iter().for_each(|rule| of_expr(&rule.value, out));
+        call.body.iter().for_each(|body| of_expr(body, out));
+    }
+}
+
+fn gathered(gather: impl FnOnce(&mut Vec<String>)) -> Vec<String> {
+    let mut places = Vec::new();
+    gather(&mut places);
+    places
+}
+
+/// The whole of a singular place; none where an index is in it.
+fn exact(location: &Location) -> Option<String> {
+    let Path::Singular(steps) = &location.path else { return None };
+    let is_plain = steps.iter().all(|step| matches!(step, Segment::Member(_)));
+    is_plain.then(|| names_of(location).join("."))
+}
+
+fn of_place(location: &Location, out: &mut Vec<String>) {
+    out.push(names_of(location).join("."));
+    if let Path::Query(_) = &location.path {
+        out.extend(compared(&location.text));
+    }
+}
+
+/// The places that the filters of a path look at: `$.name.name`, outside of quotes. A name in brackets ends the place, which is
+/// then a wider one.
+fn compared(text: &str) -> Vec<String> {
+    let (mut quote, mut found) = (None, Vec::new());
+    for (at, letter) in text.char_indices() {
+        match (quote, letter) {
+            (Some(open), _) if letter == open => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(letter),
+            (None, '$') if at > 0 => {
+                let is_of_place = |c: &char| c.is_alphanumeric() || matches!(c, '_' | '.');
+                let place: String = text[at + 1..].chars().take_while(is_of_place).collect();
+                found.push(place.trim_matches('.').to_owned());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn of_predicate(predicate: &Predicate, out: &mut Vec<String>) {
+    predicate.places().into_iter().for_each(|place| of_place(place, out));
+}
+
+/// The places that a value is made of, those that decide between values included.
+fn of_expr(expr: &Expr, out: &mut Vec<String>) {
+    match expr {
+        Expr::Constant(_) => {}
+        Expr::At(location) => of_place(location, out),
+        Expr::Convert { from, .. } | Expr::Aggregate { list: from, .. } => of_expr(from, out),
+        Expr::Lookup { value, list, .. } => {
+            of_expr(value, out);
+            of_place(list, out);
+        }
+        Expr::Object(members) => members.iter().for_each(|(_, value)| of_expr(value, out)),
+        Expr::Array(all) | Expr::FirstOf(all) | Expr::Present(all) => {
+            all.iter().for_each(|one| of_expr(one, out));
+        }
+        Expr::Text { with, .. } => with.iter().for_each(|(_, value)| of_expr(value, out)),
+        Expr::Shape { op, from, with, over, .. } => {
+            match (&**from, members_of(op)) {
+                (Expr::At(location), Some(members)) => {
+                    let place = names_of(location).join(".");
+                    out.extend(members.iter().map(|member| format!("{place}.{member}")));
+                }
+                _ => of_expr(from, out),
+            }
+            with.iter().for_each(|value| of_expr(value, out));
+            over.iter().for_each(|over| of_expr(&over.base, out));
+        }
+        Expr::Each { name, list, give } => {
+            of_expr(list, out);
+            let of_element = |place: &String| place.split('.').next() == Some(&*name.text);
+            out.extend(gathered(|out| of_expr(give, out)).into_iter().filter(|place| !of_element(place)));
+        }
+        Expr::If { predicate, then, otherwise } => {
+            of_predicate(predicate, out);
+            of_expr(then, out);
+            otherwise.iter().for_each(|value| of_expr(value, out));
+        }
+        Expr::Lines { plain, numbered } => plain.iter().chain(numbered).for_each(|one| of_expr(one, out)),
+    }
+}
+
+/// The members that a shape takes over; none where it takes others, too.
+fn members_of(op: &ValueOp) -> Option<Vec<&str>> {
+    let ValueOp::Object(object) = op else { return None };
+    let is_read = |member: &&plan::Member| {
+        member.capture.is_some()
+            || !matches!(member.action, plan::MemberAction::Drop | plan::MemberAction::Shadowed)
+    };
+    let members = object.members.iter().filter(is_read).map(|member| &*member.name.text);
+    matches!(object.others, Others::Drop).then(|| members.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(places: &[&str]) -> Vec<String> {
+        places.iter().map(|place| (*place).to_owned()).collect()
+    }
+
+    #[test]
+    fn what_filters_compare_with_is_found_outside_of_quotes() {
+        for (path, found) in [
+            (
+                "$.chats.body[?@.open && (!$.asked.id || @.channels[?@.id == $.asked.id])]",
+                vec!["asked.id", "asked.id"],
+            ),
+            ("$.list[?@.name == 'costs $.5']", vec![]),
+            ("$.list[?@.name == $.request.query['a b']]", vec!["request.query"]),
+        ] {
+            assert_eq!(compared(path), texts(&found), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_leads_to_a_place_is_followed_through_steps_up_to_what_the_key_has() {
+        let mut flows = Flows::default();
+        flows.put("asked", Some("text"), texts(&["request.body.message", "request.body.subject"]));
+        flows.put("asked", Some("channel"), texts(&["request.path.channel"]));
+        flows.put("found", None, texts(&["request.body.email", "asked.channel", "config.on"]));
+        flows.put("chat", None, texts(&["found.body", "chat.body"]));
+        let missing = |covered: &[&str]| -> Vec<String> {
+            let sent = texts(&["chat.id", "asked.text", "request.body", "request.body.note"]);
+            flows.of_request(sent, &texts(covered)).into_iter().collect()
+        };
+        assert_eq!(missing(&[]), ["request.body", "request.path.channel"]);
+        assert_eq!(missing(&["request"]), [""; 0]);
+        assert_eq!(missing(&["request.body"]), ["request.path.channel"]);
+        assert_eq!(missing(&["chat.id", "asked"]), ["request.body"]);
+    }
+}

@@ -1,0 +1,130 @@
+//! Bodies checked against what the contract says of them as a whole, before anything is made of them.
+
+use super::condition::kind_of;
+use super::error::{Cause, kind_name};
+use switchback_json::Value;
+use switchback_json::raw::Kind;
+use switchback_json::reader::is_blank;
+use switchback_plan::{Expected, Kinds, Root};
+
+/// A body whose beginning is still to be checked. It may be cut anywhere.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum RootCheck {
+    /// The value has not begun.
+    Value(Root),
+    /// An object has begun that must have a member.
+    Members,
+    Done,
+}
+
+impl RootCheck {
+    pub(super) fn new(root: Root) -> RootCheck {
+        if root == Root::ANY { RootCheck::Done } else { RootCheck::Value(root) }
+    }
+
+    /// Takes the next bytes. What is no JSON is for its reader to say.
+    #[inline(always)]
+    pub(super) fn feed(&mut self, chunk: &[u8]) -> Result<(), Cause> {
+        if matches!(self, RootCheck::Done) { Ok(()) } else { self.begin(chunk) }
+    }
+
+    #[cold]
+    fn begin(&mut self, chunk: &[u8]) -> Result<(), Cause> {
+        for byte in chunk.iter().filter(|byte| !is_blank(**byte)) {
+            match *self {
+                RootCheck::Value(root) => {
+                    let Some(found) = Kind::of_first_byte(*byte) else {
+                        *self = RootCheck::Done;
+                        return Ok(());
+                    };
+                    if !root.kinds.contains(found) {
+                        return Err(Cause::Kind { expected: first_of(root.kinds), found });
+                    }
+                    *self = match found == Kind::Object && root.members {
+                        true => RootCheck::Members,
+                        false => RootCheck::Done,
+                    };
+                }
+                RootCheck::Members => {
+                    *self = RootCheck::Done;
+                    return if *byte == b'}' { Err(Cause::NoMembers) } else { Ok(()) };
+                }
+                RootCheck::Done => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The same for a body that is whole.
+pub(super) fn check_root(root: Root, body: &[u8]) -> Result<(), Cause> {
+    RootCheck::new(root).feed(body)
+}
+
+/// For messages: the kind that is meant.
+fn first_of(kinds: Kinds) -> Kind {
+    let all = [Kind::Object, Kind::Array, Kind::String, Kind::Number, Kind::Bool];
+    all.into_iter().find(|kind| kinds.contains(*kind)).unwrap_or(Kind::Null)
+}
+
+/// What keeps a value from being what was promised, for the log; none where it is. Names and kinds alone are in the text.
+pub(super) fn broken_promise(value: &Value, expected: &Expected) -> Option<String> {
+    let found = kind_of(value);
+    if !expected.kinds.contains(found) {
+        return Some(format!("expected {}, found {}", kind_name(first_of(expected.kinds)), kind_name(found)));
+    }
+    let Value::Object(object) = value else { return None };
+    let has_some = expected.members.iter().any(|name| object.get(&name.text).is_some());
+    let first = expected.members.first().filter(|_| !has_some)?;
+    Some(format!("an object without any of the members that its contract requires, such as `{}`", first.text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchback_json::Limits;
+    use switchback_plan::Key;
+
+    #[test]
+    fn the_beginning_of_a_body_tells_its_kind_and_whether_it_has_members_wherever_it_is_cut() {
+        let object = Root { kinds: Kinds::of(&[Kind::Object]), members: true };
+        let list = Root { kinds: Kinds::of(&[Kind::Array, Kind::Null]), members: false };
+        for (root, body, fits) in [
+            (object, r#" {"a":1}"#, true),
+            (object, " { \n } ", false),
+            (object, "null", false),
+            (object, "[{}]", false),
+            (object, "", true),
+            (object, "<html>", true),
+            (list, " [ ]", true),
+            (list, "null", true),
+            (list, "{}", false),
+            (Root::ANY, "{}", true),
+        ] {
+            assert_eq!(check_root(root, body.as_bytes()).is_ok(), fits, "{body:?}");
+            let mut check = RootCheck::new(root);
+            let bytes = body.as_bytes().chunks(1);
+            assert_eq!(bytes.map(|byte| check.feed(byte)).all(|fed| fed.is_ok()), fits, "{body:?} in bytes");
+        }
+    }
+
+    #[test]
+    fn a_promise_is_of_the_kind_and_of_members_and_of_no_values() {
+        let object =
+            Expected { kinds: Kinds::of(&[Kind::Object]), members: vec![Key::new("id"), Key::new("name")] };
+        let list = Expected { kinds: Kinds::of(&[Kind::Array]), members: Vec::new() };
+        let lacks = Some("an object without any of the members that its contract requires, such as `id`");
+        for (expected, json, why) in [
+            (&object, r#"{"id":null,"more":1}"#, None),
+            (&object, r#"{"name":7}"#, None),
+            (&object, "null", Some("expected an object, found null")),
+            (&object, "{}", lacks),
+            (&object, r#"{"ok":true}"#, lacks),
+            (&list, "[null]", None),
+            (&list, "{}", Some("expected an array, found an object")),
+        ] {
+            let value = Value::parse(json.as_bytes(), &Limits::DOCUMENT).expect("the test writes JSON");
+            assert_eq!(broken_promise(&value, expected).as_deref(), why, "{json}");
+        }
+    }
+}
