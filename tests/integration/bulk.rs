@@ -83,3 +83,25 @@ async fn conditions_that_are_put_together_hold_as_they_read() {
         );
     }
 }
+
+#[tokio::test]
+async fn writes_beyond_a_bound_are_refused_before_the_first() {
+    let service = Upstream::answering(|_, _| Act::json(200, "")).await;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/tickets");
+    let pack = PackSource::from_dir(&folder).expect("the pack lies beside the sources");
+    let (shop, mut before) = (Shop::old_only(&pack, ["v1", "v2"], service).await, 0);
+    let ids = |count: u32| (1..=count).map(|id| id.to_string()).collect::<Vec<_>>().join(",");
+    for (count, status, calls) in [(25, 501, 0), (21, 501, 0), (20, 200, 20)] {
+        let body = format!(r#"{{"ids":[{}]}}"#, ids(count));
+        let answer = shop.ask("POST /old/tickets/close", JSON, &body).await;
+        assert_eq!(
+            (answer.status, asked(&shop, &mut before).len()),
+            (status, calls),
+            "{count}: {}",
+            answer.text()
+        );
+        if status == 501 {
+            assert_eq!(answer.text(), r#"{"error":"At most 20 tickets can be closed at once."}"#);
+        }
+    }
+}

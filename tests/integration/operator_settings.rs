@@ -144,6 +144,51 @@ async fn what_is_sent_when_a_chat_is_opened_is_sent_once_whatever_the_client_rep
     assert_eq!(sent.iter().filter(|line| line.ends_with("/messages")).count(), 1, "{sent:?}");
 }
 
+/// Somebody who has chats on two channels: the contact as v2 shows it.
+async fn customer_of_two_channels(sandbox: &Sandbox) -> Value {
+    for id in 1001..1080 {
+        let contact = json(&v2(sandbox.address(), sandbox, &format!("GET /v2/contacts/{id}"), "").await);
+        let known = |field: &str| contact[field].as_str().is_some_and(|text| !text.is_empty());
+        let mut channels = 0;
+        for channel in ["email", "whatsapp"] {
+            let chats = v3(sandbox, &format!("GET /v3/chats?customer={id}&channel={channel}")).await;
+            channels += usize::from(chats.as_array().is_some_and(|chats| !chats.is_empty()));
+        }
+        if known("email") && known("phone") && channels == 2 {
+            return contact;
+        }
+    }
+    panic!("the seed has nobody with chats on two channels");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_to_another_channel_or_of_another_kind_is_not_answered_by_one_that_was_sent() {
+    let behind = sandbox().await;
+    let contact = customer_of_two_channels(&behind).await;
+    let gateway = gateway(&behind, "chats.open: true").await;
+    let asked = |internal: bool| {
+        serde_json::json!({
+            "name": contact["name"], "phone": contact["phone"], "email": contact["email"], "message": "hi",
+            "isInternal": internal,
+        })
+    };
+    let mut chats = BTreeSet::new();
+    for (number, (channel, internal)) in
+        [("email", false), ("whatsapp", false), ("whatsapp", true)].into_iter().enumerate()
+    {
+        let fault = r#"{"side":"v3","method":"GET","path":"/chats/{id}","count":1,"action":{"status":{"code":423,"body":{"reason":"later"}}}}"#;
+        v2(behind.address(), &behind, "POST /_sandbox/faults", fault).await;
+        let line = format!("POST /v2/chats/{channel}");
+        let first = v2(gateway.address, &behind, &line, &asked(internal).to_string()).await;
+        assert_eq!(first.status, 423, "{channel} {internal}: {}", first.text());
+        let sent = writes(&behind).await.into_iter().filter(|line| line.ends_with("/messages"));
+        let sent: Vec<String> = sent.collect();
+        assert_eq!(sent.len(), number + 1, "{channel} {internal}: {sent:?}");
+        chats.extend(sent);
+    }
+    assert_eq!(chats.len(), 2, "one chat on each channel: {chats:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_written_where_no_chat_can_be_opened() {
     let behind = sandbox().await;

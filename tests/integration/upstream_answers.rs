@@ -80,6 +80,35 @@ async fn a_write_among_several_calls_is_done_where_its_answer_is_json_or_nothing
     assert!(gateway.ended().contains("calling PUT /chats/{id}/queue"));
 }
 
+/// What is not the object that a contract promises: as a reply that a step reads, nothing is made of it and nothing is written;
+/// as the answer of a pair, the client does not get it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reading_that_is_not_what_its_contract_promises_is_a_broken_answer() {
+    let replies = [(204, ""), (200, ""), (200, "null"), (200, " { } "), (200, "[]"), (206, r#"{"id":1}"#)];
+    let service = Upstream::answering(move |at, _| {
+        let (status, body) = replies[at % replies.len()];
+        Act::json(status, body)
+    })
+    .await;
+    let gateway = Gateway::before(&service, "").await;
+    for (line, body) in [
+        ("PUT /v2/contacts/1", r#"{"name":"A","email":"a@e.test","phone":"1"}"#),
+        ("POST /v2/chats/1/situation", r#"{"situation":"wait_for_chat"}"#),
+        ("GET /v2/agents/31", ""),
+        ("DELETE /v2/contacts/1", ""),
+    ] {
+        for (status, reply) in replies {
+            let got = gateway.ask(line, body).await;
+            assert_eq!(got.status, 502, "{line}: {status} {reply:?}: {}", got.text());
+        }
+    }
+    let seen = service.seen();
+    assert_eq!(seen.len(), 4 * replies.len(), "one reading for each");
+    assert!(seen.iter().all(|call| call.line().starts_with("GET ")), "nothing is written");
+    let log = gateway.ended();
+    assert!(log.contains("an object without any of the members that its contract requires"), "{log}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redirect_is_a_broken_answer_and_the_operator_reads_where_to() {
     let moved = "location: https://user:secret@api.test:8443/v3/agents?token=secret\r\n";
