@@ -141,6 +141,54 @@ fn who_calls_for_each_of_the_clients_list_is_told_to_make_one_first() {
     assert!(said.contains("help: make a list of it first: `- ids: {make:"), "{said}");
 }
 
+#[test]
+fn a_condition_narrows_a_member_of_what_may_be_a_text_or_null() {
+    let (compiles, said) = said_of_tickets(&[
+        (
+            "contracts/v1.openapi.yaml",
+            "Close: {type: object, required: [ids], properties: {",
+            "Close: {type: object, required: [ids], properties: {more: {anyOf: [{type: object, properties: {note: {type: string}}}, {type: string}, {type: 'null'}]}, ",
+        ),
+        (
+            "contracts/v2.openapi.yaml",
+            "required: [status], properties: {",
+            "required: [status, note], properties: {note: {type: string}, ",
+        ),
+        (
+            "tickets.map.yaml",
+            "check: [{conforms: [ids], else: {status: 400, reason: no_ids}}]",
+            "check: [{conforms: [ids, $.request.body.more.note], else: {status: 400, reason: no_ids}}, {present: $.request.body.more.note, else: {status: 400, reason: no_ids}}]",
+        ),
+        (
+            "tickets.map.yaml",
+            "body: {status: closed}\n",
+            "body: {status: closed, note: $.request.body.more.note}\n",
+        ),
+        ("tickets.map.yaml", "resume: [$.ticket]", "resume: [$.ticket, $.request.body.more.note]"),
+    ]);
+    assert!(compiles, "{said}");
+}
+
+#[test]
+fn a_row_narrows_a_place_with_an_index() {
+    let (compiles, said) = said_of_tickets(&[
+        ("tickets.map.yaml", "    verdict: partly\n", ""),
+        ("tickets.map.yaml", "  too_many_ids: {en: 'At most 20 tickets can be closed at once.'}\n", ""),
+        (
+            "tickets.map.yaml",
+            "      - closed:\n          each: {ticket: $.tickets}\n          upto: 20\n          beyond: {refuse: too_many_ids}\n          call: 'PUT /tickets/{$.ticket}/status'\n          body: {status: closed}\n          on_fail: {absent: [404]}\n          resume: [$.ticket]\n    answer:\n",
+            "    decide: {on: ['$.tickets[0]'], rows: [[absent, none], [_, some]]}\n    outcomes:\n     none: {answer: {status: 200, body: {results: []}}}\n     some:\n      steps: [{call: 'PUT /tickets/{$.tickets[0]}/status', body: {status: closed}}]\n      answer: {status: 200, body: {results: []}}\n",
+        ),
+        (
+            "tickets.map.yaml",
+            "      status: 200\n      body: {results: {$each: {one: $.closed}, give: {id: {$from: $.one.ticket, as: integer_to_string, else: error}, status: $.one.status}}}\n",
+            "",
+        ),
+        ("tickets.map.yaml", "refused: too_many_ids}", "answer: {status: 200}}"),
+    ]);
+    assert!(compiles, "{said}");
+}
+
 /// A case is named after the rule it breaks, and its message says so.
 #[test]
 fn every_case_breaks_the_rule_it_is_named_after() {

@@ -97,6 +97,8 @@ pub struct AttemptOp {
     pub op: ValueOp,
     /// What stands in place of one that is not; none = the member or element is left out.
     pub instead: Option<Raw>,
+    /// Whether null passes as it is: where the target takes it. Else it is turned away.
+    pub null: bool,
     /// The `else:` in the mapping.
     pub origin: Origin,
 }

@@ -120,7 +120,11 @@ impl Walk<'_> {
 
     fn attempt(&self, attempt: &AttemptOp, json: &[u8], out: &mut Vec<u8>) -> Result<bool, TranslateError> {
         let start = out.len();
-        match self.value(&attempt.op, json, out) {
+        let made = match raw::kind(json) {
+            Some(Kind::Null) if !attempt.null => Err(Cause::NoAlternative.into()),
+            _ => self.value(&attempt.op, json, out),
+        };
+        match made {
             Err(error) if error.cause.is_of_the_value() => {
                 out.truncate(start);
                 Ok(self.make_up && attempt.instead.as_ref().is_some_and(|value| keep(value, out)))

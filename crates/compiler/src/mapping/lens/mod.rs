@@ -278,7 +278,9 @@ impl<'p> Lenses<'p> {
         let known = elses.entry(otherwise.span).or_insert_with(|| (used.name.value.clone(), false));
         known.1 |= lens.turns_away;
         if lens.turns_away {
-            lens.attempt(instead, self.origin(said.span), self.side(to.other()))
+            let is_any = matches!(built.types.resolve(built.ty).kind, TypeKind::Any);
+            let null = is_any || kinds_of(built).null;
+            lens.attempt(instead, null, self.origin(said.span), self.side(to.other()))
         } else {
             lens
         }
@@ -514,7 +516,7 @@ impl Lens {
 
     /// The same, with `instead` (or nothing) for a value of the side `from` that it does not take.
     #[must_use]
-    fn attempt(self, instead: Option<Raw>, origin: Origin, from: String) -> Lens {
+    fn attempt(self, instead: Option<Raw>, null: bool, origin: Origin, from: String) -> Lens {
         let lost = Loss {
             side: from,
             place: "$".to_owned(),
@@ -529,7 +531,7 @@ impl Lens {
             false => self.because,
         };
         Lens {
-            op: ValueOp::Attempt(AttemptOp { op: self.op, instead, origin }.into()),
+            op: ValueOp::Attempt(AttemptOp { op: self.op, instead, null, origin }.into()),
             class,
             because,
             losses: std::iter::once(lost).chain(self.losses).collect(),

@@ -31,8 +31,7 @@ impl RouteCheck<'_, '_> {
             return None;
         }
         let facts = |fact: &Fact| -> Vec<_> {
-            let names = places.iter().filter_map(Found::names);
-            names.map(|names| (names.into_iter().map(str::to_owned).collect(), fact.clone())).collect()
+            places.iter().filter_map(Found::steps).map(|steps| (steps, fact.clone())).collect()
         };
         let fields = match written.word.value {
             PredicateWord::Conforms => self.conforming(&places, &written.places)?,

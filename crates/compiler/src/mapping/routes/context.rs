@@ -183,6 +183,14 @@ impl Context {
             self.proofs.learn(names, *known);
             return;
         }
+        if let Some(at) = names.iter().position(|name| is_index(name)) {
+            self.indexed.push((names.iter().map(|name| (*name).to_owned()).collect(), fact.clone()));
+            // A list with an element is there.
+            if matches!(fact, Fact::Present) {
+                self.learn(&names[..at], fact, contracts);
+            }
+            return;
+        }
         let [root, names @ ..] = names else { return };
         if *root == "config" {
             if matches!(fact, Fact::Present) {
@@ -196,6 +204,32 @@ impl Context {
         learn(&mut held.ty, &mut required, names, fact, types);
         held.absent = !required;
     }
+}
+
+impl Context {
+    /// A value with what is known of its place, where an index is on the way there.
+    pub(super) fn narrowed(
+        &self,
+        steps: &[String],
+        mut held: ContextValue,
+        contracts: &[Contract; 2],
+    ) -> ContextValue {
+        for (place, fact) in self.indexed.iter().filter(|(place, _)| place.starts_with(steps)) {
+            // Of a place further down only that it is there says something of this one.
+            let is_here = place.len() == steps.len();
+            if is_here || (matches!(fact, Fact::Present) && steps.iter().any(|step| is_index(step))) {
+                let mut required = !held.absent;
+                learn(&mut held.ty, &mut required, &[], fact, &contracts[held.side].types);
+                held.absent = !required;
+            }
+        }
+        held
+    }
+}
+
+/// Whether a step of a place is an index, and no name.
+fn is_index(step: &str) -> bool {
+    step.strip_prefix('[').and_then(|step| step.strip_suffix(']')).is_some_and(|at| at.parse::<i64>().is_ok())
 }
 
 fn is_below(place: &str, above: &str) -> bool {
@@ -228,12 +262,30 @@ fn learn(ty: &mut Type, required: &mut bool, names: &[&str], fact: &Fact, types:
     }
     write_out(ty, types);
     if matches!(fact, Fact::Present) && !matches!(ty.kind, TypeKind::Any) {
+        // What has a member is an object.
+        keep_kinds(ty, &[JsonKind::Object], types);
+        write_out(ty, types);
         ty.nullable = false;
     }
-    if let TypeKind::Object(object) = &mut ty.kind
+    if let Some(object) = object_of(ty, types)
         && let Some(field) = object.fields.iter_mut().find(|field| field.name == *name)
     {
         learn(&mut field.ty, &mut field.required, rest, fact, types);
+    }
+}
+
+/// The object that a type is, or may be.
+fn object_of<'t>(ty: &'t mut Type, types: &Types) -> Option<&'t mut Object> {
+    match &mut ty.kind {
+        TypeKind::Object(object) => Some(object),
+        TypeKind::OneOf(alternatives) => {
+            let is_object = |one: &&mut Type| matches!(types.resolve(one).kind, TypeKind::Object(_));
+            let one = alternatives.iter_mut().find(is_object)?;
+            write_out(one, types);
+            let TypeKind::Object(object) = &mut one.kind else { return None };
+            Some(object)
+        }
+        _ => None,
     }
 }
 

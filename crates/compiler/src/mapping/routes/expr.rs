@@ -435,7 +435,16 @@ impl RouteCheck<'_, '_> {
         let with = self.supplied(shape, target, lens.as_ref().map(|lens| lens.supplied.as_slice()));
         let over = match &shape.over {
             None => None,
-            Some(over) => Some(self.base(over, shape, target)?),
+            Some(over) => {
+                let base = self.base(over, shape, target)?;
+                if let TypeKind::Object(Object { additional: Additional::Open, .. }) =
+                    target.types.resolve(target.ty).kind
+                {
+                    let text = "Members of the old value that the contract does not declare are left out.";
+                    self.limit(text.to_owned(), over.span);
+                }
+                Some(base)
+            }
         };
         let null_as = self.null_as(shape, target);
         let lens = lens?;

@@ -28,6 +28,12 @@ impl Found {
         matches!(self.location.path, Path::Singular(_))
     }
 
+    /// The steps of a singular path as facts have them: names, and indexes in brackets.
+    pub(super) fn steps(&self) -> Option<Vec<String>> {
+        let Path::Singular(steps) = &self.location.path else { return None };
+        Some(steps.iter().map(step_text).collect())
+    }
+
     /// The member names of a singular path without indexes.
     pub(super) fn names(&self) -> Option<Vec<&str>> {
         let Path::Singular(steps) = &self.location.path else { return None };
@@ -105,9 +111,13 @@ impl Reading<'_, '_> {
         };
         let mut words = Words::new(self.ground.sources, span);
         let (held, many) = self.held_from_root(&query.segments, &mut words)?;
-        let path = match many {
-            false => Path::Singular(query.segments.iter().filter_map(step).collect()),
-            true => Path::Query(Arc::new(query)),
+        let (path, held) = match many {
+            false => {
+                let steps: Vec<Step> = query.segments.iter().filter_map(step).collect();
+                let texts: Vec<String> = steps.iter().map(step_text).collect();
+                (Path::Singular(steps), self.context.narrowed(&texts, held, self.ground.contracts))
+            }
+            true => (Path::Query(Arc::new(query)), held),
         };
         let held = if many { ContextValue { ty: list(held.ty, span), absent: false, ..held } } else { held };
         Some(Found { location: Location { text: text.into(), path }, held })
@@ -316,6 +326,13 @@ impl Reading<'_, '_> {
                 None
             }
         }
+    }
+}
+
+fn step_text(step: &Step) -> String {
+    match step {
+        Step::Member(key) => key.text.to_string(),
+        Step::Index(index) => format!("[{index}]"),
     }
 }
 

@@ -114,7 +114,7 @@ impl Proofs {
         let mut ty = &body;
         for upto in 2..=names.len() {
             if upto > 2 {
-                let TypeKind::Object(object) = types.resolve(ty).kind else { return false };
+                let Some(object) = object_of(ty, types) else { return false };
                 let Some(field) = object.field(names[upto - 1]) else {
                     return matches!(&object.additional, Additional::Open if object.fields.is_empty())
                         || matches!(&object.additional, Additional::Of(ty) if is_any(ty, types));
@@ -239,11 +239,22 @@ impl RouteCheck<'_, '_> {
         let types = self.ground.types(self.serves);
         let (mut ty, mut required) = (ty, *required);
         for name in names {
-            let TypeKind::Object(object) = types.resolve(ty).kind else { return None };
-            let field = object.field(name)?;
+            let field = object_of(ty, types)?.field(name)?;
             (ty, required) = (&field.ty, required && field.required);
         }
         Some((form::of(ty, types), required))
+    }
+}
+
+/// The object that a type is, or may be.
+fn object_of<'t>(ty: &'t Type, types: &'t Types) -> Option<&'t Object> {
+    match types.resolve(ty).kind {
+        TypeKind::Object(object) => Some(object),
+        TypeKind::OneOf(alternatives) => alternatives.iter().find_map(|one| match types.resolve(one).kind {
+            TypeKind::Object(object) => Some(object),
+            _ => None,
+        }),
+        _ => None,
     }
 }
 

@@ -334,8 +334,7 @@ fn facts(
         let values: Vec<&Value> = indexes.iter().map(|index| &column.domain[*index]).collect();
         match &column.place {
             Some(found) => {
-                let Some(names) = found.names() else { continue };
-                let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+                let Some(names) = found.steps() else { continue };
                 if values.contains(&&Value::Absent) {
                     continue;
                 }

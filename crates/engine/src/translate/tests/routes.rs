@@ -88,12 +88,21 @@ fn a_pair_is_one_call_with_its_head_made_by_rules() {
     assert_eq!(call.target, "/items/7?p=%31&p=2&max=5");
     assert_eq!(call.headers.get("x-trace").unwrap(), "t1");
     assert_eq!((call.effect, call.repeatable, call.step), (Effect::None, true, 0));
-    let mut replied = Reply { status: 206, body: Bytes::from_static(b"{\"body\":1.50}"), ..Reply::default() };
+    let mut replied = Reply { status: 203, body: Bytes::from_static(b"{\"body\":1.50}"), ..Reply::default() };
     replied.headers.insert("age", "3".parse().unwrap());
     let Ok(Next::Answer(answer)) = run.next(Event::Reply(replied)) else { panic!("a reply is answered") };
     assert_eq!((answer.status, answer.body.as_deref()), (200, Some(&b"{\"text\":1.50}"[..])));
     assert_eq!(answer.headers.get("x-age").unwrap(), "3");
     assert_eq!(answer.headers.get("content-type").unwrap(), "application/json");
+}
+
+#[test]
+fn a_part_that_no_contract_lists_is_no_answer() {
+    let mut run = start(&pack(), GET, request("7", ""));
+    assert!(matches!(run.next(Event::Start), Ok(Next::Call(_))));
+    let part = Reply { status: 206, body: Bytes::from_static(b"{\"body\":1.50}"), ..Reply::default() };
+    let fault = run.next(Event::Reply(part)).expect_err("a part is no answer");
+    assert_eq!(fault.kind.name(), "upstream_broken");
 }
 
 #[test]

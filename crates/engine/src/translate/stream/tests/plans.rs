@@ -63,7 +63,7 @@ pub(super) fn array(op: ValueOp) -> ValueOp {
 }
 
 pub(super) fn attempt(op: ValueOp, instead: Option<Raw>) -> ValueOp {
-    ValueOp::Attempt(Arc::new(AttemptOp { op, instead, origin: origin() }))
+    ValueOp::Attempt(Arc::new(AttemptOp { op, instead, null: false, origin: origin() }))
 }
 
 pub(super) fn conversion(kind: ConversionKind, otherwise: Otherwise) -> ValueOp {
