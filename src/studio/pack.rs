@@ -172,10 +172,17 @@ fn shapes(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
 fn lost(losses: &[LossReport]) -> Markup {
     html! {
         @if losses.is_empty() { span.soft { "–" } } @else if losses.len() <= 3 {
-            @for loss in losses { code { (loss.place) } " of " (loss.side) " " }
+            @for loss in losses { (one_lost(loss)) " " }
         } @else {
-            details { summary { (counted(losses.len() as u64, "field")) } ul.plain { @for loss in losses { li { code { (loss.place) } " of " (loss.side) } } } }
+            details { summary { (counted(losses.len() as u64, "field")) } ul.plain { @for loss in losses { li { (one_lost(loss)) } } } }
         }
+    }
+}
+
+fn one_lost(loss: &LossReport) -> Markup {
+    html! {
+        code { (loss.place) } " of " (loss.side)
+        @if let Some(values) = &loss.values { ": " (values) }
     }
 }
 

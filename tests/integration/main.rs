@@ -10,6 +10,7 @@ mod canary;
 mod capture_replay;
 mod config_files;
 mod config_mistakes;
+mod contract_differences;
 mod contract_walk;
 mod credentials;
 mod declared_headers;

@@ -91,7 +91,12 @@ pub fn explain_event(pack: &Pack, events: &Events, route: &EventRoute) -> String
             for loss in &route.losses {
                 let instead =
                     loss.instead.as_ref().map_or_else(String::new, |value| format!(", {value} instead"));
-                text.line(&format!("lost: {} of {}{instead}", loss.place, loss.side), Some(&loss.origin));
+                let values =
+                    loss.narrow.as_ref().map_or_else(String::new, |narrow| format!(", {}", narrow.values));
+                text.line(
+                    &format!("lost: {} of {}{instead}{values}", loss.place, loss.side),
+                    Some(&loss.origin),
+                );
             }
         }
     }

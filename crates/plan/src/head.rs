@@ -6,19 +6,21 @@ use super::format::BodyFormat;
 use super::parameter::ListStyle;
 use super::route::Effect;
 use super::{HostId, Key, Origin, ReasonId};
+use http::header::{self, HeaderName};
 use std::sync::Arc;
 
-/// Header fields that every translated call takes over from the client's request, in lower case.
-pub const CALL_KEEPS: [&str; 3] = ["accept-language", "user-agent", "x-request-id"];
+/// Header fields that every translated call takes over from the client's request.
+pub const CALL_KEEPS: [HeaderName; 3] =
+    [header::ACCEPT_LANGUAGE, header::USER_AGENT, HeaderName::from_static("x-request-id")];
 
-/// Header fields that every translated answer takes over from the service's reply, in lower case.
-pub const ANSWER_KEEPS: [&str; 6] = [
-    "content-language",
-    "retry-after",
-    "ratelimit",
-    "x-ratelimit-limit",
-    "x-ratelimit-remaining",
-    "x-ratelimit-reset",
+/// Header fields that every translated answer takes over from the service's reply.
+pub const ANSWER_KEEPS: [HeaderName; 6] = [
+    header::CONTENT_LANGUAGE,
+    header::RETRY_AFTER,
+    HeaderName::from_static("ratelimit"),
+    HeaderName::from_static("x-ratelimit-limit"),
+    HeaderName::from_static("x-ratelimit-remaining"),
+    HeaderName::from_static("x-ratelimit-reset"),
 ];
 
 /// The head of one call to the other side.

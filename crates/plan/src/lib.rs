@@ -72,8 +72,8 @@ pub use report::{
     ShapeReport, SideReport, report,
 };
 pub use route::{
-    BodyExpected, Effect, Instead, Loss, Note, NoteKind, Operation, Pair, Refusal, Response, ResponseBody,
-    Route, RouteId, RouteKind, Verdict,
+    BodyExpected, Effect, Instead, Loss, Message, Narrow, Note, NoteKind, Operation, Pair, Refusal, Response,
+    ResponseBody, Route, RouteId, RouteKind, Verdict,
 };
 pub use side::{HostId, PerSide, SideId};
 pub use step::{

@@ -188,6 +188,9 @@ pub struct LossReport {
     pub instead: Option<String>,
     /// Whether only some of its values do not survive, or how they are spelt.
     pub partly: bool,
+    /// The values that the contract of the other side does not take, such as `values above 100`; none where it is the mapping
+    /// that loses them.
+    pub values: Option<String>,
 }
 
 /// How much a shape carries.
@@ -377,6 +380,7 @@ fn loss(loss: &Loss) -> LossReport {
         place: loss.place.clone(),
         instead: loss.instead.clone(),
         partly: loss.partly,
+        values: loss.narrow.as_ref().map(|narrow| narrow.values.clone()),
     }
 }
 

@@ -278,6 +278,26 @@ pub struct Loss {
     pub unless_found: bool,
     /// Whether only some of its values do not survive, or how they are spelt.
     pub partly: bool,
+    /// The values that a narrower contract does not take; none where it is the mapping that loses them.
+    pub narrow: Option<Narrow>,
     /// The line of the mapping that leaves it out.
     pub origin: Origin,
+}
+
+/// Values that the contract of the side which gets them does not take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Narrow {
+    /// Such as `values above 100`.
+    pub values: String,
+    /// The only message in which it matters; none where it does in both.
+    pub only_in: Option<Message>,
+}
+
+/// What crosses from one side to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// From the served side to the called one.
+    Request,
+    /// Back.
+    Answer,
 }

@@ -218,7 +218,7 @@ impl<'t> Settle<'t, '_> {
         self.findings.add("lists", span, || faults::lists_overlap(span));
         let items = Box::new(Type::any(span));
         Some(Type {
-            kind: TypeKind::Array(Array { items, min_items: 0, max_items: None }),
+            kind: TypeKind::Array(Array { items, min_items: 0, max_items: None, unique: false }),
             nullable: false,
             span,
         })

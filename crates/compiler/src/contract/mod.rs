@@ -16,8 +16,8 @@
 //! must list `null`, as JSON Schema has it too (a warning says so), unless `nullable` says that null is meant.
 
 mod alternatives;
-mod assign;
 mod call;
+mod compare;
 mod conform;
 mod documents;
 mod faults;
@@ -29,9 +29,9 @@ mod sample;
 mod schema;
 mod types;
 
-pub(crate) use assign::assignable_but_for_null;
-pub use assign::{Mismatch, Proven, Why, assignable, assignable_once};
 pub use call::call_breaches;
+pub(crate) use compare::assignable_but_for_null;
+pub use compare::{Mismatch, Narrowing, Proven, Why, assignable, compare, compare_once};
 pub use conform::{Breach, BreachKind, breaches};
 pub use documents::{Documents, Fetch};
 pub use path::{OpKey, OpKeyFault, Part, PathFault, PathTemplate, Segment};
@@ -76,6 +76,8 @@ pub struct Operation {
     pub query: Vec<Parameter>,
     /// Header parameters.
     pub headers: Vec<Parameter>,
+    /// Cookies.
+    pub cookies: Vec<Parameter>,
     /// The request body, if it may have one.
     pub body: Option<Body>,
     /// The answers it promises, in the order of the document.
@@ -241,7 +243,7 @@ pub enum StatusPattern {
     Exact(u16),
     /// All of a class: `Class(2)` is written `2XX`.
     Class(u8),
-    /// All that no other response of the operation stands for.
+    /// All that no other response of the operation stands for; errors alone, where it lists a success.
     Default,
 }
 
@@ -337,9 +339,14 @@ impl Operation {
         self.body.as_ref().is_none_or(|body| body.media.is_json()) && self.responses.iter().all(is_json)
     }
 
-    /// The promised answer for a status: the exact one, else its class, else the default.
+    /// The promised answer for a status: the exact one, else its class, else the default. Where a success is listed, the
+    /// default stands for errors alone.
     pub fn response(&self, status: u16) -> Option<&Response> {
-        self.responses.iter().filter(|response| response.status.covers(status)).min_by_key(|r| r.status)
+        let is_error = status >= 400 || !self.responses.iter().any(Response::is_success);
+        let covers = |response: &&Response| {
+            response.status.covers(status) && (is_error || response.status != StatusPattern::Default)
+        };
+        self.responses.iter().filter(covers).min_by_key(|response| response.status)
     }
 }
 

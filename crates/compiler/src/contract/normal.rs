@@ -50,6 +50,7 @@ pub(super) enum Place {
     Path,
     Query,
     Header,
+    Cookie,
 }
 
 /// How a parameter is written that is a list or an object.
@@ -220,6 +221,7 @@ fn place(node: &Node, word: &str, findings: &mut Grouped) -> Option<Place> {
         "path" => Some(Place::Path),
         "query" => Some(Place::Query),
         "header" => Some(Place::Header),
+        "cookie" => Some(Place::Cookie),
         other => {
             let key = format!("in {other}");
             findings.add(&key, node.span, || faults::parameter_place(node.span, other));

@@ -75,6 +75,7 @@ pub fn read(name: &str, documents: &Documents, findings: &mut Findings) -> Contr
 fn types_of(operation: &mut Operation) -> impl Iterator<Item = &mut Type> {
     let parameters =
         operation.path_params.iter_mut().chain(&mut operation.query).chain(&mut operation.headers);
+    let parameters = parameters.chain(&mut operation.cookies);
     let bodies = operation.body.iter_mut().map(|body| &mut body.ty);
     let responses = operation.responses.iter_mut().flat_map(|response| {
         response.body.iter_mut().chain(response.headers.iter_mut().map(|header| &mut header.ty))
@@ -191,6 +192,7 @@ impl<'n> Reader<'n, '_> {
             placed.map(|parameter| self.parameter(parameter)).collect()
         };
         let (path_params, query, headers) = (of(Place::Path), of(Place::Query), of(Place::Header));
+        let cookies = of(Place::Cookie);
         let path_params = self.in_order_of_path(&key, raw.span, path_params);
         let body = raw.body.as_ref().map(|body| {
             let (ty, media) = self.content(&body.content, body.span);
@@ -202,6 +204,7 @@ impl<'n> Reader<'n, '_> {
             path_params,
             query,
             headers,
+            cookies,
             body,
             responses,
             servers: raw.servers.clone(),

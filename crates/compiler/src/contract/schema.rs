@@ -319,6 +319,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
                 items: Box::new(self.items(layers, span, findings)),
                 min_items: whole_of(layers, "minItems").unwrap_or(0),
                 max_items: whole_of(layers, "maxItems"),
+                unique: is_true(layers, "uniqueItems"),
             }),
             _ => TypeKind::Object(self.object(layers, findings)),
         }
@@ -447,14 +448,26 @@ fn number_of(layers: &[Layer<'_>], key: &str) -> Option<String> {
     })
 }
 
+fn is_true(layers: &[Layer<'_>], key: &str) -> bool {
+    layers.iter().any(|layer| layer.node.get(key).is_some_and(|value| value.kind == Kind::Bool(true)))
+}
+
 fn whole_of(layers: &[Layer<'_>], key: &str) -> Option<u64> {
     number_of(layers, key)?.parse().ok()
 }
 
 fn limits(layers: &[Layer<'_>]) -> Limits {
+    // A number of its own from 3.1 on; before, a word about `minimum`.
+    let exclusive = |key: &str, of: &str| {
+        let by_word = || is_true(layers, key).then(|| number_of(layers, of)).flatten();
+        number_of(layers, key).or_else(by_word)
+    };
     Limits::from(Bounds {
         minimum: number_of(layers, "minimum"),
         maximum: number_of(layers, "maximum"),
+        above: exclusive("exclusiveMinimum", "minimum"),
+        below: exclusive("exclusiveMaximum", "maximum"),
+        multiple_of: number_of(layers, "multipleOf"),
         min_length: whole_of(layers, "minLength"),
         max_length: whole_of(layers, "maxLength"),
         pattern: text_of(layers, "pattern"),

@@ -458,15 +458,15 @@ fn a_field_of_one_way_is_not_asked_for_the_other_way() {
 fn paths_and_their_parameters_agree() {
     assert_eq!(
         messages(&with_paths(
-            "/a/{id}:\n  get:\n    parameters: [{name: ident, in: path, required: true, schema: {}}]\n    responses: {200: {}}\n/a/{other}:\n  get:\n    parameters:\n      - {name: other, in: path, schema: {}}\n      - {name: q, in: query, schema: {}}\n      - {name: q, in: query, schema: {}}\n      - {name: c, in: cookie, schema: {}}\n    responses: {200: {}}\n/b/:\n  get: {responses: {200: {}}}\n/c?d:\n  get: {responses: {200: {}}}"
+            "/a/{id}:\n  get:\n    parameters: [{name: ident, in: path, required: true, schema: {}}]\n    responses: {200: {}}\n/a/{other}:\n  get:\n    parameters:\n      - {name: other, in: path, schema: {}}\n      - {name: q, in: query, schema: {}}\n      - {name: q, in: query, schema: {}}\n      - {name: c, in: cookie, schema: {}}\n      - {name: d, in: trailer, schema: {}}\n    responses: {200: {}}\n/b/:\n  get: {responses: {200: {}}}\n/c?d:\n  get: {responses: {200: {}}}"
         )),
         [
             "5:5 warning C008 `id` of GET /a/{id} is not among its parameters: it is any text",
             "6:20 warning C008 the path of GET /a/{id} has no variable `ident`",
             "9:5 warning C014 GET /a/{other} matches the same requests as GET /a/{id}: it is left out",
             "13:11 warning C015 the parameter `q` is given twice: the first counts",
-            "14:11 note C010 parameters in `cookie` are passed over",
-            "18:3 warning C007 `/c?d` is not a path that requests could have (`?` cannot stand in a path): its operations are left out",
+            "15:11 note C010 parameters in `trailer` are passed over",
+            "19:3 warning C007 `/c?d` is not a path that requests could have (`?` cannot stand in a path): its operations are left out",
         ]
     );
 }
@@ -639,6 +639,136 @@ fn a_finding_in_a_thousand_places_is_one_line() {
 fn goes(from: &str, into: &str) -> Result<(), String> {
     let ((a, from), (b, to)) = (typed(from), typed(into));
     assignable(a.types.at(&from), b.types.at(&to)).map_err(|why| why.to_string())
+}
+
+/// What narrows `T` of the first schemas on its way to `T` of the second: `place: values`.
+fn narrowed(from: &str, to: &str) -> Vec<String> {
+    let ((a, from), (b, to)) = (typed(from), typed(to));
+    let found = compare(a.types.at(&from), b.types.at(&to)).expect("one goes into the other");
+    found.iter().map(|one| format!("{}: {}", one.path, one.values)).collect()
+}
+
+#[test]
+fn formats_without_a_common_value_are_two_types() {
+    let text = |format: &str| format!("T: {{type: string, format: {format}}}");
+    for (from, to) in [("date", "date-time"), ("date-time", "date"), ("uuid", "email"), ("time", "date-time")]
+    {
+        assert_eq!(goes(&text(from), &text(to)), Err(format!("a `{from}` is no `{to}`")));
+    }
+    for (from, to, narrower) in [
+        ("date", "date", None),
+        ("email", "idn-email", None),
+        ("idn-email", "email", Some("$: texts that are no `email`")),
+        ("password", "uuid", Some("$: texts that are no `uuid`")),
+        ("uuid", "password", None),
+        ("sku", "e164", Some("$: texts that are no `e164`")),
+    ] {
+        assert_eq!(narrowed(&text(from), &text(to)), Vec::from_iter(narrower), "{from} to {to}");
+    }
+    assert_eq!(narrowed("T: {type: string}", &text("date")), ["$: texts that are no `date`"]);
+    assert_eq!(narrowed(&text("date"), "T: {type: string}"), Vec::<String>::new());
+}
+
+/// Each bound, in the direction in which it narrows; the other way round nothing does.
+#[test]
+fn a_narrower_target_is_found_by_every_bound() {
+    for (wide, narrow, values) in [
+        (
+            "type: integer, format: int64",
+            "type: integer, format: int32",
+            vec!["values above 2147483647", "values below -2147483648"],
+        ),
+        ("type: integer, maximum: 200", "type: integer, maximum: 100", vec!["values above 100"]),
+        ("type: integer", "type: integer, minimum: 1", vec!["values below 1"]),
+        ("type: number, maximum: 1.5e1", "type: number, exclusiveMaximum: 15", vec!["values from 15 on"]),
+        (
+            "type: number, minimum: 0",
+            "type: number, minimum: 0, exclusiveMinimum: true",
+            vec!["values up to 0"],
+        ),
+        (
+            "type: integer, multipleOf: 5",
+            "type: integer, multipleOf: 10",
+            vec!["values that are no multiple of 10"],
+        ),
+        ("type: number", "type: number, format: float", vec!["values that `float` rounds"]),
+        (
+            "type: string, maxLength: 51",
+            "type: string, maxLength: 50",
+            vec!["texts longer than 50 characters"],
+        ),
+        ("type: string", "type: string, minLength: 1", vec!["texts shorter than 1 character"]),
+        ("type: string", "type: string, pattern: '^a$'", vec!["texts that do not match `^a$`"]),
+        ("type: string, enum: [a, bcd]", "type: string, maxLength: 2", vec!["the value bcd"]),
+        ("type: integer, enum: [1, 500]", "type: integer, maximum: 100", vec!["the value 500"]),
+        (
+            "type: array, items: {}",
+            "type: array, items: {}, maxItems: 3",
+            vec!["lists of more than 3 elements"],
+        ),
+        (
+            "type: array, items: {}",
+            "type: array, items: {}, minItems: 1",
+            vec!["lists of fewer than 1 elements"],
+        ),
+        (
+            "type: array, items: {}",
+            "type: array, items: {}, uniqueItems: true",
+            vec!["lists with equal elements"],
+        ),
+    ] {
+        let (wide, narrow) = (format!("T: {{{wide}}}"), format!("T: {{{narrow}}}"));
+        let values: Vec<String> = values.into_iter().map(|values| format!("$: {values}")).collect();
+        assert_eq!(narrowed(&wide, &narrow), values, "{wide} to {narrow}");
+        assert_eq!(narrowed(&narrow, &wide), Vec::<String>::new(), "{narrow} to {wide}");
+        assert_eq!(narrowed(&narrow, &narrow), Vec::<String>::new());
+    }
+    // Exclusive patterns narrow both ways.
+    for (a, b) in [("^a$", "^b$"), ("^b$", "^a$")] {
+        let text = |pattern: &str| format!("T: {{type: string, pattern: '{pattern}'}}");
+        assert_eq!(narrowed(&text(a), &text(b)), [format!("$: texts that do not match `{b}`")]);
+    }
+}
+
+#[test]
+fn members_of_one_side_and_of_one_way_are_found_where_they_are() {
+    let object = |members: &str| {
+        format!(
+            "T: {{type: object, properties: {{in: {{type: array, items: {{type: object, properties: {{{members}}}}}}}}}}}"
+        )
+    };
+    let named = |from: &str, to: &str| narrowed(&object(from), &object(to));
+    assert_eq!(
+        named("user_name: {type: string}", "userName: {type: string}"),
+        [
+            "$.in[*].user_name: not declared on the other side",
+            "$.in[*].userName: nothing on the other side fills it"
+        ]
+    );
+    assert_eq!(
+        named("a: {type: string}", "a: {type: string, readOnly: true}"),
+        ["$.in[*].a: read-only on the other side"]
+    );
+    assert_eq!(
+        named("a: {type: string, writeOnly: true}", "a: {type: string}"),
+        ["$.in[*].a: never in answers of the other side"]
+    );
+    assert_eq!(
+        named("a: {type: string, readOnly: true}", "a: {type: string, readOnly: true}"),
+        Vec::<String>::new()
+    );
+}
+
+/// What is proven once is found again: narrower pairs are no less narrow the second time.
+#[test]
+fn a_narrowing_is_found_each_time() {
+    let from = "T: {type: object, properties: {a: {type: integer}, b: {$ref: '#/components/schemas/T'}}}";
+    let ((a, source), (b, target)) = (typed(from), typed(&from.replace("integer", "integer, maximum: 3")));
+    let mut proven = Proven::default();
+    for _ in 0..2 {
+        let found = compare_once(a.types.at(&source), b.types.at(&target), &mut proven).expect("it goes");
+        assert_eq!(found.iter().map(|one| one.path.as_str()).collect::<Vec<_>>(), ["$.a", "$.b.a"]);
+    }
 }
 
 #[test]

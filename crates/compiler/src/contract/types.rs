@@ -109,8 +109,7 @@ pub enum Literal {
     String(String),
 }
 
-/// Bounds of a scalar's value, as written in the document. They say what generated values may be; they play
-/// no part in [`assignable`](super::assignable).
+/// Bounds of a scalar's value, as written in the document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Limits(Option<Box<Bounds>>);
 
@@ -121,6 +120,12 @@ pub struct Bounds {
     pub minimum: Option<String>,
     /// Greatest number.
     pub maximum: Option<String>,
+    /// A number that all values are above.
+    pub above: Option<String>,
+    /// A number that all values are below.
+    pub below: Option<String>,
+    /// A number that all values are multiples of.
+    pub multiple_of: Option<String>,
     /// Least length of a string, in characters.
     pub min_length: Option<u64>,
     /// Greatest length of a string, in characters.
@@ -139,8 +144,16 @@ impl std::ops::Deref for Limits {
     type Target = Bounds;
 
     fn deref(&self) -> &Bounds {
-        static NONE: Bounds =
-            Bounds { minimum: None, maximum: None, min_length: None, max_length: None, pattern: None };
+        static NONE: Bounds = Bounds {
+            minimum: None,
+            maximum: None,
+            above: None,
+            below: None,
+            multiple_of: None,
+            min_length: None,
+            max_length: None,
+            pattern: None,
+        };
         self.0.as_deref().unwrap_or(&NONE)
     }
 }
@@ -154,6 +167,8 @@ pub struct Array {
     pub min_items: u64,
     /// Greatest number of items.
     pub max_items: Option<u64>,
+    /// Whether no two items are equal.
+    pub unique: bool,
 }
 
 /// An object.

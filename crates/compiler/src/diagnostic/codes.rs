@@ -68,7 +68,7 @@ codes! {
     PathForm "C007" "path-form": "A path is made of text and `{variables}`, with text between two of them.";
     PathVariable "C008" "path-variable": "Path parameters and the variables of the path are the same.";
     StatusForm "C009" "status-form": "A response is keyed by a status, a class such as `2XX`, or `default`.";
-    ParameterForm "C010" "parameter-form": "A parameter has a name, and is in path, query or header.";
+    ParameterForm "C010" "parameter-form": "A parameter has a name, and is in path, query, header or cookie.";
     EnumValue "C013" "enum-value": "Values of an enumeration are scalars of its type, each given once.";
     SameOperation "C014" "same-operation": "Two operations differ by more than names of path variables.";
     SameParameter "C015" "same-parameter": "A parameter is given once per operation.";
@@ -142,6 +142,7 @@ codes! {
 
     RequestHeader "M260" "request-header": "A header field of requests that both sides declare is passed, or has a line that says what becomes of it.";
     AnswerHeader "M261" "answer-header": "A header field of answers that both sides declare is passed, or has a line that says what becomes of it.";
+    Cookie "M262" "cookie": "A cookie that a called operation requires is sent.";
 
     ParameterStyle "M175" "parameter-style": "A list goes to a list, and the fields of an object to those of an object.";
     ConstantParameter "M176" "constant-parameter": "A constant parameter has a value that its contract takes.";

@@ -20,7 +20,7 @@ use bodies::{Bodies, Given};
 use descriptions::Descriptions;
 use operations::{Candidate, Tier, candidates};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use switchback_plan::RouteKind;
+use switchback_plan::{Route, RouteKind};
 
 /// One side of the pair: its name in the pack, its document, and all files the document is made of.
 pub struct Side {
@@ -199,8 +199,10 @@ impl Attempt<'_> {
                 continue;
             }
             if faulty.is_empty() || routes.is_empty() {
-                let counts = counts(&compiled, &routes, own);
+                let changed = changed(&compiled);
+                let counts = counts(&compiled, &routes, own, &changed);
                 decisions.extend(refused(&compiled, old, unfit, &decisions));
+                decisions.extend(changed);
                 decisions.extend(routes.iter().flat_map(look));
                 decisions.extend(bodies.proposals.values().map(likely));
                 decisions.sort_by(|a, b| (a.weight, &a.operation).cmp(&(b.weight, &b.operation)));
@@ -387,12 +389,48 @@ fn faulty(compiled: &Compiled, files: &[(String, String)], routes: &[Written<'_>
     faulty
 }
 
-fn counts(compiled: &Compiled, routes: &[Written<'_>], own: &[(String, String)]) -> Counts {
+/// A look for each operation that is served with values, members or header fields that one of the contracts does not have.
+fn changed(compiled: &Compiled) -> Vec<Decision> {
+    let Some(pack) = &compiled.pack else { return Vec::new() };
+    let is_kept = |route: &Route| *route.origin.file == *"pack.yaml";
+    let lost = |route: &Route| {
+        let losses = route.losses.iter().filter(|loss| loss.narrow.is_some() || is_kept(route));
+        let all = losses.map(|loss| match &loss.narrow {
+            Some(narrow) => format!("`{}` of {} ({})", loss.place, loss.side, narrow.values),
+            None => format!("{} of {}", loss.place, loss.side),
+        });
+        all.collect::<Vec<_>>()
+    };
+    let routes = pack.directions[0].routes.iter().map(|route| (route, lost(route)));
+    routes
+        .filter(|(_, lost)| !lost.is_empty())
+        .map(|(route, lost)| Decision {
+            id: slug(&route.operation.key),
+            weight: Weight::Look,
+            operation: route.operation.key.to_string(),
+            text: format!("not all of it goes over: {}", lost.join("; ")),
+            proposal: None,
+            lines: None,
+        })
+        .collect()
+}
+
+fn counts(
+    compiled: &Compiled,
+    routes: &[Written<'_>],
+    own: &[(String, String)],
+    changed: &[Decision],
+) -> Counts {
     let Some(pack) = &compiled.pack else { return Counts::default() };
     let all = &pack.directions[0].routes;
     let refused = all.iter().filter(|route| matches!(route.kind, RouteKind::Refuse(_))).count();
-    let is_marked = |written: &&Written<'_>| !look(written).is_empty();
+    let is_changed = |key: &str| changed.iter().any(|decision| decision.operation == key);
+    let is_marked = |written: &&Written<'_>| {
+        !look(written).is_empty() || is_changed(&written.candidate.old.key.to_string())
+    };
     let marked = routes.iter().filter(is_marked).count();
+    let is_kept = |route: &&Route| *route.origin.file == *"pack.yaml" && is_changed(&route.operation.key);
+    let kept_and_changed = all.iter().filter(is_kept).count();
     let is_own = |file: &str| own.iter().any(|(name, _)| name == file);
     let by_hand =
         all.iter().filter(|route| !matches!(route.kind, RouteKind::Refuse(_)) && is_own(&route.origin.file));
@@ -400,9 +438,9 @@ fn counts(compiled: &Compiled, routes: &[Written<'_>], own: &[(String, String)])
     let written = by_lines - marked;
     Counts {
         operations: all.len(),
-        untouched: (all.len() - refused).saturating_sub(by_lines),
+        untouched: (all.len() - refused).saturating_sub(by_lines + kept_and_changed),
         written,
-        marked,
+        marked: marked + kept_and_changed,
         refused,
     }
 }

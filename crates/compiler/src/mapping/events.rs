@@ -5,12 +5,12 @@ use super::compare::Comparisons;
 use super::lens::{Lenses, Supply, World};
 use super::message_place::{Missed, Part, parse, walk};
 use super::{faults, literal};
-use crate::contract::{TypeKind, Webhook, assignable};
+use crate::contract::{TypeKind, Webhook, compare};
 use crate::diagnostic::{Finding, Findings};
 use std::sync::Arc;
 use std::time::Duration;
 use switchback_plan::{
-    Becomes, BodyPlan, Class, Correlate, EventName, EventRoute, Events, Loss, Root, SideId, ValueOp,
+    Becomes, BodyPlan, Class, Correlate, EventName, EventRoute, Events, Loss, Message, Root, SideId, ValueOp,
 };
 
 /// How long an event may wait for the one that tells the same, least and most.
@@ -266,14 +266,23 @@ impl<'p> Check<'_, 'p> {
                 return None;
             }
             Some(Body::Keep(span)) => {
-                if let Err(why) = assignable(source, target) {
-                    self.findings.push(faults::event_keep(*span, &why.to_string()));
-                    return None;
-                }
+                let narrowings = match compare(source, target) {
+                    Ok(narrowings) => narrowings,
+                    Err(why) => {
+                        self.findings.push(faults::event_keep(*span, &why.to_string()));
+                        return None;
+                    }
+                };
+                let losses = narrowings.iter().filter(|one| one.concerns(Message::Answer)).map(|narrowing| {
+                    let side = if narrowing.is_of_target { to } else { self.from };
+                    let side = self.world.sides()[side.place()].to_owned();
+                    super::lens::lost(narrowing, side, "$", super::origin(self.world.sources, *span))
+                });
+                let losses = losses.collect();
                 let because = "the body is the same on both sides".to_owned();
                 return Some((
                     BodyPlan { op: ValueOp::Keep, root: Root::ANY, class: Class::Pass, because },
-                    Vec::new(),
+                    losses,
                 ));
             }
             Some(Body::Shape(used)) => self.lenses.body(used, types, to, &supply, self.findings)?,
@@ -284,7 +293,11 @@ impl<'p> Check<'_, 'p> {
             }
         };
         let plan = BodyPlan { op: lens.op, root: Root::ANY, class: lens.class, because: lens.because };
-        Some((plan, lens.losses))
+        let matters = |loss: &Loss| {
+            let only_in = loss.narrow.as_ref().and_then(|narrow| narrow.only_in);
+            only_in.is_none_or(|only| only == Message::Answer)
+        };
+        Some((plan, lens.losses.into_iter().filter(matters).collect()))
     }
 
     /// Both names are those of events that there are.

@@ -605,7 +605,12 @@ impl Trial<'_> {
             };
             match (back_with(false), back_with(true)) {
                 (Ok(stated), Ok(whole)) => {
-                    let declared: Vec<&str> = there.losses.iter().map(|loss| loss.place.as_str()).collect();
+                    let declared: Vec<&str> = there
+                        .losses
+                        .iter()
+                        .filter(|loss| loss.narrow.is_none())
+                        .map(|loss| loss.place.as_str())
+                        .collect();
                     let lost = lost_places(&own(source), &stated, &whole, &declared);
                     self.losses(example, lost);
                 }

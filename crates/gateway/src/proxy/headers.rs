@@ -76,23 +76,6 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 /// Fields that the gateway sets or withholds on purpose when it forwards a request.
 const OUR_OWN: [HeaderName; 4] = [header::HOST, header::CONTENT_LENGTH, header::EXPECT, header::VIA];
 
-/// What a translated request keeps of the client's.
-const REQUEST_KEPT: [HeaderName; CALL_KEEPS.len()] = [
-    HeaderName::from_static(CALL_KEEPS[0]),
-    HeaderName::from_static(CALL_KEEPS[1]),
-    HeaderName::from_static(CALL_KEEPS[2]),
-];
-
-/// What a translated answer keeps of the upstream's.
-const ANSWER_KEPT: [HeaderName; ANSWER_KEEPS.len()] = [
-    HeaderName::from_static(ANSWER_KEEPS[0]),
-    HeaderName::from_static(ANSWER_KEEPS[1]),
-    HeaderName::from_static(ANSWER_KEEPS[2]),
-    HeaderName::from_static(ANSWER_KEEPS[3]),
-    HeaderName::from_static(ANSWER_KEEPS[4]),
-    HeaderName::from_static(ANSWER_KEEPS[5]),
-];
-
 /// Whether a request tells services to take it for one with another method, as some do: what it would do is then not for its
 /// own method to say.
 pub fn names_other_method(headers: &HeaderMap) -> bool {
@@ -126,16 +109,16 @@ pub fn translated_request(
     more: usize,
 ) -> HeaderMap {
     // One pass over a handful of fields is less than a search for each that could be there.
-    let mut kept = REQUEST_KEPT.each_ref().map(|_| None);
+    let mut kept = CALL_KEEPS.each_ref().map(|_| None);
     for (name, value) in from {
-        if let Some(at) = REQUEST_KEPT.iter().position(|kept| kept == name) {
+        if let Some(at) = CALL_KEEPS.iter().position(|kept| kept == name) {
             kept[at].get_or_insert(value);
         }
     }
     let nominated = Nominated::of(from);
     // Those kept, the four below, the host and the credential: maps of up to six take a good deal less memory.
     let mut to = HeaderMap::with_capacity(6 + kept.iter().flatten().count() + more);
-    for (name, value) in REQUEST_KEPT.iter().zip(kept) {
+    for (name, value) in CALL_KEEPS.iter().zip(kept) {
         if let Some(value) = value.filter(|_| !nominated.has(name)) {
             to.insert(name.clone(), value.clone());
         }
@@ -214,7 +197,7 @@ pub fn translated_answer(from: &HeaderMap) -> HeaderMap {
     let nominated = Nominated::of(from);
     // One pass over a handful of fields is less than a search for each that could be there.
     for (name, value) in from {
-        let is_kept = ANSWER_KEPT.contains(name) && !nominated.has(name);
+        let is_kept = ANSWER_KEEPS.contains(name) && !nominated.has(name);
         if is_kept || (*name == header::CACHE_CONTROL && restricts_caching(value)) {
             to.append(name.clone(), value.clone());
         }

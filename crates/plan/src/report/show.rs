@@ -287,6 +287,9 @@ fn lost(losses: &[LossReport]) -> String {
     let of_side = |side: &str| {
         let places = losses.iter().filter(|loss| loss.side == side).map(|loss| match &loss.instead {
             Some(instead) => format!("{} ({instead} instead)", loss.place),
+            None if loss.values.is_some() => {
+                format!("{} ({})", loss.place, loss.values.as_deref().unwrap_or_default())
+            }
             None if loss.partly => format!("{} (in part)", loss.place),
             None => loss.place.clone(),
         });

@@ -9,7 +9,7 @@ use super::line::{At, Line, Lines, What};
 use super::others::is_others;
 use super::presence::MappedValue;
 use super::{BuiltKey, Lens, Lenses, Partial, Supply, faults, loss, object};
-use crate::contract::{Additional, Array, TypeIn, TypeKind, assignable};
+use crate::contract::{Additional, Array, Narrowing, TypeIn, TypeKind, assignable, compare};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{ConversionUse, Fill, Place, ShapeUse};
 use crate::mapping::literal;
@@ -17,8 +17,8 @@ use crate::yaml::Node;
 use std::collections::{BTreeMap, BTreeSet};
 use switchback_plan::convert::{Conversion, Otherwise};
 use switchback_plan::{
-    Absent, Captured, Class, CloseFrom, Emit, Key, Loss, Member, MemberAction, Note, NoteKind, ObjectOp,
-    Origin, Others, Raw, SettingKind, SideId, ValueOp,
+    Absent, Captured, Class, CloseFrom, Emit, Key, Loss, Member, MemberAction, Narrow, Note, NoteKind,
+    ObjectOp, Origin, Others, Raw, SettingKind, SideId, ValueOp,
 };
 
 /// Builds the op of these lines towards side `to`. None after a finding.
@@ -391,8 +391,9 @@ impl<'b> Builder<'b, '_> {
     ) -> Option<ValueOp> {
         let way = faults::Way { world: &self.lenses.world, from: self.from, to: self.to };
         let Some(shape) = shape else {
-            if let Err(why) = assignable(from, to) {
-                self.findings.push(faults::types(source, &why, &way, from, to));
+            match compare(from, to) {
+                Ok(narrowings) => self.lose_narrower(&narrowings, (source, target)),
+                Err(why) => self.findings.push(faults::types(source, &why, &way, from, to)),
             }
             return Some(ValueOp::Keep);
         };
@@ -626,7 +627,8 @@ impl<'b> Builder<'b, '_> {
     fn lose_at(&mut self, place: String, span: Span) {
         let side = self.lenses.world.program.manifest.sides[self.from].value.clone();
         let origin = self.origin(span);
-        let loss = Loss { side, place, instead: None, unless_found: false, partly: false, origin };
+        let loss =
+            Loss { side, place, instead: None, unless_found: false, partly: false, narrow: None, origin };
         self.losses.push(loss);
     }
 
@@ -642,12 +644,43 @@ impl<'b> Builder<'b, '_> {
         }
     }
 
+    /// Values of what is copied that the contract of the side to build does not take.
+    fn lose_narrower(&mut self, narrowings: &[Narrowing], (source, target): (&At, &Place)) {
+        for narrowing in narrowings {
+            let (side, place) = match narrowing.is_of_target {
+                true => (self.to, target),
+                false => (self.from, &source.value),
+            };
+            let side = self.lenses.world.program.manifest.sides[side].value.clone();
+            let origin = self.origin(source.span);
+            self.losses.push(lost(narrowing, side, &loss::path(place), origin));
+        }
+    }
+
+    /// The same of members that no line names.
+    pub(super) fn lose_narrower_others(&mut self, narrowings: &[Narrowing], place: &Place, span: Span) {
+        for narrowing in narrowings {
+            let side = if narrowing.is_of_target { self.to } else { self.from };
+            let side = self.lenses.world.program.manifest.sides[side].value.clone();
+            let origin = self.origin(span);
+            self.losses.push(lost(narrowing, side, &loss::path(place), origin));
+        }
+    }
+
     /// A field that always has the same value.
     fn always(&mut self, place: &Place, value: &Raw, span: Span) {
         let side = self.lenses.world.program.manifest.sides[self.to].value.clone();
         let instead = Some(String::from_utf8_lossy(value).into_owned());
         let (place, origin) = (loss::path(place), self.origin(span));
-        self.losses.push(Loss { side, place, instead, unless_found: false, partly: false, origin });
+        self.losses.push(Loss {
+            side,
+            place,
+            instead,
+            unless_found: false,
+            partly: false,
+            narrow: None,
+            origin,
+        });
     }
 
     fn finish(self) -> Lens {
@@ -681,6 +714,19 @@ impl<'b> Builder<'b, '_> {
             turns_away: self.turns_away,
             around: self.around,
         }
+    }
+}
+
+/// The loss that a narrowing is, of a value at `place`.
+pub(in crate::mapping) fn lost(narrowing: &Narrowing, side: String, place: &str, origin: Origin) -> Loss {
+    Loss {
+        side,
+        place: format!("{place}{}", &narrowing.path[1..]),
+        instead: None,
+        unless_found: false,
+        partly: true,
+        narrow: Some(Narrow { values: narrowing.values.clone(), only_in: narrowing.only_in }),
+        origin,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Shapes over alternatives: which object of several it is, and the shape of each.
 
 use super::{BuiltKey, Lens, Lenses, Supply, faults, goes_but_for_null};
-use crate::contract::{Choice, Literal, Test, Type, TypeIn, TypeKind, assignable};
+use crate::contract::{Choice, Literal, Narrowing, Test, Type, TypeIn, TypeKind, compare};
 use crate::diagnostic::Findings;
 use crate::mapping::ast::{Shape, Spanned};
 use std::collections::BTreeSet;
@@ -78,8 +78,8 @@ pub(super) fn build(
         let one = read.types.at(one);
         match readers.iter().find(|(_, reads)| *reads == identity(one)) {
             Some((name, _)) => arms.push(lenses.lens(&name.value, to, with, findings)?),
-            None => match assignable(one, built) {
-                Ok(()) => arms.push(Lens::keep()),
+            None => match compare(one, built) {
+                Ok(narrowings) => arms.push(kept(lenses, shape, &narrowings, &way)),
                 Err(why) => findings.push(faults::no_shape_for(shape.span, one.ty, &why, &way)),
             },
         }
@@ -90,6 +90,20 @@ pub(super) fn build(
     let name = shape.name.as_ref().map_or("in place", |name| name.value.as_str());
     let origin = lenses.origin(shape.span);
     Some(together(name, &found.test, arms, origin, with))
+}
+
+/// An alternative that is copied as it stands.
+fn kept(
+    lenses: &Lenses<'_>,
+    shape: &crate::mapping::ast::Shape,
+    narrowings: &[Narrowing],
+    way: &faults::Way<'_>,
+) -> Lens {
+    let losses = narrowings.iter().map(|narrowing| {
+        let side = if narrowing.is_of_target { way.to } else { way.from };
+        super::lost(narrowing, lenses.world.sides()[side].to_owned(), "$", lenses.origin(shape.span))
+    });
+    Lens { losses: losses.collect(), ..Lens::keep() }
 }
 
 fn together(name: &str, test: &Test, arms: Vec<Lens>, origin: Origin, with: &Supply) -> Lens {

@@ -23,6 +23,7 @@ pub(super) use convert::{
 };
 
 pub(super) use account::field_type;
+pub(super) use build::lost;
 
 use super::ast::{Program, ShapeUse, Spanned};
 use super::literal;
@@ -523,6 +524,7 @@ impl Lens {
             instead: None,
             unless_found: false,
             partly: true,
+            narrow: None,
             origin: origin.clone(),
         };
         let class = self.class.max(Class::Element);

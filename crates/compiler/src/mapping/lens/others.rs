@@ -7,7 +7,7 @@ use super::account::field_at;
 use super::build::{Builder, yields_nothing};
 use super::line::{At, Line, Lines, What};
 use super::{World, faults, object};
-use crate::contract::{Additional, TypeIn, TypeKind, assignable};
+use crate::contract::{Additional, TypeIn, TypeKind, compare};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{ConversionUse, Fill, Place, ShapeUse};
 use std::collections::BTreeSet;
@@ -116,9 +116,12 @@ impl Builder<'_, '_> {
                 Others::Drop
             }
             (Additional::Of(from), Additional::Of(to)) => {
-                if let Err(why) = assignable(read.types.at(from), built.types.at(to)) {
-                    let way = faults::Way { world: &self.lenses.world, from: self.from, to: self.to };
-                    self.findings.push(faults::others_unaccounted(lines.span, &why, &way));
+                match compare(read.types.at(from), built.types.at(to)) {
+                    Ok(narrowings) => self.lose_narrower_others(&narrowings, &place, lines.span),
+                    Err(why) => {
+                        let way = faults::Way { world: &self.lenses.world, from: self.from, to: self.to };
+                        self.findings.push(faults::others_unaccounted(lines.span, &why, &way));
+                    }
                 }
                 Others::Keep
             }

@@ -151,6 +151,7 @@ fn operation_of(span: Span) -> Operation {
         path_params: Vec::new(),
         query: vec![page],
         headers: Vec::new(),
+        cookies: Vec::new(),
         body: None,
         responses: vec![page_read],
         id: None,

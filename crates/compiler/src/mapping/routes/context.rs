@@ -369,6 +369,6 @@ pub(super) fn scalar(kind: ScalarKind, span: Span) -> Type {
 
 /// A list of any length.
 pub(super) fn list(items: Type, span: Span) -> Type {
-    let array = Array { items: Box::new(items), min_items: 0, max_items: None };
+    let array = Array { items: Box::new(items), min_items: 0, max_items: None, unique: false };
     Type { kind: TypeKind::Array(array), nullable: false, span }
 }

@@ -12,6 +12,7 @@ use super::paths::Found;
 use super::route::RouteCheck;
 use crate::contract::{
     Access, Additional, Field, JsonKind, Mismatch, Object, ScalarKind, Type, TypeIn, TypeKind, assignable,
+    compare,
 };
 use crate::diagnostic::Span;
 use crate::mapping::ast::{ConversionUse, Expr, ExprKind, ShapeExpr, Spanned};
@@ -136,8 +137,17 @@ impl RouteCheck<'_, '_> {
             return None;
         }
         let to = TypeIn { types: self.ground.types(wanted.side), ty: wanted.ty };
-        match assignable(held.in_types(self.ground.contracts), to) {
-            Ok(()) => Some(()),
+        match compare(held.in_types(self.ground.contracts), to) {
+            Ok(narrowings) => {
+                let read = self.ground.sources.text(span.file);
+                let read = read.get(span.start as usize..span.end as usize).unwrap_or("$");
+                let read = read.trim_matches(['\'', '"']);
+                // Of a value that is made of others its parts are compared.
+                if read.starts_with('$') && held.side != wanted.side {
+                    self.lose_narrower(&narrowings, wanted.side, read, span);
+                }
+                Some(())
+            }
             Err(why) => {
                 let null = matches!(why.mismatch, Mismatch::Null { .. });
                 self.findings.push(faults::does_not_fit(span, &held.ty, wanted.ty, &why.to_string(), null));

@@ -5,44 +5,36 @@
 
 use super::faults;
 use super::paths::location;
+use super::required::COOKIE;
 use super::route::RouteCheck;
 use super::rules::{DROP, is_own_header};
-use crate::contract::{Operation, Parameter, TypeIn, assignable};
+use crate::contract::{Operation, Parameter, TypeIn, compare};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{Pair, ParameterLine, Serve};
-use switchback_plan::{self as plan, HeaderRule, Key, Loss, SideId};
+use switchback_plan::{self as plan, HeaderRule, Key, Loss, Message, SideId};
 
-/// Which message carries a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Message {
-    Request,
-    Answer,
+/// The word for a message under `headers:` of a pair.
+pub(super) fn key(message: Message) -> &'static str {
+    match message {
+        Message::Request => "request",
+        Message::Answer => "response",
+    }
 }
 
-impl Message {
-    /// The word under `headers:` of a pair.
-    pub(super) fn key(self) -> &'static str {
-        match self {
-            Message::Request => "request",
-            Message::Answer => "response",
-        }
+/// The word for a message in sentences.
+pub(super) fn word(message: Message) -> &'static str {
+    match message {
+        Message::Request => "request",
+        Message::Answer => "answer",
     }
+}
 
-    /// The word for people.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Message::Request => "request",
-            Message::Answer => "answer",
-        }
-    }
-
-    fn is_passed_anyway(self, name: &str) -> bool {
-        match self {
-            Message::Request => plan::CALL_KEEPS.contains(&name),
-            // Those that allow caching are not true of a translated answer, and cookies are the other side's.
-            Message::Answer => {
-                plan::ANSWER_KEEPS.contains(&name) || ["cache-control", "vary"].contains(&name)
-            }
+fn is_passed_anyway(message: Message, name: &str) -> bool {
+    match message {
+        Message::Request => plan::CALL_KEEPS.iter().any(|kept| *kept == *name),
+        // Those that allow caching are not true of a translated answer.
+        Message::Answer => {
+            plan::ANSWER_KEEPS.iter().any(|kept| *kept == *name) || ["cache-control", "vary"].contains(&name)
         }
     }
 }
@@ -55,6 +47,11 @@ impl<'a> RouteCheck<'_, 'a> {
         called: &Operation,
         rules: &mut Vec<HeaderRule>,
     ) {
+        let is_of_cookies = |line: &ParameterLine| {
+            let source = if self.serves == SideId::OLD { &line.old } else { &line.new };
+            line.new.value != DROP && source.value.eq_ignore_ascii_case(COOKIE)
+        };
+        self.lost_cookies(pair.request_headers.iter().any(is_of_cookies), pair.span);
         for header in &self.operation.headers {
             let name = header.name.to_ascii_lowercase();
             if !self.is_of_service(Message::Request, &name) {
@@ -70,12 +67,19 @@ impl<'a> RouteCheck<'_, 'a> {
             let is_made = rules.iter().any(|rule| *rule.name.text == *name);
             let taken = called.headers.iter().find(|other| other.name.eq_ignore_ascii_case(&name));
             match taken.filter(|_| !is_made && !is_dropped(&pair.request_headers, &name)) {
-                Some(taken) => match self.alike(header, taken, self.serves.other()) {
+                Some(taken) => match self.alike(Message::Request, header, taken, pair.span) {
                     Ok(()) => rules.push(passed(&name, "request")),
                     Err(why) => self.headers_differ(Message::Request, &header.name, pair.span, &why),
                 },
                 None => self.lose_header(Message::Request, &header.name, pair.span),
             }
+        }
+    }
+
+    /// Cookies that the served operation declares: only a line for the field `Cookie` passes them.
+    pub(super) fn lost_cookies(&mut self, is_passed: bool, span: Span) {
+        for cookie in self.operation.cookies.iter().filter(|_| !is_passed) {
+            self.lose_part(format!("cookie {} of the request", cookie.name), span);
         }
     }
 
@@ -100,7 +104,8 @@ impl<'a> RouteCheck<'_, 'a> {
                 self.lose_header(Message::Answer, &wanted.name, pair.span);
                 continue;
             }
-            let differs = sources.iter().find_map(|source| self.alike(source, wanted, self.serves).err());
+            let alike = |source: &&Parameter| self.alike(Message::Answer, source, wanted, pair.span).err();
+            let differs = sources.iter().find_map(alike);
             match differs {
                 None if !rules.iter().any(|rule| *rule.name.text == *name) => {
                     rules.push(passed(&name, "reply"));
@@ -117,6 +122,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let is_dropped =
             |name: &str| serve.dropped_headers.iter().any(|one| one.value.eq_ignore_ascii_case(name));
         let operation = self.operation;
+        self.lost_cookies(self.reads_header(COOKIE), serve.at.span);
         for header in &operation.headers {
             let name = header.name.to_ascii_lowercase();
             if !self.is_of_service(Message::Request, &name) || self.reads_header(&name) {
@@ -171,20 +177,31 @@ impl<'a> RouteCheck<'_, 'a> {
                 && credential.headers.iter().any(|(field, _)| field.value.eq_ignore_ascii_case(name))
         });
         let is_own = is_own_header(name) || self.ground.approximate_header == Some(name);
-        !is_own && !has_credential && !is_fixed && !message.is_passed_anyway(name)
+        !is_own && !has_credential && !is_fixed && !is_passed_anyway(message, name)
     }
 
-    /// Whether every value of a field is one of its counterpart on the side that gets it; otherwise the reason.
-    fn alike(&self, from: &Parameter, to: &Parameter, towards: SideId) -> Result<(), String> {
+    /// Whether a field may be passed to the side that gets it; otherwise the reason. Values that this side does not take are
+    /// losses.
+    fn alike(
+        &mut self,
+        message: Message,
+        from: &Parameter,
+        to: &Parameter,
+        span: Span,
+    ) -> Result<(), String> {
         if to.required && !from.required {
             return Err("it may be absent, and the other side requires it".to_owned());
         }
         if http::HeaderName::from_bytes(to.name.as_bytes()).is_err() {
             return Err("its name is not the name of a header field".to_owned());
         }
+        let towards = if message == Message::Request { self.serves.other() } else { self.serves };
         let source = TypeIn { types: self.ground.types(towards.other()), ty: &from.ty };
         let target = TypeIn { types: self.ground.types(towards), ty: &to.ty };
-        assignable(source, target).map_err(|why| why.to_string())
+        let narrowings = compare(source, target).map_err(|why| why.to_string())?;
+        let place = format!("header {} of the {}", from.name, word(message));
+        self.lose_narrower(&narrowings, towards, &place, span);
+        Ok(())
     }
 
     fn headers_differ(&mut self, message: Message, name: &str, span: Span, why: &str) {
@@ -192,12 +209,17 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     fn lose_header(&mut self, message: Message, name: &str, span: Span) {
+        self.lose_part(format!("header {name} of the {}", word(message)), span);
+    }
+
+    fn lose_part(&mut self, place: String, span: Span) {
         self.lose(Loss {
             side: self.ground.side_name(self.serves).to_owned(),
-            place: format!("header {name} of the {}", message.word()),
+            place,
             instead: None,
             unless_found: false,
             partly: false,
+            narrow: None,
             origin: self.ground.origin(span),
         });
     }

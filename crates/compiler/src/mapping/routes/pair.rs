@@ -3,7 +3,7 @@
 use super::Served;
 use super::faults;
 use super::route::{RouteCheck, effect, operation};
-use crate::contract::{Operation, Part, Segment, Type, TypeIn, assignable_once};
+use crate::contract::{Operation, Part, Segment, Type, TypeIn, compare_once};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{Body, Pair};
 use crate::mapping::expected;
@@ -42,6 +42,7 @@ impl<'a> RouteCheck<'_, 'a> {
             self.is_paging_faulty = true;
         }
         let path = self.path(pair, called);
+        self.path_types(pair, called);
         let query = self.pair_query(pair, called);
         let refused = self.refused_query(pair);
         let towards = self.serves.other();
@@ -160,6 +161,16 @@ impl<'a> RouteCheck<'_, 'a> {
         Some(parts)
     }
 
+    /// Path variables whose values the called operation does not all take.
+    fn path_types(&mut self, pair: &Pair, called: &Operation) {
+        for taken in &called.path_params {
+            let from = self.source_of_variable(pair, &taken.name);
+            if let Some(known) = self.operation.path_params.iter().find(|known| known.name == from) {
+                self.parameter_types("path", known, taken, pair.span);
+            }
+        }
+    }
+
     /// The served variable that a called one is filled from: by a line of `path:`, else the same name.
     fn source_of_variable<'n>(&self, pair: &'n Pair, name: &'n str) -> &'n str {
         let lines = pair.path.iter().map(|(old, new)| match self.serves {
@@ -266,9 +277,13 @@ impl<'a> RouteCheck<'_, 'a> {
         let source = self.ground.types(what.towards.other()).at(from);
         let target = self.ground.types(what.towards).at(to);
         let proven = &self.ground.proven[what.towards];
-        if let Err(why) = assignable_once(source, target, &mut proven.borrow_mut()) {
-            self.findings.push(faults::does_not_fit(span, from, to, &why.to_string(), false));
-            return Translated::Faulty;
+        let compared = compare_once(source, target, &mut proven.borrow_mut());
+        match compared {
+            Ok(narrowings) => self.lose_narrower(&narrowings, what.towards, "$", span),
+            Err(why) => {
+                self.findings.push(faults::does_not_fit(span, from, to, &why.to_string(), false));
+                return Translated::Faulty;
+            }
         }
         Translated::Plan(BodyPlan {
             op: ValueOp::Keep,

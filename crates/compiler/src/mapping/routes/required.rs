@@ -1,4 +1,4 @@
-//! What a called operation requires beside its plan: header fields, each of which somebody fills, and a place for the token.
+//! The parts of a called operation that a plan has to fill: required header fields and cookies, and a place for the token.
 
 use super::faults;
 use super::route::RouteCheck;
@@ -8,8 +8,11 @@ use crate::diagnostic::Span;
 use crate::mapping::ast::CarrierKind;
 use switchback_plan::HeaderRule;
 
+/// The field that carries cookies.
+pub(super) const COOKIE: &str = "cookie";
+
 impl RouteCheck<'_, '_> {
-    /// Reports required header fields of a call that neither these rules nor the gateway fill. The gateway fills those of the
+    /// Reports required header fields and cookies of a call that neither these rules nor the gateway fill. The gateway fills those of the
     /// connection and of the body, and the pack's `credentials` those that carry tokens and those that go with every call.
     pub(super) fn required_headers(&mut self, rules: &[HeaderRule], called: &Operation, span: Span) {
         let credential = self.ground.world.program.manifest.credentials[self.serves.other().place()].as_ref();
@@ -23,6 +26,16 @@ impl RouteCheck<'_, '_> {
         if sends_form && !takes_form {
             let side = self.ground.world.program.manifest.sides[self.serves.other().place()].value.as_str();
             self.findings.push(faults::no_form_for_token(span, &called.key, side));
+        }
+        let sends_cookies = rules.iter().any(|rule| *rule.name.text == *COOKIE)
+            || credential.is_some_and(|credential| {
+                let fixed = credential.headers.iter().map(|(field, _)| field);
+                let carried = credential.send.iter().filter(|carrier| carrier.kind.is_header());
+                let mut names = carried.map(|carrier| &carrier.name).chain(fixed);
+                names.any(|name| name.value.eq_ignore_ascii_case(COOKIE))
+            });
+        for cookie in called.cookies.iter().filter(|cookie| cookie.required && !sends_cookies) {
+            self.findings.push(faults::cookie_missing(&cookie.name, span, &called.key));
         }
         for parameter in called.headers.iter().filter(|parameter| parameter.required) {
             let name = parameter.name.to_ascii_lowercase();

@@ -5,7 +5,10 @@ use super::Ground;
 use super::context::Context;
 use super::faults;
 use super::paths::Reading;
-use crate::contract::{Field, Media, Operation, Parameter, ParameterForm, ScalarKind, Type, TypeKind, Types};
+use crate::contract::{
+    Field, Media, Narrowing, Operation, Parameter, ParameterForm, ScalarKind, Type, TypeIn, TypeKind, Types,
+    compare,
+};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{Notes, Refuse, Spanned};
 use crate::mapping::form;
@@ -16,7 +19,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use switchback_plan::{
     self as plan, BodyExpected, BodyFormat, Effect, FormFormat, HeaderRule, Key, ListStyle, Loss, MediaTypes,
-    Note, NoteKind, ParameterKind, ParameterShape, Refusal, SideId, Variable,
+    Message, Note, NoteKind, ParameterKind, ParameterShape, Refusal, SideId, Variable,
 };
 
 /// One route, served to clients of one side.
@@ -188,6 +191,11 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         }
         for loss in &lens.losses {
             let mut loss = loss.clone();
+            // Members that one message alone carries are the served side's, if they are in this message.
+            let is_of_one = loss.narrow.as_ref().is_some_and(|narrow| narrow.only_in.is_some());
+            if is_of_one && loss.side != self.ground.side_name(self.serves) {
+                continue;
+            }
             if let (Some(at), true) = (&self.answers, loss.instead.is_some()) {
                 loss.place.replace_range(..1, &at.place);
                 loss.unless_found = at.unless_found;
@@ -200,6 +208,48 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             self.lose(loss);
         }
         self.refuses |= !lens.refuses.is_empty();
+    }
+
+    /// Whether what matters in one message alone matters in the one that is built for this side.
+    fn matters(&self, only_in: Option<Message>, to: SideId) -> bool {
+        let message = if to == self.serves { Message::Answer } else { Message::Request };
+        only_in.is_none_or(|only| only == message)
+    }
+
+    /// Puts values on the list of losses that are not all values of a narrower type; `place` is where the value is.
+    pub(super) fn lose_narrower(
+        &mut self,
+        narrowings: &[Narrowing],
+        towards: SideId,
+        place: &str,
+        span: Span,
+    ) {
+        for narrowing in narrowings {
+            if self.matters(narrowing.only_in, towards) {
+                let side = if narrowing.is_of_target { towards } else { towards.other() };
+                let (side, origin) = (self.ground.side_name(side).to_owned(), self.ground.origin(span));
+                self.lose(crate::mapping::lens::lost(narrowing, side, place, origin));
+            }
+        }
+    }
+
+    /// Compares a parameter that goes over as it comes, as a text.
+    pub(super) fn parameter_types(&mut self, part: &str, from: &Parameter, to: &Parameter, span: Span) {
+        let towards = self.serves.other();
+        let source = TypeIn { types: self.ground.types(self.serves), ty: &from.ty };
+        let target = TypeIn { types: self.ground.types(towards), ty: &to.ty };
+        let place = format!("{part}.{}", from.name);
+        let narrowing =
+            |values: String| Narrowing { path: "$".to_owned(), values, only_in: None, is_of_target: false };
+        let mut found = match compare(source, target) {
+            Ok(narrowings) => narrowings,
+            Err(_) if is_any_text(target) => Vec::new(),
+            Err(why) => vec![narrowing(format!("values that are no {}: {why}", to.ty))],
+        };
+        if to.required && !from.required {
+            found.push(narrowing("a request without it".to_owned()));
+        }
+        self.lose_narrower(&found, towards, &place, span);
     }
 
     /// Puts a field on the list of losses, once.
@@ -218,6 +268,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             instead: Some(String::from_utf8_lossy(&literal::json(value)).into_owned()),
             unless_found: at.unless_found,
             partly: false,
+            narrow: None,
             origin: self.ground.origin(span),
         });
     }
@@ -268,6 +319,19 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             return None;
         }
         Some(value)
+    }
+}
+
+/// Whether a type takes every text.
+fn is_any_text(ty: TypeIn<'_>) -> bool {
+    match ty.types.resolve(ty.ty).kind {
+        TypeKind::Scalar(scalar) => {
+            scalar.kind == ScalarKind::String
+                && scalar.values.as_ref().is_none_or(|values| values.open)
+                && scalar.format.is_none()
+                && *scalar.limits == crate::contract::Bounds::default()
+        }
+        _ => false,
     }
 }
 

@@ -111,6 +111,8 @@ impl<'a> RouteCheck<'_, 'a> {
                 self.converted(written, value, [types[0].at(&from.ty), types[1].at(&to.ty)], &from.name)?;
             return rule(QueryFrom::Value(value));
         }
+        let span = if self.serves == SideId::OLD { line.old.span } else { line.new.span };
+        self.parameter_types("query", from, to, span);
         match &shapes {
             [ParameterShape::Fields(_), ParameterShape::Fields(_)] => {
                 rule(QueryFrom::ClientFields(from.name.as_str().into()))
@@ -175,6 +177,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 instead: None,
                 unless_found: false,
                 partly: true,
+                narrow: None,
                 origin: self.ground.origin(written.name.span),
             }),
             Ok(_) => {}

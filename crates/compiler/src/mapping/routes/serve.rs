@@ -220,6 +220,7 @@ impl<'a> RouteCheck<'_, 'a> {
                     place: format!("$.{}", field.name),
                     instead: None,
                     partly: false,
+                    narrow: None,
                     unless_found: false,
                     origin: self.ground.origin(serve.span),
                 });

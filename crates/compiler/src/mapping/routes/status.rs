@@ -186,7 +186,7 @@ impl RouteCheck<'_, '_> {
             StatusFrom::Class(class) => called.responses.iter().any(|response| match response.status {
                 StatusPattern::Exact(status) => status / 100 == u16::from(class),
                 StatusPattern::Class(known) => known == class,
-                StatusPattern::Default => true,
+                StatusPattern::Default => called.response(u16::from(class) * 100).is_some(),
             }),
         };
         if let (false, StatusFrom::Exact(status)) = (known, from) {

@@ -229,6 +229,7 @@ fn with_shape(pack: &mut Pack) {
         instead: None,
         unless_found: false,
         partly: false,
+        narrow: None,
         origin: origin(),
     };
     let plan = |op, losses| Some(ShapePlan { op, losses, supplied: Vec::new() });

@@ -1,15 +1,16 @@
 //! Header fields that the contracts declare.
 
-use super::super::headers::Message;
+use super::super::headers::{key, word};
 use crate::contract::OpKey;
 use crate::diagnostic::{Code, Finding, Span};
+use switchback_plan::Message;
 
 pub(in super::super) fn header_differs(message: Message, name: &str, span: Span, why: &str) -> Finding {
     let code = match message {
         Message::Request => Code::RequestHeader,
         Message::Answer => Code::AnswerHeader,
     };
-    let (word, key) = (message.word(), message.key());
+    let (word, key) = (word(message), key(message));
     let text = format!("both sides declare the header field `{name}` of the {word}, and not alike: {why}");
     Finding::error(code, span, text).help(format!(
         "pass it as it comes: `headers: {{{key}: {{{name}: {name}}}}}`, convert it with `as:`, or leave it out: `headers: {{{key}: {{{name}: drop}}}}`"
@@ -31,6 +32,13 @@ pub(in super::super) fn answer_header_unmade(name: &str, span: Span, called: &Op
     Finding::error(Code::AnswerHeader, span, text).help(format!(
         "pass it in the answer: `headers: {{{name}: $.<step>.headers{place}}}`, or leave it out: `headers: {{{name}: drop}}` on the route",
         place = below(name)
+    ))
+}
+
+pub(in super::super) fn cookie_missing(name: &str, span: Span, called: &OpKey) -> Finding {
+    let text = format!("`{called}` requires the cookie `{name}`, and nothing sends it");
+    Finding::error(Code::Cookie, span, text).help(format!(
+        "pass the client's cookies under `headers:` (`cookie: cookie` in a pair), send a fixed one with every call: `send: {{<side>: {{headers: {{cookie: {name}=…}}}}}}`, or refuse the operation"
     ))
 }
 

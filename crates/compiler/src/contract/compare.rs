@@ -1,27 +1,32 @@
-//! Whether every value of one type is a value of another, across two contracts.
+//! The one comparison of types across two contracts: whether every value of one type is a value of another.
+//!
+//! Three outcomes. Equal, or a wider target: nothing to say. A narrower target takes some of the values only: each such
+//! place is a [`Narrowing`], which a report names as a loss. No common ground: the first reason, a [`Why`].
 //!
 //! The rules:
 //! - `any` goes into everything and everything into `any`: a shape that is not shown is not checked.
 //! - A nullable type does not go into one that is not.
-//! - Scalars go into their own kind; an integer goes into a number. A string never goes into a number, nor
-//!   the other way, whatever it holds: that is a conversion. `format` and bounds are not compared.
-//! - Into listed values that are closed go only listed values that are closed and all among them. Into an
-//!   open list goes every value of the kind.
-//! - Lists go by their items.
-//! - A required field needs a required field. An optional one may be missing, and if it is there it goes by
-//!   its type. A declared field that the target does not declare needs a target that is open, or whose
-//!   additional type takes it. Fields that the source does not declare are not compared.
-//! - Of alternatives on the source side all must go; on the target side one suffices. Objects that a test tells apart go
-//!   to the one that the same test finds on the other side.
+//! - Scalars go into their own kind; an integer goes into a number. A string never goes into a number, nor the other way,
+//!   whatever it holds: that is a conversion. Formats and bounds: [`scalars`].
+//! - Into listed values that are closed go only listed values that are closed and all among them. Into an open list goes
+//!   every value of the kind.
+//! - Lists go by their items; a bound on their length narrows.
+//! - A required field needs a required field. An optional one may be missing, and if it is there it goes by its type. A
+//!   declared field that the target does not declare needs a target that is open, or whose additional type takes it. In a
+//!   request it narrows all the same, since an open target passes over it; in an answer an optional field without a source
+//!   does. Fields that the source does not declare are not compared.
+//! - Of alternatives on the source side all must go; on the target side one suffices. Objects that a test tells apart go to
+//!   the one that the same test finds on the other side.
 //! - A required field that is `readOnly` or `writeOnly` in the target need not be in the source at all: one of the two ways
 //!   it is never there.
 //! - Recursive types go when nothing on the way round forbids it.
 
-use super::types::{
-    Access, Additional, Choice, Enum, Object, Scalar, ScalarKind, Test, Type, TypeIn, TypeKind,
-};
-use std::collections::HashSet;
+mod scalars;
+
+use super::types::{Access, Additional, Array, Choice, Object, Scalar, Test, Type, TypeIn, TypeKind};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+use switchback_plan::Message;
 
 /// The first reason why a type does not go into another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +52,13 @@ pub enum Mismatch {
         /// The target, for messages.
         to: String,
     },
+    /// The formats have no value in common.
+    Format {
+        /// The source's.
+        from: String,
+        /// The target's.
+        to: String,
+    },
     /// The source does not have a required field.
     Missing,
     /// The source may leave out a required field.
@@ -64,30 +76,73 @@ pub enum Mismatch {
     },
 }
 
-/// Pairs of types that were found to go, by their addresses: for many comparisons of types of the same two contracts, which
-/// must not move while this is used. Types that are made for one comparison have no place here.
+/// Values that a narrower target does not take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Narrowing {
+    /// Their place within the value, such as `$.box.parts[*].key`.
+    pub path: String,
+    /// Which values, such as `values above 100`.
+    pub values: String,
+    /// The only message in which it matters; none where it does in both.
+    pub only_in: Option<Message>,
+    /// Whether the target has the place, and the source has nothing for it.
+    pub is_of_target: bool,
+}
+
+impl Narrowing {
+    fn of(values: String) -> Narrowing {
+        Narrowing { path: "$".to_owned(), values, only_in: None, is_of_target: false }
+    }
+
+    fn only_in(values: &str, message: Message) -> Narrowing {
+        Narrowing { only_in: Some(message), ..Narrowing::of(values.to_owned()) }
+    }
+
+    /// Whether it matters in this message.
+    pub fn concerns(&self, message: Message) -> bool {
+        self.only_in.is_none_or(|only| only == message)
+    }
+}
+
+/// Pairs of types that were found to be equal or wider, by their addresses, and the narrowings of others: for many comparisons
+/// of types of the same two contracts, which must not move while this is used. Types that are made for one comparison have
+/// no place here.
 #[derive(Debug, Default)]
 pub struct Proven {
     pairs: Pairs,
+    narrower: HashMap<(*const TypeKind, *const TypeKind), Vec<Narrowing>>,
 }
 
-/// [`assignable`], which looks at no pair of types again that `proven` has.
-pub fn assignable_once(from: TypeIn<'_>, to: TypeIn<'_>, proven: &mut Proven) -> Result<(), Why> {
-    let taken = compare(from, to, &proven.pairs)?;
-    // Nothing was found against any of them: pairs that wait for one another go together.
-    proven.pairs.extend(taken);
-    Ok(())
+/// [`compare`], which looks at no pair of types again that `proven` has.
+pub fn compare_once(from: TypeIn<'_>, to: TypeIn<'_>, proven: &mut Proven) -> Result<Vec<Narrowing>, Why> {
+    let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
+    let root = (std::ptr::from_ref(source.kind), std::ptr::from_ref(target.kind));
+    if let Some(known) = proven.narrower.get(&root).filter(|_| !source.nullable || target.nullable) {
+        return Ok(known.clone());
+    }
+    let (taken, narrowings) = compare_from(Root::Whole, from, to, &proven.pairs)?;
+    if narrowings.is_empty() {
+        // Nothing was found against any of them: pairs that wait for one another go together.
+        proven.pairs.extend(taken);
+    } else {
+        proven.narrower.insert(root, narrowings.clone());
+    }
+    Ok(narrowings)
 }
 
-/// Whether every value of `from` is a value of `to`, by the rules above.
+/// Compares two types by the rules above.
+pub fn compare(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<Vec<Narrowing>, Why> {
+    compare_from(Root::Whole, from, to, &HashSet::new()).map(|(_, narrowings)| narrowings)
+}
+
+/// [`compare`] where a narrower target does not matter.
 pub fn assignable(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
-    compare(from, to, &HashSet::new()).map(drop)
+    compare(from, to).map(drop)
 }
 
 /// [`assignable`] where null at the top does not matter.
 pub(crate) fn assignable_but_for_null(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
-    let root = Root::ButForNull;
-    compare_from(root, from, to, &HashSet::new()).map(drop)
+    compare_from(Root::ButForNull, from, to, &HashSet::new()).map(drop)
 }
 
 /// Whether null counts where a comparison starts.
@@ -99,15 +154,25 @@ enum Root {
 
 type Pairs = HashSet<(*const TypeKind, *const TypeKind)>;
 
-/// The pairs of types that were looked at.
-fn compare(from: TypeIn<'_>, to: TypeIn<'_>, proven: &Pairs) -> Result<Pairs, Why> {
-    compare_from(Root::Whole, from, to, proven)
-}
+/// Narrowings of one comparison; the last of more says that there are others.
+const NARROWINGS_MAX: usize = 32;
 
-fn compare_from(root: Root, from: TypeIn<'_>, to: TypeIn<'_>, proven: &Pairs) -> Result<Pairs, Why> {
+/// The pairs of types that were looked at, and what narrows.
+fn compare_from(
+    root: Root,
+    from: TypeIn<'_>,
+    to: TypeIn<'_>,
+    proven: &Pairs,
+) -> Result<(Pairs, Vec<Narrowing>), Why> {
     let first = Pair { from, to, parent: 0, steps: Vec::new() };
-    let mut comparison =
-        Comparison { proven, taken: HashSet::new(), pairs: vec![first], current: 0, steps: Vec::new() };
+    let mut comparison = Comparison {
+        proven,
+        taken: HashSet::new(),
+        pairs: vec![first],
+        current: 0,
+        steps: Vec::new(),
+        narrowings: Vec::new(),
+    };
     while let Some(pair) = comparison.pairs.get(comparison.current) {
         let (from, to) = (pair.from, pair.to);
         let is_root = comparison.current == 0 && root == Root::ButForNull;
@@ -118,7 +183,7 @@ fn compare_from(root: Root, from: TypeIn<'_>, to: TypeIn<'_>, proven: &Pairs) ->
         compared.map_err(|why| comparison.seen_from_root(why))?;
         comparison.current += 1;
     }
-    Ok(comparison.taken)
+    Ok((comparison.taken, comparison.narrowings))
 }
 
 /// Steps into a value after which the rest waits for its turn: chains of named types may be as long as the
@@ -144,6 +209,7 @@ struct Comparison<'a> {
     current: usize,
     /// The way from the current pair to the values in hand.
     steps: Vec<String>,
+    narrowings: Vec<Narrowing>,
 }
 
 impl<'a> Comparison<'a> {
@@ -169,6 +235,28 @@ impl<'a> Comparison<'a> {
             at = self.pairs[at].parent;
         }
         why
+    }
+
+    /// Notes values that the target does not take, at the place in hand or at a member of it.
+    fn narrow(&mut self, member: Option<&str>, found: Narrowing) {
+        if self.narrowings.len() > NARROWINGS_MAX {
+            return;
+        }
+        let mut ways = vec![&self.steps];
+        let mut at = self.current;
+        while at > 0 {
+            ways.push(&self.pairs[at].steps);
+            at = self.pairs[at].parent;
+        }
+        let steps = ways.into_iter().rev().flatten().map(String::as_str).chain(member);
+        let path = steps.fold("$".to_owned(), |path, step| match step {
+            "[]" => path + "[*]",
+            name => format!("{path}.{name}"),
+        });
+        match self.narrowings.len() == NARROWINGS_MAX {
+            true => self.narrowings.push(Narrowing::of("and others".to_owned())),
+            false => self.narrowings.push(Narrowing { path, ..found }),
+        }
     }
 
     fn types(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Why> {
@@ -204,8 +292,14 @@ impl<'a> Comparison<'a> {
                 alternatives.iter().try_for_each(|one| self.one_alternative(from.types.at(one), to))
             }
             (_, TypeKind::OneOf(alternatives)) => self.among_alternatives(from, to, alternatives),
-            (TypeKind::Scalar(a), TypeKind::Scalar(b)) => scalars(a, b),
+            (TypeKind::Scalar(a), TypeKind::Scalar(b)) => {
+                for found in scalars::compare(a, b)? {
+                    self.narrow(None, found);
+                }
+                Ok(())
+            }
             (TypeKind::Array(a), TypeKind::Array(b)) => {
+                self.lengths(a, b);
                 self.step("[]", from.types.at(&a.items), to.types.at(&b.items))
             }
             (TypeKind::Object(a), TypeKind::Object(b)) => self.objects(from, a, to, b),
@@ -260,6 +354,39 @@ impl<'a> Comparison<'a> {
         }
     }
 
+    fn lengths(&mut self, a: &Array, b: &Array) {
+        if let Some(most) = b.max_items.filter(|most| a.max_items.is_none_or(|own| own > *most)) {
+            self.narrow(None, Narrowing::of(format!("lists of more than {most} elements")));
+        }
+        if a.min_items < b.min_items {
+            self.narrow(None, Narrowing::of(format!("lists of fewer than {} elements", b.min_items)));
+        }
+        if b.unique && !a.unique {
+            self.narrow(None, Narrowing::of("lists with equal elements".to_owned()));
+        }
+    }
+
+    /// Members that one side alone has, or that go one way only.
+    fn members(&mut self, a: &Object, b: &Object) {
+        for field in a.fields.iter().filter(|field| field.access != Access::ReadOnly) {
+            let why = match b.field(&field.name) {
+                Some(target) if target.access == Access::ReadOnly => "read-only on the other side",
+                None if matches!(b.additional, Additional::Open) => "not declared on the other side",
+                _ => continue,
+            };
+            self.narrow(Some(&field.name), Narrowing::only_in(why, Message::Request));
+        }
+        for field in b.fields.iter().filter(|field| field.access != Access::WriteOnly) {
+            let why = match a.field(&field.name) {
+                Some(source) if source.access == Access::WriteOnly => "never in answers of the other side",
+                None if !matches!(a.additional, Additional::Of(_)) => "nothing on the other side fills it",
+                _ => continue,
+            };
+            let found = Narrowing::only_in(why, Message::Answer);
+            self.narrow(Some(&field.name), Narrowing { is_of_target: true, ..found });
+        }
+    }
+
     fn objects(&mut self, from: TypeIn<'a>, a: &'a Object, to: TypeIn<'a>, b: &'a Object) -> Result<(), Why> {
         for wanted in b.fields.iter().filter(|field| field.required) {
             let mismatch = match a.field(&wanted.name) {
@@ -282,6 +409,7 @@ impl<'a> Comparison<'a> {
             };
             self.step(&field.name, from.types.at(&field.ty), to.types.at(target))?;
         }
+        self.members(a, b);
         match (&a.additional, &b.additional) {
             (Additional::Of(a), Additional::Of(b)) => self.step("*", from.types.at(a), to.types.at(b)),
             (Additional::Of(_), Additional::Closed) => Err(Why::from(Mismatch::Undeclared).under("*")),
@@ -332,36 +460,8 @@ fn meant<'a>(from: TypeIn<'a>, object: &Object, choice: &'a Choice) -> Option<&'
     choice.pick(listed, has).map(|at| &choice.alternatives[at])
 }
 
-fn scalars(a: &Scalar, b: &Scalar) -> Result<(), Why> {
-    let same = a.kind == b.kind || (a.kind == ScalarKind::Integer && b.kind == ScalarKind::Number);
-    if !same {
-        return Err(Mismatch::Kind { from: show(a), to: show(b) }.into());
-    }
-    let Some(target) = b.values.as_ref().filter(|values| !values.open) else {
-        return Ok(());
-    };
-    match &a.values {
-        Some(source) if !source.open => listed(source, target),
-        _ => Err(Mismatch::Unbounded { from: show(a), to: show(b) }.into()),
-    }
-}
-
-fn listed(source: &Enum, target: &Enum) -> Result<(), Why> {
-    let known: HashSet<_> = target.values.iter().collect();
-    let unknown: Vec<String> =
-        source.values.iter().filter(|value| !known.contains(value)).map(ToString::to_string).collect();
-    match unknown.is_empty() {
-        true => Ok(()),
-        false => Err(Mismatch::Values(unknown).into()),
-    }
-}
-
 fn kind(from: TypeIn<'_>, to: TypeIn<'_>) -> Why {
     Mismatch::Kind { from: from.ty.to_string(), to: to.ty.to_string() }.into()
-}
-
-fn show(scalar: &Scalar) -> String {
-    TypeKind::Scalar(scalar.clone()).to_string()
 }
 
 impl From<Mismatch> for Why {
@@ -387,6 +487,7 @@ impl fmt::Display for Why {
         match &self.mismatch {
             Mismatch::Null { to } => write!(f, "it may be null, and {to} may not"),
             Mismatch::Kind { from, to } => write!(f, "{from} is not {to}"),
+            Mismatch::Format { from, to } => write!(f, "a `{from}` is no `{to}`"),
             Mismatch::Missing => f.write_str("it is required, and there is none"),
             Mismatch::MayBeAbsent => f.write_str("it is required, and may be absent"),
             Mismatch::Undeclared => f.write_str("there is no such field on the other side"),

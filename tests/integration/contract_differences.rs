@@ -1,0 +1,198 @@
+//! Two contracts that differ in what OpenAPI says beside kinds of values: what `check` and `report` find of it, and what clients
+//! get through a gateway.
+
+use crate::support::raw::{Act, Upstream, exchange};
+use crate::support::serving;
+use std::path::Path;
+use std::process::{Command, Output};
+use switchback_gateway::store::seal::SealingKey;
+use tempfile::TempDir;
+
+const MANIFEST: &str = "pack: notes
+sides: {old: v1, new: v2}
+contracts: {v1: contracts/v1.yaml, v2: contracts/v2.yaml}
+serves: [v1]
+identical: keep
+rest: refuse
+credentials:
+  v1: {read: [authorization], send: authorization, scheme: Bearer}
+  v2: {read: [authorization], send: authorization, scheme: Bearer}
+languages: [en]
+errors: {body: {message: $text}}
+refuse: {legacy: forward, status: 501}
+";
+
+/// A folder with a pack of these documents and routes.
+fn pack(old: &str, new: &str, routes: Option<&str>) -> TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let put = |name: &str, text: &str| {
+        let path = folder.path().join("pack").join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("it is made");
+        std::fs::write(path, text).expect("it is written");
+    };
+    put("contracts/v1.yaml", old);
+    put("contracts/v2.yaml", new);
+    put("pack.yaml", MANIFEST);
+    if let Some(routes) = routes {
+        put("notes.map.yaml", routes);
+    }
+    folder
+}
+
+fn run(verb: &str, folder: &Path, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_switchback"));
+    command.arg(verb).arg(folder.join("pack")).args(more).output().expect("the program runs")
+}
+
+fn report(folder: &Path) -> serde_json::Value {
+    let reported = run("report", folder, &["--format", "json"]);
+    assert!(reported.status.success(), "{}", String::from_utf8_lossy(&reported.stderr));
+    serde_json::from_slice(&reported.stdout).expect("the report is JSON")
+}
+
+/// Verdict and losses of the only operation of the old side: `place: values`.
+fn losses(old: &str, new: &str, routes: Option<&str>) -> (String, Vec<String>) {
+    let report = report(pack(old, new, routes).path());
+    let operation = &report["sides"][0]["operations"][0];
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let lost = operation["lost"].as_array().expect("a list").iter();
+    let lost = lost.map(|loss| match text(&loss["values"]).as_str() {
+        "" => format!("{} {}", text(&loss["side"]), text(&loss["place"])),
+        values => format!("{} {}: {values}", text(&loss["side"]), text(&loss["place"])),
+    });
+    (text(&operation["verdict"]), lost.collect())
+}
+
+/// A document of `POST /notes/{id}`, whose request and answer are a `Note` with these members.
+fn document(parameter: &str, members: &str) -> String {
+    format!(
+        "openapi: 3.0.3
+info: {{title: t, version: '1'}}
+paths:
+  /notes/{{id}}:
+    post:
+      parameters:
+        - {{name: id, in: path, required: true, schema: {{type: string}}}}
+        - {{name: size, in: query, schema: {parameter}}}
+      requestBody: {{required: true, content: {{application/json: {{schema: {{$ref: '#/components/schemas/Note'}}}}}}}}
+      responses:
+        '200': {{description: it, content: {{application/json: {{schema: {{$ref: '#/components/schemas/Note'}}}}}}}}
+components: {{schemas: {{Note: {{type: object, properties: {{{members}}}}}}}}}
+"
+    )
+}
+
+const PAIR: &str = "mapping: 1
+shapes:
+  Note: {of: {v1: Note, v2: Note}, same: [limit]}
+routes:
+  - pair: {v1: 'POST /notes/{id}', v2: 'POST /notes/{id}', front: v1}
+    query: [size]
+    request: Note
+    response: Note
+";
+
+#[test]
+fn no_operation_is_exact_whose_contracts_are_not_equal() {
+    let integer = "{type: integer}";
+    let equal = document(integer, "limit: {type: integer, format: int64}");
+    assert_eq!(losses(&equal, &equal, None), ("exact".to_owned(), Vec::new()));
+    assert_eq!(losses(&equal, &equal, Some(PAIR)), ("exact".to_owned(), Vec::new()));
+    let narrow = document(integer, "limit: {type: integer, format: int32}");
+    let of_request = ["v1 $.limit: values above 2147483647", "v1 $.limit: values below -2147483648"];
+    let of_answer = ["v2 $.limit: values above 2147483647", "v2 $.limit: values below -2147483648"];
+    for routes in [None, Some(PAIR)] {
+        let (verdict, lost) = losses(&equal, &narrow, routes);
+        assert_eq!((verdict.as_str(), lost), ("different", of_request.map(str::to_owned).to_vec()));
+        let (verdict, lost) = losses(&narrow, &equal, routes);
+        assert_eq!((verdict.as_str(), lost), ("different", of_answer.map(str::to_owned).to_vec()));
+    }
+    // A member under another name that no document requires.
+    let renamed = losses(
+        &document(integer, "user_name: {type: string}"),
+        &document(integer, "userName: {type: string}"),
+        None,
+    );
+    let lost = [
+        "v1 $.user_name: not declared on the other side",
+        "v1 $.user_name: nothing on the other side fills it",
+    ];
+    assert_eq!(renamed, ("different".to_owned(), lost.map(str::to_owned).to_vec()));
+    let parameter = losses(&document("{type: string}", ""), &document(integer, ""), None);
+    assert_eq!(
+        parameter,
+        (
+            "different".to_owned(),
+            vec!["v1 query.size: values that are no integer: string is not integer".to_owned()]
+        )
+    );
+    assert_eq!(losses(&document(integer, ""), &document("{type: string}", ""), None).0, "exact");
+}
+
+#[test]
+fn formats_without_a_common_value_do_not_fit() {
+    let [old, new] = ["date", "date-time"]
+        .map(|format| document("{type: integer}", &format!("limit: {{type: string, format: {format}}}")));
+    let folder = pack(&old, &new, Some(PAIR));
+    let checked = run("check", folder.path(), &[]);
+    let said =
+        String::from_utf8_lossy(&checked.stdout).into_owned() + &String::from_utf8_lossy(&checked.stderr);
+    assert!(!checked.status.success(), "{said}");
+    assert!(said.contains("a `date` is no `date-time`") && said.contains("notes.map.yaml:3:"), "{said}");
+    // `identical: keep` keeps no such operation.
+    assert_eq!(losses(&old, &new, None).0, "not possible");
+}
+
+/// `default` beside a listed success: an error for 404, and nothing that a 202 or a 204 has.
+#[tokio::test]
+async fn a_default_beside_a_listed_success_stands_for_errors() {
+    let text = "openapi: 3.0.3
+info: {title: t, version: '1'}
+paths:
+  /notes:
+    delete:
+      responses:
+        '204': {description: done}
+        default: {description: bad, content: {application/json: {schema: {$ref: '#/components/schemas/Error'}}}}
+    put:
+      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/Note'}}}}
+      responses:
+        '200': {description: it, content: {application/json: {schema: {$ref: '#/components/schemas/Note'}}}}
+        default: {description: bad, content: {application/json: {schema: {$ref: '#/components/schemas/Error'}}}}
+components:
+  schemas:
+    Note: {type: object, properties: {id: {type: string}}}
+    Error: {type: object, required: [message], properties: {message: {type: string}}}
+";
+    let folder = pack(text, text, None);
+    let report = report(folder.path());
+    assert_eq!((&report["sides"][0]["exact"], &report["sides"][0]["refused"]), (&2.into(), &0.into()));
+    let service = Upstream::start(vec![
+        Act::Reply(b"HTTP/1.1 204 X\r\n\r\n".to_vec()),
+        Act::Reply(b"HTTP/1.1 202 X\r\ncontent-length: 0\r\n\r\n".to_vec()),
+        Act::json(404, r#"{"message":"none"}"#),
+    ])
+    .await;
+    let file = folder.path().join("switchback.yaml");
+    let text = format!(
+        "listen: 127.0.0.1:0\nadmin: {{ listen: 127.0.0.1:0 }}\nstore: sqlite:{0}/store.db\nkey: ${{TEST_KEY}}\n\
+         mapping: {0}/pack\nfronts: {{ /v1: {{ speaks: v1 }} }}\nupstreams: {{ v2: {{ url: 'http://{1}' }} }}\n\
+         clients: [{{ name: app, v1_token: token-of-a-client, credentials: {{ v2: token-of-the-service }} }}]\n",
+        folder.path().display(),
+        service.address
+    );
+    std::fs::write(&file, text).expect("it is written");
+    let (_program, gateway, _) = serving::serve(&file, &SealingKey::generate()).await;
+    for (line, body, status, answered) in [
+        ("DELETE /v1/notes", "", 204, ""),
+        ("PUT /v1/notes", r#"{"id":"1"}"#, 202, ""),
+        ("PUT /v1/notes", r#"{"id":"2"}"#, 404, r#"{"message":"none"}"#),
+    ] {
+        let request = format!(
+            "{line} HTTP/1.1\r\nhost: g\r\nauthorization: Bearer token-of-a-client\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let got = exchange(gateway, request).await.expect("an answer");
+        assert_eq!((got.status, got.text().as_str()), (status, answered), "{line} {body}");
+    }
+}
