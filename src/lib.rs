@@ -1,6 +1,7 @@
 #![doc = include_str!("README.md")]
 
 pub mod admin;
+pub(crate) mod after_sunset;
 pub mod app;
 pub mod cli;
 pub mod config;

@@ -252,7 +252,7 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("POST", ["api", "playground", "record"]) => playground::record(parts, request).await,
         ("POST", ["api", "playground", "what-if"]) => playground::what_if(parts, request).await,
         ("GET", ["api", "clients", name, "letter"]) => playground::letter(parts, name).await,
-        ("GET", ["api", "usage"]) => retire::usage(parts).await,
+        ("GET", ["api", "usage"]) => retire::usage(parts, request.uri().query().unwrap_or_default()).await,
         ("GET", ["api", "brownouts"]) => retire::brownouts(parts).await,
         ("POST", ["api", "brownouts"]) => retire::add(parts, request).await,
         ("POST", ["api", "brownouts", id, "remove"]) => retire::remove(parts, id).await,

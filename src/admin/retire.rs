@@ -3,6 +3,7 @@
 use super::Parts;
 use super::answer::Answer;
 use super::api::read;
+use crate::after_sunset::after_sunset;
 use crate::config::Moment;
 use http::{Request, StatusCode};
 use serde::Deserialize;
@@ -12,11 +13,29 @@ use switchback_gateway::body::Body;
 use switchback_gateway::retire::{NewBrownout, RetireError};
 use switchback_gateway::store::StoreError;
 
-/// Calls by side, client, operation and what became of them, of all gateways of the store.
-pub(super) async fn usage(parts: &Parts) -> Answer {
-    match parts.usage.list().await {
-        Ok(usage) => Answer::json(StatusCode::OK, &usage),
-        Err(error) => refused(&error.into()),
+/// Calls by side, client, operation and outcome, of all gateways of the store; with `after_sunset` in the query, what each
+/// client loses once the old service is gone.
+pub(super) async fn usage(parts: &Parts, query: &str) -> Answer {
+    let usage = match parts.usage.list().await {
+        Ok(usage) => usage,
+        Err(error) => return refused(&error.into()),
+    };
+    let names: Vec<&str> = query.split('&').filter_map(|pair| pair.split('=').next()).collect();
+    match names.as_slice() {
+        [""] => Answer::json(StatusCode::OK, &usage),
+        ["after_sunset"] => {
+            let (board, program) = (parts.board.load(), parts.program.load_full());
+            let (pack, settings) = (program.pack(), program.settings());
+            let is_on = |name: &str| {
+                pack.settings.iter().zip(0..).any(|(setting, at)| setting.name == name && settings.is_on(at))
+            };
+            let rows = match &board.shown {
+                Some(shown) => after_sunset(&usage, &shown.report, is_on),
+                None => after_sunset(&usage, &switchback_plan::report(pack), is_on),
+            };
+            Answer::json(StatusCode::OK, &rows)
+        }
+        _ => Answer::error(StatusCode::BAD_REQUEST, "the only parameter of this address is `after_sunset`"),
     }
 }
 

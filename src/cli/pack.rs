@@ -63,6 +63,17 @@ impl PackArg {
     }
 }
 
+/// The pack of a configuration: its folder, or the pack that is built in.
+pub(super) fn compiled(folder: Option<&Path>) -> Result<Arc<Pack>, String> {
+    let source = match folder {
+        None => builtin::source(),
+        Some(folder) => PackSource::from_dir(folder)
+            .map_err(|error| format!("the pack {} cannot be read: {error}", folder.display()))?,
+    };
+    let compiled = compile(&source);
+    compiled.pack.clone().ok_or_else(|| shown(&compiled, false))
+}
+
 /// The findings as text.
 pub(super) fn shown(compiled: &Compiled, terminal: bool) -> String {
     let colour = if terminal { Colour::Always } else { Colour::Never };

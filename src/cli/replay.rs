@@ -22,7 +22,8 @@ use switchback_plan::{Pack, Side};
 /// proxies hold none: with --upstream the calls go to a live service, and its answers are compared with the recorded ones.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Exit codes: 0 nothing changed, 1 something did, 2 wrong use, 3 nothing could be judged.\n\n\
+    after_help = "Exit codes: 0 nothing that was judged changed, 1 something changed, or more exchanges than --max-unknown could not be judged, \
+    2 wrong use, 3 nothing could be judged.\n\n\
     Examples:\n  switchback replay traffic.har mappings/things\n  \
     switchback replay browser.har --front https://old.example/api=v1 --upstream http://127.0.0.1:9003/v2 \
     --header 'Authorization: Bearer …'"
@@ -60,8 +61,12 @@ pub struct Args {
     #[arg(long, requires = "upstream")]
     effects: bool,
 
-    /// Fail, too, when an exchange cannot be judged
-    #[arg(long)]
+    /// Fail, too, when more exchanges than this share of all cannot be judged, such as 10%
+    #[arg(long, value_name = "SHARE", value_parser = percent)]
+    max_unknown: Option<f64>,
+
+    /// Fail, too, when an exchange cannot be judged: --max-unknown 0%
+    #[arg(long, conflicts_with = "max_unknown")]
     strict: bool,
 
     /// Exchanges that are shown in full
@@ -93,7 +98,7 @@ pub fn run(args: &Args) -> ExitCode {
             };
             // A closed pipe is the reader's choice; the exit code still tells.
             let _ = io::stdout().write_all(said.as_bytes());
-            tally.exit_code(args.strict)
+            tally.exit_code(if args.strict { Some(0.0) } else { args.max_unknown })
         }
         Err(message) => {
             eprintln!("switchback replay: {message}");
@@ -151,6 +156,13 @@ fn hosts_of(pack: &Pack, given: &[String]) -> Result<Vec<Option<String>>, String
     let url =
         |host: &String| pairs.iter().rev().find(|(name, _)| name == host).map(|(_, url)| (*url).to_owned());
     Ok(side.hosts.iter().map(url).collect())
+}
+
+/// `10%` as a share of one.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    let share = number.filter(|number| (0.0..=100.0).contains(number)).map(|number| number / 100.0);
+    share.ok_or_else(|| "expected a share such as 10%".to_owned())
 }
 
 fn open(path: &Path) -> io::Result<Box<dyn Read>> {
@@ -263,10 +275,12 @@ impl Tally {
         }
     }
 
-    fn exit_code(&self, strict: bool) -> ExitCode {
+    /// `unknown_max`: the greatest share of exchanges that may be unknown; none = any.
+    fn exit_code(&self, unknown_max: Option<f64>) -> ExitCode {
         let Counts { same, changed, unknown } = self.total;
+        let share = unknown as f64 / (self.exchanges.max(1)) as f64;
         match () {
-            () if changed > 0 || (strict && unknown > 0) => ExitCode::from(HAS_FINDINGS),
+            () if changed > 0 || unknown_max.is_some_and(|most| share > most) => ExitCode::from(HAS_FINDINGS),
             () if same == 0 => ExitCode::from(COULD_NOT_RUN),
             () => ExitCode::SUCCESS,
         }
@@ -296,8 +310,9 @@ impl Tally {
         let Counts { same, changed, unknown } = self.total;
         let _ = writeln!(
             out,
-            "{} exchanges: {same} the same, {changed} changed, {unknown} unknown",
-            self.exchanges
+            "{} exchanges: {} judged ({same} the same, {changed} changed), {unknown} unknown",
+            self.exchanges,
+            same + changed
         );
         for (why, count) in &self.unknown {
             let _ = writeln!(out, "    {count} unknown: {why}");
@@ -325,6 +340,7 @@ impl Tally {
         let operations = self.operations.iter().map(|(name, of)| (name.clone(), counts(of)));
         json!({
             "exchanges": self.exchanges,
+            "judged": self.total.same + self.total.changed,
             "total": counts(&self.total),
             "operations": operations.collect::<serde_json::Map<_, _>>(),
             "unknown": self.unknown,

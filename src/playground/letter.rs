@@ -1,7 +1,7 @@
 //! The text for the owner of a client: the calls that he still makes, each with what to call instead, as curl. What calls carry is
 //! of the pack's examples; secrets are names of variables.
 
-use super::replies::By;
+use super::replies::{By, reply_of};
 use super::tried::{Tried, TryError, Workbench, text_of};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -9,12 +9,14 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use switchback_compiler::contract::{OpKey, sample};
-use switchback_engine::translate::{Call, Event, FailKind, Next, Request, Run, negotiate};
+use switchback_engine::translate::example::same_target;
+use switchback_engine::translate::{Call, Event, Next, Request, Run, negotiate};
 use switchback_gateway::retire::UsageInfo;
 use switchback_json::Limits;
 use switchback_plan::router::Found;
 use switchback_plan::{
-    BasicPart, Carrier, ExampleEnd, Exchange, HostId, Route, RouteExample, RouteKind, Scheme, SideId, Wanted,
+    BasicPart, Block, Carrier, End, ExampleEnd, Exchange, HostId, Route, RouteExample, RouteKind, Scheme,
+    SideId, StepAction, Wanted,
 };
 
 /// What is to be written.
@@ -88,17 +90,17 @@ impl Tried {
         let address = format!("${}_URL{}", variable(side), example.target);
         let _ =
             writeln!(text, "{}", curl(&example.method, &address, &self.credential(serves), body.as_deref()));
-        let calls = self.calls(example);
+        let (calls, end) = self.calls(example);
         let _ = writeln!(text, "   {other}, instead:\n");
-        if calls.is_empty() {
-            let _ = writeln!(text, "   no call is needed\n");
-        }
-        for call in calls {
+        for call in &calls {
             let body = call.body.as_deref().map(|body| String::from_utf8_lossy(body).into_owned());
             let base = self.base(serves.other(), call.host);
             let address = format!("{}{}", base.trim_end_matches('/'), call.target);
             let credential = self.credential(serves.other());
             let _ = writeln!(text, "{}", curl(&call.method, &address, &credential, body.as_deref()));
+        }
+        for line in ends(other, &calls, &end, route) {
+            let _ = writeln!(text, "   {line}\n");
         }
     }
 
@@ -111,7 +113,9 @@ impl Tried {
                 ExampleEnd::Answer { status, .. } => *status,
                 ExampleEnd::Refused(_) => 999,
             };
-            (!(200..300).contains(&status), one.config.len(), one.archived.len(), one.exchange.calls.len())
+            // Of those that end well, the one that goes furthest: its owner has to know every call.
+            let calls = one.exchange.calls.len();
+            (!(200..300).contains(&status), one.config.len(), one.archived.len(), std::cmp::Reverse(calls))
         })
     }
 
@@ -145,14 +149,16 @@ impl Tried {
         })
     }
 
-    /// The calls that an example comes to, with the replies that it scripts.
-    fn calls(&self, example: &RouteExample) -> Vec<Call> {
+    /// The calls that an example comes to, with the replies that it scripts, and how it ends.
+    fn calls(&self, example: &RouteExample) -> (Vec<Call>, CallsEnd) {
         let (path, query) = example
             .target
             .split_once('?')
             .map_or((&*example.target, None), |(path, query)| (path, Some(query)));
         let router = &self.routers[example.serves];
-        let Found::Route { route, values } = router.find(&example.method, path) else { return Vec::new() };
+        let Found::Route { route, values } = router.find(&example.method, path) else {
+            return (Vec::new(), CallsEnd::Open);
+        };
         let request = Request {
             path: values.into_iter().map(std::borrow::Cow::into_owned).collect(),
             query: query.map(str::to_owned),
@@ -164,26 +170,32 @@ impl Tried {
         let (pack, settings) = (Arc::clone(&self.pack), Arc::clone(&self.settings));
         let mut run = Run::new(pack, example.serves, route, request, settings, Limits::DOCUMENT);
         let (mut calls, mut event, mut now) = (Vec::new(), Event::Start, Duration::ZERO);
-        while let Ok(next) = run.next(event) {
-            event = match next {
-                Next::Call(call) if calls.len() < CALLS_MAX => {
-                    let known = self.reply(example.serves, &operation, &example.target, &call);
+        let end = loop {
+            event = match run.next(event) {
+                Ok(Next::Call(call)) if calls.len() < CALLS_MAX => {
+                    let known = scripted(example, &call).or_else(|| {
+                        let known = self.reply(example.serves, &operation, &example.target, &call);
+                        known
+                            .filter(|(_, by)| matches!(by, By::Example | By::Contract))
+                            .map(|(known, _)| known)
+                    });
                     calls.push(call);
                     match known {
-                        Some((known, By::Example | By::Contract)) => known,
-                        _ => FailKind::Unreachable.into(),
+                        Some(known) => known,
+                        None => break CallsEnd::Open,
                     }
                 }
-                Next::Recall(lookup) => lookup.nothing(),
-                Next::Keep(_) => Event::Kept,
-                Next::Wait(wait) => wait.simulated(&mut now),
-                _ => break,
+                Ok(Next::Recall(lookup)) => lookup.nothing(),
+                Ok(Next::Keep(_)) => Event::Kept,
+                Ok(Next::Wait(wait)) => wait.simulated(&mut now),
+                Ok(Next::Answer(answer)) => break CallsEnd::Answered(answer.status),
+                Ok(Next::Refuse(refused)) => break CallsEnd::Refused(refused.text),
+                Ok(Next::Call(_)) | Err(_) => break CallsEnd::Open,
             };
-        }
-        calls
+        };
+        (calls, end)
     }
 
-    /// What `curl` is told so that a call carries its side's credential, with a variable for it.
     /// Where a host of a side is, or the variable that stands for it.
     fn base(&self, side: SideId, host: HostId) -> String {
         let side = &self.pack.sides[side];
@@ -193,6 +205,7 @@ impl Tried {
         known.map_or_else(|| format!("${}_URL", variable(&name)), |(_, url)| url.clone())
     }
 
+    /// The options of `curl` that make a call carry its side's credential, with a variable for it.
     fn credential(&self, side: SideId) -> String {
         let side = &self.pack.sides[side];
         let token = format!("${}_TOKEN", variable(&side.name));
@@ -209,6 +222,71 @@ impl Tried {
             None => String::new(),
         }
     }
+}
+
+/// How the calls of an operation end.
+enum CallsEnd {
+    /// With an answer of this status.
+    Answered(u16),
+    /// The rest is refused, with this text.
+    Refused(String),
+    /// Further calls depend on replies that no example has.
+    Open,
+}
+
+/// What follows the calls, or why there is none; each as a sentence.
+fn ends(other: &str, calls: &[Call], end: &CallsEnd, route: &Route) -> Vec<String> {
+    let mut lines = Vec::new();
+    match end {
+        CallsEnd::Refused(text) if calls.is_empty() => lines.push(format!("{other} has nothing for it. {text}")),
+        CallsEnd::Refused(text) => lines.push(format!("{other} has nothing for the rest of it. {text}")),
+        CallsEnd::Answered(status) if calls.is_empty() => lines.push(format!(
+            "No call: the gateway answers this request by itself, with the status {status}, because the answer needs nothing of {other}."
+        )),
+        CallsEnd::Open if calls.is_empty() => {
+            lines.push("The calls depend on the request; no example of the pack shows them.".to_owned());
+        }
+        CallsEnd::Answered(_) | CallsEnd::Open => {}
+    }
+    let more: Vec<String> = route_calls(route)
+        .into_iter()
+        .filter(|operation| calls.iter().all(|call| *call.operation != **operation))
+        .collect();
+    if !more.is_empty() {
+        lines.push(format!("Depending on the replies, also: {}.", more.join(", ")));
+    }
+    lines
+}
+
+/// The operations of the other side that a route may call, in its order.
+fn route_calls(route: &Route) -> Vec<String> {
+    let mut operations = Vec::new();
+    match &route.kind {
+        RouteKind::Pair(pair) => operations.push(pair.call.operation.to_string()),
+        RouteKind::Serve(serve) => add_block(&serve.block, &mut operations),
+        RouteKind::Refuse(_) => {}
+    }
+    operations
+}
+
+fn add_block(block: &Block, operations: &mut Vec<String>) {
+    for step in &block.steps {
+        if let StepAction::Call(call) = &step.action
+            && !operations.iter().any(|known| **known == *call.head.operation)
+        {
+            operations.push(call.head.operation.to_string());
+        }
+    }
+    if let End::Decide(decision) = &block.end {
+        decision.outcomes.iter().for_each(|outcome| add_block(&outcome.block, operations));
+    }
+}
+
+/// The reply that the example itself has for a call.
+fn scripted(example: &RouteExample, call: &Call) -> Option<Event> {
+    let mut own = example.exchange.calls.iter();
+    let found = own.find(|one| one.method == call.method && same_target(&one.target, &call.target))?;
+    Some(reply_of(found))
 }
 
 /// Calls that a letter shows of one operation.

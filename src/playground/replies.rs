@@ -90,15 +90,17 @@ impl Tried {
             .or_else(|| in_own(&|one| one.method == call.method && of_call(one)))
             .or_else(others);
         if let Some(found) = found {
-            let body = found.reply.as_ref().map(|reply| Bytes::from(text_of(reply))).unwrap_or_default();
-            return Some((
-                Event::Reply(Reply { status: found.status, headers: HeaderMap::new(), body }),
-                By::Example,
-            ));
+            return Some((reply_of(&found), By::Example));
         }
         let made = made(&self.contracts[usize::from(called.0)], &call.operation)?;
         Some((Event::Reply(made), By::Contract))
     }
+}
+
+/// The reply that an example has for a call.
+pub(super) fn reply_of(call: &ExampleCall) -> Event {
+    let body = call.reply.as_ref().map(|reply| Bytes::from(text_of(reply))).unwrap_or_default();
+    Event::Reply(Reply { status: call.status, headers: HeaderMap::new(), body })
 }
 
 fn ends_well(example: &RouteExample) -> bool {

@@ -63,6 +63,9 @@ pub struct Ran {
     pub phase: String,
     /// Who answers a client in that phase: `plans`, or the side whose own service does.
     pub answered_by: String,
+    /// Whether the pack refuses the request, so that the side's own service answers it in every phase.
+    #[serde(rename = "forwarded")]
+    pub is_forwarded: bool,
     pub request: Json,
     pub calls: Vec<RanCall>,
     /// What the mapping's places look into, after each call.
@@ -158,6 +161,7 @@ impl Workbench {
         ran.phase = ask.phase.unwrap_or_else(|| phase_of(&ran.side, &ran.operation));
         ran.answered_by = match ran.phase.split(' ').next().unwrap_or_default() {
             "legacy" | "shadow" => ran.side.clone(),
+            _ if ran.is_forwarded => ran.side.clone(),
             _ => "plans".to_owned(),
         };
         Ok(ran)
@@ -324,6 +328,8 @@ impl Begun {
                     return ran;
                 }
                 Ok(Next::Refuse(refused)) => {
+                    let has_own = tried.served.upstreams.iter().any(|(name, _)| *name == ran.side);
+                    ran.is_forwarded = refused.refusal.legacy_forward && !refused.wrote && has_own;
                     let style = &pack.errors[self.serves];
                     let body = style.body("refused", refused.refusal.status, &refused.text);
                     ran.answer = Some(lines.ours(style.answered(refused.refusal.status), &body, true));

@@ -113,6 +113,9 @@ impl Live {
             Err(outcome) => return outcome,
         };
         running.ignore_recorded_calls();
+        if let Some(why) = running.unknown() {
+            return running.given_up(why);
+        }
         if running.effect() == Effect::Write && !self.allows_effects {
             return running.given_up(Unknown::Effects);
         }

@@ -19,7 +19,7 @@ pub use address::Fronts;
 pub(crate) use live::waited;
 pub use live::{Live, LiveError};
 pub use outcome::{Change, Outcome, Unknown, Verdict};
-pub use running::{Replayer, Running, Step};
+pub use running::{Recorded, Replayer, Running, Step};
 
 use std::time::Duration;
 use switchback_engine::har::Exchange;
@@ -32,14 +32,18 @@ impl Replayer {
             Ok(running) => running,
             Err(outcome) => return outcome,
         };
+        if let Some(why) = running.unknown() {
+            return running.given_up(why);
+        }
         let (mut event, mut now) = (Event::Start, Duration::ZERO);
         loop {
             match running.next(event) {
                 Step::Over(outcome) => return outcome,
                 Step::Wait(wait) => event = wait.simulated(&mut now),
                 Step::Call(call) => match running.recorded(&call) {
-                    Some(known) => event = known,
-                    None => return running.unanswered(),
+                    Recorded::Reply(known) => event = known,
+                    Recorded::Unknown(why) => return running.unfollowed(why),
+                    Recorded::End => return running.planned(),
                 },
             }
         }

@@ -34,8 +34,18 @@ pub enum Unknown {
     NoReply,
     /// The answer, or its body, was not recorded.
     NoAnswer,
-    /// The old service answered it when it was recorded, as it does for what the pack refuses.
+    /// The old service answered it when it was recorded, and nobody asked the other side.
     Forwarded,
+    /// The gateway answered it by itself when it was recorded, before or instead of its calls; with the outcome.
+    Unanswered(String),
+    /// A call got no answer when it was recorded.
+    CallUnanswered,
+    /// The shadow came to no answer when it was recorded; with the reason.
+    ShadowDropped(String),
+    /// The plan read something that the gateway keeps, which the recording does not hold.
+    Recalled,
+    /// The gateway seals the cursors of its pages anew each time, so that they cannot be compared.
+    Cursors,
     /// It has effects, and those were not allowed.
     Effects,
     /// The service could not be asked.
@@ -75,8 +85,17 @@ impl fmt::Display for Unknown {
             Unknown::Foreign => "not a call of the API",
             Unknown::NoRequestBody => "the body of the request was not recorded",
             Unknown::NoReply => "no reply to the last call was recorded",
+            Unknown::Unanswered(outcome) => {
+                return write!(out, "the gateway answered it itself: {}", outcome.replace('_', " "));
+            }
+            Unknown::CallUnanswered => "a call got no answer when it was recorded",
+            Unknown::ShadowDropped(why) => {
+                return write!(out, "the shadow came to no answer: {}", why.replace('_', " "));
+            }
+            Unknown::Recalled => "its plan read something that the gateway keeps",
+            Unknown::Cursors => "its pages have cursors that the gateway seals anew each time",
             Unknown::NoAnswer => "the answer was not recorded",
-            Unknown::Forwarded => "the old service answered it",
+            Unknown::Forwarded => "the old service answered it, and nobody asked the other side",
             Unknown::Effects => "it has effects, and only reads are sent",
             Unknown::Unreachable(why) => return write!(out, "the service could not be asked: {why}"),
             Unknown::Sampled => "only a part of the answer was compared, and that part is the same",

@@ -4,12 +4,13 @@ use super::address::Fronts;
 use super::outcome::{Change, Outcome, Unknown, Verdict};
 use http::{HeaderMap, Method, header};
 use std::sync::Arc;
-use switchback_engine::har::{self, Exchange};
+use switchback_engine::har::{self, Exchange, Shadow};
 use switchback_engine::redact::Salt;
 use switchback_engine::translate::example::same_target;
 use switchback_engine::translate::{
-    self, Answer, Event, FailKind, Fault, Next, Refused, Reply, Run, Settings, gateway_error, negotiate,
+    self, Answer, Event, Fault, Next, Refused, Reply, Run, Settings, gateway_error, negotiate,
 };
+use switchback_gateway::outcome::Outcome as Ended;
 use switchback_json::Limits;
 use switchback_plan::router::{Found, Router};
 use switchback_plan::{Effect, Pack, PerSide, SideId};
@@ -34,6 +35,16 @@ pub enum Step {
     Over(Outcome),
 }
 
+/// What a recording has for a call.
+#[derive(Debug)]
+pub enum Recorded {
+    Reply(Event),
+    /// Nothing, or nothing that the plan can go on with.
+    Unknown(Unknown),
+    /// The shadow followed the plan no further.
+    End,
+}
+
 /// One exchange being run.
 pub struct Running<'r> {
     replayer: &'r Replayer,
@@ -49,6 +60,10 @@ pub struct Running<'r> {
     used: Vec<bool>,
     /// Whether the calls made are compared with those recorded.
     compares_calls: bool,
+    /// Whether the replies come from the recording.
+    is_offline: bool,
+    /// Whether pages have cursors that the gateway seals.
+    seals_cursors: bool,
 }
 
 impl Replayer {
@@ -94,6 +109,9 @@ impl Replayer {
         };
         let (pack, settings) = (Arc::clone(&self.pack), Arc::clone(&self.settings));
         let recorded = exchange.gateway.as_ref().map_or(0, |known| known.calls.len());
+        let is_by_plan = exchange.gateway.as_ref().is_some_and(|known| {
+            matches!(Ended::parse(&known.outcome), Some(Ended::Translated | Ended::Refused))
+        });
         Ok(Running {
             replayer: self,
             exchange,
@@ -105,7 +123,10 @@ impl Replayer {
             calls: Vec::new(),
             changes: Vec::new(),
             used: vec![false; recorded],
-            compares_calls: recorded > 0,
+            // Without an outcome nothing tells whether no call was made, or none recorded.
+            compares_calls: recorded > 0 || is_by_plan,
+            is_offline: true,
+            seals_cursors: planned.paging.is_some(),
         })
     }
 
@@ -129,7 +150,30 @@ impl Running<'_> {
 
     /// Looks at the answer alone from here on: for calls that go to a service.
     pub fn ignore_recorded_calls(&mut self) {
-        self.compares_calls = false;
+        (self.compares_calls, self.is_offline) = (false, false);
+    }
+
+    /// Why nothing can be said of the exchange, whatever the pack makes of it.
+    pub fn unknown(&self) -> Option<Unknown> {
+        let known = self.exchange.gateway.as_ref()?;
+        let ended = Ended::parse(&known.outcome);
+        match (&known.shadow, ended) {
+            (Some(_), _) if self.is_offline && known.is_recalled => Some(Unknown::Recalled),
+            (Some(Shadow::Dropped(why)), _) if self.is_offline => Some(Unknown::ShadowDropped(why.clone())),
+            (Some(_), _) => None,
+            (None, Some(Ended::Forwarded)) if self.is_offline => Some(Unknown::Forwarded),
+            (None, None | Some(Ended::Translated | Ended::Forwarded | Ended::Refused | Ended::Rejected)) => {
+                (self.is_offline && known.is_recalled).then_some(Unknown::Recalled)
+            }
+            // The plan says how a service's failure is answered, provided that the service said anything.
+            (None, Some(Ended::UpstreamError)) if self.is_offline && !known.calls.is_empty() => None,
+            (None, Some(ended)) => Some(Unknown::Unanswered(ended.as_str().to_owned())),
+        }
+    }
+
+    /// Whether the gateway recorded the exchange with this outcome.
+    fn has_ended(&self, outcome: Ended) -> bool {
+        self.exchange.gateway.as_ref().is_some_and(|known| known.outcome == outcome.as_str())
     }
 
     /// Takes what happened and says what is next. After [`Step::Over`] the exchange is done.
@@ -149,31 +193,49 @@ impl Running<'_> {
         }
     }
 
-    /// The reply that was recorded for a call, each used once; none where there is none. Notes how the call differs.
-    pub fn recorded(&mut self, call: &translate::Call) -> Option<Event> {
+    /// The reply that was recorded for a call, each used once. Notes how the call differs.
+    pub fn recorded(&mut self, call: &translate::Call) -> Recorded {
         let number = self.calls.len();
-        let calls = self.exchange.gateway.as_ref().map_or(&[][..], |known| &known.calls);
+        let known = self.exchange.gateway.as_ref();
+        let calls = known.map_or(&[][..], |known| &known.calls);
+        let is_planned = known.is_some_and(|known| known.shadow == Some(Shadow::Planned));
+        // As the shadow does: once no call with an effect can follow, nothing more is asked.
+        let is_last = !self.run.may_write();
+        if is_planned && is_last && call.effect == Effect::None {
+            self.calls.pop();
+            return Recorded::End;
+        }
         let is_same = |recorded: &Exchange| {
             recorded.request.method == call.method.as_str()
                 && same_target(&recorded.request.url, &call.target)
         };
         let at = (0..calls.len()).find(|at| !self.used[*at] && is_same(&calls[*at]));
         let Some(at) = at else {
+            if self.has_ended(Ended::Rejected) && calls.is_empty() {
+                return Recorded::Unknown(Unknown::Unanswered(Ended::Rejected.as_str().to_owned()));
+            }
             if self.compares_calls {
                 let call = self.name(call);
                 self.changes.push(Change::NewCall { number, call });
             }
-            return None;
+            return Recorded::Unknown(Unknown::NoReply);
         };
         self.used[at] = true;
         self.compare_body(number, call, &calls[at]);
         match &calls[at].response {
-            None => Some(FailKind::Unreachable.into()),
-            Some(response) => Some(Event::Reply(Reply {
-                status: response.status,
-                headers: har::header_map(&response.headers),
-                body: response.body.known()?,
-            })),
+            None if is_planned && call.effect == Effect::Write => match is_last || call.is_read {
+                true => Recorded::End,
+                // Nothing but its success is used.
+                false => Recorded::Reply(Event::Reply(Reply { status: 200, ..Reply::default() })),
+            },
+            None => Recorded::Unknown(Unknown::CallUnanswered),
+            Some(response) => match response.body.known() {
+                None => Recorded::Unknown(Unknown::NoReply),
+                Some(body) => {
+                    let headers = har::header_map(&response.headers);
+                    Recorded::Reply(Event::Reply(Reply { status: response.status, headers, body }))
+                }
+            },
         }
     }
 
@@ -186,9 +248,17 @@ impl Running<'_> {
         self.changes.extend(findings.into_iter().map(change));
     }
 
-    /// Ends an exchange whose last call has no reply.
-    pub fn unanswered(mut self) -> Outcome {
-        self.outcome(Err(Unknown::NoReply))
+    /// Ends an exchange that cannot be followed further.
+    pub fn unfollowed(mut self, why: Unknown) -> Outcome {
+        self.outcome(Err(why))
+    }
+
+    /// Ends an exchange whose plan was followed as far as the shadow followed it: the calls alone are judged.
+    pub fn planned(mut self) -> Outcome {
+        self.note_lost_calls();
+        let changes = std::mem::take(&mut self.changes);
+        let verdict = if changes.is_empty() { Verdict::Same } else { Verdict::Changed(changes) };
+        Outcome { operation: Some(self.operation.clone()), calls: std::mem::take(&mut self.calls), verdict }
     }
 
     /// Ends an exchange that is not to be sent, or could not be.
@@ -198,6 +268,11 @@ impl Running<'_> {
     }
 
     fn over(&mut self, answer: &Answer) -> Outcome {
+        self.note_lost_calls();
+        self.outcome(Ok(answer))
+    }
+
+    fn note_lost_calls(&mut self) {
         if self.compares_calls {
             let calls = self.exchange.gateway.as_ref().map_or(&[][..], |known| &known.calls);
             let lost = calls.iter().zip(&self.used).filter(|(_, used)| !**used).map(|(call, _)| {
@@ -205,7 +280,6 @@ impl Running<'_> {
             });
             self.changes.extend(lost.collect::<Vec<_>>());
         }
-        self.outcome(Ok(answer))
     }
 
     fn refused(&mut self, refused: &Refused) -> Outcome {
@@ -247,7 +321,11 @@ impl Running<'_> {
                 }
             },
         };
-        let verdict = if changes.is_empty() { verdict } else { Verdict::Changed(changes) };
+        let verdict = match changes.is_empty() {
+            true => verdict,
+            false if self.is_offline && self.seals_cursors => Verdict::Unknown(Unknown::Cursors),
+            false => Verdict::Changed(changes),
+        };
         Outcome { operation: Some(self.operation.clone()), calls: std::mem::take(&mut self.calls), verdict }
     }
 
@@ -263,13 +341,28 @@ impl Running<'_> {
 
     /// The findings between the recorded answer and this one, and what it means when there are none.
     fn compare(&self, answer: &Answer) -> Result<(Vec<switchback_engine::diff::Finding>, Verdict), Unknown> {
-        let recorded = self.exchange.response.as_ref().ok_or(Unknown::NoAnswer)?;
+        let known = self.exchange.gateway.as_ref();
+        // Of a request that another service answered, the answer that the plan came to when it was recorded.
+        let candidate = known.and_then(|known| match &known.shadow {
+            Some(Shadow::Answered { answer, masked }) if self.is_offline => Some((answer, masked)),
+            _ => None,
+        });
+        let recorded = candidate.map(|(answer, _)| answer).or(self.exchange.response.as_ref());
+        let recorded = recorded.ok_or(Unknown::NoAnswer)?;
         let body = recorded.body.known().ok_or(Unknown::NoAnswer)?;
         let before = (recorded.status, har::header_map(&recorded.headers), body);
         let now = (answer.status, answer.headers.clone(), answer.body.clone().unwrap_or_default());
         // An answer that a service gave itself differs by what the report lists; two of the gateway's must not.
-        let by_service = self.exchange.gateway.as_ref().is_none_or(|known| known.calls.is_empty());
-        let masked = self.exchange.gateway.as_ref().map_or(&[][..], |known| &known.masked);
+        let by_service = candidate.is_none()
+            && known.is_none_or(|known| match Ended::parse(&known.outcome) {
+                Some(ended) => ended == Ended::Forwarded,
+                // An archive of a release that recorded no outcome.
+                None => known.calls.is_empty(),
+            });
+        let masked = match candidate {
+            Some((_, masked)) => masked,
+            None => known.map_or(&[][..], |known| &known.masked),
+        };
         let comparison = self.replayer.judge.answers(self.at, by_service, masked, before, now);
         Ok((comparison.findings, Verdict::of_equal(comparison.coverage)))
     }

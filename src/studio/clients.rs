@@ -12,6 +12,7 @@ use http::StatusCode;
 use maud::{Markup, html};
 use std::collections::{BTreeMap, BTreeSet};
 use switchback_gateway::clock::rfc3339;
+use switchback_gateway::outcome::{OUTCOMES, Outcome};
 use switchback_gateway::retire::{Brownout, ClientSunset, NewBrownout, RetireError, UsageInfo};
 use switchback_gateway::store::GrantState;
 use switchback_gateway::token::{ClientInfo, CredentialState, NewToken};
@@ -20,14 +21,8 @@ use switchback_gateway::token::{ClientInfo, CredentialState, NewToken};
 const OF_PAGE: usize = 100;
 /// Operations that the matrix has columns for, the most called.
 const COLUMNS_MAX: usize = 12;
-/// What becomes of calls, as the matrix can be narrowed to.
-const KINDS: [(&str, &str); 5] = [
-    ("answered", "answered"),
-    ("refused", "refused by the pack"),
-    ("unknown", "unknown to the contract"),
-    ("brownout", "turned away by a brownout"),
-    ("retired", "refused after a sunset"),
-];
+/// What the matrix can be narrowed to besides outcomes: calls that no operation is for.
+const UNKNOWN: &str = "unknown";
 
 pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     match rest {
@@ -290,9 +285,9 @@ fn grants(visit: &Visit<'_>, clients: &[ClientInfo]) -> Markup {
     if clients.is_empty() {
         return empty("No client yet", &html! { "Enrol one with " code { "switchback client add" } "." });
     }
-    let wanted = visit.query.get("q").to_lowercase();
+    let searched = visit.query.get("q").to_lowercase();
     let found: Vec<&ClientInfo> =
-        clients.iter().filter(|client| client.name.to_lowercase().contains(&wanted)).collect();
+        clients.iter().filter(|client| client.name.to_lowercase().contains(&searched)).collect();
     let from = (visit.query.page() - 1).saturating_mul(OF_PAGE).min(found.len());
     let shown = &found[from..(from + OF_PAGE).min(found.len())];
     let ends = visit.parts.retirement.sunsets();
@@ -379,8 +374,9 @@ fn row(client: &ClientInfo, ends: &[ClientSunset], now_ms: i64) -> Markup {
 /// Client × operation: how often, and when last.
 fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
     let usage = seen.value.as_deref().map_or(&[][..], Vec::as_slice);
-    let kind = visit.query.get("kind");
-    let fits = |one: &&UsageInfo| kind.is_empty() || one.kind == kind;
+    let wanted = visit.query.get("outcome");
+    let fits =
+        |one: &&UsageInfo| wanted.is_empty() || one.outcome == wanted || (wanted == UNKNOWN && one.unknown);
     let shown: Vec<&UsageInfo> = usage.iter().filter(fits).collect();
     let mut calls: BTreeMap<(&str, &str), i64> = BTreeMap::new();
     for one in &shown {
@@ -395,20 +391,22 @@ fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
         let cell = cells.entry(&one.client).or_default().entry((&one.side, &one.operation)).or_default();
         cell.calls += one.calls;
         cell.last = cell.last.max(&one.last);
-        cell.is_turned_away |= one.kind != "answered";
+        cell.is_unanswered |= !is_answered(one);
     }
-    let wanted = visit.query.get("q").to_lowercase();
-    let found: Vec<_> = cells.iter().filter(|(name, _)| name.to_lowercase().contains(&wanted)).collect();
+    let searched = visit.query.get("q").to_lowercase();
+    let found: Vec<_> = cells.iter().filter(|(name, _)| name.to_lowercase().contains(&searched)).collect();
     let from = (visit.query.page() - 1).saturating_mul(OF_PAGE).min(found.len());
     let of_page = &found[from..(from + OF_PAGE).min(found.len())];
     html! {
         section.panel #usage aria-labelledby="usage-title" {
             header { h2 #usage-title { "Who still calls what" } span.soft { "since calls were first counted, over all replicas" } }
             form.filter method="get" action="/clients#usage" {
-                label { "What became of it"
-                    select name="kind" data-submit {
+                label { "Outcome"
+                    select name="outcome" data-submit {
                         option value="" { "all calls" }
-                        @for (word, words) in KINDS { option value=(word) selected[word == kind] { (words) } }
+                        @for word in OUTCOMES.map(Outcome::as_str).into_iter().chain([UNKNOWN]) {
+                            option value=(word) selected[word == wanted] { (word.replace('_', " ")) }
+                        }
                     }
                 }
                 button type="submit" { "Show" }
@@ -443,7 +441,8 @@ fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
 struct Cell<'u> {
     calls: i64,
     last: &'u str,
-    is_turned_away: bool,
+    /// Whether some of them got no answer of a service.
+    is_unanswered: bool,
 }
 
 fn shown_cell(cell: Option<&Cell<'_>>) -> Markup {
@@ -452,7 +451,7 @@ fn shown_cell(cell: Option<&Cell<'_>>) -> Markup {
             None => { td.cell { span.soft { "–" } } }
             Some(cell) => {
                 td.cell title={ "last call " (cell.last) } {
-                    @if cell.is_turned_away { strong { (count(cell.calls.unsigned_abs())) } } @else { (count(cell.calls.unsigned_abs())) }
+                    @if cell.is_unanswered { strong { (count(cell.calls.unsigned_abs())) } } @else { (count(cell.calls.unsigned_abs())) }
                 }
             }
         }
@@ -697,6 +696,11 @@ fn new_sunset(
     }
 }
 
+/// Whether the client got the answer of a service.
+fn is_answered(one: &UsageInfo) -> bool {
+    Outcome::parse(one.outcome).is_some_and(Outcome::is_answered)
+}
+
 fn calls(visit: &Visit<'_>, name: &str, usage: &[UsageInfo]) -> Markup {
     let mut of: Vec<&UsageInfo> = usage.iter().filter(|one| one.client == name).collect();
     of.sort_by_key(|one| std::cmp::Reverse(unix_ms(&one.last)));
@@ -706,11 +710,11 @@ fn calls(visit: &Visit<'_>, name: &str, usage: &[UsageInfo]) -> Markup {
     html! {
         div.scroll role="region" aria-label="Calls of this client" tabindex="0" {
             table {
-                thead { tr { th { "Operation" } th { "What became of it" } th.n { "Calls" } th { "First" } th { "Last" } } }
+                thead { tr { th { "Operation" } th { "Outcome" } th.n { "Calls" } th { "First" } th { "Last" } } }
                 tbody { @for one in &of {
-                    tr id={ "call-" (one.side) "-" (one.operation) "-" (one.kind) } {
+                    tr id={ "call-" (one.side) "-" (one.operation) "-" (one.outcome) } {
                         td { (one.side) " " (operation(&one.operation)) }
-                        td { (badge(if one.kind == "answered" { Tone::Good } else { Tone::Warn }, &one.kind)) }
+                        td { (badge(if is_answered(one) { Tone::Good } else { Tone::Warn }, &one.outcome.replace('_', " "))) @if one.unknown { " " (badge(Tone::Quiet, "unknown operation")) } }
                         td.n { (count(one.calls.unsigned_abs())) }
                         td { (moment_text(&one.first, visit.now_ms)) }
                         td { (moment_text(&one.last, visit.now_ms)) }

@@ -12,10 +12,11 @@ use super::words::{Tone, badge, count, counted, duration, moment, moment_text, o
 use crate::admin::{Answer, CertificateEnd, PackStatus};
 use maud::{Markup, html};
 use switchback_engine::diff::{OperationReport, Proof};
+use switchback_gateway::outcome::OUTCOMES;
 use switchback_gateway::shadow::{PHASES, PhaseInfo, Transition};
 use switchback_gateway::store::GrantState;
-use switchback_gateway::telemetry::metrics::OUTCOMES;
 use switchback_gateway::token::ClientInfo;
+use switchback_plan::{Pack, RouteKind};
 
 /// Most things of one kind that are listed.
 const LISTED_MAX: usize = 5;
@@ -249,15 +250,21 @@ fn charts(visit: &Visit<'_>, span: Span, phases: &[PhaseInfo]) -> Markup {
 
 /// How many operations are in each phase, and how much of the traffic.
 fn progress(visit: &Visit<'_>, phases: &[PhaseInfo]) -> Markup {
-    const CLASSES: [&str; 4] = ["b-legacy", "b-shadow", "b-canary", "b-translated"];
+    const CLASSES: [&str; 5] = ["b-legacy", "b-shadow", "b-canary", "b-translated", "b-none"];
+    /// Operations that the pack refuses and the own service answers in every phase.
+    const FORWARDED: &str = "forwarded";
+    let program = visit.parts.program.load_full();
+    let is_forwarded = |info: &PhaseInfo| is_forwarded(visit, program.pack(), &info.side, &info.operation);
+    let rows: Vec<&str> = PHASES.iter().copied().chain([FORWARDED]).collect();
     let of = |weight: &dyn Fn(&PhaseInfo) -> u64| -> Vec<(&'static str, u64)> {
-        let sum = |phase: &str| phases.iter().filter(|info| info.now.phase == phase).map(weight).sum();
-        PHASES.iter().zip(CLASSES).map(|(phase, class)| (class, sum(phase))).collect()
+        let row_of = |info: &PhaseInfo| if is_forwarded(info) { FORWARDED } else { info.now.phase };
+        let sum = |row: &str| phases.iter().filter(|info| row_of(info) == row).map(weight).sum();
+        rows.iter().zip(CLASSES).map(|(row, class)| (class, sum(row))).collect()
     };
     let operations = of(&|_| 1);
     let requests = of(&|info| visit.studio.traffic.of_the_hour(&info.side, &info.operation).0);
     let said = |parts: &[(&str, u64)], thing: &str| {
-        let parts = PHASES.iter().zip(parts).map(|(phase, (_, part))| format!("{phase} {part}"));
+        let parts = rows.iter().zip(parts).map(|(phase, (_, part))| format!("{phase} {part}"));
         format!("{thing} by phase: {}", parts.collect::<Vec<_>>().join(", "))
     };
     let all: u64 = requests.iter().map(|(_, part)| part).sum();
@@ -274,9 +281,27 @@ fn progress(visit: &Visit<'_>, phases: &[PhaseInfo]) -> Markup {
                     td.n { (count(operations[at].1)) }
                     td.n { @if all > 0 { (percent(requests[at].1 as f64 / all as f64)) } @else { "–" } }
                 }
+            }
+            @let at = PHASES.len();
+            @if operations[at].1 > 0 {
+                tr #progress-forwarded title="The pack refuses these operations; the old service answers them" {
+                    td { (FORWARDED) }
+                    td.n { (count(operations[at].1)) }
+                    td.n { @if all > 0 { (percent(requests[at].1 as f64 / all as f64)) } @else { "–" } }
+                }
             } }
         }
     }
+}
+
+/// Whether the pack refuses an operation, so that the service of its own side answers it in every phase.
+fn is_forwarded(visit: &Visit<'_>, pack: &Pack, side: &str, operation: &str) -> bool {
+    let direction = pack.directions.iter().find(|direction| pack.sides[direction.serves].name == side);
+    let route = direction
+        .and_then(|direction| direction.routes.iter().find(|route| *route.operation.key == *operation));
+    let is_refused = route
+        .is_some_and(|route| matches!(&route.kind, RouteKind::Refuse(refusal) if refusal.legacy_forward));
+    is_refused && visit.parts.workbench.upstream(side).is_some()
 }
 
 fn of_the_store(visit: &Visit<'_>) -> Vec<Markup> {

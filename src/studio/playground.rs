@@ -398,7 +398,9 @@ fn result(ran: &Ran) -> Markup {
             }
             p {
                 @if !name.is_empty() { (phase(name, share.parse().ok())) " " }
-                @if ran.answered_by == "plans" { "The mapping answers." } @else {
+                @if ran.answered_by == "plans" { "The mapping answers." } @else if ran.is_forwarded {
+                    "The pack refuses this, so " (ran.side) "'s own service answers, unchanged, while it is configured; below is the answer without it."
+                } @else {
                     "In this phase " (ran.answered_by) "'s own service answers, unchanged; below is what the mapping would have made of it."
                 }
                 " Verdict of the route: " (badge(tone_of(&ran.verdict), &ran.verdict)) " " (counted(ran.calls.len() as u64, "call")) "."

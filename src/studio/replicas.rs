@@ -15,7 +15,6 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use switchback_gateway::store::{ReplicaRow, ReplicaSlot, StoreError};
-use switchback_gateway::telemetry::metrics::Outcome;
 
 /// How often a gateway says that it is there.
 const BEAT: Duration = Duration::from_secs(3);
@@ -49,9 +48,6 @@ impl Standing {
     pub(crate) fn of(parts: &Parts, traffic: &Traffic, started_ms: i64) -> Standing {
         let (now, seconds) = traffic.now();
         let totals = traffic.totals();
-        let of = |outcome: Outcome| -> u64 {
-            totals.operations.values().map(|one| one.outcomes[outcome as usize]).sum()
-        };
         let board = parts.board.load();
         Standing {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -62,7 +58,7 @@ impl Standing {
             seconds,
             in_flight: totals.requests_in_flight.max(0.0),
             connections: totals.connections.max(0.0),
-            failed: of(Outcome::UpstreamError) + of(Outcome::GatewayError),
+            failed: totals.operations.values().map(|one| errors_of(&one.outcomes)).sum(),
         }
     }
 
@@ -345,7 +341,7 @@ mod tests {
     #[test]
     fn what_others_say_is_read_back_and_what_is_unknown_of_it_stays_out() {
         let mut standing = Standing { seconds: 10.0, ..Standing::default() };
-        standing.now.outcomes = [50, 0, 0, 10, 0, 0];
+        standing.now.outcomes = [50, 0, 0, 0, 0, 0, 10, 0, 0];
         let text = serde_json::to_string(&standing).expect("it serialises");
         let read: Standing = serde_json::from_str(&text).expect("it is read");
         assert_eq!(read.rates(), Some((6.0, 1.0)));

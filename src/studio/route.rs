@@ -6,18 +6,20 @@ use super::words::{Tone, badge};
 use maud::{Markup, html};
 use switchback_plan::{
     Answer, Block, CallHead, Cell, CheckElse, Decision, Effect, End, Location, Loss, OnFail, Origin, Pack,
-    PathPart, Predicate, ReasonId, Response, ResponseBody, Route, RouteKind, SideId, StatusFrom, StatusTo,
-    Step, StepAction, explain,
+    PathPart, Predicate, ReasonId, Refusal, Response, ResponseBody, Route, RouteKind, SideId, StatusFrom,
+    StatusTo, Step, StepAction, explain,
 };
 
 /// How a route goes, with the whole of what the compiler says below it.
-pub(super) fn diagram(pack: &Pack, serves: SideId, route: &Route) -> Markup {
-    let drawing = Drawing { pack, serves, route };
+///
+/// `has_own`: the service of the served side is configured, and answers what is refused and may be forwarded.
+pub(super) fn diagram(pack: &Pack, serves: SideId, route: &Route, has_own: bool) -> Markup {
+    let drawing = Drawing { pack, serves, route, has_own };
     html! {
         ol.flow {
             li.flow-step.start { div.flow-card { p.flow-what { (route.operation.key) } p.hint { "of " (pack.sides[serves].name) ", asked by the client" } } }
             @match &route.kind {
-                RouteKind::Refuse(refusal) => (drawing.refused(refusal.reason, refusal.status)),
+                RouteKind::Refuse(refusal) => (drawing.refused(refusal)),
                 RouteKind::Pair(pair) => {
                     (drawing.call(&pair.call, None))
                     li.flow-step { div.flow-card {
@@ -80,6 +82,7 @@ struct Drawing<'d> {
     pack: &'d Pack,
     serves: SideId,
     route: &'d Route,
+    has_own: bool,
 }
 
 impl Drawing<'_> {
@@ -88,8 +91,18 @@ impl Drawing<'_> {
         self.pack.languages.first().and_then(|language| texts.get(language)).map_or("", String::as_str)
     }
 
-    fn refused(&self, reason: ReasonId, status: u16) -> Markup {
-        html! { li.flow-step.end { div.flow-card.refuse { p.flow-what { "Refused with " (status) } p.hint { "“" (self.reason(reason)) "”" } } } }
+    fn refused(&self, refusal: &Refusal) -> Markup {
+        let (status, reason) = (refusal.status, self.reason(refusal.reason));
+        let own = self.has_own && refusal.legacy_forward;
+        html! { li.flow-step.end { div.flow-card.refuse {
+            @if own {
+                p.flow-what { "Forwarded to the service of " (self.pack.sides[self.serves].name) }
+                p.hint { "without it, refused with " (status) ": “" (reason) "”" }
+            } @else {
+                p.flow-what { "Refused with " (status) }
+                p.hint { "“" (reason) "”" }
+            }
+        } } }
     }
 
     fn address(&self, path: &[PathPart]) -> String {
@@ -123,7 +136,7 @@ impl Drawing<'_> {
             @for step in &block.steps { (self.step(step)) }
             @match &block.end {
                 End::Answer(answer) => (ended(answer)),
-                End::Refuse(refusal) => (self.refused(refusal.reason, refusal.status)),
+                End::Refuse(refusal) => (self.refused(refusal)),
                 End::Decide(decision) => (self.decision(decision)),
             }
         }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use switchback_gateway::clock::Clock;
-use switchback_gateway::telemetry::metrics::{Metrics, OUTCOMES};
+use switchback_gateway::outcome::OUTCOMES;
+use switchback_gateway::telemetry::metrics::Metrics;
 use switchback_gateway::telemetry::reading::{Durations, OperationReading, Reading};
 use tokio::task::spawn_blocking;
 
@@ -481,13 +482,7 @@ pub(crate) fn requests_of(outcomes: &[u64; OUTCOMES.len()]) -> u64 {
 
 /// Those that failed through an upstream or through us.
 pub(crate) fn errors_of(outcomes: &[u64; OUTCOMES.len()]) -> u64 {
-    use switchback_gateway::telemetry::metrics::Outcome::{GatewayError, UpstreamError};
-    OUTCOMES
-        .iter()
-        .zip(outcomes)
-        .filter(|(outcome, _)| matches!(outcome, GatewayError | UpstreamError))
-        .map(|(_, n)| n)
-        .sum()
+    OUTCOMES.iter().zip(outcomes).filter(|(outcome, _)| outcome.is_failed()).map(|(_, n)| n).sum()
 }
 
 #[cfg(test)]

@@ -273,3 +273,40 @@ async fn an_archive_is_whole_however_its_recording_ends() {
         gateway.program.stderr_until("a capture of traffic ends");
     }
 }
+
+#[test]
+fn a_capture_of_the_demo_is_unchanged_through_its_own_pack_and_whatever_has_recorded_calls_is_judged() {
+    let any = "127.0.0.1:0";
+    let demo = Program::start(&["demo", "--listen", any, "--admin", any, "--sandbox", any], &[]);
+    let printed = demo.stdout_until("Ctrl-C");
+    let config = printed.split("--config ").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let config = config.expect("the printed lines name the configuration");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let archive = folder.path().join("demo.har");
+    let out = archive.to_str().expect("temporary folders have plain names");
+    let capturing = Program::start(&["capture", "--config", config, "--out", out, "--exchanges", "150"], &[]);
+    let (status, said) = capturing.ended();
+    assert!(status.success(), "{said}");
+
+    let (code, said) = report(&archive, &[PACK, "--set", "agents.max_chats=10"], &[]);
+    assert_eq!((code, &said["total"]["changed"]), (Some(0), &Value::from(0)), "{said:#}");
+    let text = fs::read_to_string(&archive).expect("an archive");
+    let har: Value = serde_json::from_str(&text).expect("an archive is JSON");
+    let (mut recorded, mut shadowed) = (0, 0);
+    for entry in har["log"]["entries"].as_array().expect("entries") {
+        let known = &entry["_switchback"];
+        let calls = known["calls"].as_array().expect("calls");
+        let is_answered = !calls.is_empty() && calls.iter().all(|call| call["response"]["status"] != 0);
+        recorded += u64::from(is_answered || known["shadow"] == "planned");
+        shadowed += u64::from(known["outcome"] == "forwarded" && is_answered);
+    }
+    let judged = said["judged"].as_u64().expect("a number");
+    assert!(judged >= recorded && recorded > 75 && shadowed > 10, "{judged} {recorded} {shadowed}: {said:#}");
+    let unknown = said["total"]["unknown"].as_u64().expect("a number");
+    let reasons =
+        said["unknown"].as_object().expect("reasons").values().filter_map(Value::as_u64).sum::<u64>();
+    assert_eq!((judged + unknown, reasons), (150, unknown), "each that is unknown has its reason: {said:#}");
+    // What cannot be judged can be bounded.
+    let (code, _) = report(&archive, &[PACK, "--set", "agents.max_chats=10", "--max-unknown", "0%"], &[]);
+    assert_eq!(code, Some(if unknown > 0 { 1 } else { 0 }));
+}

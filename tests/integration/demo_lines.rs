@@ -96,7 +96,7 @@ async fn every_line_that_the_demo_prints_works_when_pasted() {
     assert_eq!(answers[4].1, "");
     assert!(json(6)["reason"].is_string());
     assert!(
-        answers[7].1.contains("outcome=\"ok\"") && answers[7].1.contains("client=\"acme\""),
+        answers[7].1.contains("outcome=\"translated\"") && answers[7].1.contains("client=\"acme\""),
         "{}",
         answers[7].1
     );

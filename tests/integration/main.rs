@@ -44,6 +44,7 @@ mod mutated_requests;
 mod oauth_connect;
 mod oauth_peer;
 mod operator_settings;
+mod outcomes;
 mod pack;
 mod paging;
 mod parts_of_bodies;

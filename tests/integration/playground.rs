@@ -166,10 +166,15 @@ async fn a_mapping_text_is_tried_on_recorded_exchanges_without_being_served() {
 async fn the_letter_to_an_owner_has_the_calls_to_change_as_curl_and_no_secret() {
     let service = sandbox().await;
     let (_dual, gateway) = started(&service, Upstreams::of(&service), "").await;
-    for line in
-        ["GET /v2/chats/7/messages", "POST /v2/flows/51/contact/1007/exec", "GET /v2/chats/7/feedback"]
-    {
+    for line in [
+        "GET /v2/chats/7/messages",
+        "POST /v2/flows/51/contact/1007/exec",
+        "GET /v2/chats/7/feedback",
+        "DELETE /v2/contacts/1002",
+        "PUT /v2/contacts/1001",
+    ] {
         let body = if line.starts_with("POST") { "{\"whenInChat\": true}" } else { "" };
+        let body = if line.starts_with("PUT") { "{\"city\": \"Recife\"}" } else { body };
         ask(&gateway, &service, line, body).await;
     }
     let letter = gateway.admin_text("GET /api/clients/administrator/letter", &Value::Null).await.text();
@@ -180,9 +185,24 @@ async fn the_letter_to_an_owner_has_the_calls_to_change_as_curl_and_no_secret() 
         "/v3/chats/",
         "-H \"authorization: Bearer $V3_TOKEN\"",
         "v3 has nothing for it.",
+        // Of a route that looks and then refuses: the look-up, and why nothing follows.
+        "== DELETE /contacts/{id}\n   1 calls",
+        "/v3/contacts/7'",
+        "v3 has nothing for the rest of it. ",
     ] {
         assert!(letter.contains(part), "{part} is not in\n{letter}");
     }
+    // Of a route of several calls, each of them: those that an example makes, and the rest by name.
+    let of = |operation: &str| {
+        let (_, rest) = letter.split_once(&format!("== {operation}\n")).expect("it was called");
+        rest.split("\n== ").next().unwrap_or_default().to_owned()
+    };
+    let put = of("PUT /contacts/{id}");
+    let calls = put.lines().filter(|line| line.starts_with("curl")).count();
+    assert!(calls >= 3 && put.contains("curl -X PUT"), "{put}");
+    let flow = of("POST /flows/{flowId}/contact/{contactId}/exec");
+    assert!(flow.contains("Depending on the replies, also: "), "{flow}");
+    assert!(!letter.contains("no call is needed"), "{letter}");
     let account = administrator(&service);
     for secret in [&account.v2_token, &account.access_token, &account.refresh_token] {
         assert!(!letter.contains(secret.as_str()), "{letter}");

@@ -15,11 +15,11 @@ fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
     answer.values(name).first().copied()
 }
 
-/// Calls by operation and kind, of one client.
+/// Calls by operation and outcome, of one client.
 fn calls(usage: &Value, client: &str) -> Vec<(String, String, i64)> {
     let text = |one: &Value, name: &str| one[name].as_str().unwrap_or_default().to_owned();
     let of = usage.as_array().expect("a list").iter().filter(|one| one["client"] == client);
-    of.map(|one| (text(one, "operation"), text(one, "kind"), one["calls"].as_i64().unwrap_or_default()))
+    of.map(|one| (text(one, "operation"), text(one, "outcome"), one["calls"].as_i64().unwrap_or_default()))
         .collect()
 }
 
@@ -40,18 +40,18 @@ async fn who_still_calls_what_is_known_after_a_restart_and_over_all_gateways() {
     let answer = gateway.admin("GET /api/usage", &Value::Null).await;
     assert_eq!(answer.0, 200, "the calls of this gateway are there at once: {}", answer.1);
     let expected = [
-        ("GET /chats/{id}/feedback".to_owned(), "refused".to_owned(), 1),
-        ("GET /chats/{id}/messages".to_owned(), "answered".to_owned(), 2),
+        ("GET /chats/{id}/feedback".to_owned(), "forwarded".to_owned(), 1),
+        ("GET /chats/{id}/messages".to_owned(), "translated".to_owned(), 2),
     ];
     assert_eq!(calls(&answer.1, "administrator"), expected);
-    assert_eq!(calls(&answer.1, ""), [("GET /v2/*".to_owned(), "unknown".to_owned(), 1)]);
+    assert_eq!(calls(&answer.1, ""), [("GET /v2/*".to_owned(), "rejected".to_owned(), 1)]);
     ask(&gateway, &service, "GET /v2/chats/7/messages", "").await;
     gateway.stop().await;
 
-    let by_verb = dual.cli_json(&["usage", "--client", "administrator", "--kind", "answered"]).await;
+    let by_verb = dual.cli_json(&["usage", "--client", "administrator", "--outcome", "translated"]).await;
     assert_eq!(
         calls(&by_verb, "administrator"),
-        [("GET /chats/{id}/messages".to_owned(), "answered".to_owned(), 3)],
+        [("GET /chats/{id}/messages".to_owned(), "translated".to_owned(), 3)],
         "what was called last is stored by a gateway that stops"
     );
     let gateway = dual.started().await;
@@ -60,7 +60,7 @@ async fn who_still_calls_what_is_known_after_a_restart_and_over_all_gateways() {
     assert_eq!(calls(&usage, "administrator")[1].2, 4);
     let (code, table, _) = dual.cli(&["usage"]).await;
     assert_eq!(code, Some(0));
-    assert!(table.contains("GET /chats/{id}/feedback") && table.contains("(nobody enrolled)"), "{table}");
+    assert!(table.contains("GET /chats/{id}/feedback") && table.contains("(unknown client)"), "{table}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -242,7 +242,7 @@ async fn gateways_on_one_postgresql_turn_away_together_and_count_together() {
     }
     eventually("both are counted in one place", async || {
         let (_, usage) = gateways[0].admin("GET /api/usage", &Value::Null).await;
-        calls(&usage, "administrator").contains(&("GET /chats/{id}".to_owned(), "answered".to_owned(), 2))
+        calls(&usage, "administrator").contains(&("GET /chats/{id}".to_owned(), "translated".to_owned(), 2))
     })
     .await;
 }

@@ -109,17 +109,17 @@ impl Notes {
     }
 
     /// Waits until one request was counted so: that is done once its answer has gone.
-    async fn counted(&self, side: &str, outcome: &str) {
-        eventually(outcome, async || self.is_counted(side, outcome).await).await;
+    async fn counted(&self, side: &str, outcome: &str, status: u16) {
+        eventually(outcome, async || self.is_counted(side, outcome, status).await).await;
     }
 
-    async fn is_counted(&self, side: &str, outcome: &str) -> bool {
+    async fn is_counted(&self, side: &str, outcome: &str, status: u16) -> bool {
         let request = "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
         let metrics = exchange(self.admin, request).await.expect("the admin port answers").text();
         metrics.lines().any(|line| {
             line.starts_with("switchback_requests_total{")
                 && line.contains(&format!("side=\"{side}\""))
-                && line.contains(&format!("outcome=\"{outcome}\""))
+                && line.contains(&format!("outcome=\"{outcome}\",status=\"{status}\""))
                 && line.ends_with(" 1")
         })
     }
@@ -157,7 +157,7 @@ async fn a_failure_told_with_a_success_is_one_for_tokens_statuses_and_counters()
     let refreshes = new.seen().iter().filter(|seen| seen.line().starts_with("POST /token")).count();
     assert_eq!(refreshes, 2, "one to begin with, one for the token that had ended");
     assert_eq!(notes.old("/old/notes/none").await, (404, json!({"message": "no_such_note"})));
-    notes.counted("v1", "client_error").await;
+    notes.counted("v1", "translated", 404).await;
     assert_eq!(notes.old("/old/notes/odd").await, (400, json!({"message": "odd"})));
     let (status, long) = notes.old("/old/notes/long").await;
     assert_eq!((status, long["title"].as_str().map(str::len)), (200, Some(200_000)));
@@ -176,9 +176,9 @@ async fn clients_of_a_side_that_has_no_statuses_are_told_errors_its_way() {
     assert_eq!(nobody, (200, json!({"ok": false, "error": "invalid_auth"})));
     assert_eq!(notes.new_side("/new/notes/none").await, (200, json!({"ok": false, "error": "no such note"})));
     // A 404 is counted as one, whatever its answer's status.
-    notes.counted("v2", "client_error").await;
+    notes.counted("v2", "translated", 404).await;
     // In the gateway's words, where the service has none: the word for the kind of error.
     let (status, broken) = notes.new_side("/new/notes/8").await;
     assert_eq!((status, &broken["ok"], &broken["error"]), (200, &json!(false), &json!("upstream_broken")));
-    notes.counted("v2", "upstream_error").await;
+    notes.counted("v2", "upstream_error", 500).await;
 }

@@ -431,7 +431,7 @@ async fn without_the_old_service_nothing_passes() {
 /// The old service may heed such a parameter, and a plan drops it: the operator hears of it in time.
 #[tokio::test]
 async fn a_parameter_that_no_contract_has_is_listed_whoever_answers() {
-    for (phase, passed) in [(Phase::Legacy, 5), (Phase::default(), 0)] {
+    for (phase, passed) in [(Phase::Legacy, 4), (Phase::default(), 0)] {
         let new = Upstream::start(vec![Act::json(200, "{}")]).await;
         let old = Upstream::start(vec![reply("200 OK", "content-length: 0\r\n", b"")]).await;
         let setup = Setup { old: Some(old.address), phase, ..Setup::default() };
@@ -439,7 +439,7 @@ async fn a_parameter_that_no_contract_has_is_listed_whoever_answers() {
         let ask = |target: &str| {
             format!("GET {target} HTTP/1.1\r\nhost: a\r\nx-own: Bearer {TOKEN}\r\n\r\n").into_bytes()
         };
-        for target in ["?sort=-name", "?sort=x", "", "?sk_live_4711=", "?quaggamoon", "?%73ort%5B%5D=1"] {
+        for target in ["?sort=-name&sk_live_4711=", "?sort=x", "", "?quaggamoon", "?%73ort%5B%5D=1"] {
             told(gateway.address, &ask(&format!("/old/things/a{target}"))).await;
         }
         let listed = gateway.unknown.newest();
@@ -487,6 +487,11 @@ async fn what_nobody_knows_is_listed_for_the_operator_without_what_clients_write
         ]
     );
     assert!(!format!("{listed:?}").contains("secret"));
+    // A collection that the old service answers has its name; the ids below it have none.
+    told(gateway.address, &asked("GET /old/reports/daily-7", TOKEN)).await;
+    told(gateway.address, &asked("GET /old/webhooks/secret-1", TOKEN)).await;
+    let newest: Vec<String> = gateway.unknown.newest().into_iter().take(2).map(|call| call.path).collect();
+    assert_eq!(newest, ["/old/webhooks/*", "/old/reports/*"]);
     // However many there are, the newest stay.
     for number in 0..120 {
         told(gateway.address, &asked(&format!("GET /old{}", "/x".repeat(number % 60 + 3)), TOKEN)).await;
@@ -611,9 +616,9 @@ async fn an_operator_asks_the_running_program_what_nobody_knows() {
         })
     });
     let [text, json] = asked.await.expect("both are asked");
-    assert!(text.contains("PATCH   /v2/*/*") && text.contains("nobody enrolled"), "{text}");
+    assert!(text.contains("PATCH   /v2/never/*") && text.contains("nobody enrolled"), "{text}");
     let listed: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!((&listed[0]["path"], &listed[0]["unknown"]), (&"/v2/*/*".into(), &"path".into()));
+    assert_eq!((&listed[0]["path"], &listed[0]["unknown"]), (&"/v2/never/*".into(), &"path".into()));
     assert_eq!((&listed[0]["count"], &listed[0]["side"]), (&1.into(), &"v2".into()));
     let metrics = serving.metrics().await;
     let counted = metrics.lines().find(|line| line.starts_with("switchback_unknown_calls_total{"));

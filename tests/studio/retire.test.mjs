@@ -148,12 +148,12 @@ test('a grant that was ended is shown, connected by a link, and a client is rota
 
 test('the matrix can be narrowed, and a window that cannot be is refused with what was meant', { skip }, async () => {
   await until('unknown calls are counted', async () => {
-    await go('/clients?kind=unknown');
+    await go('/clients?outcome=unknown');
     return /v2 GET/.test(await text('#usage')) && /reports|\*/.test(await text('#usage'));
   });
   // The choice is a navigation of its own: the next one begins when it is there.
-  await Promise.all([page.waitForURL(/kind=answered/), page.selectOption('select[name="kind"]', 'answered')]);
-  assert.equal(await page.$eval('select[name="kind"]', (select) => select.value), 'answered');
+  await Promise.all([page.waitForURL(/outcome=translated/), page.selectOption('select[name="outcome"]', 'translated')]);
+  assert.equal(await page.$eval('select[name="outcome"]', (select) => select.value), 'translated');
   await sound('/clients', 'clients');
   await go('/clients');
   await page.$eval('#brownouts details', (details) => { details.open = true; });

@@ -20,6 +20,7 @@ mod gateway;
 mod heavy;
 mod interim;
 pub mod memory;
+pub mod outcome;
 pub mod proxy;
 pub mod resident;
 pub mod retire;

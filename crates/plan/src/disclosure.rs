@@ -125,11 +125,23 @@ impl Disclosures {
     /// A path that no operation has, with `*` for all that is no word of the contract: such a segment may be anything, a
     /// token too.
     pub fn outline(&self, path: &str) -> String {
+        self.outlined(path, false)
+    }
+
+    /// The same of a path that the service itself answers: its first segment, which names a collection nearly always, is shown
+    /// where it is a plain word.
+    pub fn outline_of_answered(&self, path: &str) -> String {
+        self.outlined(path, true)
+    }
+
+    fn outlined(&self, path: &str, is_answered: bool) -> String {
         let mut outline = String::new();
         let segments = path.split('/').skip(1);
-        for segment in segments.clone().take(SEGMENTS_MAX) {
+        for (at, segment) in segments.clone().take(SEGMENTS_MAX).enumerate() {
+            let is_named = is_answered && at == 0 && is_plain_word(segment);
+            let is_shown = segment.is_empty() || is_named || self.is_literal(segment);
             outline.push('/');
-            outline.push_str(if segment.is_empty() || self.is_literal(segment) { segment } else { "*" });
+            outline.push_str(if is_shown { segment } else { "*" });
         }
         if segments.count() > SEGMENTS_MAX {
             outline.push_str("/…");
@@ -261,6 +273,19 @@ impl<'d> Disclosed<'d> {
     }
 }
 
+/// Bytes of a segment that may be shown although no contract has it.
+const WORD_BYTES_MAX: usize = 24;
+
+/// Whether a segment reads like a word of an API: small letters, joined by single signs. Tokens have digits, or are longer.
+fn is_plain_word(segment: &str) -> bool {
+    let parts = segment.split(['-', '_']);
+    segment.len() <= WORD_BYTES_MAX
+        && parts.clone().count() <= 3
+        && parts
+            .into_iter()
+            .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -356,5 +381,14 @@ mod tests {
             assert_eq!(disclosures.outline(path), shown);
         }
         assert!(disclosures.outline(&"/x".repeat(1000)).len() < 64);
+        for (path, shown) in [
+            ("/reports/daily", "/reports/*"),
+            ("/web-hooks/t0ken/new", "/web-hooks/*/new"),
+            ("/t0ken", "/*"),
+            ("/Secret", "/*"),
+            ("/correct-horse-battery-staple", "/*"),
+        ] {
+            assert_eq!(disclosures.outline_of_answered(path), shown);
+        }
     }
 }

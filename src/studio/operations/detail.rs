@@ -65,7 +65,7 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
             @if let Some((serves, route)) = found {
                 section.panel.w8 #route data-keep aria-labelledby="route-title" {
                     header { h2 #route-title { "How it is answered" } span.soft { (route.origin.file) ":" (route.origin.line) } }
-                    (route::diagram(pack, serves, route))
+                    (route::diagram(pack, serves, route, visit.parts.workbench.upstream(&pack.sides[serves].name).is_some()))
                 }
                 section.panel.w4 #losses data-keep aria-labelledby="losses-title" {
                     header { h2 #losses-title { "What is lost" } }

@@ -48,8 +48,31 @@ pub struct Gateway {
     /// Places of the answer's body whose values (numbers, booleans, moments) stand for others that must not be kept, with `*`
     /// for every index: a masked text can be seen, these cannot.
     pub masked: Vec<String>,
-    /// The calls made to the other side, in their order. Their own `gateway` is none.
+    /// What became of the request, as the gateway's log says it; empty = not known.
+    pub outcome: String,
+    /// Whether the plan read something from an archive of the gateway, which no recording holds.
+    pub is_recalled: bool,
+    /// What the shadow made of a request that its own service answered.
+    pub shadow: Option<Shadow>,
+    /// The calls made to the other side, in their order; the shadow's, where `shadow` is there. Their own `gateway` is none.
     pub calls: Vec<Exchange>,
+}
+
+/// How far the shadow followed the plan of a request that another service answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shadow {
+    /// It came to an answer. `masked`: as in [`Gateway::masked`], of this answer.
+    Answered {
+        /// What the client would have been answered.
+        answer: Response,
+        /// Places of the body whose values stand for others.
+        masked: Vec<String>,
+    },
+    /// The plan of a write was followed as far as it can be without writing. Calls with an effect are among the calls, without
+    /// a response: nobody made them.
+    Planned,
+    /// It came to neither, for this reason.
+    Dropped(String),
 }
 
 /// What was asked for.

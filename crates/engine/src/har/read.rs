@@ -1,7 +1,7 @@
 //! Reading archives. Strict about what is used, deaf to the rest: tools differ in what they leave out, add, or write as
 //! null. An entry that cannot be used is reported with its number and does not keep the others from being read.
 
-use super::{Body, Exchange, Gateway, Request, Response};
+use super::{Body, Exchange, Gateway, Request, Response, Shadow};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -164,7 +164,25 @@ struct EntryGateway {
     #[serde(default)]
     masked: Vec<String>,
     #[serde(default)]
+    outcome: String,
+    #[serde(default)]
+    recalled: bool,
+    #[serde(default)]
+    shadow: Option<EntryShadow>,
+    #[serde(default)]
     calls: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum EntryShadow {
+    Answered {
+        answer: EntryResponse,
+        #[serde(default)]
+        masked: Vec<String>,
+    },
+    Planned,
+    Dropped(String),
 }
 
 #[derive(Deserialize)]
@@ -247,9 +265,18 @@ fn exchange(entry: Entry) -> Result<Exchange, &'static str> {
 }
 
 fn gateway(entry: EntryGateway) -> Result<Gateway, &'static str> {
-    let EntryGateway { side, target, client, language, masked, calls } = entry;
+    let EntryGateway { side, target, client, language, masked, outcome, recalled, shadow, calls } = entry;
     let calls = calls.into_iter().map(exchange).collect::<Result<_, _>>()?;
-    Ok(Gateway { side, target, client, language, masked, calls })
+    let shadow = match shadow {
+        None => None,
+        Some(EntryShadow::Planned) => Some(Shadow::Planned),
+        Some(EntryShadow::Dropped(why)) => Some(Shadow::Dropped(why)),
+        Some(EntryShadow::Answered { answer, masked }) => {
+            let answer = response(answer).ok_or("an answer of the shadow without a status")?;
+            Some(Shadow::Answered { answer, masked })
+        }
+    };
+    Ok(Gateway { side, target, client, language, masked, outcome, is_recalled: recalled, shadow, calls })
 }
 
 fn request(entry: EntryRequest) -> Request {

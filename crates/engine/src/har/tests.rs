@@ -134,14 +134,22 @@ prop_compose! {
     }
 }
 
+fn a_shadow() -> impl Strategy<Value = Option<Shadow>> {
+    let answer = Response { status: 404, headers: Vec::new(), body: Body::Whole("{}".into()) };
+    let answered = Shadow::Answered { answer, masked: vec!["$.id".into()] };
+    let dropped = Shadow::Dropped("credential".into());
+    prop::sample::select(vec![None, Some(answered), Some(Shadow::Planned), Some(dropped)])
+}
+
 proptest! {
     #[test]
     fn what_is_written_is_read_back(
         clients in proptest::collection::vec(an_exchange(), 0..3),
         calls in proptest::collection::vec(an_exchange(), 0..3),
         by_gateway in any::<bool>(),
+        shadow in a_shadow(),
     ) {
-        let known = Gateway { side: "v1".into(), target: "/things/7?x=1".into(), client: "acme".into(), language: 1, masked: vec!["$[*].id".into()], calls };
+        let known = Gateway { side: "v1".into(), target: "/things/7?x=1".into(), client: "acme".into(), language: 1, masked: vec!["$[*].id".into()], outcome: "forwarded".into(), is_recalled: by_gateway, shadow, calls };
         let written: Vec<Exchange> = clients
             .into_iter()
             .map(|exchange| Exchange { gateway: by_gateway.then(|| known.clone()), ..exchange })

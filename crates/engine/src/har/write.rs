@@ -1,7 +1,7 @@
 //! Writing archives, one entry a line, so that a long recording needs no memory and can be looked at with line tools. A comma
 //! stands before its entry: so a line is whole as soon as its entry is there, and a reader need not wait for the next one.
 
-use super::{Body, Exchange, Gateway, Request, Response};
+use super::{Body, Exchange, Gateway, Request, Response, Shadow};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -53,7 +53,14 @@ fn entry(exchange: &Exchange) -> Value {
         "timings": {"send": 0, "wait": exchange.millis, "receive": 0},
     });
     if let Some(known) = &exchange.gateway {
-        let Gateway { side, target, client, language, masked, calls } = known;
+        let Gateway { side, target, client, language, masked, outcome, is_recalled, shadow, calls } = known;
+        let shadow = shadow.as_ref().map(|shadow| match shadow {
+            Shadow::Answered { answer, masked } => {
+                json!({ "answered": { "answer": response(Some(answer)), "masked": masked } })
+            }
+            Shadow::Planned => json!("planned"),
+            Shadow::Dropped(why) => json!({ "dropped": why }),
+        });
         let calls: Vec<Value> = calls.iter().map(entry).collect();
         written["_switchback"] = json!({
             "side": side,
@@ -61,6 +68,9 @@ fn entry(exchange: &Exchange) -> Value {
             "client": client,
             "language": language,
             "masked": masked,
+            "outcome": outcome,
+            "recalled": is_recalled,
+            "shadow": shadow,
             "calls": calls,
         });
     }

@@ -57,7 +57,7 @@ pub use language::negotiate;
 pub use links::linked;
 pub use read_back::read_back;
 pub use reply::{body_type, foreign_success, is_foreign_type, redirect, unlisted_part};
-pub use request::{Request, RequestHead, undeclared_parameter};
+pub use request::{Request, RequestHead, undeclared_parameters};
 pub use run::Run;
 pub use settings::{SettingError, Settings};
 pub use text::{gateway_error, text};

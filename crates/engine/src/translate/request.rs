@@ -172,9 +172,12 @@ fn known<'o>(variables: &'o [Variable], name: &str) -> Option<(&'o Variable, Opt
     })
 }
 
-/// The name of the first parameter of a query that the operation does not declare, and whether it has a value. None of these
+/// The names of the parameters of a query that the operation does not declare, each with whether it has a value. None of these
 /// goes on.
-pub fn undeclared_parameter(operation: &Operation, query: &str) -> Option<(String, bool)> {
+pub fn undeclared_parameters<'q>(
+    operation: &'q Operation,
+    query: &'q str,
+) -> impl Iterator<Item = (String, bool)> + 'q {
     let is_of = |variable: &Variable, name: &str| match &variable.shape {
         // Which fields it has is its own affair.
         ParameterShape::Fields(_) => {
@@ -182,10 +185,10 @@ pub fn undeclared_parameter(operation: &Operation, query: &str) -> Option<(Strin
         }
         _ => *variable.name == *name,
     };
-    let is_declared = |name: &str| operation.query.iter().any(|variable| is_of(variable, name));
+    let is_declared = move |name: &str| operation.query.iter().any(|variable| is_of(variable, name));
     // Most names are written as they are.
-    let mut pairs = query_pairs(query).filter(|(name, _)| !is_declared(name));
-    pairs.find_map(|(name, value)| {
+    let pairs = query_pairs(query).filter(move |(name, _)| !is_declared(name));
+    pairs.filter_map(move |(name, value)| {
         Some((decode_query(name), value.is_some())).filter(|(name, _)| !is_declared(name))
     })
 }

@@ -13,6 +13,6 @@ mod tap;
 mod tests;
 
 pub(crate) use recording::CallRecord;
-pub(crate) use recording::{Head, Recording};
+pub(crate) use recording::{Head, Recording, fields};
 pub use redaction::Redaction;
 pub use tap::{Capture, Captured, Tap, Wanted};

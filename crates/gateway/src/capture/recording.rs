@@ -6,12 +6,13 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use switchback_engine::har::{Body, Exchange, Gateway, Request, Response};
+use switchback_engine::har::{Body, Exchange, Gateway, Request, Response, Shadow};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// What is gathered of a request until its answer has ended. Dropping it without [`Recording::finish`] forgets it: a
-/// request whose client left before the answer began tells nothing that could be run again.
+/// What is gathered of a request until nothing works on it any more: its answer has ended, and so has its shadow. Then the
+/// exchange is handed over. Dropping it without [`Recording::finish`] forgets it: a request whose client left before the answer
+/// began holds nothing that could be run again.
 #[derive(Debug)]
 pub(crate) struct Recording {
     capture: Arc<Capture>,
@@ -25,6 +26,12 @@ pub(crate) struct Recording {
 struct Gathered {
     request_body: Option<Copied>,
     calls: Vec<CallRecord>,
+    /// Calls that were forgotten: the number of the first of `calls`.
+    forgotten: usize,
+    is_recalled: bool,
+    shadow: Option<Shadow>,
+    /// The exchange without its calls, once its answer has ended.
+    ended: Option<Exchange>,
 }
 
 /// One call to the other side.
@@ -55,6 +62,7 @@ pub(crate) struct Head<'h> {
     pub operation: &'h str,
     pub client: &'h str,
     pub language: usize,
+    pub outcome: &'static str,
     pub status: u16,
     pub answer_headers: &'h HeaderMap,
 }
@@ -84,31 +92,46 @@ impl Recording {
     pub(crate) fn call(&self, call: CallRecord) -> usize {
         let mut gathered = self.gathered();
         gathered.calls.push(call);
-        gathered.calls.len() - 1
+        gathered.forgotten + gathered.calls.len() - 1
+    }
+
+    /// Forgets all calls: the shadow begins anew.
+    pub(crate) fn restart(&self) {
+        let mut gathered = self.gathered();
+        gathered.forgotten += gathered.calls.len();
+        gathered.calls.clear();
+        gathered.shadow = None;
+    }
+
+    /// Notes how far the shadow followed the plan.
+    pub(crate) fn shadow(&self, shadow: Shadow) {
+        self.gathered().shadow = Some(shadow);
+    }
+
+    /// Notes that the plan read something that the gateway keeps, which no recording holds.
+    pub(crate) fn recalled(&self) {
+        self.gathered().is_recalled = true;
     }
 
     /// A call was answered.
     pub(crate) fn call_head(&self, number: usize, status: u16, headers: &HeaderMap) {
-        if let Some(call) = self.gathered().calls.get_mut(number) {
-            call.head = Some((status, headers.clone()));
-        }
+        self.gathered().with_call(number, |call| call.head = Some((status, headers.clone())));
     }
 
     /// The body of a call's answer has ended.
     pub(crate) fn call_body(&self, number: usize, copied: Copied) {
-        if let Some(call) = self.gathered().calls.get_mut(number) {
-            call.answer = Some(copied);
-        }
+        self.gathered().with_call(number, |call| call.answer = Some(copied));
     }
 
-    /// The client's answer has ended: hands the exchange over, when it is of the kind that is wanted.
+    /// The client's answer has ended. The exchange is handed over with the last reference to this recording, when it is of the
+    /// kind that is wanted.
     pub(crate) fn finish(&self, head: &Head<'_>, answer: Copied) {
         if !self.capture.wants(head.operation, head.client) {
             return;
         }
-        let gathered = std::mem::take(&mut *self.gathered());
-        let calls = gathered.calls.into_iter().map(|call| self.exchange_of(call)).collect();
-        self.capture.offer(Exchange {
+        let mut gathered = self.gathered();
+        let request_body = gathered.request_body.take();
+        gathered.ended = Some(Exchange {
             started: self.started_at.format(&Rfc3339).unwrap_or_default(),
             millis: self.started.elapsed().as_secs_f64() * 1e3,
             request: Request {
@@ -116,7 +139,7 @@ impl Recording {
                 url: head.url.clone(),
                 headers: fields(head.headers),
                 // A request whose body nobody read had none, or was answered without it.
-                body: gathered.request_body.map_or(Body::None, |copied| body(&copied)),
+                body: request_body.map_or(Body::None, |copied| body(&copied)),
                 masked: Vec::new(),
             },
             response: Some(Response {
@@ -129,8 +152,8 @@ impl Recording {
                 target: head.target.to_owned(),
                 client: head.client.to_owned(),
                 language: head.language,
-                masked: Vec::new(),
-                calls,
+                outcome: head.outcome.to_owned(),
+                ..Gateway::default()
             }),
         });
     }
@@ -162,8 +185,25 @@ impl Recording {
     }
 }
 
+impl Gathered {
+    fn with_call(&mut self, number: usize, change: impl FnOnce(&mut CallRecord)) {
+        let at = number.checked_sub(self.forgotten);
+        if let Some(call) = at.and_then(|at| self.calls.get_mut(at)) {
+            change(call);
+        }
+    }
+}
+
 impl Drop for Recording {
     fn drop(&mut self) {
+        let mut gathered = std::mem::take(&mut *self.gathered());
+        if let Some(mut exchange) = gathered.ended.take() {
+            if let Some(known) = &mut exchange.gateway {
+                known.calls = gathered.calls.into_iter().map(|call| self.exchange_of(call)).collect();
+                (known.shadow, known.is_recalled) = (gathered.shadow, gathered.is_recalled);
+            }
+            self.capture.offer(exchange);
+        }
         self.capture.release();
     }
 }
@@ -172,7 +212,8 @@ fn body(copied: &Copied) -> Body {
     if copied.is_whole() { copied.bytes.clone().into() } else { Body::Missing }
 }
 
-fn fields(headers: &HeaderMap) -> Vec<(String, String)> {
+/// Header fields as archives hold them.
+pub(crate) fn fields(headers: &HeaderMap) -> Vec<(String, String)> {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
 }

@@ -4,7 +4,7 @@
 use http::Method;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use switchback_engine::har::{Body, Exchange, Gateway, Request, Response};
+use switchback_engine::har::{Body, Exchange, Gateway, Request, Response, Shadow};
 use switchback_engine::redact::{Masked, Redactor, Salt, is_telling_name};
 use switchback_json::{Limits, Value};
 use switchback_plan::{Disclosed, Disclosures, OperationDisclosure, Pack, PerSide};
@@ -64,8 +64,18 @@ impl Redaction {
             exchange
         });
         let calls = calls.collect();
+        let shadow = gateway.shadow.clone().map(|shadow| match shadow {
+            Shadow::Answered { answer, .. } => {
+                let (request, response) = (exchange.request.clone(), Some(answer));
+                let asked = Exchange { request, response, ..Exchange::default() };
+                let message = side(served).message(&asked, target, secrets);
+                let answer = message.exchange.response.unwrap_or_default();
+                Shadow::Answered { answer, masked: message.masked_answer }
+            }
+            Shadow::Planned | Shadow::Dropped(_) => shadow,
+        });
         let target = own.target.unwrap_or_default();
-        let gateway = Gateway { target, masked: own.masked_answer, calls, ..gateway.clone() };
+        let gateway = Gateway { target, masked: own.masked_answer, shadow, calls, ..gateway.clone() };
         Exchange { gateway: Some(gateway), ..own.exchange }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use switchback_compiler::mapping::compile;
 use switchback_compiler::mapping::load::PackSource;
-use switchback_engine::har::{Body, Exchange, Gateway, Request, Response};
+use switchback_engine::har::{Body, Exchange, Gateway, Request, Response, Shadow};
 use switchback_engine::redact::{MASK, Salt};
 
 fn wanted() -> Wanted {
@@ -30,6 +30,7 @@ fn record(tap: &Tap, operation: &str, client: &str, answer: Copied) -> bool {
         operation,
         client,
         language: 0,
+        outcome: "translated",
         status: 200,
         answer_headers: &headers,
     };
@@ -118,6 +119,7 @@ async fn what_was_being_answered_when_a_capture_is_asked_to_end_is_in_it() {
             operation: "GET /late",
             client: "acme",
             language: 0,
+            outcome: "translated",
             status: 200,
             answer_headers: &headers,
         };
@@ -174,6 +176,8 @@ fn what_is_masked_in_one_message_is_masked_in_all() {
         gateway: Some(Gateway {
             side: "v2".into(),
             target: "/things/1".into(),
+            shadow: answered(r#"{"body":"correct-horse"}"#)
+                .map(|answer| Shadow::Answered { answer, masked: Vec::new() }),
             calls: vec![call],
             ..Gateway::default()
         }),

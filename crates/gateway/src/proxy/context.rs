@@ -8,9 +8,9 @@ use super::program::{Front, Program};
 use crate::capture::Recording;
 use crate::error::GatewayError;
 use crate::memory::Share;
+use crate::outcome::Outcome;
 use crate::retire::Notice;
 use crate::server::Peer;
-use crate::telemetry::metrics::Outcome;
 use crate::telemetry::otlp::RequestSpan;
 use crate::telemetry::trace::{TraceParent, write_hex};
 use crate::token::{Client, carried};
@@ -320,14 +320,29 @@ impl RequestContext {
     pub fn shown_path(&self) -> String {
         let Some(front) = self.front() else { return "/*".to_owned() };
         let Some(matched) = self.matched.get() else {
-            let rest = self.uri.path().get(front.prefix.len()..).unwrap_or_default();
-            return format!("{}{}", front.prefix, self.disclosures(front).outline(rest));
+            return format!("{}{}", front.prefix, self.disclosures(front).outline(self.path_below(front)));
         };
         let scope = self.program.side(front.serves).scope.as_deref();
         let scope = scope.filter(|_| matched.account.is_some()).unwrap_or_default();
         let template = &*self.program.route(front.serves, matched.route).operation.template;
         // Every request pays for this, and general formatting costs several times as much.
         [front.prefix.as_ref(), scope, template].concat()
+    }
+
+    /// The path as [`RequestContext::shown_path`] has it; of one that no operation has and the own service answers, with the
+    /// name of its collection.
+    pub(crate) fn answered_path(&self) -> String {
+        match self.front().filter(|_| self.matched.get().is_none()) {
+            Some(front) => {
+                let outline = self.disclosures(front).outline_of_answered(self.path_below(front));
+                format!("{}{outline}", front.prefix)
+            }
+            None => self.shown_path(),
+        }
+    }
+
+    fn path_below(&self, front: &Front) -> &str {
+        self.uri.path().get(front.prefix.len()..).unwrap_or_default()
     }
 
     /// Path and query with every value masked that may be secret or personal.

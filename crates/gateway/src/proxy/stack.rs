@@ -12,9 +12,9 @@ use super::headers::Pseudonym;
 use super::layers::access_log::AccessLog;
 use super::layers::announce::Announce;
 use super::layers::authenticate::Authenticate;
+use super::layers::count::Count;
 use super::layers::form_token::FormTokenLayer;
 use super::layers::limit::Limit;
-use super::layers::metrics::Metrics;
 use super::layers::middleware::layer;
 use super::layers::record::Record;
 use super::layers::request_id::Identify;
@@ -23,7 +23,6 @@ use super::layers::retire::Retire;
 use super::layers::route::Route;
 use super::layers::timeout::TimeoutLayer;
 use super::layers::trace::Trace;
-use super::layers::usage::CountUsage;
 use super::layers::validate::ValidateRequest;
 use super::limits::Limits;
 use super::origin::CallOrigin;
@@ -152,10 +151,8 @@ where
         .layer(layer(Trace))
         // Outside of all that decides, so that no request goes unlogged and the log sees the status the client got.
         .layer(layer(AccessLog))
-        // Beside the log, for the same reason.
-        .layer(layer(Metrics::default()))
-        // Beside both: what was refused, and by whom, is known only out here.
-        .layer(layer(CountUsage::new(usage)))
+        // Next to the log, for the same reason: what was refused, and by whom, is known only out here.
+        .layer(layer(Count::new(usage)))
         // Above rescue, so that errors carry the announcements of their front too.
         .layer(layer(Announce))
         // Below here layers fail with an error; above it there are only answers.

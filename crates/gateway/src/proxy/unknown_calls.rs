@@ -2,13 +2,15 @@
 //! path as logs show it, and the newest kept, each with how often it came, from whom, and when.
 //!
 //! Decision to know: paths are those of the access log, with what no contract names masked, because clients write tokens into
-//! paths. All of it is bounded, whatever is called; none of it is on the way of calls of which all is known.
+//! paths. Only of a path that the front's own service answers with a success, the first segment is shown where it is a plain
+//! word: it names a collection. All of it is bounded, whatever is called; none of it is on the way of calls of which all is
+//! known.
 
 use super::context::RequestContext;
 use super::program::Front;
 use crate::clock::{Clock, rfc3339};
 use crate::telemetry::metrics::unknown_call;
-use http::Method;
+use http::{Method, StatusCode};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,7 +47,7 @@ pub struct UnknownCall {
     pub side: String,
     /// The method; `other` where it is none of HTTP's usual ones.
     pub method: &'static str,
-    /// As the access log shows it.
+    /// As the access log shows it, with the name of a collection that the front's own service answers.
     pub path: String,
     /// The client's enrolled name; empty where nobody enrolled it.
     pub client: String,
@@ -71,10 +73,13 @@ impl UnknownCalls {
         self.seen().newest.iter().rev().cloned().collect()
     }
 
-    /// Notes a request of which something is not known.
-    pub(crate) fn note(&self, context: &RequestContext) {
+    /// Notes a request of which something is not known, once the front's own service has answered it with `status`, or not at
+    /// all.
+    pub(crate) fn note(&self, context: &RequestContext, status: Option<StatusCode>) {
         let Some(unknown) = context.unknown() else { return };
-        self.note_call(context, unknown.name(), context.shown_path());
+        let is_answered = status.is_some_and(|status| status.is_success() || status.is_redirection());
+        let path = if is_answered { context.answered_path() } else { context.shown_path() };
+        self.note_call(context, unknown.name(), path);
     }
 
     /// Notes a query parameter that a known operation does not declare: a plan drops it, so that its client may be answered
@@ -92,7 +97,7 @@ impl UnknownCalls {
         let method = method(&context.method);
         let side = context.program.side(front.serves).name.as_str();
         let client = context.client();
-        let label = label(front, path.split('?').next().unwrap_or("")).to_owned();
+        let label = label(front, &context.shown_path()).to_owned();
         let now = rfc3339(self.clock.unix_ms());
         let mut seen = self.seen();
         let is_same = |call: &UnknownCall| {

@@ -16,5 +16,4 @@ pub use retirement::{RetireError, Retirement, Rules, SideOperations};
 pub(crate) use standing::Standing;
 pub use sunset::ClientSunset;
 pub(crate) use sunset::Notice;
-pub(crate) use usage::UsageKind;
-pub use usage::{Usage, UsageInfo};
+pub use usage::{UNRECORDED, Usage, UsageInfo};

@@ -5,6 +5,7 @@
 //! called between two times, and by [`COUNTS_MAX`] while the store is away.
 
 use crate::clock::{Clock, rfc3339};
+use crate::outcome::Outcome;
 use crate::shard;
 use crate::store::{Store, StoreError, UsageRow, repeat};
 use foldhash::fast::RandomState;
@@ -25,22 +26,8 @@ const UNKNOWN_MAX: u32 = 2_000;
 const KEEP: Duration = Duration::from_secs(400 * 24 * 3600);
 const OTHERS: &str = "other";
 
-/// What became of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UsageKind {
-    /// It was answered, by whichever service.
-    Answered,
-    /// The pack refuses its operation.
-    Refused,
-    /// No operation is for it.
-    Unknown,
-    /// It came within a brownout.
-    Brownout,
-    /// It came after its client's sunset.
-    Retired,
-}
-
-const KINDS: [&str; 5] = ["answered", "refused", "unknown", "brownout", "retired"];
+/// The word for calls that a release counted which recorded no outcome of the list.
+pub const UNRECORDED: &str = "unrecorded";
 
 /// Calls that look alike, as people and programs are shown them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -51,8 +38,10 @@ pub struct UsageInfo {
     pub client: String,
     /// Of an unknown call method and path as the access log shows them.
     pub operation: String,
-    /// `answered`, `refused`, `unknown`, `brownout` or `retired`.
-    pub kind: String,
+    /// Whether no operation of the contract is for the call.
+    pub unknown: bool,
+    /// The word of an [`Outcome`], or [`UNRECORDED`].
+    pub outcome: &'static str,
     /// Calls since the first.
     pub calls: i64,
     /// RFC 3339, UTC.
@@ -94,7 +83,8 @@ struct Counts {
 #[derive(Debug)]
 struct Count {
     side: String,
-    kind: UsageKind,
+    outcome: Outcome,
+    is_unknown: bool,
     calls: i64,
     first_ms: i64,
     last_ms: i64,
@@ -115,19 +105,22 @@ impl Usage {
         Usage::default()
     }
 
-    /// Counts one call on this core.
-    pub(crate) fn count(&self, side: &str, client: &str, operation: &str, kind: UsageKind) {
+    /// Counts one call of an operation on this core.
+    pub(crate) fn count(&self, side: &str, client: &str, operation: &str, outcome: Outcome) {
+        self.add(side, client, operation, (outcome, false));
+    }
+
+    /// Counts one call that no operation is for on this core; `called` is its method and path as logs show them.
+    pub(crate) fn count_unknown(&self, side: &str, client: &str, called: &str, outcome: Outcome) {
+        self.add(side, client, called, (outcome, true));
+    }
+
+    fn add(&self, side: &str, client: &str, operation: &str, ended: (Outcome, bool)) {
         let Some(shared) = &self.shared else { return };
         let now_ms = shared.clock.unix_ms();
         let shard = &shared.shards[shard::here() % shared.shards.len()];
-        shard.0.lock().unwrap_or_else(PoisonError::into_inner).add(
-            side,
-            client,
-            operation,
-            kind,
-            1,
-            (now_ms, now_ms),
-        );
+        let mut counts = shard.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.add(side, client, operation, ended, 1, (now_ms, now_ms));
     }
 
     /// Takes what was counted to the store. On failure it is counted again.
@@ -180,8 +173,15 @@ impl Usage {
 
 impl From<UsageRow> for UsageInfo {
     fn from(row: UsageRow) -> UsageInfo {
-        let UsageRow { side, client, operation, kind, calls, first_ms, last_ms } = row;
-        UsageInfo { side, client, operation, kind, calls, first: rfc3339(first_ms), last: rfc3339(last_ms) }
+        let UsageRow { side, client, operation, outcome, is_unknown, calls, first_ms, last_ms } = row;
+        // A gateway of a release before the list, on the same store, writes the word `unknown` here.
+        let unknown = is_unknown || outcome == "unknown";
+        let outcome = match Outcome::parse(&outcome) {
+            Some(outcome) => outcome.as_str(),
+            None => UNRECORDED,
+        };
+        let (first, last) = (rfc3339(first_ms), rfc3339(last_ms));
+        UsageInfo { side, client, operation, unknown, outcome, calls, first, last }
     }
 }
 
@@ -192,13 +192,14 @@ impl Counts {
         side: &str,
         client: &str,
         operation: &str,
-        kind: UsageKind,
+        ended: (Outcome, bool),
         calls: i64,
         at_ms: (i64, i64),
     ) {
         let known = self.by_client.get_mut(client).and_then(|operations| operations.get_mut(operation));
-        let count =
-            known.and_then(|counts| counts.iter_mut().find(|one| one.kind == kind && one.side == side));
+        let count = known.and_then(|counts| {
+            counts.iter_mut().find(|one| (one.outcome, one.is_unknown) == ended && one.side == side)
+        });
         if let Some(count) = count {
             count.calls += calls;
             count.first_ms = count.first_ms.min(at_ms.0);
@@ -206,10 +207,12 @@ impl Counts {
             return;
         }
         if self.len >= COUNTS_MAX && operation != OTHERS {
-            return self.add(side, "", OTHERS, kind, calls, at_ms);
+            return self.add(side, "", OTHERS, ended, calls, at_ms);
         }
         self.len += 1;
-        let count = Count { side: side.to_owned(), kind, calls, first_ms: at_ms.0, last_ms: at_ms.1 };
+        let (outcome, is_unknown) = ended;
+        let (first_ms, last_ms) = at_ms;
+        let count = Count { side: side.to_owned(), outcome, is_unknown, calls, first_ms, last_ms };
         let operations = self.by_client.entry(client.to_owned()).or_default();
         operations.entry(operation.to_owned()).or_default().push(count);
     }
@@ -219,7 +222,8 @@ impl Counts {
             for (operation, counts) in operations {
                 for count in counts {
                     let at_ms = (count.first_ms, count.last_ms);
-                    self.add(&count.side, &client, &operation, count.kind, count.calls, at_ms);
+                    let ended = (count.outcome, count.is_unknown);
+                    self.add(&count.side, &client, &operation, ended, count.calls, at_ms);
                 }
             }
         }
@@ -233,7 +237,8 @@ impl Counts {
                     side: count.side.clone(),
                     client: client.clone(),
                     operation: operation.clone(),
-                    kind: KINDS[count.kind as usize].to_owned(),
+                    outcome: count.outcome.as_str().to_owned(),
+                    is_unknown: count.is_unknown,
                     calls: count.calls,
                     first_ms: count.first_ms,
                     last_ms: count.last_ms,
@@ -257,7 +262,10 @@ mod tests {
 
     fn shown(all: &[UsageInfo]) -> Vec<String> {
         let line = |one: &UsageInfo| {
-            format!("{} {} {} {} {} {}", one.side, one.client, one.operation, one.kind, one.calls, one.last)
+            format!(
+                "{} {} {} {} {} {}",
+                one.side, one.client, one.operation, one.outcome, one.calls, one.last
+            )
         };
         all.iter().map(line).collect()
     }
@@ -271,11 +279,11 @@ mod tests {
             Usage::new(store(&folder, &ring, &clock).await),
             Usage::new(store(&folder, &ring, &clock).await),
         );
-        one.count("old", "x", "GET /a", UsageKind::Answered);
-        one.count("old", "x", "GET /a", UsageKind::Refused);
+        one.count("old", "x", "GET /a", Outcome::Translated);
+        one.count("old", "x", "GET /a", Outcome::Refused);
         clock.advance(Duration::from_secs(60));
-        other.count("old", "x", "GET /a", UsageKind::Answered);
-        other.count("new", "x", "GET /a", UsageKind::Answered);
+        other.count("old", "x", "GET /a", Outcome::Translated);
+        other.count("new", "x", "GET /a", Outcome::Translated);
         other.flush().await.expect("it is written");
         one.flush().await.expect("it is written");
         drop((one, other));
@@ -283,8 +291,8 @@ mod tests {
         assert_eq!(
             shown(&later.list().await.expect("a list")),
             [
-                "new x GET /a answered 1 2001-09-09T01:47:40Z",
-                "old x GET /a answered 2 2001-09-09T01:47:40Z",
+                "new x GET /a translated 1 2001-09-09T01:47:40Z",
+                "old x GET /a translated 2 2001-09-09T01:47:40Z",
                 "old x GET /a refused 1 2001-09-09T01:46:40Z",
             ]
         );
@@ -297,10 +305,10 @@ mod tests {
         let clock = Clock::paused_at(0);
         let broken = store(&folder, &ring, &clock).await;
         let usage = Usage::new(broken.clone());
-        usage.count("old", "x", "GET /a", UsageKind::Answered);
+        usage.count("old", "x", "GET /a", Outcome::Translated);
         broken.close().await;
         assert!(usage.flush().await.is_err());
-        usage.count("old", "x", "GET /a", UsageKind::Answered);
+        usage.count("old", "x", "GET /a", Outcome::Translated);
         let shared = usage.shared.as_ref().expect("it counts");
         let mut all = Counts::default();
         for shard in &shared.shards {
@@ -313,7 +321,7 @@ mod tests {
     fn the_memory_of_counts_is_bounded() {
         let mut counts = Counts::default();
         for n in 0..COUNTS_MAX + 1000 {
-            counts.add("old", "", &format!("GET /{n}"), UsageKind::Unknown, 1, (0, 0));
+            counts.add("old", "", &format!("GET /{n}"), (Outcome::Forwarded, true), 1, (0, 0));
         }
         assert_eq!(counts.len, COUNTS_MAX + 1);
         let rows = counts.rows();

@@ -11,7 +11,10 @@ pub(crate) struct UsageRow {
     /// The client's name; empty where nobody enrolled it.
     pub client: String,
     pub operation: String,
-    pub kind: String,
+    /// The word of the outcome; other words are of earlier releases.
+    pub outcome: String,
+    /// Whether no operation is for the calls.
+    pub is_unknown: bool,
     pub calls: i64,
     /// Wall time in milliseconds since 1970.
     pub first_ms: i64,
@@ -72,31 +75,32 @@ impl Store {
         let mut sorted: Vec<&UsageRow> = rows.iter().collect();
         sorted.sort_unstable();
         for row in sorted {
-            has_unknown |= row.kind == "unknown";
+            has_unknown |= row.is_unknown;
             tx.run(
-                "INSERT INTO client_usage (side, client, operation, kind, calls, first_ms, last_ms) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (side, client, operation, kind) DO UPDATE SET \
+                "INSERT INTO client_usage (side, client, operation, kind, calls, first_ms, last_ms, is_unknown) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (side, client, operation, kind) DO UPDATE SET \
                  calls = client_usage.calls + excluded.calls, \
                  first_ms = CASE WHEN excluded.first_ms < client_usage.first_ms THEN excluded.first_ms \
                             ELSE client_usage.first_ms END, \
                  last_ms = CASE WHEN excluded.last_ms > client_usage.last_ms THEN excluded.last_ms \
-                           ELSE client_usage.last_ms END",
+                           ELSE client_usage.last_ms END, is_unknown = excluded.is_unknown",
                 args![
                     row.side.as_str(),
                     row.client.as_str(),
                     row.operation.as_str(),
-                    row.kind.as_str(),
+                    row.outcome.as_str(),
                     row.calls,
                     row.first_ms,
                     row.last_ms,
+                    i64::from(row.is_unknown),
                 ],
             )
             .await?;
         }
         if has_unknown {
             tx.run(
-                "DELETE FROM client_usage WHERE kind = 'unknown' AND last_ms < (SELECT last_ms FROM client_usage \
-                 WHERE kind = 'unknown' ORDER BY last_ms DESC LIMIT 1 OFFSET $1)",
+                "DELETE FROM client_usage WHERE (is_unknown = 1 OR kind = 'unknown') AND last_ms < (SELECT last_ms FROM client_usage \
+                 WHERE is_unknown = 1 OR kind = 'unknown' ORDER BY last_ms DESC LIMIT 1 OFFSET $1)",
                 args![i64::from(unknown_max)],
             )
             .await?;
@@ -107,7 +111,7 @@ impl Store {
 
     /// All calls that were counted.
     pub(crate) async fn usage(&self) -> Result<Vec<UsageRow>, StoreError> {
-        let sql = "SELECT side, client, operation, kind, calls, first_ms, last_ms FROM client_usage \
+        let sql = "SELECT side, client, operation, kind, is_unknown, calls, first_ms, last_ms FROM client_usage \
                    ORDER BY side, client, operation, kind";
         self.db.rows(sql, &[]).await?.iter().map(usage).collect()
     }
@@ -220,7 +224,8 @@ fn usage(row: &Row) -> Result<UsageRow, StoreError> {
         side: row.text("side")?,
         client: row.text("client")?,
         operation: row.text("operation")?,
-        kind: row.text("kind")?,
+        outcome: row.text("kind")?,
+        is_unknown: row.int("is_unknown")? != 0,
         calls: row.int("calls")?,
         first_ms: row.int("first_ms")?,
         last_ms: row.int("last_ms")?,

@@ -31,6 +31,7 @@ migrations! {
     "0013_event_pairs"
     "0014_records_of_operation"
     "0016_evidence_of_settled_answers"
+    "0017_outcomes_of_usage"
 }
 
 /// What brings an SQLite file up to date.

@@ -33,6 +33,8 @@ pub(crate) struct AccessRecord<'a> {
     pub phase: &'a str,
     /// The upstream whose answer it is, or `gateway`.
     pub answered_by: &'a str,
+    /// The word of the [`crate::outcome::Outcome`].
+    pub outcome: &'a str,
     pub status: u16,
     /// Bytes of the answer's body that were handed to the connection.
     pub body_bytes: u64,
@@ -69,6 +71,7 @@ impl AccessRecord<'_> {
             address = %self.shown_address(),
             phase = %Escaped(self.phase),
             answered_by = %Escaped(self.answered_by),
+            outcome = %Escaped(self.outcome),
             status = self.status,
             body_bytes = self.body_bytes,
             upstream_calls = self.upstream_calls,
@@ -141,6 +144,7 @@ mod tests {
         address: None,
         phase: "translated",
         answered_by: "v3",
+        outcome: "translated",
         status: 200,
         body_bytes: 12,
         upstream_calls: 1,
@@ -158,7 +162,7 @@ mod tests {
             "operation=\"GET /things\"",
             "client=acme",
             "status=200",
-            "answered_by=v3",
+            "answered_by=v3 outcome=translated",
             "upstream_us=900 elapsed_us=1500",
         ] {
             assert!(line.contains(fact), "{fact} in {line}");

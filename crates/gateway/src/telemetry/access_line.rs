@@ -49,6 +49,7 @@ fn add_line(record: &AccessRecord<'_>, format: LogFormat, line: &mut String) {
     fields.address(record);
     fields.escaped("phase", record.phase);
     fields.escaped("answered_by", record.answered_by);
+    fields.escaped("outcome", record.outcome);
     fields.number("status", record.status.into());
     fields.number("body_bytes", record.body_bytes);
     fields.number("upstream_calls", record.upstream_calls.into());
@@ -242,6 +243,7 @@ mod tests {
                 address: address.map(|address| address.parse().unwrap()),
                 phase: "canary",
                 answered_by: "v3",
+                outcome: "translated",
                 status: 200,
                 body_bytes: u64::MAX,
                 upstream_calls: 2,

@@ -7,6 +7,7 @@ mod recorder;
 pub(super) use recorder::DURATION_BUCKETS;
 pub use recorder::{Metrics, install};
 
+use crate::outcome::Outcome;
 use http::StatusCode;
 use metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
@@ -74,47 +75,6 @@ pub(crate) const PROCESS_STARTED: &str = "process_start_time_seconds";
 /// Label value where there is no operation or no client, so that a query over all requests misses none.
 pub(super) const NONE: &str = "none";
 
-/// How a request ended, as the label `outcome` says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// 1xx to 3xx.
-    Ok,
-    /// 4xx that the service gave or that the client's own request earned.
-    ClientError,
-    /// The pack refuses this operation.
-    Refused,
-    /// 5xx of the upstream, or no answer from it.
-    UpstreamError,
-    /// 5xx of our own.
-    GatewayError,
-    /// The client went away before its answer was complete.
-    Cancelled,
-}
-
-/// All outcomes, each at its discriminant, in the order in which tables show them.
-pub const OUTCOMES: [Outcome; 6] = [
-    Outcome::Ok,
-    Outcome::ClientError,
-    Outcome::Refused,
-    Outcome::UpstreamError,
-    Outcome::GatewayError,
-    Outcome::Cancelled,
-];
-
-impl Outcome {
-    /// The label value.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Outcome::Ok => "ok",
-            Outcome::ClientError => "client_error",
-            Outcome::Refused => "refused",
-            Outcome::UpstreamError => "upstream_error",
-            Outcome::GatewayError => "gateway_error",
-            Outcome::Cancelled => "cancelled",
-        }
-    }
-}
-
 /// Counters whose labels are known from the start are there from the start, at 0: the first of what they count is then an
 /// increase, which an alert can see.
 fn be_born() {
@@ -164,14 +124,15 @@ pub(crate) struct RequestMeter {
     duration: Histogram,
 }
 
-/// The most usual status of each outcome. These are born at 0, so that graphs have a line before something happens.
-const USUAL: [(Outcome, u16); OUTCOMES.len()] = [
-    (Outcome::Ok, 200),
-    (Outcome::ClientError, 400),
+/// Outcomes with the most usual status of each. These series exist at 0 from the start, so that the first error is an increase
+/// that an alert can see; series of the other outcomes begin when they occur.
+const USUAL: [(Outcome, u16); 6] = [
+    (Outcome::Translated, 200),
+    (Outcome::Forwarded, 200),
     (Outcome::Refused, 501),
+    (Outcome::Rejected, 400),
     (Outcome::UpstreamError, 502),
     (Outcome::GatewayError, 500),
-    (Outcome::Cancelled, CLIENT_GONE),
 ];
 
 /// What numbers and log say of a client that did not wait for its answer, as nginx does.
@@ -548,9 +509,11 @@ mod tests {
     fn finished_requests_are_rendered_and_tabled() {
         let metrics = install();
         let operation = "GET /metrics-test/{id}";
-        for (client, outcome) in
-            [("metrics-test \"a\"", Outcome::Ok), ("metrics-test b", Outcome::Ok), ("", Outcome::Refused)]
-        {
+        for (client, outcome) in [
+            ("metrics-test \"a\"", Outcome::Translated),
+            ("metrics-test b", Outcome::Translated),
+            ("", Outcome::Refused),
+        ] {
             RequestMeter::new(client, operation, "old").record(outcome, Some(200), 0.003);
         }
         let text = metrics.render();
@@ -559,9 +522,9 @@ mod tests {
         assert!(text.contains("client=\"none\""), "{text}");
         let table = metrics.requests_by_operation();
         let row = &table["old GET /metrics-test/{id}"];
-        assert_eq!((row["ok"], row["refused"]), (2, 1));
-        RequestMeter::new("", operation, "new").record(Outcome::Ok, Some(200), 0.003);
-        assert_eq!(metrics.requests_by_operation()["new GET /metrics-test/{id}"]["ok"], 1);
+        assert_eq!((row["translated"], row["refused"]), (2, 1));
+        RequestMeter::new("", operation, "new").record(Outcome::Translated, Some(200), 0.003);
+        assert_eq!(metrics.requests_by_operation()["new GET /metrics-test/{id}"]["translated"], 1);
     }
 
     /// Every metric, by its name, its kind and the labels that it has.
@@ -603,7 +566,7 @@ mod tests {
     #[test]
     fn every_metric_has_its_name_its_labels_and_a_description() {
         let metrics = install();
-        RequestMeter::new("every", "GET /every", "old").record(Outcome::Ok, Some(200), 0.001);
+        RequestMeter::new("every", "GET /every", "old").record(Outcome::Translated, Some(200), 0.001);
         requests_in_flight().set(1.0);
         connections().set(1.0);
         deprecated_request("every", "old", "GET /every");

@@ -3,9 +3,10 @@
 //! request.
 
 use super::metrics::{
-    CONNECTIONS, DURATION_BUCKETS, Metrics, OUTCOMES, REQUEST_DURATION, REQUESTS, REQUESTS_IN_FLIGHT,
-    SHADOW_COMPARED, UPSTREAM_DURATION, UPSTREAM_REQUESTS,
+    CONNECTIONS, DURATION_BUCKETS, Metrics, REQUEST_DURATION, REQUESTS, REQUESTS_IN_FLIGHT, SHADOW_COMPARED,
+    UPSTREAM_DURATION, UPSTREAM_REQUESTS,
 };
+use crate::outcome::{OUTCOMES, Outcome};
 use std::collections::{BTreeMap, HashSet};
 
 /// Buckets of a duration: those of the recorder, and one for what is beyond them.
@@ -123,14 +124,14 @@ fn read(text: &str) -> Reading {
         match name {
             REQUESTS => {
                 let Some(outcome) = label(labels, "outcome") else { continue };
-                let Some(at) = OUTCOMES.iter().position(|known| known.as_str() == outcome) else { continue };
+                let Some(outcome) = Outcome::parse(outcome) else { continue };
                 let key = key(labels);
                 if whole > 0
                     && let Some(client) = label(labels, "client")
                 {
                     clients.entry(key.clone()).or_default().insert(client);
                 }
-                reading.operations.entry(key).or_default().outcomes[at] += whole;
+                reading.operations.entry(key).or_default().outcomes[outcome as usize] += whole;
             }
             SHADOW_COMPARED => {
                 let is_different = match label(labels, "result") {
@@ -224,7 +225,7 @@ fn apart(cumulated: [u64; BUCKETS]) -> [u64; BUCKETS] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::metrics::{Outcome, RequestMeter, install};
+    use super::super::metrics::{RequestMeter, install};
     use super::*;
 
     #[test]
@@ -232,15 +233,15 @@ mod tests {
         let metrics = install();
         let operation = "GET /reading-test/{\"id\"}";
         for (client, outcome, seconds) in [
-            ("reading a", Outcome::Ok, 0.003),
-            ("reading b", Outcome::Ok, 0.003),
+            ("reading a", Outcome::Translated, 0.003),
+            ("reading b", Outcome::Translated, 0.003),
             ("reading b", Outcome::GatewayError, 60.0),
         ] {
             RequestMeter::new(client, operation, "old").record(outcome, Some(200), seconds);
         }
         let reading = metrics.reading();
         let found = &reading.operations[&("old".to_owned(), operation.to_owned())];
-        assert_eq!((found.requests(), found.outcomes[0], found.outcomes[4], found.clients), (3, 2, 1, 2));
+        assert_eq!((found.requests(), found.outcomes[0], found.outcomes[7], found.clients), (3, 2, 1, 2));
         assert_eq!((found.durations.count(), found.durations.buckets[BUCKETS - 1]), (3, 1));
         assert!((found.durations.seconds - 60.006).abs() < 1e-6);
     }

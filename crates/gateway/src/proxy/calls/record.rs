@@ -36,7 +36,7 @@ impl<C: Caller> Caller for RecordCall<C> {
 
 /// Whether a call is the plan's; what is forwarded to the served side's own service is no call of the other side.
 fn is_translated(call: &Call) -> bool {
-    call.context.front().is_some_and(|front| front.backend.has(&call.upstream))
+    call.side.is_some()
 }
 
 fn record(call: &Call) -> CallRecord {

@@ -29,8 +29,8 @@ enum Below {
             >,
         >,
     ),
-    // Authorised by what is valid now, repeated as the calls of clients are, and in no capture: no client caused it.
-    Shadow(ShadowAuth<ReadFailure<Retry<Send>>>),
+    // Authorised by what is valid now, and repeated as the calls of clients are.
+    Shadow(RecordCall<ShadowAuth<ReadFailure<Retry<Send>>>>),
 }
 
 impl Calls {
@@ -42,7 +42,8 @@ impl Calls {
 
     /// For those of the shadow.
     pub(crate) fn of_shadow(retries: Budget) -> Calls {
-        Calls(Arc::new(Below::Shadow(ShadowAuth::new(ReadFailure::new(Retry::new(Send, retries))))))
+        let below = RecordCall::new(ShadowAuth::new(ReadFailure::new(Retry::new(Send, retries))));
+        Calls(Arc::new(Below::Shadow(below)))
     }
 
     /// Makes one call to an upstream.

@@ -15,6 +15,11 @@ impl Exchange<'_> {
         // The shadow recalls, too.
         let looking = |store: Store| async move { store.archive_get(&owner, &name, &lookup.keys).await };
         let found = self.composer.resume.store().at_home(looking).await.map_err(unavailable)?;
+        if found.iter().any(Option::is_some)
+            && let Some(recording) = self.context.recording()
+        {
+            recording.recalled();
+        }
         let now = self.composer.clock.unix_ms();
         let entry = |entry: crate::store::ArchiveEntry| Entry {
             age: u64::try_from((now - entry.kept_ms) / 1000).unwrap_or(0),

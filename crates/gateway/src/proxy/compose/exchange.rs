@@ -217,6 +217,9 @@ impl Exchange<'_> {
         let Some(key) = call.resume_key.clone() else { return self.exchange(call).await };
         let work = self.composer.resume.claim(&self.client.id, key).await;
         if let Some(reply) = work.reply().await? {
+            if let Some(recording) = self.context.recording() {
+                recording.recalled();
+            }
             self.wrote = true;
             self.works.push(work);
             return Ok(Ok((reply, None)));

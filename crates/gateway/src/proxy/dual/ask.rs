@@ -3,6 +3,7 @@
 use super::shadow_request::{Seen, ShadowRequest, is_failure};
 use super::writes::Writes;
 use crate::body::Body;
+use crate::capture::fields;
 use crate::error::{GatewayError, Kind, Side};
 use crate::proxy::Response;
 use crate::proxy::compose;
@@ -17,6 +18,7 @@ use http::{HeaderMap, header};
 use std::sync::Arc;
 use std::time::Duration;
 use switchback_engine::diff::{BufferedAnswer, Buffering, Candidate, SkipReason, View};
+use switchback_engine::har::{self, Shadow as Recorded};
 use switchback_engine::translate::failure_status;
 use switchback_engine::translate::paging::asks_by_cursor;
 use tokio::sync::Semaphore;
@@ -69,17 +71,19 @@ impl Dual {
         body: &BufferedAnswer,
         counterpart_bytes: u64,
     ) -> Result<Candidate, SkipReason> {
-        let request = asked.request(body.start().clone());
+        let request = asked.tried(body.start().clone());
         let context = Arc::clone(&request.context);
         let answering = async {
             let response = compose::answer(Arc::clone(&self.composer), request).await?;
             self.held(response, counterpart_bytes).await
         };
-        match answering.await {
+        let candidate = match answering.await {
             _ if context.is_unanswered() => Err(SkipReason::CandidateFailed),
             Ok(view) => Ok(Candidate::Answered(view)),
             Err(error) => self.failure(asked, &error).await,
-        }
+        };
+        asked.record(|| recorded(&candidate));
+        candidate
     }
 
     /// What the served side's own service answers; asked once more where it gave no answer, or one that says nothing.
@@ -216,5 +220,21 @@ fn comparable(asked: &ShadowRequest) -> Result<(), SkipReason> {
     match &route.paging {
         Some(paging) if asks_by_cursor(paging, context.query().unwrap_or("")) => Err(SkipReason::Refused),
         _ => Ok(()),
+    }
+}
+
+/// A candidate as captures hold it.
+fn recorded(candidate: &Result<Candidate, SkipReason>) -> Recorded {
+    match candidate {
+        Ok(Candidate::Answered(view)) => {
+            let body = match view.body.is_whole() {
+                true => view.body.start().clone().into(),
+                false => har::Body::Missing,
+            };
+            let answer = har::Response { status: view.status, headers: fields(&view.headers), body };
+            Recorded::Answered { answer, masked: Vec::new() }
+        }
+        Ok(_) => Recorded::Dropped("untranslated".to_owned()),
+        Err(why) => Recorded::Dropped(why.name().to_owned()),
     }
 }

@@ -16,9 +16,12 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, header};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use switchback_engine::translate::undeclared_parameter;
+use switchback_engine::translate::undeclared_parameters;
 use switchback_plan::{BodyFormat, Route, RouteKind};
 use tower::Service;
+
+/// Undeclared parameters that are noted of one request.
+const PARAMETERS_MAX: usize = 8;
 
 /// The last of the layers that see a client's request. Its futures are boxed: here the stack of layers ends and the
 /// work, whose size depends on the route, begins.
@@ -46,15 +49,15 @@ impl Service<Request> for Phased {
 
     fn call(&mut self, request: Request) -> Self::Future {
         let own = forwarded_to(&request);
-        if request.context.unknown().is_some() {
-            self.unknown.note(&request.context);
-        } else if let (Some(query), Some(matched)) =
-            (request.context.query(), request.context.operation_matched())
+        if request.context.unknown().is_none()
+            && let (Some(query), Some(matched)) =
+                (request.context.query(), request.context.operation_matched())
             && let route = request.context.program.route(matched.front.serves, matched.route)
-            && let Some((name, has_value)) = undeclared_parameter(&route.operation, query)
         {
-            // Said in every phase: as long as the old service answers there is time to declare it.
-            self.unknown.note_parameter(&request.context, &name, has_value);
+            // Noted in every phase: as long as the old service answers there is time to declare it.
+            for (name, has_value) in undeclared_parameters(&route.operation, query).take(PARAMETERS_MAX) {
+                self.unknown.note_parameter(&request.context, &name, has_value);
+            }
         }
         let writing = self.dual.writing(&request.context);
         let mark = writing.as_ref().map(|writing| writing.mark);
@@ -69,6 +72,14 @@ impl Service<Request> for Phased {
         };
         let composer = Arc::clone(&self.composer);
         let answering: Self::Future = match asked {
+            None if request.context.unknown().is_some() => {
+                let (unknown, context) = (self.unknown.clone(), Arc::clone(&request.context));
+                Box::pin(async move {
+                    let answer = answer(composer, own, request).await;
+                    unknown.note(&context, answer.as_ref().ok().map(Response::status));
+                    answer
+                })
+            }
             None => answer(composer, own, request),
             Some(asked) => {
                 let answering = move |request| answer(composer, own, request);

@@ -11,6 +11,7 @@ use crate::shadow::{PlanEnd, Planned, PlannedCall};
 use bytes::Bytes;
 use std::sync::Arc;
 use switchback_engine::diff::SkipReason;
+use switchback_engine::har::Shadow;
 use switchback_engine::translate::{self, Event, FaultKind, Next, Reply, Run};
 use switchback_json as json;
 use switchback_plan::Effect;
@@ -25,9 +26,18 @@ impl Dual {
         let mut planned = Planned { calls: Vec::new(), readings: 0, end: PlanEnd::Whole { status: None } };
         let following = self.follow(asked, body, &mut planned);
         match tokio::time::timeout(self.timeout(), following).await {
-            Ok(end) => planned.end = end?,
+            Ok(Err(why)) => {
+                asked.record(|| Shadow::Dropped(why.name().to_owned()));
+                return Err(why);
+            }
+            Ok(Ok(end)) => planned.end = end,
             Err(_) => planned.end = PlanEnd::Unread { why: "the readings took too long".to_owned() },
         }
+        asked.record(|| match &planned.end {
+            PlanEnd::Whole { .. } | PlanEnd::Open => Shadow::Planned,
+            PlanEnd::Unread { .. } => Shadow::Dropped("unread".to_owned()),
+            PlanEnd::Impossible { .. } => Shadow::Dropped("untranslated".to_owned()),
+        });
         Ok(planned)
     }
 
@@ -76,6 +86,7 @@ impl Dual {
             let is_write = call.effect == Effect::Write;
             let (is_read, is_last) = (call.is_read, !run.may_write());
             if is_write {
+                asked.record_planned(&call);
                 planned.calls.push(unmade(call));
                 event = match is_read {
                     _ if is_last => return Ok(PlanEnd::Whole { status: None }),
@@ -109,7 +120,7 @@ impl Dual {
 
     /// What readings are made with. It refuses every call with an effect, whatever the plan says.
     fn readings(&self, asked: &ShadowRequest) -> Exchange<'_> {
-        Exchange::new(&self.composer, asked.request(Bytes::new()).context)
+        Exchange::new(&self.composer, asked.tried(Bytes::new()).context)
     }
 }
 

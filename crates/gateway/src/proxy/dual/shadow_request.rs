@@ -2,6 +2,7 @@
 
 use super::writes::WriteMark;
 use crate::body::Body;
+use crate::capture::{CallRecord, Recording};
 use crate::error::GatewayError;
 use crate::proxy::Request;
 use crate::proxy::calls::call::Credential;
@@ -14,8 +15,10 @@ use crate::token::carried;
 use bytes::Bytes;
 use http::HeaderMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use switchback_engine::diff::BufferedAnswer;
+use switchback_engine::har;
+use switchback_engine::translate;
 
 /// Who answers the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +55,44 @@ impl ShadowRequest {
         context.set_matched(own.matched().clone());
         context.set_client(Arc::clone(own.enrolled()));
         Request { context: Arc::new(context), body: Body::full(body) }
+    }
+
+    /// The request once more, for the plans in place of the service that answered: while a capture records it, the calls of
+    /// this try take the place of those of an earlier one.
+    pub(super) fn tried(&self, body: Bytes) -> Request {
+        let request = self.request(body);
+        if let Some(recording) = self.recording() {
+            recording.restart();
+            request.context.set_recording(Arc::clone(recording));
+        }
+        request
+    }
+
+    /// Where the shadow's calls are recorded: not where the plans answered the client, whose calls are recorded themselves.
+    fn recording(&self) -> Option<&Arc<Recording>> {
+        self.context.recording().filter(|_| self.primary == Primary::Legacy)
+    }
+
+    /// Records how far the shadow followed the plan.
+    pub(super) fn record(&self, shadow: impl FnOnce() -> har::Shadow) {
+        if let Some(recording) = self.recording() {
+            recording.shadow(shadow());
+        }
+    }
+
+    /// Records a call with an effect, which the shadow plans and does not make.
+    pub(super) fn record_planned(&self, call: &translate::Call) {
+        if let Some(recording) = self.recording() {
+            recording.call(CallRecord {
+                method: call.method.clone(),
+                target: call.target.clone(),
+                headers: call.headers.clone(),
+                body: Some(call.body.clone().unwrap_or_default()),
+                started: Instant::now(),
+                head: None,
+                answer: None,
+            });
+        }
     }
 
     /// Waits for the grants that calls go out with and that are being refreshed at this moment, as they all are when a

@@ -2,6 +2,7 @@
 //! has gone. Outside `rescue`, so that it sees the status the client got. At the level `debug` a line beside it, under the
 //! target `switchback::target`, shows path and query, masked.
 
+use super::ending::Ending;
 use super::middleware::Middleware;
 use crate::body::{End, Watch};
 use crate::error::GatewayError;
@@ -30,7 +31,7 @@ impl Middleware<Request> for AccessLog {
             context: Arc::clone(&request.context),
             status: CLIENT_GONE,
             body_bytes: 0,
-            end: None,
+            ending: Ending::default(),
             broke: None,
         });
         ControlFlow::Continue((request, line))
@@ -39,6 +40,7 @@ impl Middleware<Request> for AccessLog {
     fn after(line: Option<Line>, response: &mut Response) {
         if let Some(mut line) = line {
             line.status = response.status().as_u16();
+            line.ending.answered(response);
             response.body_mut().watch(Box::new(line));
         }
     }
@@ -49,7 +51,7 @@ pub(crate) struct Line {
     context: Arc<RequestContext>,
     status: u16,
     body_bytes: u64,
-    end: Option<End>,
+    ending: Ending,
     /// What ended the answer before its end.
     broke: Option<String>,
 }
@@ -60,17 +62,18 @@ impl Watch for Line {
     }
 
     fn failed(&mut self, error: &GatewayError) {
+        self.ending.failed(error);
         self.broke = Some(format!("the answer broke off: {}", error.detail()));
     }
 
     fn end(&mut self, end: End) {
-        self.end = Some(end);
+        self.ending.ended(end);
     }
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
-        let cause = match (self.context.fault(), self.end) {
+        let cause = match (self.context.fault(), self.ending.end()) {
             (Some(fault), _) => fault.detail.as_str(),
             (None, Some(End::Complete)) => self.context.cause().unwrap_or_default(),
             (None, Some(End::Failed)) => self.broke.as_deref().unwrap_or("the answer broke off"),
@@ -93,6 +96,7 @@ impl Drop for Line {
             address: self.context.address,
             phase: self.context.phase(),
             answered_by: self.context.answered_by(),
+            outcome: self.ending.outcome(&self.context).as_str(),
             status: self.status,
             body_bytes: self.body_bytes,
             upstream_calls: self.context.calls(),

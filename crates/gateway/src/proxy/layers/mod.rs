@@ -4,9 +4,10 @@
 pub(crate) mod access_log;
 pub(crate) mod announce;
 pub(crate) mod authenticate;
+pub(crate) mod count;
+mod ending;
 pub(crate) mod form_token;
 pub(crate) mod limit;
-pub(crate) mod metrics;
 pub(crate) mod middleware;
 pub(crate) mod record;
 pub(crate) mod request_id;
@@ -15,5 +16,4 @@ pub(crate) mod retire;
 pub(crate) mod route;
 pub(crate) mod timeout;
 pub(crate) mod trace;
-pub(crate) mod usage;
 pub(crate) mod validate;

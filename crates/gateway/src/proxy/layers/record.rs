@@ -1,6 +1,7 @@
 //! Watches traffic for a capture, around everything, and so sees what the client sees. While no capture is open it reads one
 //! word of memory. The calls between are watched in `calls/record.rs`.
 
+use super::ending::Ending;
 use super::middleware::Middleware;
 use crate::body::Copier;
 use crate::capture::{Head, Recording, Tap};
@@ -62,7 +63,10 @@ fn watch(watched: Watched, response: &mut Response) {
     let Watched { recording, context } = watched;
     let (status, answer_headers) = (response.status().as_u16(), response.headers().clone());
     let bytes_max = recording.body_bytes_max();
+    let mut ending = Ending::default();
+    ending.answered(response);
     let copier = Copier::new(bytes_max, move |copied| {
+        ending.ended(copied.end);
         let Some(front) = context.front() else { return };
         let target = context.uri.path_and_query().map_or("/", |target| target.as_str());
         let head = Head {
@@ -74,6 +78,7 @@ fn watch(watched: Watched, response: &mut Response) {
             operation: context.operation(),
             client: context.client(),
             language: context.language.0,
+            outcome: ending.outcome(&context).as_str(),
             status,
             answer_headers: &answer_headers,
         };

@@ -3,11 +3,11 @@
 
 use crate::body::{Body, End, Watch};
 use crate::error::{GatewayError, Kind, Side};
+use crate::outcome::Outcome;
 use crate::proxy::concurrency::refused;
 use crate::proxy::context::RequestContext;
 use crate::proxy::{Request, Response};
 use crate::telemetry::escape::Escaped;
-use crate::telemetry::metrics::Outcome;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::CatchUnwind;
@@ -213,10 +213,10 @@ pub(crate) fn response(context: &RequestContext, error: &GatewayError) -> Respon
 
 fn outcome(error: &GatewayError) -> Outcome {
     match (error.kind(), error.side()) {
-        (Kind::Refused | Kind::AccountUnavailable | Kind::Brownout { .. } | Kind::Retired, _) => {
-            Outcome::Refused
-        }
-        (_, Side::Client) => Outcome::ClientError,
+        (Kind::Refused | Kind::AccountUnavailable, _) => Outcome::Refused,
+        (Kind::Brownout { .. }, _) => Outcome::Brownout,
+        (Kind::Retired, _) => Outcome::Retired,
+        (_, Side::Client) => Outcome::Rejected,
         (_, Side::Gateway) => Outcome::GatewayError,
         (_, Side::Upstream) => Outcome::UpstreamError,
     }
@@ -226,11 +226,11 @@ fn outcome(error: &GatewayError) -> Outcome {
 fn log(context: &RequestContext, error: &GatewayError) {
     let (id, operation, client) = (context.id, context.operation(), context.client());
     let (kind, side, detail) = (error.kind().name(), error.side().name(), error.detail());
-    match outcome(error) {
-        Outcome::ClientError | Outcome::Refused => {
+    match outcome(error).is_failed() {
+        false => {
             tracing::debug!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "refused a request");
         }
-        _ => {
+        true => {
             tracing::warn!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "a request failed");
         }
     }

@@ -2,6 +2,7 @@
 //! are those of OpenTelemetry's semantic conventions for HTTP (1.4x, stable); what they do not know begins with `switchback.`.
 //! Paths are shown as the access log shows them, and header fields and bodies not at all.
 
+use super::ending::Ending;
 use super::middleware::Middleware;
 use crate::body::{End, Watch};
 use crate::error::GatewayError;
@@ -26,14 +27,18 @@ impl Middleware<Request> for Trace {
 
     fn before(&self, request: Request) -> ControlFlow<Result<Response, Infallible>, (Request, Self::Kept)> {
         let is_recorded = request.context.span.is_some();
-        let gathered =
-            is_recorded.then(|| Gathered { context: Arc::clone(&request.context), status: None, end: None });
+        let gathered = is_recorded.then(|| Gathered {
+            context: Arc::clone(&request.context),
+            status: None,
+            ending: Ending::default(),
+        });
         ControlFlow::Continue((request, gathered))
     }
 
     fn after(gathered: Option<Gathered>, response: &mut Response) {
         if let Some(mut gathered) = gathered {
             gathered.status = Some(response.status().as_u16());
+            gathered.ending.answered(response);
             response.body_mut().watch(Box::new(gathered));
         }
     }
@@ -43,16 +48,18 @@ impl Middleware<Request> for Trace {
 pub(crate) struct Gathered {
     context: Arc<RequestContext>,
     status: Option<u16>,
-    end: Option<End>,
+    ending: Ending,
 }
 
 impl Watch for Gathered {
     fn chunk(&mut self, _bytes: &Bytes) {}
 
-    fn failed(&mut self, _error: &GatewayError) {}
+    fn failed(&mut self, error: &GatewayError) {
+        self.ending.failed(error);
+    }
 
     fn end(&mut self, end: End) {
-        self.end = Some(end);
+        self.ending.ended(end);
     }
 }
 
@@ -85,8 +92,9 @@ impl Drop for Gathered {
             add("http.request.method_original", context.method.as_str());
         }
         let status = self.status.map(|status| status.to_string());
-        let is_failed = self.status.is_some_and(|status| status >= 500) || self.end == Some(End::Failed);
-        let error = match (context.fault(), self.end) {
+        let is_failed =
+            self.status.is_some_and(|status| status >= 500) || self.ending.end() == Some(End::Failed);
+        let error = match (context.fault(), self.ending.end()) {
             (Some(fault), _) if is_failed => fault.kind,
             (_, Some(End::Complete)) if is_failed => status.as_deref().unwrap_or_default(),
             (_, Some(End::Complete)) => "",
@@ -99,6 +107,7 @@ impl Drop for Gathered {
         }
         add("switchback.phase", context.phase());
         add("switchback.answered_by", context.answered_by());
+        add("switchback.outcome", self.ending.outcome(context).as_str());
         let asked = context.headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse().ok());
         if let Some(server) = asked.as_ref().or(context.uri.authority()) {
             let server: &Authority = server;

@@ -1,0 +1,121 @@
+//! Counts requests when their answers have ended: for the metrics, by client, operation and outcome, with the time taken; and
+//! for the usage, which outlives the process. Outside `rescue`, so that errors made by the gateway count as what the client
+//! saw. The handles of the recorder are cached per thread, so that cores share no lock on the way.
+
+use super::ending::Ending;
+use super::middleware::Middleware;
+use crate::body::{End, Watch};
+use crate::error::{GatewayError, Kind};
+use crate::outcome::Outcome;
+use crate::proxy::context::RequestContext;
+use crate::proxy::unknown_calls::{label, method};
+use crate::proxy::{Request, Response};
+use crate::retire::Usage;
+use crate::telemetry::metrics::{RequestMeter, requests_in_flight};
+use bytes::Bytes;
+use metrics::Gauge;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+#[derive(Clone)]
+pub(crate) struct Count {
+    in_flight: Gauge,
+    usage: Usage,
+}
+
+impl Count {
+    pub(crate) fn new(usage: Usage) -> Count {
+        Count { in_flight: requests_in_flight(), usage }
+    }
+}
+
+impl Middleware<Request> for Count {
+    type Inward = Request;
+    type Kept = Sample;
+    type Fault = Infallible;
+
+    fn before(&self, request: Request) -> ControlFlow<Result<Response, Infallible>, (Request, Sample)> {
+        self.in_flight.increment(1.0);
+        let context = Arc::clone(&request.context);
+        let (in_flight, usage) = (self.in_flight.clone(), self.usage.clone());
+        ControlFlow::Continue((request, Sample { context, in_flight, usage, ending: Ending::default() }))
+    }
+
+    fn after(mut sample: Sample, response: &mut Response) {
+        sample.ending.answered(response);
+        response.body_mut().watch(Box::new(sample));
+    }
+}
+
+/// One request being measured; counted when it is dropped.
+pub(crate) struct Sample {
+    context: Arc<RequestContext>,
+    in_flight: Gauge,
+    usage: Usage,
+    ending: Ending,
+}
+
+impl Watch for Sample {
+    fn chunk(&mut self, _bytes: &Bytes) {}
+
+    fn failed(&mut self, error: &GatewayError) {
+        self.ending.failed(error);
+    }
+
+    fn end(&mut self, end: End) {
+        self.ending.ended(end);
+    }
+}
+
+impl Drop for Sample {
+    fn drop(&mut self) {
+        self.in_flight.decrement(1.0);
+        let context = &*self.context;
+        let outcome = self.ending.outcome(context);
+        let side = context.front().map_or("", |front| &context.program.side(front.serves).name);
+        with_meter(context.client(), context.operation(), side, |meter| {
+            meter.record(outcome, self.ending.status(), context.took().as_secs_f64());
+        });
+        count_usage(&self.usage, context, side, outcome);
+    }
+}
+
+fn count_usage(usage: &Usage, context: &RequestContext, side: &str, outcome: Outcome) {
+    // A path below no front is no API's, and whoever sends a wrong token may be anybody: both are in the metrics alone.
+    let Some(front) = context.front() else { return };
+    if context.fault().is_some_and(|fault| fault.kind == Kind::UnknownToken.name()) {
+        return;
+    }
+    match context.operation() {
+        "" => {
+            let called = format!("{} {}", method(&context.method), label(front, &context.shown_path()));
+            usage.count_unknown(side, context.client(), &called, outcome);
+        }
+        operation => usage.count(side, context.client(), operation, outcome),
+    }
+}
+
+/// Things by what operators and contracts call them.
+type ByName<T> = HashMap<String, T, foldhash::fast::RandomState>;
+
+thread_local! {
+    /// By client, then operation, then in a list of at most a few sides: all sets are bounded by enrolment and contract.
+    static METERS: RefCell<ByName<ByName<Vec<RequestMeter>>>> = RefCell::new(ByName::default());
+}
+
+fn with_meter(client: &str, operation: &str, side: &str, record: impl FnOnce(&RequestMeter)) {
+    let of_side = |meters: &Vec<RequestMeter>| meters.iter().position(|meter| meter.side() == side);
+    METERS.with_borrow_mut(|meters| {
+        if let Some(known) = meters.get(client).and_then(|operations| operations.get(operation))
+            && let Some(at) = of_side(known)
+        {
+            return record(&known[at]);
+        }
+        let meter = RequestMeter::new(client, operation, side);
+        record(&meter);
+        meters.entry(client.to_owned()).or_default().entry(operation.to_owned()).or_default().push(meter);
+    });
+}

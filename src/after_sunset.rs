@@ -1,0 +1,180 @@
+//! The usage joined with the report of the pack: which client loses what once the old service is gone, and which setting would
+//! serve it. The one table behind `switchback usage --after-sunset` and `GET /api/usage?after_sunset`.
+//!
+//! Decision to know: a row follows from the route that answers under the operator's settings, whatever phase the operation is in
+//! now. Retired and browned-out calls count: their clients still make them.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+use switchback_gateway::outcome::Outcome;
+use switchback_gateway::retire::UsageInfo;
+use switchback_plan::{OperationReport, Report};
+
+/// The word for an operation that no contract has: only the old service answers it.
+const UNKNOWN: &str = "unknown";
+
+/// What one client loses at one operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AfterSunset {
+    /// The name of the side that the client speaks.
+    pub side: String,
+    /// The client's enrolled name; empty where nobody enrolled it.
+    pub client: String,
+    pub operation: String,
+    /// Calls since the first, whatever became of them.
+    pub calls: i64,
+    /// How many of them the pack has refused already.
+    pub refused: i64,
+    /// RFC 3339, UTC.
+    pub last: String,
+    /// As the report of the pack has it, or `unknown`.
+    pub verdict: &'static str,
+    /// What the client loses, as sentences; empty where it loses nothing.
+    pub loses: Vec<String>,
+    /// Settings that are off and would choose another route for the operation.
+    pub settings: Vec<SettingThen>,
+}
+
+/// What a setting would change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SettingThen {
+    /// Dotted name of the setting, which is a boolean.
+    pub setting: String,
+    /// The verdict while it is on.
+    pub verdict: &'static str,
+    /// What the client would still lose.
+    pub loses: Vec<String>,
+}
+
+/// Joins calls with the report of the pack; `is_on` tells which boolean settings are on. Clients in the order of their names,
+/// of each the most called operation first.
+pub fn after_sunset(usage: &[UsageInfo], report: &Report, is_on: impl Fn(&str) -> bool) -> Vec<AfterSunset> {
+    let mut called: BTreeMap<(&str, &str, &str), AfterSunset> = BTreeMap::new();
+    for one in usage {
+        let row = called.entry((&one.side, &one.client, &one.operation)).or_insert_with(|| AfterSunset {
+            side: one.side.clone(),
+            client: one.client.clone(),
+            operation: one.operation.clone(),
+            calls: 0,
+            refused: 0,
+            last: String::new(),
+            verdict: UNKNOWN,
+            loses: Vec::new(),
+            settings: Vec::new(),
+        });
+        row.calls += one.calls;
+        if one.outcome == Outcome::Refused.as_str() {
+            row.refused += one.calls;
+        }
+        if row.last < one.last {
+            row.last.clone_from(&one.last);
+        }
+    }
+    let mut rows: Vec<AfterSunset> = called.into_values().collect();
+    for row in &mut rows {
+        judge(row, report, &is_on);
+    }
+    rows.sort_by(|a, b| (&a.client, &a.side, -a.calls).cmp(&(&b.client, &b.side, -b.calls)));
+    rows
+}
+
+fn judge(row: &mut AfterSunset, report: &Report, is_on: &impl Fn(&str) -> bool) {
+    let side = report.sides.iter().find(|side| side.side == row.side);
+    let found = side.and_then(|side| side.operations.iter().find(|one| one.operation == row.operation));
+    let Some(declared) = found else {
+        row.loses.push("no contract has it: only the old service answers it".to_owned());
+        return;
+    };
+    // Of several settings that are on, the first decides, as when the pack serves.
+    let chosen = declared.instead.iter().find(|instead| is_on(&instead.setting));
+    let operation = chosen.map_or(declared, |instead| &instead.operation);
+    row.verdict = operation.verdict;
+    row.loses = loses(&row.side, operation);
+    // A later setting changes nothing while an earlier one is on.
+    let before = declared.instead.iter().take_while(|instead| !is_on(&instead.setting));
+    row.settings = before
+        .map(|instead| SettingThen {
+            setting: instead.setting.clone(),
+            verdict: instead.operation.verdict,
+            loses: loses(&row.side, &instead.operation),
+        })
+        .collect();
+}
+
+/// What a client of `side` loses: members that only the other side has are no loss to it.
+fn loses(side: &str, operation: &OperationReport) -> Vec<String> {
+    let mut texts = Vec::new();
+    texts.extend(operation.refusals.iter().map(|reason| format!("refused: {reason}")));
+    texts.extend(operation.differs.iter().map(|text| format!("differs: {text}")));
+    texts.extend(operation.approximate.iter().map(|text| format!("approximate: {text}")));
+    for gap in &operation.without_source {
+        let when = if gap.always { "" } else { " where nothing is found" };
+        texts.push(format!("{} is {}{when}", gap.place, gap.value));
+    }
+    for loss in operation.lost.iter().filter(|loss| loss.side == side) {
+        let part = if loss.partly { ", in part" } else { "" };
+        texts.push(format!("{} does not reach the other side{part}", loss.place));
+    }
+    texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use switchback_compiler::mapping::{compile, load::PackSource};
+
+    fn usage(client: &str, operation: &str, outcome: Outcome, calls: i64) -> UsageInfo {
+        UsageInfo {
+            side: "v2".to_owned(),
+            client: client.to_owned(),
+            operation: operation.to_owned(),
+            unknown: false,
+            outcome: outcome.as_str(),
+            calls,
+            first: "2026-01-01T00:00:00Z".to_owned(),
+            last: format!("2026-01-0{calls}T00:00:00Z"),
+        }
+    }
+
+    fn report() -> Report {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging");
+        let source = PackSource::from_dir(&folder).expect("the pack is in the repository");
+        switchback_plan::report(&compile(&source).pack.expect("the pack compiles"))
+    }
+
+    #[test]
+    fn a_row_sums_all_outcomes_and_has_the_report_s_verdict_with_the_setting_that_would_serve() {
+        let report = report();
+        let switched = report.sides[0].operations.iter().find(|one| one.verdict == "not possible");
+        let switched = switched.expect("the pack refuses operations that a setting serves");
+        let with_setting = report.sides[0]
+            .operations
+            .iter()
+            .find(|one| !one.instead.is_empty())
+            .expect("settings choose routes");
+        let calls = [
+            usage("b", &switched.operation, Outcome::Forwarded, 3),
+            usage("b", &switched.operation, Outcome::Refused, 2),
+            usage("a", &with_setting.operation, Outcome::Translated, 1),
+            usage("a", "GET /v2/nothing", Outcome::Forwarded, 4),
+        ];
+        let rows = after_sunset(&calls, &report, |_| false);
+        let shown: Vec<_> =
+            rows.iter().map(|row| (row.client.as_str(), row.verdict, row.calls, row.refused)).collect();
+        assert_eq!(
+            shown,
+            [("a", "unknown", 4, 0), ("a", with_setting.verdict, 1, 0), ("b", "not possible", 5, 2)]
+        );
+        assert_eq!(rows[2].last, "2026-01-03T00:00:00Z");
+        assert!(rows[2].loses.iter().any(|text| text.starts_with("refused: ")), "{rows:?}");
+        let instead = &with_setting.instead[0];
+        assert_eq!(
+            (rows[1].settings[0].setting.as_str(), rows[1].settings[0].verdict),
+            (instead.setting.as_str(), instead.operation.verdict)
+        );
+        let rows = after_sunset(&calls, &report, |name| name == instead.setting);
+        assert_eq!(rows[1].verdict, instead.operation.verdict);
+        assert!(rows[1].settings.iter().all(|then| then.setting != instead.setting), "it is on already");
+    }
+}
