@@ -63,8 +63,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
     let clients = clients(raw.clients.value, has_oauth, oauth.as_ref(), findings);
     let upstreams = upstreams(raw.upstreams, findings);
     let fronts = fronts(raw.fronts, findings);
-    let prefixes: Vec<Placed<Prefix>> = fronts.iter().map(|front| front.prefix.clone()).collect();
-    let events = super::events::events(raw.events.value, &prefixes, findings);
+    let events = super::events::events(raw.events.value, findings);
     let phases = phases(raw.phases.value);
     let (gate, gate_keys) = dual::gate(&raw.gate.value, findings);
     let sunsets = sunsets(raw.sunset.value, findings);
@@ -554,6 +553,8 @@ pub(super) fn limits(raw: &RawLimits) -> Limits {
         forwarded_bytes: raw.forwarded_bytes.0,
         object_members: raw.object_members.0,
         body_values: raw.body_values.0,
+        body_depth: raw.body_depth.0,
+        scalar_bytes: raw.scalar_bytes.0,
         held_bytes: raw.held_bytes.0,
         held_bytes_all: raw.held_bytes_all.0,
         whole_bytes: raw.whole_bytes.0,
@@ -569,9 +570,13 @@ pub(super) fn limits(raw: &RawLimits) -> Limits {
         idle_timeout: raw.idle_timeout.0,
         tunnel_idle_timeout: raw.tunnel_idle_timeout.0,
         tunnel_lifetime: raw.tunnel_lifetime.0,
+        lingering_timeout: raw.lingering_timeout.0,
+        lingering_bytes: raw.lingering_bytes.0,
         connect_timeout: connect_timeout(raw).0,
         upstream_timeout: raw.upstream_timeout.0,
         total_timeout: raw.total_timeout.0,
+        forwarded_idle_timeout: raw.forwarded_idle_timeout.0,
+        upstream_gone_after: raw.upstream_gone_after.0,
         drain_delay: raw.drain_delay.0,
         store_wait: raw.store_wait.0,
         drain_timeout: raw.drain_timeout.0,
@@ -603,6 +608,9 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
         ("upstream_timeout", &raw.upstream_timeout),
         ("total_timeout", &raw.total_timeout),
         ("upstream_idle_timeout", &raw.upstream_idle_timeout),
+        ("forwarded_idle_timeout", &raw.forwarded_idle_timeout),
+        ("lingering_timeout", &raw.lingering_timeout),
+        ("upstream_gone_after", &raw.upstream_gone_after),
     ];
     for (name, wait) in waits {
         if wait.0 == Duration::ZERO || wait.0 > WAIT_MAX {
@@ -656,6 +664,7 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
         ("forwarded_bytes", &raw.forwarded_bytes, 1),
         ("held_bytes", &raw.held_bytes, HELD_BYTES_MIN),
         ("whole_bytes", &raw.whole_bytes, 1),
+        ("scalar_bytes", &raw.scalar_bytes, SCALAR_BYTES_MIN),
         ("answer_bytes", &raw.answer_bytes, HELD_BYTES_MIN),
         ("upstream_header_bytes", &raw.upstream_header_bytes, HTTP_BYTES_MIN),
     ];
@@ -667,6 +676,10 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
                 format!("`{name}` is at least {}", Size(floor)),
             ));
         }
+    }
+    if !(BODY_DEPTH_MIN..=BODY_DEPTH_MAX).contains(&raw.body_depth.0) {
+        let what = format!("`body_depth` is between {BODY_DEPTH_MIN} and {BODY_DEPTH_MAX}");
+        findings.push(Finding::error(Code::OutOfRange, raw.body_depth.span, what));
     }
     let (one, all) = (&raw.held_bytes, &raw.held_bytes_all);
     if one.0 > all.0 {
@@ -683,6 +696,12 @@ const WAIT_MAX: Duration = Duration::from_secs(86_400);
 const MEMORY_BYTES_MIN: u64 = 48 << 20;
 /// What the parser of HTTP/1.1 needs to work at all.
 const HTTP_BYTES_MIN: u64 = 8 << 10;
+/// What ordinary bodies have.
+const BODY_DEPTH_MIN: u32 = 8;
+/// Bodies that are held are gone through by recursion.
+const BODY_DEPTH_MAX: u32 = 256;
+/// An ordinary text must fit.
+const SCALAR_BYTES_MIN: u64 = 4 << 10;
 /// A page of an ordinary list must fit.
 const HELD_BYTES_MIN: u64 = 64 << 10;
 

@@ -301,6 +301,8 @@ pub struct Limits {
     pub forwarded_bytes: u64,
     pub object_members: u32,
     pub body_values: u32,
+    pub body_depth: u32,
+    pub scalar_bytes: u64,
     pub held_bytes: u64,
     pub held_bytes_all: u64,
     pub whole_bytes: u64,
@@ -316,9 +318,13 @@ pub struct Limits {
     pub idle_timeout: Duration,
     pub tunnel_idle_timeout: Duration,
     pub tunnel_lifetime: Duration,
+    pub lingering_timeout: Duration,
+    pub lingering_bytes: u64,
     pub connect_timeout: Duration,
     pub upstream_timeout: Duration,
     pub total_timeout: Duration,
+    pub forwarded_idle_timeout: Duration,
+    pub upstream_gone_after: Duration,
     pub drain_delay: Duration,
     pub store_wait: Duration,
     pub drain_timeout: Duration,
@@ -357,7 +363,7 @@ pub struct Events {
 pub struct EventReceiver {
     pub name: String,
     /// Where the service delivers to.
-    pub path: String,
+    pub path: Placed<String>,
     pub verify: Signature,
     pub url: WebUrl,
     pub sign: Option<Signature>,
@@ -368,14 +374,14 @@ pub struct EventReceiver {
 /// Where the version that a receiver knows delivers its own events.
 #[derive(Clone, Debug)]
 pub struct OwnEvents {
-    pub path: String,
+    pub path: Placed<String>,
     pub verify: Signature,
 }
 
 impl EventReceiver {
     /// Where events for it come in.
-    pub fn paths(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(self.path.as_str()).chain(self.own.as_ref().map(|own| own.path.as_str()))
+    pub fn paths(&self) -> impl Iterator<Item = &Placed<String>> {
+        std::iter::once(&self.path).chain(self.own.as_ref().map(|own| &own.path))
     }
 }
 

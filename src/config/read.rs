@@ -184,10 +184,12 @@ macro_rules! section {
             }
 
             fn shown(&self) -> Value {
-                json!({
-                    $( (stringify!($rkey)): self.$rkey.shown(), )*
-                    $( (stringify!($okey)): self.$okey.shown(), )*
-                })
+                // Not by `json!`, which recurses for each key.
+                let members = [
+                    $( (stringify!($rkey), self.$rkey.shown()), )*
+                    $( (stringify!($okey), self.$okey.shown()), )*
+                ];
+                Value::Object(members.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
             }
         }
     };

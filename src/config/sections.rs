@@ -478,6 +478,11 @@ section! {
         object_members: Count = Count(10_000),
         /// Values in the body of a request, members and elements of all depths; more earn 413.
         body_values: Count = Count(1_000_000),
+        /// Arrays and objects within one another in a body that is read, from 8 to 256; more earn 413, or 502 in an answer.
+        body_depth: Count = Count(64),
+        /// One text or number of an answer that is translated while it passes, where the pack reads it; a longer one earns 502. Values
+        /// that pass unread have no bound of their own, and those of bodies that are held whole have that of the body.
+        scalar_bytes: Size = Size(1 << 20),
         /// Answer of an upstream that must be held whole to be translated; more earns 502.
         held_bytes: Size = Size(16 << 20),
         /// Bodies held by all requests together, and what is made of them; more earns 503. Never more than `memory` has room
@@ -511,12 +516,26 @@ section! {
         tunnel_idle_timeout: Period = Period(Duration::from_secs(300)),
         /// Time that it may last in all.
         tunnel_lifetime: Period = Period(Duration::from_secs(86_400)),
+        /// Time to read on, and throw away, what a client still sends after the last answer of its connection, before the connection
+        /// is closed: a client that sends to a closed connection loses the answer (RFC 9112, section 9.6).
+        lingering_timeout: Period = Period(Duration::from_secs(10)),
+        /// Bytes that are read so.
+        lingering_bytes: Size = Size(64 << 20),
         /// Time to connect to an upstream, TLS included; room for a lost SYN to be sent again after one second and after three.
         connect_timeout: Period = Period(Duration::from_millis(3500)),
-        /// Time from sending a call until the head of its answer, and between two pieces of its body.
+        /// Time from sending a call until the head of its answer, and between two pieces of its body. Calls that are forwarded as
+        /// they come have `forwarded_idle_timeout` instead.
         upstream_timeout: Period = Period(Duration::from_secs(15)),
-        /// Time from the head of a request until the head of its answer, all calls and retries included.
+        /// Time from the head of a request until the head of its answer, all calls and retries included. Requests that are forwarded
+        /// as they come have no such end.
         total_timeout: Period = Period(Duration::from_secs(30)),
+        /// Longest silence of a request that is forwarded as it comes to the service of the side that its client speaks: time since
+        /// the last byte in either direction, before its answer and within it. An upload, a long poll or a stream of events may take
+        /// as long as it wants while it is not silent for longer.
+        forwarded_idle_timeout: Period = Period(Duration::from_secs(60)),
+        /// Time that a service has not been reached at all, after which operations that only it can answer are refused with the
+        /// pack's reason, as if it were not configured. Every five seconds one such call still tries to reach it.
+        upstream_gone_after: Period = Period(Duration::from_secs(60)),
         /// Time that clients are still accepted after SIGTERM, while `/healthz/ready` says 503 and each answer is the last one of
         /// its connection: longer than balancers take to notice. SIGINT, and a second signal, stop at once.
         drain_delay: Period = Period(Duration::from_secs(5)),

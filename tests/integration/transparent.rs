@@ -5,6 +5,7 @@
 //! hop's own: bodies are compared as they are without it.
 
 use crate::support::gateway::{Gateway, Setup, TOKEN};
+use crate::support::peers::Wire;
 use crate::support::raw::{Act, Answer, Client, Seen, Upstream};
 use crate::support::serving::Serving;
 use std::net::SocketAddr;
@@ -549,6 +550,34 @@ async fn a_silent_tunnel_ends_and_so_does_one_whose_time_is_over() {
     }
 }
 
+/// A protocol that nobody asked for is none that the client could speak.
+#[tokio::test]
+async fn a_service_goes_over_to_no_protocol_but_one_that_it_was_asked_for() {
+    for upgrade in ["upgrade: chat\r\n", "upgrade: websocket, chat\r\n", ""] {
+        let head = format!("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\n{upgrade}\r\n");
+        let old = Upstream::start(vec![Act::Switch(head.into())]).await;
+        let gateway = Gateway::start(SOMEWHERE, Setup { old: Some(old.address), ..Setup::default() }).await;
+        let request = format!("GET /old/live HTTP/1.1\r\nhost: a\r\n{WEBSOCKET}\r\n");
+        assert_eq!(told(gateway.address, request.as_bytes()).await.status, 502, "{upgrade}");
+    }
+}
+
+/// Without it services that speak gRPC refuse a call, since their answers end with trailers.
+#[tokio::test]
+async fn that_trailers_are_wanted_is_said_over_http2_too() {
+    for wire in [Wire::Plain, Wire::Tls1, Wire::Tls2] {
+        let old = Upstream::over(wire, vec![Act::json(200, "{}")]).await;
+        let setup = Setup { old: Some(old.address), wire, ..Setup::default() };
+        let gateway = Gateway::start(SOMEWHERE, setup).await;
+        let request = "GET /old/x HTTP/1.1\r\nhost: a\r\nte: trailers\r\nconnection: te\r\n\r\n";
+        assert_eq!(told(gateway.address, request.as_bytes()).await.status, 200, "{wire:?}");
+        let seen = old.seen().remove(0);
+        assert_eq!(seen.values("te"), ["trailers"], "{wire:?}");
+        let of_connection: &[&str] = if wire == Wire::Tls2 { &[] } else { &["te"] };
+        assert_eq!(seen.values("connection"), of_connection, "{wire:?}");
+    }
+}
+
 #[tokio::test]
 async fn no_other_version_of_http_passes_unseen() {
     let old = Upstream::start(vec![reply("200 OK", "content-length: 0\r\n", b"")]).await;
@@ -566,7 +595,7 @@ async fn no_other_version_of_http_passes_unseen() {
 
 #[tokio::test]
 async fn forwarded_requests_say_of_their_way_what_the_operator_wants() {
-    let forged = "x-forwarded-for: 1.2.3.4\r\nx-forwarded-proto: https\r\n";
+    let forged = "x-forwarded-for: 1.2.3.4\r\nx-forwarded-proto: https\r\nx_forwarded_for: 6.6.6.6\r\nx-forwarded-prefix: /evil\r\n";
     let (none, loopback): (&[IpNet], &[IpNet]) = (&[], &["127.0.0.0/8".parse().expect("a network")]);
     let cases = [
         (ForwardedFields::Pass, none, vec!["1.2.3.4"], vec!["https"]),
@@ -592,6 +621,10 @@ async fn forwarded_requests_say_of_their_way_what_the_operator_wants() {
             (to, proto),
             "{fields:?}"
         );
+        let passes = fields == ForwardedFields::Pass;
+        let is_believed = passes || (fields == ForwardedFields::Append && !trusted.is_empty());
+        assert_eq!(seen.values("x_forwarded_for").len(), usize::from(passes), "{fields:?}");
+        assert_eq!(seen.values("x-forwarded-prefix").len(), usize::from(is_believed), "{fields:?}");
     }
 }
 

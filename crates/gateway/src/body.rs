@@ -8,10 +8,12 @@
 
 mod beginning;
 mod copy;
+mod last_byte;
 
 pub(crate) use beginning::Beginning;
 pub use copy::Copied;
 pub(crate) use copy::Copier;
+pub(crate) use last_byte::LastByte;
 
 use crate::error::{GatewayError, Kind, Side};
 use bytes::Bytes;
@@ -24,6 +26,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -152,6 +155,25 @@ struct MinimumThroughput {
     timer: Option<Pin<Box<Sleep>>>,
     started: Option<Instant>,
     seen: u64,
+    /// Of a forwarded call, whose silence counts over both bodies.
+    last_byte: Option<Arc<LastByte>>,
+}
+
+impl MinimumThroughput {
+    /// Ready when both directions of an answered call have been silent for too long.
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(last_byte) = &self.last_byte else { return Poll::Pending };
+        loop {
+            // The wait counts from its own beginning: before it, the reader of the body may have been the slow one.
+            let idle = last_byte.idle();
+            let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
+            ready!(timer.as_mut().poll(cx));
+            match last_byte.deadline() {
+                Some(deadline) => timer.as_mut().reset(deadline),
+                None => return Poll::Ready(()),
+            }
+        }
+    }
 }
 
 impl Trailers {
@@ -231,7 +253,18 @@ impl Body {
     #[must_use]
     pub(crate) fn paced(mut self, timeout: BodyTimeout) -> Body {
         if !matches!(self.kind, Source::Empty | Source::Full(_)) {
-            self.pace = Some(Box::new(MinimumThroughput { timeout, timer: None, started: None, seen: 0 }));
+            let (timer, started, last_byte) = (None, None, None);
+            self.pace = Some(Box::new(MinimumThroughput { timeout, timer, started, seen: 0, last_byte }));
+        }
+        self
+    }
+
+    /// The body of a forwarded call: its bytes are noted there. Once the call is answered, the body is not too slow before both
+    /// directions have been silent for as long as they may. Bodies without a pace stay as they are.
+    #[must_use]
+    pub(crate) fn timed_by(mut self, last_byte: &Arc<LastByte>) -> Body {
+        if let Some(pace) = &mut self.pace {
+            pace.last_byte = Some(Arc::clone(last_byte));
         }
         self
     }
@@ -411,6 +444,9 @@ impl Body {
             pace.seen += bytes.len() as u64;
             // Set again at the next wait: resetting a timer for every frame would cost more than the frame.
             pace.timer = None;
+            if let Some(last_byte) = &pace.last_byte {
+                last_byte.pass();
+            }
         }
         self.saw(&bytes);
         Ok(bytes)
@@ -419,6 +455,9 @@ impl Body {
     /// Ready when the body has been too slow. Only asked while the source is pending.
     fn poll_pace(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(pace) = &mut self.pace else { return Poll::Pending };
+        if pace.last_byte.as_ref().is_some_and(|last_byte| last_byte.is_answered()) {
+            return pace.poll_silence(cx);
+        }
         let started = *pace.started.get_or_insert_with(Instant::now);
         if pace.timeout.bytes_per_second_min > 0 {
             let beyond_grace = started.elapsed().saturating_sub(pace.timeout.idle);

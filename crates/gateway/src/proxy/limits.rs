@@ -19,6 +19,10 @@ pub struct Limits {
     pub object_members_max: usize,
     /// Values of a request's body; beyond it 413.
     pub request_values_max: usize,
+    /// Arrays and objects within one another, in requests and in what is read of answers; beyond it 413, or 502.
+    pub body_depth_max: usize,
+    /// Bytes of one text or number that a plan reads of an answer that streams through; beyond it 502.
+    pub scalar_bytes_max: usize,
     /// Bytes of an upstream's answer that has to be held whole; beyond it 502.
     pub held_bytes_max: u64,
     /// So much of an answer is converted before its first byte is sent, so that a fault in it is still a 502.
@@ -37,12 +41,16 @@ pub struct Limits {
     pub held_bytes_all_max: u64,
     /// How slowly a request body may come.
     pub request_body_timeout: BodyTimeout,
-    /// From the arrival of a request to the head of its answer.
+    /// From the arrival of a request to the head of its answer, unless it is forwarded as it comes.
     pub total_timeout: Duration,
     /// For a connection to an upstream, TLS included.
     pub connect_timeout: Duration,
-    /// For the head of an upstream's answer, and between two pieces of its body.
+    /// For the head of an upstream's answer, and between two pieces of its body; not of a forwarded call.
     pub upstream_timeout: Duration,
+    /// For the bytes of a forwarded call, in either direction: the longest silence.
+    pub forwarded_idle_timeout: Duration,
+    /// How long an upstream has not been reached, until what only it can answer is refused.
+    pub upstream_gone_after: Duration,
     /// Calls to one upstream at once; beyond it 503 at once, so that a hanging upstream does not pile up requests.
     pub upstream_in_flight_max: usize,
     /// Of one client; in any case no client has more of them than are left to others.
@@ -66,6 +74,8 @@ impl Default for Limits {
             forwarded_bytes_max: 1024 * 1024 * 1024,
             object_members_max: 10_000,
             request_values_max: 1_000_000,
+            body_depth_max: 64,
+            scalar_bytes_max: 1024 * 1024,
             held_bytes_max: 16 * 1024 * 1024,
             whole_bytes_max: 64 * 1024,
             response_bytes_max: 1024 * 1024 * 1024,
@@ -78,6 +88,8 @@ impl Default for Limits {
             total_timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(1),
             upstream_timeout: Duration::from_secs(15),
+            forwarded_idle_timeout: Duration::from_secs(60),
+            upstream_gone_after: Duration::from_secs(60),
             upstream_in_flight_max: 1_024,
             client_upstream_in_flight_max: 1_024,
             upstream_head_bytes_max: 32 * 1024,

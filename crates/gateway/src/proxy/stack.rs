@@ -226,6 +226,7 @@ fn dual(composer: &Composer, shadow: Shadow, memory: &Memory) -> Dual {
     let settings = *shadow.settings();
     let limits = Limits {
         upstream_timeout: settings.timeout.min(composer.limits.upstream_timeout),
+        forwarded_idle_timeout: settings.timeout.min(composer.limits.forwarded_idle_timeout),
         ..Limits::clone(&composer.limits)
     };
     let composer = Composer {

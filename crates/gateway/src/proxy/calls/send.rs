@@ -51,7 +51,7 @@ impl Caller for Send {
             // Boxed: it is rare, and the usual call need not carry its size.
             Manner::Switch => Box::pin(upstream.switch(permit, method, target, headers)).await,
             manner => {
-                let way = Way { tells_interim: manner == Manner::Forward, is_alone: call.is_alone };
+                let way = Way { is_forwarded: manner == Manner::Forward, is_alone: call.is_alone };
                 upstream.send(permit, method, target, headers, body, way).await
             }
         };

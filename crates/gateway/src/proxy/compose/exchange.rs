@@ -409,6 +409,7 @@ impl Exchange<'_> {
             && !self.wrote
             && let Some(own) = self.matched().front.own.as_ref().and_then(|own| own.at(self.context.host()))
             && upstream_auth::may_forward(&self.context.program, &self.client, self.matched().front.serves)
+            && own.is_there().await
         {
             let target = self.matched().below_front(&self.context);
             let request = Request { context: Arc::clone(&self.context), body: Body::full(original.clone()) };

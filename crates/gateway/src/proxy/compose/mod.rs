@@ -233,7 +233,9 @@ fn json_limits(limits: &Limits, route: &Route) -> json::Limits {
     let is_held = route.paging.as_ref().is_some_and(|paging| paging.reads_body());
     let is_pair = matches!(route.kind, RouteKind::Pair(_)) && !is_held;
     let base = if is_pair { json::Limits::STREAM } else { json::Limits::DOCUMENT };
-    json::Limits { nodes: base.nodes.min(limits.request_values_max), ..base }
+    // Its texts and numbers are bounded with it, since it is held whole.
+    let (depth, scalar_bytes) = (limits.body_depth_max, usize::MAX);
+    json::Limits { nodes: base.nodes.min(limits.request_values_max), depth, scalar_bytes, ..base }
         .with_members(limits.object_members_max)
         .with_total_bytes(limits.held_bytes_max.max(limits.request_bytes_max))
 }

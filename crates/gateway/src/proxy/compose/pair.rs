@@ -263,13 +263,18 @@ impl Exchange<'_> {
 
     /// What puts a body through the plan of the pair's response `at`.
     fn transcoder(&self, at: usize) -> Transcoder {
-        let program = &self.context.program;
+        let (program, limits) = (&self.context.program, &self.composer.limits);
         Transcoder::new(
             program.transcoder(self.matched().front.serves, self.matched().route, at),
             Arc::clone(program.values()),
             self.composer.limits.answer_check,
             Bounds {
-                json: json::Limits::STREAM.with_members(self.composer.limits.object_members_max),
+                json: json::Limits {
+                    members: limits.object_members_max,
+                    depth: limits.body_depth_max,
+                    scalar_bytes: limits.scalar_bytes_max,
+                    ..json::Limits::STREAM
+                },
                 ..Bounds::default()
             },
         )

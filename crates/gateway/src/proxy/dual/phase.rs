@@ -131,6 +131,10 @@ fn forwarded_to(request: &Request) -> Option<Arc<Upstream>> {
     let route = context.program.route(serves, matched.route);
     let is_refused = matches!(&route.kind, RouteKind::Refuse(refusal) if refusal.legacy_forward)
         && may_forward(&context.program, client, serves);
+    // Its reason is the plan's to say; where the service is back, that notices (`compose`).
+    if is_refused && own.is_gone() {
+        return None;
+    }
     let is_own = match front.phase(matched.route) {
         Phase::Legacy | Phase::Shadow => true,
         Phase::Canary(share) => !share.has_client(context.client(), context.operation()),

@@ -1,11 +1,14 @@
 //! The budget of a whole request, from its arrival to the head of its answer, whatever the hops below allow themselves.
-//! What follows the head is watched by the body's own limits.
+//! What follows the head is watched by the body's own limits. A request that is forwarded as it comes has no such budget: its
+//! body may be long, and its answer may be one that waits for something to happen. Only its silence is bounded (`upstream`).
 
 use crate::error::{GatewayError, Kind};
+use crate::proxy::context::RequestContext;
 use crate::proxy::{Request, Response};
 use pin_project_lite::pin_project;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Sleep;
@@ -49,7 +52,8 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        InTime { inner: self.inner.call(request), timer: None, total: self.total }
+        let context = Arc::clone(&request.context);
+        InTime { inner: self.inner.call(request), timer: None, total: self.total, context }
     }
 }
 
@@ -62,6 +66,7 @@ pin_project! {
         #[pin]
         timer: Option<Sleep>,
         total: Duration,
+        context: Arc<RequestContext>,
     }
 }
 
@@ -76,6 +81,9 @@ where
         let mut this = self.project();
         if let Poll::Ready(outcome) = this.inner.poll(cx) {
             return Poll::Ready(outcome);
+        }
+        if this.context.is_forwarded() {
+            return Poll::Pending;
         }
         if this.timer.is_none() {
             this.timer.set(Some(tokio::time::sleep(*this.total)));

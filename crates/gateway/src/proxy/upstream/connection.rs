@@ -5,6 +5,7 @@
 //! Whether the bytes go over TLS or not is `connect`'s business, and which connection a call gets is `pool`'s.
 
 use super::connect::Stream;
+use super::patience::Patience;
 use super::waker::ConnectionWaker;
 use crate::batch::{Batched, Requeue};
 use crate::body::Body;
@@ -17,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use tokio::time::{Instant, Sleep};
 
 /// hyper's own limit of header fields. When another one is said, hyper takes memory for the fields of every answer.
@@ -77,18 +78,24 @@ impl Connection {
         }))
     }
 
-    /// Sends a call and waits for the head of its answer until `deadline`.
+    /// Sends a call and waits for the head of its answer.
     pub(super) async fn send(
         &mut self,
         request: Box<http::Request<Outgoing>>,
-        deadline: Instant,
+        patience: &Patience,
     ) -> Result<http::Response<Incoming>, Failed> {
-        self.timer.as_mut().reset(deadline);
+        self.timer.as_mut().reset(patience.until());
         // Apart: it has room for the call, which would make every future around it larger by that.
         let mut answering = Box::pin(self.sender.try_send_request(*request));
         let outcome = poll_fn(|cx| match self.drive(cx, |cx| answering.as_mut().poll(cx)) {
             Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-            Poll::Pending => self.timer.as_mut().poll(cx).map(|()| None),
+            Poll::Pending => loop {
+                ready!(self.timer.as_mut().poll(cx));
+                match patience.extension() {
+                    Some(until) => self.timer.as_mut().reset(until),
+                    None => break Poll::Ready(None),
+                }
+            },
         });
         match outcome.await {
             Some(Ok(response)) => Ok(response),

@@ -3,14 +3,14 @@
 
 use super::connect::Stream;
 use super::connection::{Failed, Outgoing};
+use super::patience::Patience;
 use crate::proxy::limits::Limits;
-use http::header::HOST;
+use http::header::{CONNECTION, HOST};
 use http::uri::{Authority, Scheme};
-use http::{HeaderValue, Uri};
+use http::{HeaderName, HeaderValue, Uri};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::time::Instant;
 
 /// Bytes that a connection may hold of the bodies of one call.
 const SEND_BYTES_MAX: usize = 64 * 1024;
@@ -50,24 +50,30 @@ impl SharedConnection {
         self.0.is_ready()
     }
 
-    /// Sends a call and waits for the head of its answer until `deadline`. The call names its upstream in `Host`, as with
-    /// HTTP/1.1; on its way it says `scheme` and `authority`, since servers refuse a request that names its host twice
-    /// (RFC 9113, section 8.3.1). One that was not sent comes back as it was.
+    /// Sends a call and waits for the head of its answer. The call names its upstream in `Host`, as with HTTP/1.1; on its way it
+    /// says `scheme` and `authority`, since servers refuse a request that names its host twice (RFC 9113, section 8.3.1). It has
+    /// no `Connection`, which HTTP/2 knows nothing of: hyper would take away what that names, and with it `TE: trailers`, which
+    /// may be sent (RFC 9113, section 8.2.2) and without which gRPC services refuse a call. A call that was not sent comes back
+    /// as it was.
     pub(super) async fn send(
         mut self,
         mut request: Box<http::Request<Outgoing>>,
         scheme: &Scheme,
         authority: &Authority,
-        deadline: Instant,
+        patience: &Patience,
     ) -> Result<http::Response<Incoming>, Failed> {
-        let host = request.headers_mut().remove(HOST);
+        let (host, connection) =
+            (request.headers_mut().remove(HOST), request.headers_mut().remove(CONNECTION));
         let mut address = std::mem::take(request.uri_mut()).into_parts();
         (address.scheme, address.authority) = (Some(scheme.clone()), Some(authority.clone()));
         *request.uri_mut() = Uri::from_parts(address).expect("all parts of the address were checked");
-        match tokio::time::timeout_at(deadline, self.0.try_send_request(*request)).await {
+        match patience.wait(self.0.try_send_request(*request)).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(mut error)) => Err(match error.take_message() {
-                Some(request) => Failed::Unsent(Box::new(as_it_was(request, host)), error.into_error()),
+                Some(request) => Failed::Unsent(
+                    Box::new(as_it_was(request, [(HOST, host), (CONNECTION, connection)])),
+                    error.into_error(),
+                ),
                 None => Failed::Broken(error.into_error()),
             }),
             Err(_) => Err(Failed::Late),
@@ -81,10 +87,15 @@ fn list_bytes_max(limits: &Limits) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-fn as_it_was(mut request: http::Request<Outgoing>, host: Option<HeaderValue>) -> http::Request<Outgoing> {
+fn as_it_was(
+    mut request: http::Request<Outgoing>,
+    removed: [(HeaderName, Option<HeaderValue>); 2],
+) -> http::Request<Outgoing> {
     *request.uri_mut() = request.uri().path_and_query().cloned().map(Uri::from).unwrap_or_default();
-    if let Some(host) = host {
-        request.headers_mut().insert(HOST, host);
+    for (name, value) in removed {
+        if let Some(value) = value {
+            request.headers_mut().insert(name, value);
+        }
     }
     request
 }

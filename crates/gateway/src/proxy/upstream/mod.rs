@@ -10,6 +10,8 @@ mod connect;
 mod connection;
 mod http2;
 mod judge;
+mod outage;
+mod patience;
 mod pool;
 mod pooled_body;
 mod ready;
@@ -25,13 +27,15 @@ mod sync {
 use self::connect::Connector;
 use self::connection::Outgoing;
 use self::judge::{broken_within, judge_head, judge_unanswered, late};
-use self::pool::ConnectionPool;
-use crate::body::{Body, BodyTimeout};
+use self::outage::Outage;
+use self::patience::Patience;
+use self::pool::{ConnectionPool, Unanswered};
+use crate::body::{Body, BodyTimeout, LastByte};
 use crate::error::{GatewayError, Kind};
 use crate::interim;
 use crate::proxy::Response;
 use crate::proxy::concurrency::{FairConcurrencyLimit, FairPermit, refused};
-use crate::proxy::headers::forwarded_answer;
+use crate::proxy::headers::{forwarded_answer, switches_as_asked};
 use crate::proxy::limits::Limits;
 use crate::proxy::origin::CallOrigin;
 use crate::telemetry::metrics::UpstreamMeter;
@@ -62,8 +66,8 @@ pub enum UpstreamError {
 /// How a call goes out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Way {
-    /// Interim answers are told to the client.
-    pub tells_interim: bool,
+    /// As it came: its interim answers go to the client, and its time runs from the last byte in either direction.
+    pub is_forwarded: bool,
     /// On a connection of its own, also where connections are shared.
     pub is_alone: bool,
 }
@@ -81,6 +85,7 @@ pub struct Upstream {
     host: HeaderValue,
     transport: Transport,
     in_flight: FairConcurrencyLimit,
+    outage: Outage,
     limits: Arc<Limits>,
     meter: UpstreamMeter,
 }
@@ -144,6 +149,7 @@ impl Upstream {
                 limits.upstream_in_flight_max,
                 limits.client_upstream_in_flight_max,
             ),
+            outage: Outage::new(),
             meter: UpstreamMeter::new(name, role.name()),
             scheme: scheme.clone(),
             authority: authority.clone(),
@@ -165,6 +171,7 @@ impl Upstream {
                 limits.upstream_in_flight_max,
                 limits.client_upstream_in_flight_max,
             ),
+            outage: Outage::new(),
             meter: UpstreamMeter::new(name, CallOrigin::Client.name()),
             scheme: Scheme::HTTP,
             authority,
@@ -202,6 +209,34 @@ impl Upstream {
         format!("{}://{}{}", self.scheme, self.authority, self.base)
     }
 
+    /// Whether it has not been reached for so long that it counts as gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.outage.is_longer_than(self.limits.upstream_gone_after)
+    }
+
+    /// Whether it is there, as far as is known: one that counts as gone is tried now and then by one of those who ask, who waits
+    /// for the connection.
+    pub(crate) async fn is_there(&self) -> bool {
+        if !self.is_gone() {
+            return true;
+        }
+        let Transport::Connections(connections) = &self.transport else { return true };
+        let is_back = self.outage.is_to_be_tried() && connections.warm().await;
+        if is_back {
+            self.outage.reach();
+        }
+        is_back
+    }
+
+    fn note_reach<T>(&self, answer: &Result<T, Unanswered>) {
+        match answer {
+            Ok(_) => self.outage.reach(),
+            Err(Unanswered::Unreachable(_)) => self.outage.miss(),
+            // It took the connection, and may take the next call.
+            Err(Unanswered::Unsent(_) | Unanswered::Broken(_) | Unanswered::Late) => {}
+        }
+    }
+
     /// A place among the calls in flight, for a call of this client.
     pub(crate) fn permit(&self, client: &str) -> Result<FairPermit, GatewayError> {
         self.in_flight.take(client).map_err(|limit| refused(limit).safe_to_retry())
@@ -218,23 +253,50 @@ impl Upstream {
         body: Body,
         way: Way,
     ) -> Result<Response, GatewayError> {
+        let last_byte = way.is_forwarded.then(|| LastByte::new(self.limits.forwarded_idle_timeout));
+        let body = match &last_byte {
+            Some(last_byte) => body.timed_by(last_byte),
+            None => body,
+        };
         let mut request = Box::new(self.request(method, target, headers, body)?);
-        if way.tells_interim {
-            on_informational(&mut *request, |interim| {
+        if let Some(last_byte) = last_byte.clone() {
+            on_informational(&mut *request, move |interim| {
+                last_byte.pass();
                 interim::say(interim.status(), forwarded_answer(interim.headers(), false));
             });
         }
         let started = Instant::now();
-        let outcome = self.exchange(request, started, way.is_alone).await;
+        let patience = self.patience(started, last_byte.clone());
+        let outcome = self.exchange(request, started, &patience, way.is_alone).await;
         self.meter.record(outcome.as_ref().ok().map(http::Response::status), started.elapsed());
         let response = outcome?;
         // Nothing more is wanted of the upstream for it.
         if response.body().is_whole() {
             return Ok(response.map(|body| body.limited(self.limits.response_bytes_max)));
         }
+        Ok(self.bounded(response, last_byte).map(|body| body.watched(Box::new(permit))))
+    }
+
+    /// The time that a call has to be answered.
+    fn patience(&self, started: Instant, last_byte: Option<Arc<LastByte>>) -> Patience {
+        let timeout = last_byte.as_ref().map_or(self.limits.upstream_timeout, |last_byte| last_byte.idle());
+        Patience::new(tokio::time::Instant::from_std(started + timeout), last_byte)
+    }
+
+    /// An answer whose body has the bounds of bodies, in bytes and in time.
+    fn bounded(&self, response: Response, last_byte: Option<Arc<LastByte>>) -> Response {
         let body_timeout = BodyTimeout { idle: self.limits.upstream_timeout, bytes_per_second_min: 0 };
         let bytes_max = self.limits.response_bytes_max;
-        Ok(response.map(|body| body.limited(bytes_max).paced(body_timeout).watched(Box::new(permit))))
+        response.map(|body| {
+            let body = body.limited(bytes_max).paced(body_timeout);
+            match last_byte {
+                Some(last_byte) => {
+                    last_byte.answer();
+                    body.timed_by(&last_byte)
+                }
+                None => body,
+            }
+        })
     }
 
     /// Sends a call after which its connection may speak another protocol. It gets a connection of its own, in HTTP/1.1,
@@ -251,17 +313,22 @@ impl Upstream {
             return Err(GatewayError::new(Kind::Internal, "a service within has no connection to switch"));
         };
         let started = Instant::now();
-        let patience = self.limits.upstream_timeout;
-        let outcome =
-            switch::exchange(connections.connector(), request, patience).await.map_err(judge_unanswered);
+        let last_byte = LastByte::new(self.limits.forwarded_idle_timeout);
+        let patience = self.patience(started, Some(Arc::clone(&last_byte)));
+        let outcome = switch::exchange(connections.connector(), request, &patience).await;
+        self.note_reach(&outcome);
+        let outcome = outcome.map_err(judge_unanswered);
         self.meter.record(outcome.as_ref().ok().map(http::Response::status), started.elapsed());
         let response = outcome?;
-        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-            judge_head(&response, self.limits.upstream_fields_max)?;
+        match response.status() {
+            StatusCode::SWITCHING_PROTOCOLS if !switches_as_asked(headers, response.headers()) => {
+                let detail = "the upstream goes over to a protocol that it was not asked for";
+                return Err(GatewayError::new(Kind::UpstreamBroken, detail));
+            }
+            StatusCode::SWITCHING_PROTOCOLS => {}
+            _ => judge_head(&response, self.limits.upstream_fields_max)?,
         }
-        let body_timeout = BodyTimeout { idle: patience, bytes_per_second_min: 0 };
-        let bytes_max = self.limits.response_bytes_max;
-        Ok(response.map(|body| body.limited(bytes_max).paced(body_timeout).watched(Box::new(permit))))
+        Ok(self.bounded(response, Some(last_byte)).map(|body| body.watched(Box::new(permit))))
     }
 
     /// The call as it is sent.
@@ -295,15 +362,18 @@ impl Upstream {
         &self,
         request: Box<http::Request<Outgoing>>,
         started: Instant,
+        patience: &Patience,
         is_alone: bool,
     ) -> Result<Response, GatewayError> {
         let response = match &self.transport {
             Transport::Connections(connections) => {
-                connections.exchange(request, started, is_alone).await.map_err(judge_unanswered)?
+                let answer = connections.exchange(request, started, patience, is_alone).await;
+                self.note_reach(&answer);
+                answer.map_err(judge_unanswered)?
             }
             Transport::Within(service) => {
                 let answering = service.clone().oneshot(request.map(Outgoing::into_body));
-                let answer = tokio::time::timeout(self.limits.upstream_timeout, answering).await;
+                let answer = patience.wait(answering).await;
                 return answer.map_err(|_| late())?.map_err(broken_within);
             }
         };

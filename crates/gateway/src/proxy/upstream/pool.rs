@@ -7,6 +7,7 @@
 use super::connect::{ConnectError, Connector};
 use super::connection::{Connection, Failed, Outgoing};
 use super::http2::SharedConnection;
+use super::patience::Patience;
 use super::pooled_body::pooled;
 use super::ready::{ReadyConnections, SharedError};
 use crate::body::Body;
@@ -72,30 +73,30 @@ impl ConnectionPool {
         &self.connector
     }
 
-    /// Sends a call, on a connection that is at hand if there is one, and waits for the head of the answer until as long after
-    /// `started` as limits allow. A connection that turns out to have ended before anything was written is no matter: the
+    /// Sends a call, on a connection that is at hand if there is one, and waits for the head of the answer as long as `patience`
+    /// allows. A connection that turns out to have ended before anything was written is no matter: the
     /// next one is taken. A call that `is_alone` shares no connection with others.
     pub(super) async fn exchange(
         self: &Arc<ConnectionPool>,
         mut request: Box<http::Request<Outgoing>>,
         started: Instant,
+        patience: &Patience,
         is_alone: bool,
     ) -> Result<http::Response<Body>, Unanswered> {
-        let deadline = tokio::time::Instant::from_std(started + self.limits.upstream_timeout);
         let is_streamed = !request.body().is_whole();
         loop {
             let (link, is_fresh) = match self.at_hand(started, is_alone) {
                 Some(link) => (link, false),
-                None => Box::pin(self.open(deadline, is_alone)).await?,
+                None => Box::pin(self.open(patience.until(), is_alone)).await?,
             };
             let failed = match link {
-                Link::Own(mut connection) => match connection.send(request, deadline).await {
+                Link::Own(mut connection) => match connection.send(request, patience).await {
                     Ok(response) => return Ok(self.answered(response, connection, is_streamed)),
                     Err(failed) => failed,
                 },
                 // Boxed, so that calls that go another way need not carry its size.
                 Link::Shared(shared) => {
-                    let sending = shared.send(request, &self.scheme, &self.authority, deadline);
+                    let sending = shared.send(request, &self.scheme, &self.authority, patience);
                     match Box::pin(sending).await {
                         Ok(response) => return Ok(response.map(|body| Body::incoming(body, Side::Upstream))),
                         Err(failed) => failed,
@@ -109,6 +110,16 @@ impl ConnectionPool {
                 Failed::Late => return Err(Unanswered::Late),
             }
         }
+    }
+
+    /// Makes a connection for calls to come; whether there is one.
+    pub(super) async fn warm(&self) -> bool {
+        match self.connect().await {
+            Ok(Link::Own(connection)) => self.ready.put(connection, self.ready.idle_timeout()),
+            Ok(Link::Shared(shared)) => drop(self.ready.share(shared)),
+            Err(_) => return false,
+        }
+        true
     }
 
     /// A connection that can be used now.

@@ -3,6 +3,7 @@
 
 use super::connect::Connector;
 use super::connection::Outgoing;
+use super::patience::Patience;
 use super::pool::Unanswered;
 use crate::body::Body;
 use crate::error::Side;
@@ -11,14 +12,13 @@ use crate::tunnel::Switched;
 use http::StatusCode;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use std::time::Duration;
 
-/// Makes such a call, whose answer has to begin within `patience`. It is made in HTTP/1.1: over HTTP/2 there is nothing to go
+/// Makes such a call. It is made in HTTP/1.1: over HTTP/2 there is nothing to go
 /// over from.
 pub(super) async fn exchange(
     connector: &Connector,
     request: http::Request<Outgoing>,
-    patience: Duration,
+    patience: &Patience,
 ) -> Result<Response, Unanswered> {
     let exchanging = async {
         let stream = connector.connect_http1().await.map_err(Unanswered::Unreachable)?;
@@ -35,5 +35,5 @@ pub(super) async fn exchange(
         response.extensions_mut().insert(Switched::new(upgraded));
         Ok(response)
     };
-    tokio::time::timeout(patience, exchanging).await.map_err(|_| Unanswered::Late)?
+    patience.wait(exchanging).await.map_err(|_| Unanswered::Late)?
 }
