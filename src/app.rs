@@ -81,6 +81,11 @@ pub enum StartError {
     /// With its address, without secrets.
     #[error("`store` {0} cannot be opened: {1}")]
     OpenStore(String, StoreError),
+    #[error(
+        "the limit of file descriptors is {limit}, which leaves clients hardly a connection; at least {needed} are needed \
+         (`ulimit -n`, `LimitNOFILE=`)"
+    )]
+    Descriptors { limit: u64, needed: u64 },
     #[error("oauth: {0}")]
     OAuth(#[from] OAuthConfigError),
     #[error("clients: {0}")]
@@ -293,7 +298,7 @@ impl App {
             hosts: admin_hosts(&config),
         });
 
-        let descriptors = assemble::descriptors(&config);
+        let descriptors = assemble::descriptors(&config)?;
         let options = assemble::listener_options(&config, &memory, descriptors);
         assemble::warn_of_descriptors(&config, &options);
         let events_shadow = Arc::new(ArcSwap::from_pointee(parts.shadow.clone()));

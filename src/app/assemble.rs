@@ -13,6 +13,7 @@ use switchback_gateway::body::BodyTimeout;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::events::deliver::Deliverer;
 use switchback_gateway::events::dual::EventsDual;
+use switchback_gateway::events::readers::Readers;
 use switchback_gateway::events::receive::Intake;
 use switchback_gateway::events::{OwnEvents, Receiver, Receivers};
 use switchback_gateway::memory::{self, Memory};
@@ -54,6 +55,8 @@ pub(super) fn limits(limits: &config::Limits) -> Limits {
         forwarded_bytes_max: limits.forwarded_bytes,
         object_members_max: count(limits.object_members),
         request_values_max: count(limits.body_values),
+        body_depth_max: count(limits.body_depth),
+        scalar_bytes_max: bytes(limits.scalar_bytes),
         held_bytes_max: limits.held_bytes,
         whole_bytes_max: limits.whole_bytes,
         response_bytes_max: limits.answer_bytes,
@@ -69,6 +72,8 @@ pub(super) fn limits(limits: &config::Limits) -> Limits {
         total_timeout: limits.total_timeout,
         connect_timeout: limits.connect_timeout,
         upstream_timeout: limits.upstream_timeout,
+        forwarded_idle_timeout: limits.forwarded_idle_timeout,
+        upstream_gone_after: limits.upstream_gone_after,
         upstream_in_flight_max: count(limits.upstream_calls),
         client_upstream_in_flight_max: count(limits.upstream_calls_per_client),
         upstream_idle_max: count(limits.upstream_idle),
@@ -111,6 +116,8 @@ pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u6
         headers_max: count(limits.headers),
         header_bytes_max: bytes(limits.header_bytes),
         buffer_bytes_max: bytes(limits.buffer_bytes.min(buffer_bytes)),
+        lingering_timeout: limits.lingering_timeout,
+        lingering_bytes_max: limits.lingering_bytes,
         tunnel: TunnelLimits { idle: limits.tunnel_idle_timeout, lifetime: limits.tunnel_lifetime },
         h2_streams_max: limits.http2_streams,
         // Who the peer is says also whom to believe, and by which protocol clients ask.
@@ -159,18 +166,29 @@ pub(super) fn admin_options(limits: &config::Limits) -> server::Options {
 
 /// Client connections that the limit of descriptors has room for, after what else the configuration may open. The limit is
 /// raised to what the system allows first.
-pub(super) fn descriptors(config: &Config) -> u64 {
+///
+/// # Errors
+///
+/// There is room for hardly any: a gateway that serves nobody had better not look ready.
+pub(super) fn descriptors(config: &Config) -> Result<u64, StartError> {
     let limits = &config.limits;
     let upstreams = config.services().count() as u64;
     let calls = u64::from(limits.upstream_calls)
         + u64::from(limits.upstream_idle)
         + 2 * u64::from(config.shadow.calls);
-    let others = OTHER_DESCRIPTORS + 3 * ADMIN_CONNECTIONS_MAX as u64;
-    let Some(limit) = server::raise_descriptors() else { return u64::from(limits.connections) };
+    let callback = config.oauth.as_ref().and_then(|oauth| oauth.listen);
+    let ports = 1 + u64::from(config.health.is_some()) + u64::from(callback.is_some());
+    let others = OTHER_DESCRIPTORS + ports * ADMIN_CONNECTIONS_MAX as u64;
+    let Some(limit) = server::raise_descriptors() else { return Ok(u64::from(limits.connections)) };
     // A call needs a connection only while a client waits for it: with few descriptors there are few of both.
     let left = limit.saturating_sub(others);
-    left.saturating_sub(upstreams * calls).max(left / 2)
+    let room = left.saturating_sub(upstreams * calls).max(left / 2);
+    let needed = others + 2 * CONNECTIONS_MIN;
+    if limit < needed { Err(StartError::Descriptors { limit, needed }) } else { Ok(room) }
 }
+
+/// Client connections below which a gateway does not start.
+const CONNECTIONS_MIN: u64 = 16;
 
 /// Descriptors of the store, the log, the listeners, files being read, and connections being refused.
 const OTHER_DESCRIPTORS: u64 = 96;
@@ -206,6 +224,7 @@ fn upstreams(config: &Config, limits: &Arc<Limits>, before: &Upstreams) -> Resul
 fn shadow_upstreams(config: &Config, limits: &Limits, before: &Upstreams) -> Result<Upstreams, StartError> {
     let limits = Limits {
         upstream_timeout: config.shadow.timeout,
+        forwarded_idle_timeout: config.shadow.timeout,
         connect_timeout: limits.connect_timeout.min(config.shadow.timeout),
         // Its workers are as many as its calls, each makes one at a time, and whose request they work on is all the same.
         // Twice as many slots, so that no client's share of them is ever too small.
@@ -304,17 +323,18 @@ pub(super) fn events(
 ) -> Result<(Intake, Option<Deliverer>), StartError> {
     let receiver = |receiver: &config::EventReceiver| Receiver {
         name: receiver.name.clone(),
-        path: receiver.path.clone(),
+        path: receiver.path.value.clone(),
         verify: receiver.verify.clone(),
         url: receiver.url.uri().clone(),
         sign: receiver.sign.clone(),
         own: receiver
             .own
             .as_ref()
-            .map(|own| OwnEvents { path: own.path.clone(), verify: own.verify.clone() }),
+            .map(|own| OwnEvents { path: own.path.value.clone(), verify: own.verify.clone() }),
     };
     let receivers = Receivers::new(config.events.receivers.iter().map(receiver).collect());
     let (settings, queued) = (config.events.settings, Arc::new(Notify::new()));
+    let places = count(config.limits.requests_per_client);
     let intake = Intake {
         receivers: receivers.clone(),
         settings,
@@ -323,7 +343,9 @@ pub(super) fn events(
         memory: memory.part(config.limits.held_bytes_all),
         clock: clock.clone(),
         body_timeout: limits(&config.limits).request_body_timeout,
-        places: Arc::new(Semaphore::new(count(config.limits.requests_per_client))),
+        // No more than there is memory for.
+        readers: Readers::new(places.min(bytes(config.limits.held_bytes_all / settings.body_bytes.max(1)))),
+        places: Arc::new(Semaphore::new(places)),
         dual: dual.clone(),
         queued: Arc::clone(&queued),
     };

@@ -170,6 +170,7 @@ impl Reloader {
         let services = Services::new(&config, &parts.limits, kept).map_err(text)?;
         let tables = assemble::tables(&config, &loaded);
         let program = assemble::program(&config, &loaded, &services, &tables).map_err(text)?;
+        let descriptors = assemble::descriptors(&config).map_err(text)?;
         let authority = authority(&config, &loaded.pack);
         let endpoint = match authority == self.authority {
             true => None,
@@ -225,7 +226,7 @@ impl Reloader {
         }
         self.stopping.store(Arc::new(Stopping::of(&config.limits)));
         if new_limits || new_shadow || new_edge {
-            let options = assemble::listener_options(&config, &parts.memory, assemble::descriptors(&config));
+            let options = assemble::listener_options(&config, &parts.memory, descriptors);
             assemble::warn_of_descriptors(&config, &options);
             (self.serve)(parts.clone(), options);
         }

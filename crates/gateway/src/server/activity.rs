@@ -186,6 +186,11 @@ impl Activity {
         InFlight(Arc::clone(self))
     }
 
+    /// Whether no request is being answered.
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_flight.load(Relaxed) == 0
+    }
+
     /// Whether its client has not said anything yet.
     pub(super) fn is_silent(&self) -> bool {
         self.is_silent.load(Relaxed)

@@ -63,6 +63,8 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What an HTTP/2 client begins with (RFC 9113, section 3.4).
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Bytes that are read in one go after the last answer.
+const LINGERING_PIECE_BYTES: usize = 16 * 1024;
 /// How many turns a connection gets between the last piece of an answer that breaks off and its error. hyper drops what it
 /// has not written yet when a body fails, the answer's head too, and the client would see no answer at all instead of half a
 /// one. A write takes two turns (see `batch`); over HTTP/2 it is another task's.
@@ -235,7 +237,7 @@ async fn serve_transport<T, S>(
     }
     let handler = Http1(Mutex::new(handler));
     let mut connection = builder(options).serve_connection(TokioIo::new(transport), handler);
-    let mut is_ending = false;
+    let (mut is_ending, mut is_idle_end) = (false, false);
     let ended = poll_fn(|cx| {
         // Polled first: a request that has come already is answered before the connection is told to finish.
         if let Poll::Ready(ended) = Pin::new(&mut connection).poll(cx) {
@@ -245,11 +247,17 @@ async fn serve_transport<T, S>(
             return Poll::Pending;
         }
         is_ending = true;
+        is_idle_end = activity.is_idle();
         Pin::new(&mut connection).graceful_shutdown();
         Pin::new(&mut connection).poll(cx)
     });
     if let Err(error) = ended.await {
-        return tracing::debug!(%error, "a connection broke");
+        tracing::debug!(%error, "a connection broke");
+        // A head that breaks the rules has been answered by hyper, and more may follow it.
+        if error.is_parse() {
+            linger(connection.into_parts().io.into_inner(), options).await;
+        }
+        return;
     }
     if let Some((tunnel, in_flight)) = activity.tunnel() {
         let parts = connection.into_parts();
@@ -259,7 +267,27 @@ async fn serve_transport<T, S>(
             tracing::debug!(%error, "a tunnel broke");
         }
         drop(in_flight);
+    } else if !is_idle_end {
+        linger(connection.into_parts().io.into_inner(), options).await;
     }
+}
+
+/// Reads on, and throws away, what a client sends that has not seen yet that its connection ends: bytes that meet a closed
+/// connection are answered by a reset, which takes from the client what it has not read of its answer (RFC 9112, section 9.6).
+/// hyper has written everything and closed its direction by now.
+async fn linger(mut transport: impl AsyncRead + Unpin, options: &Options) {
+    let reading = async {
+        let mut forgotten = vec![0; LINGERING_PIECE_BYTES];
+        let mut left = options.lingering_bytes_max;
+        while left > 0 {
+            match transport.read(&mut forgotten).await {
+                Ok(0) | Err(_) => return,
+                Ok(read) => left = left.saturating_sub(read as u64),
+            }
+        }
+    };
+    // Boxed, so that connections carry no room for it while they serve.
+    let _ = tokio::time::timeout(options.lingering_timeout, Box::pin(reading)).await;
 }
 
 fn builder(options: &Options) -> http1::Builder {

@@ -143,15 +143,28 @@ impl Listener {
         self.tls.clone()
     }
 
+    /// Closes the socket; gives the connections that the system has accepted and nobody has taken up.
+    pub(super) fn into_waiting(self) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
+        // Not through the runtime, which asks the system only when that has told it of a connection.
+        let socket = self.socket.into_std().ok();
+        std::iter::from_fn(move || {
+            loop {
+                match socket.as_ref()?.accept() {
+                    Ok((stream, address)) => return Some((opened(stream).ok()?, address)),
+                    Err(error) if concerns_one_connection(&error) => {}
+                    Err(_) => return None,
+                }
+            }
+        })
+    }
+
     /// The next connection. Errors of single connections are passed over; when the process runs out of descriptors,
     /// accepting pauses and goes on.
     pub(super) async fn accept(&self) -> (TcpStream, SocketAddr) {
         loop {
             match self.socket.accept().await {
                 Ok((stream, address)) => {
-                    // Answers are written whole; waiting for more to fill a segment only delays them.
-                    let _ = stream.set_nodelay(true);
-                    bound_unsent(&stream);
+                    prepare(&stream);
                     return (stream, address);
                 }
                 Err(error) if concerns_one_connection(&error) => {}
@@ -162,6 +175,19 @@ impl Listener {
             }
         }
     }
+}
+
+fn opened(stream: std::net::TcpStream) -> io::Result<TcpStream> {
+    stream.set_nonblocking(true)?;
+    let stream = TcpStream::from_std(stream)?;
+    prepare(&stream);
+    Ok(stream)
+}
+
+fn prepare(stream: &TcpStream) {
+    // Answers are written whole; waiting for more to fill a segment only delays them.
+    let _ = stream.set_nodelay(true);
+    bound_unsent(stream);
 }
 
 /// Bytes that may wait in the kernel beyond what is on its way. Its own measure grows to megabytes for a client that does not

@@ -30,9 +30,11 @@ use activity::{Activity, ShutdownSignal};
 use permits::{Bounds, ConnectionPermits, NoPermit};
 use registry::ConnectionRegistry;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -67,6 +69,10 @@ pub struct Options {
     pub header_bytes_max: usize,
     /// Bytes that hyper may hold per HTTP/1.1 connection and direction; at least 8 KiB.
     pub buffer_bytes_max: usize,
+    /// How long a connection is read on, unheard, after its last answer, so that its client finds the answer.
+    pub lingering_timeout: Duration,
+    /// And how many bytes.
+    pub lingering_bytes_max: u64,
     /// Whether requests are told whom they come from, by an extension, [`Peer`].
     pub tells_peer: bool,
     /// How long a connection may be another protocol's.
@@ -92,6 +98,8 @@ impl Default for Options {
             headers_max: 100,
             header_bytes_max: 16 * 1024,
             buffer_bytes_max: 64 * 1024,
+            lingering_timeout: Duration::from_secs(10),
+            lingering_bytes_max: 64 * 1024 * 1024,
             tells_peer: false,
             tunnel: TunnelLimits::default(),
             h2_streams_max: 100,
@@ -212,6 +220,40 @@ where
     let mut serving = current.borrow_and_update().clone();
     let mut ticks = self::ticks(&serving.options);
     let mut has_left = false;
+    let (is_tls, tls) = (listener.is_tls(), listener.tls());
+    let admit = |stream: TcpStream, address: SocketAddr, serving: &Serving<S>| {
+        let Serving { service, options } = serving;
+        let place = match places.take(address.ip()) {
+            Ok(place) => place,
+            Err(NoPermit::Full) if options.evicts && registry.evict() => places.take_over(address.ip()),
+            Err(why) => {
+                let limit = if why == NoPermit::Full { "connections" } else { "connections_per_address" };
+                metrics::limited(limit);
+                connections.spawn(connection::refuse(stream, is_tls));
+                return;
+            }
+        };
+        let memory = options.memory.as_ref().map(|memory| memory.take(connection_bytes(is_tls)));
+        let Ok(memory) = memory.transpose() else {
+            metrics::limited("memory");
+            connections.spawn(connection::refuse(stream, is_tls));
+            return;
+        };
+        let activity = Activity::new();
+        if drain.is_leaving() {
+            activity.leave();
+        }
+        let entry = registry.enter(Arc::clone(&activity));
+        let (service, options) = (service.clone(), Arc::clone(options));
+        let served = connection::serve(stream, address, tls.clone(), service, options, activity);
+        connections.spawn(async move {
+            let _held = (place, entry, memory);
+            let gauge = metrics::connections();
+            gauge.increment(1.0);
+            served.await;
+            gauge.decrement(1.0);
+        });
+    };
     loop {
         let (stream, address) = tokio::select! {
             biased;
@@ -234,39 +276,12 @@ where
             }
             accepted = listener.accept() => accepted,
         };
-        let Serving { service, options } = &serving;
-        let place = match places.take(address.ip()) {
-            Ok(place) => place,
-            Err(NoPermit::Full) if options.evicts && registry.evict() => places.take_over(address.ip()),
-            Err(why) => {
-                let limit = if why == NoPermit::Full { "connections" } else { "connections_per_address" };
-                metrics::limited(limit);
-                connections.spawn(connection::refuse(stream, listener.is_tls()));
-                continue;
-            }
-        };
-        let memory = options.memory.as_ref().map(|memory| memory.take(connection_bytes(listener.is_tls())));
-        let Ok(memory) = memory.transpose() else {
-            metrics::limited("memory");
-            connections.spawn(connection::refuse(stream, listener.is_tls()));
-            continue;
-        };
-        let activity = Activity::new();
-        if drain.is_leaving() {
-            activity.leave();
-        }
-        let entry = registry.enter(Arc::clone(&activity));
-        let (service, options) = (service.clone(), Arc::clone(options));
-        let served = connection::serve(stream, address, listener.tls(), service, options, activity);
-        connections.spawn(async move {
-            let _held = (place, entry, memory);
-            let gauge = metrics::connections();
-            gauge.increment(1.0);
-            served.await;
-            gauge.decrement(1.0);
-        });
+        admit(stream, address, &serving);
     }
-    drop(listener);
+    // Clients whose connection the system has accepted meanwhile have sent their requests: a closed listener would reset them.
+    for (stream, address) in listener.into_waiting() {
+        admit(stream, address, &serving);
+    }
     connections.close();
     registry.give(ShutdownSignal::Finish);
     let in_time = finished(&connections, &registry, &serving.options, &mut ticks).await;

@@ -1,0 +1,123 @@
+//! Answers that come before their request is whole: a client that is still sending, and reads only afterwards, finds all of the
+//! answer (RFC 9112, section 9.6; RFC 9113, section 8.1).
+
+use crate::bounds::h2_client;
+use crate::support::gateway::{Gateway, Setup, TOKEN};
+use crate::support::raw::{Act, Client, PATIENCE, Upstream};
+use bytes::Bytes;
+use h2::Reason;
+use std::future::poll_fn;
+use std::io;
+use std::time::{Duration, Instant};
+use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::server::Options;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// More than the buffers of both ends hold.
+const BODY_BYTES: usize = 12 << 20;
+const SMALL: u64 = 1 << 20;
+const LARGE: u64 = 1 << 30;
+
+/// One that takes bodies of a megabyte at most, or of a gigabyte.
+async fn gateway(bytes_max: u64, options: Options) -> Gateway {
+    let new = Upstream::start(vec![Act::json(200, "{}")]).await;
+    let limits = Limits { request_bytes_max: SMALL, forwarded_bytes_max: bytes_max, ..Limits::default() };
+    Gateway::with(Setup { limits, options, ..Setup::default() }, &new).await
+}
+
+/// Sends a head and a body, and then reads. A client whose connection takes no more gives up, as most do.
+async fn told_afterwards(gateway: &Gateway, token: &str, framing: &str, piece: &[u8]) -> io::Result<String> {
+    let mut stream = TcpStream::connect(gateway.address).await?;
+    let head = format!("POST /old/things HTTP/1.1\r\nhost: a\r\nx-own: Bearer {token}\r\n{framing}\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    for _ in 0..BODY_BYTES / (1 << 16) {
+        stream.write_all(piece).await?;
+    }
+    let mut answer = String::new();
+    tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer)).await??;
+    Ok(answer)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_reads_only_after_its_body_finds_the_whole_answer() {
+    let (small, large) = (gateway(SMALL, Options::default()).await, gateway(LARGE, Options::default()).await);
+    let length = format!("content-length: {BODY_BYTES}\r\n");
+    let chunked = "transfer-encoding: chunked\r\n";
+    let chunk = [b"10000\r\n", &vec![b' '; 1 << 16][..], b"\r\n"].concat();
+    for (token, framing, piece, status) in [
+        (TOKEN, length.as_str(), &chunk[7..7 + (1 << 16)], 413),
+        ("of-nobody", &length, &chunk[7..7 + (1 << 16)], 401),
+        (TOKEN, chunked, &chunk[..], 413),
+        ("of-nobody", chunked, &chunk[..], 401),
+        (TOKEN, "x y: z\r\n", &chunk[..], 400),
+    ] {
+        let gateway = if status == 401 { &large } else { &small };
+        let answer = told_afterwards(gateway, token, framing, piece).await;
+        let answer = answer.unwrap_or_else(|error| panic!("{status} was lost ({framing}): {error}"));
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{framing}: {head}");
+        assert_eq!(length.map(str::to_owned), Some(body.len().to_string()), "{framing}: {answer}");
+    }
+}
+
+/// A client that never ends keeps its connection no longer than it may, in time and in bytes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_read_on_is_bounded() {
+    let short = Options { lingering_timeout: Duration::from_millis(300), ..Options::default() };
+    let gateway_of_time = gateway(LARGE, short).await;
+    let head = format!("POST /old/things HTTP/1.1\r\nhost: a\r\ncontent-length: {BODY_BYTES}\r\n\r\n");
+    let mut client = Client::connect(gateway_of_time.address).await;
+    client.send(&head).await;
+    assert_eq!(client.answer().await.expect("an answer").status, 401);
+    let begun = Instant::now();
+    let drain = gateway_of_time.stop().await;
+    assert_eq!(drain.cut, 0, "it ended by itself");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    drop(client);
+
+    let few = Options { lingering_bytes_max: 1 << 16, ..Options::default() };
+    let gateway_of_bytes = gateway(SMALL, few).await;
+    let answer =
+        told_afterwards(&gateway_of_bytes, TOKEN, "content-length: 999999999\r\n", &[b' '; 1 << 16]).await;
+    assert!(answer.is_err(), "the rest was not waited for");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn over_http2_the_answer_is_whole_before_the_rest_is_declined() {
+    for (token, status, bytes_max) in [(TOKEN, 413, SMALL), ("of-nobody", 401, LARGE)] {
+        let gateway = gateway(bytes_max, Options::default()).await;
+        let (mut client, _alive) = h2_client(gateway.address, 1 << 16).await;
+        poll_fn(|cx| client.poll_ready(cx)).await.unwrap();
+        let request = http::Request::post("http://gateway.test/old/things");
+        let request = request.header("x-own", format!("Bearer {token}"));
+        let request = request.header("content-length", BODY_BYTES).body(()).unwrap();
+        let (answer, mut body) = client.send_request(request, false).unwrap();
+        let mut sent = 0;
+        let declined = loop {
+            body.reserve_capacity(1 << 14);
+            let room = tokio::time::timeout(Duration::from_secs(20), poll_fn(|cx| body.poll_capacity(cx)));
+            match room.await.expect("neither room nor an end") {
+                Some(Ok(room)) => {
+                    sent += room;
+                    if body.send_data(Bytes::from(vec![b' '; room]), false).is_err() {
+                        break poll_fn(|cx| body.poll_reset(cx)).await;
+                    }
+                }
+                _ => break poll_fn(|cx| body.poll_reset(cx)).await,
+            }
+        };
+        assert_eq!(declined.expect("the stream ends"), Reason::NO_ERROR, "{status}");
+        assert!(sent < BODY_BYTES, "the rest was declined");
+        let answer = answer.await.expect("the answer is there");
+        assert_eq!(answer.status(), status);
+        let length: usize = answer.headers()["content-length"].to_str().unwrap().parse().unwrap();
+        let mut told = 0;
+        let mut body = answer.into_body();
+        while let Some(piece) = body.data().await {
+            told += piece.expect("a whole answer").len();
+        }
+        assert_eq!(told, length);
+    }
+}
