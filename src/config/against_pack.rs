@@ -91,6 +91,7 @@ pub fn against_pack(config: &Config, pack: &PackFacts) -> Findings {
     check_phases(config, pack, &mut findings);
     check_settings(config, pack, &mut findings);
     check_waits(config, pack, &mut findings);
+    check_event_paths(config, pack, &mut findings);
     findings
 }
 
@@ -112,6 +113,45 @@ fn check_waits(config: &Config, pack: &PackFacts, findings: &mut Findings) {
         );
         findings.push(Finding::warning(Code::Conflict, span, what).help(help));
     }
+}
+
+/// Events are taken before the fronts: an operation at the path of a receiver would never be called.
+fn check_event_paths(config: &Config, pack: &PackFacts, findings: &mut Findings) {
+    let usual = format!("/{}", pack.sides[0].name);
+    let fronts = config.fronts.iter().map(|front| (front.prefix.as_str(), front.speaks.value.as_str()));
+    let fronts: Vec<(&str, &str)> = match config.fronts.is_empty() {
+        true => vec![(&usual, &pack.sides[0].name)],
+        false => fronts.collect(),
+    };
+    for path in config.events.receivers.iter().flat_map(|receiver| receiver.paths()) {
+        for (prefix, speaks) in &fronts {
+            let side = pack.sides.iter().find(|side| side.name == *speaks);
+            let below = path.strip_prefix(prefix).filter(|below| below.starts_with('/'));
+            let (Some(side), Some(below)) = (side, below) else { continue };
+            let is_there = |operation: &&String| {
+                operation.split_once(' ').is_some_and(|(_, template)| is_at(template, below))
+            };
+            if let Some(operation) = side.operations.iter().find(is_there) {
+                let what = format!(
+                    "`{}` is the address of `{operation}` too, whose calls would be taken for events",
+                    path.value
+                );
+                findings.push(
+                    Finding::error(Code::Conflict, path.span, what)
+                        .help("give the receiver a path that no operation has"),
+                );
+            }
+        }
+    }
+}
+
+/// Whether a path is one of those that a template stands for.
+fn is_at(template: &str, path: &str) -> bool {
+    let mut segments = path.split('/');
+    template
+        .split('/')
+        .all(|known| segments.next().is_some_and(|segment| known.contains('{') || known == segment))
+        && segments.next().is_none()
 }
 
 fn check_front(front: &Front, pack: &PackFacts, findings: &mut Findings) {

@@ -97,8 +97,11 @@ section! {
         /// Of `hmac`: the field with the moment of signing in seconds since 1970; then this, a dot and the body are signed,
         /// else the body alone.
         timestamp: String,
-        /// Of `hmac`: the field by which a message is known again.
+        /// Of `hmac`: the field with the name of the message.
         id: String,
+        /// Of `hmac`: whether the name is signed too: then it and a dot come first in what is signed. A message is known again by its
+        /// name only where that is signed, else by its moment and its body, if it has a `timestamp`.
+        signs_id: bool,
     }
 }
 
@@ -145,8 +148,8 @@ words! {
     RawEncoding: Hex "hex", Base64 "base64";
 }
 
-/// The section, checked. `fronts` are the prefixes at which clients speak.
-pub(super) fn events(raw: RawEvents, fronts: &[Placed<Prefix>], findings: &mut Findings) -> Events {
+/// The section, checked.
+pub(super) fn events(raw: RawEvents, findings: &mut Findings) -> Events {
     let mut receivers: Vec<EventReceiver> = Vec::new();
     for (name, receiver) in raw.receivers.value.0 {
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
@@ -159,28 +162,28 @@ pub(super) fn events(raw: RawEvents, fronts: &[Placed<Prefix>], findings: &mut F
         let mut place = |given: &Option<Placed<Prefix>>, usual: String, taken: &[(String, String)]| {
             let path = given.as_ref().map_or(usual, |path| path.as_str().to_owned());
             let span = given.as_ref().map_or(name.span, |path| path.span);
-            check_path(&path, span, fronts, taken, findings);
-            path
+            check_path(&path, span, taken, findings);
+            Placed { value: path, span }
         };
         let mut taken: Vec<(String, String)> = receivers
             .iter()
-            .flat_map(|other| other.paths().map(|path| (other.name.clone(), path.to_owned())))
+            .flat_map(|other| other.paths().map(|path| (other.name.clone(), path.value.clone())))
             .collect();
         let path = place(&receiver.path, format!("/events/{}", *name), &taken);
-        taken.push((name.value.clone(), path.clone()));
+        taken.push((name.value.clone(), path.value.clone()));
         let own = receiver.own.map(|own| {
-            let path = place(&own.value.path, format!("{path}/own"), &taken);
+            let path = place(&own.value.path, format!("{}/own", path.value), &taken);
             (path, own.value.verify)
         });
         let own = match own {
             None => None,
             Some((path, verify)) => {
-                let Some(verify) = verify.and_then(|raw| signature(raw, findings)) else { continue };
+                let Some(verify) = verify.and_then(|raw| signature(raw, true, findings)) else { continue };
                 Some(OwnEvents { path, verify })
             }
         };
-        let verify = receiver.verify.and_then(|raw| signature(raw, findings));
-        let sign = receiver.sign.map(|raw| signature(raw, findings));
+        let verify = receiver.verify.and_then(|raw| signature(raw, true, findings));
+        let sign = receiver.sign.map(|raw| signature(raw, false, findings));
         let (Some(verify), Some(url)) = (verify, receiver.url) else { continue };
         if !url.is_https() && !url.is_loopback() {
             let what = "events would travel unencrypted to another machine";
@@ -218,21 +221,12 @@ pub(super) fn events(raw: RawEvents, fronts: &[Placed<Prefix>], findings: &mut F
     }
 }
 
-/// A path at which events come lies in no front and is nobody else's. `taken` are receivers with their paths.
-fn check_path(
-    path: &str,
-    span: Span,
-    fronts: &[Placed<Prefix>],
-    taken: &[(String, String)],
-    findings: &mut Findings,
-) {
-    let lies_in = fronts.iter().find(|front| {
-        let prefix = front.as_str();
-        path == prefix || path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'))
-    });
-    if let Some(front) = lies_in {
-        let what = format!("`{path}` lies in the front `{}`, where clients speak", front.as_str());
-        findings.push(Finding::error(Code::Conflict, span, what).help("give the receiver a path of its own"));
+/// A path at which events come is nobody else's, and never all there is. It may lie in a front, before which events are taken.
+/// `taken` are receivers with their paths.
+fn check_path(path: &str, span: Span, taken: &[(String, String)], findings: &mut Findings) {
+    if path.is_empty() {
+        let what = "`/` is no path of its own";
+        findings.push(Finding::error(Code::Conflict, span, what).help("for example `/events/NAME`"));
     }
     if let Some((other, _)) = taken.iter().find(|(_, known)| known == path) {
         let what = format!("the receiver `{other}` has the path `{path}` already");
@@ -243,7 +237,8 @@ fn check_path(
 
 const NAME_CHARS_MAX: usize = 64;
 
-fn signature(raw: Placed<RawSignature>, findings: &mut Findings) -> Option<Signature> {
+/// `is_checked`: whether messages that come are held against it, rather than signed with it.
+fn signature(raw: Placed<RawSignature>, is_checked: bool, findings: &mut Findings) -> Option<Signature> {
     let (raw, span) = (raw.value, raw.span);
     let secrets = raw.secret?;
     let mut field = |given: Option<Placed<String>>| match given {
@@ -259,17 +254,19 @@ fn signature(raw: Placed<RawSignature>, findings: &mut Findings) -> Option<Signa
     };
     let form = match raw.form.value {
         RawForm::StandardWebhooks => {
-            let own = [&raw.header, &raw.prefix, &raw.timestamp, &raw.id].into_iter().flatten().next();
+            let own = [&raw.header, &raw.prefix, &raw.timestamp, &raw.id].into_iter().flatten();
+            let own = own.map(|own| own.span).chain(raw.signs_id.as_ref().map(|signs| signs.span)).next();
             if let Some(own) = own {
                 let what = "Standard Webhooks says itself where its signature stands";
                 findings.push(
-                    Finding::error(Code::Conflict, own.span, what).help("leave it out, or set `form: hmac`"),
+                    Finding::error(Code::Conflict, own, what).help("leave it out, or set `form: hmac`"),
                 );
                 return None;
             }
             Form::StandardWebhooks
         }
         RawForm::Hmac => {
+            let id_place = raw.id.as_ref().map(|id| id.span);
             let (header, timestamp, id) = (field(raw.header)?, field(raw.timestamp)?, field(raw.id)?);
             let Some(header) = header else {
                 let what = "`form: hmac` needs the key `header`: the field with the signature";
@@ -281,7 +278,18 @@ fn signature(raw: Placed<RawSignature>, findings: &mut Findings) -> Option<Signa
                 _ => Encoding::Hex,
             };
             let prefix = raw.prefix.map(|prefix| prefix.value).unwrap_or_default();
-            Form::Hmac(HmacForm { header, prefix, encoding, timestamp, id })
+            let signs_id = raw.signs_id.as_ref().is_some_and(|signs| signs.value);
+            if let (None, Some(signs)) = (&id, raw.signs_id.as_ref().filter(|_| signs_id)) {
+                let what = "no key `id` says which field has the name that is signed";
+                findings.push(Finding::error(Code::Conflict, signs.span, what).help("add `id`"));
+            }
+            if let (Some(place), true, false) = (id_place, is_checked, signs_id) {
+                let what = "a message is not known again by a name that is not signed";
+                let help = "`signs_id: true` where the sender signs the name, a dot and the rest; else leave `id` out: by `timestamp` \
+                            it is known by its moment and its body";
+                findings.push(Finding::warning(Code::Conflict, place, what).help(help));
+            }
+            Form::Hmac(HmacForm { header, prefix, encoding, timestamp, id, signs_id })
         }
     };
     let texts: Vec<Secret<String>> = secrets.value.0.iter().map(|secret| secret.value.clone()).collect();

@@ -464,6 +464,27 @@ mod with_a_pack {
         assert_eq!(mismatches(more), Vec::<String>::new());
     }
 
+    /// Events come before the fronts, so a front may be at `/`; what would never be called is said.
+    #[test]
+    fn events_may_come_within_a_front_where_no_operation_is() {
+        let found = |front: &str, path: &str| {
+            let secret = "{ secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw }";
+            mismatches(&format!(
+                "settings: {{ a: {{ limit: 1 }} }}\nfronts: {{ {front}: {{ speaks: old }} }}\n\
+                 events: {{ receivers: {{ acme: {{ {path} verify: {secret}, url: 'https://acme.test' }} }} }}"
+            ))
+        };
+        assert_eq!(found("/", ""), Vec::<String>::new());
+        assert_eq!(found("/old", "path: /old/hooks,"), Vec::<String>::new());
+        let taken = |path: &str, operation: &str| {
+            vec![format!(
+                "`{path}` is the address of `{operation}` too, whose calls would be taken for events"
+            )]
+        };
+        assert_eq!(found("/old", "path: /old/things,"), taken("/old/things", "GET /things"));
+        assert_eq!(found("/", "path: /things/hooks,"), taken("/things/hooks", "GET /things/{id}"));
+    }
+
     /// Jobs that may take longer than a request are a warning, at the limit where it is set.
     #[test]
     fn a_wait_beyond_the_end_of_a_request_is_said_with_its_line() {

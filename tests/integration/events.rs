@@ -4,7 +4,7 @@
 use crate::support::dual::eventually;
 use crate::support::postgres;
 use crate::support::program::Program;
-use crate::support::raw::{Act, Seen, Upstream, answer, exchange, until};
+use crate::support::raw::{Act, Client, Seen, Upstream, answer, exchange, until};
 use crate::support::serving;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -240,6 +240,87 @@ async fn what_is_not_signed_here_and_now_is_not_taken() {
     old.received(1).await;
     assert_eq!(told(&old.seen()[0]), (7, "Tea".to_owned()));
     assert_eq!(old.seen().len(), 1);
+}
+
+/// Anyone may send to the path of a receiver: who sends slowly, and shows nothing, keeps nobody out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn senders_that_drip_leave_places_to_those_who_sign() {
+    let acme = receiver(&Arc::new(AtomicBool::new(true))).await;
+    let place = Place::new();
+    let file = place.configure(None, acme.address, "limits: { requests_per_client: 4 }\n");
+    let running = place.start(&file).await;
+    let mut strangers = Vec::new();
+    for number in 0..12 {
+        let mut stranger = Client::connect(running.gateway).await;
+        stranger.send("POST /events/acme HTTP/1.1\r\nhost: g\r\ncontent-length: 5000\r\n\r\n{").await;
+        strangers.push(stranger);
+        if number % 4 == 3 {
+            let id = format!("msg_{number}");
+            assert_eq!(running.event(&id, &changed("7", &id)).await, 204, "{number}");
+        }
+    }
+    acme.received(3).await;
+    // Those that gave way are told so.
+    assert_eq!(strangers[0].answer().await.expect("an answer").status, 503);
+}
+
+/// A message that somebody has seen is not delivered again under another name: a name counts where it is signed, and else the
+/// moment and the body do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_under_several_names_is_delivered_once() {
+    use http::HeaderName;
+    use switchback_gateway::events::signature::{Encoding, HmacForm};
+    for signs_id in [false, true] {
+        let acme = receiver(&Arc::new(AtomicBool::new(true))).await;
+        let place = Place::new();
+        let file = place.configure(None, acme.address, "");
+        let text = std::fs::read_to_string(&file).expect("it was written");
+        let hmac = format!(
+            "verify: {{ form: hmac, secret: shared, header: x-signature, timestamp: x-signed-at, id: x-id, signs_id: {signs_id} }}"
+        );
+        std::fs::write(&file, text.replace(&format!("verify: {{ secret: {SERVICE} }}"), &hmac))
+            .expect("written");
+        let running = place.start(&file).await;
+        let form = HmacForm {
+            header: HeaderName::from_static("x-signature"),
+            prefix: String::new(),
+            encoding: Encoding::Hex,
+            timestamp: Some(HeaderName::from_static("x-signed-at")),
+            id: Some(HeaderName::from_static("x-id")),
+            signs_id,
+        };
+        let signature = Signature::new(Form::Hmac(form), &[Secret::from("shared")]).expect("a secret");
+        let body = changed("7", "first").to_string();
+        let signed = signature.sign("a", body.as_bytes(), now_ms());
+        for id in ["a", "b", "c", "d", "e"] {
+            let mut fields = signed.clone();
+            fields.insert("x-id", id.parse().expect("a value"));
+            let fields =
+                fields.iter().map(|(name, value)| format!("{name}: {}\r\n", value.to_str().unwrap()));
+            let status = running.post(&body, &fields.collect::<String>()).await;
+            assert_eq!(status, if signs_id && id != "a" { 401 } else { 204 }, "{id}");
+        }
+        let body = changed("8", "second").to_string();
+        let fields = signature.sign("f", body.as_bytes(), now_ms());
+        let fields = fields.iter().map(|(name, value)| format!("{name}: {}\r\n", value.to_str().unwrap()));
+        assert_eq!(running.post(&body, &fields.collect::<String>()).await, 204);
+        until(|| acme.seen().iter().any(|seen| told(seen).0 == 8)).await;
+        let first = acme.seen().iter().filter(|seen| told(seen).0 == 7).count();
+        assert_eq!(first, 1, "signs_id: {signs_id}");
+    }
+}
+
+/// Events are taken before the fronts, one of which may be at `/`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_come_in_where_a_front_has_all_paths() {
+    let acme = receiver(&Arc::new(AtomicBool::new(true))).await;
+    let place = Place::new();
+    let file = place.configure(None, acme.address, "fronts: { /: { speaks: v1 } }\n");
+    let running = place.start(&file).await;
+    assert_eq!(running.event("msg_1", &changed("7", "a")).await, 204);
+    acme.received(1).await;
+    let call = "GET /events/other HTTP/1.1\r\nhost: g\r\nconnection: close\r\n\r\n";
+    assert_eq!(exchange(running.gateway, call).await.expect("an answer").status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,6 +8,7 @@
 
 pub mod deliver;
 pub mod dual;
+pub mod readers;
 pub mod receive;
 pub mod signature;
 

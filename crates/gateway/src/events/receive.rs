@@ -1,7 +1,8 @@
-//! Where a service delivers its events: beside the fronts, on the port for clients. A message is answered with a success once it
+//! Where a service delivers its events: on the port for clients, before the fronts, so that a front may be at `/`. A message is answered with a success once it
 //! is durable, and not before; a sender that gets anything else comes again.
 
 use super::dual::{Came, Decided, EventsDual};
+use super::readers::Readers;
 use super::signature::Refused;
 use super::{Receiver, Receivers, Sender, Settings};
 use crate::body::{Body, BodyTimeout};
@@ -40,7 +41,9 @@ pub struct Intake {
     pub clock: Clock,
     /// The least throughput of a sender; a slower one is given up.
     pub body_timeout: BodyTimeout,
-    /// Messages being taken in at one time.
+    /// Messages being read at one time, whoever sends them.
+    pub readers: Readers,
+    /// Signed messages being stored at one time.
     pub places: Arc<Semaphore>,
     /// Has events of both sides compared.
     pub dual: EventsDual,
@@ -178,9 +181,11 @@ impl Intake {
         if head.headers.contains_key(header::CONTENT_ENCODING) {
             return Taken::Coded;
         }
-        let Ok(_place) = self.places.try_acquire() else { return Taken::Busy("too many at one time") };
         let body = body.paced(self.body_timeout);
-        let held = buffer(body, Side::Client, self.settings.body_bytes, self.memory.share()).await;
+        let reading = buffer(body, Side::Client, self.settings.body_bytes, self.memory.share());
+        let Some(held) = self.readers.enter().read(reading).await else {
+            return Taken::Busy("it came too slowly while others came");
+        };
         let held = match held {
             Ok(held) => held,
             Err(error) => {
@@ -198,7 +203,12 @@ impl Intake {
         let checked = verify.check(&head.headers, &held.bytes, self.clock.unix_ms(), self.settings.tolerance);
         match checked {
             Err(refused) => Taken::Unsigned(refused),
-            Ok(message) => self.queue(receiver, sender, &head.headers, &held.bytes, message.as_deref()).await,
+            Ok(message) => {
+                let Ok(_place) = self.places.try_acquire() else {
+                    return Taken::Busy("too many at one time");
+                };
+                self.queue(receiver, sender, &head.headers, &held.bytes, message.as_deref()).await
+            }
         }
     }
 

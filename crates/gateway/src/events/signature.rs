@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use sha2::Sha256;
+use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 
 const ID: HeaderName = HeaderName::from_static("webhook-id");
@@ -36,7 +36,8 @@ pub enum Form {
     Hmac(HmacForm),
 }
 
-/// An HMAC-SHA-256 over the body, or over a moment, a dot and the body.
+/// An HMAC-SHA-256 over the body. Before the body stand the message's name and a dot, then the moment and a dot, as far as they are
+/// signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HmacForm {
     /// The field with the signature.
@@ -47,8 +48,11 @@ pub struct HmacForm {
     pub encoding: Encoding,
     /// The field with the moment of signing, in seconds since 1970; without it a message that somebody has kept stays good.
     pub timestamp: Option<HeaderName>,
-    /// The field by which a message is known again.
+    /// The field with the name of the message.
     pub id: Option<HeaderName>,
+    /// Whether the name is signed. Only then a message is known again by it: under a name that is not signed, anyone who has seen a
+    /// message can send it once more. It is known again by its moment and its body then, if its moment is signed.
+    pub signs_id: bool,
 }
 
 /// How the bytes of a signature are written in a header field.
@@ -124,19 +128,19 @@ impl Signature {
                 let given =
                     text(&form.header).and_then(|given| given.trim().strip_prefix(form.prefix.as_str()));
                 let code = given.and_then(|given| form.encoding.decode(given)).ok_or(Refused::Form)?;
-                match &form.timestamp {
-                    None => self.is_of(&[body], &[code])?,
-                    Some(name) => {
-                        let moment = text(name).ok_or(Refused::Form)?;
-                        is_near(moment, now_ms, tolerance)?;
-                        self.is_of(&[moment.as_bytes(), b".", body], &[code])?;
-                    }
+                let moment =
+                    form.timestamp.as_ref().map(|name| text(name).ok_or(Refused::Form)).transpose()?;
+                if let Some(moment) = moment {
+                    is_near(moment, now_ms, tolerance)?;
                 }
-                let id = form.id.as_ref().map(|name| text(name).ok_or(Refused::Form)).transpose()?;
-                match id {
-                    Some(id) if id.is_empty() || id.len() > ID_BYTES_MAX => Err(Refused::Form),
-                    id => Ok(id.map(str::to_owned)),
+                let id = form.id.as_ref().filter(|_| form.signs_id);
+                let id = id.map(|name| text(name).ok_or(Refused::Form)).transpose()?;
+                if id.is_some_and(|id| id.is_empty() || id.len() > ID_BYTES_MAX) {
+                    return Err(Refused::Form);
                 }
+                self.is_of(&HmacForm::signed(id, moment, body), std::slice::from_ref(&code))?;
+                // What is signed at one moment is one message, under whatever name it comes.
+                Ok(id.map(str::to_owned).or_else(|| moment.map(|_| name_of_code(&code))))
             }
         }
     }
@@ -159,13 +163,12 @@ impl Signature {
                 put(&SIGNATURE, &format!("v1,{}", STANDARD.encode(code)));
             }
             Form::Hmac(form) => {
-                let code = match &form.timestamp {
-                    None => self.code(&[body]),
-                    Some(name) => {
-                        put(name, &moment);
-                        self.code(&[moment.as_bytes(), b".", body])
-                    }
-                };
+                let signed_id = form.id.as_ref().filter(|_| form.signs_id).map(|_| id);
+                let signed_moment = form.timestamp.as_ref().map(|name| {
+                    put(name, &moment);
+                    moment.as_str()
+                });
+                let code = self.code(&HmacForm::signed(signed_id, signed_moment, body));
                 put(&form.header, &format!("{}{}", form.prefix, form.encoding.encode(&code)));
                 if let Some(name) = &form.id {
                     put(name, id);
@@ -199,6 +202,19 @@ fn is_near(moment: &str, now_ms: i64, tolerance: Duration) -> Result<(), Refused
     let seconds: i64 = moment.parse().map_err(|_| Refused::Form)?;
     let apart = now_ms.div_euclid(1000).abs_diff(seconds);
     if apart > tolerance.as_secs() { Err(Refused::Moment) } else { Ok(()) }
+}
+
+/// A name for the message that has this signature, which does not tell the signature.
+fn name_of_code(code: &[u8]) -> String {
+    Encoding::Hex.encode(&Sha256::digest(code)[..16])
+}
+
+impl HmacForm {
+    /// What is signed.
+    fn signed<'m>(id: Option<&'m str>, moment: Option<&'m str>, body: &'m [u8]) -> Vec<&'m [u8]> {
+        let before = id.into_iter().chain(moment).flat_map(|part| [part.as_bytes(), b"."]);
+        before.chain([body]).collect()
+    }
 }
 
 impl Encoding {
@@ -282,10 +298,12 @@ mod tests {
 
     #[test]
     fn a_plain_signature_has_the_field_the_encoding_and_the_moment_that_it_is_told() {
-        for (encoding, timestamp) in [
-            (Encoding::Hex, None),
-            (Encoding::Base64, None),
-            (Encoding::Hex, Some(HeaderName::from_static("x-moment"))),
+        for (encoding, timestamp, signs_id) in [
+            (Encoding::Hex, None, false),
+            (Encoding::Base64, None, false),
+            (Encoding::Hex, Some(HeaderName::from_static("x-moment")), false),
+            (Encoding::Hex, None, true),
+            (Encoding::Base64, Some(HeaderName::from_static("x-moment")), true),
         ] {
             let form = HmacForm {
                 header: HeaderName::from_static("x-hub-signature-256"),
@@ -293,11 +311,12 @@ mod tests {
                 encoding,
                 timestamp,
                 id: Some(HeaderName::from_static("x-delivery")),
+                signs_id,
             };
             let signature =
                 Signature::new(Form::Hmac(form), &[Secret::from("It's a Secret to Everybody")]).unwrap();
             let signed = signature.sign("7", b"Hello, World!", NOW_MS);
-            if encoding == Encoding::Hex && !signed.contains_key("x-moment") {
+            if encoding == Encoding::Hex && !signed.contains_key("x-moment") && !signs_id {
                 // The example of the service that made this form common.
                 assert_eq!(
                     signed["x-hub-signature-256"],
@@ -305,7 +324,14 @@ mod tests {
                 );
             }
             let checked = signature.check(&signed, b"Hello, World!", NOW_MS, MINUTES);
-            assert_eq!(checked, Ok(Some("7".to_owned())));
+            // A name that is not signed is nothing to know a message by.
+            let name = checked.clone().expect("it is signed");
+            assert_eq!(name.as_deref() == Some("7"), signs_id, "{name:?}");
+            assert_eq!(name.is_some(), signs_id || signed.contains_key("x-moment"));
+            let mut renamed = signed.clone();
+            renamed.insert("x-delivery", HeaderValue::from_static("8"));
+            let renamed = signature.check(&renamed, b"Hello, World!", NOW_MS, MINUTES);
+            assert_eq!(renamed, if signs_id { Err(Refused::Wrong) } else { checked });
             assert_eq!(signature.check(&signed, b"Hello", NOW_MS, MINUTES), Err(Refused::Wrong));
             assert_eq!(signature.check(&message(&[]), b"", NOW_MS, MINUTES), Err(Refused::Form));
             let late = signature.check(&signed, b"Hello, World!", NOW_MS + 301_000, MINUTES);
