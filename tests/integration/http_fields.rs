@@ -1,7 +1,11 @@
 //! Header fields that cross the gateway, those that do not, and the answers it gives about itself.
 
 use crate::support::gateway::{Gateway, Setup, TOKEN, request};
-use crate::support::raw::{Act, Client, Upstream, answer, exchange};
+use crate::support::raw::{Act, Client, PATIENCE, Upstream, answer, exchange};
+use std::time::{Duration, Instant};
+use switchback_gateway::proxy::limits::Limits;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 const ITEM: &str = r#"{"title":"a"}"#;
 
@@ -86,7 +90,21 @@ async fn trace_context_goes_on_under_a_new_parent() {
 
 #[tokio::test]
 async fn options_that_may_go_no_further_are_answered_here_and_trace_never_is() {
-    let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
+    let (new, old) = (
+        Upstream::start(vec![Act::json(200, ITEM)]).await,
+        Upstream::start(vec![Act::json(200, "{}")]).await,
+    );
+    let before_old = Gateway::start(new.address, Setup { old: Some(old.address), ..Setup::default() }).await;
+    for (method, left, status, seen) in
+        [("TRACE", "0", 501, 0), ("OPTIONS", "00", 204, 0), ("TRACE", "1", 200, 1), ("OPTIONS", "7", 200, 2)]
+    {
+        let line = format!("{method} /old/never/heard");
+        let fields = format!("max-forwards: {left}\r\ncookie: a=secret\r\n");
+        let got = exchange(before_old.address, request(&line, &fields, "")).await.unwrap();
+        assert_eq!((got.status, old.seen().len()), (status, seen), "{method} {left}");
+        assert!(!got.text().contains("secret"));
+    }
+    assert_eq!(old.seen()[0].values("max-forwards"), ["0"]);
     let gateway = Gateway::before(&new).await;
     for (line, fields) in [("OPTIONS *", ""), ("OPTIONS /old/things/a", "max-forwards: 0\r\n")] {
         let got = exchange(gateway.address, request(line, fields, "")).await.unwrap();
@@ -206,6 +224,68 @@ async fn what_the_pack_refuses_goes_to_the_old_service_as_it_came() {
     assert_eq!((seen.values("if-none-match"), seen.values("x-mine").len()), (vec!["\"e\""], 0));
     assert_eq!(new.seen().len(), 0);
     assert_eq!(gateway.refreshes(), 0, "no grant is touched for a forwarded request");
+}
+
+/// All lines of a field go on, and their bytes: RFC 9110, sections 5.3 and 5.5.
+#[tokio::test]
+async fn a_field_in_several_lines_goes_on_whole_and_with_the_bytes_it_has() {
+    let reply =
+        b"HTTP/1.1 200 X\r\ncontent-length: 13\r\nx-rest: caf\xe9\r\nx-rest: 2\r\n\r\n{\"title\":\"a\"}";
+    let new = Upstream::start(vec![Act::Reply(reply.to_vec())]).await;
+    let gateway = Gateway::before(&new).await;
+    let fields =
+        "x-labels: one, two\r\nx-labels: \u{fc}ber\r\naccept-language: es\r\naccept-language: en;q=0.5\r\n";
+    let got = exchange(gateway.address, request("GET /old/things/a", fields, "")).await.unwrap();
+    assert_eq!(got.status, 200);
+    assert_eq!(got.values("x-left"), ["caf\u{fffd}", "2"], "{}", got.head);
+    let seen = new.seen().remove(0);
+    assert_eq!(seen.values("x-tags"), ["one, two", "\u{fc}ber"]);
+    assert_eq!(seen.values("accept-language"), ["es", "en;q=0.5"]);
+    let got = exchange(gateway.address, request("GET /old/things/a", "x-labels: one\r\n", "")).await.unwrap();
+    assert_eq!((got.status, new.seen().remove(1).values("x-tags")), (200, vec!["one"]));
+}
+
+/// The old service is down for good, and still configured.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_only_a_service_that_is_gone_could_answer_is_refused_until_it_is_back() {
+    let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
+    let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let limits = Limits { upstream_gone_after: Duration::from_millis(500), ..Limits::default() };
+    let gateway = Gateway::start(new.address, Setup { old: Some(address), limits, ..Setup::default() }).await;
+    let ask = async || {
+        let got = exchange(gateway.address, request("GET /old/relics/a", "", "")).await.unwrap();
+        (got.status, got.text())
+    };
+    assert_eq!(ask().await.0, 502, "it may be back in a moment");
+    let reason = (501, r#"{"why":"Relics are gone."}"#.to_owned());
+    let begun = Instant::now();
+    let mut told = ask().await;
+    while told.0 == 502 {
+        assert!(begun.elapsed() < PATIENCE, "it stays unreachable");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        told = ask().await;
+    }
+    assert_eq!(told, reason);
+    assert_eq!(ask().await, reason);
+    let back = TcpListener::bind(address).await.expect("the port is free again");
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = back.accept().await.unwrap();
+            tokio::spawn(async move {
+                let mut head = [0; 4096];
+                while stream.read(&mut head).await.is_ok_and(|read| read > 0) {
+                    let relic = answer(200, "", "relic");
+                    stream.write_all(&relic).await.unwrap();
+                }
+            });
+        }
+    });
+    let begun = Instant::now();
+    while told != (200, "relic".to_owned()) {
+        assert!(begun.elapsed() < PATIENCE, "{told:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        told = ask().await;
+    }
 }
 
 #[tokio::test]

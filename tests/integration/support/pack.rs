@@ -5,7 +5,7 @@
 //!
 //! | old | new |
 //! |---|---|
-//! | `GET /things/{name}` | `GET /items/{name}`, `title` becomes `name` |
+//! | `GET /things/{name}` | `GET /items/{name}`, `title` becomes `name`; `x-labels` is `x-tags`, and `x-left` in answers is `x-rest` |
 //! | `POST /things` | `POST /items`, answered 201 without a body |
 //! | `PUT /things/{name}` | `PUT /items/{name}`, not repeatable |
 //! | `GET /relics/{name}` | refused, or forwarded to the old service |
@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchback_plan::{
     BodyExpected, BodyFormat, BodyPlan, CallHead, Carrier, Class, Credential, Direction, Effect, Emit,
-    ErrorPiece, ErrorStyle, HostId, Key, ListStyle, Member, MemberAction, ObjectOp, Operation, Origin,
-    Others, Pack, Pair, ParameterKind, PathPart, QueryFrom, QueryRule, Raw, Reason, ReasonId, Refusal,
-    RefusePolicy, Response, ResponseBody, Root, Route, RouteId, RouteKind, Scheme, Side, SideId, StatusFrom,
-    StatusTo, ValueOp, Variable, Verdict,
+    ErrorPiece, ErrorStyle, Expr, HeaderRule, HostId, Key, ListStyle, Location, Member, MemberAction,
+    ObjectOp, Operation, Origin, Others, Pack, Pair, ParameterKind, Path, PathPart, QueryFrom, QueryRule,
+    Raw, Reason, ReasonId, Refusal, RefusePolicy, Response, ResponseBody, Root, Route, RouteId, RouteKind,
+    Scheme, Segment, Side, SideId, StatusFrom, StatusTo, ValueOp, Variable, Verdict,
 };
 
 /// The pack.
@@ -81,11 +81,15 @@ fn routes() -> Vec<Route> {
     let item = || vec![PathPart::Literal("/items/".into()), PathPart::Variable(0)];
     let page =
         QueryRule { name: "page".into(), from: QueryFrom::Client("page".into()), style: ListStyle::Repeated };
-    let get = pair(
+    let mut get = pair(
         call("GET /items/{name}", Method::GET, item(), vec![page], Effect::None),
         None,
         ResponseBody::Plan(rename()),
     );
+    if let RouteKind::Pair(pair) = &mut get {
+        pair.call.headers = vec![header_from("x-tags", ["request", "headers", "x-labels"])];
+        pair.responses[0].headers = vec![header_from("x-left", ["reply", "headers", "x-rest"])];
+    }
     let items = vec![PathPart::Literal("/items".into())];
     let post = pair(
         call("POST /items", Method::POST, items, vec![], Effect::Write),
@@ -118,6 +122,12 @@ fn routes() -> Vec<Route> {
     ]
 }
 
+/// A header field that is made of another.
+fn header_from(name: &str, place: [&str; 3]) -> HeaderRule {
+    let path = Path::Singular(place.iter().map(|name| Segment::Member(key(name))).collect());
+    HeaderRule { name: key(name), value: Expr::At(Location { text: place.join(".").into(), path }) }
+}
+
 fn route(
     id: u16,
     method: Method,
@@ -139,6 +149,7 @@ fn route(
             variables,
             query,
             body,
+            takes_null: false,
             format: BodyFormat::Json,
             answers: BodyFormat::Json,
             effect,

@@ -3,7 +3,9 @@
 
 use super::context::Context;
 use super::fault::{Fault, FaultKind, Sender, Stop};
-use super::request::{RequestHead, comes_twice, context_of_pair, decode_query, header_values, query_pairs};
+use super::request::{
+    RequestHead, comes_twice, context_of_pair, decode_query, header_values, is_secret, query_pairs,
+};
 use super::settings::Settings;
 use super::value::{Scope, broken, constant, plain};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -38,8 +40,8 @@ impl<S: AsRef<str>> PairHeads<'_, S> {
 
     /// The header fields that rules give the call.
     pub fn call_headers(&self, head: &CallHead) -> Result<HeaderMap, Fault> {
-        let needed = head.headers.iter().any(|rule| !matches!(rule.value, Expr::Constant(_)));
-        self.with_values(needed, None, |values| headers(&head.headers, values))
+        let raw = self.raw_headers(None);
+        self.with_values(needs_values(&head.headers, raw), None, |values| headers(&head.headers, raw, values))
     }
 
     /// The header fields that rules give the answer to a reply.
@@ -49,8 +51,14 @@ impl<S: AsRef<str>> PairHeads<'_, S> {
         reply_status: u16,
         reply_headers: &HeaderMap,
     ) -> Result<HeaderMap, Fault> {
-        let reply = Some((reply_status, reply_headers));
-        self.with_values(!response.headers.is_empty(), reply, |values| headers(&response.headers, values))
+        let (reply, raw) = (Some((reply_status, reply_headers)), self.raw_headers(Some(reply_headers)));
+        self.with_values(needs_values(&response.headers, raw), reply, |values| {
+            headers(&response.headers, raw, values)
+        })
+    }
+
+    fn raw_headers<'h>(&'h self, reply: Option<&'h HeaderMap>) -> RawHeaders<'h> {
+        RawHeaders { pack: self.pack, request: self.request.headers, reply }
     }
 
     /// Runs `work` with a way to make values; the context behind it is only built when it is needed.
@@ -330,15 +338,61 @@ pub(super) fn with_text(target: &str, name: &str, value: &str) -> String {
     out
 }
 
+/// Header fields as they came. A rule that takes one over unchanged takes its lines and their bytes.
+#[derive(Clone, Copy)]
+pub(super) struct RawHeaders<'h> {
+    pub pack: &'h Pack,
+    pub request: &'h HeaderMap,
+    /// Of a pair.
+    pub reply: Option<&'h HeaderMap>,
+}
+
+impl<'h> RawHeaders<'h> {
+    /// The field that an expression takes over, and where it is looked for; none where the expression is something else.
+    fn taken_over<'e>(self, expr: &'e Expr) -> Option<(&'h HeaderMap, &'e str)> {
+        let Expr::At(Location { path: Path::Singular(segments), .. }) = expr else { return None };
+        let [Segment::Member(from), Segment::Member(headers), Segment::Member(name)] = &segments[..] else {
+            return None;
+        };
+        let map = match &*from.text {
+            "request" => self.request,
+            "reply" => self.reply?,
+            _ => return None,
+        };
+        (&*headers.text == "headers" && !is_secret(self.pack, &name.text)).then_some((map, &*name.text))
+    }
+}
+
+/// Whether some of these rules make a value.
+fn needs_values(rules: &[HeaderRule], raw: RawHeaders<'_>) -> bool {
+    rules.iter().any(|rule| !matches!(rule.value, Expr::Constant(_)) && raw.taken_over(&rule.value).is_none())
+}
+
 /// The header fields of these rules.
-pub(super) fn headers(rules: &[HeaderRule], values: Values<'_>) -> Result<HeaderMap, Stop> {
+pub(super) fn headers(
+    rules: &[HeaderRule],
+    raw: RawHeaders<'_>,
+    values: Values<'_>,
+) -> Result<HeaderMap, Stop> {
     let mut map = HeaderMap::with_capacity(rules.len());
     for rule in rules {
-        let Some(text) = values(&rule.value)?.as_ref().and_then(plain) else { continue };
-        let value = HeaderValue::from_str(&text)
-            .map_err(|_| broken(Sender::of(&rule.value), "a value that no header field can carry"))?;
         let name = HeaderName::from_bytes(rule.name.text.as_bytes())
             .map_err(|_| Fault::new(FaultKind::Internal, "the plan has a header name that is none"))?;
+        if let Some((from, source)) = raw.taken_over(&rule.value) {
+            // A later rule for a name replaces an earlier one, where it has something.
+            let mut lines = from.get_all(source).iter().cloned();
+            if let Some(first) = lines.next() {
+                map.insert(name.clone(), first);
+                for line in lines {
+                    map.append(name.clone(), line);
+                }
+            }
+            continue;
+        }
+        let Some(text) = values(&rule.value)?.as_ref().and_then(plain) else { continue };
+        // What is not ASCII goes as UTF-8, which recipients take for opaque bytes (RFC 9110, section 5.5).
+        let value = HeaderValue::from_bytes(text.as_bytes())
+            .map_err(|_| broken(Sender::of(&rule.value), "a value that no header field can carry"))?;
         map.insert(name, value);
     }
     Ok(map)

@@ -4,7 +4,7 @@ use super::context::Context;
 use super::fault::{Fault, FaultKind, Stop};
 use super::settings::Settings;
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -276,19 +276,35 @@ fn typed(variable: &Variable, text: &str) -> Option<Value> {
     })
 }
 
-/// Header fields as lower-case names to the text of their first value. Credentials are not for mappings.
+/// Header fields as lower-case names to their texts. Lines of one field are one list (RFC 9110, section 5.3). Credentials are not
+/// for mappings.
 pub(super) fn header_values(pack: &Pack, headers: &HeaderMap) -> Object {
-    let is_secret = |name: &str| {
-        matches!(name, "authorization" | "proxy-authorization" | "cookie" | "set-cookie")
-            || pack.sides.iter().any(|side| side.credential.headers_of_tokens().any(|known| known == name))
-    };
     let mut values = Object::new();
-    for (name, value) in headers {
-        if let (Ok(text), false) = (value.to_str(), is_secret(name.as_str())) {
-            let _ = values.insert_new(Str::new(name.as_str()), Value::string(text));
+    let mut lines = headers.iter().peekable();
+    while let Some((name, value)) = lines.next() {
+        let mut text = header_text(value);
+        while let Some((_, more)) = lines.next_if(|(next, _)| *next == name) {
+            text = format!("{text}, {}", header_text(more)).into();
+        }
+        if !is_secret(pack, name.as_str()) {
+            let _ = values.insert_new(Str::new(name.as_str()), Value::string(&text));
         }
     }
     values
+}
+
+/// Whether a header field carries a credential.
+pub(super) fn is_secret(pack: &Pack, name: &str) -> bool {
+    matches!(name, "authorization" | "proxy-authorization" | "cookie" | "set-cookie")
+        || pack.sides.iter().any(|side| side.credential.headers_of_tokens().any(|known| known == name))
+}
+
+/// The text of a line: what is no UTF-8 is ISO-8859-1, which fields were once written in (RFC 9110, section 5.5).
+fn header_text(value: &HeaderValue) -> Cow<'_, str> {
+    match str::from_utf8(value.as_bytes()) {
+        Ok(text) => text.into(),
+        Err(_) => value.as_bytes().iter().map(|byte| char::from(*byte)).collect(),
+    }
 }
 
 /// The settings as the tree that their dotted names make.
@@ -354,6 +370,7 @@ mod tests {
                 },
             ],
             body: BodyExpected::No,
+            takes_null: false,
             format: switchback_plan::BodyFormat::Json,
             answers: switchback_plan::BodyFormat::Json,
             effect: Effect::None,

@@ -395,9 +395,14 @@ impl Run {
         Some(origin.clone())
     }
 
+    /// What rules take over unchanged: what replies have is in the context.
+    fn raw_headers(&self) -> head::RawHeaders<'_> {
+        head::RawHeaders { pack: &self.pack, request: &self.request.headers, reply: None }
+    }
+
     fn headers(&self, rules: &[HeaderRule], at: &Serving) -> Result<HeaderMap, Stop> {
         let scope = self.scope(&at.context);
-        head::headers(rules, &|expr| scope.value(expr))
+        head::headers(rules, self.raw_headers(), &|expr| scope.value(expr))
     }
 
     // --- ends ----------------------------------------------------------------------------------------------------

@@ -38,8 +38,17 @@ pub struct Forwarding {
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const ALL: [HeaderName; 5] =
-    [header::FORWARDED, FOR, HOST, PROTO, HeaderName::from_static("x-forwarded-port")];
+/// What the names of the family begin with, but for `Forwarded`: `X-Forwarded-Prefix`, `X-Forwarded-Ssl` and whatever else a
+/// service may believe.
+const FAMILY: &[u8] = b"x-forwarded";
+
+/// Whether a field says something of the way of a request, as a server may read it: some read `_` as `-`.
+fn is_of_family(name: &HeaderName) -> bool {
+    let mut dashed = name.as_str().bytes().map(|byte| if byte == b'_' { b'-' } else { byte });
+    *name == header::FORWARDED
+        || (FAMILY.iter().all(|known| dashed.next() == Some(*known))
+            && matches!(dashed.next(), None | Some(b'-')))
+}
 
 impl Forwarding {
     /// Where a client connects from: the peer, unless it is trusted; then the last of those whom `X-Forwarded-For` names that is
@@ -83,7 +92,10 @@ impl Forwarding {
         let address = peer.map(|peer| peer.address.ip().to_canonical());
         let is_trusted = address.is_some_and(|address| self.trusts(address));
         if self.fields != ForwardedFields::Append || !is_trusted {
-            ALL.iter().for_each(|name| drop(headers.remove(name)));
+            remove(headers, |_| true);
+        } else {
+            // A trusted peer says it with dashes; what has other spellings came from beyond it.
+            remove(headers, |name| name.as_str().contains('_'));
         }
         let (Some(peer), Some(address), true) = (peer, address, self.fields.names_peer()) else { return };
         let proto = if peer.is_tls { "https" } else { "http" };
@@ -97,6 +109,13 @@ impl Forwarding {
             headers.insert(PROTO, HeaderValue::from_static(proto));
         }
     }
+}
+
+/// Removes fields of the family.
+fn remove(headers: &mut HeaderMap, which: impl Fn(&HeaderName) -> bool) {
+    let found: Vec<HeaderName> =
+        headers.keys().filter(|name| is_of_family(name) && which(name)).cloned().collect();
+    found.iter().for_each(|name| drop(headers.remove(name)));
 }
 
 /// Adds to a list, in one line.
@@ -135,6 +154,38 @@ mod tests {
         Forwarding { fields, trusted }.apply(&mut headers, peer, Some(&host));
         let text = |value: &HeaderValue| value.to_str().expect("plain text").to_owned();
         headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
+    }
+
+    #[test]
+    fn the_whole_family_is_replaced_however_it_is_spelt() {
+        let forged = [
+            "x-forwarded-server",
+            "x-forwarded-prefix",
+            "x-forwarded-ssl",
+            "x-forwarded-scheme",
+            "x-forwarded-by",
+            "x-forwarded",
+            "x_forwarded_for",
+            "x-forwarded_host",
+            "x_forwarded-anything",
+        ];
+        let trusted = Arc::from(["10.0.0.0/8".parse::<IpNet>().expect("a network")]);
+        for (fields, address, dashed) in [
+            (ForwardedFields::Append, "9.9.9.9:5", 0),
+            (ForwardedFields::Append, "10.1.1.1:5", 6),
+            (ForwardedFields::Set, "10.1.1.1:5", 0),
+            (ForwardedFields::Drop, "10.1.1.1:5", 0),
+            (ForwardedFields::Pass, "9.9.9.9:5", 9),
+        ] {
+            let names = forged.iter().chain(&["x-forwarder", "x-forward", "forwarded-to"]);
+            let field =
+                |name: &&'static str| (HeaderName::from_static(name), HeaderValue::from_static("forged"));
+            let mut headers: HeaderMap = names.map(field).collect();
+            let peer = Some(Peer { address: address.parse().expect("an address"), is_tls: false });
+            Forwarding { fields, trusted: Arc::clone(&trusted) }.apply(&mut headers, peer, None);
+            let left = headers.values().filter(|value| *value == "forged").count();
+            assert_eq!(left, dashed + 3, "{fields:?} of {address}: {headers:?}");
+        }
     }
 
     fn value(said: &[(String, String)], name: &str) -> String {

@@ -110,8 +110,10 @@ pub fn translated_request(
 ) -> HeaderMap {
     // One pass over a handful of fields is less than a search for each that could be there.
     let mut kept = CALL_KEEPS.each_ref().map(|_| None);
+    let mut has_more = false;
     for (name, value) in from {
         if let Some(at) = CALL_KEEPS.iter().position(|kept| kept == name) {
+            has_more |= kept[at].is_some();
             kept[at].get_or_insert(value);
         }
     }
@@ -121,6 +123,12 @@ pub fn translated_request(
     for (name, value) in CALL_KEEPS.iter().zip(kept) {
         if let Some(value) = value.filter(|_| !nominated.has(name)) {
             to.insert(name.clone(), value.clone());
+            // A field may come in several lines (RFC 9110, section 5.3); few do.
+            if has_more {
+                for value in from.get_all(name).iter().skip(1) {
+                    to.append(name.clone(), value.clone());
+                }
+            }
         }
     }
     to.insert(header::ACCEPT, HeaderValue::from_static(switchback_plan::BodyFormat::JSON));
@@ -249,10 +257,25 @@ fn add_protocols(from: &HeaderMap, to: &mut HeaderMap) {
     }
 }
 
+/// How many hops are left to a request that says so.
+pub fn forwards_left(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::MAX_FORWARDS)?.to_str().ok()?.trim().parse().ok()
+}
+
+/// Whether an answer goes over to a protocol that was asked for, by their names and versions.
+pub fn switches_as_asked(asked: &HeaderMap, answered: &HeaderMap) -> bool {
+    fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+        let lines = headers.get_all(header::UPGRADE).iter().map(|value| value.to_str().unwrap_or_default());
+        lines.flat_map(|line| line.split(',')).map(str::trim).filter(|protocol| !protocol.is_empty())
+    }
+    let mut chosen = protocols(answered).peekable();
+    let is_asked = |chosen: &str| protocols(asked).any(|asked| asked.eq_ignore_ascii_case(chosen));
+    chosen.peek().is_some() && chosen.all(is_asked)
+}
+
 /// One hop less is left to a request that says how many there may be (RFC 9110, section 7.6.2).
 pub fn count_down(headers: &mut HeaderMap) {
-    let left = headers.get(header::MAX_FORWARDS).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if let Some(left) = left {
+    if let Some(left) = forwards_left(headers) {
         headers.insert(header::MAX_FORWARDS, HeaderValue::from(left.saturating_sub(1)));
     }
 }

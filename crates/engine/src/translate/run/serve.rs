@@ -250,7 +250,7 @@ impl Run {
         let scope = self.scope(&at.context);
         let values = |expr: &plan::Expr| scope.value(expr);
         let target = head::target(head, self.request.head(), &values)?;
-        let headers = head::headers(&head.headers, &values)?;
+        let headers = head::headers(&head.headers, self.raw_headers(), &values)?;
         let body = match body {
             Some(expr) => {
                 let json = scope.value(expr)?.map(|value| value.to_vec());

@@ -39,7 +39,14 @@ impl Middleware<Request> for ValidateRequest {
             return ControlFlow::Break(Err(error));
         }
         if is_for_us_alone(&request.context) {
-            return ControlFlow::Break(Ok(options_answer()));
+            // Nothing is reflected: a request may hold what no answer should (RFC 9110, section 9.3.8).
+            return ControlFlow::Break(match request.context.method == Method::OPTIONS {
+                true => Ok(options_answer()),
+                false => Err(GatewayError::new(
+                    Kind::WrongMethod { allow: ALLOW.to_owned() },
+                    "TRACE of the gateway itself",
+                )),
+            });
         }
         let Request { context, body } = request;
         let body = body.limited(body_bytes_max(&self.limits)).paced(self.limits.request_body_timeout);
@@ -169,18 +176,22 @@ fn check_expectation(headers: &HeaderMap) -> Result<(), GatewayError> {
     Ok(())
 }
 
-/// `OPTIONS *`, and OPTIONS that must not go further (RFC 9110, section 7.6.2).
+/// `OPTIONS *`, and OPTIONS and TRACE that must not go further (RFC 9110, section 7.6.2).
 fn is_for_us_alone(context: &RequestContext) -> bool {
-    let max_forwards = context.headers.get(header::MAX_FORWARDS);
-    context.method == Method::OPTIONS
-        && (context.uri.path() == "*" || max_forwards.is_some_and(|left| left.as_bytes() == b"0"))
+    match context.method {
+        Method::OPTIONS => context.uri.path() == "*" || headers::forwards_left(&context.headers) == Some(0),
+        Method::TRACE => headers::forwards_left(&context.headers) == Some(0),
+        _ => false,
+    }
 }
+
+const ALLOW: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// What this server can do as a whole.
 fn options_answer() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
-    let allow = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+    let allow = HeaderValue::from_static(ALLOW);
     response.headers_mut().insert(header::ALLOW, allow);
     response
 }
