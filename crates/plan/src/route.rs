@@ -120,6 +120,8 @@ pub struct Operation {
     pub query: Vec<Variable>,
     /// Whether there is a body to read.
     pub body: BodyExpected,
+    /// Whether null is a body that its contract allows.
+    pub takes_null: bool,
     /// What its body is written in.
     pub format: BodyFormat,
     /// What the bodies of its successes are written in.

@@ -273,6 +273,7 @@ impl PartHead {
             return Err(wrong());
         }
         let mut name = None;
+        let (mut has_plain, mut has_extended) = (false, false);
         let mut rest = &value[end..];
         while let Some(parameter) = rest.strip_prefix(b";") {
             let (length, key, value) = parameter_of(parameter).ok_or_else(wrong)?;
@@ -284,10 +285,14 @@ impl PartHead {
                 }
                 continue;
             }
-            self.has_filename |=
-                key.eq_ignore_ascii_case(b"filename") || key.eq_ignore_ascii_case(b"filename*");
+            if key.eq_ignore_ascii_case(b"filename") {
+                once(&mut has_plain, "filename")?;
+            } else if key.eq_ignore_ascii_case(b"filename*") {
+                once(&mut has_extended, "filename*")?;
+            }
             self.disposition.extend_from_slice(written);
         }
+        self.has_filename = has_plain || has_extended;
         let name = String::from_utf8(name.ok_or_else(wrong)?).map_err(|_| wrong())?;
         self.name = unescaped(&name);
         if rest.is_empty() { Ok(()) } else { Err(wrong()) }
@@ -319,7 +324,7 @@ impl PartHead {
 /// Readers could differ about which of two counts.
 fn once(has_come: &mut bool, name: &str) -> Result<(), MultipartFault> {
     match std::mem::replace(has_come, true) {
-        true => Err(format!("a part has two fields `{name}`")),
+        true => Err(format!("a part has `{name}` twice")),
         false => Ok(()),
     }
 }
@@ -545,20 +550,25 @@ mod tests {
             ("--B|Content-Disposition: form-data||x|--B--", "names no field"),
             ("--B|Content-Disposition: attachment; name=a||x|--B--", "names no field"),
             ("--B|Content-Disposition: form-data; name=a; name=b||x|--B--", "names no field"),
+            ("--B|Content-Disposition: form-data; name=a; filename=a; Filename=b||x|--B--", "twice"),
+            (
+                "--B|Content-Disposition: form-data; filename*=utf-8''a; name=a; filename*=utf-8''b||x|--B--",
+                "twice",
+            ),
             ("--B|Content-Disposition: form-data; name=\"a||x|--B--", "names no field"),
             ("--B|Content-Disposition: form-data; name=\"a\"b||x|--B--", "names no field"),
             (
                 "--B|Content-Disposition: form-data; name=a|Content-Disposition: form-data; name=b||x|--B--",
-                "two fields",
+                "twice",
             ),
             (
                 "--B|Content-Disposition: form-data; name=a|Content-Type: text/plain|Content-type: a/b||x|--B--",
-                "two fields",
+                "twice",
             ),
             (
                 "--B|Content-Transfer-Encoding: base64|Content-Disposition: form-data; name=a|\
                  Content-Transfer-Encoding: 8bit||x|--B--",
-                "two fields",
+                "twice",
             ),
             ("--B|Content-Disposition: form-data; name=a|--C: y||x|--B--", "begins as a delimiter"),
             ("--B|Content-Disposition: form-data; name=a|--B: y||x|--B--", "begins as a delimiter"),

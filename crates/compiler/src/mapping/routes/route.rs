@@ -352,6 +352,7 @@ pub(super) fn operation(operation: &Operation, types: &Types, effect: Effect) ->
             Some(body) if body.required => BodyExpected::Required,
             Some(_) => BodyExpected::Optional,
         },
+        takes_null: operation.body.as_ref().is_some_and(|body| types.resolve(&body.ty).nullable),
         format: format(operation, types),
         answers: answers(operation, types),
         effect,

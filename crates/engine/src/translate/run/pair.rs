@@ -158,6 +158,9 @@ impl Run {
             }
             // Clients name other types and send JSON all the same, because their tools do so unasked.
             _ if is_foreign && !begins_as_json(body) => Err(unsupported(BodyFormat::JSON)),
+            _ if !route.operation.takes_null && body.trim_ascii() == b"null" => {
+                Err(Fault::new(FaultKind::BadBody, "the body is null").into())
+            }
             _ => Ok(Cow::Borrowed(body)),
         }
     }

@@ -124,6 +124,7 @@ fn route(id: RouteId, method: &str, template: &str, body: BodyExpected, kind: Ro
             variables: variables.map(|name| variable(name, ParameterKind::Integer)).collect(),
             query: vec![variable("page", ParameterKind::Integer), variable("q", ParameterKind::String)],
             body,
+            takes_null: false,
             format: BodyFormat::Json,
             answers: BodyFormat::Json,
             effect: Effect::None,
