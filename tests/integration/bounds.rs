@@ -377,3 +377,43 @@ async fn where_places_are_taken_the_oldest_stranger_makes_room_and_who_is_known_
     drain.begin();
     timeout(PATIENCE, serving).await.expect("it ends").unwrap();
 }
+
+/// What nothing reads has no bound of its own; how deep a body may be is the operator's to say.
+#[tokio::test]
+async fn a_long_text_passes_and_the_depth_of_a_body_is_a_setting() {
+    let text = format!(r#"{{"title":"{}"}}"#, "x".repeat(1_200_000));
+    let deep = format!(r#"{{"title":{}{}}}"#, "[".repeat(100), "]".repeat(100));
+    let new = Upstream::start(vec![Act::json(200, &text), Act::json(200, &deep)]).await;
+    for (body_depth_max, status) in [(64, 502), (128, 200)] {
+        let limits = Limits { body_depth_max, ..Limits::default() };
+        let gateway = Gateway::with(Setup { limits, ..Setup::default() }, &new).await;
+        if body_depth_max == 64 {
+            let got = exchange(gateway.address, request("GET /old/things/a", "", "")).await.unwrap();
+            assert_eq!((got.status, got.body.len()), (200, text.len() - 1), "`title` is `name`");
+        }
+        let got = exchange(gateway.address, request("GET /old/things/a", "", "")).await.unwrap();
+        assert_eq!(got.status, status);
+    }
+}
+
+/// Connections that the system has accepted when a listener ends have sent their requests.
+#[tokio::test]
+async fn connections_that_wait_when_the_listener_ends_are_answered() {
+    use std::io::{Read as _, Write as _};
+    let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
+    let gateway = Gateway::before(&new).await;
+    // The listener's task cannot run meanwhile: nothing is awaited.
+    let connect = |_| {
+        let mut client = std::net::TcpStream::connect(gateway.address).unwrap();
+        client.write_all(&request("GET /old/nothing", "", "")).unwrap();
+        client
+    };
+    let clients: Vec<_> = (0..20).map(connect).collect();
+    assert_eq!(gateway.stop().await.cut, 0);
+    for mut client in clients {
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).expect("it was not reset");
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    }
+}

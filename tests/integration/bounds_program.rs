@@ -310,6 +310,28 @@ async fn with_few_descriptors_clients_are_refused_before_the_admin_port_starves(
     assert_eq!(status, Some(404), "and come again when others have gone");
 }
 
+/// A gateway that could serve nobody had better not start, and one that can serve some does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_hardly_any_descriptors_it_serves_or_says_that_it_cannot() {
+    for (count, serves) in [(128, false), (256, true)] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = serving::write(folder.path(), "127.0.0.1:9", "");
+        let started = tokio::task::spawn_blocking(move || {
+            let program = serving::start_with_descriptors(&file, count);
+            if !serves {
+                let (status, log) = program.ended();
+                assert!(!status.success() && log.contains("the limit of file descriptors is 128"), "{log}");
+                return None;
+            }
+            let log = program.stderr_until("serving");
+            Some((program, log))
+        });
+        let Some((_program, log)) = started.await.expect("it starts or ends") else { continue };
+        let served = ask(named(&log, "clients="), "/v2/nothing").await.map(|answer| answer.status);
+        assert_eq!(served, Some(404), "{log}");
+    }
+}
+
 /// Many bodies at once are more than there is memory for: some are refused, all are told, and the bound holds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_there_is_no_memory_for_is_refused_and_the_process_stays_below_its_bound() {

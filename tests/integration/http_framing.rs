@@ -264,3 +264,14 @@ async fn trailers_are_dropped() {
     assert_eq!(seen.values("authorization"), ["Bearer new-token-1"]);
     assert_eq!((seen.values("content-length"), seen.values("trailer").len()), (vec!["2"], 0));
 }
+
+/// Where the contract wants an object, null is none; the client is told so, and the other side is not.
+#[tokio::test]
+async fn null_is_no_body() {
+    let new = Upstream::start(vec![Act::json(200, "{}")]).await;
+    let gateway = Gateway::before(&new).await;
+    for body in ["null", " null\n"] {
+        refused(&gateway, &new, body, &request("POST /old/things", "", body), &[400]).await;
+    }
+    assert_eq!(exchange(gateway.address, request("POST /old/things", "", "{}")).await.unwrap().status, 201);
+}

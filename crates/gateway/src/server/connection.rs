@@ -255,7 +255,7 @@ async fn serve_transport<T, S>(
         tracing::debug!(%error, "a connection broke");
         // A head that breaks the rules has been answered by hyper, and more may follow it.
         if error.is_parse() {
-            linger(connection.into_parts().io.into_inner(), options).await;
+            linger(connection.into_parts().io.into_inner(), options, options.lingering_timeout).await;
         }
         return;
     }
@@ -268,14 +268,16 @@ async fn serve_transport<T, S>(
         }
         drop(in_flight);
     } else if !is_idle_end {
-        linger(connection.into_parts().io.into_inner(), options).await;
+        // Nobody waits for clients while the server ends: only what is here is read.
+        let patience = if is_ending { Duration::ZERO } else { options.lingering_timeout };
+        linger(connection.into_parts().io.into_inner(), options, patience).await;
     }
 }
 
 /// Reads on, and throws away, what a client sends that has not seen yet that its connection ends: bytes that meet a closed
 /// connection are answered by a reset, which takes from the client what it has not read of its answer (RFC 9112, section 9.6).
 /// hyper has written everything and closed its direction by now.
-async fn linger(mut transport: impl AsyncRead + Unpin, options: &Options) {
+async fn linger(mut transport: impl AsyncRead + Unpin, options: &Options, patience: Duration) {
     let reading = async {
         let mut forgotten = vec![0; LINGERING_PIECE_BYTES];
         let mut left = options.lingering_bytes_max;
@@ -287,7 +289,7 @@ async fn linger(mut transport: impl AsyncRead + Unpin, options: &Options) {
         }
     };
     // Boxed, so that connections carry no room for it while they serve.
-    let _ = tokio::time::timeout(options.lingering_timeout, Box::pin(reading)).await;
+    let _ = tokio::time::timeout(patience, Box::pin(reading)).await;
 }
 
 fn builder(options: &Options) -> http1::Builder {
