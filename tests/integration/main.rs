@@ -57,6 +57,7 @@ mod program;
 mod readings;
 mod reload_everything;
 mod reload_pack;
+mod retired_tokens;
 mod retirement;
 mod reverse_fronts;
 mod reverse_witnesses;

@@ -9,8 +9,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
+use switchback_gateway::clock::Clock;
 use switchback_gateway::secret::Secret;
-use switchback_gateway::store::seal::SealingKey;
+use switchback_gateway::store::seal::{KeyRing, SealingKey};
+use switchback_gateway::store::{Missing, Store};
 use switchback_gateway::telemetry::metrics as names;
 use switchback_sandbox::{Account, Sandbox};
 use tempfile::TempDir;
@@ -91,13 +93,27 @@ impl Dual {
         std::fs::write(self.file(), text).expect("the file is written");
     }
 
+    /// The store, opened beside the gateway, as the command line does.
+    pub async fn opened_store(&self) -> Store {
+        let keys = KeyRing::parse(std::slice::from_ref(&self.key)).expect("a key");
+        Store::open(&self.store, keys, Clock::machine(), Missing::Refuse).await.expect("the store opens")
+    }
+
     /// Starts a gateway from the configuration and waits until it serves.
     pub async fn start(&self) -> Running {
+        self.start_in(Vec::new()).await
+    }
+
+    /// The same with these variables in its environment.
+    pub async fn start_in(&self, environment: Vec<(&'static str, String)>) -> Running {
         let (file, key) = (self.file(), self.key.clone());
         // Waiting blocks, and the sandbox may run on this very thread.
         let starting = tokio::task::spawn_blocking(move || {
             let file = file.to_str().expect("temporary folders have plain names");
-            let program = Program::start(&["serve", "--config", file], &[("TEST_KEY", key.expose())]);
+            let own = [("TEST_KEY", key.expose().as_str())];
+            let more = environment.iter().map(|(name, value)| (*name, value.as_str()));
+            let variables: Vec<_> = own.into_iter().chain(more).collect();
+            let program = Program::start(&["serve", "--config", file], &variables);
             let said = program.stderr_until("serving");
             let address = |name: &str| {
                 let rest = said.split(name).nth(1).and_then(|rest| rest.split_whitespace().next());

@@ -105,6 +105,19 @@ pub(crate) struct NewToken<'a> {
     pub side: Option<&'a str>,
 }
 
+/// Notes the tokens that a condition selects as retired, ahead of their deletion. The number of the write comes from the
+/// counter, which the transaction has raised already.
+macro_rules! retire_tokens {
+    ($condition:literal) => {
+        concat!(
+            "INSERT INTO retired_tokens (hash, change) SELECT DISTINCT t.hash, c.value FROM client_tokens t, change_counter c ",
+            "WHERE c.id = 1 AND ",
+            $condition,
+            " ON CONFLICT (hash) DO NOTHING"
+        )
+    };
+}
+
 /// The form in which the store keeps "all sides".
 fn side_column(side: Option<&str>) -> &str {
     side.unwrap_or_default()
@@ -151,6 +164,18 @@ impl Store {
                 Ok(client)
             })
             .collect()
+    }
+
+    /// Hashes of tokens that were retired by a write later than `change`: they selected a client until they were rotated,
+    /// expired or the client was revoked. 0 gives all. Read after [`Store::clients_since`], they miss no token that went
+    /// between the two readings.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
+    pub async fn retired_tokens_since(&self, change: i64) -> Result<Vec<KeyedHash>, StoreError> {
+        let rows = self.db.rows("SELECT hash FROM retired_tokens WHERE change > $1", args![change]).await?;
+        rows.iter().map(|row| token_hash(row.bytes("hash")?)).collect()
     }
 
     /// The client called `name`.
@@ -253,6 +278,8 @@ impl Store {
         let side = side_column(new.side);
         match grace_ms {
             None => {
+                let retire = retire_tokens!("t.client = $1 AND t.side = $2");
+                tx.run(retire, args![client, side]).await?;
                 let sql = "DELETE FROM client_tokens WHERE client = $1 AND side = $2";
                 tx.run(sql, args![client, side]).await?
             }
@@ -281,6 +308,7 @@ impl Store {
     /// its credentials are erased.
     pub(crate) async fn revoke_client(&self, client: &str) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
+        tx.run(retire_tokens!("t.client = $1"), args![client]).await?;
         tx.run("DELETE FROM client_tokens WHERE client = $1", args![client]).await?;
         tx.run("DELETE FROM connect_states WHERE client = $1", args![client]).await?;
         tx.run("DELETE FROM resume_steps WHERE client = $1", args![client]).await?;
@@ -320,7 +348,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// Deletes what has expired: old tokens past their grace, pending authorizations, half-done work. Gives how many rows.
+    /// Deletes expired rows: old tokens past their grace, whose hashes remain as retired ones, pending authorizations,
+    /// half-done work, sessions of the admin port. Returns the number of rows.
     ///
     /// # Errors
     ///
@@ -329,7 +358,8 @@ impl Store {
         let now = self.clock.unix_ms();
         let expired = "SELECT (SELECT COUNT(*) FROM client_tokens WHERE expires_ms <= $1) \
                        + (SELECT COUNT(*) FROM connect_states WHERE expires_ms <= $1) \
-                       + (SELECT COUNT(*) FROM resume_steps WHERE expires_ms <= $1) AS expired";
+                       + (SELECT COUNT(*) FROM resume_steps WHERE expires_ms <= $1) \
+                       + (SELECT COUNT(*) FROM admin_sessions WHERE ends_ms <= $1) AS expired";
         let row = self.db.row(expired, args![now]).await?;
         if row.map_or(Ok(0), |row| row.int("expired"))? == 0 {
             return Ok(0);
@@ -341,9 +371,11 @@ impl Store {
             args![now, change],
         )
         .await?;
+        tx.run(retire_tokens!("t.expires_ms <= $1"), args![now]).await?;
         let mut gone = tx.run("DELETE FROM client_tokens WHERE expires_ms <= $1", args![now]).await?;
         gone += tx.run("DELETE FROM connect_states WHERE expires_ms <= $1", args![now]).await?;
         gone += tx.run("DELETE FROM resume_steps WHERE expires_ms <= $1", args![now]).await?;
+        gone += tx.run("DELETE FROM admin_sessions WHERE ends_ms <= $1", args![now]).await?;
         tx.commit().await?;
         Ok(gone)
     }
@@ -392,8 +424,10 @@ impl Store {
         let mut changed = false;
         for row in held.iter().filter(|row| row.origin == Origin::Configured) {
             if !wanted.iter().any(|new| is_same(row, new)) {
+                let side = side_column(row.side.as_deref());
+                tx.run(retire_tokens!("t.hash = $1 AND t.side = $2"), args![&row.hash[..], side]).await?;
                 let sql = "DELETE FROM client_tokens WHERE hash = $1 AND side = $2";
-                tx.run(sql, args![&row.hash[..], side_column(row.side.as_deref())]).await?;
+                tx.run(sql, args![&row.hash[..], side]).await?;
                 changed = true;
             }
         }
@@ -456,9 +490,7 @@ impl Store {
 
     /// A token, unless something else than this program has written its row.
     fn token(&self, row: &Row) -> Result<Option<TokenRow>, StoreError> {
-        let hash = row.bytes("hash")?;
-        let hash: KeyedHash =
-            hash.try_into().map_err(|_| StoreError::Corrupt("token hash of wrong length".to_owned()))?;
+        let hash = token_hash(row.bytes("hash")?)?;
         let (side, client, origin) = (row.text("side")?, row.text("client")?, row.text("origin")?);
         let expires_ms = row.int_or_none("expires_ms")?;
         let parts = parts_of_token(&hash, &side, &client, &origin, expires_ms);
@@ -473,6 +505,10 @@ impl Store {
             expires_ms,
         }))
     }
+}
+
+fn token_hash(bytes: Vec<u8>) -> Result<KeyedHash, StoreError> {
+    bytes.try_into().map_err(|_| StoreError::Corrupt("token hash of wrong length".to_owned()))
 }
 
 /// Gives the rows from before keyed hashes theirs.

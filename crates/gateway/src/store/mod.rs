@@ -30,6 +30,7 @@ mod resume;
 mod retire;
 mod schema;
 pub mod seal;
+mod sessions;
 
 pub use archive::{ArchiveCount, ArchiveEntry, HarvestRow, NewEntries, Owner};
 pub use clients::{ClientRow, Ensured, Origin, TokenRow};

@@ -30,6 +30,7 @@ migrations! {
     "0012_replicas"
     "0013_event_pairs"
     "0014_records_of_operation"
+    "0015_retired_tokens_and_sessions"
     "0016_evidence_of_settled_answers"
     "0017_outcomes_of_usage"
 }

@@ -241,6 +241,8 @@ pub enum HashOf {
     EventMessage = 13,
     /// What an event of the one side is found by when that of the other comes.
     EventPair = 14,
+    /// The id of a session of the admin port.
+    Session = 15,
 }
 
 /// A value that a keyed hash of a row covers.

@@ -64,8 +64,9 @@ struct Opens {
 struct Table {
     by_token: HashMap<KeyedHash, Binding, RandomState>,
     by_name: HashMap<Arc<str>, Arc<Client>>,
-    /// Tokens of clients that were revoked, and whose they were.
-    revoked: HashMap<KeyedHash, String, RandomState>,
+    /// Tokens that were rotated, expired, or belong to a client that was revoked or whose row was changed by others. None is
+    /// ever taken out, and most updates add none, so tables share the set.
+    retired: Arc<HashSet<KeyedHash, RandomState>>,
 }
 
 /// The clients of the gateway.
@@ -97,7 +98,7 @@ impl Clients {
     pub fn is_known(&self, token: &[u8]) -> bool {
         let hash = self.hasher.hash(HashOf::ClientToken, token);
         let table = self.table.load();
-        table.by_token.contains_key(&hash) || table.revoked.contains_key(&hash)
+        table.by_token.contains_key(&hash) || table.retired.contains(&hash)
     }
 
     /// The client called `name`, unless revoked.
@@ -110,17 +111,22 @@ impl Clients {
         self.table.load().by_name.values().cloned().collect()
     }
 
-    /// Replaces the table by one in which the clients of `rows` are as the rows say. `grant_of` gives the grant of a client id.
-    pub(super) fn update(&self, rows: Vec<ClientRow>, grant_of: impl Fn(&ClientRow) -> Option<Arc<Grant>>) {
+    /// Replaces the table by one in which the clients of `rows` are as the rows say, and `retired` tokens select none.
+    /// `grant_of` gives the grant of a client id.
+    pub(super) fn update(
+        &self,
+        rows: Vec<ClientRow>,
+        mut retired: Vec<KeyedHash>,
+        grant_of: impl Fn(&ClientRow) -> Option<Arc<Grant>>,
+    ) {
         let before = self.table.load();
         let mut table = Table::clone(&before);
         let touched: HashSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
         table.by_token.retain(|_, binding| !touched.contains(binding.client.id.as_str()));
         table.by_name.retain(|_, client| !touched.contains(client.id.as_str()));
-        table.revoked.retain(|_, id| !touched.contains(id.as_str()));
         for row in &rows {
             if row.revoked_ms.is_some() || row.is_damaged {
-                table.revoked.extend(row.tokens.iter().map(|token| (token.hash, row.id.clone())));
+                retired.extend(row.tokens.iter().map(|token| token.hash));
             }
             if row.revoked_ms.is_some() {
                 continue;
@@ -149,6 +155,10 @@ impl Clients {
                 table.by_token.entry(token.hash).or_insert_with(fresh).opens.push(opens);
             }
             table.by_name.insert(name, client);
+        }
+        retired.retain(|hash| !table.retired.contains(hash));
+        if !retired.is_empty() {
+            Arc::make_mut(&mut table.retired).extend(retired);
         }
         self.table.store(Arc::new(table));
     }

@@ -239,6 +239,7 @@ impl Tokens {
         }
         let grant_rows = shared.store.grants_since(read.change).await?;
         let client_rows = shared.store.clients_since(read.change).await?;
+        let retired = shared.store.retired_tokens_since(read.change).await?;
         let names: HashMap<&str, Arc<str>> =
             client_rows.iter().map(|row| (row.id.as_str(), row.name.as_str().into())).collect();
         for row in &grant_rows {
@@ -254,8 +255,8 @@ impl Tokens {
                 }
             }
         }
-        if !client_rows.is_empty() {
-            clients.update(client_rows, |row| read.grants.get(&row.id).cloned());
+        if !client_rows.is_empty() || !retired.is_empty() {
+            clients.update(client_rows, retired, |row| read.grants.get(&row.id).cloned());
         }
         read.change = change;
         Ok(())
