@@ -15,6 +15,7 @@ use crate::config::{self, Config};
 use crate::playground::Workbench;
 use arc_swap::ArcSwap;
 use assemble::Services;
+pub use assemble::service_address;
 pub use examine::{Examined, Try, examine};
 use reload::Reloader;
 pub use reload::TAKE_A_RESTART;
@@ -100,6 +101,12 @@ pub enum StartError {
     Url(String),
     #[error("tls: {0}")]
     Tls(#[from] TlsError),
+    /// The socket that is used, however it came, is reached by others than the configuration says.
+    #[error(
+        "others can reach the admin port on {0}, the socket that was passed for `admin.listen` (LISTEN_FDS), and `admin.token` is \
+         not set; set it, or pass a socket that is bound to 127.0.0.1"
+    )]
+    AdminExposed(SocketAddr),
     /// With the key that says where.
     #[error("`{0}`: cannot listen on {1}: {2}")]
     Listen(&'static str, SocketAddr, io::Error),
@@ -248,6 +255,7 @@ impl App {
         let (listeners, address) = bind(config.listen, tls, &mut inherited)?;
         let mut bind_admin = |key, address| bind_admin(key, address, &mut inherited);
         let (admin_listener, admin_address) = bind_admin("admin.listen", config.admin.listen)?;
+        check_exposure(&config, admin_address)?;
         let health = config.health.map(|at| bind_admin("health.listen", at)).transpose()?;
         let callback = config.oauth.as_ref().and_then(|oauth| oauth.listen);
         let callback = callback.map(|at| bind_admin("oauth.listen", at)).transpose()?;
@@ -339,6 +347,7 @@ impl App {
             admin,
             workers: Arc::clone(&workers),
             stopping: Arc::clone(&stopping),
+            admin_address,
             file,
             config,
             services,
@@ -602,6 +611,15 @@ fn bind_admin(
     Ok((listener, bound))
 }
 
+/// Off loopback a token is compulsory. The configuration is checked for the address that it names; a socket that was passed
+/// may be bound to a wider one.
+fn check_exposure(config: &Config, bound: SocketAddr) -> Result<(), StartError> {
+    match config.admin.token.is_none() && !bound.ip().to_canonical().is_loopback() {
+        true => Err(StartError::AdminExposed(bound)),
+        false => Ok(()),
+    }
+}
+
 fn tls_files(files: &config::TlsFiles) -> tls::TlsFiles {
     tls::TlsFiles { certificates: files.certificate.clone(), key: files.private_key.clone() }
 }
@@ -612,6 +630,7 @@ fn admin_access(config: &Config) -> Access {
         token: config.admin.token.clone(),
         read_token: config.admin.read_token.clone(),
         session: config.admin.session,
+        session_max: config.admin.session_max,
         keys: config.keys.clone(),
     }
 }

@@ -7,16 +7,17 @@ use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
+use http::request::Parts;
 use http::{HeaderMap, HeaderName, Request, StatusCode, Uri};
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use switchback_gateway::body::Body;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::Peer;
+use switchback_gateway::store::Store;
 
 /// What a request must show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,11 @@ pub(crate) enum SignIn {
     Wait,
 }
 
+/// Sessions that were found in the store and are remembered, in case it stops answering.
+const SESSIONS_REMEMBERED_MAX: usize = 1024;
+/// How long a request waits for the store to say whether a session goes on.
+const STORE_PATIENCE: Duration = Duration::from_millis(500);
+
 /// Wrong tokens from one address before it has to wait.
 const FAILURES_MAX: u32 = 10;
 /// How long it waits, and how long failures are remembered.
@@ -61,6 +67,10 @@ pub(crate) struct Guard {
     lock: ArcSwap<Lock>,
     clock: Clock,
     failures: Mutex<HashMap<IpAddr, Failures>>,
+    store: Store,
+    /// Ids of sessions that the store had when it was last asked. While it does not answer, these go on: nobody can sign out
+    /// then at any replica but this one, which forgets them here.
+    remembered: Mutex<HashSet<String>>,
 }
 
 /// What opens the port, and under which names it is reached.
@@ -86,9 +96,9 @@ struct Failures {
 }
 
 impl Guard {
-    pub(super) fn new(access: &Access, hosts: Vec<String>, clock: Clock) -> Guard {
+    pub(super) fn new(access: &Access, hosts: Vec<String>, store: Store, clock: Clock) -> Guard {
         let lock = ArcSwap::from_pointee(Lock::new(access, hosts, &clock));
-        Guard { lock, clock, failures: Mutex::default() }
+        Guard { lock, clock, failures: Mutex::default(), store, remembered: Mutex::default() }
     }
 
     /// Is opened by these from here on. Sessions that were begun with other tokens end.
@@ -102,7 +112,7 @@ impl Guard {
     }
 
     /// Lets the request through, or says why not.
-    pub(super) fn check(&self, request: &Request<Body>, need: Need) -> Result<(), Answer> {
+    pub(super) async fn check(&self, request: &Parts, need: Need) -> Result<(), Answer> {
         // Probes of HTTP/1.0 name no host, and every browser does: no web page is let in by this.
         let is_probe = need == Need::Nothing && host_of(request).is_none();
         if !is_probe && !self.is_our_name(request) {
@@ -111,10 +121,13 @@ impl Guard {
                 "this host name is not one of the admin port's; see admin.hosts",
             ));
         }
-        if matches!(need, Need::Nothing | Need::Visitor) {
-            return Ok(());
+        let headers = &request.headers;
+        match need {
+            Need::Nothing => return Ok(()),
+            // Pages ask for a visitor themselves; a token that a program shows them is counted like any other.
+            Need::Visitor if self.is_open() || !headers.contains_key(AUTHORIZATION) => return Ok(()),
+            Need::Visitor | Need::ToRead | Need::ToChange => {}
         }
-        let headers = request.headers();
         if need == Need::ToChange && is_from_elsewhere(headers) {
             return Err(Answer::error(StatusCode::FORBIDDEN, "changes are not taken from web pages"));
         }
@@ -123,23 +136,28 @@ impl Guard {
         }
         // The right token first: behind a proxy everybody has one address, and whoever guesses must not lock others out. A
         // token that guessing could find is not taken to begin with (`ADMIN_TOKEN_CHARS_MIN`).
-        let shown = shown_token(headers, need).and_then(|shown| self.role_of(&shown));
-        let by_session =
-            || self.lock.load().sessions.of(headers).filter(|_| need == Need::ToRead).map(|own| own.role);
-        match shown.or_else(by_session) {
+        let by_token = shown_token(headers, need).and_then(|shown| self.role_of(&shown));
+        let role = match by_token {
+            None if need != Need::ToChange => self.session(headers).await.map(|session| session.role),
+            role => role,
+        };
+        match role {
             Some(Role::Read) if need == Need::ToChange => {
                 return Err(Answer::error(StatusCode::FORBIDDEN, "this token may look and change nothing"));
             }
             Some(_) => return check_content(headers, need),
             None => {}
         }
-        let peer = request.extensions().get::<Peer>().map(|peer| peer.address.ip());
+        let peer = request.extensions.get::<Peer>().map(|peer| peer.address.ip());
         if peer.is_some_and(|peer| self.must_wait(peer)) {
             let answer = Answer::error(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens; wait a minute");
             return Err(answer.with_header("retry-after", "60"));
         }
         if let Some(peer) = peer.filter(|_| headers.contains_key(AUTHORIZATION)) {
             self.count_failure(peer);
+        }
+        if need == Need::Visitor {
+            return Ok(());
         }
         let answer =
             Answer::error(StatusCode::UNAUTHORIZED, "show the admin token: `Authorization: Bearer …`");
@@ -151,8 +169,8 @@ impl Guard {
     }
 
     /// Who looks at a page; none has to sign in first.
-    pub(crate) fn visitor(&self, headers: &HeaderMap) -> Option<Visitor> {
-        if let Some(session) = self.lock.load().sessions.of(headers) {
+    pub(crate) async fn visitor(&self, headers: &HeaderMap) -> Option<Visitor> {
+        if let Some(session) = self.session(headers).await {
             return Some(Visitor { role: session.role, session: Some(session) });
         }
         let by_token = || shown_token(headers, Need::ToRead).and_then(|shown| self.role_of(&shown));
@@ -160,10 +178,50 @@ impl Guard {
         role.map(|role| Visitor { role, session: None })
     }
 
-    /// Begins a session for who shows a token.
-    pub(crate) fn sign_in(&self, peer: Option<IpAddr>, token: &str, name: &str) -> SignIn {
+    /// The session of a request, where it has neither run out nor been ended. A cookie that we have not signed costs no look
+    /// into the store.
+    async fn session(&self, headers: &HeaderMap) -> Option<Session> {
+        let session = self.lock.load().sessions.of(headers)?;
+        let asked = tokio::time::timeout(STORE_PATIENCE, self.store.has_session(session.id())).await;
+        let goes_on = match asked {
+            Ok(Ok(is_stored)) => {
+                self.remember(&session, is_stored);
+                is_stored
+            }
+            Ok(Err(_)) | Err(_) => self.remembered().contains(session.id()),
+        };
+        goes_on.then_some(session)
+    }
+
+    fn remembered(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, session: &Session, goes_on: bool) {
+        let mut remembered = self.remembered();
+        if !goes_on {
+            remembered.remove(session.id());
+        } else if !remembered.contains(session.id()) {
+            if remembered.len() >= SESSIONS_REMEMBERED_MAX {
+                remembered.clear();
+            }
+            remembered.insert(session.id().to_owned());
+        }
+    }
+
+    /// Begins a session for a person who shows a token. While the store does not answer, it is a session of this process
+    /// alone, and ends when the store is back.
+    pub(crate) async fn sign_in(&self, peer: Option<IpAddr>, token: &str, name: &str) -> SignIn {
         if let Some(role) = self.role_of(token) {
-            return SignIn::As(self.lock.load().sessions.begin(role, name));
+            let session = self.lock.load().sessions.begin(role, name);
+            self.remember(&session, true);
+            let stored = self.store.begin_session(session.id(), session.last_end_ms());
+            if !matches!(tokio::time::timeout(STORE_PATIENCE, stored).await, Ok(Ok(()))) {
+                tracing::warn!(
+                    "the store did not take a session of the studio; it ends when the store answers again"
+                );
+            }
+            return SignIn::As(session);
         }
         if peer.is_some_and(|peer| self.must_wait(peer)) {
             return SignIn::Wait;
@@ -172,6 +230,13 @@ impl Guard {
             self.count_failure(peer);
         }
         SignIn::Wrong
+    }
+
+    /// Ends a session at all replicas. Returns whether the store took that.
+    pub(crate) async fn sign_out(&self, session: &Session) -> bool {
+        self.remember(session, false);
+        let ended = tokio::time::timeout(STORE_PATIENCE, self.store.end_session(session.id())).await;
+        matches!(ended, Ok(Ok(())))
     }
 
     /// The cookie for a session: of a new one, or of one whose time is half over.
@@ -205,7 +270,7 @@ impl Guard {
     }
 
     /// Whether the request came by an address, `localhost` or a configured name (against DNS rebinding).
-    fn is_our_name(&self, request: &Request<Body>) -> bool {
+    fn is_our_name(&self, request: &Parts) -> bool {
         let Some(authority) = host_of(request) else { return false };
         let host = match authority.strip_prefix('[') {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -318,31 +383,50 @@ fn digest(text: &str) -> [u8; 32] {
 }
 
 /// The host that a request names, in its address or its field; none where it names none.
-fn host_of(request: &Request<Body>) -> Option<&str> {
-    let from_field = request.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
-    request.uri().authority().map(|authority| authority.as_str()).or(from_field)
+fn host_of(request: &Parts) -> Option<&str> {
+    let from_field = request.headers.get(HOST).map(|host| host.to_str().unwrap_or_default());
+    request.uri.authority().map(|authority| authority.as_str()).or(from_field)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use switchback_gateway::store::Missing;
+    use switchback_gateway::store::seal::{KeyRing, SealingKey};
+    use tempfile::TempDir;
 
     const TOKEN: &str = "a-long-admin-token";
 
     const READ_TOKEN: &str = "a-long-read-token";
 
-    fn guard(token: Option<&str>) -> Guard {
+    /// A guard with a store of its own, which lies in the folder.
+    async fn guard(token: Option<&str>) -> (Guard, TempDir) {
+        let (store, folder) = store().await;
+        (guard_of(token, store), folder)
+    }
+
+    async fn store() -> (Store, TempDir) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = format!("sqlite:{}", folder.path().join("switchback.db").display());
+        let keys = KeyRing::parse(&[SealingKey::generate()]).expect("a key");
+        let store = Store::open(&url, keys, Clock::paused_at(0), Missing::Create).await.expect("it opens");
+        (store, folder)
+    }
+
+    fn guard_of(token: Option<&str>, store: Store) -> Guard {
         let access = Access {
             token: token.map(Secret::from),
             read_token: token.map(|_| Secret::from(READ_TOKEN)),
             session: Duration::from_secs(100),
+            session_max: Duration::from_secs(1000),
             keys: vec![Secret::from("key")],
         };
-        Guard::new(&access, vec!["admin.example.com".to_owned()], Clock::paused_at(0))
+        let clock = store.clock().clone();
+        Guard::new(&access, vec!["admin.example.com".to_owned()], store, clock)
     }
 
-    fn request(headers: &[(&str, &str)]) -> Request<Body> {
-        let mut request = Request::new(Body::empty());
+    fn request(headers: &[(&str, &str)]) -> Request<()> {
+        let mut request = Request::new(());
         for (name, value) in headers {
             request
                 .headers_mut()
@@ -352,14 +436,14 @@ mod tests {
         request
     }
 
-    fn status(guard: &Guard, headers: &[(&str, &str)], need: Need) -> u16 {
-        let refusal = guard.check(&request(headers), need).err();
+    async fn status(guard: &Guard, headers: &[(&str, &str)], need: Need) -> u16 {
+        let refusal = guard.check(&request(headers).into_parts().0, need).await.err();
         refusal.map_or(200, |answer| answer.into_response(false).status().as_u16())
     }
 
-    #[test]
-    fn a_name_of_someone_else_reaches_nothing() {
-        let guard = guard(None);
+    #[tokio::test]
+    async fn a_name_of_someone_else_reaches_nothing() {
+        let (guard, _folder) = guard(None).await;
         for (host, expected) in [
             ("127.0.0.1:9090", 200),
             ("[::1]:9090", 200),
@@ -369,19 +453,19 @@ mod tests {
             ("127.0.0.1.evil.example:9090", 403),
             ("", 403),
         ] {
-            assert_eq!(status(&guard, &[("host", host)], Need::Nothing), expected, "{host}");
+            assert_eq!(status(&guard, &[("host", host)], Need::Nothing).await, expected, "{host}");
         }
         // Without any, only a probe.
         for (need, expected) in
             [(Need::Nothing, 200), (Need::Visitor, 403), (Need::ToRead, 403), (Need::ToChange, 403)]
         {
-            assert_eq!(status(&guard, &[], need), expected);
+            assert_eq!(status(&guard, &[], need).await, expected);
         }
     }
 
-    #[test]
-    fn reading_takes_the_token_either_way_and_changing_only_as_a_bearer() {
-        let guard = guard(Some(TOKEN));
+    #[tokio::test]
+    async fn reading_takes_the_token_either_way_and_changing_only_as_a_bearer() {
+        let (guard, _folder) = guard(Some(TOKEN)).await;
         let (bearer, basic) =
             (format!("Bearer {TOKEN}"), format!("Basic {}", STANDARD.encode(format!("me:{TOKEN}"))));
         let (host, json) = (("host", "localhost"), ("content-type", "application/json; charset=utf-8"));
@@ -410,31 +494,36 @@ mod tests {
                 403,
             ),
         ] {
-            assert_eq!(status(&guard, &headers, need), expected, "{headers:?}");
+            assert_eq!(status(&guard, &headers, need).await, expected, "{headers:?}");
         }
     }
 
-    #[test]
-    fn the_read_token_opens_everything_for_reading_and_nothing_for_change() {
-        let guard = guard(Some(TOKEN));
+    #[tokio::test]
+    async fn the_read_token_opens_everything_for_reading_and_nothing_for_change() {
+        let (guard, _folder) = guard(Some(TOKEN)).await;
         let bearer = format!("Bearer {READ_TOKEN}");
         let headers =
             [("host", "localhost"), ("content-type", "application/json"), ("authorization", bearer.as_str())];
-        assert_eq!(status(&guard, &headers, Need::ToRead), 200);
-        assert_eq!(status(&guard, &headers, Need::ToChange), 403);
-        assert_eq!(guard.visitor(request(&headers).headers()).map(|visitor| visitor.role), Some(Role::Read));
+        assert_eq!(status(&guard, &headers, Need::ToRead).await, 200);
+        assert_eq!(status(&guard, &headers, Need::ToChange).await, 403);
+        assert_eq!(
+            guard.visitor(request(&headers).headers()).await.map(|visitor| visitor.role),
+            Some(Role::Read)
+        );
     }
 
-    #[test]
-    fn a_session_reads_the_api_and_never_changes_by_it() {
-        let guard = guard(Some(TOKEN));
-        let SignIn::As(session) = guard.sign_in(None, TOKEN, "Ada") else { panic!("the token is right") };
+    #[tokio::test]
+    async fn a_session_reads_the_api_and_never_changes_by_it() {
+        let (guard, _folder) = guard(Some(TOKEN)).await;
+        let SignIn::As(session) = guard.sign_in(None, TOKEN, "Ada").await else {
+            panic!("the token is right")
+        };
         let cookie = guard.session_cookie(&session, &HeaderMap::new());
         let cookie = cookie.split(';').next().unwrap();
         let headers = [("host", "localhost"), ("content-type", "application/json"), ("cookie", cookie)];
-        assert_eq!(status(&guard, &headers, Need::ToRead), 200);
-        assert_eq!(status(&guard, &headers, Need::ToChange), 401);
-        let visitor = guard.visitor(request(&headers).headers()).expect("signed in");
+        assert_eq!(status(&guard, &headers, Need::ToRead).await, 200);
+        assert_eq!(status(&guard, &headers, Need::ToChange).await, 401);
+        let visitor = guard.visitor(request(&headers).headers()).await.expect("signed in");
         assert_eq!((visitor.role, visitor.session.unwrap().name), (Role::Operate, "Ada".to_owned()));
     }
 
@@ -454,34 +543,90 @@ mod tests {
         }
     }
 
-    #[test]
-    fn without_a_token_there_is_reading_only() {
-        let guard = guard(None);
+    #[tokio::test]
+    async fn without_a_token_there_is_reading_only() {
+        let (guard, _folder) = guard(None).await;
         let headers = [("host", "localhost"), ("content-type", "application/json")];
-        assert_eq!(status(&guard, &headers, Need::ToRead), 200);
-        assert_eq!(status(&guard, &headers, Need::ToChange), 403);
+        assert_eq!(status(&guard, &headers, Need::ToRead).await, 200);
+        assert_eq!(status(&guard, &headers, Need::ToChange).await, 403);
     }
 
-    #[test]
-    fn guessing_is_slowed_down_for_the_one_who_guesses() {
-        let guard = guard(Some(TOKEN));
+    #[tokio::test]
+    async fn guessing_is_slowed_down_for_the_one_who_guesses() {
+        let (guard, _folder) = guard(Some(TOKEN)).await;
         let wrong = [("host", "localhost"), ("authorization", "Bearer guess")];
         for _ in 0..FAILURES_MAX {
-            assert_eq!(status(&guard, &wrong, Need::ToRead), 401);
+            assert_eq!(status(&guard, &wrong, Need::ToRead).await, 401);
         }
         let right = [("host", "localhost"), ("authorization", "Bearer a-long-admin-token")];
-        assert_eq!(status(&guard, &wrong, Need::ToRead), 429);
-        assert_eq!(status(&guard, &right, Need::ToRead), 200, "whoever has the token is never kept out");
+        assert_eq!(status(&guard, &wrong, Need::ToRead).await, 429);
+        assert_eq!(
+            status(&guard, &right, Need::ToRead).await,
+            200,
+            "whoever has the token is never kept out"
+        );
         let mut other = request(&right);
         other.extensions_mut().insert(Peer { address: "192.0.2.2:1000".parse().unwrap(), is_tls: false });
-        assert!(guard.check(&other, Need::ToRead).is_ok());
+        assert!(guard.check(&other.into_parts().0, Need::ToRead).await.is_ok());
         guard.clock.advance(FAILURES_WINDOW);
-        assert_eq!(status(&guard, &wrong, Need::ToRead), 401);
+        assert_eq!(status(&guard, &wrong, Need::ToRead).await, 401);
     }
 
-    #[test]
-    fn the_memory_of_failures_is_bounded() {
-        let guard = guard(Some(TOKEN));
+    #[tokio::test]
+    async fn guessing_at_a_page_is_slowed_down_as_elsewhere() {
+        let (guard, _folder) = guard(Some(TOKEN)).await;
+        let wrong = [("host", "localhost"), ("authorization", "Bearer guess")];
+        for _ in 0..FAILURES_MAX {
+            assert_eq!(status(&guard, &wrong, Need::Visitor).await, 200, "the page asks it to sign in");
+        }
+        assert_eq!(status(&guard, &wrong, Need::Visitor).await, 429);
+        assert_eq!(status(&guard, &wrong, Need::ToRead).await, 429, "it is one count");
+        assert_eq!(
+            status(&guard, &[("host", "localhost")], Need::Visitor).await,
+            200,
+            "pages without a token"
+        );
+    }
+
+    /// Two replicas of one store: a session goes on at both and ends at both, whoever has copied its cookie.
+    #[tokio::test]
+    async fn a_session_that_was_signed_out_is_none_at_any_replica() {
+        let (store, _folder) = store().await;
+        let (here, there) = (guard_of(Some(TOKEN), store.clone()), guard_of(Some(TOKEN), store));
+        let SignIn::As(session) = here.sign_in(None, TOKEN, "Ada").await else {
+            panic!("the token is right")
+        };
+        let cookie = here.session_cookie(&session, &HeaderMap::new());
+        let headers = [("host", "localhost"), ("cookie", cookie.split(';').next().unwrap())];
+        for guard in [&here, &there] {
+            assert_eq!(status(guard, &headers, Need::ToRead).await, 200);
+        }
+        assert!(there.sign_out(&session).await);
+        for guard in [&here, &there] {
+            assert_eq!(status(guard, &headers, Need::ToRead).await, 401);
+            assert!(guard.visitor(request(&headers).headers()).await.is_none());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_store_that_is_away_ends_no_session_that_was_seen_here() {
+        let (store, _folder) = store().await;
+        let (here, there) = (guard_of(Some(TOKEN), store.clone()), guard_of(Some(TOKEN), store.clone()));
+        let SignIn::As(session) = here.sign_in(None, TOKEN, "Ada").await else {
+            panic!("the token is right")
+        };
+        let cookie = here.session_cookie(&session, &HeaderMap::new());
+        let headers = [("host", "localhost"), ("cookie", cookie.split(';').next().unwrap())];
+        store.close().await;
+        assert_eq!(status(&here, &headers, Need::ToRead).await, 200);
+        assert_eq!(status(&there, &headers, Need::ToRead).await, 401, "it has never seen the session");
+        assert!(!here.sign_out(&session).await, "the store did not take it");
+        assert_eq!(status(&here, &headers, Need::ToRead).await, 401);
+    }
+
+    #[tokio::test]
+    async fn the_memory_of_failures_is_bounded() {
+        let (guard, _folder) = guard(Some(TOKEN)).await;
         for n in 0..2 * ADDRESSES_MAX {
             guard.count_failure(IpAddr::from((n as u128 + 1).to_be_bytes()));
         }

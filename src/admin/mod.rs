@@ -141,7 +141,8 @@ impl Area {
 
 impl Admin {
     pub fn new(parts: Parts) -> Admin {
-        let guard = Arc::new(Guard::new(&parts.access, parts.hosts.clone(), parts.clock.clone()));
+        let (hosts, store, clock) = (parts.hosts.clone(), parts.store.clone(), parts.clock.clone());
+        let guard = Arc::new(Guard::new(&parts.access, hosts, store, clock));
         let parts = Arc::new(parts);
         let studio = Arc::new(Studio::new(Arc::clone(&parts), Arc::clone(&guard)));
         Admin { parts, guard, studio, area: Area::All }
@@ -180,20 +181,23 @@ impl Admin {
                 .into_response(is_head);
         }
         let need = need(request.uri().path(), request.method());
-        let answer = match self.guard.check(&request, need) {
+        let (head, body) = request.into_parts();
+        let checked = self.guard.check(&head, need).await;
+        let answer = match checked {
             Ok(()) => {
                 let is_known = match need {
                     Need::Nothing => false,
-                    Need::Visitor => self.guard.visitor(request.headers()).is_some(),
+                    Need::Visitor => self.guard.visitor(&head.headers).await.is_some(),
                     Need::ToRead | Need::ToChange => true,
                 };
                 // Who has shown a token is not put out for strangers.
                 if is_known
                     && !self.guard.is_open()
-                    && let Some(standing) = request.extensions().get::<Standing>()
+                    && let Some(standing) = head.extensions.get::<Standing>()
                 {
                     standing.trust();
                 }
+                let request = Request::from_parts(head, body);
                 match need {
                     Need::Visitor => self.studio.answer(request).await,
                     _ => route(&self.parts, request).await,

@@ -57,7 +57,7 @@ fn live(parts: &Parts, ask: &Ask) -> Result<Live, TryError> {
     let base = parts.workbench.upstream(&side.name).ok_or_else(|| fail("there is no upstream to ask"))?;
     let hosts = side.hosts.iter().map(|host| parts.workbench.upstream(&format!("{}/{host}", side.name)));
     Live::new(&base, &[], false)
-        .map(|live| live.with_hosts(hosts))
+        .and_then(|live| live.with_hosts(hosts))
         .and_then(|live| live.with_credential(&side.credential, token.secret()))
         .map_err(|error| TryError::Request(error.to_string()))
 }

@@ -1,6 +1,8 @@
-//! Sessions of browsers at the admin port: who signed in with a token carries a signed cookie instead of the token. Nothing
-//! is kept here, so sessions outlive a restart and work at every replica that has the same key; they end with their time,
-//! and all of them when a token or the sealing key changes, since the signature is made with both.
+//! Sessions of browsers at the admin port: a person who signed in with a token carries a signed cookie instead of the token.
+//! The store has a row for each (`Store::begin_session`), so a session outlives a restart, works at every replica of the store
+//! that has the same sealing key, and ends everywhere when its person signs out, however often its cookie was copied. It ends
+//! with its time, at the latest at its last end, and all end when a token or the sealing key changes, since the signature is
+//! made with both.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::secret::Secret;
+use switchback_gateway::store::seal::random;
 
 /// What somebody may do at the admin port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +43,8 @@ pub struct Access {
     pub read_token: Option<Secret<String>>,
     /// How long a session lasts after it was last used.
     pub session: Duration,
+    /// How long a session lasts, however much it is used.
+    pub session_max: Duration,
     /// What sessions are signed with, together with the tokens: the texts of sealing keys, the first of which counts.
     pub keys: Vec<Secret<String>>,
 }
@@ -50,16 +55,30 @@ pub(crate) struct Session {
     pub(crate) role: Role,
     /// What the person is called, by their own word; empty where they said nothing.
     pub(crate) name: String,
-    /// Seconds since 1970.
+    /// Seconds since 1970; moves on while the session is used.
     ends: i64,
-    /// Tells sessions apart.
+    /// Seconds since 1970; the end that use does not move.
+    last_end: i64,
+    /// Random; the store has its hash.
     id: String,
+}
+
+impl Session {
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Its last end, wall time in milliseconds since 1970.
+    pub(super) fn last_end_ms(&self) -> i64 {
+        self.last_end.saturating_mul(1000)
+    }
 }
 
 /// Makes sessions and reads them back.
 pub(super) struct Sessions {
     key: [u8; 32],
     life: Duration,
+    life_max: Duration,
     clock: Clock,
 }
 
@@ -67,7 +86,7 @@ pub(super) struct Sessions {
 const COOKIE_NAME: &str = "switchback_session";
 /// Most characters of a person's name.
 const NAME_CHARS_MAX: usize = 60;
-const SIGNATURE: &[u8] = b"switchback studio session 1";
+const SIGNATURE: &[u8] = b"switchback studio session 2";
 const FORMS: &[u8] = b"switchback studio form 1";
 
 impl Sessions {
@@ -77,45 +96,49 @@ impl Sessions {
         for secret in secrets {
             key.update(Sha256::digest(secret.expose().as_bytes()));
         }
-        Sessions { key: key.finalize().into(), life: access.session, clock }
+        Sessions { key: key.finalize().into(), life: access.session, life_max: access.session_max, clock }
     }
 
     /// A new session.
     pub(super) fn begin(&self, role: Role, name: &str) -> Session {
-        let mut id = [0; 16];
-        // Two sessions of one id would share the tokens of their forms, and no more than that.
-        let _ = getrandom::fill(&mut id);
         let name = name.trim().chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
-        Session { role, name, ends: self.end(), id: URL_SAFE_NO_PAD.encode(id) }
+        let last_end = self.after(self.life_max);
+        let ends = self.after(self.life).min(last_end);
+        Session { role, name, ends, last_end, id: URL_SAFE_NO_PAD.encode(random::<16>()) }
     }
 
     /// The same session with its time begun anew, when half of it is over.
     pub(super) fn renewed(&self, session: &Session) -> Option<Session> {
         let left = session.ends.saturating_sub(self.now());
         let half = i64::try_from(self.life.as_secs() / 2).unwrap_or(i64::MAX);
-        (left < half).then(|| Session { ends: self.end(), ..session.clone() })
+        let ends = self.after(self.life).min(session.last_end);
+        (left < half && ends > session.ends).then(|| Session { ends, ..session.clone() })
     }
 
-    /// The session that a request shows, where it is ours and has not ended.
+    /// The session that the cookie of a request names, where its signature is ours and its time is not over. Whether it was
+    /// ended before is for the store to say.
     pub(super) fn of(&self, headers: &HeaderMap) -> Option<Session> {
         let value = cookie(headers, COOKIE_NAME)?;
         let (payload, signature) = value.rsplit_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
         self.mac(SIGNATURE, payload).verify_slice(&signature).ok()?;
-        let [role, ends, id, name]: [&str; 4] = payload.split('.').collect::<Vec<_>>().try_into().ok()?;
+        let [role, ends, last_end, id, name]: [&str; 5] =
+            payload.split('.').collect::<Vec<_>>().try_into().ok()?;
         let role = [Role::Read, Role::Operate].into_iter().find(|known| known.name() == role)?;
         let ends = ends.parse().ok().filter(|ends| *ends > self.now())?;
         let name = String::from_utf8(URL_SAFE_NO_PAD.decode(name).ok()?).ok()?;
-        Some(Session { role, name, ends, id: id.to_owned() })
+        Some(Session { role, name, ends, last_end: last_end.parse().ok()?, id: id.to_owned() })
     }
 
     /// The value of `Set-Cookie` for a session.
     pub(super) fn set_cookie(&self, session: &Session, is_secure: bool) -> String {
         let name = URL_SAFE_NO_PAD.encode(&session.name);
-        let payload = format!("{}.{}.{}.{name}", session.role.name(), session.ends, session.id);
+        let Session { role, ends, last_end, id, .. } = session;
+        let payload = format!("{}.{ends}.{last_end}.{id}.{name}", role.name());
         let signature = URL_SAFE_NO_PAD.encode(self.mac(SIGNATURE, &payload).finalize().into_bytes());
         let value = format!("{payload}.{signature}");
-        format!("{COOKIE_NAME}={value}; {}; Max-Age={}", attributes(is_secure), self.life.as_secs())
+        let left = session.ends.saturating_sub(self.now());
+        format!("{COOKIE_NAME}={value}; {}; Max-Age={left}", attributes(is_secure))
     }
 
     /// What the forms of a session carry: a page of another origin cannot know it.
@@ -138,8 +161,8 @@ impl Sessions {
         self.clock.unix_ms().div_euclid(1000)
     }
 
-    fn end(&self) -> i64 {
-        self.now().saturating_add(i64::try_from(self.life.as_secs()).unwrap_or(i64::MAX))
+    fn after(&self, time: Duration) -> i64 {
+        self.now().saturating_add(i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
     }
 }
 
@@ -170,6 +193,7 @@ mod tests {
             token: Some(Secret::from(token)),
             read_token: None,
             session: LIFE,
+            session_max: 3 * LIFE,
             keys: vec![Secret::from("key")],
         }
     }
@@ -194,6 +218,22 @@ mod tests {
         clock.advance(Duration::from_secs(49));
         assert_eq!(sessions.of(&headers), None);
         assert_eq!(sessions.of(&shown(&sessions, &renewed)), Some(renewed));
+    }
+
+    #[test]
+    fn a_session_in_use_has_a_last_end() {
+        let clock = Clock::paused_at(0);
+        let sessions = Sessions::new(&access("one-token"), clock.clone());
+        let mut session = sessions.begin(Role::Operate, "Ada");
+        let mut last_seen = 0;
+        for second in 0..400 {
+            if let Some(found) = sessions.of(&shown(&sessions, &session)) {
+                session = sessions.renewed(&found).unwrap_or(found);
+                last_seen = second;
+            }
+            clock.advance(Duration::from_secs(1));
+        }
+        assert_eq!(last_seen, 299, "three times its time, though it was used every second");
     }
 
     #[test]

@@ -5,13 +5,14 @@
 use super::assemble::{self, Services};
 use super::watch::Watch;
 use super::{
-    Replaceable, StartError, Stopping, admin_access, admin_hosts, client_of, endpoint, examine, pack,
-    tls_files, warn_of,
+    Replaceable, StartError, Stopping, admin_access, admin_hosts, check_exposure, client_of, endpoint,
+    examine, pack, tls_files, warn_of,
 };
 use crate::admin::{Admin, Board, CertificateEnd, PackStatus, ReloadOutcome, Status};
 use crate::config::{self, Config, Environment, against_pack};
 use crate::playground::Workbench;
 use arc_swap::ArcSwap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use switchback_compiler::diagnostic::{Colour, Findings, to_text};
@@ -66,6 +67,8 @@ pub(super) struct Reloader {
     /// What clients are shown, where they speak TLS.
     pub(super) certificate: Option<ServerCertificate>,
     pub(super) admin: Admin,
+    /// Where the admin port is bound.
+    pub(super) admin_address: SocketAddr,
     /// What compares both sides.
     /// What has events compared.
     pub(super) events_shadow: Arc<ArcSwap<Shadow>>,
@@ -147,6 +150,7 @@ impl Reloader {
         };
         let needs_restart = needs_restart(&self.config, &config);
         let config = effective(&self.config, config);
+        check_exposure(&config, self.admin_address).map_err(|error| error.to_string())?;
         let folder = config.mapping.clone();
         let read = spawn_blocking(move || pack::load(folder.as_deref()))
             .await

@@ -205,6 +205,7 @@ fn admin(raw: &RawAdmin, findings: &mut Findings) -> Admin {
         token: raw.token.as_ref().map(|token| token.value.clone()),
         read_token: raw.read_token.as_ref().map(|token| token.value.clone()),
         session: raw.session.0,
+        session_max: raw.session_max.0,
         hosts: raw.hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
     }
 }

@@ -128,6 +128,8 @@ pub struct Admin {
     pub read_token: Option<Secret<String>>,
     /// How long a browser stays signed in after it was last used.
     pub session: Duration,
+    /// How long a browser stays signed in, however much it is used.
+    pub session_max: Duration,
     /// Host names allowed beside IP addresses and `localhost`, in lower case.
     pub hosts: Vec<String>,
 }

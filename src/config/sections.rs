@@ -115,6 +115,8 @@ section! {
         read_token: Secret<String>,
         /// How long a browser stays signed in to the studio after it was last used.
         session: Period = Period(Duration::from_secs(12 * 60 * 60)),
+        /// How long a browser stays signed in to the studio, however much it is used.
+        session_max: Period = Period(Duration::from_secs(24 * 60 * 60)),
         /// Names, beside IP addresses and `localhost`, under which browsers may reach the port. Others are refused, so that
         /// a web page cannot reach it through a name of its own.
         hosts: Vec<String> = Vec::new(),

@@ -309,7 +309,7 @@ impl Studio {
             let to = fields::own_path(&to);
             return signin::page(StatusCode::OK, theme(headers), to, &Fields::default(), None);
         }
-        let Some(visitor) = self.guard.visitor(headers) else { return asked_to_sign_in(headers, uri) };
+        let Some(visitor) = self.guard.visitor(headers).await else { return asked_to_sign_in(headers, uri) };
         let visit = self.visit(visitor, headers, uri, path).await;
         let segments: Vec<String> = path.trim_matches('/').split('/').map(decoded).collect();
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -350,11 +350,11 @@ impl Studio {
         };
         let form = Fields::read(&String::from_utf8_lossy(&body));
         match path {
-            "/login" => return signin::sign_in(self, &headers, peer, theme, &form),
+            "/login" => return signin::sign_in(self, &headers, peer, theme, &form).await,
             "/theme" => return chosen_theme(&form),
             _ => {}
         }
-        let visitor = self.guard.visitor(&headers);
+        let visitor = self.guard.visitor(&headers).await;
         let Some(session) = visitor.as_ref().and_then(|visitor| visitor.session.clone()) else {
             if self.guard.is_open() {
                 let words = html! { p { "Set " code { "admin.token" } " in the configuration to change things here." } };
@@ -369,7 +369,14 @@ impl Studio {
             return visit.page(kept::of_another_session(&visit, &form));
         }
         if path == "/logout" {
-            return Answer::see("/login").cookie(&self.guard.sign_out_cookie(&headers));
+            return match self.guard.sign_out(&session).await {
+                true => Answer::see("/login").cookie(&self.guard.sign_out_cookie(&headers)),
+                false => {
+                    let words = html! { p { "This browser forgets the session. The store does not answer, so a copy of its cookie works at other replicas until " code { "admin.session_max" } " is over: sign in again and out again when the store is back." } };
+                    let page = Page::notice(StatusCode::SERVICE_UNAVAILABLE, "Signed out here only", words);
+                    visit.page(page).cookie(&self.guard.sign_out_cookie(&headers))
+                }
+            };
         }
         if !visit.may_operate() {
             let words = html! { p { "You are signed in to look. Sign in with the token of " code { "admin.token" } " to change things." } };

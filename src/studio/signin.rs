@@ -46,7 +46,7 @@ pub(super) fn page(
 }
 
 /// Takes a token, and begins a session.
-pub(super) fn sign_in(
+pub(super) async fn sign_in(
     studio: &Studio,
     headers: &HeaderMap,
     peer: Option<IpAddr>,
@@ -57,7 +57,7 @@ pub(super) fn sign_in(
     let kept: Fields =
         form.all().filter_map(|(name, value)| Some((name.strip_prefix(KEPT)?, value))).collect();
     let again = |status, words: &str| page(status, theme, to, &kept, Some(words));
-    match studio.guard.sign_in(peer, form.get("token"), form.get("name")) {
+    match studio.guard.sign_in(peer, form.get("token"), form.get("name")).await {
         SignIn::Wrong => again(StatusCode::UNAUTHORIZED, "This token opens nothing here."),
         SignIn::Wait => again(
             StatusCode::TOO_MANY_REQUESTS,

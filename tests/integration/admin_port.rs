@@ -102,6 +102,7 @@ impl Port {
                 token: token.map(Secret::from),
                 read_token: token.map(|_| Secret::from(READ_TOKEN)),
                 session: Duration::from_secs(60),
+                session_max: Duration::from_secs(3600),
                 keys: vec![SealingKey::generate()],
             },
             hosts: vec!["admin.example.com".to_owned()],
@@ -401,6 +402,11 @@ async fn a_person_signs_in_looks_and_signs_out() {
     assert_eq!(browser.look("/api/clients").await.status(), StatusCode::OK, "a session reads the API");
     let out = browser.send("/logout", &[("form_token", &form_token(&page))]).await;
     assert!(out.headers()["set-cookie"].to_str().unwrap().contains("Max-Age=0"));
+    // Whoever has copied the cookie has nothing.
+    assert_eq!(browser.look("/api/clients").await.status(), StatusCode::UNAUTHORIZED);
+    assert_eq!(browser.look("/clients").await.status(), StatusCode::SEE_OTHER, "it is sent to sign in");
+    let late = browser.send("/reload", &[("form_token", &form_token(&page))]).await;
+    assert_eq!(late.status(), StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]

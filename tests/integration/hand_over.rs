@@ -289,3 +289,37 @@ fn a_socket_that_is_passed_for_nothing_is_named() {
     let unused = admin.local_addr().expect("it is bound").to_string();
     assert!(log.contains(&unused) && !log.contains(&used.to_string()), "{log}");
 }
+
+/// The configuration says loopback; the socket that the service manager passes is bound to all addresses.
+#[test]
+fn an_admin_socket_that_others_reach_wants_a_token() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let [clients, admin] = ["127.0.0.1:0", "0.0.0.0:0"].map(|at| TcpListener::bind(at).expect("a free port"));
+    let port = admin.local_addr().expect("it is bound").port();
+    let file = serving::write(folder.path(), "127.0.0.1:9", "");
+    let text = std::fs::read_to_string(&file).expect("it was written");
+    let key = SealingKey::generate();
+    let start = |token: &str| {
+        let own = clients.local_addr().expect("it is bound");
+        let text = text.replacen("listen: 127.0.0.1:0\n", &format!("listen: {own}\n"), 1).replacen(
+            "listen: 127.0.0.1:0 }",
+            &format!("listen: 127.0.0.1:{port}{token} }}"),
+            1,
+        );
+        std::fs::write(&file, text).expect("written");
+        let file = file.to_str().expect("temporary folders have plain names");
+        Program::activated([&clients, &admin], &["serve", "--config", file], &[("TEST_KEY", key.expose())])
+    };
+    let (status, log) = start("").ended();
+    assert!(!status.success(), "{log}");
+    for part in [&format!("0.0.0.0:{port}"), "LISTEN_FDS", "`admin.token` is not set"] {
+        assert!(log.contains(part), "{part} in {log}");
+    }
+    let program = start(", token: a-long-enough-admin-token");
+    program.stderr_until("serving");
+    // A reload that takes the token away is refused.
+    let with = std::fs::read_to_string(&file).expect("it was written");
+    std::fs::write(&file, with.replace(", token: a-long-enough-admin-token", "")).expect("written");
+    program.signal("HUP");
+    assert!(program.stderr_until("the reload failed").contains("`admin.token` is not set"));
+}
