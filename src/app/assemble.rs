@@ -16,6 +16,7 @@ use switchback_gateway::events::dual::EventsDual;
 use switchback_gateway::events::readers::Readers;
 use switchback_gateway::events::receive::Intake;
 use switchback_gateway::events::{OwnEvents, Receiver, Receivers};
+use switchback_gateway::http_client::ServiceAddress;
 use switchback_gateway::memory::{self, Memory};
 use switchback_gateway::proxy::forwarding::Forwarding;
 use switchback_gateway::proxy::limits::Limits;
@@ -463,8 +464,13 @@ pub(super) fn tried(config: &Config, loaded: &LoadedPack) -> playground::Served 
         files: Arc::clone(&loaded.files),
         settings: config.settings.value.to_string(),
         fronts: fronts.map(|(prefix, side)| (prefix, loaded.pack.sides[side].name.clone())).collect(),
-        upstreams: config.services().map(|(name, url, _)| (name, url.to_string())).collect(),
+        upstreams: config.services().map(|(name, url, tls)| (name, service_address(url, tls))).collect(),
     }
+}
+
+/// Where a service is, for calls outside the data path.
+pub fn service_address(url: &config::WebUrl, tls: &ServiceTls) -> ServiceAddress {
+    ServiceAddress { url: url.to_string(), tls: tls.clone() }
 }
 
 /// What is retired by configuration, and what can be retired at run time. The configuration was checked against the pack.

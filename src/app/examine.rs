@@ -4,9 +4,12 @@
 
 use super::{StartError, assemble, endpoint, load_pack, tls_files};
 use crate::config::{Config, WebUrl, against_pack, service_key};
+use http::Method;
+use reqwest::Url;
 use serde::Serialize;
 use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
+use switchback_gateway::http_client::HttpClient;
 use switchback_gateway::store::seal::{KeyRing, SealError};
 use switchback_gateway::store::{self, Reach};
 use switchback_gateway::tls::{self, ServiceTls};
@@ -131,39 +134,14 @@ async fn tries(config: &Config) -> Vec<Try> {
 
 /// Whether anything answers at an address: whatever it says to a stranger, it is there.
 async fn asked(key: String, url: &WebUrl, tls: &ServiceTls, timeout: Duration) -> Try {
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let asking = async {
-        let mut client = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .timeout(timeout)
-            .no_proxy();
-        if url.is_https() {
-            let setup = tls.read().map_err(|error| error.to_string())?;
-            if let Some(name) = setup.server_name {
-                return tokio::time::timeout(timeout, handshake(url, setup.config, name))
-                    .await
-                    .map_err(|_| "no answer in time".to_owned())?;
-            }
-            client = client.tls_backend_preconfigured(setup.config);
-        }
-        let client = client.build().map_err(|error| error.to_string())?;
-        let answer = client.head(url.to_string()).send().await;
+        let at: Url = url.to_string().parse().map_err(|_| "this is no URL".to_owned())?;
+        let client = HttpClient::new(reqwest::Client::builder().timeout(timeout), &at, tls)
+            .map_err(|error| error.to_string())?;
+        let answer = client.request(Method::HEAD, &at).send().await;
         answer.map(drop).map_err(|error| causes(&error.without_url()))
     };
     Try { key, address: url.masked(), error: asking.await.err() }
-}
-
-/// Whether the address speaks TLS under another name than its own.
-async fn handshake(
-    url: &WebUrl,
-    config: rustls::ClientConfig,
-    name: rustls::pki_types::ServerName<'static>,
-) -> Result<(), String> {
-    let (host, port) = (url.uri().host().unwrap_or_default(), url.uri().port_u16().unwrap_or(443));
-    let stream = tokio::net::TcpStream::connect((host.trim_matches(['[', ']']), port)).await;
-    let stream = stream.map_err(|error| causes(&error))?;
-    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
-    connector.connect(name, stream).await.map(drop).map_err(|error| causes(&error))
 }
 
 /// An error with all that is behind it: what went wrong is said by the innermost.

@@ -50,9 +50,12 @@ impl AdminArgs {
     }
 }
 
-/// What the port is asked with.
+/// A client for the admin port. It calls directly: its token is for no proxy.
 pub fn http() -> Result<Client, Failure> {
     // The one provider this program is built with; whoever comes first installs it.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder().build().map_err(|error| Failure::Run(format!("HTTP cannot be set up: {error}")))
+    Client::builder()
+        .no_proxy()
+        .build()
+        .map_err(|error| Failure::Run(format!("HTTP cannot be set up: {error}")))
 }

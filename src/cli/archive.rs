@@ -1,7 +1,7 @@
 //! `switchback archive`: what the gateway keeps of its own: filled out of the old side while it lives, counted, taken out.
 
 use super::stored::{Failure, Format, SecretRef, StoreArgs, block_on, print_json};
-use crate::app;
+use crate::app::{self, service_address};
 use crate::config::Config;
 use crate::harvest::{Harvester, begun};
 use crate::replay::Live;
@@ -10,6 +10,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use switchback_gateway::http_client::ServiceAddress;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::store::{ClientRow, HarvestRow, Owner, Store};
 use switchback_plan::{self as plan, Harvest};
@@ -142,7 +143,7 @@ async fn fill(
         let base = base(config, &side.name, args)?;
         let hosts = side.hosts.iter().map(|host| host_base(config, &side.name, host));
         let live = Live::new(&base, &[], false)
-            .map(|live| live.with_hosts(hosts))
+            .and_then(|live| live.with_hosts(hosts))
             .and_then(|live| live.with_credential(&side.credential, &token))
             .map_err(|error| Failure::Usage(error.to_string()))?;
         let harvester = Harvester {
@@ -207,21 +208,22 @@ async fn token(
     })
 }
 
-/// Where the side is.
-fn base(config: &Config, side: &str, args: &FillArgs) -> Result<String, Failure> {
-    if let Some(given) = &args.upstream {
-        return Ok(given.clone());
+/// Where the side is, called with the TLS settings of its upstream.
+fn base(config: &Config, side: &str, args: &FillArgs) -> Result<ServiceAddress, Failure> {
+    let configured = config.upstream(side);
+    let tls = configured.map(|upstream| upstream.tls.value.clone()).unwrap_or_default();
+    if let Some(url) = &args.upstream {
+        return Ok(ServiceAddress { url: url.clone(), tls });
     }
-    let configured = config.upstreams.iter().find(|upstream| upstream.side.value == side);
-    configured.map(|upstream| upstream.url.uri().to_string()).ok_or_else(|| {
+    configured.map(|upstream| service_address(&upstream.url, &tls)).ok_or_else(|| {
         Failure::Usage(format!("`upstreams` names no {side}: say where it is with --upstream URL"))
     })
 }
 
 /// Where a host of the side is.
-fn host_base(config: &Config, side: &str, host: &str) -> Option<String> {
+fn host_base(config: &Config, side: &str, host: &str) -> Option<ServiceAddress> {
     let name = format!("{side}/{host}");
-    config.services().find(|(known, ..)| *known == name).map(|(_, url, _)| url.uri().to_string())
+    config.services().find(|(known, ..)| *known == name).map(|(_, url, tls)| service_address(url, tls))
 }
 
 async fn status(store: &Store, format: Format, client: Option<&str>) -> Result<(), Failure> {

@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switchback_engine::har::{self, Exchange, Malformed};
 use switchback_engine::redact::Salt;
+use switchback_gateway::http_client::ServiceAddress;
+use switchback_gateway::tls::ServiceTls;
 use switchback_plan::{Pack, Side};
 
 /// Runs the exchanges of an HTTP Archive (HAR) through a pack and says which answers, and which calls to the other
@@ -125,8 +127,10 @@ fn replay(args: &Args, pack: Arc<Pack>) -> Result<Tally, String> {
         }),
         Some(upstream) => {
             let headers = args.headers.iter().map(|text| expanded(text)).collect::<Result<Vec<_>, _>>()?;
-            let live = Live::new(upstream, &headers, args.effects).map_err(|error| error.to_string())?;
-            let live = live.with_hosts(hosts);
+            let at = |url: &String| ServiceAddress { url: url.clone(), tls: ServiceTls::default() };
+            let live = Live::new(&at(upstream), &headers, args.effects)
+                .and_then(|live| live.with_hosts(hosts.iter().map(|url| url.as_ref().map(at))))
+                .map_err(|error| error.to_string())?;
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|error| format!("no run time: {error}"))?;
             har::read(input, |entry| {

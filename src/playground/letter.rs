@@ -202,7 +202,7 @@ impl Tried {
         let host = host.place().and_then(|place| side.hosts.get(place));
         let name = host.map_or_else(|| side.name.clone(), |host| format!("{}/{host}", side.name));
         let known = self.served.upstreams.iter().find(|(known, _)| *known == name);
-        known.map_or_else(|| format!("${}_URL", variable(&name)), |(_, url)| url.clone())
+        known.map_or_else(|| format!("${}_URL", variable(&name)), |(_, address)| address.url.clone())
     }
 
     /// The options of `curl` that make a call carry its side's credential, with a variable for it.

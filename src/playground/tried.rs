@@ -12,6 +12,7 @@ use switchback_compiler::diagnostic::{Colour, to_text};
 use switchback_compiler::mapping::load::PackSource;
 use switchback_compiler::mapping::{compile, kept};
 use switchback_engine::translate::Settings;
+use switchback_gateway::http_client::ServiceAddress;
 use switchback_json::{Limits, Value};
 use switchback_plan::router::{Found, Router};
 use switchback_plan::{Example, ExampleKind, Origin, Pack, PerSide, Raw, RouteExample, SideId};
@@ -26,7 +27,7 @@ pub struct Served {
     /// Path prefixes, and the sides that clients speak there.
     pub fronts: Vec<(String, String)>,
     /// Addresses of services, by side, and of other hosts of theirs, by `SIDE/HOST`.
-    pub upstreams: Vec<(String, String)>,
+    pub upstreams: Vec<(String, ServiceAddress)>,
 }
 
 /// Where requests and mapping texts are tried. Clones share it.
@@ -116,7 +117,7 @@ impl Workbench {
     }
 
     /// The address of a side's service, or of another host of it (`SIDE/HOST`).
-    pub fn upstream(&self, side: &str) -> Option<String> {
+    pub fn upstream(&self, side: &str) -> Option<ServiceAddress> {
         let served = self.0.served.load();
         served.upstreams.iter().find(|(name, _)| name == side).map(|(_, url)| url.clone())
     }

@@ -4,10 +4,11 @@ use super::outcome::{Outcome, Unknown};
 use super::running::{Replayer, Running, Step};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, Url};
 use std::time::{Duration, Instant};
 use switchback_engine::har::Exchange;
 use switchback_engine::translate::{Call, Event, FailKind, Reply, Wait};
+use switchback_gateway::http_client::{HttpClient, HttpClientError, ServiceAddress};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::token::carried::{self, TokenPlace};
 use switchback_plan::{BodyFormat, Credential, Effect};
@@ -19,16 +20,31 @@ const REPLY_BYTES_MAX: usize = 64 << 20;
 
 /// A service to ask.
 pub struct Live {
-    client: Client,
-    /// Without a `/` at the end.
-    base: String,
-    /// Where the other hosts of the side are, by their [`HostId`](switchback_plan::HostId)s; without a `/` at the end.
-    hosts: Vec<Option<String>>,
+    main: Host,
+    /// The other hosts of the side, by their [`HostId`](switchback_plan::HostId)s.
+    hosts: Vec<Option<Host>>,
     /// Sent with every call: the credential, most of all.
     headers: HeaderMap,
     /// Where every call carries a token that is in none of them.
     token: Option<(TokenPlace, Secret<String>)>,
     allows_effects: bool,
+}
+
+/// A host of the service, called as the gateway calls it: directly, with the TLS settings of its upstream.
+struct Host {
+    client: HttpClient,
+    /// Without a `/` at the end.
+    base: String,
+}
+
+impl Host {
+    fn new(address: &ServiceAddress) -> Result<Host, LiveError> {
+        let url = Url::parse(&address.url).ok();
+        let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url = url.ok_or_else(|| LiveError::Address(address.url.clone()))?;
+        let client = HttpClient::new(Client::builder().timeout(TIMEOUT), &url, &address.tls)?;
+        Ok(Host { client, base: address.url.trim_end_matches('/').to_owned() })
+    }
 }
 
 /// Why a service cannot be asked.
@@ -40,7 +56,7 @@ pub enum LiveError {
     #[error("a header is written as 'Name: value'")]
     Header,
     #[error("HTTP cannot be set up: {0}")]
-    Client(#[from] reqwest::Error),
+    Client(#[from] HttpClientError),
 }
 
 /// Header fields hold the credential.
@@ -51,12 +67,14 @@ impl std::fmt::Debug for Live {
 }
 
 impl Live {
-    /// A service at `base`, below whose path all calls go. `headers`: as `Name: value`. Without `allows_effects` only
+    /// A service at an address, below whose path all calls go. `headers`: as `Name: value`. Without `allows_effects` only
     /// operations without effects are sent.
-    pub fn new(base: &str, headers: &[String], allows_effects: bool) -> Result<Live, LiveError> {
-        let url =
-            Url::parse(base).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-        url.ok_or_else(|| LiveError::Address(base.to_owned()))?;
+    pub fn new(
+        address: &ServiceAddress,
+        headers: &[String],
+        allows_effects: bool,
+    ) -> Result<Live, LiveError> {
+        let main = Host::new(address)?;
         let mut map = HeaderMap::new();
         for text in headers {
             let (name, value) = text.split_once(':').ok_or(LiveError::Header)?;
@@ -65,26 +83,18 @@ impl Live {
             value.set_sensitive(true);
             map.append(name, value);
         }
-        // The one provider this program is built with; whoever comes first installs it.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        // A redirect could lead to a place that the credential is not for.
-        let client = Client::builder().redirect(redirect::Policy::none()).timeout(TIMEOUT).build()?;
-        Ok(Live {
-            client,
-            base: base.trim_end_matches('/').to_owned(),
-            hosts: Vec::new(),
-            headers: map,
-            token: None,
-            allows_effects,
-        })
+        Ok(Live { main, hosts: Vec::new(), headers: map, token: None, allows_effects })
     }
 
     /// The same, with the addresses of the side's other hosts, as far as they are known. A call to a host without one fails: what
     /// is meant for a host goes to no other.
-    pub fn with_hosts(mut self, hosts: impl IntoIterator<Item = Option<String>>) -> Live {
-        let bare = |url: String| url.trim_end_matches('/').to_owned();
-        self.hosts = hosts.into_iter().map(|host| host.map(bare)).collect();
-        self
+    pub fn with_hosts(
+        mut self,
+        hosts: impl IntoIterator<Item = Option<ServiceAddress>>,
+    ) -> Result<Live, LiveError> {
+        let host = |address: Option<ServiceAddress>| address.as_ref().map(Host::new).transpose();
+        self.hosts = hosts.into_iter().map(host).collect::<Result<_, _>>()?;
+        Ok(self)
     }
 
     /// The same, every call with a token as the side of `credential` wants it, and with the fields that all its calls have.
@@ -162,13 +172,14 @@ impl Live {
             }
             Some((TokenPlace::Headers { .. }, _)) | None => {}
         }
-        let base = match call.host.place() {
-            None => &self.base,
+        let Host { client, base } = match call.host.place() {
+            None => &self.main,
             Some(place) => self.hosts.get(place).and_then(Option::as_ref).ok_or_else(|| {
                 format!("`{}` is answered by another host, whose address is not known here", call.operation)
             })?,
         };
-        let request = self.client.request(call.method, format!("{base}{target}")).headers(headers);
+        let url = Url::parse(&format!("{base}{target}")).map_err(|error| error.to_string())?;
+        let request = client.request(call.method, &url).headers(headers);
         let request = match body {
             Some(body) => request.body(body),
             None => request,

@@ -349,7 +349,7 @@ fn each_outside_thing_has_one_place() {
         ("saphyr_parser", &["yaml"]),
         ("notify", &["app"]),
         // Calls of our own; what is carried for a client goes through `proxy`.
-        ("reqwest", &["app", "cli", "events", "replay", "telemetry", "token"]),
+        ("reqwest", &["app", "cli", "events", "http_client", "replay", "telemetry", "token"]),
         ("annotate_snippets", &["diagnostic"]),
         ("metrics_exporter_prometheus", &["telemetry"]),
     ];

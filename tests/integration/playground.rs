@@ -1,10 +1,16 @@
 //! The playground, through the real binary: requests that are tried and never sent, mapping texts that are tried and never
 //! served, and every field's way back to a line of the mapping and a place of a message.
 
-use crate::support::dual::{Running, Upstreams, administrator, ask, control, eventually, received, started};
+use crate::support::dual::{
+    Dual, Running, Upstreams, administrator, ask, control, eventually, received, started,
+};
+use crate::support::tls;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use switchback_sandbox::{Options, Sandbox};
+use tokio::net::{TcpListener, TcpStream};
 
 async fn sandbox() -> Sandbox {
     Sandbox::start(Options::default()).await.expect("a loopback address")
@@ -206,5 +212,67 @@ async fn the_letter_to_an_owner_has_the_calls_to_change_as_curl_and_no_secret() 
     let account = administrator(&service);
     for secret in [&account.v2_token, &account.access_token, &account.refresh_token] {
         assert!(!letter.contains(secret.as_str()), "{letter}");
+    }
+}
+
+/// A gateway in whose environment a proxy is named, before a service that shows a certificate of a private authority.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_live_reading_goes_straight_to_the_service_with_the_tls_of_its_upstream() {
+    let proxy = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let at_proxy = proxy.local_addr().expect("it is bound");
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&seen);
+    tokio::spawn(async move {
+        while let Ok((connection, _)) = proxy.accept().await {
+            counted.fetch_add(1, Ordering::Relaxed);
+            drop(connection);
+        }
+    });
+    for is_secured in [false, true] {
+        // A grant of its own: a refresh token is good once.
+        let service = sandbox().await;
+        let secured = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let at_secured = secured.local_addr().expect("it is bound");
+        let behind = service.address();
+        tokio::spawn(async move {
+            let acceptor = tls::upstream_acceptor(&["http/1.1"]);
+            while let Ok((connection, _)) = secured.accept().await {
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    let Ok(mut client) = acceptor.accept(connection).await else { return };
+                    let mut server = TcpStream::connect(behind).await.expect("the sandbox is there");
+                    // The end of either is the end of both.
+                    let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+                });
+            }
+        });
+        let upstream = match is_secured {
+            false => format!("v3: {{ url: 'http://{behind}/v3' }}"),
+            true => {
+                let authorities = tls::upstream_certificate();
+                let authorities = authorities.display();
+                format!("v3: {{ url: 'https://{at_secured}/v3', tls: {{ ca_file: '{authorities}' }} }}")
+            }
+        };
+        let dual = Dual::new();
+        dual.configure(&service, Upstreams::of(&service), &["administrator"], "");
+        let text = std::fs::read_to_string(dual.file()).expect("it was written");
+        let plain = format!("v3: {{ url: 'http://{behind}/v3' }}");
+        assert!(text.contains(&plain), "{text}");
+        std::fs::write(dual.file(), text.replace(&plain, &upstream)).expect("it is written");
+        let proxies = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"];
+        let environment = proxies.map(|name| (name, format!("http://{at_proxy}"))).to_vec();
+        let gateway = dual.start_in(environment).await;
+        let read = json!({"method": "GET", "target": "/v2/contacts/1001"});
+        let asked = json!({ "request": read, "live": true, "client": "administrator" });
+        // Its access token may be on its way.
+        eventually("the client has a token", async || {
+            gateway.admin("POST /api/playground", &asked).await.0 == 200
+        })
+        .await;
+        let ran = tried(&gateway, asked).await;
+        assert_eq!(ran["calls"][0]["reply_by"], "service", "{upstream}: {ran}");
+        assert_eq!(ran["answer"]["status"], 200, "{upstream}: {ran}");
+        assert_eq!(seen.load(Ordering::Relaxed), 0, "{upstream}: the proxy sees nothing");
     }
 }

@@ -18,6 +18,7 @@ pub mod error;
 pub mod events;
 mod gateway;
 mod heavy;
+pub mod http_client;
 mod interim;
 pub mod memory;
 pub mod outcome;

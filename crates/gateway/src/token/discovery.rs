@@ -2,8 +2,8 @@
 //! OpenID Connect Discovery). Asked once, by whoever needs it first, and again on reload: a server that is down at the start
 //! keeps no gateway from starting.
 
-use super::http_client::Http;
 use super::wire::{self, OAuth};
+use crate::http_client::HttpClient;
 use arc_swap::ArcSwapOption;
 use http::{Method, StatusCode, header};
 use reqwest::Url;
@@ -63,7 +63,7 @@ impl Discovery {
     }
 
     /// What is known, asked for where nothing is. The error is for logs.
-    pub(super) async fn found(&self, http: &Http, oauth: &OAuth) -> Result<Arc<Found>, String> {
+    pub(super) async fn found(&self, http: &HttpClient, oauth: &OAuth) -> Result<Arc<Found>, String> {
         if let Some(found) = self.found.load_full() {
             return Ok(found);
         }
@@ -75,7 +75,7 @@ impl Discovery {
     }
 
     /// Asks anew.
-    pub(super) async fn again(&self, http: &Http, oauth: &OAuth) -> Result<(), String> {
+    pub(super) async fn again(&self, http: &HttpClient, oauth: &OAuth) -> Result<(), String> {
         if !self.is_needed {
             return Ok(());
         }
@@ -83,7 +83,7 @@ impl Discovery {
         self.ask(http, oauth).await.map(drop)
     }
 
-    async fn ask(&self, http: &Http, oauth: &OAuth) -> Result<Arc<Found>, String> {
+    async fn ask(&self, http: &HttpClient, oauth: &OAuth) -> Result<Arc<Found>, String> {
         let issuer = oauth.issuer.as_deref().ok_or("no issuer to ask for the addresses")?;
         let mut failure = String::new();
         for url in well_known(issuer) {
@@ -116,7 +116,7 @@ fn well_known(issuer: &str) -> Vec<Url> {
     ]
 }
 
-async fn metadata(http: &Http, url: Url) -> Result<Value, String> {
+async fn metadata(http: &HttpClient, url: Url) -> Result<Value, String> {
     let request = http.request(Method::GET, &url).header(header::ACCEPT, "application/json");
     let mut response = request.send().await.map_err(|error| wire::describe(&error))?;
     let status = response.status();

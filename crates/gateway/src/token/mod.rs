@@ -42,7 +42,6 @@ mod connect;
 mod discovery;
 mod fixed;
 mod grant;
-mod http_client;
 mod lifetime;
 mod refresh;
 mod registry;

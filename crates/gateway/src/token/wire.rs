@@ -7,8 +7,8 @@
 //! nor how long it asked to be left alone.
 
 use super::discovery::{Discovery, Found};
-use super::http_client::Http;
 use super::lifetime::parse_expires_in;
+use crate::http_client::HttpClient;
 use crate::secret::Secret;
 use crate::tls::ServiceTls;
 use base64::Engine as _;
@@ -164,7 +164,7 @@ pub(super) struct Failure {
 /// A client of the token endpoint; clones share what they have found out.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    http: Http,
+    http: HttpClient,
     oauth: Arc<OAuth>,
     discovery: Arc<Discovery>,
 }
@@ -194,19 +194,14 @@ impl Endpoint {
                 _ => {}
             }
         }
-        // The one provider this program is built with; whoever comes first installs it.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
             .pool_max_idle_per_host(0)
             .connect_timeout(oauth.timeout)
-            .timeout(oauth.timeout)
-            // Services are called directly, whatever the environment says of proxies, and so is this one.
-            .no_proxy()
-            .user_agent(concat!("switchback/", env!("CARGO_PKG_VERSION")));
+            .timeout(oauth.timeout);
         let asked = oauth.token_url.as_ref().or(issuer.as_ref());
-        let http = Http::new(http, asked.ok_or(OAuthConfigError::NoAddress("token_url"))?, &oauth.tls)?;
+        let asked = asked.ok_or(OAuthConfigError::NoAddress("token_url"))?;
+        let http = HttpClient::new(http, asked, &oauth.tls)
+            .map_err(|error| OAuthConfigError::Tls(error.to_string()))?;
         let discovery = Arc::new(Discovery::new(&oauth));
         Ok(Endpoint { http, oauth: Arc::new(oauth), discovery })
     }
