@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use switchback_gateway::body::Body;
 use switchback_gateway::error::Side;
@@ -66,7 +67,7 @@ struct Add {
     refresh_token: Option<Secret<String>>,
 }
 
-pub(super) async fn add(parts: &Parts, request: Request<Body>) -> Answer {
+pub(super) async fn add(parts: &Parts, by: &str, request: Request<Body>) -> Answer {
     let asked: Add = match read(request).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
@@ -88,7 +89,7 @@ pub(super) async fn add(parts: &Parts, request: Request<Body>) -> Answer {
         app,
         refresh_token: asked.refresh_token,
     };
-    changed(parts, "client added", StatusCode::CREATED, parts.registry.add(new).await.map(shown)).await
+    changed(parts, "client added", StatusCode::CREATED, parts.registry.by(by).add(new).await.map(shown)).await
 }
 
 #[derive(Deserialize)]
@@ -101,14 +102,14 @@ struct Rotate {
     grace_seconds: Option<u64>,
 }
 
-pub(super) async fn rotate(parts: &Parts, name: &str, request: Request<Body>) -> Answer {
+pub(super) async fn rotate(parts: &Parts, by: &str, name: &str, request: Request<Body>) -> Answer {
     let asked: Rotate = match read(request).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
     };
     let grace = asked.grace_seconds.map(Duration::from_secs);
     let new = NewToken { side: asked.side, token: asked.token };
-    changed(parts, "token rotated", StatusCode::OK, parts.registry.rotate(name, new, grace).await.map(shown))
+    changed(parts, "token rotated", StatusCode::OK, parts.registry.by(by).rotate(name, new, grace).await.map(shown))
         .await
 }
 
@@ -119,28 +120,28 @@ struct SetCredential {
     token: Secret<String>,
 }
 
-pub(super) async fn credential(parts: &Parts, name: &str, request: Request<Body>) -> Answer {
+pub(super) async fn credential(parts: &Parts, by: &str, name: &str, request: Request<Body>) -> Answer {
     let asked: SetCredential = match read(request).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
     };
     let new = NewCredential { side: asked.side, token: asked.token };
-    let client = parts.registry.set_credential(name, new).await;
+    let client = parts.registry.by(by).set_credential(name, new).await;
     changed(parts, "credential set", StatusCode::OK, client.map(|client| json!({ "client": client }))).await
 }
 
-pub(super) async fn revoke(parts: &Parts, name: &str) -> Answer {
+pub(super) async fn revoke(parts: &Parts, by: &str, name: &str) -> Answer {
     changed(
         parts,
         "client revoked",
         StatusCode::OK,
-        parts.registry.revoke(name).await.map(|client| json!({ "client": client })),
+        parts.registry.by(by).revoke(name).await.map(|client| json!({ "client": client })),
     )
     .await
 }
 
-pub(super) async fn restore(parts: &Parts, name: &str) -> Answer {
-    let client = parts.registry.restore(name).await;
+pub(super) async fn restore(parts: &Parts, by: &str, name: &str) -> Answer {
+    let client = parts.registry.by(by).restore(name).await;
     let client = client.map(|client| json!({ "client": client }));
     changed(parts, "client restored", StatusCode::OK, client).await
 }
@@ -152,7 +153,7 @@ struct Connect {
     client_secret: Option<Secret<String>>,
 }
 
-pub(super) async fn connect(parts: &Parts, name: &str, request: Request<Body>) -> Answer {
+pub(super) async fn connect(parts: &Parts, by: &str, name: &str, request: Request<Body>) -> Answer {
     let asked: Connect = match read(request).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
@@ -161,18 +162,15 @@ pub(super) async fn connect(parts: &Parts, name: &str, request: Request<Body>) -
         Ok(app) => app,
         Err(answer) => return answer,
     };
-    match parts.registry.connect(name, app).await {
-        Ok(link) => {
-            parts.note("connect link made", name, "admin API", "").await;
-            Answer::json(StatusCode::OK, &link)
-        }
+    match parts.registry.by(by).connect(name, app).await {
+        Ok(link) => Answer::json(StatusCode::OK, &link),
         Err(ConnectError::Registry(error)) => refused(&error),
         Err(error) => Answer::error(StatusCode::CONFLICT, error.to_string()),
     }
 }
 
-pub(super) fn reload(parts: &Parts) -> Answer {
-    parts.reload.notify_one();
+pub(super) fn reload(parts: &Arc<Parts>, by: &str) -> Answer {
+    parts.ask_for_reload(by);
     Answer::json(StatusCode::ACCEPTED, &json!({ "reload": "asked for; /api/pack says how it went" }))
 }
 
@@ -192,7 +190,6 @@ async fn changed(
     }
     let client = value["client"]["name"].as_str().unwrap_or_default();
     tracing::info!(client, what, "a client was changed by the admin API");
-    parts.note(what, client, "admin API", "").await;
     Answer::json(status, &value)
 }
 

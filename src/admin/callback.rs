@@ -15,7 +15,6 @@ pub(super) async fn callback(parts: &Parts, query: &str) -> Answer {
                 tracing::warn!(%error, "the new grant is stored; it is taken up at the next look at the store");
             }
             tracing::info!(client = %client.name, "connected");
-            parts.note("client connected", &client.name, "its owner", "").await;
             let words = html! {
                 "The client " strong { (client.name) } " is connected. This window can be closed."
             };

@@ -13,6 +13,7 @@ use switchback_engine::har::{Exchange, Writer};
 use switchback_engine::redact::Salt;
 use switchback_gateway::body::Body;
 use switchback_gateway::capture::{Captured, Redaction, Wanted};
+use switchback_gateway::store::NewHistory;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
@@ -47,7 +48,7 @@ impl Default for CaptureRequest {
 /// Largest copy of one body.
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-pub(super) async fn capture(parts: &Parts, request: Request<Body>) -> Answer {
+pub(super) async fn capture(parts: &Parts, by: &str, request: Request<Body>) -> Answer {
     let asked: CaptureRequest = match read(request).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
@@ -66,6 +67,8 @@ pub(super) async fn capture(parts: &Parts, request: Request<Body>) -> Answer {
             "the pack has no such operation; /api/operations lists them",
         );
     }
+    let scope = format!("{}; {} of the requests", asked.client.as_deref().unwrap_or("all clients"), asked.share);
+    let subject = asked.operation.clone().unwrap_or_else(|| "all operations".to_owned());
     let wanted = Wanted {
         operation: asked.operation,
         client: asked.client,
@@ -80,6 +83,16 @@ pub(super) async fn capture(parts: &Parts, request: Request<Body>) -> Answer {
         return Answer::error(StatusCode::SERVICE_UNAVAILABLE, "the system gives no random bytes");
     }
     let redaction = Redaction::new(program.pack(), Salt::new(salt));
+    let seconds_ms = i64::try_from(asked.seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
+    let entry = NewHistory {
+        kind: "capture begun",
+        subject: &subject,
+        scope: &scope,
+        until_ms: Some(parts.clock.unix_ms().saturating_add(seconds_ms)),
+        detail: &format!("{} exchanges at most", asked.exchanges),
+        ..NewHistory::default()
+    };
+    parts.note(by, entry).await;
     tracing::info!(share = asked.share, exchanges = asked.exchanges, "a capture of traffic begins");
     let (sender, body) = Body::channel(PIECES_MAX, None);
     let until = Instant::now() + Duration::from_secs(asked.seconds);
@@ -98,9 +111,12 @@ pub(super) async fn capture(parts: &Parts, request: Request<Body>) -> Answer {
 }
 
 /// Asks the open capture to end. Its asker gets what was being answered, and the end of the archive.
-pub(super) fn end(parts: &Parts) -> Answer {
+pub(super) async fn end(parts: &Parts, by: &str) -> Answer {
     match parts.tap.end() {
-        true => Answer::json(StatusCode::ACCEPTED, &serde_json::json!({ "capture": "ends" })),
+        true => {
+            parts.note(by, NewHistory { kind: "capture ended", ..NewHistory::default() }).await;
+            Answer::json(StatusCode::ACCEPTED, &serde_json::json!({ "capture": "ends" }))
+        }
         false => Answer::error(StatusCode::NOT_FOUND, "no capture is open"),
     }
 }

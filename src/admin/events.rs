@@ -32,23 +32,23 @@ struct Choice {
     ids: Vec<String>,
 }
 
-pub(super) async fn retry(parts: &Parts, request: Request<Body>) -> Answer {
+pub(super) async fn retry(parts: &Parts, by: &str, request: Request<Body>) -> Answer {
     let choice = match api::read::<Choice>(request).await {
         Ok(Choice { receiver, ids }) => EventChoice { receiver, ids },
         Err(answer) => return answer,
     };
-    match parts.store.events_retry(&choice).await {
+    match parts.store.by(by).events_retry(&choice).await {
         Ok(retried) => Answer::json(StatusCode::OK, &json!({ "retried": retried })),
         Err(error) => refused(&error),
     }
 }
 
-pub(super) async fn drop(parts: &Parts, request: Request<Body>) -> Answer {
+pub(super) async fn drop(parts: &Parts, by: &str, request: Request<Body>) -> Answer {
     let choice = match api::read::<Choice>(request).await {
         Ok(Choice { receiver, ids }) => EventChoice { receiver, ids },
         Err(answer) => return answer,
     };
-    match parts.store.events_drop(&choice).await {
+    match parts.store.by(by).events_drop(&choice).await {
         Ok(dropped) => Answer::json(StatusCode::OK, &json!({ "dropped": dropped })),
         Err(error) => refused(&error),
     }

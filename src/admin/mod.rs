@@ -25,18 +25,19 @@ pub(crate) use answer::Answer;
 pub(crate) use api::read_bytes;
 pub(crate) use guard::{Guard, SignIn, Visitor, is_own_form};
 pub use phases::told;
-pub(crate) use playground::{tried, written};
+pub(crate) use playground::{record_next, tried, written};
 pub use retire::told as retire_told;
 pub(crate) use session::cookie;
 pub use session::{Access, Role};
 pub use status::{Board, CertificateEnd, PackShown, PackStatus, ReloadOutcome, Status};
 
 use crate::playground::Workbench;
+pub use crate::studio::FORMS;
 use crate::studio::Studio;
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use guard::Need;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -48,7 +49,7 @@ use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::retire::{Retirement, Usage};
 use switchback_gateway::server::{Drain, Standing};
 use switchback_gateway::shadow::{Archive, GateSettings, Phases};
-use switchback_gateway::store::{HistoryRow, Store};
+use switchback_gateway::store::{NewHistory, Store};
 use switchback_gateway::telemetry::metrics::Metrics;
 use switchback_gateway::token::{Registry, Tokens};
 use tokio::sync::Notify;
@@ -91,17 +92,22 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Writes down what happened, for the history. A store that does not take it keeps nobody from going on.
-    pub(crate) async fn note(&self, kind: &str, subject: &str, who: &str, detail: &str) {
-        let row = HistoryRow {
-            at_ms: self.clock.unix_ms(),
-            kind: kind.to_owned(),
-            subject: subject.to_owned(),
-            who: who.to_owned(),
-            detail: detail.to_owned(),
-        };
-        if let Err(error) = self.store.note(&row).await {
-            tracing::warn!(%error, kind, subject, "the history in the store lacks an entry");
+    /// Asks for a reload. Its entry is written at the same time: a store that does not answer holds up no reload.
+    pub(crate) fn ask_for_reload(self: &Arc<Self>, author: &str) {
+        let (parts, author) = (Arc::clone(self), author.to_owned());
+        tokio::spawn(async move {
+            let pack = parts.board.load().pack.name.clone();
+            let entry = NewHistory { kind: "reload asked for", subject: &pack, ..NewHistory::default() };
+            parts.note(&author, entry).await;
+        });
+        self.reload.notify_one();
+    }
+
+    /// Writes the entry of a change that is made outside of the store. Such a change does not wait for a store that is away.
+    pub(crate) async fn note(&self, author: &str, entry: NewHistory<'_>) {
+        if let Err(error) = self.store.by(author).note(&entry).await {
+            let (kind, subject) = (entry.kind, entry.subject);
+            tracing::warn!(%error, kind, subject, author, "the history in the store lacks an entry");
         }
     }
 }
@@ -209,6 +215,56 @@ impl Admin {
     }
 }
 
+/// The calls of the API that are sent with `POST`, each with the kind of the entry that it leaves in the history (`transition`:
+/// among the transitions). The others change nothing: they only try something. A call that is not listed is not found.
+pub const CALLS: [(&str, Option<&str>); 19] = [
+    ("/api/playground", None),
+    ("/api/playground/record", Some("recording begun")),
+    ("/api/playground/what-if", None),
+    ("/api/brownouts", Some("brownout set")),
+    ("/api/brownouts/{id}/remove", Some("brownout removed")),
+    ("/api/clients", Some("client added")),
+    ("/api/clients/{name}/rotate", Some("token rotated")),
+    ("/api/clients/{name}/credential", Some("credential set")),
+    ("/api/clients/{name}/revoke", Some("client revoked")),
+    ("/api/clients/{name}/sunset", Some("sunset set")),
+    ("/api/clients/{name}/restore", Some("client restored")),
+    ("/api/clients/{name}/connect", Some("connect link made")),
+    ("/api/capture", Some("capture begun")),
+    ("/api/capture/end", Some("capture ended")),
+    ("/api/events/retry", Some("events retried")),
+    ("/api/events/drop", Some("events dropped")),
+    ("/api/reload", Some("reload asked for")),
+    ("/api/phases", Some("transition")),
+    ("/api/phases/reset", Some("transition")),
+];
+
+/// Whether a path is one of this pattern.
+pub(crate) fn fits(pattern: &str, segments: &[&str]) -> bool {
+    let pattern: Vec<&str> = pattern.trim_start_matches('/').split('/').collect();
+    let fits = |(part, segment): (&&str, &&str)| part.starts_with('{') || part == segment;
+    pattern.len() == segments.len() && pattern.iter().zip(segments).all(fits)
+}
+
+/// The field in which a program says on whose behalf it changes something.
+pub(crate) const OPERATOR: &str = "x-operator";
+/// Most characters of a person's name.
+pub(crate) const NAME_CHARS_MAX: usize = 60;
+
+/// A name as somebody gave it, fit for the history.
+pub(crate) fn person(name: &str) -> String {
+    name.trim().chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect()
+}
+
+/// The author of a change by the API: the name in `X-Operator`, else the token that allows it.
+fn author(headers: &HeaderMap) -> String {
+    let name = headers.get(OPERATOR).map(|value| person(&String::from_utf8_lossy(value.as_bytes())));
+    match name.filter(|name| !name.is_empty()) {
+        Some(name) => format!("{name} (admin API)"),
+        None => "admin.token (admin API)".to_owned(),
+    }
+}
+
 /// What a request must show before it is looked at.
 fn need(path: &str, method: &Method) -> Need {
     match path {
@@ -238,6 +294,11 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
     };
     let path = request.uri().path().to_owned();
     let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    let is_api = segments.first() == Some(&"api");
+    if method == Method::POST && is_api && !CALLS.iter().any(|(pattern, _)| fits(pattern, &segments)) {
+        return Answer::error(StatusCode::NOT_FOUND, "there is nothing at this address");
+    }
+    let by = &author(request.headers());
     match (method.as_str(), segments.as_slice()) {
         ("GET", ["healthz", "live"]) => health::live(),
         ("GET", ["healthz", "ready"]) => health::ready(parts),
@@ -253,31 +314,31 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("GET", ["api", "playground", "examples"]) => playground::examples(parts).await,
         ("GET", ["api", "playground", "files"]) => playground::files(parts),
         ("GET", ["api", "playground", "recorded"]) => playground::recorded(parts),
-        ("POST", ["api", "playground", "record"]) => playground::record(parts, request).await,
+        ("POST", ["api", "playground", "record"]) => playground::record(parts, by, request).await,
         ("POST", ["api", "playground", "what-if"]) => playground::what_if(parts, request).await,
         ("GET", ["api", "clients", name, "letter"]) => playground::letter(parts, name).await,
         ("GET", ["api", "usage"]) => retire::usage(parts, request.uri().query().unwrap_or_default()).await,
         ("GET", ["api", "brownouts"]) => retire::brownouts(parts).await,
-        ("POST", ["api", "brownouts"]) => retire::add(parts, request).await,
-        ("POST", ["api", "brownouts", id, "remove"]) => retire::remove(parts, id).await,
+        ("POST", ["api", "brownouts"]) => retire::add(parts, by, request).await,
+        ("POST", ["api", "brownouts", id, "remove"]) => retire::remove(parts, by, id).await,
         ("GET", ["api", "sunsets"]) => retire::sunsets(parts).await,
         ("GET", ["api", "clients"]) => api::clients(parts).await,
-        ("POST", ["api", "clients"]) => api::add(parts, request).await,
-        ("POST", ["api", "clients", name, "rotate"]) => api::rotate(parts, name, request).await,
-        ("POST", ["api", "clients", name, "credential"]) => api::credential(parts, name, request).await,
-        ("POST", ["api", "clients", name, "revoke"]) => api::revoke(parts, name).await,
-        ("POST", ["api", "clients", name, "sunset"]) => retire::set_sunset(parts, name, request).await,
-        ("POST", ["api", "clients", name, "restore"]) => api::restore(parts, name).await,
-        ("POST", ["api", "clients", name, "connect"]) => api::connect(parts, name, request).await,
-        ("POST", ["api", "capture"]) => capture::capture(parts, request).await,
-        ("POST", ["api", "capture", "end"]) => capture::end(parts),
+        ("POST", ["api", "clients"]) => api::add(parts, by, request).await,
+        ("POST", ["api", "clients", name, "rotate"]) => api::rotate(parts, by, name, request).await,
+        ("POST", ["api", "clients", name, "credential"]) => api::credential(parts, by, name, request).await,
+        ("POST", ["api", "clients", name, "revoke"]) => api::revoke(parts, by, name).await,
+        ("POST", ["api", "clients", name, "sunset"]) => retire::set_sunset(parts, by, name, request).await,
+        ("POST", ["api", "clients", name, "restore"]) => api::restore(parts, by, name).await,
+        ("POST", ["api", "clients", name, "connect"]) => api::connect(parts, by, name, request).await,
+        ("POST", ["api", "capture"]) => capture::capture(parts, by, request).await,
+        ("POST", ["api", "capture", "end"]) => capture::end(parts, by).await,
         ("GET", ["api", "events"]) => events::list(parts).await,
-        ("POST", ["api", "events", "retry"]) => events::retry(parts, request).await,
-        ("POST", ["api", "events", "drop"]) => events::drop(parts, request).await,
-        ("POST", ["api", "reload"]) => api::reload(parts),
+        ("POST", ["api", "events", "retry"]) => events::retry(parts, by, request).await,
+        ("POST", ["api", "events", "drop"]) => events::drop(parts, by, request).await,
+        ("POST", ["api", "reload"]) => api::reload(parts, by),
         ("GET", ["api", "phases"]) => phases::list(parts),
-        ("POST", ["api", "phases"]) => phases::set(parts, request).await,
-        ("POST", ["api", "phases", "reset"]) => phases::reset(parts, request).await,
+        ("POST", ["api", "phases"]) => phases::set(parts, by, request).await,
+        ("POST", ["api", "phases", "reset"]) => phases::reset(parts, by, request).await,
         ("GET", ["api", "diff"]) => diff::report(parts).await,
         ("GET", ["api", "diff", "export"]) => {
             diff::export(parts, request.uri().query().unwrap_or_default()).await

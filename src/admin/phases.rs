@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use switchback_compiler::diagnostic::did_you_mean;
 use switchback_gateway::body::Body;
-use switchback_gateway::shadow::{Actor, Phase, PhaseInfo, PhasesError, Share};
+use switchback_gateway::shadow::{Phase, PhaseInfo, PhasesError, Share, Word};
 
 /// How many transitions are shown.
 const TRANSITIONS_MAX: u32 = 200;
@@ -32,9 +32,14 @@ struct Set {
     operation: String,
     phase: String,
     share: Option<f64>,
+    #[serde(default)]
+    reason: String,
+    /// Whether it is meant although the evidence is against it; takes a reason.
+    #[serde(default)]
+    force: bool,
 }
 
-pub(super) async fn set(parts: &Parts, request: Request<Body>) -> Answer {
+pub(super) async fn set(parts: &Parts, by: &str, request: Request<Body>) -> Answer {
     let asked: Set = match read(request).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
@@ -53,7 +58,8 @@ pub(super) async fn set(parts: &Parts, request: Request<Body>) -> Answer {
         Err(fault) => return Answer::error(StatusCode::BAD_REQUEST, fault.to_string()),
     };
     let side = asked.side.as_deref();
-    shown(parts.phases.set(side, &asked.operation, phase, Actor::Operator, None, "").await)
+    let word = Word { who: by, reason: asked.reason.trim(), seen: None, force: asked.force };
+    shown(parts.phases.set_by_word(side, &asked.operation, Some(phase), word).await)
 }
 
 #[derive(Deserialize)]
@@ -61,14 +67,19 @@ pub(super) async fn set(parts: &Parts, request: Request<Body>) -> Answer {
 struct Reset {
     side: Option<String>,
     operation: String,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    force: bool,
 }
 
-pub(super) async fn reset(parts: &Parts, request: Request<Body>) -> Answer {
+pub(super) async fn reset(parts: &Parts, by: &str, request: Request<Body>) -> Answer {
     let asked: Reset = match read(request).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
     };
-    shown(parts.phases.reset(asked.side.as_deref(), &asked.operation).await)
+    let word = Word { who: by, reason: asked.reason.trim(), seen: None, force: asked.force };
+    shown(parts.phases.set_by_word(asked.side.as_deref(), &asked.operation, None, word).await)
 }
 
 fn shown(outcome: Result<PhaseInfo, PhasesError>) -> Answer {
@@ -90,8 +101,10 @@ pub fn told(error: &PhasesError) -> String {
 fn refused(error: &PhasesError) -> Answer {
     let status = match error {
         PhasesError::NoSuchOperation { .. } | PhasesError::NoSuchSide(..) => StatusCode::NOT_FOUND,
-        PhasesError::WhichSide(..) => StatusCode::BAD_REQUEST,
-        PhasesError::NoUpstream { .. } | PhasesError::Moved => StatusCode::CONFLICT,
+        PhasesError::WhichSide(..) | PhasesError::NoReason(_) => StatusCode::BAD_REQUEST,
+        PhasesError::NoUpstream { .. } | PhasesError::Moved | PhasesError::AgainstEvidence(_) => {
+            StatusCode::CONFLICT
+        },
         PhasesError::Store(error) => {
             tracing::error!(%error, "a request of the admin API failed in the store");
             return Answer::error(

@@ -13,6 +13,7 @@ use switchback_engine::redact::Salt;
 use switchback_gateway::body::Body;
 use switchback_gateway::capture::Redaction;
 use switchback_gateway::retire::UsageInfo;
+use switchback_gateway::store::NewHistory;
 use switchback_plan::SideId;
 
 /// Most bytes of what is to be tried: mapping files and an exchange.
@@ -92,15 +93,25 @@ impl Default for Record {
 }
 
 /// Records the next exchanges.
-pub(super) async fn record(parts: &Parts, request: Request<Body>) -> Answer {
+pub(super) async fn record(parts: &Parts, by: &str, request: Request<Body>) -> Answer {
     let asked: Record = match read_up_to(request, ASK_BYTES_MAX).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
     };
-    match parts.workbench.record(&parts.tap, parts.program.load().pack(), asked.exchanges) {
+    match record_next(parts, by, asked.exchanges).await {
         true => Answer::json(StatusCode::ACCEPTED, &json!({ "recording": asked.exchanges })),
         false => Answer::error(StatusCode::CONFLICT, "another capture is open"),
     }
+}
+
+/// The same, for the pages: whether the recording began.
+pub(crate) async fn record_next(parts: &Parts, by: &str, exchanges: usize) -> bool {
+    let began = parts.workbench.record(&parts.tap, parts.program.load().pack(), exchanges);
+    if began {
+        let detail = format!("{exchanges} exchanges at most, for the playground");
+        parts.note(by, NewHistory { kind: "recording begun", detail: &detail, ..NewHistory::default() }).await;
+    }
+    began
 }
 
 #[derive(Deserialize)]

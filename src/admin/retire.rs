@@ -64,6 +64,9 @@ struct Add {
     operations: Vec<String>,
     #[serde(default)]
     clients: Vec<String>,
+    /// Confirms a window that names neither operations nor clients.
+    #[serde(default)]
+    everything: bool,
     /// A day or a moment (RFC 3339); without it now.
     from: Option<String>,
     until: String,
@@ -71,7 +74,7 @@ struct Add {
     reason: String,
 }
 
-pub(super) async fn add(parts: &Parts, request: Request<Body>) -> Answer {
+pub(super) async fn add(parts: &Parts, by: &str, request: Request<Body>) -> Answer {
     let asked: Add = match read(request).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
@@ -85,19 +88,20 @@ pub(super) async fn add(parts: &Parts, request: Request<Body>) -> Answer {
         side: asked.side,
         operations: asked.operations,
         clients: asked.clients,
+        everything: asked.everything,
         from_ms: from.map_or_else(|| parts.clock.unix_ms(), Moment::unix_ms),
         until_ms: until.unix_ms(),
         reason: asked.reason,
         seen: None,
     };
-    match parts.retirement.add(new).await {
+    match parts.retirement.by(by).add(new).await {
         Ok(added) => Answer::json(StatusCode::CREATED, &added),
         Err(error) => refused(&error),
     }
 }
 
-pub(super) async fn remove(parts: &Parts, id: &str) -> Answer {
-    match parts.retirement.remove(id).await {
+pub(super) async fn remove(parts: &Parts, by: &str, id: &str) -> Answer {
+    match parts.retirement.by(by).remove(id).await {
         Ok(()) => Answer::json(StatusCode::OK, &json!({ "removed": id })),
         Err(error) => refused(&error),
     }
@@ -119,7 +123,7 @@ fn announced() -> bool {
     true
 }
 
-pub(super) async fn set_sunset(parts: &Parts, name: &str, request: Request<Body>) -> Answer {
+pub(super) async fn set_sunset(parts: &Parts, by: &str, name: &str, request: Request<Body>) -> Answer {
     let asked: SetSunset = match read(request).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
@@ -130,8 +134,8 @@ pub(super) async fn set_sunset(parts: &Parts, name: &str, request: Request<Body>
         (Ok(at), Ok(deprecated)) => (at.map(Moment::unix_ms), deprecated.map(Moment::unix_ms)),
         (Err(answer), _) | (_, Err(answer)) => return answer,
     };
-    let set =
-        parts.retirement.set_sunset(name, asked.side.as_deref(), at, deprecated, asked.announce, None).await;
+    let (retirement, side) = (parts.retirement.by(by), asked.side.as_deref());
+    let set = retirement.set_sunset(name, side, at, deprecated, asked.announce, None).await;
     match set {
         Ok(set) => Answer::json(StatusCode::OK, &set),
         Err(error) => refused(&error),
@@ -157,7 +161,10 @@ fn refused(error: &RetireError) -> Answer {
         | RetireError::NoSuchSide(..)
         | RetireError::NoSuchBrownout(_)
         | RetireError::Store(StoreError::NoSuchClient(_)) => StatusCode::NOT_FOUND,
-        RetireError::WhichSide(_) | RetireError::Window(_) => StatusCode::BAD_REQUEST,
+        RetireError::WhichSide(_)
+        | RetireError::Window(_)
+        | RetireError::NoScope
+        | RetireError::TwoScopes => StatusCode::BAD_REQUEST,
         RetireError::TooMany | RetireError::Changed => StatusCode::CONFLICT,
         RetireError::Store(error) => {
             tracing::error!(%error, "a request of the admin API failed in the store");

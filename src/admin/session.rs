@@ -84,8 +84,6 @@ pub(super) struct Sessions {
 
 /// The cookie of a session. `__Host-` would need TLS, which loopback has not.
 const COOKIE_NAME: &str = "switchback_session";
-/// Most characters of a person's name.
-const NAME_CHARS_MAX: usize = 60;
 const SIGNATURE: &[u8] = b"switchback studio session 2";
 const FORMS: &[u8] = b"switchback studio form 1";
 
@@ -101,7 +99,7 @@ impl Sessions {
 
     /// A new session.
     pub(super) fn begin(&self, role: Role, name: &str) -> Session {
-        let name = name.trim().chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
+        let name = super::person(name);
         let last_end = self.after(self.life_max);
         let ends = self.after(self.life).min(last_end);
         Session { role, name, ends, last_end, id: URL_SAFE_NO_PAD.encode(random::<16>()) }

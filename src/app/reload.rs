@@ -25,7 +25,7 @@ use switchback_gateway::retire::Retirement;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::shadow::{Archive, Phases, Shadow, Workers, keep_gate};
 use switchback_gateway::store::seal::KeyRing;
-use switchback_gateway::store::{HistoryRow, Store};
+use switchback_gateway::store::{NewHistory, Store};
 use switchback_gateway::telemetry::log::{self, LogSettings};
 use switchback_gateway::telemetry::metrics;
 use switchback_gateway::tls::{ServerCertificate, ServiceTls};
@@ -122,19 +122,16 @@ impl Reloader {
         let at = rfc3339(now_ms);
         let outcome = ReloadOutcome { succeeded: error.is_none(), at, error, needs_restart };
         let mut status = Status::clone(&self.board.load());
-        let row = HistoryRow {
-            at_ms: now_ms,
-            kind: if outcome.succeeded { "reload" } else { "reload failed" }.to_owned(),
-            subject: status.pack.name.clone(),
-            who: String::new(),
-            detail: match &outcome.error {
-                Some(error) => error.lines().next().unwrap_or_default().to_owned(),
-                None => format!("pack {}", status.pack.hash.get(..16).unwrap_or(&status.pack.hash)),
-            },
+        let (kind, subject) =
+            (if outcome.succeeded { "reload" } else { "reload failed" }, status.pack.name.clone());
+        let detail = match &outcome.error {
+            Some(error) => error.lines().next().unwrap_or_default().to_owned(),
+            None => format!("pack {}", status.pack.hash.get(..16).unwrap_or(&status.pack.hash)),
         };
         status.pack.last_reload = Some(outcome);
         self.board.store(Arc::new(status));
-        if let Err(error) = self.store.note(&row).await {
+        let entry = NewHistory { kind, subject: &subject, detail: &detail, ..NewHistory::default() };
+        if let Err(error) = self.store.note(&entry).await {
             tracing::warn!(%error, "the reload could not be written down");
         }
     }

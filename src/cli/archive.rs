@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback_gateway::http_client::ServiceAddress;
 use switchback_gateway::secret::Secret;
-use switchback_gateway::store::{ClientRow, HarvestRow, Owner, Store};
+use switchback_gateway::store::{ClientRow, HarvestRow, NewHistory, Owner, Store};
 use switchback_plan::{self as plan, Harvest};
 
 /// Arguments of `switchback archive`.
@@ -155,6 +155,19 @@ async fn fill(
         };
         let told = &mut |row: &HarvestRow| eprintln!("{}", line(row));
         let run = harvester.run(&owner, at, row, told).await;
+        let detail = match &run {
+            Ok(row) => line(row),
+            Err(error) => error.to_string(),
+        };
+        let scope = format!("harvest {}", harvest.name);
+        let entry = NewHistory {
+            kind: "archive filled",
+            subject: &args.client,
+            scope: &scope,
+            detail: &detail,
+            ..NewHistory::default()
+        };
+        store.note(&entry).await?;
         ended.push(run.map_err(|error| Failure::Run(format!("{}: {error}", harvest.name)))?);
     }
     match format {

@@ -1,12 +1,12 @@
 //! `switchback brownout`: windows in which calls are turned away.
 
-use super::stored::{Failure, Format, StoreArgs, block_on, print_json};
+use super::stored::{Failure, Format, StoreArgs, block_on, confirm, print_json};
 use crate::app;
 use crate::config::{Moment, Period};
 use clap::Subcommand;
 use std::process::ExitCode;
 use switchback_gateway::clock::{Clock, rfc3339};
-use switchback_gateway::retire::{Brownout, NewBrownout};
+use switchback_gateway::retire::{Brownout, NewBrownout, Usage};
 
 /// Arguments of `switchback brownout`.
 #[derive(clap::Args)]
@@ -22,7 +22,8 @@ enum Verb {
     /// Add a window; all gateways of the store turn its calls away with 503 and Retry-After until it ends
     #[command(after_help = "Examples:\n  \
         switchback brownout add --for 10m --operation 'GET /things'\n  \
-        switchback brownout add --from 2026-12-01T10:00:00Z --for 1h --client acme --reason 'v2 ends on 31 December'")]
+        switchback brownout add --from 2026-12-01T10:00:00Z --for 1h --client acme --reason 'v2 ends on 31 December'\n  \
+        switchback brownout add --for 1m --everything --yes    # all calls of all clients")]
     Add(AddArgs),
     /// Every window, those of the configuration and those that ended within a month among them
     List,
@@ -44,12 +45,18 @@ struct AddArgs {
     /// How long it lasts, instead of --until: 90s, 10m, 1h
     #[arg(long = "for", value_name = "TIME", conflicts_with = "until")]
     duration: Option<Period>,
-    /// An operation, as `switchback phase list` writes it; repeat for several [default: all calls of the side]
+    /// An operation, as `switchback phase list` writes it; repeat for several [default: with --client, all its calls]
     #[arg(long = "operation", value_name = "OPERATION")]
     operations: Vec<String>,
-    /// A client; repeat for several [default: all]
+    /// A client; repeat for several [default: with --operation, all clients]
     #[arg(long = "client", value_name = "NAME")]
     clients: Vec<String>,
+    /// All calls of all clients; asks for confirmation
+    #[arg(long, conflicts_with_all = ["operations", "clients"])]
+    everything: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
     /// Side that clients speak; only needed where they speak several
     #[arg(long)]
     side: Option<String>,
@@ -71,7 +78,20 @@ async fn manage(args: Args) -> Result<(), Failure> {
     let format = args.store.format;
     match args.verb {
         Verb::Add(args) => {
-            let added = retirement.add(new(args)).await?;
+            let yes = args.yes;
+            let new = new(args);
+            if new.is_for_all() && !new.everything {
+                return Err(Failure::Usage(
+                    "say what is turned away: --operation, --client, or --everything".to_owned(),
+                ));
+            }
+            let usage = Usage::new(opened.store.clone()).list().await?;
+            let reach = retirement.preview(&new, &usage).await?;
+            eprintln!("Reach: {reach}.");
+            if new.everything && !yes {
+                confirm("All calls of all clients would be turned away", "everything")?;
+            }
+            let added = retirement.add(new).await?;
             match format {
                 Format::Json => print_json(&added),
                 Format::Text => println!("Added {}.", line(&added)),
@@ -105,6 +125,7 @@ fn new(args: AddArgs) -> NewBrownout {
         side: args.side,
         operations: args.operations,
         clients: args.clients,
+        everything: args.everything,
         from_ms,
         until_ms,
         seen: None,

@@ -1,7 +1,8 @@
 //! `switchback capture`: live traffic of a running gateway into an HTTP Archive.
 
 use super::admin_port::{AdminArgs, http};
-use super::stored::{Failure, block_on};
+use super::stored::{Failure, block_on, system_user};
+use crate::admin::OPERATOR;
 use crate::config::Period;
 use serde_json::json;
 use std::fs::{File, Permissions};
@@ -76,7 +77,9 @@ async fn capture(args: &Args) -> Result<(), Failure> {
     // From here on these signals do not end the program by themselves.
     let signals = Signals::new().map_err(|error| Failure::Run(error.to_string()))?;
     let client = http()?;
-    let response = client.post(url.clone()).bearer_auth(token.expose()).json(&wanted).send().await;
+    let by = system_user();
+    let request = client.post(url.clone()).bearer_auth(token.expose()).header(OPERATOR, &by);
+    let response = request.json(&wanted).send().await;
     let response =
         response.map_err(|error| Failure::Run(format!("the admin port cannot be reached: {error}")))?;
     let status = response.status();
@@ -87,7 +90,7 @@ async fn capture(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Run(format!("the gateway answers {status}: {why}")));
     }
     let out = open(&args.out).map_err(|error| Failure::Usage(format!("{}: {error}", args.out.display())))?;
-    let end = client.post(format!("{url}/end")).bearer_auth(token.expose()).send();
+    let end = client.post(format!("{url}/end")).bearer_auth(token.expose()).header(OPERATOR, &by).send();
     let copied = copy(response, out, signals, async move { drop(end.await) }).await;
     let count = copied.map_err(|error| Failure::Run(error.to_string()))?;
     eprintln!("{count} exchanges");

@@ -1,11 +1,10 @@
 //! `switchback client`: enrolled clients, the tokens they are known by, and what their calls go out with.
 
-use super::stored::{Failure, Format, OAuthArgs, SecretRef, StoreArgs, print_json};
+use super::stored::{Failure, Format, OAuthArgs, SecretRef, StoreArgs, confirm, print_json};
 use crate::app;
 use crate::config::Moment;
 use clap::Subcommand;
 use serde_json::json;
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 use switchback_gateway::clock::rfc3339;
@@ -257,7 +256,9 @@ async fn manage(args: Args) -> Result<(), Failure> {
         Verb::Revoke(args) => {
             registry.get(&args.name).await?;
             if !args.yes {
-                confirm(&args.name)?;
+                let name = &args.name;
+                let erases = format!("Revoking {name} erases its tokens, its grant and its credentials");
+                confirm(&erases, name)?;
             }
             let client = registry.revoke(&args.name).await?;
             match format {
@@ -279,23 +280,6 @@ async fn manage(args: Args) -> Result<(), Failure> {
     }
     opened.store.close().await;
     Ok(())
-}
-
-/// Asks a person whether it is meant. Who is not there to be asked must have said so.
-fn confirm(client: &str) -> Result<(), Failure> {
-    let erases = format!("Revoking {client} erases its tokens, its grant and its credentials");
-    if !std::io::stdin().is_terminal() {
-        return Err(Failure::Usage(format!("{erases}; if that is meant, add --yes")));
-    }
-    eprint!("{erases}. Its name, to go on: ");
-    let mut typed = String::new();
-    std::io::stdin()
-        .read_line(&mut typed)
-        .map_err(|error| Failure::Usage(format!("cannot read standard input: {error}")))?;
-    match typed.trim() == client {
-        true => Ok(()),
-        false => Err(Failure::Usage("nothing was revoked".to_owned())),
-    }
 }
 
 /// A side is one of the pack's, where the configuration says which pack that is: what is set for another would never be used.

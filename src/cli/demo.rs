@@ -282,3 +282,25 @@ impl Drop for Folder {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchback_gateway::shadow::Share;
+
+    /// Membership in a canary follows from the names alone, so a rename can empty it.
+    #[test]
+    fn the_canary_reaches_a_client_whose_grant_works_and_not_all_of_them() {
+        let canary = CONFIGURATION.lines().find(|line| line.contains("phase: canary")).expect("a canary");
+        let operation = canary.split('\'').nth(1).expect("an operation in quotes");
+        let share = canary.split("share: ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a share");
+        let share: Share = share.parse().expect("a share");
+        let clients = planned().clients;
+        let works = |client: &&TrafficClient| {
+            let refresh = format!("${{DEMO_{}_REFRESH}}", client.name.to_ascii_uppercase());
+            !client.ended && CONFIGURATION.contains(&refresh)
+        };
+        assert!(clients.iter().filter(works).any(|client| share.has_client(&client.name, operation)));
+        assert!(!clients.iter().all(|client| share.has_client(&client.name, operation)));
+    }
+}

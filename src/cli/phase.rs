@@ -4,7 +4,7 @@ use super::stored::{Failure, Format, StoreArgs, block_on, print_json};
 use crate::app;
 use clap::Subcommand;
 use std::process::ExitCode;
-use switchback_gateway::shadow::{Actor, Phase, PhaseInfo, Phases, Share, Shown};
+use switchback_gateway::shadow::{Phase, PhaseInfo, Phases, Share, Shown, Word};
 
 /// Arguments of `switchback phase`.
 #[derive(clap::Args)]
@@ -23,10 +23,11 @@ enum Verb {
     #[command(after_help = "Examples:\n  \
         switchback phase set 'GET /things' shadow\n  \
         switchback phase set 'GET /things' canary --share 0.1\n  \
-        switchback phase set 'GET /things' translated --share 0.01    # checks one request in a hundred")]
+        switchback phase set 'GET /things' translated --share 0.01    # checks one request in a hundred\n  \
+        switchback phase set 'GET /things' translated --force --reason 'the old service is wrong'")]
     Set(SetArgs),
     /// Take back what was set: the operation is in its configured phase again, and its evidence is counted anew
-    Reset(Named),
+    Reset(ResetArgs),
     /// What was moved, when, by whom and why; newest first
     Transitions {
         /// How many
@@ -45,6 +46,30 @@ struct Named {
 }
 
 #[derive(clap::Args)]
+struct ResetArgs {
+    #[command(flatten)]
+    of: Named,
+    #[command(flatten)]
+    why: Why,
+}
+
+#[derive(clap::Args)]
+struct Why {
+    /// Reason, for the history
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    reason: String,
+    /// Move it although the evidence is against it; takes --reason
+    #[arg(long, requires = "reason")]
+    force: bool,
+}
+
+impl Why {
+    fn word<'w>(&'w self, who: &'w str) -> Word<'w> {
+        Word { who, reason: self.reason.trim(), seen: None, force: self.force }
+    }
+}
+
+#[derive(clap::Args)]
 struct SetArgs {
     #[command(flatten)]
     of: Named,
@@ -53,6 +78,8 @@ struct SetArgs {
     /// For canary: the share of clients that the other side answers. For translated: the share of requests that are checked
     #[arg(long, value_name = "SHARE")]
     share: Option<Share>,
+    #[command(flatten)]
+    why: Why,
 }
 
 /// Runs the verb.
@@ -63,7 +90,7 @@ pub fn run(args: Args) -> ExitCode {
 async fn manage(args: Args) -> Result<(), Failure> {
     let config = args.store.configuration()?;
     let opened = args.store.open_existing().await?;
-    let format = args.store.format;
+    let (format, by) = (args.store.format, args.store.author());
     let file = args.store.file().map(ToOwned::to_owned);
     let phases = app::phases(&config, opened.store.clone(), file).await?;
     match args.verb {
@@ -72,10 +99,14 @@ async fn manage(args: Args) -> Result<(), Failure> {
             let phase =
                 Phase::named(&args.phase, args.share).map_err(|fault| Failure::Usage(fault.to_string()))?;
             let side = args.of.side.as_deref();
-            let set = phases.set(side, &args.of.operation, phase, Actor::Operator, None, "").await?;
-            show(format, &set);
+            let word = args.why.word(&by);
+            show(format, &phases.set_by_word(side, &args.of.operation, Some(phase), word).await?);
         }
-        Verb::Reset(of) => show(format, &phases.reset(of.side.as_deref(), &of.operation).await?),
+        Verb::Reset(args) => {
+            let side = args.of.side.as_deref();
+            let word = args.why.word(&by);
+            show(format, &phases.set_by_word(side, &args.of.operation, None, word).await?);
+        }
         Verb::Transitions { count } => show_transitions(format, &phases, count).await?,
     }
     opened.store.close().await;
@@ -119,7 +150,11 @@ async fn show_transitions(format: Format, phases: &Phases, count: u32) -> Result
         return Ok(());
     }
     for one in transitions {
-        println!("{}  {} {}: {} → {}, by the {}", one.at, one.side, one.operation, one.from, one.to, one.by);
+        let who = if one.who.is_empty() { String::new() } else { format!(", {}", one.who) };
+        println!(
+            "{}  {} {}: {} → {}, by the {}{who}",
+            one.at, one.side, one.operation, one.from, one.to, one.by
+        );
         if !one.evidence.is_empty() {
             println!("    {}", one.evidence);
         }

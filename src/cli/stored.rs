@@ -1,11 +1,12 @@
 //! What the verbs that work on the store share: which store and key, how secrets are given, and how a failure is told.
 
-use crate::admin::{retire_told, told};
+use crate::admin::{person, retire_told, told};
 use crate::app::StartError;
 use crate::config::{self, Config, Environment};
 use clap::ValueEnum;
 use reqwest::Url;
 use serde::Serialize;
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -41,6 +42,9 @@ pub struct StoreArgs {
     /// commas between, newest first [default: env:SWITCHBACK_KEY]
     #[arg(long, value_name = "REF", global = true)]
     key: Option<SecretRef>,
+    /// Your name, for the history [default: that of the operating system's user]
+    #[arg(long, value_name = "NAME", global = true)]
+    by: Option<String>,
     /// How to print the result
     #[arg(long, value_enum, default_value = "text", global = true)]
     pub format: Format,
@@ -101,6 +105,12 @@ impl StoreArgs {
         self.open_as(Missing::Refuse).await
     }
 
+    /// The author of what a verb changes, as the history names it.
+    pub fn author(&self) -> String {
+        let given = self.by.as_deref().map(person).filter(|name| !name.is_empty());
+        format!("{} (command line)", given.unwrap_or_else(system_user))
+    }
+
     async fn open_as(&self, missing: Missing) -> Result<Opened, Failure> {
         let config = self.config.as_deref().map(configured).transpose()?;
         let url = match (&self.store, &config) {
@@ -115,6 +125,7 @@ impl StoreArgs {
         };
         let keys = KeyRing::parse(&keys).map_err(Failure::Key)?;
         let store = Store::open(url, keys, Clock::machine(), missing).await;
+        let store = store.map(|store| store.by(&self.author()));
         let address =
             || url.parse::<config::StoreUrl>().map_or_else(|_| "the store".to_owned(), |url| url.masked());
         let store = store.map_err(|error| Failure::OpenStore { address: address(), error })?;
@@ -171,6 +182,35 @@ impl Opened {
             OAuthConfigError::NoAddress(_) => Failure::Usage(NO_SERVER.to_owned()),
             error => error.into(),
         })
+    }
+}
+
+/// The name of the operating system's user; one that `/etc/passwd` lacks is named by number.
+pub fn system_user() -> String {
+    let uid = rustix::process::getuid().as_raw().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1) == Some(&uid)).then(|| person(name))
+    });
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("uid {uid}"))
+}
+
+/// Asks a person to type a word before something is done that reaches far. Without a terminal nobody can be asked, and `--yes`
+/// is needed.
+pub fn confirm(consequence: &str, word: &str) -> Result<(), Failure> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::Usage(format!("{consequence}; if that is meant, add --yes")));
+    }
+    eprint!("{consequence}. Type {word} to go on: ");
+    let mut typed = String::new();
+    std::io::stdin()
+        .read_line(&mut typed)
+        .map_err(|error| Failure::Usage(format!("cannot read standard input: {error}")))?;
+    match typed.trim() == word {
+        true => Ok(()),
+        false => Err(Failure::Usage("nothing was changed".to_owned())),
     }
 }
 

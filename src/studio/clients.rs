@@ -1,10 +1,11 @@
 //! The clients: how their grants stand and what mends them, who still calls what, and how the old version ends for each.
 
 use super::Visit;
-use super::fields::{Fields, encoded};
+use super::fields::{Fields, encoded, own_path};
 use super::kept;
 use super::layout::{Page, Tab, empty, pager, unread};
 use super::seen::Seen;
+use super::traffic::{Span, requests_of};
 use super::words::{Tone, badge, count, counted, moment, moment_text, operation, unix_ms};
 use crate::admin::{Answer, retire_told, written};
 use crate::config::Moment;
@@ -14,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use switchback_gateway::clock::rfc3339;
 use switchback_gateway::outcome::{OUTCOMES, Outcome};
 use switchback_gateway::retire::{Brownout, ClientSunset, NewBrownout, RetireError, UsageInfo};
+use switchback_gateway::shadow::PhaseInfo;
 use switchback_gateway::store::GrantState;
 use switchback_gateway::token::{ClientInfo, CredentialState, NewToken};
 
@@ -27,6 +29,7 @@ const UNKNOWN: &str = "unknown";
 pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     match rest {
         [] => list(visit, None).await,
+        ["brownouts", "new"] => asked_for_brownout(visit).await,
         [name] => one(visit, name, None).await,
         _ => visit.not_found(),
     }
@@ -34,7 +37,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
 
 pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Answer {
     let parts = visit.parts;
-    let registry = &parts.registry;
+    let (registry, retirement) = (&parts.registry.by(visit.who()), &parts.retirement.by(visit.who()));
     if let [name, "connect" | "rotate" | "restore" | "revoke"] = rest
         && let Ok(seen) = form.get("seen").parse::<i64>()
         && let Ok(client) = registry.get(name).await
@@ -47,7 +50,7 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
             Err(Trouble::Second) => return second_brownout(visit, form).await,
             said => said.map(|()| None).map_err(Trouble::told),
         },
-        ["brownouts", id, "remove"] => match parts.retirement.remove(id).await {
+        ["brownouts", id, "remove"] => match retirement.remove(id).await {
             Err(RetireError::NoSuchBrownout(_)) if form.has("seen") => {
                 return second_brownout(visit, form).await;
             }
@@ -78,20 +81,6 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
         _ => return visit.not_found(),
     };
     visit.studio.outdate();
-    if said.is_ok() {
-        let (what, subject) = match rest {
-            ["brownouts"] => ("brownout set", form.get("operation")),
-            ["brownouts", ..] => ("brownout removed", ""),
-            [name, "sunset"] => ("sunset set", *name),
-            [name, "connect"] => ("connect link made", *name),
-            [name, "rotate"] => ("token rotated", *name),
-            [name, "restore"] => ("client restored", *name),
-            [name, ..] => ("client revoked", *name),
-            [] => ("", ""),
-        };
-        let detail = if what == "sunset set" { sunset_words(form) } else { form.get("reason").to_owned() };
-        parts.note(what, subject, visit.who(), &detail).await;
-    }
     if let Err(error) = parts.tokens.sync().await {
         tracing::warn!(%error, "a change of clients is stored; it is taken up at the next look at the store");
     }
@@ -119,11 +108,12 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
     }
 }
 
-/// Where a form was sent from: the list, or the page of one client.
+/// Where a form was sent from: the page that it names, the list, or the page of one client.
 fn form_back(form: &Fields) -> String {
-    match form.get("of") {
-        "" => "/clients".to_owned(),
-        name => format!("/clients/{}", encoded(name)),
+    match (form.get("to"), form.get("of")) {
+        ("", "") => "/clients".to_owned(),
+        ("", name) => format!("/clients/{}", encoded(name)),
+        (path, _) => own_path(path).to_owned(),
     }
 }
 
@@ -215,36 +205,133 @@ fn brownouts_seen(visit: &Visit<'_>) -> String {
     ids.collect::<Vec<_>>().join(" ")
 }
 
-/// What a sunset was set to, for the history.
-fn sunset_words(form: &Fields) -> String {
-    match (form.has("never"), form.has("announce")) {
-        (true, _) => "no end".to_owned(),
-        (false, true) => format!("ends {}, announced", form.get("at")),
-        (false, false) => format!("ends {}, in silence", form.get("at")),
-    }
-}
+/// The value of a field that means all operations or all clients: none of either is chosen beforehand.
+const ALL: &str = "*";
+/// The word that confirms a brownout of all calls of all clients.
+const EVERYTHING: &str = "everything";
 
-async fn added(visit: &Visit<'_>, form: &Fields) -> Result<(), Trouble> {
+/// The brownout that a form describes; confirmed where its word was typed.
+fn planned(visit: &Visit<'_>, form: &Fields) -> Result<NewBrownout, String> {
     let from = match form.get("from") {
         "" => visit.now_ms,
         text => read_moment("from", text)?.unix_ms(),
     };
     let minutes: i64 =
         form.get("minutes").parse().map_err(|_| "a brownout lasts a number of minutes".to_owned())?;
-    let names = |name: &str| -> Vec<String> {
-        let all = form.all().filter(|(found, value)| *found == name && !value.is_empty());
-        all.map(|(_, value)| value.to_owned()).collect()
+    let names = |name: &str, things: &str| -> Result<Vec<String>, String> {
+        let chosen = form.all().filter(|(found, value)| *found == name && !value.is_empty());
+        let chosen: Vec<&str> = chosen.map(|(_, value)| value).collect();
+        match chosen.as_slice() {
+            [] => Err(format!("choose the {things} that it is for")),
+            [ALL] => Ok(Vec::new()),
+            names => Ok(names.iter().map(|name| (*name).to_owned()).collect()),
+        }
     };
-    let new = NewBrownout {
+    let (operations, clients) = (names("operation", "operations")?, names("client", "clients")?);
+    let is_for_all = operations.is_empty() && clients.is_empty();
+    Ok(NewBrownout {
         side: side(form),
-        operations: names("operation"),
-        clients: names("client"),
+        operations,
+        clients,
+        everything: is_for_all && form.get("confirm").trim() == EVERYTHING,
         from_ms: from,
         until_ms: from.saturating_add(minutes.saturating_mul(60_000)),
         reason: form.get("reason").to_owned(),
         seen: form.has("seen").then(|| form.get("seen").split_whitespace().map(str::to_owned).collect()),
+    })
+}
+
+async fn added(visit: &Visit<'_>, form: &Fields) -> Result<(), Trouble> {
+    let new = planned(visit, form)?;
+    Ok(visit.parts.retirement.by(visit.who()).add(new).await.map(drop)?)
+}
+
+/// The page that says what a brownout will turn away, and asks whether to set it.
+async fn asked_for_brownout(visit: &Visit<'_>) -> Answer {
+    if !visit.may_operate() {
+        let words = html! { p { "Sign in with the token that may change things." } };
+        return visit.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words));
+    }
+    let new = match planned(visit, &visit.query) {
+        Ok(new) => new,
+        Err(trouble) => return brownout_refused(visit, &trouble),
     };
-    Ok(visit.parts.retirement.add(new).await.map(drop)?)
+    let usage = visit.usage().await;
+    let known = usage.value.clone();
+    let (retirement, asked) = (visit.parts.retirement.clone(), new.clone());
+    let preview = async move {
+        let usage = known.as_deref().map_or(&[][..], Vec::as_slice);
+        Ok::<_, RetireError>(match retirement.preview(&asked, usage).await {
+            Err(RetireError::Store(error)) => return Err(RetireError::Store(error)),
+            outcome => outcome.map_err(|error| retire_told(&error)),
+        })
+    };
+    let reach = match visit.in_time(preview).await {
+        Some(Err(trouble)) => return brownout_refused(visit, &trouble),
+        Some(Ok(reach)) if usage.value.is_some() => Some(reach),
+        _ => None,
+    };
+    let names =
+        |names: &[String], all: &str| if names.is_empty() { all.to_owned() } else { names.join(", ") };
+    let query = &visit.query;
+    let body = html! {
+        div.page-head {
+            p.crumbs { a href=(form_back(query)) { "Clients" } }
+            h1 { "Set this brownout?" }
+        }
+        section.panel.confirm {
+            dl.facts {
+                dt { "Operations" } dd { (names(&new.operations, "all calls")) }
+                dt { "Clients" } dd { (names(&new.clients, "all clients")) }
+                dt { "From" } dd { (moment(new.from_ms, visit.now_ms)) }
+                dt { "Until" } dd { (moment(new.until_ms, visit.now_ms)) }
+                dt { "Answer" } dd { "503 with Retry-After: " @if new.reason.is_empty() { "the pack's text" } @else { (new.reason) } }
+                dt { "Reach" } dd #reach { @match &reach { Some(reach) => (reach), None => (unread()) } }
+                @if new.clients.is_empty() {
+                    dt { "Last hour" } dd #last-hour { (counted(requests_of_the_hour(visit, &new), "call")) " on all replicas" }
+                }
+            }
+            form.stack method="post" action="/clients/brownouts" {
+                (visit.form_token())
+                @for (name, value) in query.all().filter(|(name, _)| *name != "confirm") {
+                    input type="hidden" name=(name) value=(value);
+                }
+                @if new.is_for_all() {
+                    p.notice.bad role="alert" { strong { "This turns away every call of every client." } }
+                    label { "Type " (EVERYTHING) " to confirm"
+                        input #confirm type="text" name="confirm" required pattern=(EVERYTHING) autocomplete="off" spellcheck="false";
+                    }
+                }
+                (visit.with_store(&html! { div.actions {
+                    button.danger type="submit" { "Set the brownout" }
+                    a.button href=(form_back(query)) { "Cancel" }
+                } }))
+            }
+        }
+    };
+    visit.page(Page::still(Tab::Clients, "Set this brownout?", body))
+}
+
+fn brownout_refused(visit: &Visit<'_>, trouble: &str) -> Answer {
+    let words = html! {
+        p { (trouble) "." }
+        p { a.button href=(form_back(&visit.query)) { "Back" } }
+    };
+    visit.page(Page::notice(StatusCode::UNPROCESSABLE_ENTITY, "Nothing was changed", words))
+}
+
+/// Requests of the last hour that a window for all clients would have turned away.
+fn requests_of_the_hour(visit: &Visit<'_>, new: &NewBrownout) -> u64 {
+    let traffic = &visit.studio.traffic;
+    if new.operations.is_empty() {
+        return requests_of(&traffic.outcomes(Span::Hour));
+    }
+    let phases = visit.parts.phases.list();
+    let is_hit = |info: &&PhaseInfo| {
+        new.side.as_ref().is_none_or(|side| *side == info.side) && new.operations.contains(&info.operation)
+    };
+    let hit = phases.iter().filter(is_hit);
+    hit.map(|info| traffic.of_the_hour(&info.side, &info.operation).0).sum()
 }
 
 async fn sunset(visit: &Visit<'_>, name: &str, form: &Fields) -> Result<(), Trouble> {
@@ -254,7 +341,8 @@ async fn sunset(visit: &Visit<'_>, name: &str, form: &Fields) -> Result<(), Trou
     };
     let side = side(form);
     let (side, seen) = (side.as_deref(), form.get("seen").parse().ok());
-    let set = visit.parts.retirement.set_sunset(name, side, at, None, form.has("announce"), seen).await;
+    let retirement = visit.parts.retirement.by(visit.who());
+    let set = retirement.set_sunset(name, side, at, None, form.has("announce"), seen).await;
     Ok(set.map(drop)?)
 }
 
@@ -467,7 +555,7 @@ fn brownouts(visit: &Visit<'_>, of: Option<&str>) -> Markup {
     html! {
         section.panel #brownouts aria-labelledby="brownouts-title" {
             header { h2 #brownouts-title { "Brownouts" } span.soft { "windows in which calls are answered 503 with Retry-After, on all replicas" } }
-            @if shown.is_empty() { p.soft { "None. A brownout of ten minutes tells more than ten letters." } } @else {
+            @if shown.is_empty() { p.soft { "No brownouts." } } @else {
                 div.scroll role="region" aria-label="Brownouts" tabindex="0" {
                     table {
                         thead { tr { th { "State" } th { "From" } th { "Until" } th { "Operations" } th { "Clients" } th { "Reason" } th { "Set by" } th { "" } } }
@@ -515,8 +603,7 @@ fn new_brownout(visit: &Visit<'_>, of: Option<&str>) -> Markup {
     html! {
         details {
             summary { "Plan a brownout" }
-            form.stack method="post" action="/clients/brownouts" {
-                (visit.form_token())
+            form.stack method="get" action="/clients/brownouts/new" {
                 input type="hidden" name="of" value=(of.unwrap_or_default());
                 input type="hidden" name="seen" value=(brownouts_seen(visit));
                 @if let Some(name) = of { input type="hidden" name="client" value=(name); }
@@ -525,13 +612,14 @@ fn new_brownout(visit: &Visit<'_>, of: Option<&str>) -> Markup {
                         label { "Side" select name="side" { @for side in &sides { option { (side) } } } }
                     }
                     label { "Operation"
-                        select name="operation" {
-                            option value="" { "all calls" }
+                        select name="operation" required {
+                            option value="" { "Choose…" }
+                            option value=(ALL) { "all calls" }
                             @for info in &phases { option value=(info.operation) { (info.side) " " (info.operation) } }
                         }
                     }
                     @if of.is_none() {
-                        (client_field(visit, "Client", "client", "all", ""))
+                        (brownout_client(visit))
                     }
                 }
                 div.row {
@@ -540,15 +628,33 @@ fn new_brownout(visit: &Visit<'_>, of: Option<&str>) -> Markup {
                     label.grow { "What clients are told (empty: the pack's text)" input type="text" name="reason" maxlength="500"; }
                 }
                 p.hint { "From the beginning to the end of the window these calls are answered 503, in the old error form." }
-                div.actions { button.danger type="submit" { "Plan it" } }
+                div.actions { button type="submit" { "Review" } }
             }
         }
     }
 }
 
+/// The field for the client of a brownout; none is chosen beforehand.
+fn brownout_client(visit: &Visit<'_>) -> Markup {
+    let clients = visit.parts.tokens.clients().all();
+    html! {
+        @if clients.len() > LISTED_MAX {
+            label { "Client (" (ALL) " for all)" input type="text" name="client" required spellcheck="false" autocomplete="off"; }
+        } @else {
+            label { "Client" select name="client" required {
+                option value="" { "Choose…" }
+                option value=(ALL) { "all clients" }
+                @for client in &clients { option value=(client.name) { (client.name) } }
+            } }
+        }
+    }
+}
+
+/// Clients that a field lists by name.
+const LISTED_MAX: usize = 200;
+
 /// A field for a client's name: a list of all, where that is a list that anybody can read.
 pub(super) fn client_field(visit: &Visit<'_>, words: &str, name: &str, none: &str, chosen: &str) -> Markup {
-    const LISTED_MAX: usize = 200;
     let clients = visit.parts.tokens.clients().all();
     html! {
         label { (words)

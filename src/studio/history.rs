@@ -21,6 +21,12 @@ struct Entry {
     at: String,
     kind: String,
     subject: String,
+    /// Sides, operations and clients that it reaches.
+    scope: String,
+    /// When it begins to hold, where that is not at once.
+    from: Option<String>,
+    /// When it ends, where it does.
+    until: Option<String>,
     by: String,
     what: String,
     why: String,
@@ -45,7 +51,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     kinds.sort();
     kinds.dedup();
     let fits = |entry: &&Entry| {
-        let texts = [&entry.subject, &entry.by, &entry.what, &entry.why];
+        let texts = [&entry.subject, &entry.scope, &entry.by, &entry.what, &entry.why];
         (kind.is_empty() || entry.kind == kind)
             && texts.iter().any(|text| text.to_lowercase().contains(&asked))
     };
@@ -84,11 +90,16 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
                 (empty("Nothing happened yet", &html! { "Transitions of operations, reloads and changes of clients are written down here." }))
             } @else {
                 div.scroll role="region" aria-label="Table of what happened" tabindex="0" { table {
-                    thead { tr { th { "When" } th { "Kind" } th { "Of" } th { "What" } th { "By" } th { "Why" } } }
+                    thead { tr { th { "When" } th { "Kind" } th { "Of" } th { "What" } th { "Scope" } th { "Holds" } th { "By" } th { "Why" } } }
                     tbody { @for entry in &shown {
                         tr {
                             td { (moment_text(&entry.at, visit.now_ms)) } td { (badge(Tone::Quiet, &entry.kind)) }
-                            td.break { (entry.subject) } td { (entry.what) } td { (entry.by) } td { (entry.why) }
+                            td.break { (entry.subject) } td { (entry.what) } td.break { (entry.scope) }
+                            td {
+                                @if let Some(from) = &entry.from { "from " (moment_text(from, visit.now_ms)) " " }
+                                @if let Some(until) = &entry.until { "until " (moment_text(until, visit.now_ms)) }
+                            }
+                            td { (entry.by) } td { (entry.why) }
                         }
                     } }
                 } }
@@ -106,6 +117,9 @@ fn entries(transitions: &[Transition], notes: &[HistoryRow]) -> Vec<Entry> {
         at: one.at.clone(),
         kind: "transition".to_owned(),
         subject: format!("{} {}", one.side, one.operation),
+        scope: String::new(),
+        from: None,
+        until: None,
         by: by(&one.by, &one.who),
         what: format!("{} → {}", one.from, one.to),
         why: one.evidence.clone(),
@@ -114,6 +128,9 @@ fn entries(transitions: &[Transition], notes: &[HistoryRow]) -> Vec<Entry> {
         at: rfc3339(row.at_ms),
         kind: row.kind.clone(),
         subject: row.subject.clone(),
+        scope: row.scope.clone(),
+        from: row.from_ms.map(rfc3339),
+        until: row.until_ms.map(rfc3339),
         by: row.who.clone(),
         what: String::new(),
         why: row.detail.clone(),
@@ -124,10 +141,22 @@ fn entries(transitions: &[Transition], notes: &[HistoryRow]) -> Vec<Entry> {
 }
 
 fn csv(entries: &[&Entry]) -> Answer {
-    let mut text = "at,kind,of,what,by,why\r\n".to_owned();
+    let mut text = "at,kind,of,what,by,why,scope,from,until\r\n".to_owned();
     for entry in entries {
-        let cells = [&entry.at, &entry.kind, &entry.subject, &entry.what, &entry.by, &entry.why];
-        text.push_str(&cells.map(|cell| quoted(cell)).join(","));
+        let (from, until) =
+            (entry.from.as_deref().unwrap_or_default(), entry.until.as_deref().unwrap_or_default());
+        let cells: [&str; 9] = [
+            &entry.at,
+            &entry.kind,
+            &entry.subject,
+            &entry.what,
+            &entry.by,
+            &entry.why,
+            &entry.scope,
+            from,
+            until,
+        ];
+        text.push_str(&cells.map(quoted).join(","));
         text.push_str("\r\n");
     }
     Answer::text(StatusCode::OK, "text/csv; charset=utf-8", text)
@@ -160,11 +189,18 @@ mod tests {
             at_ms: 4_000_000_000_000,
             kind: "reload".to_owned(),
             subject: "pack".to_owned(),
-            who: String::new(),
+            scope: "all".to_owned(),
+            from_ms: None,
+            until_ms: Some(0),
+            who: "Ada".to_owned(),
             detail: "a \"b\"".to_owned(),
         }];
         let all = entries(&transitions, &notes);
         assert_eq!([all[0].kind.as_str(), all[1].by.as_str()], ["reload", "operator, Ada"]);
+        assert_eq!(
+            (all[0].by.as_str(), all[0].scope.as_str(), all[0].until.as_deref()),
+            ("Ada", "all", Some("1970-01-01T00:00:00Z"))
+        );
         assert_eq!([quoted("=1+1"), quoted("a \"b\"")], ["\"'=1+1\"", "\"a \"\"b\"\"\""]);
     }
 }

@@ -45,6 +45,7 @@ fn label(name: &str) -> &str {
         "reason" => "Reason",
         "operation" => "Operation",
         "client" => "Client",
+        "confirm" => "Confirmation",
         "side" => "Side",
         "of" => "Back to the page of",
         "phase" => "Phase",
@@ -88,7 +89,7 @@ pub(super) async fn second(
         @match last {
             Some(last) => {
                 strong { @if last.who.is_empty() { "somebody" } @else { (last.who) } } " did this: " (last.kind)
-                @if !last.subject.is_empty() { ", " (last.subject) } " " (moment_text(&rfc3339(last.at_ms), visit.now_ms))
+                @if !last.subject.is_empty() { ", " (last.subject) } @if !last.scope.is_empty() { ", " (last.scope) } " " (moment_text(&rfc3339(last.at_ms), visit.now_ms))
                 @if !last.detail.is_empty() { " (" (last.detail) ")" } "."
             },
             None => "it was changed.",

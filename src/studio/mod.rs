@@ -32,7 +32,7 @@ mod words;
 
 pub(crate) use layout::bare;
 
-use crate::admin::{Answer, Guard, Parts, Role, Visitor, cookie, is_own_form, read_bytes};
+use crate::admin::{Answer, Guard, Parts, Role, Visitor, cookie, fits, is_own_form, read_bytes};
 use fields::{Fields, decoded};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, Method, Request, StatusCode, Uri, request};
@@ -100,9 +100,10 @@ impl Visit<'_> {
         self.visitor.role == Role::Operate && self.visitor.session.is_some()
     }
 
-    /// Who the history says has changed something; empty where they said nothing.
+    /// The author of changes, as the history names them: the person's own word, else the token they signed in with.
     pub(crate) fn who(&self) -> &str {
-        self.visitor.session.as_ref().map_or("", |session| &session.name)
+        let name = self.visitor.session.as_ref().map_or("", |session| &session.name);
+        if name.is_empty() { "admin.token (studio)" } else { name }
     }
 
     /// What a form that reloads the pack was made from.
@@ -384,6 +385,9 @@ impl Studio {
         }
         let segments: Vec<String> = path.trim_matches('/').split('/').map(decoded).collect();
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        if !FORMS.iter().any(|(pattern, _)| fits(pattern, &segments)) {
+            return visit.not_found();
+        }
         if let Some(since) = visit.store_away.filter(|_| needs_store(&segments)) {
             return visit.page(kept::away(&visit, since, &form));
         }
@@ -395,19 +399,32 @@ impl Studio {
                 if form.has("seen") && form.get("seen") != visit.pack_seen() {
                     return visit.second_reload(&form).await;
                 }
-                // Beside the reload, which a store that does not answer keeps nobody from.
-                let (parts, who) = (Arc::clone(&self.parts), visit.who().to_owned());
-                tokio::spawn(async move {
-                    let pack = parts.board.load().pack.name.clone();
-                    parts.note("reload asked for", &pack, &who, "").await;
-                });
-                self.parts.reload.notify_one();
+                self.parts.ask_for_reload(visit.who());
                 Answer::see(fields::own_path(form.get("to")))
             }
             _ => visit.not_found(),
         }
     }
 }
+
+/// The forms of the pages that operators may send, each with the kind of the entry that it leaves in the history, as
+/// [`crate::admin::CALLS`] has them. A form that is not listed is not found.
+pub const FORMS: [(&str, Option<&str>); 14] = [
+    ("/clients/brownouts", Some("brownout set")),
+    ("/clients/brownouts/{id}/remove", Some("brownout removed")),
+    ("/clients/{name}/sunset", Some("sunset set")),
+    ("/clients/{name}/connect", Some("connect link made")),
+    ("/clients/{name}/rotate", Some("token rotated")),
+    ("/clients/{name}/restore", Some("client restored")),
+    ("/clients/{name}/revoke", Some("client revoked")),
+    ("/operations/{side}/{operation}/move", Some("transition")),
+    ("/operations/{side}/{operation}/hold", Some("gate held")),
+    ("/operations/{side}/{operation}/release", Some("gate released")),
+    ("/playground", None),
+    ("/playground/what-if", None),
+    ("/playground/record", Some("recording begun")),
+    ("/reload", Some("reload asked for")),
+];
 
 /// Whether a form changes what is in the store. Requests are tried, and packs reloaded, without it.
 fn needs_store(segments: &[&str]) -> bool {

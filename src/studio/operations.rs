@@ -41,7 +41,12 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
         Err(error) => return unknown(visit, &error),
     };
     let reason: String = form.get("reason").trim().chars().take(REASON_CHARS_MAX).collect();
-    let word = Word { who: visit.who(), reason: &reason, seen: form.get("version").parse().ok() };
+    let word = Word {
+        who: visit.who(),
+        reason: &reason,
+        seen: form.get("version").parse().ok(),
+        force: form.has("force"),
+    };
     let outcome = match what {
         "move" if form.get("phase") == AS_CONFIGURED => {
             visit.parts.phases.set_by_word(Some(side), name, None, word).await
@@ -51,13 +56,7 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
             Err(trouble) => return not_done(visit, &info, &trouble),
         },
         "hold" | "release" => {
-            let is_held = what == "hold";
-            let outcome = visit.parts.phases.hold(Some(side), name, is_held, word).await;
-            if outcome.is_ok() {
-                let kind = if is_held { "gate held" } else { "gate released" };
-                visit.parts.note(kind, &format!("{side} {name}"), visit.who(), &reason).await;
-            }
-            outcome
+            visit.parts.phases.hold(Some(side), name, what == "hold", word).await
         }
         _ => return visit.not_found(),
     };

@@ -33,7 +33,8 @@ pub(super) async fn page(visit: &Visit<'_>) -> Answer {
     let known = clients.value.as_deref().map_or(&[][..], Vec::as_slice);
     let reported = reports.value.as_deref().map_or(&[][..], |report| &report.operations);
     let moved = transitions.value.as_deref().map_or(&[][..], Vec::as_slice);
-    let mut waiting = of_the_store(visit);
+    let mut waiting = of_brownouts(visit);
+    waiting.extend(of_the_store(visit));
     waiting.extend(of_replicas(visit));
     waiting.extend(of_the_pack(visit, &board.pack));
     waiting.extend(of_certificates(&board.certificates, visit.now_ms));
@@ -302,6 +303,35 @@ fn is_forwarded(visit: &Visit<'_>, pack: &Pack, side: &str, operation: &str) -> 
     let is_refused = route
         .is_some_and(|route| matches!(&route.kind, RouteKind::Refuse(refusal) if refusal.legacy_forward));
     is_refused && visit.parts.workbench.upstream(side).is_some()
+}
+
+/// Windows that are open: what they turn away, until when, and the button that ends them.
+fn of_brownouts(visit: &Visit<'_>) -> Vec<Markup> {
+    let all = visit.parts.retirement.brownouts();
+    let open = all.iter().filter(|one| one.from_ms <= visit.now_ms && visit.now_ms < one.until_ms);
+    let names =
+        |names: &[String], all: &str| if names.is_empty() { all.to_owned() } else { names.join(", ") };
+    open.map(|one| {
+        html! { li id={ "todo-brownout-" (one.id) } {
+            div.what { p {
+                strong { "A brownout is open" } ": " (names(&one.operations, "all calls")) " of " (names(&one.clients, "all clients"))
+                " on " (one.side) " are answered 503; it ends " (moment(one.until_ms, visit.now_ms)) "."
+            } }
+            @if one.by == "configuration" {
+                span.soft { "set in the configuration" }
+            } @else if visit.may_operate() {
+                form method="post" action={ "/clients/brownouts/" (encoded(&one.id)) "/remove" } {
+                    (visit.form_token())
+                    input type="hidden" name="to" value="/";
+                    input type="hidden" name="seen" value="";
+                    fieldset.bare disabled[visit.store_away.is_some()] { button.small type="submit" { "End" } }
+                }
+            } @else {
+                a.button.small href="/clients#brownouts" { "Brownouts" }
+            }
+        } }
+    })
+    .collect()
 }
 
 fn of_the_store(visit: &Visit<'_>) -> Vec<Markup> {

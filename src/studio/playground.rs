@@ -8,7 +8,7 @@ use super::clients::client_field;
 use super::fields::Fields;
 use super::layout::{Page, Tab, empty};
 use super::words::{Tone, badge, count, counted, moment_text, operation, phase};
-use crate::admin::{Answer, tried};
+use crate::admin::{Answer, record_next, tried};
 use crate::playground::{Ask, ExampleRequest, Part, Ran, RanAnswer, RanCall, TriedRequest, TryError, WhatIf};
 use http::StatusCode;
 use maud::{Markup, html};
@@ -108,9 +108,7 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
             Err(error) => Came::Fault(error),
         },
         ["record"] => {
-            let program = visit.parts.program.load_full();
-            let began = visit.parts.workbench.record(&visit.parts.tap, program.pack(), 100);
-            if began {
+            if record_next(visit.parts, visit.who(), 100).await {
                 return Answer::see("/playground#recorded");
             }
             Came::Fault(TryError::Request("Another capture is open; end it first.".to_owned()))

@@ -2,8 +2,7 @@
 
 use maud::{Markup, html};
 use switchback_gateway::clock::rfc3339;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
+pub(crate) use switchback_gateway::clock::unix_ms;
 
 /// A moment, relative to now; the exact one on hover. The script counts on.
 pub(crate) fn moment(at_ms: i64, now_ms: i64) -> Markup {
@@ -17,12 +16,6 @@ pub(crate) fn moment_text(text: &str, now_ms: i64) -> Markup {
         Some(at) => moment(at, now_ms),
         None => html! { (text) },
     }
-}
-
-/// RFC 3339 → milliseconds since 1970.
-pub(crate) fn unix_ms(text: &str) -> Option<i64> {
-    let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?;
-    i64::try_from(moment.unix_timestamp_nanos() / 1_000_000).ok()
 }
 
 /// How long ago, or how long until. The script says the same (`relative` in `studio.js`).

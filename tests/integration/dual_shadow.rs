@@ -91,10 +91,29 @@ async fn differences_are_found_and_kept(dual: Dual) {
     let gateway = dual.started().await;
     let report = gateway.reported("GET /contacts/{id}", 3).await;
     assert_eq!(report["counts"]["different"], 2, "{report}");
-    let (status, _) = gateway
-        .admin("POST /api/phases", &json!({"operation": "GET /contacts/{id}", "phase": "translated"}))
-        .await;
-    assert_eq!(status, 200);
+
+    // The evidence is against moving it on: that takes a word of its own, and a reason.
+    let asked = json!({"operation": "GET /contacts/{id}", "phase": "translated"});
+    let (status, refused) = gateway.admin("POST /api/phases", &asked).await;
+    let said = refused["error"].as_str().unwrap_or_default().to_owned();
+    assert!(status == 409 && said.contains("2 of 3 compared answers differ"), "{status} {said}");
+    assert!(said.contains("$.name") && said.contains("contacts.map.yaml:"), "the line of the mapping: {said}");
+    let mut forced = asked.clone();
+    forced["force"] = json!(true);
+    let (status, refused) = gateway.admin("POST /api/phases", &forced).await;
+    assert!(status == 400 && refused["error"].to_string().contains("takes a reason"), "{status} {refused}");
+    let set = ["phase", "set", "GET /contacts/{id}", "canary", "--share", "0.5"];
+    let (code, _, said) = dual.cli(&set).await;
+    assert!(code == Some(2) && said.contains("2 of 3 compared answers differ"), "{code:?} {said}");
+    let (code, _, said) = dual.cli(&[&set[..], &["--force"]].concat()).await;
+    assert!(code == Some(2) && said.contains("--reason"), "{code:?} {said}");
+    let (_, phases) = gateway.admin("GET /api/phases", &Value::Null).await;
+    let of = phases.as_array().and_then(|all| all.iter().find(|one| one["operation"] == "GET /contacts/{id}"));
+    assert_eq!(of.map(|one| &one["phase"]), Some(&json!("shadow")), "nothing was moved");
+    forced["reason"] = json!("the old service is wrong");
+    assert_eq!(gateway.admin("POST /api/phases", &forced).await.0, 200);
+    let transitions = dual.cli_json(&["phase", "transitions"]).await;
+    assert_eq!(transitions[0]["evidence"], "the old service is wrong");
     let answer = ask(&gateway, &service, "GET /v2/contacts/1001", "").await;
     assert!(!answer.text().contains("Only v2"), "the new service answers now");
 }

@@ -33,6 +33,7 @@ mod gateway_load;
 mod gateway_two_witnesses;
 mod gateway_upstream;
 mod hand_over;
+mod history;
 mod hosts;
 mod http_fields;
 mod http_framing;

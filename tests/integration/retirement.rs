@@ -114,7 +114,7 @@ async fn a_brownout_answers_in_the_old_form_until_its_end_and_others_are_not_tou
     assert_eq!(status, 200);
     assert_eq!(ask(&gateway, &service, "GET /v2/chats", "").await.status, 200, "at once");
 
-    let words = json!({"until": "2999-01-01", "from": "2998-12-31", "reason": "v2 ends <b>soon</b>"});
+    let words = json!({"until": "2999-01-01", "from": "2998-12-31", "everything": true, "reason": "v2 ends <b>soon</b>"});
     let (status, later) = gateway.admin("POST /api/brownouts", &words).await;
     assert_eq!((status, &later["operations"], &later["by"]), (201, &json!([]), &json!("operator")));
     assert_eq!(ask(&gateway, &service, "GET /v2/chats", "").await.status, 200, "it has not begun");
@@ -193,13 +193,13 @@ async fn what_cannot_end_is_refused_with_the_reason() {
             404,
             "did you mean `GET /chats`",
         ),
-        (json!({"until": "2020-01-01"}), 400, "ends after it begins"),
-        (json!({"from": "2020-01-01", "until": "2020-01-02"}), 400, "over already"),
-        (json!({"until": "2999-01-01"}), 400, "31 days"),
-        (json!({"until": "soon"}), 400, "expected a day"),
+        (json!({"until": "2020-01-01", "everything": true}), 400, "ends after it begins"),
+        (json!({"from": "2020-01-01", "until": "2020-01-02", "everything": true}), 400, "over already"),
+        (json!({"until": "2999-01-01", "everything": true}), 400, "31 days"),
+        (json!({"until": "soon", "everything": true}), 400, "expected a day"),
         (json!({"from": "2998-12-31", "until": "2999-01-01", "clients": ["nobody"]}), 404, "nobody"),
-        (json!({"from": "2998-12-31", "until": "2999-01-01", "side": "v3"}), 404, "no front speaks `v3`"),
-        (json!({"from": "2998-12-31", "until": "2999-01-01", "reason": "two\nlines"}), 400, "one line"),
+        (json!({"from": "2998-12-31", "until": "2999-01-01", "side": "v3", "everything": true}), 404, "no front speaks `v3`"),
+        (json!({"from": "2998-12-31", "until": "2999-01-01", "reason": "two\nlines", "everything": true}), 400, "one line"),
     ] {
         let (code, answer) = gateway.admin("POST /api/brownouts", &body).await;
         let said = answer["error"].as_str().unwrap_or_default();
@@ -222,7 +222,7 @@ async fn gateways_on_one_postgresql_turn_away_together_and_count_together() {
         dual.configure(&service, Upstreams::of(&service), &["administrator"], "");
     }
     let gateways: [Running; 2] = [one.started().await, other.start().await];
-    let words = json!({"from": "2020-01-01", "until": "2020-01-02"});
+    let words = json!({"from": "2020-01-01", "until": "2020-01-02", "everything": true});
     assert_eq!(gateways[0].admin("POST /api/brownouts", &words).await.0, 400);
     let added = one.cli_json(&["brownout", "add", "--for", "10m", "--operation", "GET /chats"]).await;
     for gateway in &gateways {

@@ -135,8 +135,8 @@ test('a grant that was ended is shown, connected by a link, and a client is rota
   assert.match(await text('#connect-url'), /\/oauth\/authorize\?.*state=/);
   assert.match(await text('#connect-link'), /good once, until/);
 
-  await go('/clients/bravo');
-  await press(page, 'form[action="/clients/bravo/rotate"] button').catch(() => {});
+  await go('/clients/bolt');
+  await press(page, 'form[action="/clients/bolt/rotate"] button').catch(() => {});
   const refused = await page.$('#refused');
   assert.ok(refused, 'a token of the configuration is not rotated here');
   await go('/clients/delta');
@@ -157,9 +157,12 @@ test('the matrix can be narrowed, and a window that cannot be is refused with wh
   await sound('/clients', 'clients');
   await go('/clients');
   await page.$eval('#brownouts details', (details) => { details.open = true; });
+  assert.deepEqual(await page.$$eval('#brownouts select', (all) => all.map((one) => one.value)), ['', ''], 'no scope is chosen beforehand');
+  await page.selectOption('#brownouts select[name="operation"]', '*');
+  await page.selectOption('#brownouts select[name="client"]', 'acme');
   await page.$eval('#brownouts input[name="minutes"]', (input) => { input.removeAttribute('max'); input.value = '99999999'; });
   await press(page, '#brownouts details button[type="submit"]');
-  assert.match(await text('#refused'), /at most 31 days/);
+  assert.match(await text('main'), /Nothing was changed[^]*at most 31 days/);
   assert.equal((await call(running, '/v2/chats/7')).status, 200);
 });
 

@@ -13,6 +13,18 @@ before(async () => {
 });
 after(() => world?.close());
 
+/** Fills the form of a brownout; leaves it unsent. */
+const describe = async (page, reason) => {
+  await page.locator("#brownouts summary").click();
+  await page.locator("#brownouts [name=operation]").selectOption("GET /chats");
+  await page.locator("#brownouts [name=client]").selectOption("acme");
+  await page.locator("#brownouts [name=reason]").fill(reason);
+};
+/** Sends it, and what is asked then. */
+const set = async (page) => {
+  await page.getByRole("button", { name: "Review" }).click();
+  await page.getByRole("button", { name: "Set the brownout" }).click();
+};
 const both = () => Promise.all([world.visitor({ name: "Ada" }), world.visitor({ name: "Grace" })]);
 const close = (...pages) => Promise.all(pages.map((page) => page.context().close()));
 const post = (path, body = {}) => fetch(world.admin + path, { method: "POST", headers: { authorization: `Bearer ${OPERATE}`, "content-type": "application/json" }, body: JSON.stringify(body) });
@@ -39,7 +51,7 @@ test("sunsets: the second is told whose date stands, and may set his all the sam
   assert.equal(await grace.locator("input[name=at]").inputValue(), "2032-02-02");
   await grace.getByRole("button", { name: "Set the date" }).click();
   const said = await told(grace, "sunset");
-  assert.match(said, /Nothing was changed by you.*Ada did this: sunset set, acme .*ends 2031-01-01, announced/s);
+  assert.match(said, /Nothing was changed by you.*Ada did this: sunset set, acme .*ends 2031-01-01T00:00:00Z, announced/s);
   assert.ok((await ends()).startsWith("2031-01-01"), "nothing was changed");
   assert.equal(await grace.locator("#kept [name=at]").inputValue(), "2032-02-02");
   await grace.getByRole("button", { name: "Send it again" }).click();
@@ -60,12 +72,11 @@ test("brownouts: the second is told of a window that came or went meanwhile", as
   const reasons = async () => (await world.api("/api/brownouts")).map((one) => one.reason);
   for (const [page, reason] of [[ada, "of Ada"], [grace, "of Grace"]]) {
     await page.goto("/clients");
-    await page.locator("#brownouts summary").click();
-    await page.locator("#brownouts [name=reason]").fill(reason);
+    await describe(page, reason);
   }
-  await ada.getByRole("button", { name: "Plan it" }).click();
+  await set(ada);
   await eventually("it is planned", async () => (await reasons()).length === 1);
-  await grace.getByRole("button", { name: "Plan it" }).click();
+  await set(grace);
   assert.match(await told(grace, "brownout"), /Ada did this: brownout set.*Planned or open now: 1 brownout/s);
   assert.deepEqual(await reasons(), ["of Ada"]);
   await grace.getByRole("button", { name: "Send it again" }).click();
@@ -87,9 +98,8 @@ test("brownouts: who begins from what he sees is no second", async () => {
   const [ada, grace] = await both();
   const reasons = async () => (await world.api("/api/brownouts")).map((one) => one.reason);
   const plan = async (page, reason) => {
-    await page.locator("#brownouts summary").click();
-    await page.locator("#brownouts [name=reason]").fill(reason);
-    await page.getByRole("button", { name: "Plan it" }).click();
+    await describe(page, reason);
+    await set(page);
   };
   for (const page of [ada, grace]) await page.goto("/clients");
   await plan(ada, "of Ada");
@@ -138,8 +148,7 @@ const FORMS = {
   move: [`${operation}/move?phase=shadow`, null, "[name=reason]", "Move it"],
   hold: [operation, null, "#hold-reason", "Hold"],
   sunset: ["/clients/acme", null, "[name=at]", "Set the date", "2031-01-01"],
-  brownout: ["/clients", "#brownouts summary", "#brownouts [name=reason]", "Plan it"],
-  "brownout of a client": ["/clients/acme", "#brownouts summary", "#brownouts [name=reason]", "Plan it"],
+  brownout: ["/clients/brownouts/new?operation=*&client=*&minutes=10", null, "#confirm", "Set the brownout", "everything"],
   "playground request": ["/playground", null, "main textarea[name=body]", null],
 };
 

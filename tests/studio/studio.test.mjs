@@ -319,7 +319,7 @@ test("a gateway that goes away leaves what was seen, with since when", async () 
 test("what happened is there for auditors", async () => {
   const page = await world.visitor();
   const csv = await page.request.get("/history/export.csv");
-  assert.match(await csv.text(), /^at,kind,of,what,by,why\r\n/);
+  assert.match(await csv.text(), /^at,kind,of,what,by,why,scope,from,until\r\n/);
   const json = await (await page.request.get("/history/export.json")).json();
   assert.ok(json.some((entry) => entry.kind === "transition" && entry.why === "both sides agree"), JSON.stringify(json).slice(0, 2000));
   assert.ok(json.some((entry) => entry.kind === "reload failed"));

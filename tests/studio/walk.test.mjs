@@ -113,6 +113,7 @@ test('a difference is found, mended and promoted, and the old version is brought
     await page.selectOption('#brownouts select[name="operation"]', OPERATION);
     await page.type('#brownouts input[name="reason"]', 'v2 ends <b>soon</b>');
     await press(page, '#brownouts details button[type="submit"]');
+    await press(page, '.confirm button.danger');
     const turned = await call(running, '/v2/contacts/1001');
     assert.equal(turned.status, 503);
     assert.ok(Number(turned.headers.get('retry-after')) > 500);

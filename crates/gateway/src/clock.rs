@@ -107,6 +107,12 @@ pub fn rfc3339(unix_ms: i64) -> String {
     moment.and_then(|moment| moment.format(&Rfc3339).ok()).unwrap_or_else(|| format!("{unix_ms} ms"))
 }
 
+/// The milliseconds since 1970 of an RFC 3339 text; `None` where it is not one.
+pub fn unix_ms(text: &str) -> Option<i64> {
+    let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    i64::try_from(moment.unix_timestamp_nanos() / 1_000_000).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

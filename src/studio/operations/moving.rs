@@ -3,13 +3,13 @@
 use super::{AS_CONFIGURED, REASON_CHARS_MAX, address, not_done};
 use crate::admin::Answer;
 use crate::studio::Visit;
-use crate::studio::fields::Fields;
+use crate::studio::fields::{Fields, encoded};
 use crate::studio::kept;
 use crate::studio::layout::{Page, Tab};
 use crate::studio::words::{counted, moment_text, operation, percent, phase};
 use http::StatusCode;
 use maud::{Markup, html};
-use switchback_gateway::shadow::{Phase, PhaseInfo, Share};
+use switchback_gateway::shadow::{Objection, Phase, PhaseInfo, Share};
 use switchback_gateway::token::ClientInfo;
 
 /// Clients that are named in a confirmation.
@@ -41,14 +41,31 @@ pub(super) async fn asked_to_move(visit: &Visit<'_>, info: &PhaseInfo) -> Answer
     }
     let clients = visit.clients().await;
     let clients = clients.value.as_deref().map_or(&[][..], Vec::as_slice);
+    let objection = objection(visit, info, &visit.query).await;
     let body = html! {
         div.page-head {
             p.crumbs { a href=(address(&info.side, &info.operation)) { (info.operation) } }
             h1 { "Move this operation?" }
         }
-        (confirmation(visit, info, &visit.query, clients))
+        (confirmation(visit, info, &visit.query, clients, objection.as_ref()))
     };
     visit.page(Page::still(Tab::Operations, "Move this operation?", body))
+}
+
+/// The phase that fields lead to.
+fn target(info: &PhaseInfo, fields: &Fields) -> Option<Phase> {
+    if fields.get("phase") == AS_CONFIGURED {
+        Phase::named(info.configured.phase, info.configured.share.and_then(Share::new)).ok()
+    } else {
+        wanted(fields).ok()
+    }
+}
+
+/// The evidence against what fields ask for. A store that does not answer in time shows none; the transition itself asks again.
+async fn objection(visit: &Visit<'_>, info: &PhaseInfo, fields: &Fields) -> Option<Objection> {
+    let to = target(info, fields)?;
+    let (phases, side, operation) = (visit.parts.phases.clone(), info.side.clone(), info.operation.clone());
+    visit.in_time(async move { phases.objection(Some(&side), &operation, to).await }).await.flatten()
 }
 
 pub(super) fn confirmation(
@@ -56,18 +73,23 @@ pub(super) fn confirmation(
     info: &PhaseInfo,
     fields: &Fields,
     clients: &[ClientInfo],
+    objection: Option<&Objection>,
 ) -> Markup {
-    let back = fields.get("phase") == AS_CONFIGURED;
-    let to = if back {
-        Phase::named(info.configured.phase, info.configured.share.and_then(Share::new)).ok()
-    } else {
-        wanted(fields).ok()
-    };
+    let to = target(info, fields);
     let here = address(&info.side, &info.operation);
     html! {
         section.panel.confirm {
             p.lead { (operation(&info.operation)) " of " strong { (info.side) } }
             p { (phase(info.now.phase, info.now.share)) " → " @if let Some(to) = to { (phase(to.name(), to.share().filter(|share| !share.is_none()).map(Share::part))) } }
+            @if let Some(objection) = objection {
+                div.notice.bad #objection role="alert" {
+                    p { strong { "The evidence is against it." } " In this phase " (objection.verdict) "." }
+                    @if !objection.causes.is_empty() {
+                        ul { @for cause in &objection.causes { li { code { (cause) } } } }
+                    }
+                    p { a href={ "/differences/" (encoded(&info.side)) "/" (encoded(&info.operation)) } { "Differences with samples" } }
+                }
+            }
             h2 { "What will happen" }
             ul { @if let Some(to) = to { @for line in consequences(info, to, clients) { li { (line) } } } }
             form.stack method="post" action={ (here) "/move" } {
@@ -75,9 +97,18 @@ pub(super) fn confirmation(
                 input type="hidden" name="version" value=(info.version);
                 input type="hidden" name="phase" value=(fields.get("phase"));
                 input type="hidden" name="share" value=(fields.get("share"));
-                label { "Reason" input #reason type="text" name="reason" maxlength=(REASON_CHARS_MAX) value=(fields.get("reason")) placeholder="Stands in the history"; }
+                @if objection.is_some() {
+                    input type="hidden" name="force" value="1";
+                    label { "Reason (required against the evidence)" input #reason type="text" name="reason" required maxlength=(REASON_CHARS_MAX) value=(fields.get("reason")) placeholder="Recorded in the history"; }
+                } @else {
+                    label { "Reason" input #reason type="text" name="reason" maxlength=(REASON_CHARS_MAX) value=(fields.get("reason")) placeholder="Recorded in the history"; }
+                }
                 (visit.with_store(&html! { div.actions {
-                    button.primary type="submit" { "Move it" }
+                    @if objection.is_some() {
+                        button.danger type="submit" { "Move it against the evidence" }
+                    } @else {
+                        button.primary type="submit" { "Move it" }
+                    }
                     a.button href=(here) { "Leave it" }
                 } }))
             }
@@ -176,7 +207,8 @@ pub(super) async fn second(visit: &Visit<'_>, seen: &PhaseInfo, form: &Fields) -
     let where_it_is = html! {
         "It is in " (phase(now.now.phase, now.now.share)) " now. If you still want it, send it once more."
     };
-    let form = confirmation(visit, &now, form, clients);
+    let objection = objection(visit, &now, form).await;
+    let form = confirmation(visit, &now, form, clients, objection.as_ref());
     kept::someone_was_faster(visit, Tab::Operations, &done, &where_it_is, &form)
 }
 

@@ -1,9 +1,13 @@
 //! Windows in which calls are turned away: what one is, when it is open and for whom, and what may be set.
 
 use super::retirement::RetireError;
-use crate::clock::rfc3339;
+use super::usage::UsageInfo;
+use crate::clock::{rfc3339, unix_ms};
+use crate::outcome::Outcome;
 use crate::store::BrownoutRow;
 use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt;
 use std::time::Duration;
 
 /// Operations and clients that one window names.
@@ -88,6 +92,8 @@ pub struct NewBrownout {
     pub operations: Vec<String>,
     /// Enrolled names. Empty: all clients, those that nobody enrolled among them.
     pub clients: Vec<String>,
+    /// Confirms a window that names neither: all calls of all clients. Refused for one that names some.
+    pub everything: bool,
     /// Wall time in milliseconds since 1970.
     pub from_ms: i64,
     /// Wall time in milliseconds since 1970. Must be later than `from_ms` and than now.
@@ -99,8 +105,18 @@ pub struct NewBrownout {
 }
 
 impl NewBrownout {
-    /// Whether its times and bounds are in order, at this time.
+    /// Whether it names neither operations nor clients.
+    pub fn is_for_all(&self) -> bool {
+        self.operations.is_empty() && self.clients.is_empty()
+    }
+
+    /// Whether its scope, times and bounds are in order, at this time.
     pub(super) fn check(&self, now_ms: i64) -> Result<(), RetireError> {
+        match (self.is_for_all(), self.everything) {
+            (true, false) => return Err(RetireError::NoScope),
+            (false, true) => return Err(RetireError::TwoScopes),
+            _ => {}
+        }
         let length = self.until_ms.saturating_sub(self.from_ms);
         let what = if length <= 0 {
             "a brownout ends after it begins"
@@ -120,6 +136,148 @@ impl NewBrownout {
     }
 }
 
+/// The calls that a window would turn away, as far as counted calls tell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reach {
+    /// Enrolled clients that made such calls within the last week, by name.
+    pub clients: Vec<String>,
+    /// Whether callers that nobody enrolled did.
+    pub has_strangers: bool,
+    /// Calls per second: of each client and operation the mean since its first counted call. `None`: none was counted.
+    pub per_second: Option<f64>,
+}
+
+/// Clients whose last call is older are not expected to call.
+const RECENT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+impl Reach {
+    /// The reach of a window for these operations and clients of a side; empty lists mean all.
+    pub(super) fn new(
+        usage: &[UsageInfo],
+        side: &str,
+        operations: &[String],
+        clients: &[String],
+        now_ms: i64,
+    ) -> Reach {
+        let is_named = |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
+        let mut reach = Reach::default();
+        let mut names = BTreeSet::new();
+        for one in usage {
+            let is_hit = one.side == side
+                && is_named(operations, &one.operation)
+                && is_named(clients, &one.client)
+                // A client whose side has ended is refused already.
+                && one.outcome != Outcome::Retired.as_str();
+            let (Some(first), Some(last)) = (unix_ms(&one.first), unix_ms(&one.last)) else { continue };
+            if !is_hit || last < now_ms.saturating_sub(millis(RECENT)) {
+                continue;
+            }
+            let seconds = now_ms.saturating_sub(first).max(1_000) as f64 / 1e3;
+            *reach.per_second.get_or_insert(0.0) += one.calls as f64 / seconds;
+            match one.client.as_str() {
+                "" => reach.has_strangers = true,
+                name => drop(names.insert(name.to_owned())),
+            }
+        }
+        reach.clients = names.into_iter().collect();
+        reach
+    }
+}
+
+impl fmt::Display for Reach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMED: usize = 12;
+        let Some(per_second) = self.per_second else {
+            return f.write_str("no such call was counted in the last week: its reach is unknown");
+        };
+        let plural = if self.clients.len() == 1 { "" } else { "s" };
+        write!(f, "{} client{plural}", self.clients.len())?;
+        if !self.clients.is_empty() {
+            write!(f, " ({}", self.clients[..self.clients.len().min(NAMED)].join(", "))?;
+            if self.clients.len() > NAMED {
+                write!(f, " and {} more", self.clients.len() - NAMED)?;
+            }
+            f.write_str(")")?;
+        }
+        if self.has_strangers {
+            f.write_str(" and callers that are not enrolled")?;
+        }
+        f.write_str(" made such calls in the last week, on average ")?;
+        match per_second {
+            rate if rate < 0.01 => f.write_str("less than 0.01")?,
+            rate => write!(f, "{rate:.2}")?,
+        }
+        f.write_str(" calls per second since each was first counted")
+    }
+}
+
 pub(super) fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_for_all_calls_of_all_clients_has_to_be_confirmed() {
+        let window = |operation: &str, everything| NewBrownout {
+            operations: Some(operation.to_owned()).into_iter().filter(|name| !name.is_empty()).collect(),
+            everything,
+            from_ms: 0,
+            until_ms: 1_000,
+            ..NewBrownout::default()
+        };
+        for (operation, everything, expected) in [
+            ("", false, "names neither operations nor clients"),
+            ("GET /a", true, "confirms all calls of all clients"),
+            ("", true, ""),
+            ("GET /a", false, ""),
+        ] {
+            let refused = window(operation, everything).check(0).err().map(|error| error.to_string());
+            let refused = refused.unwrap_or_default();
+            assert!(refused.contains(expected) && refused.is_empty() == expected.is_empty(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_reach_of_a_window_is_of_the_calls_that_it_would_turn_away() {
+        const DAY_MS: i64 = 24 * 3_600_000;
+        let now_ms = 100 * DAY_MS;
+        let calls = |client: &str, operation: &str, outcome: Outcome, calls, first_ms, last_ms| UsageInfo {
+            side: "old".to_owned(),
+            client: client.to_owned(),
+            operation: operation.to_owned(),
+            unknown: operation.ends_with('*'),
+            outcome: outcome.as_str(),
+            calls,
+            first: rfc3339(first_ms),
+            last: rfc3339(last_ms),
+        };
+        let usage = [
+            calls("x", "GET /a", Outcome::Translated, 2_000, now_ms - 1_000_000, now_ms),
+            calls("y", "GET /a", Outcome::Translated, 500, now_ms - 1_000_000, now_ms),
+            calls("y", "GET /b", Outcome::Translated, 1_000, now_ms - 1_000_000, now_ms),
+            calls("", "GET /c/*", Outcome::Rejected, 1_000, now_ms - 1_000_000, now_ms),
+            calls("gone", "GET /a", Outcome::Translated, 9_999, 0, now_ms - 8 * DAY_MS),
+            calls("ended", "GET /a", Outcome::Retired, 9_999, now_ms - 1_000_000, now_ms),
+        ];
+        let reach = |operations: &[&str], clients: &[&str]| {
+            let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+            Reach::new(&usage, "old", &names(operations), &names(clients), now_ms).to_string()
+        };
+        assert_eq!(
+            reach(&["GET /a"], &[]),
+            "2 clients (x, y) made such calls in the last week, on average 2.50 calls per second since each was first counted"
+        );
+        assert_eq!(
+            reach(&[], &["y"]),
+            "1 client (y) made such calls in the last week, on average 1.50 calls per second since each was first counted"
+        );
+        let all = reach(&[], &[]);
+        assert!(all.starts_with("2 clients (x, y) and callers that are not enrolled"), "{all}");
+        assert!(all.contains("4.50 calls per second"), "{all}");
+        assert!(reach(&["GET /nothing"], &[]).contains("unknown"));
+        assert!(Reach::new(&usage, "new", &[], &[], now_ms).per_second.is_none());
+    }
 }

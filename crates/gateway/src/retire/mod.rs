@@ -11,7 +11,7 @@ mod standing;
 mod sunset;
 mod usage;
 
-pub use brownout::{Brownout, NewBrownout};
+pub use brownout::{Brownout, NewBrownout, Reach};
 pub use retirement::{RetireError, Retirement, Rules, SideOperations};
 pub(crate) use standing::Standing;
 pub use sunset::ClientSunset;

@@ -1,9 +1,10 @@
 //! Brownouts and sunsets that hold: those of the configuration, and those that are set while the gateway runs, which are in the
 //! store and win.
 
-use super::brownout::{Brownout, NewBrownout, millis};
+use super::brownout::{Brownout, NewBrownout, Reach, millis};
 use super::standing::{Standing, Standings};
 use super::sunset::ClientSunset;
+use super::usage::UsageInfo;
 use crate::clock::{Clock, rfc3339};
 use crate::store::{AddedBrownout, BrownoutRow, Store, StoreError, SunsetRow, repeat};
 use arc_swap::ArcSwap;
@@ -54,6 +55,14 @@ pub enum RetireError {
     /// No side was named, and there are several; the sides that are spoken.
     #[error("clients speak several sides; say which is meant: {0}")]
     WhichSide(String),
+    /// It is for all calls of all clients, and nobody confirmed that.
+    #[error(
+        "it names neither operations nor clients; name some, or confirm that all calls of all clients are meant"
+    )]
+    NoScope,
+    /// It is confirmed for everything, and names operations or clients.
+    #[error("it names operations or clients, and confirms all calls of all clients; leave out one of the two")]
+    TwoScopes,
     /// Its times are out of order, or it is beyond a bound; a sentence for the operator.
     #[error("{0}")]
     Window(String),
@@ -75,6 +84,8 @@ pub enum RetireError {
 #[derive(Clone, Debug)]
 pub struct Retirement {
     shared: Arc<Shared>,
+    /// The author of what is set with this handle; none: that of the store.
+    author: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -99,7 +110,18 @@ impl Retirement {
     pub fn new(store: Store) -> Retirement {
         let clock = store.clock().clone();
         let shared = Shared { store, clock, standings: ArcSwap::default(), state: Mutex::default() };
-        Retirement { shared: Arc::new(shared) }
+        Retirement { shared: Arc::new(shared), author: None }
+    }
+
+    /// The same with another author of what is set, for the history.
+    #[must_use]
+    pub fn by(&self, author: &str) -> Retirement {
+        Retirement { author: Some(Arc::from(author)), ..self.clone() }
+    }
+
+    fn store(&self) -> Store {
+        let store = &self.shared.store;
+        self.author.as_deref().map_or_else(|| store.clone(), |author| store.by(author))
     }
 
     /// From now on this is what is configured.
@@ -161,23 +183,12 @@ impl Retirement {
     /// Nobody serves what it names, its times are out of order or beyond a bound, there are too many, or the
     /// store fails.
     pub async fn add(&self, new: NewBrownout) -> Result<Brownout, RetireError> {
-        self.sync().await?;
-        let side = self.side(new.side.as_deref())?;
         let now_ms = self.shared.clock.unix_ms();
-        new.check(now_ms)?;
-        for operation in &new.operations {
-            if !side.operations.contains(operation) {
-                let (operation, known) = (operation.clone(), side.operations);
-                return Err(RetireError::NoSuchOperation { operation, known });
-            }
-        }
-        for client in &new.clients {
-            self.shared.store.client(client).await?;
-        }
+        let side = self.check(&new, now_ms).await?;
         let list = |names: &[String]| serde_json::to_string(names).expect("texts serialise");
         let row = BrownoutRow {
             id: fresh_id(),
-            side: side.side,
+            side,
             operations: list(&new.operations),
             clients: list(&new.clients),
             from_ms: new.from_ms,
@@ -187,7 +198,7 @@ impl Retirement {
             set_ms: now_ms,
         };
         let forget_ms = now_ms.saturating_sub(millis(ENDED_KEPT));
-        match self.shared.store.add_brownout(&row, BROWNOUTS_MAX, forget_ms, new.seen.as_deref()).await? {
+        match self.store().add_brownout(&row, BROWNOUTS_MAX, forget_ms, new.seen.as_deref()).await? {
             AddedBrownout::Done => {}
             AddedBrownout::TooMany => return Err(RetireError::TooMany),
             AddedBrownout::Changed => {
@@ -207,13 +218,42 @@ impl Retirement {
         Ok(added)
     }
 
+    /// The calls that a window would turn away, by those that were counted up to now. Nothing is added.
+    ///
+    /// # Errors
+    ///
+    /// As with [`Retirement::add`], but for a missing confirmation.
+    pub async fn preview(&self, new: &NewBrownout, usage: &[UsageInfo]) -> Result<Reach, RetireError> {
+        let now_ms = self.shared.clock.unix_ms();
+        let confirmed = NewBrownout { everything: new.is_for_all(), ..new.clone() };
+        let side = self.check(&confirmed, now_ms).await?;
+        Ok(Reach::new(usage, &side, &new.operations, &new.clients, now_ms))
+    }
+
+    /// Checks a window that is to be added; gives the name of its side.
+    async fn check(&self, new: &NewBrownout, now_ms: i64) -> Result<String, RetireError> {
+        self.sync().await?;
+        new.check(now_ms)?;
+        let side = self.side(new.side.as_deref())?;
+        for operation in &new.operations {
+            if !side.operations.contains(operation) {
+                let (operation, known) = (operation.clone(), side.operations);
+                return Err(RetireError::NoSuchOperation { operation, known });
+            }
+        }
+        for client in &new.clients {
+            self.shared.store.client(client).await?;
+        }
+        Ok(side.side)
+    }
+
     /// Removes a window; calls are answered again from then on.
     ///
     /// # Errors
     ///
     /// There is none of this id that was added at run time, or the store fails.
     pub async fn remove(&self, id: &str) -> Result<(), RetireError> {
-        if !self.shared.store.remove_brownout(id).await? {
+        if !self.store().remove_brownout(id).await? {
             return Err(RetireError::NoSuchBrownout(id.to_owned()));
         }
         tracing::info!(id, "a brownout was removed");
@@ -254,7 +294,7 @@ impl Retirement {
             set_by: "operator".to_owned(),
             set_ms: self.shared.clock.unix_ms(),
         };
-        if !self.shared.store.put_sunset(&row, seen).await? {
+        if !self.store().put_sunset(&row, seen).await? {
             self.sync().await?;
             return Err(RetireError::Changed);
         }

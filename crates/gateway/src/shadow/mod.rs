@@ -24,6 +24,7 @@
 mod job;
 mod judge;
 mod knowledge;
+mod objection;
 mod operations;
 mod phase;
 mod phases;
@@ -38,6 +39,7 @@ mod workers;
 pub(crate) use job::{About, Done, Outcome, Planned};
 pub(crate) use job::{Job, PlanEnd, PlannedCall, ReadBack, Subject};
 pub use knowledge::{CallContract, Knowledge};
+pub use objection::Objection;
 pub use operations::{OperationKey, PerOperation};
 pub use phase::PhaseFault;
 pub(crate) use phase::roll_of;

@@ -3,6 +3,7 @@
 //!
 //! Gateways that share a store follow one another: each looks for changes about once per second.
 
+use super::objection::Objection;
 use super::phase::{PHASES, Phase, Share};
 use super::table::{Row, Table};
 use crate::clock::{Clock, rfc3339};
@@ -106,6 +107,8 @@ pub struct Word<'w> {
     pub reason: &'w str,
     /// [`PhaseInfo::version`] as they have seen it: where it is another by now, nothing is done.
     pub seen: Option<i64>,
+    /// Whether it is meant although the evidence is against it; takes a reason.
+    pub force: bool,
 }
 
 /// Where an operation stands, as the gate sees it.
@@ -187,6 +190,12 @@ pub enum PhasesError {
         /// The phase that was asked for.
         phase: &'static str,
     },
+    /// The evidence is against the transition, and nobody said that it is meant all the same.
+    #[error("the evidence is against it: {0}; to move it all the same, force it and say why")]
+    AgainstEvidence(Objection),
+    /// The evidence is against the transition, which is forced without a reason.
+    #[error("a transition against the evidence ({0}) takes a reason")]
+    NoReason(Objection),
     /// Someone else has moved the operation since it was looked at.
     #[error("the operation was moved by someone else meanwhile")]
     Moved,
@@ -313,11 +322,13 @@ impl Phases {
         self.change(&table, at, Some(phase), by, expected, word).await
     }
 
-    /// Sets a phase on a person's word; without a phase takes back what was set.
+    /// Sets a phase on a person's word. Without a phase takes back what was set, if anything was: the operation is in its
+    /// configured phase, and its evidence is counted anew.
     ///
     /// # Errors
     ///
-    /// As with [`Phases::set`].
+    /// As with [`Phases::set`]; and where more clients would get translated answers, of which too many differ: unless that is
+    /// forced, with a reason.
     pub async fn set_by_word(
         &self,
         side: Option<&str>,
@@ -328,6 +339,20 @@ impl Phases {
         let (table, at) = self.state().find(side, operation)?;
         if let Some(phase) = phase.filter(|phase| phase.needs_own() && !table.rows()[at].has_own) {
             return Err(PhasesError::NoUpstream { side: table.side().to_string(), phase: phase.name() });
+        }
+        let to = phase.unwrap_or(table.rows()[at].configured);
+        self.sync().await?;
+        // A form that was made from an older state gets that answer, not one about evidence that it has not shown.
+        if word.seen.is_some_and(|seen| seen != self.version(&table, at)) {
+            return Err(PhasesError::Moved);
+        }
+        if let Some(objection) = self.objection(side, operation, to).await? {
+            if !word.force {
+                return Err(PhasesError::AgainstEvidence(objection));
+            }
+            if word.reason.trim().is_empty() {
+                return Err(PhasesError::NoReason(objection));
+            }
         }
         self.change(&table, at, phase, Actor::Operator, None, word).await
     }
@@ -356,22 +381,11 @@ impl Phases {
             };
             self.shared.store.put_hold(&row).await?;
         } else {
-            self.shared.store.end_hold(&side, &operation).await?;
+            self.shared.store.end_hold(&side, &operation, word.who, word.reason).await?;
         }
         tracing::info!(side, operation, is_held, who = word.who, reason = word.reason, "the gate was told");
         self.sync().await?;
         self.get(Some(&side), &operation)
-    }
-
-    /// Takes back what was set, if anything was: the operation is in its configured phase, and what is counted of it is counted
-    /// anew.
-    ///
-    /// # Errors
-    ///
-    /// No front serves the operation, several sides have one of this name, or the store fails.
-    pub async fn reset(&self, side: Option<&str>, operation: &str) -> Result<PhaseInfo, PhasesError> {
-        let (table, at) = self.state().find(side, operation)?;
-        self.change(&table, at, None, Actor::Operator, None, Word::default()).await
     }
 
     async fn change(
@@ -452,6 +466,16 @@ impl Phases {
             evidence: row.evidence,
         };
         Ok(rows.into_iter().map(shown).collect())
+    }
+
+    /// [`PhaseInfo::version`] of an operation.
+    fn version(&self, table: &Table, at: usize) -> i64 {
+        let state = self.state();
+        state.set_for(table.side(), &table.rows()[at].operation).map_or(0, |row| row.change)
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        &self.shared.store
     }
 
     /// The table is only held for moments, never across a wait.

@@ -6,7 +6,7 @@
 
 use super::db::{Arg, Tx, args};
 use super::seal::{HashOf, KeyRing, KeyedHash, Part, Place};
-use super::{Store, StoreError};
+use super::{NewHistory, Store, StoreError};
 use crate::secret::Secret;
 
 const COLUMN: &str = "archive_entries.sealed";
@@ -241,6 +241,16 @@ impl Store {
             let sql = "DELETE FROM archive_entries WHERE client = $1 AND account = $2 AND archive = $3 AND entry = $4";
             gone += tx.run(sql, args![client, account, archive, &hash[..]]).await?;
         }
+        let all = if keys.is_empty() { "all entries" } else { "named entries" };
+        let scope = format!("archive {archive}, {all}");
+        let detail = format!("{gone} entries");
+        let entry = NewHistory {
+            kind: "archive cleared",
+            scope: &scope,
+            detail: &detail,
+            ..NewHistory::default()
+        };
+        self.enter_of_client(&mut tx, client, entry).await?;
         tx.commit().await?;
         Ok(gone)
     }

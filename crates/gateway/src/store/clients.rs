@@ -5,7 +5,8 @@ use super::credentials::{self, CredentialRow, NewCredential};
 use super::db::{Row, Tx, args};
 use super::grants::{self, GrantSeed};
 use super::seal::{HashOf, Hasher, KeyedHash, Part};
-use super::{Store, StoreError, archive, new_id};
+use super::{CONFIGURATION, NewHistory, Store, StoreError, archive, new_id};
+use crate::clock::rfc3339;
 use std::collections::HashMap;
 
 /// Who set a token: the configuration file, which stays the place to change it, or a command at run time.
@@ -206,6 +207,15 @@ impl Store {
     pub(crate) async fn add_client(&self, new: NewClient<'_>) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         self.insert_client(&mut tx, &new).await?;
+        let (scope, detail) = words_of_new(&new);
+        let entry = NewHistory {
+            kind: "client added",
+            subject: new.name,
+            scope: &scope,
+            detail: &detail,
+            ..NewHistory::default()
+        };
+        self.enter(&mut tx, &entry).await?;
         tx.commit().await
     }
 
@@ -215,16 +225,21 @@ impl Store {
     pub(crate) async fn ensure_clients(&self, wanted: &[NewClient<'_>]) -> Result<Vec<Ensured>, StoreError> {
         let mut tx = self.write().await?;
         let mut ensured = Vec::with_capacity(wanted.len());
-        let mut is_changed = false;
+        let mut changed = Vec::new();
         for client in wanted {
-            let (became, changed) = self.ensure_client(&mut tx, client).await?;
-            is_changed |= changed;
+            let (became, is_changed) = self.ensure_client(&mut tx, client).await?;
+            changed.extend(is_changed.then_some(client.name));
             ensured.push(became);
         }
-        match is_changed {
-            true => tx.commit().await?,
-            false => tx.undo().await,
+        if changed.is_empty() {
+            tx.undo().await;
+            return Ok(ensured);
         }
+        // One entry for all: a first start adds thousands.
+        let detail = format!("{} added or changed: {}", changed.len(), first_names(&changed));
+        let entry = NewHistory { kind: "clients configured", detail: &detail, ..NewHistory::default() };
+        self.by(CONFIGURATION).enter(&mut tx, &entry).await?;
+        tx.commit().await?;
         Ok(ensured)
     }
 
@@ -276,15 +291,15 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         let side = side_column(new.side);
-        match grace_ms {
+        let ends_ms = grace_ms.map(|grace_ms| self.clock.unix_ms().saturating_add(grace_ms));
+        match ends_ms {
             None => {
                 let retire = retire_tokens!("t.client = $1 AND t.side = $2");
                 tx.run(retire, args![client, side]).await?;
                 let sql = "DELETE FROM client_tokens WHERE client = $1 AND side = $2";
                 tx.run(sql, args![client, side]).await?
             }
-            Some(grace_ms) => {
-                let ends = self.clock.unix_ms().saturating_add(grace_ms);
+            Some(ends) => {
                 let sql = "SELECT client, hash, side, origin, expires_ms, mac FROM client_tokens \
                            WHERE client = $1 AND side = $2 AND (expires_ms IS NULL OR expires_ms > $3)";
                 let mut ending = 0;
@@ -301,6 +316,14 @@ impl Store {
         };
         self.insert_token(&mut tx, client, new, Origin::Managed).await?;
         touch(&mut tx, client).await?;
+        let scope = fronts(new.side);
+        let detail = ends_ms.map_or_else(
+            || "the tokens before it ended at once".to_owned(),
+            |ends| format!("the tokens before it end at {}", rfc3339(ends)),
+        );
+        let entry =
+            NewHistory { kind: "token rotated", scope: &scope, detail: &detail, ..NewHistory::default() };
+        self.enter_of_client(&mut tx, client, entry).await?;
         tx.commit().await
     }
 
@@ -326,6 +349,8 @@ impl Store {
             args![client, revoked, change, &mac[..]],
         )
         .await?;
+        let entry = NewHistory { kind: "client revoked", subject: &before.name, ..NewHistory::default() };
+        self.enter(&mut tx, &entry).await?;
         tx.commit().await
     }
 
@@ -345,6 +370,8 @@ impl Store {
             args![client, change, &mac[..]],
         )
         .await?;
+        let entry = NewHistory { kind: "client restored", subject: &before.name, ..NewHistory::default() };
+        self.enter(&mut tx, &entry).await?;
         tx.commit().await
     }
 
@@ -509,6 +536,35 @@ impl Store {
 
 fn token_hash(bytes: Vec<u8>) -> Result<KeyedHash, StoreError> {
     bytes.try_into().map_err(|_| StoreError::Corrupt("token hash of wrong length".to_owned()))
+}
+
+/// The fronts that a token opens, in words.
+fn fronts(side: Option<&str>) -> String {
+    side.map_or_else(|| "all fronts".to_owned(), |side| format!("fronts of {side}"))
+}
+
+/// Scope and detail of a new client, without its secrets.
+fn words_of_new(new: &NewClient<'_>) -> (String, String) {
+    let mut scope: Vec<String> = new.tokens.iter().map(|token| fronts(token.side)).collect();
+    scope.dedup();
+    let mut detail = Vec::new();
+    detail.extend(new.company.map(|company| format!("company {company}")));
+    detail.extend(new.credentials.iter().map(|credential| format!("a credential for {}", credential.side)));
+    detail.extend(new.seed.as_ref().map(|seed| match seed.refresh {
+        Some(_) => "an application and a refresh token".to_owned(),
+        None => "an application".to_owned(),
+    }));
+    (scope.join(", "), detail.join(", "))
+}
+
+/// The first of these names, and how many more there are.
+fn first_names(names: &[&str]) -> String {
+    const NAMED: usize = 10;
+    let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
 }
 
 /// Gives the rows from before keyed hashes theirs.

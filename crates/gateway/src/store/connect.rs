@@ -4,7 +4,7 @@
 
 use super::db::{Row, args};
 use super::seal::{KeyedHash, Place};
-use super::{Store, StoreError};
+use super::{NewHistory, Store, StoreError};
 use crate::secret::Secret;
 use std::time::Duration;
 
@@ -38,6 +38,9 @@ impl Store {
             args![&hash[..], client, expires, sealed],
         )
         .await?;
+        let entry =
+            NewHistory { kind: "connect link made", until_ms: Some(expires), ..NewHistory::default() };
+        self.enter_of_client(&mut tx, client, entry).await?;
         tx.commit().await
     }
 

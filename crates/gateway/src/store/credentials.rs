@@ -4,7 +4,7 @@
 use super::clients::{Origin, touch};
 use super::db::{Row, Tx, args};
 use super::seal::{HashOf, Hasher, KeyRing, KeyedHash, Part, Place, SealError};
-use super::{Store, StoreError, new_id};
+use super::{NewHistory, Store, StoreError, new_id};
 use crate::secret::Secret;
 
 const TOKEN: &str = "client_credentials.token";
@@ -52,6 +52,9 @@ impl Store {
         let mut tx = self.write().await?;
         self.put_credential(&mut tx, client, new, Origin::Managed).await?;
         touch(&mut tx, client).await?;
+        let scope = format!("calls to {}", new.side);
+        let entry = NewHistory { kind: "credential set", scope: &scope, ..NewHistory::default() };
+        self.enter_of_client(&mut tx, client, entry).await?;
         tx.commit().await
     }
 

@@ -8,7 +8,7 @@
 use super::db::{Row, Tx, args};
 use super::event_pairs::{PairedEvent, Pairing};
 use super::seal::{HashOf, KeyRing, Part, Place};
-use super::{Store, StoreError, new_id};
+use super::{NewHistory, Store, StoreError, new_id};
 use crate::secret::Secret;
 use std::time::Duration;
 
@@ -354,6 +354,7 @@ impl Store {
                        WHERE id = $3 AND (receiver = $1 OR $1 = '')";
             touched += tx.run(sql, args![receiver, now, id.as_str()]).await?;
         }
+        self.enter_of_events(&mut tx, "events retried", choice, touched).await?;
         tx.commit().await?;
         Ok(touched)
     }
@@ -375,8 +376,26 @@ impl Store {
             let sql = "DELETE FROM events WHERE id = $2 AND (receiver = $1 OR $1 = '')";
             touched += tx.run(sql, args![receiver, id.as_str()]).await?;
         }
+        self.enter_of_events(&mut tx, "events dropped", choice, touched).await?;
         tx.commit().await?;
         Ok(touched)
+    }
+
+    async fn enter_of_events(
+        &self,
+        tx: &mut Tx,
+        kind: &str,
+        choice: &EventChoice,
+        touched: u64,
+    ) -> Result<(), StoreError> {
+        let scope = match choice.ids.len() {
+            0 => "all dead events".to_owned(),
+            named => format!("{named} named events"),
+        };
+        let detail = format!("{touched} events");
+        let subject = choice.receiver.as_deref().unwrap_or("all receivers");
+        let entry = NewHistory { kind, subject, scope: &scope, detail: &detail, ..NewHistory::default() };
+        self.enter(tx, &entry).await
     }
 }
 

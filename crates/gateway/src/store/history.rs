@@ -1,65 +1,129 @@
-//! What happened beside transitions of operations, for those who ask later: by whom, when and why. What the words mean is the
-//! business of whoever writes them.
+//! The history: what operators and the gateway itself changed, by whom, when, for what and why. An entry is written within the
+//! transaction of the change it is about, so neither exists without the other. Transitions of operations have a table of their
+//! own (`phases`).
 
-use super::db::{Row, args};
+use super::db::{Row, Tx, args};
 use super::{Store, StoreError, new_id};
+use std::sync::Arc;
 
-/// How much is kept: the newest so many.
-const KEPT_MAX: i64 = 10_000;
+/// Entries that are retained: the newest.
+const ENTRIES_MAX: i64 = 10_000;
 
-/// Something that happened.
+/// The author of changes that no operator asked for.
+pub(super) const GATEWAY: &str = "gateway";
+/// The author of what the configuration file sets.
+pub(super) const CONFIGURATION: &str = "configuration";
+
+/// A change as whoever makes it describes it; time and author are added by the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NewHistory<'a> {
+    /// Two or three words, such as `brownout set` or `reload`.
+    pub kind: &'a str,
+    /// The client, the operation, the pack, the id of a brownout.
+    pub subject: &'a str,
+    /// How far it reaches: sides, operations, clients. Empty where the subject is all of it.
+    pub scope: &'a str,
+    /// When it begins to hold, wall time in milliseconds since 1970; `None` means at once.
+    pub from_ms: Option<i64>,
+    /// When it ends; `None` means never.
+    pub until_ms: Option<i64>,
+    /// A sentence for people; holds no secret.
+    pub detail: &'a str,
+}
+
+/// An entry of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryRow {
     /// Wall time in milliseconds since 1970.
     pub at_ms: i64,
-    /// What happened, in a word, such as `phase` or `reload`.
+    /// As [`NewHistory::kind`].
     pub kind: String,
-    /// The client, the operation, the pack.
+    /// As [`NewHistory::subject`].
     pub subject: String,
-    /// Who did it; empty where nobody said so.
+    /// As [`NewHistory::scope`].
+    pub scope: String,
+    /// The author: a person, the holder of a token, `configuration` or `gateway`. Entries of earlier versions may lack it.
     pub who: String,
-    /// A sentence for people; holds no secret.
+    /// As [`NewHistory::from_ms`].
+    pub from_ms: Option<i64>,
+    /// As [`NewHistory::until_ms`].
+    pub until_ms: Option<i64>,
+    /// As [`NewHistory::detail`].
     pub detail: String,
 }
 
 impl Store {
-    /// Writes down what happened.
+    /// The same store with another author of its changes.
+    #[must_use]
+    pub fn by(&self, author: &str) -> Store {
+        Store { author: Arc::from(author), ..self.clone() }
+    }
+
+    /// The author of the changes made with this handle.
+    pub fn author(&self) -> &str {
+        &self.author
+    }
+
+    /// Writes the entry of a change that is made outside of the store.
     ///
     /// # Errors
     ///
     /// The database does not answer or fails.
-    pub async fn note(&self, row: &HistoryRow) -> Result<(), StoreError> {
+    pub async fn note(&self, entry: &NewHistory<'_>) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
+        self.enter(&mut tx, entry).await?;
+        tx.commit().await
+    }
+
+    /// Writes an entry within the transaction of its change.
+    pub(super) async fn enter(&self, tx: &mut Tx, entry: &NewHistory<'_>) -> Result<(), StoreError> {
         let change = tx.change();
         tx.run(
-            "INSERT INTO history (id, at_ms, kind, subject, who, detail, change) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            "INSERT INTO history (id, at_ms, kind, subject, scope, who, from_ms, until_ms, detail, change) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
             args![
                 new_id().as_str(),
-                row.at_ms,
-                row.kind.as_str(),
-                row.subject.as_str(),
-                row.who.as_str(),
-                row.detail.as_str(),
+                self.clock.unix_ms(),
+                entry.kind,
+                entry.subject,
+                entry.scope,
+                self.author(),
+                entry.from_ms,
+                entry.until_ms,
+                entry.detail,
                 change
             ],
         )
         .await?;
-        let forget =
-            "DELETE FROM history WHERE id NOT IN (SELECT id FROM history ORDER BY change DESC LIMIT $1)";
-        // Looking costs as much as there is, so it is not done each time.
+        // Counting costs as much as there are entries, so it is not done each time.
         if change % 64 == 0 {
-            tx.run(forget, args![KEPT_MAX]).await?;
+            let forget =
+                "DELETE FROM history WHERE id NOT IN (SELECT id FROM history ORDER BY change DESC LIMIT $1)";
+            tx.run(forget, args![ENTRIES_MAX]).await?;
         }
-        tx.commit().await
+        Ok(())
     }
 
-    /// The last `count` that happened, newest first.
+    /// Writes an entry about the client with this id.
+    pub(super) async fn enter_of_client(
+        &self,
+        tx: &mut Tx,
+        client: &str,
+        entry: NewHistory<'_>,
+    ) -> Result<(), StoreError> {
+        let row = tx.row("SELECT name FROM clients WHERE id = $1", args![client]).await?;
+        let name = row.map_or_else(|| Ok(client.to_owned()), |row| row.text("name"))?;
+        self.enter(tx, &NewHistory { subject: &name, ..entry }).await
+    }
+
+    /// The last `count` entries, newest first.
     ///
     /// # Errors
     ///
     /// The database does not answer or fails.
     pub async fn history(&self, count: u32) -> Result<Vec<HistoryRow>, StoreError> {
-        let sql = "SELECT at_ms, kind, subject, who, detail FROM history ORDER BY change DESC LIMIT $1";
+        let sql = "SELECT at_ms, kind, subject, scope, who, from_ms, until_ms, detail FROM history \
+                   ORDER BY change DESC LIMIT $1";
         self.db.rows(sql, args![i64::from(count)]).await?.iter().map(history).collect()
     }
 }
@@ -69,7 +133,10 @@ fn history(row: &Row) -> Result<HistoryRow, StoreError> {
         at_ms: row.int("at_ms")?,
         kind: row.text("kind")?,
         subject: row.text("subject")?,
+        scope: row.text("scope")?,
         who: row.text("who")?,
+        from_ms: row.int_or_none("from_ms")?,
+        until_ms: row.int_or_none("until_ms")?,
         detail: row.text("detail")?,
     })
 }

@@ -3,7 +3,7 @@
 
 use super::db::{Db, Tx, args};
 use super::seal::{Hasher, KeyRing, Place, random};
-use super::{Store, StoreError, archive, clients, credentials, event_pairs, events, grants, resume};
+use super::{NewHistory, Store, StoreError, archive, clients, credentials, event_pairs, events, grants, resume};
 use crate::clock::Clock;
 use crate::secret::Secret;
 use serde::Serialize;
@@ -134,6 +134,13 @@ impl Store {
             .iter()
             .map(|row| row.text("id"))
             .collect::<Result<Vec<_>, _>>()?;
+        let detail = match gone.as_slice() {
+            [] => format!("{values} values sealed anew; it was the only key"),
+            gone => format!("{values} values sealed anew; retired: {}", gone.join(", ")),
+        };
+        let entry =
+            NewHistory { kind: "key rotated", subject: &newest, detail: &detail, ..NewHistory::default() };
+        self.enter(&mut tx, &entry).await?;
         tx.commit().await?;
         Ok(Resealed { key: newest, values, retired: gone })
     }

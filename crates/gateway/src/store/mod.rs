@@ -46,7 +46,8 @@ pub(crate) use follow::repeat;
 pub(crate) use grants::GrantSeed;
 pub(crate) use grants::GrantSummary;
 pub use grants::{Begin, Finish, Flow, GrantKey, GrantRow, GrantState, NewTokens, Opened};
-pub use history::HistoryRow;
+use history::{CONFIGURATION, GATEWAY};
+pub use history::{HistoryRow, NewHistory};
 pub use keys::Resealed;
 pub(crate) use phases::{HoldRow, PhaseRow, TransitionRow};
 pub use reach::{Reach, reach};
@@ -160,6 +161,8 @@ pub struct Store {
     hasher: Hasher,
     clock: Clock,
     home: Handle,
+    /// The author of the changes made with this handle, for the history.
+    author: Arc<str>,
 }
 
 /// How [`Store::open`] treats what it finds.
@@ -188,7 +191,7 @@ impl Store {
         }
         db.migrate().await?;
         let hasher = keys::enroll(&db, &keys, &clock).await?;
-        Ok(Store { db, keys, hasher, clock, home: Handle::current() })
+        Ok(Store { db, keys, hasher, clock, home: Handle::current(), author: Arc::from(GATEWAY) })
     }
 
     /// The runtime that the store was opened on: what runs there outlives whoever asks for it, and the runtime that he asks on.

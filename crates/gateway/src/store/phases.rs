@@ -2,7 +2,7 @@
 //! business of `shadow`.
 
 use super::db::{Row, args};
-use super::{Store, StoreError, new_id};
+use super::{NewHistory, Store, StoreError, new_id};
 
 /// The phase that was set for an operation, or that it was put back to the configured one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,13 +116,31 @@ impl Store {
             args![side, operation, row.who.as_str(), row.reason.as_str(), row.at_ms],
         )
         .await?;
+        let subject = format!("{side} {operation}");
+        let entry = NewHistory {
+            kind: "gate held",
+            subject: &subject,
+            detail: &row.reason,
+            ..NewHistory::default()
+        };
+        self.by(&row.who).enter(&mut tx, &entry).await?;
         tx.commit().await
     }
 
-    /// Lets go of an operation.
-    pub(crate) async fn end_hold(&self, side: &str, operation: &str) -> Result<(), StoreError> {
+    /// Lets go of an operation, on the word of `who`.
+    pub(crate) async fn end_hold(
+        &self,
+        side: &str,
+        operation: &str,
+        who: &str,
+        reason: &str,
+    ) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         tx.run("DELETE FROM phase_holds WHERE side = $1 AND operation = $2", args![side, operation]).await?;
+        let subject = format!("{side} {operation}");
+        let entry =
+            NewHistory { kind: "gate released", subject: &subject, detail: reason, ..NewHistory::default() };
+        self.by(who).enter(&mut tx, &entry).await?;
         tx.commit().await
     }
 

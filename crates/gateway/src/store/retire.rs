@@ -1,8 +1,9 @@
 //! Rows about what is being retired: who still calls what, windows in which calls are turned away, and when a side ends for a
 //! client. What they mean is the business of `retire`.
 
-use super::db::{Row, args};
-use super::{Store, StoreError};
+use super::db::{Row, Tx, args};
+use crate::clock::rfc3339;
+use super::{NewHistory, Store, StoreError};
 
 /// Calls of one client that look alike.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,6 +166,7 @@ impl Store {
             ],
         )
         .await?;
+        self.enter_of_brownout(&mut tx, "brownout set", row).await?;
         tx.commit().await?;
         Ok(Added::Done)
     }
@@ -172,9 +174,34 @@ impl Store {
     /// Removes a window; says whether it was there.
     pub(crate) async fn remove_brownout(&self, id: &str) -> Result<bool, StoreError> {
         let mut tx = self.write().await?;
-        let removed = tx.run("DELETE FROM brownouts WHERE id = $1", args![id]).await?;
+        let sql = "DELETE FROM brownouts WHERE id = $1 \
+                   RETURNING id, side, operations, clients, from_ms, until_ms, reason, set_by, set_ms";
+        let Some(row) = tx.row(sql, args![id]).await? else {
+            tx.undo().await;
+            return Ok(false);
+        };
+        self.enter_of_brownout(&mut tx, "brownout removed", &brownout(&row)?).await?;
         tx.commit().await?;
-        Ok(removed > 0)
+        Ok(true)
+    }
+
+    async fn enter_of_brownout(&self, tx: &mut Tx, kind: &str, row: &BrownoutRow) -> Result<(), StoreError> {
+        let names = |list: &str, all: &str| {
+            let names: Vec<String> = serde_json::from_str(list).unwrap_or_default();
+            if names.is_empty() { all.to_owned() } else { names.join(", ") }
+        };
+        let (operations, clients) =
+            (names(&row.operations, "all calls"), names(&row.clients, "all clients"));
+        let scope = format!("{}: {operations}; {clients}", row.side);
+        let entry = NewHistory {
+            kind,
+            subject: &row.id,
+            scope: &scope,
+            from_ms: Some(row.from_ms),
+            until_ms: Some(row.until_ms),
+            detail: &row.reason,
+        };
+        self.enter(tx, &entry).await
     }
 
     /// All dates that were set at run time.
@@ -214,6 +241,20 @@ impl Store {
             ],
         )
         .await?;
+        let detail = match (row.at_ms, row.announce) {
+            (None, _) => "no end".to_owned(),
+            (Some(at), true) => format!("ends {}, announced", rfc3339(at)),
+            (Some(at), false) => format!("ends {}, in silence", rfc3339(at)),
+        };
+        let entry = NewHistory {
+            kind: "sunset set",
+            subject: &row.client,
+            scope: &row.side,
+            from_ms: row.at_ms,
+            detail: &detail,
+            ..NewHistory::default()
+        };
+        self.enter(&mut tx, &entry).await?;
         tx.commit().await?;
         Ok(true)
     }

@@ -33,6 +33,7 @@ migrations! {
     "0015_retired_tokens_and_sessions"
     "0016_evidence_of_settled_answers"
     "0017_outcomes_of_usage"
+    "0019_history"
 }
 
 /// What brings an SQLite file up to date.

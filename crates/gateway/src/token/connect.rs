@@ -155,7 +155,7 @@ impl Registry {
                 .lifetime
                 .map(|lifetime| i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX)),
         };
-        self.store.connect_grant(&row.key, &tokens).await?;
+        self.store.by("its owner").connect_grant(&row.key, &tokens).await?;
         Ok(self.get(&name).await?)
     }
 

@@ -138,6 +138,12 @@ impl Registry {
         Registry { store, endpoint, configured: Arc::default() }
     }
 
+    /// The same registry with another author of its changes, for the history.
+    #[must_use]
+    pub fn by(&self, author: &str) -> Registry {
+        Registry { store: self.store.by(author), ..self.clone() }
+    }
+
     /// Clients are connected there from here on.
     pub fn set_endpoint(&self, endpoint: Option<Endpoint>) {
         self.endpoint.store(endpoint.map(Arc::new));

@@ -5,7 +5,7 @@ use super::{ACCESS, GrantKey, GrantRow, GrantState, REFRESH, locked, place};
 use crate::secret::Secret;
 use crate::store::db::{Tx, args};
 use crate::store::seal::HashOf;
-use crate::store::{Store, StoreError};
+use crate::store::{NewHistory, Store, StoreError};
 use std::time::Duration;
 
 /// What [`Store::begin_refresh`] found.
@@ -165,6 +165,8 @@ impl Store {
         }
         self.put_tokens(&mut tx, key, before.int("generation")? + 1, tokens).await?;
         let grant = self.grant_row(&locked(&mut tx, key).await?)?;
+        let entry = NewHistory { kind: "client connected", ..NewHistory::default() };
+        self.enter_of_client(&mut tx, &key.client, entry).await?;
         tx.commit().await?;
         Ok(grant)
     }

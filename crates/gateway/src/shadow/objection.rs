@@ -1,0 +1,89 @@
+//! The evidence against a transition that an operator asks for. It applies to transitions that give more clients translated
+//! answers; nothing is held against going back.
+
+use super::phase::Phase;
+use super::phases::{Phases, PhasesError};
+use super::record::Archive;
+use std::fmt;
+use switchback_engine::diff::{Proof, Threshold, report};
+
+/// Differences that are named.
+const NAMED: usize = 3;
+
+/// The reason why an operation should not be moved on: too much of what was compared in its present period differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Objection {
+    /// The counts that are beyond the threshold, such as `7 of 7 compared answers differ`.
+    pub verdict: String,
+    /// The most frequent differences, each with its place and the line of the mapping behind it.
+    pub causes: Vec<String>,
+}
+
+impl fmt::Display for Objection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.verdict)?;
+        if !self.causes.is_empty() {
+            write!(f, " ({})", self.causes.join("; "))?;
+        }
+        Ok(())
+    }
+}
+
+impl Phases {
+    /// The evidence of the operation's present period against moving it to this phase; `None` where there is none, or where
+    /// no more clients would get translated answers.
+    ///
+    /// # Errors
+    ///
+    /// No front serves the operation, several sides have one of this name, or the store fails.
+    pub async fn objection(
+        &self,
+        side: Option<&str>,
+        operation: &str,
+        to: Phase,
+    ) -> Result<Option<Objection>, PhasesError> {
+        self.sync().await?;
+        let info = self.get(side, operation)?;
+        let all = self.current();
+        let found = all.iter().find(|one| one.side == info.side && one.operation == info.operation);
+        let Some(current) = found.filter(|current| exposed(to) > exposed(current.phase)) else {
+            return Ok(None);
+        };
+        let evidence = Archive::new(self.store().clone()).evidence().await?;
+        let of_period = evidence.into_iter().find(|evidence| {
+            evidence.period == current.period
+                && evidence.pack == current.pack
+                && evidence.summary.phase == current.phase.name()
+                && evidence.summary.side == current.side
+                && evidence.summary.operation == current.operation
+        });
+        let Some(evidence) = of_period else { return Ok(None) };
+        let threshold = Threshold::default();
+        let report = report(&[evidence.summary], threshold);
+        let Some(report) = report.operations.first().filter(|report| report.proof == Proof::Above) else {
+            return Ok(None);
+        };
+        let counts = &report.counts;
+        let parts = [
+            (counts.different, counts.compared(), "compared answers differ"),
+            (counts.read_back_different, counts.read_back, "effects that were read back differ"),
+            (counts.planned_wrong, counts.planned, "planned writes are wrong"),
+        ];
+        let is_above = |part: u64, whole: u64| part as f64 > threshold.mismatch_max * whole as f64;
+        let above = parts.iter().filter(|(part, whole, _)| is_above(*part, *whole));
+        let verdict: Vec<String> =
+            above.map(|(part, whole, words)| format!("{part} of {whole} {words}")).collect();
+        let causes = report.top.iter().take(NAMED);
+        let causes = causes.map(|tally| format!("{}: {}", tally.pattern, tally.cause)).collect();
+        Ok(Some(Objection { verdict: verdict.join(", "), causes }))
+    }
+}
+
+/// The share of clients that get translated answers.
+fn exposed(phase: Phase) -> f64 {
+    match phase {
+        Phase::Legacy | Phase::Shadow => 0.0,
+        Phase::Canary(share) => share.part(),
+        Phase::Translated { .. } => 1.0,
+    }
+}
