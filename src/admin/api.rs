@@ -109,8 +109,13 @@ pub(super) async fn rotate(parts: &Parts, by: &str, name: &str, request: Request
     };
     let grace = asked.grace_seconds.map(Duration::from_secs);
     let new = NewToken { side: asked.side, token: asked.token };
-    changed(parts, "token rotated", StatusCode::OK, parts.registry.by(by).rotate(name, new, grace).await.map(shown))
-        .await
+    changed(
+        parts,
+        "token rotated",
+        StatusCode::OK,
+        parts.registry.by(by).rotate(name, new, grace).await.map(shown),
+    )
+    .await
 }
 
 #[derive(Deserialize)]

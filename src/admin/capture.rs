@@ -67,7 +67,8 @@ pub(super) async fn capture(parts: &Parts, by: &str, request: Request<Body>) -> 
             "the pack has no such operation; /api/operations lists them",
         );
     }
-    let scope = format!("{}; {} of the requests", asked.client.as_deref().unwrap_or("all clients"), asked.share);
+    let scope =
+        format!("{}; {} of the requests", asked.client.as_deref().unwrap_or("all clients"), asked.share);
     let subject = asked.operation.clone().unwrap_or_else(|| "all operations".to_owned());
     let wanted = Wanted {
         operation: asked.operation,

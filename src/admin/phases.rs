@@ -104,7 +104,7 @@ fn refused(error: &PhasesError) -> Answer {
         PhasesError::WhichSide(..) | PhasesError::NoReason(_) => StatusCode::BAD_REQUEST,
         PhasesError::NoUpstream { .. } | PhasesError::Moved | PhasesError::AgainstEvidence(_) => {
             StatusCode::CONFLICT
-        },
+        }
         PhasesError::Store(error) => {
             tracing::error!(%error, "a request of the admin API failed in the store");
             return Answer::error(

@@ -109,7 +109,9 @@ pub(crate) async fn record_next(parts: &Parts, by: &str, exchanges: usize) -> bo
     let began = parts.workbench.record(&parts.tap, parts.program.load().pack(), exchanges);
     if began {
         let detail = format!("{exchanges} exchanges at most, for the playground");
-        parts.note(by, NewHistory { kind: "recording begun", detail: &detail, ..NewHistory::default() }).await;
+        parts
+            .note(by, NewHistory { kind: "recording begun", detail: &detail, ..NewHistory::default() })
+            .await;
     }
     began
 }

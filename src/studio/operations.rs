@@ -55,9 +55,7 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
             Ok(phase) => visit.parts.phases.set_by_word(Some(side), name, Some(phase), word).await,
             Err(trouble) => return not_done(visit, &info, &trouble),
         },
-        "hold" | "release" => {
-            visit.parts.phases.hold(Some(side), name, what == "hold", word).await
-        }
+        "hold" | "release" => visit.parts.phases.hold(Some(side), name, what == "hold", word).await,
         _ => return visit.not_found(),
     };
     visit.studio.outdate();

@@ -97,7 +97,10 @@ async fn differences_are_found_and_kept(dual: Dual) {
     let (status, refused) = gateway.admin("POST /api/phases", &asked).await;
     let said = refused["error"].as_str().unwrap_or_default().to_owned();
     assert!(status == 409 && said.contains("2 of 3 compared answers differ"), "{status} {said}");
-    assert!(said.contains("$.name") && said.contains("contacts.map.yaml:"), "the line of the mapping: {said}");
+    assert!(
+        said.contains("$.name") && said.contains("contacts.map.yaml:"),
+        "the line of the mapping: {said}"
+    );
     let mut forced = asked.clone();
     forced["force"] = json!(true);
     let (status, refused) = gateway.admin("POST /api/phases", &forced).await;
@@ -108,7 +111,8 @@ async fn differences_are_found_and_kept(dual: Dual) {
     let (code, _, said) = dual.cli(&[&set[..], &["--force"]].concat()).await;
     assert!(code == Some(2) && said.contains("--reason"), "{code:?} {said}");
     let (_, phases) = gateway.admin("GET /api/phases", &Value::Null).await;
-    let of = phases.as_array().and_then(|all| all.iter().find(|one| one["operation"] == "GET /contacts/{id}"));
+    let of =
+        phases.as_array().and_then(|all| all.iter().find(|one| one["operation"] == "GET /contacts/{id}"));
     assert_eq!(of.map(|one| &one["phase"]), Some(&json!("shadow")), "nothing was moved");
     forced["reason"] = json!("the old service is wrong");
     assert_eq!(gateway.admin("POST /api/phases", &forced).await.0, 200);

@@ -235,7 +235,8 @@ async fn a_move_between_two_events_of_a_pair_loses_and_doubles_none() {
     let place = Place::new();
     let running = place.start(&configure(&place, &receiver, "shadow", &[], "")).await;
     let set = async |phase: &str| {
-        let asked = json!({"operation": CHANGED, "phase": phase, "force": true, "reason": "a test"}).to_string();
+        let asked =
+            json!({"operation": CHANGED, "phase": phase, "force": true, "reason": "a test"}).to_string();
         let said = running.admin("POST /api/phases", &asked).await;
         assert!(said.contains(phase), "{said}");
     };

@@ -23,7 +23,9 @@ async fn world() -> (Sandbox, Dual, Running) {
 async fn send(gateway: &Running, line: &str, fields: &str, body: &str) -> Answer {
     let mut client = Client::connect(gateway.admin).await;
     let length = body.len();
-    client.send(format!("{line} HTTP/1.1\r\nhost: localhost\r\n{fields}content-length: {length}\r\n\r\n{body}")).await;
+    client
+        .send(format!("{line} HTTP/1.1\r\nhost: localhost\r\n{fields}content-length: {length}\r\n\r\n{body}"))
+        .await;
     client.answer().await.expect("the admin port answers")
 }
 
@@ -53,9 +55,12 @@ async fn entries(gateway: &Running, wanted: &[(&str, &str)]) -> Vec<Value> {
             let (_, all) = gateway.admin("GET /history/export.json", &Value::Null).await;
             found = all.as_array().cloned().unwrap_or_default();
             let is_there = |(kind, by): &&(&str, &str)| {
-                found.iter().any(|one| one["kind"] == *kind && one["by"].as_str().is_some_and(|text| text == *by))
+                found
+                    .iter()
+                    .any(|one| one["kind"] == *kind && one["by"].as_str().is_some_and(|text| text == *by))
             };
-            missing = wanted.iter().filter(|one| !is_there(one)).map(|one| format!("{one:?}")).collect::<Vec<_>>();
+            missing =
+                wanted.iter().filter(|one| !is_there(one)).map(|one| format!("{one:?}")).collect::<Vec<_>>();
             if missing.is_empty() {
                 return;
             }
@@ -112,10 +117,16 @@ async fn every_call_of_the_api_that_changes_something_leaves_an_entry() {
     );
     call(&gateway, "POST /api/playground/record", &json!({"exchanges": 1})).await;
     done.extend(["/api/capture", "/api/capture/end", "/api/playground/record"]);
-    assert_eq!(done, CALLS.iter().map(|(pattern, _)| *pattern).collect(), "each call of the list is made here");
+    assert_eq!(
+        done,
+        CALLS.iter().map(|(pattern, _)| *pattern).collect(),
+        "each call of the list is made here"
+    );
 
-    let by = |kind: &str| if kind == "transition" { "operator, Grace (admin API)" } else { "Grace (admin API)" };
-    let wanted: Vec<(&str, &str)> = CALLS.iter().filter_map(|(_, kind)| Some(((*kind)?, by((*kind)?)))).collect();
+    let by =
+        |kind: &str| if kind == "transition" { "operator, Grace (admin API)" } else { "Grace (admin API)" };
+    let wanted: Vec<(&str, &str)> =
+        CALLS.iter().filter_map(|(_, kind)| Some(((*kind)?, by((*kind)?)))).collect();
     let all = entries(&gateway, &wanted).await;
     let of = |kind: &str| all.iter().find(|one| one["kind"] == kind).expect("it is there");
     let set = of("brownout set");
@@ -124,13 +135,25 @@ async fn every_call_of_the_api_that_changes_something_leaves_an_entry() {
         ["v2: GET /chats; manager", "2998-12-31T00:00:00Z", "2999-01-01T00:00:00Z", "it ends"]
     );
     assert_eq!(of("brownout removed")["subject"], set["subject"]);
-    assert_eq!((&of("capture begun")["subject"], of("capture begun")["until"].is_string()), (&json!(OPERATION), true));
-    assert_eq!([&of("credential set")["scope"], &of("client added")["scope"]], ["calls to v2", "fronts of v2"]);
+    assert_eq!(
+        (&of("capture begun")["subject"], of("capture begun")["until"].is_string()),
+        (&json!(OPERATION), true)
+    );
+    assert_eq!(
+        [&of("credential set")["scope"], &of("client added")["scope"]],
+        ["calls to v2", "fronts of v2"]
+    );
     let set_up = of("clients configured");
-    assert_eq!((&set_up["by"], &set_up["why"]), (&json!("configuration"), &json!("2 added or changed: administrator, manager")));
+    assert_eq!(
+        (&set_up["by"], &set_up["why"]),
+        (&json!("configuration"), &json!("2 added or changed: administrator, manager"))
+    );
     let reasons: BTreeSet<&str> = all.iter().filter_map(|one| one["why"].as_str()).collect();
     assert!(reasons.contains("it is slow") && reasons.contains("it is not"), "{reasons:?}");
-    assert!(all.iter().all(|one| one["by"].as_str().is_some_and(|by| !by.is_empty())), "each has an author: {all:#?}");
+    assert!(
+        all.iter().all(|one| one["by"].as_str().is_some_and(|by| !by.is_empty())),
+        "each has an author: {all:#?}"
+    );
     let secrets = ["long-enough-for-a-token", "and-its-secret", "sbt_"];
     assert!(!secrets.iter().any(|secret| json!(all).to_string().contains(secret)), "no secret is in it");
     // A call that is not listed is not found, whatever else answers it.
@@ -145,7 +168,14 @@ async fn every_form_of_the_studio_that_changes_something_leaves_an_entry() {
     call(&gateway, "POST /api/clients", &json!({"name": "beta"})).await;
     let form = "content-type: application/x-www-form-urlencoded\r\norigin: http://localhost\r\n";
     let answer = send(&gateway, "POST /login", form, &format!("token={ADMIN_TOKEN}&name=Ada&to=/")).await;
-    let cookie = answer.values("set-cookie").first().expect("a session").split(';').next().expect("its value").to_owned();
+    let cookie = answer
+        .values("set-cookie")
+        .first()
+        .expect("a session")
+        .split(';')
+        .next()
+        .expect("its value")
+        .to_owned();
     let fields = format!("{form}cookie: {cookie}\r\n");
     let page = send(&gateway, "GET /clients", &format!("cookie: {cookie}\r\n"), "").await.text();
     let (_, rest) = page.split_once("name=\"form_token\" value=\"").expect("a form");
@@ -166,9 +196,13 @@ async fn every_form_of_the_studio_that_changes_something_leaves_an_entry() {
         ("/reload", ""),
     ] {
         let (_, windows) = gateway.admin("GET /api/brownouts", &Value::Null).await;
-        let path = pattern.replace("{name}", "beta").replace("{side}", "v2").replace("{operation}", "GET%20%2Fchats");
+        let path = pattern
+            .replace("{name}", "beta")
+            .replace("{side}", "v2")
+            .replace("{operation}", "GET%20%2Fchats");
         let path = path.replace("{id}", windows[0]["id"].as_str().unwrap_or_default());
-        let answer = send(&gateway, &format!("POST {path}"), &fields, &format!("form_token={token}&{body}")).await;
+        let answer =
+            send(&gateway, &format!("POST {path}"), &fields, &format!("form_token={token}&{body}")).await;
         assert!([200, 303].contains(&answer.status), "{path}: {} {}", answer.status, answer.text());
         done.insert(pattern);
     }
@@ -177,10 +211,15 @@ async fn every_form_of_the_studio_that_changes_something_leaves_an_entry() {
     let answer = send(&gateway, path, &fields, &format!("form_token={token}")).await;
     assert!(answer.text().contains("connect-url"), "{}", answer.text());
     done.insert("/clients/{name}/connect");
-    assert_eq!(done, FORMS.iter().map(|(pattern, _)| *pattern).collect(), "each form of the list is sent here");
+    assert_eq!(
+        done,
+        FORMS.iter().map(|(pattern, _)| *pattern).collect(),
+        "each form of the list is sent here"
+    );
 
     let by = |kind: &str| if kind == "transition" { "operator, Ada" } else { "Ada" };
-    let wanted: Vec<(&str, &str)> = FORMS.iter().filter_map(|(_, kind)| Some(((*kind)?, by((*kind)?)))).collect();
+    let wanted: Vec<(&str, &str)> =
+        FORMS.iter().filter_map(|(_, kind)| Some(((*kind)?, by((*kind)?)))).collect();
     let all = entries(&gateway, &wanted).await;
     let of = |kind: &str| all.iter().filter(|one| one["kind"] == kind).collect::<Vec<_>>();
     assert_eq!(of("brownout set").len(), 1, "once, and not by the page as well: {all:#?}");
@@ -188,7 +227,10 @@ async fn every_form_of_the_studio_that_changes_something_leaves_an_entry() {
         [&of("brownout set")[0]["scope"], &of("brownout set")[0]["until"]],
         ["v2: GET /chats; all clients", "2998-12-31T10:10:00Z"]
     );
-    assert_eq!([&of("sunset set")[0]["subject"], &of("sunset set")[0]["from"]], ["beta", "2999-01-02T00:00:00Z"]);
+    assert_eq!(
+        [&of("sunset set")[0]["subject"], &of("sunset set")[0]["from"]],
+        ["beta", "2999-01-02T00:00:00Z"]
+    );
     assert_eq!(of("gate held")[0]["why"], "a holiday");
     // A form that is not listed is not found.
     let answer = send(&gateway, "POST /clients/beta/nothing", &fields, &format!("form_token={token}")).await;
@@ -202,7 +244,8 @@ fn verbs() -> BTreeSet<String> {
     let status = program.arg("man").arg(folder.path()).status().expect("the program runs");
     assert!(status.success());
     let files = std::fs::read_dir(folder.path()).expect("it was written");
-    let names = files.map(|file| file.expect("it can be read").file_name().into_string().expect("a plain name"));
+    let names =
+        files.map(|file| file.expect("it can be read").file_name().into_string().expect("a plain name"));
     let names: BTreeSet<String> = names.map(|name| name.trim_end_matches(".1").to_owned()).collect();
     let is_leaf = |name: &&String| !names.iter().any(|other| other.starts_with(&format!("{name}-")));
     let plain = |name: &String| name.trim_start_matches("switchback").trim_start_matches('-').to_owned();
@@ -211,9 +254,33 @@ fn verbs() -> BTreeSet<String> {
 
 /// The verbs that change nothing of a gateway or its store.
 const READING: [&str; 27] = [
-    "archive-status", "brownout-list", "check", "client-list", "completions", "demo", "diff-export", "diff-report",
-    "events-list", "explain", "init", "key-generate", "man", "pack-export", "phase-list", "phase-transitions", "replay",
-    "report", "sandbox", "schema-config", "schema-map", "schema-pack", "serve", "test", "unknown", "usage", "schema",
+    "archive-status",
+    "brownout-list",
+    "check",
+    "client-list",
+    "completions",
+    "demo",
+    "diff-export",
+    "diff-report",
+    "events-list",
+    "explain",
+    "init",
+    "key-generate",
+    "man",
+    "pack-export",
+    "phase-list",
+    "phase-transitions",
+    "replay",
+    "report",
+    "sandbox",
+    "schema-config",
+    "schema-map",
+    "schema-pack",
+    "serve",
+    "test",
+    "unknown",
+    "usage",
+    "schema",
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -227,7 +294,12 @@ async fn every_verb_that_changes_something_leaves_an_entry() {
     let by = &["--by", "Edsger"][..];
     let mut wanted = Vec::new();
     let mut done: BTreeSet<String> = READING.iter().map(|name| (*name).to_owned()).collect();
-    let added = dual.cli_json(&[&["brownout", "add", "--for", "10m", "--operation", OPERATION, "--client", "manager"], by].concat()).await;
+    let added = dual
+        .cli_json(
+            &[&["brownout", "add", "--for", "10m", "--operation", OPERATION, "--client", "manager"], by]
+                .concat(),
+        )
+        .await;
     let id = added["id"].as_str().expect("an id");
     done.insert("brownout-add".to_owned());
     wanted.push(("brownout set", "Edsger (command line)"));
@@ -252,7 +324,8 @@ async fn every_verb_that_changes_something_leaves_an_entry() {
         // Not every archive can be filled from the sandbox; that it was tried is an entry too.
         assert!(code == Some(0) || verb == "archive-fill", "{words:?}: {out}{err}");
         done.insert(verb.to_owned());
-        let author = if kind == "transition" { "operator, Edsger (command line)" } else { "Edsger (command line)" };
+        let author =
+            if kind == "transition" { "operator, Edsger (command line)" } else { "Edsger (command line)" };
         wanted.push((kind, author));
     }
     let (code, _, err) = dual.cli(&["capture", "--for", "1s", "--out", "/dev/null", "--admin", &admin]).await;

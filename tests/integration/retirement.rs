@@ -198,8 +198,16 @@ async fn what_cannot_end_is_refused_with_the_reason() {
         (json!({"until": "2999-01-01", "everything": true}), 400, "31 days"),
         (json!({"until": "soon", "everything": true}), 400, "expected a day"),
         (json!({"from": "2998-12-31", "until": "2999-01-01", "clients": ["nobody"]}), 404, "nobody"),
-        (json!({"from": "2998-12-31", "until": "2999-01-01", "side": "v3", "everything": true}), 404, "no front speaks `v3`"),
-        (json!({"from": "2998-12-31", "until": "2999-01-01", "reason": "two\nlines", "everything": true}), 400, "one line"),
+        (
+            json!({"from": "2998-12-31", "until": "2999-01-01", "side": "v3", "everything": true}),
+            404,
+            "no front speaks `v3`",
+        ),
+        (
+            json!({"from": "2998-12-31", "until": "2999-01-01", "reason": "two\nlines", "everything": true}),
+            400,
+            "one line",
+        ),
     ] {
         let (code, answer) = gateway.admin("POST /api/brownouts", &body).await;
         let said = answer["error"].as_str().unwrap_or_default();

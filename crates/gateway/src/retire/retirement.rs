@@ -61,7 +61,9 @@ pub enum RetireError {
     )]
     NoScope,
     /// It is confirmed for everything, and names operations or clients.
-    #[error("it names operations or clients, and confirms all calls of all clients; leave out one of the two")]
+    #[error(
+        "it names operations or clients, and confirms all calls of all clients; leave out one of the two"
+    )]
     TwoScopes,
     /// Its times are out of order, or it is beyond a bound; a sentence for the operator.
     #[error("{0}")]

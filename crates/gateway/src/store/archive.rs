@@ -244,12 +244,8 @@ impl Store {
         let all = if keys.is_empty() { "all entries" } else { "named entries" };
         let scope = format!("archive {archive}, {all}");
         let detail = format!("{gone} entries");
-        let entry = NewHistory {
-            kind: "archive cleared",
-            scope: &scope,
-            detail: &detail,
-            ..NewHistory::default()
-        };
+        let entry =
+            NewHistory { kind: "archive cleared", scope: &scope, detail: &detail, ..NewHistory::default() };
         self.enter_of_client(&mut tx, client, entry).await?;
         tx.commit().await?;
         Ok(gone)

@@ -3,7 +3,9 @@
 
 use super::db::{Db, Tx, args};
 use super::seal::{Hasher, KeyRing, Place, random};
-use super::{NewHistory, Store, StoreError, archive, clients, credentials, event_pairs, events, grants, resume};
+use super::{
+    NewHistory, Store, StoreError, archive, clients, credentials, event_pairs, events, grants, resume,
+};
 use crate::clock::Clock;
 use crate::secret::Secret;
 use serde::Serialize;

@@ -117,12 +117,8 @@ impl Store {
         )
         .await?;
         let subject = format!("{side} {operation}");
-        let entry = NewHistory {
-            kind: "gate held",
-            subject: &subject,
-            detail: &row.reason,
-            ..NewHistory::default()
-        };
+        let entry =
+            NewHistory { kind: "gate held", subject: &subject, detail: &row.reason, ..NewHistory::default() };
         self.by(&row.who).enter(&mut tx, &entry).await?;
         tx.commit().await
     }

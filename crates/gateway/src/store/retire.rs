@@ -2,8 +2,8 @@
 //! client. What they mean is the business of `retire`.
 
 use super::db::{Row, Tx, args};
-use crate::clock::rfc3339;
 use super::{NewHistory, Store, StoreError};
+use crate::clock::rfc3339;
 
 /// Calls of one client that look alike.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -190,8 +190,7 @@ impl Store {
             let names: Vec<String> = serde_json::from_str(list).unwrap_or_default();
             if names.is_empty() { all.to_owned() } else { names.join(", ") }
         };
-        let (operations, clients) =
-            (names(&row.operations, "all calls"), names(&row.clients, "all clients"));
+        let (operations, clients) = (names(&row.operations, "all calls"), names(&row.clients, "all clients"));
         let scope = format!("{}: {operations}; {clients}", row.side);
         let entry = NewHistory {
             kind,
