@@ -518,7 +518,7 @@ fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
                     }
                 }
                 (pager(visit, of_page.len(), found.len(), OF_PAGE))
-                @if others > 0 { p.soft { (others) " more operations are on the pages of their clients." } }
+                @if others > 0 { p.soft { (counted(others as u64, "further operation")) ", on the pages of the enrolled clients that called it." } }
             }
         }
     }

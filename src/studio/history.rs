@@ -1,16 +1,16 @@
 //! The history: transitions, reloads, clients that were added, connected, changed and revoked; by whom, when and why. For
 //! auditors as CSV and JSON too.
 
-use super::Visit;
 use super::layout::{Page, Tab, empty, pager, unread};
-use super::words::{Tone, badge, moment_text, unix_ms};
+use super::words::{Tone, badge, count, moment_text, unix_ms};
+use super::{HISTORY_MAX, Visit};
 use crate::admin::Answer;
 use http::StatusCode;
 use maud::html;
 use serde::Serialize;
 use switchback_gateway::clock::rfc3339;
 use switchback_gateway::shadow::Transition;
-use switchback_gateway::store::HistoryRow;
+use switchback_gateway::store::{HistoryRow, StoreError};
 
 /// Entries on one page.
 const LISTED: usize = 100;
@@ -32,43 +32,55 @@ struct Entry {
     why: String,
 }
 
+/// Transitions, and other entries, that a download has at most.
+const EXPORTED_MAX: u32 = 100_000;
+
+/// A download: all that the store has, as it is now.
+async fn export(visit: &Visit<'_>, write: fn(&[&Entry]) -> Answer) -> Answer {
+    let read = async {
+        let moved = visit.parts.phases.transitions(EXPORTED_MAX).await?;
+        Ok::<_, StoreError>((moved, visit.parts.store.history(EXPORTED_MAX).await?))
+    };
+    let known = if visit.store_away.is_some() { None } else { read.await.ok() };
+    let Some((moved, noted)) = known else {
+        let words = html! { p { "The store does not answer, and what is known without it may lack the last entries." } };
+        let title = "There is nothing to download now";
+        return visit.page(Page::notice(StatusCode::SERVICE_UNAVAILABLE, title, words));
+    };
+    let all = entries(&moved, &noted);
+    write(&all.iter().filter(|entry| fits(visit, entry)).collect::<Vec<_>>())
+}
+
+/// Whether an entry is one of those that are asked for.
+fn fits(visit: &Visit<'_>, entry: &Entry) -> bool {
+    let (asked, kind) = (visit.query.get("q").to_lowercase(), visit.query.get("kind"));
+    let texts = [&entry.subject, &entry.scope, &entry.by, &entry.what, &entry.why];
+    (kind.is_empty() || entry.kind == kind) && texts.iter().any(|text| text.to_lowercase().contains(&asked))
+}
+
 pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
-    let (transitions, notes) = tokio::join!(visit.transitions(), visit.notes());
-    // Who downloads takes it for all that happened.
-    if !rest.is_empty() && (transitions.failing_since.is_some() || notes.failing_since.is_some()) {
-        let words = html! { p { "The store does not answer, and what is known without it may lack what happened last." } };
-        return visit.page(Page::notice(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "There is nothing to download now",
-            words,
-        ));
+    match rest {
+        [] => {}
+        ["export.csv"] => return export(visit, csv).await,
+        ["export.json"] => return export(visit, |found| Answer::json(StatusCode::OK, &found)).await,
+        _ => return visit.not_found(),
     }
+    let (transitions, notes) = tokio::join!(visit.transitions(), visit.notes());
     let moved = transitions.value.as_deref().map_or(&[][..], Vec::as_slice);
     let noted = notes.value.as_deref().map_or(&[][..], Vec::as_slice);
-    let (asked, kind) = (visit.query.get("q").to_lowercase(), visit.query.get("kind"));
+    let kind = visit.query.get("kind");
     let all = entries(moved, noted);
     let mut kinds: Vec<String> = all.iter().map(|entry| entry.kind.clone()).collect();
     kinds.sort();
     kinds.dedup();
-    let fits = |entry: &&Entry| {
-        let texts = [&entry.subject, &entry.scope, &entry.by, &entry.what, &entry.why];
-        (kind.is_empty() || entry.kind == kind)
-            && texts.iter().any(|text| text.to_lowercase().contains(&asked))
-    };
-    let found: Vec<&Entry> = all.iter().filter(fits).collect();
-    match rest {
-        [] => {}
-        ["export.csv"] => return csv(&found),
-        ["export.json"] => return Answer::json(StatusCode::OK, &found),
-        _ => return visit.not_found(),
-    }
+    let found: Vec<&Entry> = all.iter().filter(|entry| fits(visit, entry)).collect();
     let shown: Vec<&&Entry> =
         found.iter().skip((visit.query.page() - 1).saturating_mul(LISTED)).take(LISTED).collect();
     let query = visit.query.with("page", "");
     let body = html! {
         div.page-head {
             h1 { "History" }
-            p.lead { "Who moved, reloaded, connected and revoked what, when, and on which evidence." }
+            p.lead { "Changes by operators, by the gate and by the configuration: when, what, how far, by whom and why." }
             div.aside.actions {
                 a.button.small href={ "/history/export.csv" (query) } download { "CSV" }
                 a.button.small href={ "/history/export.json" (query) } download { "JSON" }
@@ -87,7 +99,11 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
             @if transitions.value.is_none() && notes.value.is_none() {
                 (unread())
             } @else if shown.is_empty() {
-                (empty("Nothing happened yet", &html! { "Transitions of operations, reloads and changes of clients are written down here." }))
+                @if all.is_empty() {
+                    (empty("No entries yet", &html! { "Transitions of operations, reloads, brownouts and changes of clients are recorded here." }))
+                } @else {
+                    (empty("No such entry", &html! { "No entry fits what is asked for. " a href="/history" { "Show all" } }))
+                }
             } @else {
                 div.scroll role="region" aria-label="Table of what happened" tabindex="0" { table {
                     thead { tr { th { "When" } th { "Kind" } th { "Of" } th { "What" } th { "Scope" } th { "Holds" } th { "By" } th { "Why" } } }
@@ -104,6 +120,9 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
                     } }
                 } }
                 (pager(visit, shown.len(), found.len(), LISTED))
+                @if [moved.len(), noted.len()].contains(&(HISTORY_MAX as usize)) {
+                    p.soft #older { "Of transitions and of other changes the newest " (count(u64::from(HISTORY_MAX))) " each are listed; the downloads have all that the store retains." }
+                }
             }
         }
     };

@@ -68,6 +68,7 @@ pub(crate) struct Studio {
     clients: Readings<Vec<ClientInfo>>,
     usage: Readings<Vec<UsageInfo>>,
     summaries: Readings<Vec<Summary>>,
+    current: Readings<Vec<Summary>>,
     reports: Readings<Report>,
     transitions: Readings<Vec<Transition>>,
     notes: Readings<Vec<HistoryRow>>,
@@ -159,17 +160,24 @@ impl Visit<'_> {
         self.studio.clients.look(self.patience(), async move { registry.list().await }).await
     }
 
-    /// What was counted of each operation in the dual run.
+    /// The counts of each operation in its present period, under the pack that serves.
+    pub(crate) async fn current_summaries(&self) -> Seen<Vec<Summary>> {
+        let (archive, phases) = (self.parts.archive.clone(), self.parts.phases.clone());
+        let read = async move { archive.current(&phases).await };
+        self.studio.current.look(self.patience(), read).await
+    }
+
+    /// The counts of each operation in the last period in which anything was counted, which may be over.
     pub(crate) async fn summaries(&self) -> Seen<Vec<Summary>> {
         let archive = self.parts.archive.clone();
         self.studio.summaries.look(self.patience(), async move { archive.summaries().await }).await
     }
 
-    /// The report of that. It is made apart and once for all pages, since bounds cost much to work out.
+    /// The report of the present periods. It is made apart and once for all pages, since bounds cost much to work out.
     pub(crate) async fn reports(&self) -> Seen<Report> {
-        let archive = self.parts.archive.clone();
+        let (archive, phases) = (self.parts.archive.clone(), self.parts.phases.clone());
         let read = async move {
-            let summaries = archive.summaries().await.map_err(|error| error.to_string())?;
+            let summaries = archive.current(&phases).await.map_err(|error| error.to_string())?;
             let report = move || report_on(&summaries, Threshold::default());
             spawn_blocking(report).await.map_err(|error| error.to_string())
         };
@@ -231,6 +239,7 @@ impl Studio {
             clients: Readings::new(clock.clone()),
             usage: Readings::new(clock.clone()),
             summaries: Readings::new(clock.clone()),
+            current: Readings::new(clock.clone()),
             reports: Readings::new(clock.clone()),
             transitions: Readings::new(clock.clone()),
             notes: Readings::new(clock.clone()),
@@ -256,6 +265,7 @@ impl Studio {
         self.clients.outdate();
         self.usage.outdate();
         self.summaries.outdate();
+        self.current.outdate();
         self.reports.outdate();
         self.transitions.outdate();
         self.notes.outdate();

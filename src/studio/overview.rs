@@ -53,9 +53,9 @@ pub(super) async fn page(visit: &Visit<'_>) -> Answer {
         div.grid.narrow-2 {
             (now(visit))
             section.panel.w8 #attention aria-labelledby="attention-title" {
-                header { h2 #attention-title { "Needs attention" } span.soft { (counted(waiting.len() as u64, "thing")) } }
+                header { h2 #attention-title { "Needs attention" } }
                 @if waiting.is_empty() {
-                    @if clients.failing_since.is_some() {
+                    @if [clients.failing_since, reports.failing_since, transitions.failing_since].iter().any(Option::is_some) {
                         p.soft { "Whether grants or operations need you is in the store, which does not answer." }
                     } @else {
                         p.soft { "Nothing needs you: the pack is loaded, grants are alive, nothing waits to be moved." }
@@ -416,9 +416,8 @@ fn of_operations(
                 a.button.small href=(address(&info.side, &info.operation)) { "Look at it" }
             } });
         }
-        let report = reports.iter().find(|report| {
-            report.side == info.side && report.operation == info.operation && report.phase == info.now.phase
-        });
+        let report =
+            reports.iter().find(|report| report.side == info.side && report.operation == info.operation);
         match report {
             Some(report) if report.proof == Proof::Above => waiting.push(html! { li id={ "todo-above-" (at()) } {
                 div.what { p { (operation(&info.operation)) " " strong { "differs too much" } ": " (count(report.counts.different)) " of " (count(report.counts.compared())) " answers. " (report.next) } }
@@ -427,7 +426,7 @@ fn of_operations(
             Some(report) if report.proof == Proof::Within => {
                 let Some((next, share)) = next_phase(&info.now) else { continue };
                 ready.push(html! { li id={ "todo-ready-" (at()) } {
-                    div.what { p { (operation(&info.operation)) " " strong { "can be moved on" } ": at most " (percent(report.mismatch_bound)) " of its answers differ." } }
+                    div.what { p { (operation(&info.operation)) " " strong { "can be moved on" } ": at most " (percent(report.mismatch_bound)) " of its answers differ (95 % sure)." } }
                     @if visit.may_operate() {
                         a.button.small.primary href={ (address(&info.side, &info.operation)) "/move?phase=" (next) "&share=" (share) } { "Move to " (next) }
                     } @else {
@@ -438,9 +437,13 @@ fn of_operations(
             _ => {}
         }
     }
+    let more = waiting.len().saturating_sub(LISTED_MAX * 2) + ready.len().saturating_sub(LISTED_MAX);
     waiting.truncate(LISTED_MAX * 2);
     ready.truncate(LISTED_MAX);
     waiting.extend(ready);
+    if more > 0 {
+        waiting.push(html! { li #todo-operations-more { div.what { p { (counted(more as u64, "further operation")) " to look at." } } a.button.small href="/operations?sort=differences" { "Operations" } } });
+    }
     waiting
 }
 

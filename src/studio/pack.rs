@@ -300,8 +300,16 @@ fn files(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
                 @match file {
                     None => (empty("Choose a file", &html! { "The files of the pack as they were loaded." })),
                     Some((name, text)) => {
-                        header { h2 { (name) } span.soft { (count(text.lines().count() as u64)) " lines" } }
-                        (numbered(name, &text, line))
+                        @match text {
+                            Some(text) => {
+                                header { h2 { (name) } span.soft { (counted(text.lines().count() as u64, "line")) } }
+                                (numbered(name, &text, line))
+                            }
+                            None => {
+                                header { h2 { (name) } }
+                                p.soft { "It is too large to be shown: more than " (bytes(BYTES_MAX as u64)) "." }
+                            }
+                        }
                     }
                 }
             }
@@ -309,10 +317,12 @@ fn files(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
     }
 }
 
-/// What is shown of a file: nothing of contracts that nobody reads as text.
-fn text(file: &Kept) -> String {
-    const BYTES_MAX: usize = 4 << 20;
-    if file.length <= BYTES_MAX { file.text() } else { String::new() }
+/// Largest file that is rendered.
+const BYTES_MAX: usize = 4 << 20;
+
+/// The text of a file; `None` of one that is too large to be rendered.
+fn text(file: &Kept) -> Option<String> {
+    (file.length <= BYTES_MAX).then(|| file.text())
 }
 
 /// A file with its lines numbered and one of them marked; of a long file what is around the mark, or its beginning.
@@ -335,26 +345,38 @@ fn changes(shown: Option<&PackShown>, before: Option<&PackShown>) -> Markup {
     let (Some(now), Some(before)) = (shown, before) else {
         return html! { section.panel { (empty("No pack before this one", &html! { "After a reload, what it changed stands here." })) } };
     };
-    let of = |shown: &PackShown, name: &str| shown.files.find(name).map(text).unwrap_or_default();
     let mut names: Vec<&str> =
         now.files.iter().chain(before.files.iter()).map(|file| file.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let changed: Vec<(&str, String)> = names
-        .into_iter()
-        .map(|name| (name, of(before, name), of(now, name)))
-        .filter(|(_, old, new)| old != new)
-        .map(|(name, old, new)| (name, diffy::create_patch(&old, &new).to_string()))
-        .collect();
+    let patch = |name: &str| {
+        let (old, new) = (before.files.find(name), now.files.find(name));
+        if old.map(Kept::content) == new.map(Kept::content) {
+            return None;
+        }
+        // A file that is not there is an empty one.
+        let text = |file: Option<&Kept>| file.map_or_else(|| Some(String::new()), text);
+        let texts = text(old).zip(text(new));
+        Some(texts.map(|(old, new)| diffy::create_patch(&old, &new).to_string()))
+    };
+    let changed: Vec<(&str, Option<String>)> =
+        names.into_iter().filter_map(|name| Some((name, patch(name)?))).collect();
     html! {
         section.panel #changes {
             @if changed.is_empty() { (empty("Nothing is different", &html! { "The pack was loaded again with the same files." })) }
             @for (name, patch) in &changed {
                 h2 { (name) }
-                pre.diff tabindex="0" aria-label={ "Changes of " (name) } {
-                    @for line in patch.lines().skip(2).take(DIFF_LINES_MAX) {
-                        @let class = match line.as_bytes().first() { Some(b'+') => "added", Some(b'-') => "removed", Some(b'@') => "where", _ => "same" };
-                        span.line.(class) { (line) "\n" }
+                @match patch {
+                    None => p.soft { "It differs, and is too large to be shown line by line." },
+                    Some(patch) => {
+                        @let further = patch.lines().skip(2 + DIFF_LINES_MAX).count();
+                        pre.diff tabindex="0" aria-label={ "Changes of " (name) } {
+                            @for line in patch.lines().skip(2).take(DIFF_LINES_MAX) {
+                                @let class = match line.as_bytes().first() { Some(b'+') => "added", Some(b'-') => "removed", Some(b'@') => "where", _ => "same" };
+                                span.line.(class) { (line) "\n" }
+                            }
+                        }
+                        @if further > 0 { p.soft { (counted(further as u64, "further line")) "." } }
                     }
                 }
             }

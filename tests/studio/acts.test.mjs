@@ -81,7 +81,7 @@ test('a window without a scope is refused, by the pages without a script too', {
     await still.page.waitForURL('**/clients/delta');
     assert.match(await still.page.textContent('#brownouts'), /open/);
     await still.page.getByRole('button', { name: 'Remove' }).click();
-    assert.doesNotMatch(await still.page.textContent('#brownouts'), /GET \/chats/);
+    assert.match(await still.page.textContent('#brownouts'), /No brownouts/);
   } finally {
     await still.browser.close();
   }
@@ -106,9 +106,25 @@ test('an operation whose answers differ is moved on only against a red verdict a
   await page.getByRole('button', { name: 'Move it against the evidence' }).click();
   await page.waitForSelector('#done');
   assert.equal(await phase(), 'translated');
+  // What was seen in the phase before is no evidence of this one, and stays on the page of the differences.
+  assert.match(await text('#evidence'), /Nothing was compared in this phase yet/);
+  assert.match(await text('#findings'), /No difference was seen in this phase/);
+  await go('/');
+  assert.doesNotMatch(await text('main'), /GET \/contacts differs too much/);
+  await go(`/differences/v2/${encodeURIComponent(OPERATION)}`);
+  assert.match(await text('main'), /\$\[\*\]\.phone/);
   // The way back takes neither.
   await go(`${of_operation}/move?phase=shadow&share=`);
   assert.equal(await page.$('#objection'), null);
+});
+
+test('the history says whether it has no entry at all or none that fits, and its downloads are of what fits', { skip }, async () => {
+  await go('/history?q=nothing-of-the-kind');
+  assert.match(await text('#history'), /No such entry/);
+  await go('/history?kind=transition&q=the+old+service');
+  assert.match(await text('#history tbody'), /GET \/contacts.*shadow → translated.*the old service is wrong/s);
+  const found = await (await page.request.get(`${running.admin}/history/export.json?kind=transition&q=the+old+service`)).json();
+  assert.deepEqual(found.map((one) => [one.kind, one.why]), [['transition', 'the old service is wrong']]);
 });
 
 test('no page had a fault of its own', { skip }, async () => {

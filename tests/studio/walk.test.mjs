@@ -47,7 +47,7 @@ test('a difference is found, mended and promoted, and the old version is brought
     assert.ok(marked.some((line) => line === 'mobile: {v3: phone}' || line === 'phone: {v3: mobile}'), String(marked));
 
     // Captured: in canary for all, the mapping answers, and its exchanges hold its calls.
-    await api(running, '/api/phases', { operation: OPERATION, phase: 'canary', share: 1 });
+    await api(running, '/api/phases', { operation: OPERATION, phase: 'canary', share: 1, force: true, reason: 'to capture what differs' });
     await page.goto(`${running.admin}/playground`);
     await press(page, 'form[action="/playground/record"] button');
     await reads(4);

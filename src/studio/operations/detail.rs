@@ -9,7 +9,7 @@ use crate::studio::traffic::Span;
 use crate::studio::words::{
     Tone, badge, count, counted, moment, moment_text, operation, percent, phase, span,
 };
-use crate::studio::{Visit, route};
+use crate::studio::{HISTORY_MAX, Visit, route};
 use maud::{Markup, html};
 use switchback_engine::diff::{Proof, Summary, Threshold, report as report_on};
 use switchback_engine::evidence::exact_upper;
@@ -19,7 +19,8 @@ use switchback_gateway::shadow::{GateView, PHASES, PhaseInfo, Transition};
 const TRANSITIONS: usize = 12;
 
 pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
-    let (summaries, transitions, gates) = tokio::join!(visit.summaries(), visit.transitions(), visit.gates());
+    let (summaries, transitions, gates) =
+        tokio::join!(visit.current_summaries(), visit.transitions(), visit.gates());
     let is_this = |side: &str, operation: &str| side == info.side && operation == info.operation;
     let summary =
         summaries.value.as_deref().and_then(|all| all.iter().find(|one| is_this(&one.side, &one.operation)));
@@ -52,7 +53,7 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
             (charts(visit, info))
             section.panel.w8 #evidence aria-labelledby="evidence-title" {
                 header { h2 #evidence-title { "Evidence" } span.soft { "of this period in its phase, under this pack" } }
-                @if summaries.value.is_none() || gates.value.is_none() { (unread()) } @else { (evidence(visit, summary.filter(|one| one.phase == info.now.phase), gate)) }
+                @if summaries.value.is_none() || gates.value.is_none() { (unread()) } @else { (evidence(visit, summary, gate)) }
             }
             section.panel.w4 #controls aria-labelledby="controls-title" {
                 header { h2 #controls-title { "Move it" } }
@@ -279,7 +280,7 @@ pub(super) fn controls(visit: &Visit<'_>, info: &PhaseInfo) -> Markup {
 pub(super) fn findings(visit: &Visit<'_>, summary: Option<&Summary>) -> Markup {
     let tallies = summary.map_or(&[][..], |summary| &summary.tallies[..]);
     html! {
-        @if tallies.is_empty() { p.soft { "Nothing is known to differ." } } @else {
+        @if tallies.is_empty() { p.soft { "No difference was seen in this phase." } } @else {
             div.scroll role="region" aria-label="What differs" tabindex="0" { table {
                 thead { tr { th { "Field" } th { "How" } th { "Behind it" } th.n { "Calls" } th { "Last" } th { "Example" } } }
                 tbody { @for (at, tally) in tallies.iter().take(20).enumerate() {
@@ -297,7 +298,7 @@ pub(super) fn findings(visit: &Visit<'_>, summary: Option<&Summary>) -> Markup {
 
 pub(super) fn transitions_table(visit: &Visit<'_>, moved: &[&Transition]) -> Markup {
     html! {
-        @if moved.is_empty() { p.soft { "It was never moved." } } @else {
+        @if moved.is_empty() { p.soft { "No transitions among the newest " (count(u64::from(HISTORY_MAX))) "." } } @else {
             div.scroll role="region" aria-label="Transitions of this operation" tabindex="0" { table {
                 thead { tr { th { "When" } th { "From" } th { "To" } th { "By" } th { "Why" } } }
                 tbody { @for one in moved.iter().take(TRANSITIONS) {

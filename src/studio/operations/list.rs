@@ -57,7 +57,7 @@ pub(super) async fn list(visit: &Visit<'_>) -> Answer {
             let by_name = (info.side.as_str(), info.operation.as_str());
             Known {
                 info,
-                report: reports.get(&by_name).copied().filter(|report| report.phase == info.now.phase),
+                report: reports.get(&by_name).copied(),
                 requests,
                 errors,
                 clients: totals.operations.get(&key).map_or(0, |one| one.clients),
@@ -89,7 +89,7 @@ pub(super) async fn list(visit: &Visit<'_>) -> Answer {
                 div.scroll role="region" aria-label="Table of operations" tabindex="0" { table {
                     thead { tr {
                         th { "Operation" } th { "Phase" } th { "Last hour" } th.n { "Requests" } th.n { "Errors" }
-                        th.n { "Differ" } th.n { "At most" } th.n title=[visit.is_one_of_several().then_some("those that called this replica since its start")] { "Clients" } th.wide-only { "Kept by the pack" }
+                        th.n { "Differ" } th.n { "At most" } th.n title="Clients that called this replica since its start" { "Clients since start" } th.wide-only { "Kept by the pack" }
                     } }
                     tbody { @for known in &shown { (row(visit, known, sides.len() > 1)) } }
                 } }

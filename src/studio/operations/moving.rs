@@ -141,7 +141,7 @@ pub(super) fn consequences(info: &PhaseInfo, to: Phase, clients: &[ClientInfo]) 
                 .map(|client| client.name.as_str())
                 .filter(|name| share.has_client(name, &info.operation))
                 .collect();
-            lines.push(format!("{} of the clients get translated answers of the other side; the others are answered by {own}.", percent(share.part())));
+            lines.push(format!("Clients whose names fall into a share of {} get translated answers of the other side; the others are answered by {own}.", percent(share.part())));
             lines.push(match chosen.len() {
                 0 => format!(
                     "Of the {} enrolled now that is none yet.",

@@ -49,30 +49,31 @@ impl Phases {
         let Some(current) = found.filter(|current| exposed(to) > exposed(current.phase)) else {
             return Ok(None);
         };
-        let evidence = Archive::new(self.store().clone()).evidence().await?;
-        let of_period = evidence.into_iter().find(|evidence| {
-            evidence.period == current.period
-                && evidence.pack == current.pack
-                && evidence.summary.phase == current.phase.name()
-                && evidence.summary.side == current.side
-                && evidence.summary.operation == current.operation
-        });
-        let Some(evidence) = of_period else { return Ok(None) };
+        let summaries = Archive::new(self.store().clone()).current(self).await?;
+        let of_period =
+            summaries.into_iter().find(|one| one.side == current.side && one.operation == current.operation);
+        let Some(summary) = of_period else { return Ok(None) };
         let threshold = Threshold::default();
-        let report = report(&[evidence.summary], threshold);
+        let report = report(&[summary], threshold);
         let Some(report) = report.operations.first().filter(|report| report.proof == Proof::Above) else {
             return Ok(None);
         };
         let counts = &report.counts;
         let parts = [
             (counts.different, counts.compared(), "compared answers differ"),
+            (counts.unsettled, counts.compared(), "compared answers differed once and did not repeat"),
             (counts.read_back_different, counts.read_back, "effects that were read back differ"),
             (counts.planned_wrong, counts.planned, "planned writes are wrong"),
         ];
         let is_above = |part: u64, whole: u64| part as f64 > threshold.mismatch_max * whole as f64;
         let above = parts.iter().filter(|(part, whole, _)| is_above(*part, *whole));
-        let verdict: Vec<String> =
+        let mut verdict: Vec<String> =
             above.map(|(part, whole, words)| format!("{part} of {whole} {words}")).collect();
+        // Parts that are each within the threshold can be beyond it together.
+        if verdict.is_empty() {
+            let (part, whole) = (counts.different + counts.unsettled, counts.compared());
+            verdict.push(format!("{part} of {whole} compared answers differ or did not repeat"));
+        }
         let causes = report.top.iter().take(NAMED);
         let causes = causes.map(|tally| format!("{}: {}", tally.pattern, tally.cause)).collect();
         Ok(Some(Objection { verdict: verdict.join(", "), causes }))

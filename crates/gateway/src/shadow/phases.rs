@@ -5,6 +5,7 @@
 
 use super::objection::Objection;
 use super::phase::{PHASES, Phase, Share};
+use super::record::Evidence;
 use super::table::{Row, Table};
 use crate::clock::{Clock, rfc3339};
 use crate::store::{HoldRow, PhaseRow, Store, StoreError, TransitionRow, repeat};
@@ -123,6 +124,17 @@ pub(super) struct Current {
     /// Wall time in milliseconds since 1970; none while it was neither set nor reset.
     pub(super) since_ms: Option<i64>,
     pub(super) is_held: bool,
+}
+
+impl Current {
+    /// Whether this was counted in this period, under this pack.
+    pub(super) fn has(&self, evidence: &Evidence) -> bool {
+        evidence.period == self.period
+            && evidence.pack == self.pack
+            && evidence.summary.phase == self.phase.name()
+            && evidence.summary.side == self.side
+            && evidence.summary.operation == self.operation
+    }
 }
 
 /// A phase in an answer.

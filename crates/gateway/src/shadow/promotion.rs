@@ -100,15 +100,7 @@ pub async fn gate_views(
         return Ok(Vec::new());
     }
     let evidence = archive.evidence().await?;
-    let of = |current: &Current| {
-        evidence.iter().find(|evidence| {
-            evidence.period == current.period
-                && evidence.pack == current.pack
-                && evidence.summary.phase == current.phase.name()
-                && evidence.summary.side == current.side
-                && evidence.summary.operation == current.operation
-        })
-    };
+    let of = |current: &Current| evidence.iter().find(|evidence| current.has(evidence));
     let mut views = Vec::new();
     for current in phases.current() {
         let Some(policy) = settings.of(&current.side, &current.operation) else { continue };

@@ -2,6 +2,7 @@
 //! and learnt noise. The store keeps it as text; what the text means is here.
 
 use super::job::Subject;
+use super::phases::Phases;
 use crate::store::{EvidenceKey, EvidenceRow, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -164,6 +165,20 @@ impl Archive {
             newest.insert((summary.side.clone(), summary.operation.clone()), summary);
         }
         let mut summaries: Vec<Summary> = newest.into_values().collect();
+        summaries.sort_by(|a, b| (&a.side, &a.operation).cmp(&(&b.side, &b.operation)));
+        Ok(summaries)
+    }
+
+    /// One summary per operation of which anything was counted in its present period, under the pack that serves.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
+    pub async fn current(&self, phases: &Phases) -> Result<Vec<Summary>, StoreError> {
+        let current = phases.current();
+        let is_current = |evidence: &Evidence| current.iter().any(|current| current.has(evidence));
+        let mut summaries: Vec<Summary> =
+            self.evidence().await?.into_iter().filter(is_current).map(|evidence| evidence.summary).collect();
         summaries.sort_by(|a, b| (&a.side, &a.operation).cmp(&(&b.side, &b.operation)));
         Ok(summaries)
     }
