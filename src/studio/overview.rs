@@ -12,7 +12,7 @@ use super::words::{Tone, badge, count, counted, duration, moment, moment_text, o
 use crate::admin::{Answer, CertificateEnd, PackStatus};
 use maud::{Markup, html};
 use switchback_engine::diff::{OperationReport, Proof};
-use switchback_gateway::outcome::OUTCOMES;
+use switchback_gateway::outcome::{OUTCOMES, Outcome};
 use switchback_gateway::shadow::{PHASES, PhaseInfo, Transition};
 use switchback_gateway::store::GrantState;
 use switchback_gateway::token::ClientInfo;
@@ -94,6 +94,7 @@ fn now(visit: &Visit<'_>) -> Markup {
     let in_flight: f64 = all.iter().map(|one| one.in_flight).sum();
     let connections: f64 = all.iter().map(|one| one.connections).sum();
     let failed: u64 = all.iter().map(|one| one.failed).sum();
+    let turned_away = visit.studio.traffic.outcomes(Span::Hour)[Outcome::Brownout as usize];
     html! {
         section.panel.w3 #now-requests {
             p.stat-name { "Requests" }
@@ -104,6 +105,9 @@ fn now(visit: &Visit<'_>) -> Markup {
             p.stat-name { "Errors" }
             p class=(if errors > 0 { "stat bad-text" } else { "stat" }) { (rates.map_or("–".to_owned(), |(_, errors)| rate(errors))) span.unit { "/s" } }
             p.stat-note { (share) " failing now, " (count(failed)) " since the start" }
+            @if turned_away > 0 {
+                p.stat-note #turned-away { (count(turned_away)) " turned away by brownouts in the last hour" }
+            }
         }
         section.panel.w3 #now-latency {
             p.stat-name { "Latency, median" }

@@ -1,0 +1,118 @@
+//! The numbers of the studio's pages, held against calls that were counted here: each page that says how much or how often says
+//! the same of the same traffic.
+
+use crate::support::dual::{Running, Upstreams, ask, control, eventually, started};
+use serde_json::{Value, json};
+use switchback_gateway::clock::{Clock, rfc3339};
+use switchback_gateway::outcome::OUTCOMES;
+use switchback_sandbox::{Options, Sandbox};
+
+/// How the calls of the test end.
+const ENDS: [(&str, u64); 5] =
+    [("translated", 6), ("refused", 1), ("upstream_error", 2), ("brownout", 3), ("rejected", 1)];
+
+async fn page(gateway: &Running, path: &str) -> String {
+    gateway.admin_text(&format!("GET {path}"), &Value::Null).await.text()
+}
+
+/// The text of markup, its tags left out.
+fn text(markup: &str) -> String {
+    let mut text = String::new();
+    let mut is_tag = false;
+    for letter in markup.chars() {
+        match letter {
+            '<' => is_tag = true,
+            '>' => is_tag = false,
+            letter if !is_tag => text.push(letter),
+            _ => {}
+        }
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The cells of the row with this id.
+fn cells(page: &str, id: &str) -> Vec<String> {
+    let start = format!("<tr id=\"{id}\">");
+    let Some((_, rest)) = page.split_once(&start) else { return Vec::new() };
+    let row = rest.split("</tr>").next().unwrap_or_default();
+    row.split("<td").skip(1).map(|cell| text(cell.split_once('>').map_or("", |(_, rest)| rest))).collect()
+}
+
+/// The part of a page from this id on to the end of its section.
+fn section(page: &str, id: &str) -> String {
+    let (_, rest) = page.split_once(&format!(" id=\"{id}\"")).unwrap_or_else(|| panic!("no {id} in {page}"));
+    text(rest.split("</section>").next().unwrap_or_default().split_once('>').map_or("", |(_, rest)| rest))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_page_says_the_same_of_the_same_calls() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let more = "fronts: { /v2: { speaks: v2, unknown: refuse } }\n";
+    let (_dual, gateway) = started(&service, Upstreams::of(&service), more).await;
+    let until = rfc3339(Clock::machine().unix_ms() + 600_000);
+    let window = json!({"operations": ["GET /agents"], "until": until});
+    assert_eq!(gateway.admin("POST /api/brownouts", &window).await.0, 201);
+    let rule =
+        json!({"side": "v3", "method": "GET", "path": "/contacts", "action": {"status": {"code": 500}}});
+    control(&service, "POST faults", rule).await;
+    for (line, times, status) in [
+        ("GET /v2/chats/7", 4, 200),
+        ("GET /v2/chats/999999", 2, 404),
+        ("GET /v2/chats/7/feedback", 1, 501),
+        ("GET /v2/contacts", 2, 502),
+        ("GET /v2/agents", 3, 503),
+        ("GET /v2/nothing", 1, 404),
+    ] {
+        for _ in 0..times {
+            assert_eq!(ask(&gateway, &service, line, "").await.status, status, "{line}");
+        }
+    }
+
+    // The counters are read every two seconds.
+    let mut overview = String::new();
+    eventually("the overview has counted all of them", async || {
+        overview = page(&gateway, "/").await;
+        let counted = OUTCOMES
+            .iter()
+            .filter_map(|outcome| number(&overview, &format!("outcome-{}", outcome.as_str()), 1));
+        counted.sum::<u64>() == 13
+    })
+    .await;
+    for (outcome, requests) in ENDS {
+        assert_eq!(number(&overview, &format!("outcome-{outcome}"), 1), Some(requests), "{outcome}");
+    }
+    let errors = section(&overview, "now-errors");
+    assert!(errors.contains("2 since the start"), "the answers that the service failed: {errors}");
+    assert!(errors.contains("3 turned away by brownouts in the last hour"), "{errors}");
+    assert!(section(&overview, "attention").contains("A brownout is open"), "{overview}");
+    let busy = |operation: &str| format!("busy-v2-{operation}");
+    for (operation, requests, failed, share) in [
+        ("GET%20%2Fchats%2F%7Bid%7D", 6, 0, "0 %"),
+        ("GET%20%2Fcontacts", 2, 2, "100.0 %"),
+        ("GET%20%2Fagents", 3, 0, "0 %"),
+    ] {
+        let row = cells(&overview, &busy(operation));
+        assert_eq!(row[1..], [requests.to_string(), failed.to_string(), share.to_owned()], "{operation}");
+        let list = cells(&page(&gateway, "/operations").await, &format!("operation-v2-{operation}"));
+        assert_eq!(list[3..5], [requests.to_string(), failed.to_string()], "{operation}: {list:?}");
+        assert_eq!(list[7], "1", "one client has called {operation}: {list:?}");
+    }
+    let progress = cells(&overview, "progress-translated");
+    assert_eq!(progress[2], "100.0 %", "all of the traffic is translated: {progress:?}");
+
+    let client = page(&gateway, "/clients/administrator").await;
+    let calls = section(&client, "calls");
+    for (operation, calls_of_it) in [("/chats/{id}", 6), ("/contacts", 2), ("/agents", 3)] {
+        assert!(calls.contains(&format!("GET {operation} ")), "{calls}");
+        assert!(calls.contains(&format!(" {calls_of_it} ")), "{operation}: {calls}");
+    }
+    assert!(
+        section(&client, "brownouts").contains("GET /agents"),
+        "a window for all clients is for this one too"
+    );
+}
+
+/// The number in a cell of a row.
+fn number(page: &str, id: &str, cell: usize) -> Option<u64> {
+    cells(page, id).get(cell)?.parse().ok()
+}
