@@ -363,6 +363,7 @@ pub(super) fn shadow(shadow: &config::Shadow) -> shadow::Settings {
     shadow::Settings {
         sample: shadow.sample,
         noise: shadow.noise,
+        timed: shadow.timed,
         read_back: shadow.read_back,
         read_backs: count(shadow.read_backs),
         queue: count(shadow.queue),

@@ -263,6 +263,7 @@ impl Phases {
 pub struct Shadow {
     pub sample: Share,
     pub noise: Share,
+    pub timed: Share,
     pub read_back: Share,
     pub read_backs: u32,
     pub queue: u32,

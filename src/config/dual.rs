@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_compiler::yaml::{Fields, Keys, Kind, Node};
-use switchback_engine::evidence::Policy;
+use switchback_engine::evidence::{LatencyMax, Policy};
 use switchback_gateway::shadow::{GatePolicy, GateSettings, OperationKey, PHASES, Phase, Priority, Share};
 
 section! {
@@ -20,6 +20,9 @@ section! {
         sample: Share = Share::ALL,
         /// Share of these, reads only, for which the side that answered is asked once more: what differs then is noise.
         noise: Share = Share::new(0.01).expect("between 0 and 1"),
+        /// Share of these, reads only, for which both sides are read once more, one after the other in random order, and timed. Each
+        /// costs either service one reading.
+        timed: Share = Share::new(0.02).expect("between 0 and 1"),
         /// Share of these, writes only, after which what they changed is read on both sides and compared, where the pack says how
         /// (`compare.read_back`). Each costs the old service two readings and the new one one.
         read_back: Share = Share::NONE,
@@ -46,6 +49,47 @@ section! {
 }
 
 section! {
+    /// How many times longer the new version may take.
+    RawLatency is "`latency`",
+    required {}
+    optional {
+        /// At the median.
+        p50: Factor,
+        /// At the 95th percentile.
+        p95: Factor,
+        /// At the 99th percentile. Its proof takes about a thousand timed readings.
+        p99: Factor,
+    }
+}
+
+/// A factor such as `1.5x`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Factor(pub(super) f64);
+
+impl FromYaml for Factor {
+    const IS_HARMLESS: bool = true;
+
+    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+        let text = scalar_text(node, "a factor such as `1.5x`", reading)?;
+        let number = text.strip_suffix('x').unwrap_or(&text).parse::<f64>();
+        let number = number.ok().filter(|number| (1.0..=1000.0).contains(number));
+        if number.is_none() {
+            let what = format!("`{text}` is not a factor from 1x to 1000x, such as `1.5x`");
+            reading.findings.push(Finding::error(Code::ValueForm, node.span, what));
+        }
+        number.map(Factor)
+    }
+
+    fn schema() -> Value {
+        json!({"type": ["number", "string"], "minimum": 1, "maximum": 1000, "examples": ["1.5x", 2]})
+    }
+
+    fn shown(&self) -> Value {
+        json!(format!("{}x", self.0))
+    }
+}
+
+section! {
     /// What is demanded before the gate moves an operation.
     RawPolicy is "a policy of `gate`",
     required {}
@@ -61,6 +105,9 @@ section! {
         compared: Count = Count(500),
         /// Least time in a phase before a promotion.
         min_period: Period = Period(Duration::from_secs(3_600)),
+        /// How many times longer a reading of the new version may take than one of the old, by quantile; both are timed by the
+        /// shadow (`shadow.timed`). A promotion waits until it is proved.
+        latency: RawLatency,
         /// Differences in a phase after which it is rolled back, whatever the rate; without it the rate alone decides.
         differences: Count,
         /// Share of clients that a promotion to `canary` begins with.
@@ -126,6 +173,10 @@ fn policy(raw: &RawPolicy, findings: &mut Findings) -> GatePolicy {
             mismatch_max: raw.mismatch.part(),
             unsettled_max: raw.unsettled.as_ref().map_or(raw.mismatch.part(), |share| share.part()),
             confidence: raw.confidence.part(),
+            latency_max: raw.latency.as_ref().map_or_else(LatencyMax::default, |latency| {
+                [&latency.p50, &latency.p95, &latency.p99]
+                    .map(|factor| factor.as_ref().map(|factor| factor.0))
+            }),
             samples_min: u64::from(raw.compared.0),
             duration_min_ms: u64::try_from(raw.min_period.0.as_millis()).unwrap_or(u64::MAX),
             rollback_after: raw.differences.as_ref().map(|count| u64::from(count.0)),
@@ -140,6 +191,7 @@ pub(super) fn shadow(raw: &RawShadow) -> Shadow {
     Shadow {
         sample: raw.sample.value,
         noise: raw.noise.value,
+        timed: raw.timed.value,
         read_back: raw.read_back.value,
         read_backs: raw.read_backs.0,
         queue: raw.queue.0,

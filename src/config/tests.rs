@@ -84,7 +84,7 @@ settings: { a: { n: 10 }, s: 'x' }
 phases: { default: legacy, 'GET /things/{id}': { phase: canary, share: 10% }, 'GET /things': { phase: translated, check: 0.01 } }
 sunset: { old: { deprecated: 2026-01-01, sunset: 2027-01-01, policy: https://a/p, successor: https://a/n } }
 shadow: { sample: 0.5, noise: 0, calls: 4, keep: 1d, priority: normal }
-gate: { default: { mismatch: 2%, unsettled: 3%, compared: 10, min_period: 1m, differences: 3, share: 0.25 }, 'GET /things': never }
+gate: { default: { mismatch: 2%, unsettled: 3%, latency: { p95: 1.5x }, compared: 10, min_period: 1m, differences: 3, share: 0.25 }, 'GET /things': never }
 limits: { body_bytes: 1MiB, total_timeout: 1m, requests: 7, strict_answers: false }
 log: { format: json, level: 'warn,switchback::access=info' }
 reload: { watch: false, settle: 1s }
@@ -122,7 +122,7 @@ reload: { watch: false, settle: 1s }
     assert_eq!(gate.operations.of("old", "GET /things"), Some(&None));
     let policy = gate.operations.of("old", "GET /others").copied().flatten().expect("it is open by default");
     assert_eq!((policy.policy.mismatch_max, policy.policy.rollback_after), (0.02, Some(3)));
-    assert_eq!(policy.policy.unsettled_max, 0.03);
+    assert_eq!((policy.policy.unsettled_max, policy.policy.latency_max), (0.03, [None, Some(1.5), None]));
     assert_eq!((policy.policy.samples_min, policy.policy.duration_min_ms), (10, 60_000));
     assert_eq!(policy.share, Share::new(0.25).unwrap());
     assert_eq!(config.limits.total_timeout, Duration::from_secs(60));
@@ -385,6 +385,10 @@ fn what_contradicts_itself_is_refused() {
         ("shadow: { queue_bytes: 1KiB }", "G003 3: `queue_bytes` has room for the two bodies of a pair"),
         ("gate: { default: { mismatch: 0 } }", "Y024 3: `mismatch` is more than 0 and less than 1"),
         ("gate: { default: { unsettled: 1 } }", "Y024 3: `unsettled` is more than 0 and less than 1"),
+        (
+            "gate: { default: { latency: { p99: 0.5x } } }",
+            "G002 3: `0.5x` is not a factor from 1x to 1000x, such as `1.5x`",
+        ),
         ("gate: { default: always }", "Y023 3: `always` is not one of the words possible here"),
         ("shadow: { timeout: 0s }", "Y024 3: `timeout` is at least 1ms"),
         (

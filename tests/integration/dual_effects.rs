@@ -1,8 +1,8 @@
 //! Requests with effects in the dual run, through the real binary: what the other side would have been sent, and what both sides
 //! show of an effect afterwards. Whatever is looked at, no call that changes something reaches the second side.
 
-use crate::support::dual::{Upstreams, ask, control, received, started};
-use crate::support::raw::{Act, Upstream, answer};
+use crate::support::dual::{Running, Upstreams, administrator, ask, control, received, started};
+use crate::support::raw::{Act, Upstream, answer, exchange};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use switchback_gateway::telemetry::metrics as names;
@@ -99,6 +99,53 @@ async fn the_address_of_what_was_made_is_in_the_answer_and_what_was_not_done_is_
     let report = gateway.reported_when("POST /chats/{id}/tags", planned).await;
     assert_eq!(read_back(&report["counts"]).0, 0, "nothing is declared: {report}");
     assert_eq!(gateway.counted(names::SHADOW_DROPPED, &[]).await, 1);
+}
+
+const CANARY: &str = "phases: { default: { phase: canary, share: 1 } }\n\
+    shadow: { noise: 0, timeout: 2s, read_back: 1 }\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_effect_of_a_write_that_the_new_version_did_is_read_back_() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let operation = "PUT /contacts/{id}";
+    let edited = async |gateway: &Running, service: &Sandbox| {
+        let answer = ask(gateway, service, "PUT /v2/contacts/1001", EDIT).await;
+        assert_eq!(answer.status, 204, "{}", answer.text());
+    };
+    // A new version that answers as it should, and does nothing of what it is asked for.
+    let account = administrator(&service);
+    let head = format!(
+        "GET /v3/contacts/1001 HTTP/1.1\r\nhost: v3\r\nauthorization: Bearer {}\r\n\r\n",
+        account.access_token
+    );
+    let now = exchange(service.address(), head).await.expect("an answer").text();
+    let idle = Upstream::answering(move |_, seen| match seen.line().starts_with("GET") {
+        true => Act::json(200, &now),
+        false => done(),
+    })
+    .await;
+    let upstreams = Upstreams { v2: service.address(), v3: idle.address };
+    let (dual, gateway) = started(&service, upstreams, CANARY).await;
+    edited(&gateway, &service).await;
+    let report = gateway.reported_when(operation, |counts| read_back(counts).0 == 1).await;
+    assert_eq!(read_back(&report["counts"]), (1, 1), "{report}");
+    let top = &report["top"][0];
+    assert_eq!((&top["pattern"], &top["cause"]["by"]), (&json!("$.name"), &json!("made")), "{report}");
+    let (code, said, _) = dual.cli(&["diff", "report"]).await;
+    assert!(code == Some(1) && said.contains("read back 1, of these different 1"), "{code:?}: {said}");
+
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let (_dual, gateway) = started(&service, Upstreams::of(&service), CANARY).await;
+    edited(&gateway, &service).await;
+    let report = gateway.reported_when(operation, |counts| read_back(counts).0 == 1).await;
+    assert_eq!((read_back(&report["counts"]), &report["top"]), ((1, 0), &json!([])), "{report}");
+    let rule = json!({"side": "v3", "path": "/contacts/{id}", "of": 1001, "field": "$.phone", "change": {"set": "0"}});
+    control(&service, "POST differences", rule).await;
+    edited(&gateway, &service).await;
+    let report = gateway.reported_when(operation, |counts| read_back(counts).0 == 2).await;
+    assert_eq!(read_back(&report["counts"]), (2, 1), "{report}");
+    let v2 = lines(&service, "/v2/").await;
+    assert!(v2.iter().all(|line| line == "GET /v2/contacts/1001"), "no effect is made twice: {v2:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -196,11 +196,43 @@ async fn the_plan_of_a_write_that_the_reference_refused_is_not_judged() {
     assert_eq!((&report["counts"]["planned_wrong"], &report["top"]), (&json!(0), &json!([])), "{report}");
     assert_eq!(gateway.counted(names::SHADOW_DROPPED, &[("reason", "not_accepted")]).await, 3);
     let (_, said, _) = dual.cli(&["diff", "report"]).await;
-    assert!(said.contains("not compared 3 (3: the reference did not accept the write)"), "{said}");
+    assert!(said.contains("not compared 3 (3: the answering side did not accept the write)"), "{said}");
     let page =
         gateway.admin_text("GET /operations/v2/PUT%20%2Fcontacts%2F%7Bid%7D", &Value::Null).await.text();
-    assert!(page.contains("3: the reference did not accept the write"), "{page}");
+    assert!(page.contains("3: the answering side did not accept the write"), "{page}");
     assert!(!page.contains("for lack of room"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_new_version_is_timed_and_not_promoted_where_a_latency_is_demanded() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let more = "phases: { 'GET /contacts/{id}': shadow }\nshadow: { noise: 0, timeout: 2s, timed: 1 }\n\
+        gate: { 'GET /contacts/{id}': { mismatch: 0.2, compared: 20, min_period: 1s, latency: { p50: 1.5x } } }\n";
+    let (dual, gateway) = started(&service, Upstreams::of(&service), more).await;
+    spoil(&service, "v3", "/contacts/{id}", None, json!({"delay": {"ms": 100}})).await;
+    for _ in 0..60 {
+        assert_eq!(ask(&gateway, &service, "GET /v2/contacts/1001", "").await.status, 200);
+    }
+    let mut found = Value::Null;
+    eventually("all are timed", async || {
+        let (_, report) = gateway.admin("GET /api/diff", &Value::Null).await;
+        found = report["operations"][0].clone();
+        found["timed"] == 60
+    })
+    .await;
+    let (median, bound) =
+        (&found["latency"][0], |side: &str, name: &str| found["latency"][0][side][name].as_f64());
+    assert_eq!(median["name"], "p50", "{found}");
+    assert!(bound("candidate", "lower_ms") >= Some(90.0), "{found}");
+    assert!(bound("reference", "upper_ms").is_some_and(|upper| upper < 60.0), "{found}");
+    let (_, said, _) = dual.cli(&["diff", "report"]).await;
+    assert!(said.contains("timed 60 (p50 "), "{said}");
+    let page =
+        gateway.admin_text("GET /operations/v2/GET%20%2Fcontacts%2F%7Bid%7D", &Value::Null).await.text();
+    assert!(page.contains("stays (the new version is slower than is tolerated)"), "{page}");
+    assert!(page.contains("60 readings of either side, by the shadow"), "{page}");
+    let transitions = dual.cli_json(&["phase", "transitions"]).await;
+    assert_eq!(transitions, json!([]), "it is not promoted");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

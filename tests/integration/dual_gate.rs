@@ -11,6 +11,7 @@ use switchback::config::{self, Environment};
 use switchback_gateway::clock::Clock;
 use switchback_gateway::server::Inherited;
 use switchback_gateway::store::seal::SealingKey;
+use switchback_gateway::telemetry::metrics as names;
 use switchback_sandbox::{Account, Options, Sandbox};
 use tokio::task::JoinSet;
 
@@ -309,4 +310,120 @@ async fn under_resets_writes_and_kills_equal_sides_are_promoted_and_a_defect_is_
     // What it is rolled back for is rolled back for good while the defect is there.
     let (_, report) = gateway.admin("GET /api/diff", &Value::Null).await;
     assert_eq!(report["verdict"], "above", "{report}");
+}
+
+/// A scenario of real runs: the configured phase, the planted fault, and the phases that a run must not enter.
+struct Plan {
+    name: &'static str,
+    phase: &'static str,
+    fault: Value,
+    is_writing: bool,
+    is_invalid: bool,
+    forbidden: &'static str,
+}
+
+fn plans() -> Vec<Plan> {
+    let wrong = |side: &str, probability: f64| {
+        let action = json!({"status": {"code": 200, "body": {"id": 1001, "name": "Somebody else"}}});
+        json!({"side": side, "method": "GET", "path": "/contacts/{id}", "probability": probability, "action": action})
+    };
+    let reset = json!({"side": "v3", "probability": 0.05, "action": {"reset": {"when": "before"}}});
+    let (shadow, canary) = ("shadow", "{ phase: canary, share: 1 }");
+    let few = "{ phase: canary, share: 0.0001 }";
+    let plan = |name, phase, fault, forbidden| Plan {
+        name,
+        phase,
+        fault,
+        is_writing: false,
+        is_invalid: false,
+        forbidden,
+    };
+    vec![
+        plan("equal sides in canary", canary, Value::Null, "shadow"),
+        plan("a fifth wrong at random in canary", canary, wrong("v3", 0.2), "translated"),
+        plan("a fifth wrong at random in shadow", shadow, wrong("v3", 0.2), "canary"),
+        plan("all wrong in canary", canary, wrong("v3", 1.0), "translated"),
+        plan("resets in canary", canary, reset, "shadow"),
+        Plan { is_writing: true, ..plan("races in canary", canary, Value::Null, "shadow") },
+        // The old version answers this client, so its writes are planned.
+        Plan { is_invalid: true, ..plan("invalid clients in canary", few, Value::Null, "shadow") },
+    ]
+}
+
+/// Runs of the program before a sandbox, on the machine's clock, in which the gate must not decide wrongly. By hand:
+/// `RUNS=35 cargo test --test integration real_runs -- --ignored --nocapture` prints a table.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes about a minute for each five runs"]
+async fn real_runs_are_not_decided_wrongly() {
+    let runs: usize = std::env::var("RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(7);
+    let mut ends: Vec<(&'static str, bool, Vec<String>)> = Vec::new();
+    let all: Vec<usize> = (0..runs).collect();
+    for batch in all.chunks(plans().len()) {
+        let mut running = JoinSet::new();
+        for at in batch {
+            let plan = plans().swap_remove(at % plans().len());
+            running.spawn(real_run(plan));
+        }
+        ends.extend(running.join_all().await);
+    }
+    println!("| Scenario | Runs | Wrong decisions | Ends |\n|---|---|---|---|");
+    for plan in plans() {
+        let of_plan: Vec<_> = ends.iter().filter(|(name, ..)| *name == plan.name).collect();
+        let wrong = of_plan.iter().filter(|(_, is_wrong, _)| *is_wrong).count();
+        let moved: Vec<String> =
+            of_plan.iter().map(|(.., moved)| format!("[{}]", moved.join(", "))).collect();
+        println!("| {} | {} | {wrong} | {} |", plan.name, of_plan.len(), moved.join(" "));
+    }
+    let wrong = ends.iter().filter(|(_, is_wrong, _)| *is_wrong).count();
+    // One run in twenty may be decided wrongly; four standard deviations of that.
+    let mean = runs as f64 * 0.05;
+    assert!(wrong as f64 <= mean + 4.0 * mean.sqrt(), "{wrong} of {runs} runs: {ends:?}");
+}
+
+/// One run; gives whether a forbidden phase was entered, and the phases that were.
+async fn real_run(plan: Plan) -> (&'static str, bool, Vec<String>) {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    let more = format!(
+        "phases: {{ 'GET /contacts/{{id}}': {phase}, 'PUT /contacts/{{id}}': {phase} }}\nshadow: {{ noise: 0, read_back: 1 }}\n\
+         gate: {{ default: {{ mismatch: 0.05, compared: 60, min_period: 1s, share: 1, check: 1 }} }}\n",
+        phase = plan.phase
+    );
+    dual.configure(&service, Upstreams::of(&service), &["administrator"], &more);
+    let account = service.credentials().account("administrator").expect("every sandbox has one");
+    let gateway = dual.start().await;
+    while gateway.counted(names::TOKEN_EXPIRY, &[]).await == 0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    if !plan.fault.is_null() {
+        control(&service, "POST faults", plan.fault).await;
+    }
+    let until = std::time::Instant::now() + Duration::from_secs(25);
+    let mut number = 0_u32;
+    let mut moved = Vec::new();
+    while std::time::Instant::now() < until && moved.is_empty() {
+        for _ in 0..10 {
+            number += 1;
+            let edit = json!({"name": "Ana", "email": format!("ana{number}@example.com")}).to_string();
+            let fields = "content-type: application/json\r\n";
+            let asked = match number % 4 {
+                0 if plan.is_invalid => request(account, "PUT /v2/contacts/1001", fields, "{}"),
+                1 if plan.is_invalid || plan.is_writing => {
+                    request(account, "PUT /v2/contacts/1001", fields, &edit)
+                }
+                _ => request(account, "GET /v2/contacts/1001", "", ""),
+            };
+            let mut client = Client::connect(gateway.address).await;
+            client.send(asked).await;
+            assert!(client.answer().await.is_some(), "every request is answered");
+        }
+        let (_, all) = gateway.admin("GET /api/phases/transitions", &Value::Null).await;
+        let to = |one: &Value| {
+            format!("{} {}", one["operation"].as_str().unwrap_or(""), one["to"].as_str().unwrap_or(""))
+        };
+        moved = all.as_array().map(|all| all.iter().rev().map(to).collect()).unwrap_or_default();
+    }
+    let is_wrong =
+        moved.iter().any(|to| to.split(' ').nth(2).is_some_and(|to| to.starts_with(plan.forbidden)));
+    (plan.name, is_wrong, moved)
 }

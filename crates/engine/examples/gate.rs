@@ -5,14 +5,17 @@
 //! `cargo run -p switchback-engine --example gate -- --runs 1000` prints a table in Markdown.
 
 use fastrand::Rng;
+use std::time::Duration;
 use switchback_engine::diff::{
     Cause, Comparison, Counts, Finding, FindingKind, Party, Readings, Settled, SkipReason, Step, is_accepted,
     settle, unfinished,
 };
-use switchback_engine::evidence::{Gate, Policy, Stage, Transition};
+use switchback_engine::evidence::{Counted, Gate, Policy, Stage, Timed, Transition};
 
 /// Calls of one run, unless the gate decides earlier.
 const CALLS: u64 = 2_500;
+/// Readings between two looks at the times; each look costs more than all else.
+const TIMES_LOOKED_AT: u64 = 25;
 /// The time of one call.
 const CALL_MS: u64 = 10_000;
 
@@ -37,6 +40,8 @@ struct World {
     wrong_plans: f64,
     /// Of a write's effect that is seen otherwise.
     wrong_effects: f64,
+    /// No chance: how many times longer the candidate takes. Above 0, a latency is demanded, and every reading is timed.
+    slower: f64,
 }
 
 /// A decision that must be rare in a scenario.
@@ -87,6 +92,10 @@ fn scenarios() -> Vec<Scenario> {
         let resets = World { resets: 0.05, ..none };
         add("resets, 5 % of calls", stage, resets, Wrong::Rollback);
         add("resets and steady 5 %", stage, World { steady: 0.05, ..resets }, Wrong::Promotion);
+        let timed = |slower| World { slower, ..none };
+        add("as fast, at most 1.5x demanded", stage, timed(1.0), Wrong::Rollback);
+        add("1.5 times slower, as much demanded", stage, timed(1.5), Wrong::Promotion);
+        add("twice as slow, at most 1.5x demanded", stage, timed(2.0), Wrong::Promotion);
         let write = World { writes: 1.0, ..none };
         add("invalid clients, 10 % of writes", stage, World { invalid: 0.1, ..write }, Wrong::Rollback);
         add("wrong plans, 5 % of writes", stage, World { wrong_plans: 0.05, ..write }, Wrong::Promotion);
@@ -214,10 +223,17 @@ fn reading(wrong: u64) -> Reading {
     Reading { version: 0, wrong }
 }
 
+/// A time with a long tail, its median 20 ms times `slower`.
+fn time(random: &mut Rng, slower: f64) -> Duration {
+    let normal = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+    Duration::from_secs_f64(0.02 * slower * (normal * 0.4).exp())
+}
+
 /// One period in a phase, looked at after every call.
 fn run(scenario: &Scenario, gate: &Gate, seed: u64) -> (Option<Transition>, u64) {
     let mut random = Rng::with_seed(seed);
     let (mut counts, stage) = (Counts::default(), scenario.stage);
+    let (mut timed, mut latency) = (Timed::default(), gate.latency(&Timed::default()));
     let first = if stage == Stage::Shadow { Party::Reference } else { Party::Candidate };
     for number in 1..=CALLS {
         let is_steady = scenario.world.steady > 0.0 && random.f64() < scenario.world.steady;
@@ -228,7 +244,15 @@ fn run(scenario: &Scenario, gate: &Gate, seed: u64) -> (Option<Transition>, u64)
         } else {
             call.compared(first, &mut counts);
         }
-        let transition = gate.step(stage, counts.counted(), number * CALL_MS);
+        if scenario.world.slower > 0.0 {
+            let (reference, candidate) = (time(&mut random, 1.0), time(&mut random, scenario.world.slower));
+            timed.add(reference, candidate);
+            if number % TIMES_LOOKED_AT == 0 {
+                latency = gate.latency(&timed);
+            }
+        }
+        let counted = Counted { latency, ..counts.counted() };
+        let transition = gate.step(stage, counted, number * CALL_MS);
         if !matches!(transition, Transition::None(_)) {
             return (Some(transition), number);
         }
@@ -236,8 +260,13 @@ fn run(scenario: &Scenario, gate: &Gate, seed: u64) -> (Option<Transition>, u64)
     (None, CALLS)
 }
 
+fn policy(world: &World) -> Policy {
+    let latency_max = if world.slower > 0.0 { [Some(1.5), Some(1.5), None] } else { [None; 3] };
+    Policy { latency_max, ..Policy::default() }
+}
+
 fn runs(scenario: &Scenario, runs: u64) -> Tally {
-    let gate = Gate::new(Policy::default());
+    let gate = Gate::new(policy(&scenario.world));
     let mut tally = Tally::default();
     for seed in 0..runs {
         let (transition, calls) = run(scenario, &gate, seed);
@@ -317,7 +346,12 @@ mod tests {
             runs(scenario.unwrap_or_else(|| panic!("no scenario `{name}`")), RUNS)
         };
         for stage in [Stage::Shadow, Stage::Canary] {
-            for name in ["equal sides", "races, 10 % of readings", "resets, 5 % of calls"] {
+            for name in [
+                "equal sides",
+                "races, 10 % of readings",
+                "resets, 5 % of calls",
+                "as fast, at most 1.5x demanded",
+            ] {
                 assert_eq!(of(name, stage).promoted, RUNS, "{name}");
             }
         }

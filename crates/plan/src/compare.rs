@@ -34,6 +34,8 @@ pub struct ReadBack {
     /// Its address. Values are made of `{request: {path, query, headers, body}, config, answer: {status, headers, body}}` of the
     /// write; where one of them is not there, nothing can be read back.
     pub path: Vec<PathPart>,
+    /// Members of the write's JSON body that the reading shows at the same place with the same value.
+    pub shows: Vec<Arc<str>>,
     /// The line of the mapping that says so.
     pub origin: Origin,
 }

@@ -47,7 +47,7 @@ impl Reads<'_> {
             }
             RouteKind::Refuse(refusal) => self.refusal(refusal),
         }
-        if let Some(ReadBack { operation: _, path, origin: _ }) = &route.read_back {
+        if let Some(ReadBack { operation: _, path, shows: _, origin: _ }) = &route.read_back {
             path.iter().for_each(|part| self.part(part));
         }
     }

@@ -12,7 +12,7 @@ use crate::studio::words::{
 use crate::studio::{HISTORY_MAX, Visit, route};
 use maud::{Markup, html};
 use switchback_engine::diff::{Proof, Summary, Threshold, report as report_on};
-use switchback_engine::evidence::exact_upper;
+use switchback_engine::evidence::{QUANTILES, exact_upper};
 use switchback_gateway::shadow::{GateView, PHASES, PhaseInfo, Transition};
 
 /// Transitions of one operation that are shown.
@@ -208,6 +208,12 @@ pub(super) fn evidence(visit: &Visit<'_>, summary: Option<&Summary>, gate: Optio
                     @if report.counts.unpaired() > 0 {
                         dt { "Sent by one side alone" } dd { (count(report.counts.events_missing)) " of the reference, " (count(report.counts.events_extra)) " of the candidate" }
                     }
+                    @if report.timed > 0 {
+                        dt { "Timed" } dd {
+                            (counted(report.timed, "reading")) " of either side, by the shadow"
+                            @for quantile in &report.latency { br; (quantile.name) ": " (quantile.reference) " of the reference, " (quantile.candidate) " of the candidate" }
+                        }
+                    }
                     @if report.counts.dropped > 0 {
                         dt { "Not compared" } dd {
                             (count(report.counts.dropped))
@@ -230,11 +236,32 @@ pub(super) fn evidence(visit: &Visit<'_>, summary: Option<&Summary>, gate: Optio
                         tr { td { "Time in this phase" } td.n { "≥ " (span(policy.duration_min_ms / 1000)) } td.n { (span(gate.decision.in_phase_ms / 1000)) } }
                         tr { td { "True rate of differences, " (percent(policy.confidence)) " sure" } td.n { "≤ " (percent(policy.mismatch_max)) } td.n { (percent(gate.decision.interval.lower)) " to " (percent(gate.decision.interval.upper)) } }
                         tr { td { "Differences that did not repeat" } td.n { "≤ " (percent(policy.unsettled_max)) } td.n { (count(gate.decision.unsettled)) } }
+                        @for (at, (name, _)) in QUANTILES.iter().enumerate() {
+                            @if let Some(max) = policy.latency_max[at] {
+                                tr { td { "Latency at " (name) ", times that of the reference" } td.n { "≤ " (max) } td.n { (latency_ratio(summary, name)) } }
+                            }
+                        }
                         @if let Some(after) = policy.rollback_after { tr { td { "Rolled back after differences" } td.n { (count(after)) } td.n { (count(gate.decision.different)) } } }
                     }
                 }
             }
         }
+    }
+}
+
+/// The least and the greatest ratio of both sides' times at a quantile that the evidence leaves.
+fn latency_ratio(summary: Option<&Summary>, name: &str) -> String {
+    let quantiles = summary.map(|summary| summary.timed.quantiles(Threshold::default().confidence));
+    let found = quantiles.and_then(|all| all.into_iter().find(|one| one.name == name));
+    let ratio = |one: Option<f64>, other: Option<f64>| Some(one? / other.filter(|other| *other > 0.0)?);
+    let Some(found) = found else { return "–".to_owned() };
+    let (reference, candidate) = (found.reference, found.candidate);
+    let least = ratio(Some(candidate.lower_ms), reference.upper_ms);
+    let most = ratio(candidate.upper_ms, Some(reference.lower_ms));
+    match (least, most) {
+        (Some(least), Some(most)) => format!("{least:.2} to {most:.2}"),
+        (Some(least), None) => format!("at least {least:.2}"),
+        _ => "not known yet".to_owned(),
     }
 }
 

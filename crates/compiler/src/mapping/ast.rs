@@ -104,6 +104,16 @@ pub(crate) struct Compare {
     pub headers: Vec<Spanned<String>>,
     pub types: Vec<CompareType>,
     pub read_back: Vec<ReadBack>,
+    pub shows: Vec<Shows>,
+}
+
+/// Members of a write's body that its reading shows as they were written.
+#[derive(Debug)]
+pub(crate) struct Shows {
+    pub side: SideRef,
+    /// The operation that writes, as its contract writes it.
+    pub write: Spanned<String>,
+    pub members: Vec<Spanned<String>>,
 }
 
 /// Which reading shows what a write of the same side has changed.

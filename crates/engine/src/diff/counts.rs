@@ -2,7 +2,7 @@
 
 use super::finding::{Excused, Finding, FindingKind, Verdict};
 use super::skip::SkipReason;
-use crate::evidence::{Counted, Observed};
+use crate::evidence::{Counted, LatencyProof, Observed};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -106,6 +106,7 @@ impl Counts {
             // To receivers, an event that one side alone sends is as different as one that says something else.
             answers: of(self.different + self.unpaired(), self.compared() + self.unpaired()),
             unsettled: self.unsettled,
+            latency: LatencyProof::default(),
             plans: of(self.planned_wrong, self.planned),
             effects: of(self.read_back_different, self.read_back),
         }

@@ -3,6 +3,7 @@
 
 use super::counts::Counts;
 use super::finding::{Cause, Comparison, Finding, FindingKind};
+use crate::evidence::Timed;
 use serde::{Deserialize, Serialize};
 
 /// One comparison as it is kept: redacted, with what is needed to find the call again.
@@ -44,6 +45,9 @@ pub struct Summary {
     pub since_ms: i64,
     /// What came of its comparisons.
     pub counts: Counts,
+    /// Times of both sides.
+    #[serde(default)]
+    pub timed: Timed,
     /// Most frequent first.
     pub tallies: Vec<Tally>,
 }

@@ -3,7 +3,7 @@
 
 use super::counts::Counts;
 use super::record::{Summary, Tally};
-use crate::evidence::{Observed, exact_upper};
+use crate::evidence::{Observed, TimedQuantile, exact_upper};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -68,6 +68,10 @@ pub struct OperationReport {
     pub mismatch_bound: f64,
     /// The same for unsettled ones alone.
     pub unsettled_bound: f64,
+    /// Readings of both sides that were timed under the same conditions.
+    pub timed: u64,
+    /// Bounds of the quantiles of their times, of the threshold's confidence; empty when nothing was timed.
+    pub latency: Vec<TimedQuantile>,
     /// What the bound proves against the threshold.
     pub proof: Proof,
     /// The most frequent differences, at most [`Threshold::top`].
@@ -112,6 +116,11 @@ fn operation(summary: &Summary, threshold: &Threshold) -> OperationReport {
         counts: counts.clone(),
         equal_rate: rate.map(|rate| 1.0 - rate),
         mismatch_bound,
+        timed: summary.timed.pairs(),
+        latency: match summary.timed.pairs() {
+            0 => Vec::new(),
+            _ => summary.timed.quantiles(threshold.confidence),
+        },
         unsettled_bound: exact_upper(counts.unsettled, compared, threshold.confidence),
         proof,
         top: summary.tallies.iter().take(threshold.top).cloned().collect(),
@@ -203,6 +212,7 @@ impl Report {
                 operation.planned(),
                 operation.unanswered(),
                 operation.unpaired(),
+                operation.timed(),
                 operation.skipped(),
             ];
             for words in facts.iter().filter(|words| !words.is_empty()) {
@@ -243,7 +253,7 @@ impl Report {
 impl OperationReport {
     fn headline(&self) -> String {
         format!(
-            "{}  {}  compared {}, equal {}, differences at most {}{}{}{}{}{}{}  {}",
+            "{}  {}  compared {}, equal {}, differences at most {}{}{}{}{}{}{}{}  {}",
             self.operation,
             self.phase,
             self.counts.compared(),
@@ -254,6 +264,7 @@ impl OperationReport {
             self.read_back(),
             self.unanswered(),
             self.unpaired(),
+            self.timed(),
             self.skipped(),
             self.proof.word()
         )
@@ -264,6 +275,23 @@ impl OperationReport {
         match self.counts.unsettled {
             0 => String::new(),
             calls => format!(", unsettled {calls} (at most {})", percent(self.unsettled_bound)),
+        }
+    }
+
+    /// Times of both sides, where any were taken.
+    fn timed(&self) -> String {
+        let of = |quantile: &TimedQuantile| {
+            format!(
+                "{} {} of the reference, {} of the candidate",
+                quantile.name, quantile.reference, quantile.candidate
+            )
+        };
+        match self.timed {
+            0 => String::new(),
+            pairs => {
+                let quantiles: Vec<String> = self.latency.iter().map(of).collect();
+                format!(", timed {pairs} ({})", quantiles.join("; "))
+            }
         }
     }
 

@@ -24,7 +24,7 @@ pub enum SkipReason {
     Credential,
     /// The pack refuses the call, or the call continues at a cursor that only one side can read.
     Refused,
-    /// The side that clients know did not accept the write: its plan and its effect prove nothing.
+    /// The side that answers did not accept the write: its plan and its effect prove nothing.
     NotAccepted,
     /// Neither request nor answer name the reading that shows the effect.
     Unaddressed,
@@ -99,7 +99,7 @@ impl SkipReason {
             SkipReason::CandidateFailed => "the candidate did not answer",
             SkipReason::Credential => "no valid credential for the other side",
             SkipReason::Refused => "refused by the pack, or a cursor of one side",
-            SkipReason::NotAccepted => "the reference did not accept the write",
+            SkipReason::NotAccepted => "the answering side did not accept the write",
             SkipReason::Unaddressed => "no address to read back",
             SkipReason::Moved => "the data changed during the comparison",
             SkipReason::TooLarge => "the body is too large",

@@ -17,6 +17,7 @@
 //! changes with time, the sequence bounds no average: enter a new phase and begin to count anew.
 
 use super::beta::{incomplete, ln_beta};
+use super::latency::LatencyProof;
 use serde::{Deserialize, Serialize};
 
 /// Halvings of an interval in the search for a bound; more than the digits of the number.
@@ -41,6 +42,8 @@ pub struct Counted {
     /// Answers of both sides that differed once, and nobody can say why: a wrong answer that was not repeated, or a change of
     /// the data in between. They speak against a promotion as differences do, and have a bound of their own.
     pub unsettled: u64,
+    /// What the times of both sides prove about the demand on them. They speak against a promotion only.
+    pub latency: LatencyProof,
     /// Calls that a write would have become, held against the contract. A wrong one speaks against the operation; a right one
     /// does not speak for it, since nobody knows how it would have been answered.
     pub plans: Observed,

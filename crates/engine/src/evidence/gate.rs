@@ -17,10 +17,14 @@
 //! Of a write only its plans are known, and now and then its effect ([`Counted`]). Neither proves what the other side would
 //! have answered, so the gate promotes no write; it rolls one back when too many of its plans, or of its effects, are wrong.
 //!
+//! Where a latency is demanded, a promotion also waits until the times of both sides prove it. Slowness alone rolls nothing back:
+//! the answers are right.
+//!
 //! A read can be rolled back for its differences or for its unsettled answers, a write for its plans or for its effects. These
 //! are two ways to be wrong about one operation, so each gets half of the chance of an error.
 
 use super::bound::{Counted, Interval, Observed, Sequence};
+use super::latency::{LatencyMax, LatencyProof, Timed};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -81,6 +85,8 @@ pub struct Policy {
     pub samples_min: u64,
     /// Least time in a phase before a promotion, milliseconds.
     pub duration_min_ms: u64,
+    /// How many times longer the candidate may take than the reference before a promotion.
+    pub latency_max: LatencyMax,
     /// Differences in a phase after which it is rolled back at once, whatever the rate; none = by the rate alone.
     pub rollback_after: Option<u64>,
 }
@@ -93,6 +99,7 @@ impl Default for Policy {
             confidence: 0.95,
             samples_min: 500,
             duration_min_ms: 60 * 60 * 1000,
+            latency_max: LatencyMax::default(),
             rollback_after: None,
         }
     }
@@ -178,6 +185,10 @@ pub enum Waiting {
     Proof,
     /// It may still be too high because of differences that did not repeat.
     Unsettled,
+    /// The candidate is not proved to be fast enough.
+    Latency,
+    /// The candidate is proved to be slower than is tolerated.
+    Slow,
     /// It is a write: nothing proves its answers, and a person moves it on.
     Person,
     /// The true rate is too high, and there is nowhere to go back to.
@@ -240,7 +251,17 @@ impl Gate {
         }
         let is_proved = self.wrong.proves_below(mismatch_max, different + counted.unsettled, compared)
             && self.unsettled.proves_below(unsettled_max, counted.unsettled, compared);
-        (!is_proved).then_some(Waiting::Unsettled)
+        match (is_proved, counted.latency) {
+            (false, _) => Some(Waiting::Unsettled),
+            (true, LatencyProof::Above) => Some(Waiting::Slow),
+            (true, LatencyProof::NotEnough) => Some(Waiting::Latency),
+            (true, LatencyProof::Within) => None,
+        }
+    }
+
+    /// What the times of both sides prove about the demand on them, for [`Counted::latency`].
+    pub fn latency(&self, timed: &Timed) -> LatencyProof {
+        timed.proof(&self.policy.latency_max, self.policy.confidence)
     }
 
     fn speaks_against(&self, counted: Counted, basis: Basis) -> bool {
@@ -317,6 +338,8 @@ impl Waiting {
             Waiting::Time => "not long enough in this phase",
             Waiting::Proof => "the rate of differences is not yet proved low enough",
             Waiting::Unsettled => "the rate of unsettled differences is not yet proved low enough",
+            Waiting::Latency => "too little was timed to prove the new version fast enough",
+            Waiting::Slow => "the new version is slower than is tolerated",
             Waiting::Person => "plans of a write do not prove its answers, a person moves it on",
             Waiting::TooDifferent => "too much differs",
         }

@@ -6,6 +6,8 @@
 mod beta;
 pub mod bound;
 pub mod gate;
+pub mod latency;
 
 pub use bound::{Counted, Interval, Observed, Sequence, exact_upper};
 pub use gate::{Basis, Decision, Gate, Policy, Stage, Transition, Waiting};
+pub use latency::{LatencyMax, LatencyProof, QUANTILES, Timed, TimedQuantile};

@@ -9,7 +9,9 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::Method;
 use std::sync::Arc;
+use std::time::Duration;
 use switchback_engine::diff::{Candidate, Comparison, SkipReason, View};
+use switchback_json::Value;
 use switchback_plan::{RouteId, SideId};
 
 /// What is compared: the answers to an operation, or an event of the pack, by its place among them.
@@ -72,6 +74,11 @@ pub(crate) enum Outcome {
         planned: Planned,
         reference_status: u16,
     },
+    /// How long the shadow waited for the same reading of either side.
+    Timed {
+        reference: Duration,
+        candidate: Duration,
+    },
     /// What a client would see of an effect on either side.
     ReadBack(ReadBack),
     /// An event that one side alone sent: `is_missing` where it was the one that receivers know.
@@ -114,6 +121,8 @@ pub(crate) struct ReadBack {
     pub candidate: Candidate,
     /// The reference once more, after the candidate: where it is another one by then, somebody else wrote as well.
     pub again: View,
+    /// Members of the request that the reading should show, where the candidate's side did the write.
+    pub wanted: Option<Value>,
 }
 
 /// A call that was not made.

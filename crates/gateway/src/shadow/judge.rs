@@ -7,11 +7,11 @@ use crate::secret::Secret;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use switchback_engine::diff::{
-    Candidate, Cause, Comparison, Coverage, Finding, FindingKind, Limits, Noise, Record, SkipReason, Verdict,
-    View, compare,
+    BufferedAnswer, Candidate, Cause, Comparison, Coverage, Finding, FindingKind, Limits, Noise,
+    OperationRules, Record, SkipReason, Verdict, View, compare,
 };
 use switchback_engine::redact::Redactor;
-use switchback_json::{self as json, Value};
+use switchback_json::{self as json, Object, Value};
 use switchback_plan::{Disclosed, Disclosures};
 
 /// Noise that was learnt, by side and operation.
@@ -64,6 +64,7 @@ impl Judge {
                         is_missing,
                     })
                 }
+                Outcome::Timed { reference, candidate } => entry(What::Timed { reference, candidate }),
                 Outcome::ReadBack(read) => entry(self.read_back(subject, &redactor, at_ms, read)),
             })
             .collect()
@@ -102,8 +103,42 @@ impl Judge {
         if against(&again).verdict() == Verdict::Different {
             return What::Skipped(SkipReason::Moved);
         }
-        let comparison = against(&read.candidate);
+        let mut comparison = against(&read.candidate);
+        if let Some(wanted) = &read.wanted {
+            let found = self.unlike_request(subject, rules, redactor, wanted, &read.reference);
+            comparison.findings.extend(found);
+        }
         What::ReadBack(Record { read_back: Some(operation), ..record(subject, redactor, at_ms, comparison) })
+    }
+
+    /// Members of a write's request that its reading shows otherwise. The line behind them is that of the write.
+    fn unlike_request(
+        &self,
+        subject: &Subject,
+        rules: &OperationRules,
+        redactor: &Redactor,
+        wanted: &Value,
+        shown: &View,
+    ) -> Vec<Finding> {
+        let Ok(Value::Object(shown)) = Value::parse(shown.body.start(), &json::Limits::DOCUMENT) else {
+            return Vec::new();
+        };
+        let mut found = Object::new();
+        for (name, value) in shown.iter().filter(|(name, _)| wanted.get(&name.decode()).is_some()) {
+            found.insert(&*name.decode(), value.clone());
+        }
+        let view = |object: Value| View {
+            status: 200,
+            headers: http::HeaderMap::new(),
+            body: BufferedAnswer::whole(object.to_vec()),
+        };
+        let found = Candidate::Answered(view(Value::Object(found)));
+        let comparison =
+            compare(rules, &view(wanted.clone()), &found, &Noise::default(), &self.limits, redactor);
+        let origin = subject.knowledge.origin(subject.serves, subject.about);
+        let line = format!("{}:{}", origin.file, origin.line);
+        let of_write = |finding| Finding { cause: Cause::Made { line: line.clone() }, ..finding };
+        comparison.findings.into_iter().map(of_write).collect()
     }
 
     fn learn(&self, subject: &Subject, twice: &Comparison) -> Arc<Noise> {

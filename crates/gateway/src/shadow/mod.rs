@@ -18,6 +18,7 @@
 //! - Its work has a thread of its own, the least urgent of all: comparing takes many times what answering takes.
 //! - Evidence is counted per *stay* of an operation in a phase, and per pack: who enters a phase, resets one or mends the
 //!   mapping begins anew. A call without an answer is counted apart, whichever side gave none: it proves nothing.
+//! - A difference that does not repeat is unsettled, never equal (`switchback_engine::diff::settle`).
 //!
 //! Nothing here knows grants: who asks the other side, and with which credential, is the data path's business.
 

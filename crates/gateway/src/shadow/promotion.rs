@@ -9,7 +9,7 @@ use super::record::Archive;
 use crate::clock::Clock;
 use crate::store::StoreError;
 use std::time::Duration;
-use switchback_engine::evidence::{Decision, Gate, Policy, Stage, Transition};
+use switchback_engine::evidence::{Counted, Decision, Gate, Policy, Stage, Timed, Transition};
 
 /// How often it looks. Its promise holds however often that is.
 const EVERY: Duration = Duration::from_secs(10);
@@ -111,7 +111,11 @@ pub async fn gate_views(
         let in_phase_ms = now_ms.saturating_sub(since_ms.unwrap_or(now_ms));
         let counted = summary.map(|summary| summary.counts.counted()).unwrap_or_default();
         let in_phase_ms = u64::try_from(in_phase_ms).unwrap_or(0);
-        let decision = Gate::new(policy.policy).decide(stage(current.phase), counted, in_phase_ms);
+        let gate = Gate::new(policy.policy);
+        let nothing = Timed::default();
+        let timed = summary.map_or(&nothing, |summary| &summary.timed);
+        let counted = Counted { latency: gate.latency(timed), ..counted };
+        let decision = gate.decide(stage(current.phase), counted, in_phase_ms);
         let (side, operation) = (current.side.clone(), current.operation.clone());
         views.push(GateView { side, operation, policy, decision, current });
     }

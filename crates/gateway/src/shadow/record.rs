@@ -7,6 +7,7 @@ use crate::store::{EvidenceKey, EvidenceRow, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use switchback_engine::diff::{Noise, Record, SkipReason, Summary};
 
 /// What one entry counts for.
@@ -65,6 +66,11 @@ pub(super) enum What {
     Unpaired {
         record: Record,
         is_missing: bool,
+    },
+    /// How long the same reading of either side took.
+    Timed {
+        reference: Duration,
+        candidate: Duration,
     },
     Skipped(SkipReason),
     Learnt(Arc<Noise>),

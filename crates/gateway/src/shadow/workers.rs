@@ -34,6 +34,8 @@ pub struct Settings {
     pub sample: Share,
     /// Share of these, reads only, for which one side is asked twice.
     pub noise: Share,
+    /// Share of these, reads only, for which both sides are read once more and timed.
+    pub timed: Share,
     /// Share of these, writes only, after which what they changed is read on both sides, where the pack says how.
     pub read_back: Share,
     /// Writes being read back at one time.
@@ -62,6 +64,7 @@ impl Default for Settings {
         Settings {
             sample: Share::ALL,
             noise: Share::NONE,
+            timed: Share::NONE,
             read_back: Share::NONE,
             read_backs: 4,
             queue: 256,

@@ -1,12 +1,13 @@
 //! `read_back:` of `pack.yaml`: which reading of a side shows what a write of it has changed, and where the address of the
-//! reading comes from: variables of the write, places of its request and of its answer.
+//! reading comes from: variables of the write, places of its request and of its answer. `shows:` names the members of the
+//! write's body that the reading shows as they were written.
 
 use super::context::ContextValue;
 use super::route::RouteCheck;
 use super::{Ground, faults, operations, steps};
-use crate::contract::Operation;
+use crate::contract::{Operation, Type, TypeKind};
 use crate::diagnostic::Findings;
-use crate::mapping::ast::{Program, ReadBack};
+use crate::mapping::ast::{Program, ReadBack, Shows};
 use http::Method;
 use switchback_plan::{self as plan, Effect, RouteKind, SideId};
 
@@ -38,12 +39,55 @@ pub(super) fn declare(
         // A route with faults of its own is not among them.
         let Some(route) = routes.iter_mut().find(|route| is_of(route, write)) else { continue };
         let origin = ground.origin(line.write.span);
-        let read_back = plan::ReadBack { operation: read.key.to_string().into(), path, origin };
+        let mut shows = Vec::new();
+        let of_write =
+            |shown: &&Shows| shown.side.side == line.side.side && shown.write.value == line.write.value;
+        for shown in program.manifest.compare.shows.iter().filter(of_write) {
+            shows.extend(shown_members(ground, side, shown, write, read, findings));
+        }
+        let read_back = plan::ReadBack { operation: read.key.to_string().into(), path, shows, origin };
         for instead in &mut route.instead {
             instead.route.read_back = Some(read_back.clone());
         }
         route.read_back = Some(read_back);
     }
+    for shown in &program.manifest.compare.shows {
+        let is_of =
+            |line: &&ReadBack| line.side.side == shown.side.side && line.write.value == shown.write.value;
+        if !program.manifest.compare.read_back.iter().any(|line| is_of(&line)) {
+            findings.push(faults::shows_without_reading(shown.write.span, &shown.write.value));
+        }
+    }
+}
+
+/// The members that both the write's body and the reading's answer have. Reports the others.
+fn shown_members(
+    ground: &Ground<'_>,
+    side: SideId,
+    shown: &Shows,
+    write: &Operation,
+    read: &Operation,
+    findings: &mut Findings,
+) -> Vec<std::sync::Arc<str>> {
+    let types = &ground.contract(side).types;
+    let has = |ty: Option<&Type>, name: &str| match ty.map(|ty| types.resolve(ty).kind) {
+        Some(TypeKind::Object(object)) => object.field(name).is_some(),
+        _ => false,
+    };
+    let (written, answered) =
+        (write.body.as_ref().map(|body| &body.ty), steps::success_body(read).map(|(ty, _)| ty));
+    let mut members = Vec::new();
+    for member in &shown.members {
+        let lacking =
+            [(written, write), (answered, read)].into_iter().find(|(ty, _)| !has(*ty, &member.value));
+        match lacking {
+            Some((_, operation)) => {
+                findings.push(faults::shows_no_member(member.span, &member.value, &operation.key));
+            }
+            None => members.push(member.value.as_str().into()),
+        }
+    }
+    members
 }
 
 /// Whether the one is a write and the other shows what it did. Reports what speaks against it.

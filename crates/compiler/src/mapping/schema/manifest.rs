@@ -277,6 +277,12 @@ fn compare(sides: Sides<'_>) -> Value {
                  such as `{$.answer.body.id}` in its address.",
                 by_side(sides, 0, &map_of(&text())),
             ),
+            (
+                "shows",
+                "Members of a write's JSON body that its `read_back` shows at the same place with the same value. By them the \
+                 effect of a write that the other side did is compared with what its client asked for.",
+                by_side(sides, 0, &map_of(&list_of(&text()))),
+            ),
         ],
     )
 }

@@ -39,7 +39,8 @@ pub(in crate::mapping) const SIDE_ERRORS: Keys =
 pub(in crate::mapping) const FAILURE: Keys = Keys::new("a failure", &["when", "status"], &[]);
 pub(in crate::mapping) const SETTING: Keys =
     Keys::new("a setting", &["type", "about"], &["default", "values", "reading"]);
-pub(in crate::mapping) const COMPARE: Keys = Keys::new("`compare`", &[], &["headers", "types", "read_back"]);
+pub(in crate::mapping) const COMPARE: Keys =
+    Keys::new("`compare`", &[], &["headers", "types", "read_back", "shows"]);
 pub(in crate::mapping) const COMPARE_TYPE: Keys =
     Keys::new("a comparison", &[], &["key", "noise", "unordered", "secret", "harmless"]);
 pub(in crate::mapping) const POLICY: Keys =

@@ -4,7 +4,7 @@ use super::{Reader, keys};
 use crate::diagnostic::Findings;
 use crate::mapping::ast::{
     Carrier, CarrierKind, Compare, CompareType, Credential, Errors, Failure, Host, Manifest, OwnHeaders,
-    Paging, Place, ReadBack, RefusePolicy, RestWord, Sent, Setting, SideErrors, Spanned,
+    Paging, Place, ReadBack, RefusePolicy, RestWord, Sent, Setting, Shows, SideErrors, Spanned,
 };
 use crate::mapping::faults;
 use crate::yaml::{Fields, Kind, Node};
@@ -304,7 +304,9 @@ impl Reader<'_> {
                 });
             }
         }
-        Some(Compare { headers, types, read_back: self.read_back(fields.get("read_back")) })
+        let (read_back, shows) =
+            (self.read_back(fields.get("read_back")), self.shown_members(fields.get("shows")));
+        Some(Compare { headers, types, read_back, shows })
     }
 
     /// `{v1: {files: ['POST /files']}}`
@@ -327,6 +329,18 @@ impl Reader<'_> {
             let Some(side) = self.side(&key.name, key.span) else { continue };
             let pairs = self.texts_map(Some(node)).into_iter();
             lines.extend(pairs.map(|(write, read)| ReadBack { side, write, read }));
+        }
+        lines
+    }
+
+    /// `{v1: {'PUT /a/{id}': [name]}}`
+    fn shown_members(&mut self, node: Option<&Node>) -> Vec<Shows> {
+        let mut lines = Vec::new();
+        for (key, node) in self.map_of(node) {
+            let Some(side) = self.side(&key.name, key.span) else { continue };
+            for (write, node) in self.map_of(Some(node)) {
+                lines.push(Shows { side, write: Self::key(write), members: self.texts(Some(node)) });
+            }
         }
         lines
     }

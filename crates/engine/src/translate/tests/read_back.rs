@@ -11,7 +11,8 @@ fn address(parts: Vec<PathPart>, body: &str, answer: &str) -> Option<String> {
     let pack = pack();
     let route = &pack.directions[0].routes[EDIT];
     let path = [PathPart::Literal("/notes/".into())].into_iter().chain(parts).collect();
-    let declared = ReadBack { operation: "GET /notes/{id}".into(), path, origin: origin() };
+    let declared =
+        ReadBack { operation: "GET /notes/{id}".into(), path, shows: Vec::new(), origin: origin() };
     let settings = Settings::new(&pack, &Value::Object(switchback_json::Object::new())).unwrap();
     let body = Bytes::copy_from_slice(body.as_bytes());
     let request = Request { path: vec!["7".to_owned()], body, ..Request::default() };

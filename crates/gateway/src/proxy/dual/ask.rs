@@ -16,7 +16,7 @@ use crate::shadow::Shadow;
 use bytes::Bytes;
 use http::{HeaderMap, header};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use switchback_engine::diff::{BufferedAnswer, Buffering, Candidate, SkipReason, View};
 use switchback_engine::har::{self, Shadow as Recorded};
 use switchback_engine::translate::failure_status;
@@ -113,6 +113,23 @@ impl Dual {
             Err(error) if matches!(error.kind(), Kind::Overloaded { .. }) => Err(SkipReason::Budget),
             _ => Err(SkipReason::ReferenceFailed),
         }
+    }
+
+    /// How long a reading of the served side's own service takes, to its last byte. None where it fails.
+    pub(super) async fn own_timed(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Option<Duration> {
+        comparable(asked).ok()?;
+        let began = Instant::now();
+        let read = tokio::time::timeout(self.timeout(), self.own_once(asked, body)).await;
+        read.ok()?.is_ok().then(|| began.elapsed())
+    }
+
+    /// How long a reading by the plans takes, to its last byte. None where it fails.
+    pub(super) async fn plans_timed(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Option<Duration> {
+        comparable(asked).ok()?;
+        let began = Instant::now();
+        let reading = self.plans_once(asked, body, u64::MAX - 2 * BEYOND_BYTES);
+        let read = tokio::time::timeout(self.timeout(), reading).await.ok()?.ok()?;
+        (!self.has_failed(asked, &read)).then(|| began.elapsed())
     }
 
     /// What an error of the plans means for the comparison: what the client would have seen, or why there is nothing to

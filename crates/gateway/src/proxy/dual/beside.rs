@@ -15,10 +15,13 @@ impl Dual {
         asked.credentials_renewed(self.timeout()).await;
         let secrets = asked.secrets();
         let judging = self.shadow.judging(&secrets);
-        let outcomes = match self.outcomes(&asked, &body, seen, &judging).await {
+        let mut outcomes = match self.outcomes(&asked, &body, seen, &judging).await {
             Ok(outcomes) => outcomes,
             Err(why) => vec![Outcome::Skipped(why)],
         };
+        if !asked.writes && self.shadow.settings().timed.takes(fastrand::u64(..)) {
+            outcomes.extend(self.timed(&asked, &body).await);
+        }
         Done { outcomes, secrets }
     }
 
@@ -33,6 +36,14 @@ impl Dual {
             return Err(SkipReason::TooLarge);
         }
         match asked.primary {
+            Primary::Plans if asked.writes => {
+                let written = self.view(seen).await?;
+                if !is_accepted(self.told(asked, &written)) {
+                    return Err(SkipReason::NotAccepted);
+                }
+                let request = self.uncoded(&asked.context.headers, body.start().clone()).await?;
+                Ok(self.read_back(asked, &request, written).await.into_iter().collect())
+            }
             Primary::Plans => {
                 let candidate = match seen {
                     Seen::Failed(error) => self.failure(asked, &error).await?,
@@ -103,6 +114,21 @@ impl Dual {
         let compared = self.settled(asked, body, judging, reference, candidate).await;
         let compared = compared.unwrap_or_else(Outcome::Skipped);
         Ok(twice.into_iter().chain([compared]).collect())
+    }
+
+    /// The time that one more reading of either side takes, under the same conditions. None where one of them fails.
+    async fn timed(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Option<Outcome> {
+        if !body.is_whole() {
+            return None;
+        }
+        let (reference, candidate) = if fastrand::bool() {
+            let reference = self.own_timed(asked, body).await?;
+            (reference, self.plans_timed(asked, body).await?)
+        } else {
+            let candidate = self.plans_timed(asked, body).await?;
+            (self.own_timed(asked, body).await?, candidate)
+        };
+        Some(Outcome::Timed { reference, candidate })
     }
 
     /// Compares both sides of a reading, and reads them once more where they differ; [`settle`] has the rules.

@@ -69,9 +69,14 @@ impl Dual {
         if names_other_method(&context.headers) {
             return None;
         }
-        // What the pack refuses has no other side; and where the plans have made an effect, the old service must not make it
-        // again, and would be sent the very request that came.
-        if matches!(route.kind, RouteKind::Refuse(_)) || (writes && primary == Primary::Plans) {
+        // What the pack refuses has no other side.
+        if matches!(route.kind, RouteKind::Refuse(_)) {
+            return None;
+        }
+        let is_read_back =
+            writes && route.read_back.is_some() && self.shadow.settings().read_back.takes(fastrand::u64(..));
+        // Where the plans have made an effect, the old service must not make it again: its effect is read, or nothing.
+        if writes && primary == Primary::Plans && !is_read_back {
             return None;
         }
         Some(ShadowRequest {
@@ -81,6 +86,7 @@ impl Dual {
             primary,
             writes,
             written: writing.unwrap_or_else(|| self.writes.mark(context.client())),
+            is_read_back,
         })
     }
 

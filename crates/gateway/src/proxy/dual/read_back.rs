@@ -1,9 +1,10 @@
-//! Reading back: after a write that the served side's own service has done, what it changed is read on both sides, by the
-//! reading that the pack declares for it, and compared as any reading is. Off unless configured; out of a budget of its own;
-//! nothing but readings is sent.
+//! Reading back: after a write, what it changed is read on both sides, by the reading that the pack declares for it, and
+//! compared as any reading is. Where the plans did the write, both sides show the same data, so the reading is also compared
+//! with the members of the request that the pack declares (`shows`). Off unless configured; out of a budget of its own; nothing
+//! but readings is sent.
 
 use super::ask::Dual;
-use super::shadow_request::ShadowRequest;
+use super::shadow_request::{Primary, ShadowRequest};
 use crate::proxy::compose::exchange::scope_prefix;
 use crate::proxy::layers::route;
 use crate::shadow::{Outcome, ReadBack};
@@ -11,8 +12,9 @@ use bytes::Bytes;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, Method, Uri};
 use std::sync::Arc;
-use switchback_engine::diff::{BufferedAnswer, SkipReason, View};
+use switchback_engine::diff::{BufferedAnswer, Candidate, SkipReason, View};
 use switchback_engine::translate;
+use switchback_json::{Limits, Object, Value};
 use switchback_plan::{self as plan, Effect};
 
 /// Header fields that speak about the write, its body or its condition, and not about who asks. Fields that name another
@@ -51,8 +53,7 @@ impl Dual {
         let declared =
             asked.context.program.route(asked.context.matched().front.serves, asked.context.matched().route);
         let declared = declared.read_back.as_ref()?;
-        let is_done = (200..300).contains(&self.told(asked, &written));
-        if !is_done || !self.shadow.settings().read_back.takes(fastrand::u64(..)) {
+        if !(200..300).contains(&self.told(asked, &written)) || !asked.is_read_back {
             return None;
         }
         Some(match self.read_both(asked, declared, body, written).await {
@@ -75,11 +76,45 @@ impl Dual {
         }
         let reading = asked.reading(declared, body, &written).ok_or(SkipReason::Unaddressed)?;
         let none = BufferedAnswer::default();
-        let reference = self.own(&reading, &none).await?;
-        let candidate = self.plans(&reading, &none, reference.body.total_bytes()).await?;
-        let again = self.own(&reading, &none).await?;
-        Ok(ReadBack { route: reading.context.matched().route, reference, candidate, again })
+        let route = reading.context.matched().route;
+        let wanted = match asked.primary {
+            Primary::Legacy => None,
+            Primary::Plans => wanted(&declared.shows, body),
+        };
+        let read = match self.own(&reading, &none).await {
+            // Without the old service's reading, the new one's is compared with the request.
+            Err(SkipReason::ReferenceFailed) if wanted.is_some() => {
+                let Candidate::Answered(view) = self.plans(&reading, &none, 0).await? else {
+                    return Err(SkipReason::CandidateFailed);
+                };
+                let candidate = Candidate::Answered(view.clone());
+                ReadBack { route, reference: view.clone(), candidate, again: view, wanted }
+            }
+            reference => {
+                let reference = reference?;
+                let candidate = self.plans(&reading, &none, reference.body.total_bytes()).await?;
+                let again = self.own(&reading, &none).await?;
+                ReadBack { route, reference, candidate, again, wanted }
+            }
+        };
+        // A later write of the same client may have changed what this one wrote.
+        match read.wanted.is_some() && self.writes.has_written_since(asked.context.client(), asked.written) {
+            true => Err(SkipReason::Moved),
+            false => Ok(read),
+        }
     }
+}
+
+/// The declared members that a request's JSON body has. None where there are none.
+fn wanted(shows: &[Arc<str>], body: &[u8]) -> Option<Value> {
+    let Ok(Value::Object(asked)) = Value::parse(body, &Limits::DOCUMENT) else { return None };
+    let mut wanted = Object::new();
+    for name in shows {
+        if let Some(value) = asked.get(name).filter(|value| !value.is_null()) {
+            wanted.insert(&**name, value.clone());
+        }
+    }
+    (!wanted.is_empty()).then_some(Value::Object(wanted))
 }
 
 impl ShadowRequest {
@@ -129,6 +164,7 @@ impl ShadowRequest {
             primary: self.primary,
             writes: false,
             written: self.written,
+            is_read_back: false,
         })
     }
 }

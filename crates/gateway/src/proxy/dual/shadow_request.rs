@@ -38,6 +38,8 @@ pub(crate) struct ShadowRequest {
     pub(crate) writes: bool,
     /// The client's writes when the request came; of a write, the others.
     pub(crate) written: WriteMark,
+    /// Whether the effect of a write is read back, if the pack declares how.
+    pub(crate) is_read_back: bool,
 }
 
 /// How the client was answered.

@@ -419,6 +419,21 @@ pub(in super::super) fn read_back_refused(span: Span, key: &OpKey) -> Finding {
         .help("take the line out")
 }
 
+pub(in super::super) fn shows_without_reading(span: Span, write: &str) -> Finding {
+    Finding::error(
+        Code::ReadBack,
+        span,
+        format!("`{write}` has no line in `read_back`, so no reading shows its members"),
+    )
+    .help("add its reading to `read_back`, or take the line out")
+}
+
+pub(in super::super) fn shows_no_member(span: Span, member: &str, key: &OpKey) -> Finding {
+    let message = format!("the body of `{key}` has no member `{member}`");
+    Finding::error(Code::ReadBack, span, message)
+        .help("name members that the write's request and the reading's answer both have")
+}
+
 pub(in super::super) fn read_back_parameter(span: Span, key: &OpKey, name: &str) -> Finding {
     let message = format!("`{key}` requires the query parameter `{name}`, and a reading back sends none");
     Finding::error(Code::ReadBack, span, message).help("name a reading that needs its address only")
