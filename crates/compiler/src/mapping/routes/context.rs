@@ -4,7 +4,7 @@
 //! `name` is there and not null. Named types in a [`ContextValue`] belong to the contract of its side.
 
 use super::proof::{Known, Proofs};
-use super::remembered::Flows;
+use super::remembered::Provenance;
 use crate::contract::{
     Access, Additional, Array, Contract, Enum, Field, JsonKind, Limits, Literal, Object, Operation, Scalar,
     ScalarKind, Type, TypeIn, TypeKind, Types,
@@ -63,7 +63,7 @@ pub(super) struct Context {
     /// Facts about places with an index on the way, which no type has: steps of the place, and what is known of it.
     indexed: Vec<(Vec<String>, Fact)>,
     /// What results of steps are made of.
-    pub flows: Flows,
+    pub provenance: Provenance,
     /// Optional settings that have a value here, by dotted name.
     set: BTreeSet<String>,
     /// Results of calls, and the statuses, as they are written, with which each has a body for certain.

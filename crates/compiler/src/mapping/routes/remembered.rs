@@ -13,12 +13,12 @@ use switchback_plan::{
 
 /// What the results of steps are made of.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Flows {
+pub(super) struct Provenance {
     /// Name of the result, one of its members, and the places that this is made of, such as `request.body.name`.
     made: Vec<(String, Option<String>, Vec<String>)>,
 }
 
-impl Flows {
+impl Provenance {
     /// Notes what a result, or one of its members, is made of.
     fn put(&mut self, name: &str, member: Option<&str>, places: Vec<String>) {
         self.made.push((name.to_owned(), member.map(str::to_owned), places));
@@ -68,15 +68,15 @@ fn is_rest(rest: &str) -> bool {
 
 impl RouteCheck<'_, '_> {
     /// Notes what a step's result is made of.
-    pub(super) fn flows_of(&mut self, name: &str, action: &StepAction) {
-        let mut flows = std::mem::take(&mut self.context.flows);
+    pub(super) fn record_sources(&mut self, name: &str, action: &StepAction) {
+        let mut provenance = std::mem::take(&mut self.context.provenance);
         match action {
             StepAction::Make(Expr::Object(members)) => {
                 for (key, value) in members {
-                    flows.put(name, Some(&key.text), gathered(|out| of_expr(value, out)));
+                    provenance.put(name, Some(&key.text), gathered(|out| of_expr(value, out)));
                 }
             }
-            StepAction::Make(value) => flows.put(name, None, gathered(|out| of_expr(value, out))),
+            StepAction::Make(value) => provenance.put(name, None, gathered(|out| of_expr(value, out))),
             StepAction::Select(selection) => {
                 let of_choice = |choice: &plan::Choice, out: &mut Vec<String>| {
                     choice.when.iter().for_each(|when| of_predicate(when, out));
@@ -86,7 +86,7 @@ impl RouteCheck<'_, '_> {
                     }
                 };
                 let places = gathered(|out| selection.choices.iter().for_each(|one| of_choice(one, out)));
-                flows.put(name, None, places);
+                provenance.put(name, None, places);
             }
             StepAction::Call(call) => {
                 let places = gathered(|out| {
@@ -96,23 +96,23 @@ impl RouteCheck<'_, '_> {
                     let until = call.pages.as_ref().and_then(|pages| pages.until.as_ref());
                     until.iter().for_each(|until| of_place(until, out));
                 });
-                flows.put(name, None, places);
+                provenance.put(name, None, places);
             }
             StepAction::Recall(recall) => {
                 let places = gathered(|out| {
                     of_expr(&recall.key, out);
                     recall.each.iter().for_each(|each| of_place(&each.list, out));
                 });
-                flows.put(name, None, places);
+                provenance.put(name, None, places);
             }
             StepAction::Keep(_) => {}
         }
-        self.context.flows = flows;
+        self.context.provenance = provenance;
     }
 
     /// Notes the list that an element comes from.
-    pub(super) fn flows_of_element(&mut self, name: &str, list: &Location) {
-        self.context.flows.put(name, None, gathered(|out| of_place(list, out)));
+    pub(super) fn record_element(&mut self, name: &str, list: &Location) {
+        self.context.provenance.put(name, None, gathered(|out| of_place(list, out)));
     }
 
     /// The key of a remembered write has all of the request that the write is made of.
@@ -125,7 +125,7 @@ impl RouteCheck<'_, '_> {
         // The gateway adds the element that a call is made for.
         let element = call.each.iter().map(|each| each.name.text.to_string());
         let covered: Vec<String> = key.iter().filter_map(of_key).chain(element).collect();
-        let missing = self.context.flows.of_request(gathered(|out| self.of_call(call, out)), &covered);
+        let missing = self.context.provenance.of_request(gathered(|out| self.of_call(call, out)), &covered);
         if !missing.is_empty() {
             let written = key.iter().filter_map(|expr| match expr {
                 Expr::At(location) => Some(location.text.to_string()),
@@ -272,7 +272,7 @@ mod tests {
     fn what_filters_compare_with_is_found_outside_of_quotes() {
         for (path, found) in [
             (
-                "$.chats.body[?@.open && (!$.asked.id || @.channels[?@.id == $.asked.id])]",
+                "$.boxes.body[?@.open && (!$.asked.id || @.parts[?@.id == $.asked.id])]",
                 vec!["asked.id", "asked.id"],
             ),
             ("$.list[?@.name == 'costs $.5']", vec![]),
@@ -284,18 +284,18 @@ mod tests {
 
     #[test]
     fn what_leads_to_a_place_is_followed_through_steps_up_to_what_the_key_has() {
-        let mut flows = Flows::default();
-        flows.put("asked", Some("text"), texts(&["request.body.message", "request.body.subject"]));
-        flows.put("asked", Some("channel"), texts(&["request.path.channel"]));
-        flows.put("found", None, texts(&["request.body.email", "asked.channel", "config.on"]));
-        flows.put("chat", None, texts(&["found.body", "chat.body"]));
+        let mut provenance = Provenance::default();
+        provenance.put("asked", Some("text"), texts(&["request.body.message", "request.body.subject"]));
+        provenance.put("asked", Some("region"), texts(&["request.path.region"]));
+        provenance.put("found", None, texts(&["request.body.email", "asked.region", "config.on"]));
+        provenance.put("box", None, texts(&["found.body", "box.body"]));
         let missing = |covered: &[&str]| -> Vec<String> {
-            let sent = texts(&["chat.id", "asked.text", "request.body", "request.body.note"]);
-            flows.of_request(sent, &texts(covered)).into_iter().collect()
+            let sent = texts(&["box.id", "asked.text", "request.body", "request.body.note"]);
+            provenance.of_request(sent, &texts(covered)).into_iter().collect()
         };
-        assert_eq!(missing(&[]), ["request.body", "request.path.channel"]);
+        assert_eq!(missing(&[]), ["request.body", "request.path.region"]);
         assert_eq!(missing(&["request"]), [""; 0]);
-        assert_eq!(missing(&["request.body"]), ["request.path.channel"]);
-        assert_eq!(missing(&["chat.id", "asked"]), ["request.body"]);
+        assert_eq!(missing(&["request.body"]), ["request.path.region"]);
+        assert_eq!(missing(&["box.id", "asked"]), ["request.body"]);
     }
 }

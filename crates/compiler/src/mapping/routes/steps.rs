@@ -83,7 +83,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let (action, ..) = made?;
         if let Some(name) = &step.name {
             self.derived_by(&name.value, &action);
-            self.flows_of(&name.value, &action);
+            self.record_sources(&name.value, &action);
         }
         let name = step.name.as_ref().map(|name| Key::new(&name.value));
         Some(plan::Step { name, action, origin: self.ground.origin(step.span) })
@@ -266,7 +266,7 @@ impl<'a> RouteCheck<'_, 'a> {
         self.context.set(&name.value, element.clone());
         let places = self.context.proofs.behind(&found.location);
         self.context.proofs.derive(&name.value, vec![(None, places)]);
-        self.flows_of_element(&name.value, &found.location);
+        self.record_element(&name.value, &found.location);
         Some((found.location, element, most))
     }
 
