@@ -72,6 +72,7 @@ mod spellings;
 mod store_cli;
 mod store_files;
 mod store_full_disk;
+mod store_of_schema_4;
 mod studio_numbers;
 mod support;
 mod telemetry;

@@ -60,6 +60,11 @@ impl Dual {
         Dual { folder, key: SealingKey::generate(), store }
     }
 
+    /// On a store that exists and is sealed with this key.
+    pub fn sealed_with(key: Secret<String>, store: &str) -> Dual {
+        Dual { folder: tempfile::tempdir().expect("a temporary folder"), key, store: store.to_owned() }
+    }
+
     /// Another gateway on the same store, with files of its own.
     pub fn beside(&self) -> Dual {
         let folder = tempfile::tempdir().expect("a temporary folder");
