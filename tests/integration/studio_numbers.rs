@@ -9,7 +9,7 @@ use switchback_sandbox::{Options, Sandbox};
 
 /// How the calls of the test end.
 const ENDS: [(&str, u64); 5] =
-    [("translated", 6), ("refused", 1), ("upstream_error", 2), ("brownout", 3), ("rejected", 1)];
+    [("translated", 6), ("forwarded", 1), ("upstream_error", 2), ("brownout", 3), ("rejected", 1)];
 
 async fn page(gateway: &Running, path: &str) -> String {
     gateway.admin_text(&format!("GET {path}"), &Value::Null).await.text()
@@ -32,7 +32,7 @@ fn text(markup: &str) -> String {
 
 /// The cells of the row with this id.
 fn cells(page: &str, id: &str) -> Vec<String> {
-    let start = format!("<tr id=\"{id}\">");
+    let start = format!("<tr id=\"{id}\"");
     let Some((_, rest)) = page.split_once(&start) else { return Vec::new() };
     let row = rest.split("</tr>").next().unwrap_or_default();
     row.split("<td").skip(1).map(|cell| text(cell.split_once('>').map_or("", |(_, rest)| rest))).collect()
@@ -58,8 +58,8 @@ async fn every_page_says_the_same_of_the_same_calls() {
     for (line, times, status) in [
         ("GET /v2/chats/7", 4, 200),
         ("GET /v2/chats/999999", 2, 404),
-        ("GET /v2/chats/7/feedback", 1, 501),
-        ("GET /v2/contacts", 2, 502),
+        ("GET /v2/chats/7/feedback", 1, 404),
+        ("GET /v2/contacts", 2, 500),
         ("GET /v2/agents", 3, 503),
         ("GET /v2/nothing", 1, 404),
     ] {
@@ -97,14 +97,20 @@ async fn every_page_says_the_same_of_the_same_calls() {
         assert_eq!(list[3..5], [requests.to_string(), failed.to_string()], "{operation}: {list:?}");
         assert_eq!(list[7], "1", "one client has called {operation}: {list:?}");
     }
-    let progress = cells(&overview, "progress-translated");
-    assert_eq!(progress[2], "100.0 %", "all of the traffic is translated: {progress:?}");
+    // What the pack refuses and the old service answers is no translated traffic.
+    for (row, share) in [("progress-translated", "91.7 %"), ("progress-forwarded", "8.33 %")] {
+        assert_eq!(cells(&overview, row)[2], share, "{row}");
+    }
 
     let client = page(&gateway, "/clients/administrator").await;
-    let calls = section(&client, "calls");
-    for (operation, calls_of_it) in [("/chats/{id}", 6), ("/contacts", 2), ("/agents", 3)] {
-        assert!(calls.contains(&format!("GET {operation} ")), "{calls}");
-        assert!(calls.contains(&format!(" {calls_of_it} ")), "{operation}: {calls}");
+    for (operation, outcome, calls) in [
+        ("GET /chats/{id}", "translated", "6"),
+        ("GET /chats/{id}/feedback", "forwarded", "1"),
+        ("GET /contacts", "upstream_error", "2"),
+        ("GET /agents", "brownout", "3"),
+    ] {
+        let row = cells(&client, &format!("call-v2-{operation}-{outcome}"));
+        assert_eq!(row.get(2).map(String::as_str), Some(calls), "{operation}: {row:?}");
     }
     assert!(
         section(&client, "brownouts").contains("GET /agents"),
