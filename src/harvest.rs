@@ -14,6 +14,8 @@ use switchback_plan::{ArchiveId, Harvest, Pack};
 
 /// How often a page is tried before the harvest gives up, to be gone on with later.
 const TRIES: u32 = 5;
+/// Rounds that the lists within a page are read in, before the harvest gives up: a list without an end has no last one.
+const ROUNDS_MAX: u32 = 1_000;
 /// The wait before the second try; it doubles from try to try.
 const WAIT: Duration = Duration::from_secs(1);
 
@@ -39,6 +41,9 @@ pub enum HarvestError {
     /// The service gives the same page again and again, or has no end.
     #[error("page {0} is the same as the one before: the service does not page this list as the pack says")]
     SamePage(i64),
+    /// Another process has noted a page of the same harvest meanwhile.
+    #[error("another `archive fill` reads it for this client; `archive status` shows how far it is")]
+    Taken,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -49,66 +54,91 @@ struct Page {
     list: Vec<u8>,
     elements: u32,
     kept: Vec<Entries>,
+    /// Whether a list within it has pages that the next round reads.
+    goes_on: bool,
 }
 
 impl Harvester {
     /// Reads a harvest (index into [`Pack::harvests`]) from the page at which `row` stands to its end, and tells after each
-    /// page how far it has come.
+    /// page how far it has come. `known` is what the store has of it.
     ///
     /// # Errors
-    /// The service gives no page, after several tries, or pages without an end; the store takes nothing.
+    /// The service gives no page, after several tries, or pages without an end; another process reads the same; the store
+    /// takes nothing.
     pub async fn run(
         &self,
         owner: &Owner,
         harvest: usize,
-        mut row: HarvestRow,
+        (mut row, mut known): (HarvestRow, Option<HarvestRow>),
         told: &mut dyn FnMut(&HarvestRow),
     ) -> Result<HarvestRow, HarvestError> {
         let size = self.pack.harvests.get(harvest).map_or(0, |harvest| harvest.page_size);
         let mut before: Option<Vec<u8>> = None;
         while row.finished_ms.is_none() {
-            let page = self.patiently(owner, harvest, row.page).await?;
-            if page.elements > 0 && before.as_ref() == Some(&page.list) {
-                return Err(HarvestError::SamePage(row.page));
+            let mut kept = 0;
+            for round in 0.. {
+                let page = self.patiently(owner, harvest, (row.page, round)).await?;
+                let why = if page.elements > size {
+                    Some(format!("it has {} elements, and the pack says at most {size}", page.elements))
+                } else if round >= ROUNDS_MAX {
+                    Some(format!("a list within it goes on after {round} rounds of pages"))
+                } else {
+                    None
+                };
+                if let Some(why) = why {
+                    return Err(HarvestError::Page { page: row.page, why });
+                }
+                if round == 0 && page.elements > 0 && before.as_ref() == Some(&page.list) {
+                    return Err(HarvestError::SamePage(row.page));
+                }
+                let names: Vec<String> = page.kept.iter().map(|kept| self.archive(kept.archive)).collect();
+                let both = names.iter().zip(&page.kept);
+                let new: Vec<_> =
+                    both.map(|(archive, kept)| NewEntries { archive, entries: &kept.entries }).collect();
+                kept += new.iter().map(|new| new.entries.len() as i64).sum::<i64>();
+                row.changed_ms = self.store.clock().unix_ms();
+                if !page.goes_on {
+                    row.page += 1;
+                    row.elements += i64::from(page.elements);
+                    row.kept += kept;
+                    row.finished_ms = (page.elements < size).then_some(row.changed_ms);
+                }
+                if !self.store.harvest_page(owner, &new, known.as_ref(), &row).await? {
+                    return Err(HarvestError::Taken);
+                }
+                known = Some(row.clone());
+                if !page.goes_on {
+                    told(&row);
+                    before = Some(page.list);
+                    break;
+                }
             }
-            let names: Vec<String> = page.kept.iter().map(|kept| self.archive(kept.archive)).collect();
-            let both = names.iter().zip(&page.kept);
-            let new: Vec<_> =
-                both.map(|(archive, kept)| NewEntries { archive, entries: &kept.entries }).collect();
-            row.page += 1;
-            row.elements += i64::from(page.elements);
-            row.kept += new.iter().map(|new| new.entries.len() as i64).sum::<i64>();
-            let now = self.store.clock().unix_ms();
-            (row.changed_ms, row.finished_ms) = (now, (page.elements < size).then_some(now));
-            self.store.harvest_page(owner, &new, &row).await?;
-            told(&row);
-            before = Some(page.list);
         }
         Ok(row)
     }
 
     /// A page, tried several times.
-    async fn patiently(&self, owner: &Owner, harvest: usize, page: i64) -> Result<Page, HarvestError> {
+    async fn patiently(&self, owner: &Owner, harvest: usize, at: (i64, u32)) -> Result<Page, HarvestError> {
         let mut wait = WAIT;
         for _ in 1..TRIES {
-            if let Ok(read) = self.page(owner, harvest, page).await? {
+            if let Ok(read) = self.page(owner, harvest, at).await? {
                 return Ok(read);
             }
             tokio::time::sleep(wait).await;
             wait *= 2;
         }
-        self.page(owner, harvest, page).await?.map_err(|why| HarvestError::Page { page, why })
+        self.page(owner, harvest, at).await?.map_err(|why| HarvestError::Page { page: at.0, why })
     }
 
-    /// A page, or why there is none; the outer error is none of the service's.
+    /// One round of a page, or why there is none; the outer error is none of the service's.
     async fn page(
         &self,
         owner: &Owner,
         harvest: usize,
-        page: i64,
+        at: (i64, u32),
     ) -> Result<Result<Page, String>, StoreError> {
         let (pack, settings) = (Arc::clone(&self.pack), Arc::clone(&self.settings));
-        let mut run = Run::of_harvest(pack, harvest, page, settings, Limits::DOCUMENT);
+        let mut run = Run::of_harvest(pack, harvest, at, settings, Limits::DOCUMENT);
         let mut kept: Vec<Entries> = Vec::new();
         let (mut event, clock) = (Event::Start, Instant::now());
         loop {
@@ -132,7 +162,7 @@ impl Harvester {
                         Ok(Value::Array(list)) => u32::try_from(list.len()).unwrap_or(u32::MAX),
                         _ => return Ok(Err("the page is no list".to_owned())),
                     };
-                    return Ok(Ok(Page { list: list.to_vec(), elements, kept }));
+                    return Ok(Ok(Page { list: list.to_vec(), elements, kept, goes_on: run.goes_on() }));
                 }
                 Ok(Next::Answer(answer)) => return Ok(Err(format!("the service answers {}", answer.status))),
                 Ok(Next::Refuse(_)) => return Ok(Err("the pack refuses it".to_owned())),

@@ -125,10 +125,11 @@ async fn fill(
         return Err(Failure::Usage(format!("the client {} is revoked or damaged", args.client)));
     }
     let owner = owner(&client, None);
-    let known = store.harvests(Some(&client.id)).await?;
+    let begun_before = store.harvests(Some(&client.id)).await?;
     let mut ended = Vec::new();
     for (at, harvest) in chosen(pack.as_ref(), &args.harvests)? {
-        let before = known.iter().find(|row| row.harvest == harvest.name && row.account == owner.account);
+        let before =
+            begun_before.iter().find(|row| row.harvest == harvest.name && row.account == owner.account);
         let row = match before {
             Some(row) if row.finished_ms.is_some() && !args.again => {
                 eprintln!("{}: read to its end before; --again reads it anew", harvest.name);
@@ -138,6 +139,7 @@ async fn fill(
             Some(row) if row.finished_ms.is_none() => row.clone(),
             _ => begun(&owner, harvest),
         };
+        let known = before.cloned();
         let side = &pack.sides[harvest.from];
         let token = token(config, store, &client, &side.name, args).await?;
         let base = base(config, &side.name, args)?;
@@ -154,7 +156,7 @@ async fn fill(
             pace: Duration::from_secs(1) / args.rate,
         };
         let told = &mut |row: &HarvestRow| eprintln!("{}", line(row));
-        let run = harvester.run(&owner, at, row, told).await;
+        let run = harvester.run(&owner, at, (row, known), told).await;
         let detail = match &run {
             Ok(row) => line(row),
             Err(error) => error.to_string(),

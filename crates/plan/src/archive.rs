@@ -32,6 +32,8 @@ pub struct Recall {
     pub key: Expr,
     /// Looked up once for each of these.
     pub each: Option<EachOf>,
+    /// Only what this holds for is looked up; of the rest nothing is found.
+    pub when: Option<Predicate>,
 }
 
 /// Puts entries in; one that is there already is replaced, and its age begins anew.

@@ -536,6 +536,9 @@ impl Text<'_> {
                 let archive = self.archive(recall.archive);
                 let key = expr(self.pack, &recall.key);
                 self.each_of(recall.each.as_ref());
+                if let Some(when) = &recall.when {
+                    self.line(&format!("only when {}", predicate(when)), None);
+                }
                 self.line(&format!("look up {key} in the archive {archive}"), None);
             }
             StepAction::Keep(keep) => {

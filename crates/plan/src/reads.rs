@@ -126,8 +126,9 @@ impl Reads<'_> {
                 StepAction::Select(selection) => self.selection(selection),
                 StepAction::Make(value) => self.expr(value),
                 StepAction::Recall(recall) => {
-                    let Recall { archive: _, key, each } = &**recall;
+                    let Recall { archive: _, key, each, when } = &**recall;
                     self.expr(key);
+                    when.iter().for_each(|predicate| self.predicate(predicate));
                     self.each_of(each.as_ref());
                 }
                 StepAction::Keep(keep) => {
@@ -201,7 +202,7 @@ impl Reads<'_> {
     }
 
     fn answer(&mut self, answer: &Answer) {
-        let Answer { status: _, headers, body } = answer;
+        let Answer { status: _, headers, body, legacy_forward: _ } = answer;
         self.headers(headers);
         body.iter().for_each(|value| self.expr(value));
     }

@@ -338,6 +338,8 @@ pub struct Answer {
     pub headers: Vec<HeaderRule>,
     /// None: the answer has no body.
     pub body: Option<Expr>,
+    /// The client's own service answers while there is one, and this is the answer afterwards.
+    pub legacy_forward: bool,
 }
 
 /// A decision table.

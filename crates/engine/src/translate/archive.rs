@@ -26,7 +26,9 @@ pub(super) fn lookup(
     let (mut keys, mut has_key) = (Vec::new(), Vec::with_capacity(elements.len()));
     for element in &elements {
         at(context, recall.each.as_ref(), element);
-        let key = value(context, &recall.key)?.as_ref().and_then(key_text);
+        let is_wanted = recall.when.as_ref().is_none_or(|when| context.holds(when));
+        let key = if is_wanted { value(context, &recall.key)? } else { None };
+        let key = key.as_ref().and_then(key_text);
         has_key.push(key.is_some());
         keys.extend(key);
     }

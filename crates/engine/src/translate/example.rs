@@ -299,7 +299,8 @@ impl Trial<'_> {
         // Nothing is given, so nothing can be wrong with it.
         let settings = Settings::new(self.pack, &Value::Object(Object::new())).unwrap_or_default();
         let pack = Arc::clone(self.pack);
-        let run = Run::of_harvest(pack, example.harvest, example.page, Arc::new(settings), Limits::DOCUMENT);
+        let run =
+            Run::of_harvest(pack, example.harvest, (example.page, 0), Arc::new(settings), Limits::DOCUMENT);
         match self.exchange(run, &example.exchange, &mut World::default(), None, 0) {
             Ended::Stuck => {}
             Ended::Answered(answer) if answer.status == 200 => {}

@@ -38,6 +38,15 @@ impl Paged {
         })
     }
 
+    /// Whether a page that is not empty holds the same as the one before it.
+    pub(super) fn repeats(&self, page: &Value) -> bool {
+        let Value::Array(page) = page else { return false };
+        let page: Vec<_> = page.iter().collect();
+        !page.is_empty()
+            && self.elements.len() >= page.len()
+            && self.elements[self.elements.len() - page.len()..].iter().eq(page)
+    }
+
     /// All pages so far, as one list.
     pub(super) fn so_far(&self) -> Value {
         Value::from(self.elements.clone())
@@ -128,6 +137,15 @@ mod tests {
         let mut paged = Paged::default();
         assert_eq!(paged.add(Some(json("[1,2]")), &pages(1)), Ok(After::Bound));
         assert!(paged.add(None, &pages(3)).is_err());
+    }
+
+    #[test]
+    fn a_page_that_comes_again_is_noticed() {
+        let mut paged = Paged::default();
+        assert!(!paged.repeats(&json("[1,2]")) && !paged.repeats(&json("[]")));
+        paged.add(Some(json("[1,2]")), &pages(9)).expect("it is a page");
+        assert!(paged.repeats(&json("[1,2]")));
+        assert!(!paged.repeats(&json("[1,3]")) && !paged.repeats(&json("[]")) && !paged.repeats(&json("7")));
     }
 
     #[test]

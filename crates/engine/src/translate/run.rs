@@ -53,6 +53,8 @@ pub struct Run {
     fields: Option<Box<Fields>>,
     /// What boundaries that are made are told apart by.
     salt: u64,
+    /// Whether a list of a harvest goes on beyond the pages of this round.
+    goes_on: bool,
 }
 
 /// Where the route at work stands in the pack.
@@ -60,8 +62,8 @@ pub struct Run {
 enum Place {
     /// With the place in [`Route::instead`].
     Route(RouteId, Option<usize>),
-    /// Index into [`Pack::harvests`].
-    Harvest(usize),
+    /// Index into [`Pack::harvests`], and how many rounds of the lists' pages were read before.
+    Harvest(usize, u32),
 }
 
 #[derive(Debug)]
@@ -149,6 +151,7 @@ impl Run {
             trace: None,
             fields: None,
             salt: 0,
+            goes_on: false,
         }
     }
 
@@ -171,16 +174,24 @@ impl Run {
     }
 
     /// Reads one page of a harvest (index into [`Pack::harvests`]). It ends in an answer whose body is the page's list.
+    ///
+    /// Lists within the page are read up to their bound in each round: `round` is how many rounds came before, and
+    /// [`Run::goes_on`] says whether there is another one to read.
     pub fn of_harvest(
         pack: Arc<Pack>,
         harvest: usize,
-        page: i64,
+        (page, round): (i64, u32),
         settings: Arc<Settings>,
         limits: Limits,
     ) -> Run {
         let direction = pack.harvests.get(harvest).map_or(SideId::OLD, |harvest| harvest.from.other());
         let request = Request { query: Some(format!("page={page}")), ..Request::default() };
-        Run::of(pack, direction, Place::Harvest(harvest), request, settings, limits)
+        Run::of(pack, direction, Place::Harvest(harvest, round), request, settings, limits)
+    }
+
+    /// Whether a list within the page of a harvest may go on behind the pages of this round.
+    pub fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     /// Takes what happened and says what to do next. After an answer, a refusal or a fault the run is over.
@@ -336,7 +347,7 @@ impl Run {
 
     fn route_in<'p>(&self, pack: &'p Pack) -> Option<&'p Route> {
         match self.place {
-            Place::Harvest(at) => Some(&pack.harvests.get(at)?.route),
+            Place::Harvest(at, _) => Some(&pack.harvests.get(at)?.route),
             Place::Route(id, instead) => {
                 let route = pack.directions[self.direction].routes.get(usize::from(id.0))?;
                 Some(instead.map_or(route, |at| &route.instead[at].route))
@@ -348,14 +359,14 @@ impl Run {
     pub fn instead(&self) -> Option<usize> {
         match self.place {
             Place::Route(_, instead) => instead,
-            Place::Harvest(_) => None,
+            Place::Harvest(..) => None,
         }
     }
 
     // --- pairs ---------------------------------------------------------------------------------------------------
 
     fn answer_of(&self, answer: &plan::Answer, at: &Serving) -> Result<Next, Stop> {
-        let mut headers = self.headers(&answer.headers, at)?;
+        let (forward, mut headers) = (answer.legacy_forward, self.headers(&answer.headers, at)?);
         let body = match &answer.body {
             Some(expr) => {
                 self.note(|| Traced {
@@ -376,7 +387,7 @@ impl Run {
         };
         let mut next = self.answer(answer.status, headers, body, None);
         if let Next::Answer(answer) = &mut next {
-            answer.is_over = at.is_over;
+            (answer.is_over, answer.forward) = (at.is_over, forward && !at.wrote);
         }
         Ok(next)
     }
@@ -422,7 +433,7 @@ impl Run {
             headers.insert(header::CONTENT_TYPE, style.unwrap_or(json));
         }
         let body = body.map(Bytes::from);
-        Next::Answer(Answer { status, headers, body, cause, error: None, is_over: false })
+        Next::Answer(Answer { status, headers, body, cause, ..Answer::default() })
     }
 
     /// An answer that tells an error of the other side, with the status that the side answers its errors with.

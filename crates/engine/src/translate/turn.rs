@@ -208,6 +208,8 @@ pub struct Answer {
     pub error: Option<u16>,
     /// Whether what the route waited for has come to its end, well or not: a repeated request begins anew.
     pub is_over: bool,
+    /// Whether the client's own service answers instead, while there is one.
+    pub forward: bool,
 }
 
 /// The route cannot do what is asked for.

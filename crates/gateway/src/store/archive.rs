@@ -123,7 +123,10 @@ impl Store {
         tx.commit().await
     }
 
-    /// Puts what a page of a harvest brought in, and notes that it is read: both or neither.
+    /// Puts what a page of a harvest brought in, and notes how far it has come: both or neither.
+    ///
+    /// `before` is the row as the caller knows it. Where it is another one by now, somebody else reads the harvest too:
+    /// nothing is written, and the answer is false.
     ///
     /// # Errors
     ///
@@ -132,30 +135,54 @@ impl Store {
         &self,
         owner: &Owner,
         new: &[NewEntries<'_>],
+        before: Option<&HarvestRow>,
         row: &HarvestRow,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let mut tx = self.write().await?;
+        let mut arguments = args![
+            owner.client.as_str(),
+            owner.account.as_str(),
+            row.harvest.as_str(),
+            row.page,
+            row.elements,
+            row.kept,
+            row.finished_ms,
+            row.changed_ms
+        ]
+        .to_vec();
+        let noted = match before {
+            None => {
+                tx.run(
+                    "INSERT INTO archive_harvests (client, account, harvest, page, elements, kept, finished_ms, changed_ms) \
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (client, account, harvest) DO NOTHING",
+                    &arguments,
+                )
+                .await?
+            }
+            Some(before) => {
+                arguments.extend_from_slice(args![
+                    before.page,
+                    before.elements,
+                    before.kept,
+                    before.changed_ms
+                ]);
+                tx.run(
+                    "UPDATE archive_harvests SET page = $4, elements = $5, kept = $6, finished_ms = $7, changed_ms = $8 \
+                     WHERE client = $1 AND account = $2 AND harvest = $3 \
+                     AND page = $9 AND elements = $10 AND kept = $11 AND changed_ms = $12",
+                    &arguments,
+                )
+                .await?
+            }
+        };
+        if noted == 0 {
+            return Ok(false);
+        }
         for new in new {
             self.put_entries(&mut tx, owner, new).await?;
         }
-        tx.run(
-            "INSERT INTO archive_harvests (client, account, harvest, page, elements, kept, finished_ms, changed_ms) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
-             ON CONFLICT (client, account, harvest) DO UPDATE SET page = excluded.page, elements = excluded.elements, \
-             kept = excluded.kept, finished_ms = excluded.finished_ms, changed_ms = excluded.changed_ms",
-            args![
-                owner.client.as_str(),
-                owner.account.as_str(),
-                row.harvest.as_str(),
-                row.page,
-                row.elements,
-                row.kept,
-                row.finished_ms,
-                self.clock.unix_ms()
-            ],
-        )
-        .await?;
-        tx.commit().await
+        tx.commit().await?;
+        Ok(true)
     }
 
     async fn put_entries(&self, tx: &mut Tx, owner: &Owner, new: &NewEntries<'_>) -> Result<(), StoreError> {

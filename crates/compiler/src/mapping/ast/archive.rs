@@ -34,12 +34,13 @@ pub(crate) struct Harvest {
     pub span: Span,
 }
 
-/// `recall: NAME, key: value`, with `each: {name: list}`
+/// `recall: NAME, key: value`, with `each: {name: list}` and `when: predicate`
 #[derive(Debug)]
 pub(crate) struct Recall {
     pub archive: Spanned<String>,
     pub key: Expr,
     pub each: Option<EachOf>,
+    pub when: Option<Predicate>,
 }
 
 /// `keep: NAME, key: value, value: value`, with `each: {name: list}` and `when: predicate`

@@ -200,6 +200,8 @@ pub(crate) enum Take {
 
 #[derive(Debug)]
 pub(crate) struct Answer {
+    /// `legacy: forward`: the clients' own service answers while it lives.
+    pub legacy_forward: [Option<bool>; 2],
     pub status: Spanned<i64>,
     pub headers: Vec<(Spanned<String>, Expr)>,
     pub body: Option<Expr>,

@@ -239,8 +239,10 @@ impl RouteCheck<'_, '_> {
         if step.name.is_none() {
             self.findings.push(faults::recall_without_name(span));
         }
-        let (key, each) = self.of_each(recall.each.as_ref(), step, |check, _| {
-            check.scalar_value(&recall.key, "the key of an entry").map(|made| made.expr)
+        let ((key, when), each) = self.of_each(recall.each.as_ref(), step, |check, _| {
+            let when = check.archive_condition(recall.when.as_ref())?;
+            let key = check.scalar_value(&recall.key, "the key of an entry")?;
+            Some((key.expr, when))
         })?;
         let (id, archive) = archive?;
         archive.is_recalled.set(true);
@@ -276,7 +278,7 @@ impl RouteCheck<'_, '_> {
             None => (ContextValue { ty: entry, side, absent: true }, None),
             Some((each, element)) => (fanned(&each.name.text, element, entry, span), Some(each)),
         };
-        Some((plan::StepAction::Recall(Box::new(plan::Recall { archive: id, key, each })), held))
+        Some((plan::StepAction::Recall(Box::new(plan::Recall { archive: id, key, each, when })), held))
     }
 
     /// Has no result.
@@ -303,14 +305,7 @@ impl RouteCheck<'_, '_> {
         }
         let wanted = wanted.flatten().and_then(Option::as_ref);
         let ((key, value, when), each) = self.of_each(keep.each.as_ref(), step, |check, _| {
-            let when = match &keep.when {
-                None => None,
-                Some(when) => {
-                    let condition = check.condition(when)?;
-                    check.context.learn_all(&condition.facts, check.ground.contracts);
-                    Some(condition.predicate)
-                }
-            };
+            let when = check.archive_condition(keep.when.as_ref())?;
             let key = check.scalar_value(&keep.key, "the key of an entry");
             let value = keep.value.as_ref().map(|value| {
                 let of_type = wanted.map(|held| Wanted { ty: &held.ty, side: held.side, required: false });
@@ -333,6 +328,14 @@ impl RouteCheck<'_, '_> {
         // Nothing reads this, as the step has no name.
         let nothing = ContextValue::any(self.serves.other(), span);
         Some((plan::StepAction::Keep(Box::new(made)), nothing))
+    }
+
+    /// Checks `when:`; its facts hold in the rest of the step. The outer `None` is a finding.
+    fn archive_condition(&mut self, when: Option<&ast::Predicate>) -> Option<Option<plan::Predicate>> {
+        let Some(when) = when else { return Some(None) };
+        let condition = self.condition(when)?;
+        self.context.learn_all(&condition.facts, self.ground.contracts);
+        Some(Some(condition.predicate))
     }
 
     /// Does `work` with the elements of a list in the context, if there is a list, and takes them out again.

@@ -628,7 +628,8 @@ impl<'a> RouteCheck<'_, 'a> {
                 made
             }
         };
-        Some(plan::Answer { status: status?, headers: headers?, body: body? })
+        let legacy_forward = answer.legacy_forward[self.serves.place()].unwrap_or(false);
+        Some(plan::Answer { status: status?, headers: headers?, body: body?, legacy_forward })
     }
 
     fn decision(&mut self, decide: &'a Decide) -> Option<plan::Decision> {

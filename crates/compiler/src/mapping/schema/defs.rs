@@ -93,11 +93,7 @@ pub(super) fn policy() -> Value {
     object(
         &keys::POLICY,
         &[
-            (
-                "legacy",
-                "Whether the operation goes to the old service while one is configured.",
-                json!({"anyOf": [words(&["forward", "never"]), map_of(&words(&["forward", "never"]))]}),
-            ),
+            ("legacy", "Whether the operation goes to the old service while one is configured.", legacy()),
             ("status", "Answered otherwise.", reference("status")),
             ("after", "Another status from a date on.", after),
         ],
@@ -506,6 +502,7 @@ fn answer() -> Value {
     object(
         &keys::ANSWER,
         &[
+            ("legacy", "`forward`: the old service answers while one is configured.", legacy()),
             ("status", "Status of the answer.", reference("status")),
             ("headers", "Header fields of the answer.", map_of(&reference("value"))),
             ("body", "Body of the answer; empty without it.", reference("value")),
@@ -726,6 +723,10 @@ fn element() -> Value {
     json!({"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": text()})
 }
 
+fn legacy() -> Value {
+    json!({"anyOf": [words(&["forward", "never"]), map_of(&words(&["forward", "never"]))]})
+}
+
 fn recall() -> Value {
     object(
         &keys::RECALL,
@@ -733,6 +734,7 @@ fn recall() -> Value {
             ("recall", "Looks into this archive: `{age, value}`, or nothing.", text()),
             ("key", "Key of the entry, a scalar.", reference("value")),
             ("each", "Looks an entry up for each element of a list: `{name: list}`.", element()),
+            ("when", "Looks up only what this holds for.", reference("predicate")),
         ],
     )
 }

@@ -2,8 +2,8 @@
 
 use super::{Reader, faults, keys};
 use crate::mapping::ast::{
-    Answer, Archive, ArchiveValue, Archived, Block, EachOf, End, Expr, ExprKind, Harvest, Keep, Recall,
-    Spanned,
+    Answer, Archive, ArchiveValue, Archived, Block, EachOf, End, Expr, ExprKind, Harvest, Keep, Predicate,
+    Recall, Spanned,
 };
 use crate::yaml::{Fields, Key, Kind, Node};
 
@@ -47,18 +47,25 @@ impl Reader<'_> {
         let page = self.text_of(fields.get("page"))?;
         let body = Expr { kind: ExprKind::Path(page.value.clone()), span: page.span };
         let status = Spanned { value: 200, span: page.span };
-        let answer = Answer { status, headers: Vec::new(), body: Some(body), span: page.span };
+        let answer = Answer {
+            legacy_forward: [None; 2],
+            status,
+            headers: Vec::new(),
+            body: Some(body),
+            span: page.span,
+        };
         let block = Block { steps, end: Some(End::Answer(answer)) };
         Some(Harvest { name: Self::key(key), about: about?, from: from?, block, page, span: key.span })
     }
 
-    /// `{recall: name, key: value, each: {name: list}}`
+    /// `{recall: name, key: value, each: {name: list}, when: predicate}`
     pub(super) fn recall(&mut self, node: &Node) -> Option<Recall> {
         let fields = self.fields(node, &keys::RECALL)?;
         let archive = self.text_of(fields.get("recall"));
         let key = fields.get("key").and_then(|n| self.expr(n));
         let each = self.each_of(&fields)?;
-        Some(Recall { archive: archive?, key: key?, each })
+        let when = self.archive_condition(&fields)?;
+        Some(Recall { archive: archive?, key: key?, each, when })
     }
 
     /// `{keep: name, key: value, value: value, each: {name: list}, when: predicate}`
@@ -71,11 +78,16 @@ impl Reader<'_> {
             Some(value) => Some(self.expr(value)?),
         };
         let each = self.each_of(&fields)?;
-        let when = match fields.get("when") {
-            None => None,
-            Some(when) => Some(self.predicate(when, &[])?),
-        };
+        let when = self.archive_condition(&fields)?;
         Some(Keep { archive: archive?, key: key?, value, each, when })
+    }
+
+    /// `when: predicate`. The outer `None` is a finding.
+    fn archive_condition(&mut self, fields: &Fields<'_>) -> Option<Option<Predicate>> {
+        match fields.get("when") {
+            None => Some(None),
+            Some(when) => self.predicate(when, &[]).map(Some),
+        }
     }
 
     /// The outer `None` is a finding.

@@ -139,7 +139,8 @@ pub(in crate::mapping) const SERVE: Keys = Keys::new(
         "verdict",
     ],
 );
-pub(in crate::mapping) const ANSWER: Keys = Keys::new("an answer", &["status"], &["headers", "body"]);
+pub(in crate::mapping) const ANSWER: Keys =
+    Keys::new("an answer", &["status"], &["legacy", "headers", "body"]);
 pub(in crate::mapping) const DECIDE: Keys = Keys::new("a decision", &["on", "rows"], &[]);
 pub(in crate::mapping) const OUTCOME: Keys = Keys::new(
     "an outcome",
@@ -171,7 +172,8 @@ pub(in crate::mapping) const CHOICE: Keys =
     Keys::new("a choice", &["pick"], &["when", "take", "newest", "page"]);
 pub(in crate::mapping) const MAKE: Keys = Keys::new("a step that makes a value", &["make"], &[]);
 
-pub(in crate::mapping) const RECALL: Keys = Keys::new("a step that looks up", &["recall", "key"], &["each"]);
+pub(in crate::mapping) const RECALL: Keys =
+    Keys::new("a step that looks up", &["recall", "key"], &["each", "when"]);
 pub(in crate::mapping) const KEEP: Keys =
     Keys::new("a step that keeps", &["keep", "key"], &["value", "each", "when"]);
 

@@ -36,7 +36,7 @@ impl Reader<'_> {
     }
 
     /// `forward` or `never`, for clients of both sides or `{v2: forward, v3: never}`.
-    fn legacy(&mut self, node: &Node) -> [Option<bool>; 2] {
+    pub(super) fn legacy(&mut self, node: &Node) -> [Option<bool>; 2] {
         const WORDS: &[&str] = &["forward", "never"];
         let Kind::Map(entries) = &node.kind else {
             let word = node.word(WORDS, self.findings).map(|word| word == "forward");

@@ -64,13 +64,14 @@ impl Reader<'_> {
         }
     }
 
-    /// `{status, headers, body}`
+    /// `{legacy, status, headers, body}`
     pub(super) fn answer(&mut self, node: &Node) -> Option<Answer> {
         let fields = self.fields(node, &keys::ANSWER)?;
         let headers = self.exprs(fields.get("headers"));
         let body = fields.get("body").and_then(|n| self.expr(n));
         let status = fields.get("status").and_then(|n| self.status(n))?;
-        Some(Answer { status, headers, body, span: node.span })
+        let legacy_forward = fields.get("legacy").map_or([None; 2], |n| self.legacy(n));
+        Some(Answer { legacy_forward, status, headers, body, span: node.span })
     }
 
     /// `{name: expr}`

@@ -1,6 +1,8 @@
 //! Routes of several calls: step after step, until one of them ends the run.
 
-use super::{Failure, Run, Serving, State, call, called, during, elements, no_reply, parameter_name, poll};
+use super::{
+    Failure, Place, Run, Serving, State, call, called, during, elements, no_reply, parameter_name, poll,
+};
 use crate::translate::archive;
 use crate::translate::blocks::{block_at, call_at};
 use crate::translate::coverage::Mark;
@@ -221,9 +223,12 @@ impl Run {
                     origin: Some(step.origin.clone()),
                 });
                 if let Some(pages) = &wanted.pages {
-                    let read = at.pages.get_or_insert_default().count;
-                    next.target =
-                        with_parameter(&next.target, &pages.parameter, pages.first + i64::from(read));
+                    let before = match self.place {
+                        Place::Harvest(_, round) => i64::from(round) * i64::from(pages.upto),
+                        Place::Route(..) => 0,
+                    };
+                    let read = before + i64::from(at.pages.get_or_insert_default().count);
+                    next.target = with_parameter(&next.target, &pages.parameter, pages.first + read);
                 }
                 if let (Some(each), Some(fanned)) = (&wanted.each, &mut at.fanned) {
                     // A reading of one address gives the same; a write is made for each element, however equal they are.
@@ -338,6 +343,12 @@ impl Run {
             return self.go_on(serve, call, at);
         };
         let mut paged = at.pages.take().unwrap_or_default();
+        let is_harvest = matches!(self.place, Place::Harvest(..));
+        // A harvest has no bound of its own, so a service that ignores the parameter is noticed here.
+        if is_harvest && body.as_ref().is_some_and(|page| paged.repeats(page)) {
+            let detail = "two pages are the same: the service does not page this list as the pack says";
+            return self.failed(serve, at, Failure::broken(detail.to_owned()));
+        }
         let after = match paged.add(body, pages) {
             Ok(after) => after,
             Err(detail) => return self.failed(serve, at, Failure::broken(detail)),
@@ -347,6 +358,7 @@ impl Run {
         }
         let selects = |place: &plan::Location| at.context.matches(place).iter().any(|value| !value.is_null());
         let found = pages.until.as_ref().is_some_and(selects);
+        self.goes_on |= is_harvest && after == After::Bound && !found;
         let is_read = match after {
             After::More => false,
             After::Bound => matches!(pages.beyond, Beyond::Cut),

@@ -189,7 +189,7 @@ fn call(head: CallHead, body: Option<Expr>, on_fail: OnFail) -> StepAction {
 }
 
 fn answer(status: u16, body: Option<Expr>) -> End {
-    End::Answer(Answer { status, headers: Vec::new(), body })
+    End::Answer(Answer { status, headers: Vec::new(), body, legacy_forward: false })
 }
 
 fn refusal(reason: u16) -> Refusal {

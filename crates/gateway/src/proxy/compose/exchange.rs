@@ -19,6 +19,7 @@ use crate::proxy::context::RequestContext;
 use crate::proxy::error_form::ErrorStatus;
 use crate::proxy::headers::{self};
 use crate::proxy::origin::CallOrigin;
+use crate::proxy::upstream::Upstream;
 use crate::proxy::{Request, Response};
 use crate::telemetry::escape::Escaped;
 use crate::telemetry::metrics;
@@ -177,6 +178,12 @@ impl Exchange<'_> {
                     event = Box::pin(self.wait(wait, may_write)).await?;
                 }
                 Next::Answer(answer) => {
+                    if answer.forward
+                        && let Some(own) = self.own_service()
+                        && own.is_there().await
+                    {
+                        return self.forward(own, original).await;
+                    }
                     if let Some(cause) = &answer.cause {
                         self.note(cause);
                     }
@@ -400,22 +407,33 @@ impl Exchange<'_> {
         headers
     }
 
+    /// The service of the side that the client speaks, where the request may still go to it: nothing was written for it.
+    fn own_service(&self) -> Option<&Arc<Upstream>> {
+        let front = &self.matched().front;
+        let own = front.own.as_ref().and_then(|own| own.at(self.context.host()))?;
+        let is_client = self.composer.origin == CallOrigin::Client && !self.wrote;
+        let may_forward = || upstream_auth::may_forward(&self.context.program, &self.client, front.serves);
+        (is_client && may_forward()).then_some(own)
+    }
+
+    /// Sends the request to the client's own service, as it came.
+    async fn forward(&self, own: &Arc<Upstream>, original: &Bytes) -> Result<Response, GatewayError> {
+        let target = self.matched().below_front(&self.context);
+        let request = Request { context: Arc::clone(&self.context), body: Body::full(original.clone()) };
+        let calls = self.composer.calls.clone();
+        let of_us = (self.composer.pseudonym.clone(), self.composer.forwarding.clone());
+        Box::pin(forward(calls, Arc::clone(own), request, target, of_us)).await
+    }
+
     /// The plan cannot do what is asked for: the old service may, if it lives and nothing was done yet; else the client is
     /// told so.
     pub(crate) async fn refuse(&self, refused: Refused, original: &Bytes) -> Result<Response, GatewayError> {
-        if self.composer.origin == CallOrigin::Client
-            && refused.refusal.legacy_forward
+        if refused.refusal.legacy_forward
             && !refused.wrote
-            && !self.wrote
-            && let Some(own) = self.matched().front.own.as_ref().and_then(|own| own.at(self.context.host()))
-            && upstream_auth::may_forward(&self.context.program, &self.client, self.matched().front.serves)
+            && let Some(own) = self.own_service()
             && own.is_there().await
         {
-            let target = self.matched().below_front(&self.context);
-            let request = Request { context: Arc::clone(&self.context), body: Body::full(original.clone()) };
-            let calls = self.composer.calls.clone();
-            let of_us = (self.composer.pseudonym.clone(), self.composer.forwarding.clone());
-            return Box::pin(forward(calls, Arc::clone(own), request, target, of_us)).await;
+            return self.forward(own, original).await;
         }
         let settings = self.context.program.settings();
         let status = if is_over(&refused.refusal, settings, &self.composer.clock) {

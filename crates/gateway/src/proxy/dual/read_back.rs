@@ -126,9 +126,7 @@ impl ShadowRequest {
             status: written.status,
             headers: written.headers.clone(),
             body: Some(written.body.start().clone()),
-            cause: None,
-            error: None,
-            is_over: false,
+            ..translate::Answer::default()
         };
         let route = program.route(front.serves, matched.route);
         let request = self.translated(body.clone());
