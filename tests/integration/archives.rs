@@ -1,6 +1,7 @@
 //! What the gateway keeps of its own, as clients and operators see it: marks for what the new side cannot delete, and what only
 //! the old side knew.
 
+use crate::contract_walk::document::{Document, Operation};
 use crate::support::postgres;
 use crate::support::program::Program;
 use crate::support::raw::{Answer, Client, PATIENCE};
@@ -118,6 +119,110 @@ async fn a_contact_that_v2_deletes_is_gone_for_its_client_and_stays_gone() {
 }
 
 const GONE: &str = r#"{"reason":"This contact was deleted."}"#;
+
+/// Somebody with an open chat on the channel, an e-mail and a phone; flows run there while an agent attends.
+const ACTED_ON: &str = "1031";
+
+/// What v2 answers once the contact is deleted, by operation that names one.
+struct Acting {
+    operation: &'static str,
+    line: &'static str,
+    body: &'static str,
+    /// While the contact is there, and after it was deleted.
+    statuses: [u16; 2],
+}
+
+const ACTING: &[Acting] = &[
+    Acting { operation: "GET /contacts/{id}", line: "GET /v2/contacts/1031", body: "", statuses: [200, 404] },
+    Acting {
+        operation: "PUT /contacts/{id}",
+        line: "PUT /v2/contacts/1031",
+        body: r#"{"name":"Ana"}"#,
+        statuses: [204, 404],
+    },
+    Acting {
+        operation: "POST /flows/{flowId}/contact/{contactId}/exec",
+        line: "POST /v2/flows/51/contact/1031/exec",
+        body: r#"{"whenInChat":true,"whenInAuto":true}"#,
+        statuses: [200, 404],
+    },
+    // v2 makes a new contact and a new chat, and v3 can do neither.
+    Acting {
+        operation: "POST /chats/{channel}",
+        line: "POST /v2/chats/whatsapp",
+        body: r#"{"name":"Ana","phone":"79162838131","email":"client.1031@mail.example.com","message":"hi"}"#,
+        statuses: [201, 501],
+    },
+    Acting {
+        operation: "DELETE /contacts/{id}",
+        line: "DELETE /v2/contacts/1031",
+        body: "",
+        statuses: [204, 404],
+    },
+];
+
+/// Operations whose call holds what a contact is known by, and that act on none.
+const ACT_ON_NOBODY: &[(&str, &str)] = &[
+    ("POST /contacts", "makes a contact of its own, whoever else has the address"),
+    ("POST /agents", "the e-mail is an agent's"),
+];
+
+/// Whether a call of the operation names a contact, as its contract shows: in its path, its query or its body.
+fn names_a_contact(document: &Document, operation: &Operation) -> bool {
+    let segments: Vec<&str> = operation.template.split('/').collect();
+    let in_path = segments
+        .windows(2)
+        .any(|pair| pair[0].trim_end_matches('s') == "contact" && pair[1].starts_with('{'));
+    let known_by = ["contact", "contactId", "customer", "customerId", "email", "phone"];
+    let in_query =
+        document.parameters(operation, "query").any(|one| known_by.iter().any(|name| one["name"] == *name));
+    let in_body = document
+        .body_example(operation)
+        .is_some_and(|(_, schema)| known_by.iter().any(|name| !schema["properties"][name].is_null()));
+    in_path || in_query || in_body
+}
+
+/// The list of operations comes from the contract, so that a new one is not forgotten.
+#[test]
+fn every_operation_that_names_a_contact_is_tried_with_a_deleted_one() {
+    let document = Document::load("v2");
+    let naming: Vec<String> = document
+        .operations
+        .iter()
+        .filter(|operation| names_a_contact(&document, operation))
+        .map(ToString::to_string)
+        .collect();
+    let known: Vec<&str> = ACTING
+        .iter()
+        .map(|one| one.operation)
+        .chain(ACT_ON_NOBODY.iter().map(|(operation, _)| *operation))
+        .collect();
+    let missing: Vec<_> = naming.iter().filter(|one| !known.contains(&one.as_str())).collect();
+    assert!(missing.is_empty(), "neither tried nor excused: {missing:?}");
+    assert_eq!(naming.len(), known.len(), "{naming:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_operation_acts_on_a_contact_that_v2_has_deleted() {
+    let settings = "contacts.deletable: true, chats.open: true";
+    for acting in ACTING {
+        let sandbox = sandbox().await;
+        let serving = Serving::configured(sandbox.address(), &["v3"], &clients(&sandbox, settings)).await;
+        let talk = Talk { address: serving.address, sandbox: &sandbox };
+        let before = talk.acme(acting.line, acting.body).await;
+        assert_eq!(before.status, acting.statuses[0], "{}: {}", acting.line, before.text());
+        if acting.operation != "DELETE /contacts/{id}" {
+            let deleted = talk.acme(&format!("DELETE /v2/contacts/{ACTED_ON}"), "").await;
+            assert_eq!(deleted.status, 204, "{}", deleted.text());
+        }
+        let own = Talk { address: sandbox.address(), sandbox: &sandbox };
+        own.acme("DELETE /_sandbox/effects", "").await;
+        let after = talk.acme(acting.line, acting.body).await;
+        assert_eq!(after.status, acting.statuses[1], "{}: {}", acting.line, after.text());
+        let effects = own.acme("GET /_sandbox/effects", "").await;
+        assert_eq!(json(&effects), serde_json::json!([]), "{} has no effect", acting.line);
+    }
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_setting_deleting_a_contact_is_refused() {
@@ -307,6 +412,116 @@ async fn what_internal_events_were_is_served_after_the_end_of_v2() {
     );
 }
 
+/// The seed has a chat of 3,000 messages, whose one internal event stands on the last of its 150 pages.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_harvest_reads_long_lists_to_their_end() {
+    let sandbox = sandbox().await;
+    let settings = clients(&sandbox, "messages.archived: true");
+    let serving = Serving::configured(sandbox.address(), &["v3"], &settings).await;
+    let filled = Filled { sandbox: &sandbox, serving };
+    let gateway = Talk { address: filled.serving.address, sandbox: &sandbox };
+    let old = Talk { address: sandbox.address(), sandbox: &sandbox };
+    let old_service = filled.old_service();
+    let ended = filled
+        .archive(&["fill", "acme", "--harvest", "messages", "--rate", "1000", "--upstream", &old_service])
+        .await;
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && said.contains("to its end"), "{said}");
+    for page in [0, 49, 50, 149] {
+        let line = format!("GET /v2/chats/4/messages?page={page}");
+        let kinds = |answer: &Answer| -> Vec<Value> {
+            let messages = json(answer);
+            messages.as_array().expect("a list").iter().map(|one| one["eventType"].clone()).collect()
+        };
+        let told = kinds(&old.acme(&line, "").await);
+        assert_eq!(told.len(), 20);
+        assert_eq!(kinds(&gateway.acme(&line, "").await), told, "{line}");
+        assert_eq!(told.iter().any(Value::is_string), page == 149);
+    }
+    // What is said to be kept is what is there.
+    let status = filled.status().await;
+    let counts = status["archives"].as_array().expect("a list");
+    let entries: i64 = counts.iter().filter_map(|count| count["entries"].as_i64()).sum();
+    assert_eq!(status["harvests"][0]["kept"].as_i64(), Some(entries), "{status}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_survey_that_nobody_answered_stays_404_and_v2_itself_answers_while_it_lives() {
+    let sandbox = sandbox().await;
+    let old = Talk { address: sandbox.address(), sandbox: &sandbox };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = format!("sqlite:{}/store.db", folder.path().display());
+    let key = SealingKey::generate();
+    let more = clients(&sandbox, "chats.archived: true");
+    let serve = |sides: &'static [&'static str], more: String| {
+        let (address, store, key) = (sandbox.address(), store.clone(), key.clone());
+        async move { Serving::storing(address, sides, (&store, &key), &more).await }
+    };
+    // Two closed chats that nobody has rated.
+    let mut unrated = Vec::new();
+    let chats = json(&old.acme("GET /v2/chats?page=0", "").await);
+    for chat in chats.as_array().expect("a list").iter().filter(|chat| !chat["closedAt"].is_null()) {
+        let line = format!("GET /v2/chats/{}/feedback", chat["id"]);
+        if old.acme(&line, "").await.status == 404 {
+            unrated.push((chat["id"].clone(), line));
+        }
+    }
+    let [(rated_later, later), (_, never), ..] = unrated.as_slice() else {
+        panic!("the seed has closed chats without an answer: {unrated:?}")
+    };
+
+    let alone = serve(&["v3"], more.clone()).await;
+    let filled = Filled { sandbox: &sandbox, serving: alone };
+    let gateway = Talk { address: filled.serving.address, sandbox: &sandbox };
+    assert_eq!(gateway.acme(never, "").await.status, 501, "nobody has asked v2 yet");
+    let of_chats = ["fill", "acme", "--harvest", "chats", "--rate", "1000", "--upstream"];
+    let old_service = filled.old_service();
+    let ended = filled.archive(&[&of_chats[..], &[&old_service]].concat()).await;
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let survey = r#"{"score":5,"text":"late"}"#;
+    let rated = old.acme(&format!("POST /_sandbox/chats/{rated_later}/survey"), survey).await;
+    assert!((200..300).contains(&rated.status), "{} {}", rated.status, rated.text());
+    for line in [later, never] {
+        let answer = gateway.acme(line, "").await;
+        assert_eq!(answer.status, 404, "{line}: {}", answer.text());
+        assert!(answer.value("age").parse::<u64>().is_ok(), "{:?}", answer.values("age"));
+    }
+    drop(filled);
+
+    // With v2 beside v3, v2 knows better than what was kept of it.
+    let both = serve(&["v2", "v3"], format!("{more}phases: {{ default: translated }}\n")).await;
+    let gateway = Talk { address: both.address, sandbox: &sandbox };
+    let answer = gateway.acme(later, "").await;
+    assert_eq!((answer.status, &json(&answer)["text"]), (200, &Value::from("late")), "{}", answer.text());
+    assert_eq!(answer.values("age"), Vec::<&str>::new(), "this is no archive's");
+    assert_eq!(gateway.acme(never, "").await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_fills_of_one_harvest_one_gives_way() {
+    let sandbox = sandbox().await;
+    let serving =
+        Serving::configured(sandbox.address(), &["v3"], &clients(&sandbox, "chats.archived: true")).await;
+    let filled = Filled { sandbox: &sandbox, serving };
+    let old = filled.old_service();
+    let words = |rate| ["fill", "acme", "--harvest", "chats", "--rate", rate, "--upstream", &old];
+    let slow = filled.arguments(&words("20"));
+    let key = filled.serving.key.expose().clone();
+    let starting = tokio::task::spawn_blocking(move || {
+        let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
+        let program = Program::start(&slow, &[("TEST_KEY", &key)]);
+        program.stderr_until("next page 1");
+        program
+    });
+    let slow = starting.await.expect("it read a page");
+    let quick = filled.archive(&words("1000")).await;
+    assert!(quick.status.success(), "{}", String::from_utf8_lossy(&quick.stderr));
+    let (status, said) = tokio::task::spawn_blocking(move || slow.ended()).await.expect("it ends");
+    assert!(!status.success() && said.contains("another `archive fill` reads it"), "{said}");
+    let row = filled.status().await["harvests"][0].clone();
+    assert_eq!((&row["elements"], &row["page"]), (&Value::from(130), &Value::from(7)), "{row}");
+}
+
 fn ids_of_chats(list: &Value) -> Vec<String> {
     list.as_array().expect("a list").iter().map(|chat| chat["id"].to_string()).collect()
 }
@@ -365,8 +580,14 @@ fn the_report_says_what_is_served_with_the_settings_on_and_what_is_kept() {
     assert_eq!((&marks["values"], &marks["filled_by"]), (&Value::Bool(false), &serde_json::json!([])));
     let read_by: Vec<_> =
         marks["read_by"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
-    let all =
-        ["v2 GET /contacts", "v2 GET /contacts/{id}", "v2 PUT /contacts/{id}", "v2 DELETE /contacts/{id}"];
+    let all = [
+        "v2 GET /contacts",
+        "v2 GET /contacts/{id}",
+        "v2 PUT /contacts/{id}",
+        "v2 DELETE /contacts/{id}",
+        "v2 POST /flows/{flowId}/contact/{contactId}/exec",
+        "v2 POST /chats/{channel}",
+    ];
     assert!(all.iter().all(|one| read_by.contains(one)), "{read_by:?}");
     let surveys = off["archives"].as_array().expect("a list").iter().find(|one| one["archive"] == "feedback");
     assert_eq!(surveys.expect("it is kept")["filled_by"], serde_json::json!(["chats"]));

@@ -3,10 +3,11 @@
 //! each must be one that the pack declares: a lost field that stands as null, or an outcome named here as refused or
 //! different with the reading that says so. After a write the state of both is compared as well.
 
+use crate::contract_walk::document::Document;
 use crate::support::raw::{Answer, Client};
 use crate::support::serving::Serving;
 use crate::support::witness::{
-    Difference, differences, is_declared, is_error_form, json, messaging_pack, route_of,
+    Difference, differences, is_declared, is_error_form, json, messaging_pack, route_of, undeclared_members,
 };
 use std::net::SocketAddr;
 use switchback_plan::{Pack, SideId};
@@ -251,6 +252,33 @@ async fn half_done_work_is_taken_up_by_the_clients_retry_and_nothing_is_made_twi
     assert_eq!(third.status, 201);
     assert_ne!(json(&third)[0]["id"], json(&second)[0]["id"], "what was finished is not taken up again");
     assert_eq!(created(&service).await, 2);
+}
+
+/// A body that v2 showed has members in v2's form. None of them reaches v3, nor anything else that no contract declares.
+#[tokio::test]
+async fn what_a_client_read_and_puts_back_reaches_v3_without_what_v3_does_not_declare() {
+    let service = sandbox().await;
+    let gateway = Serving::before(&service).await;
+    let shown = call(gateway.address, &service, "GET /v2/contacts/1010", "").await;
+    let members = json(&shown);
+    assert!(!members["birthday"].is_null() && !members["customFields"].is_null(), "{members}");
+    let put = call(gateway.address, &service, "PUT /v2/contacts/1010", &shown.text()).await;
+    assert_eq!(put.status, 204, "{}", put.text());
+    for (line, body, status) in [
+        ("POST /v2/contacts", r#"{"name":"Zoë","phone":"34911222333","email":"z@x.example","more":1}"#, 201),
+        ("POST /v2/agents", r#"{"email":"new@x.example","type":1,"more":1}"#, 201),
+        ("POST /v2/chats/1/messages", r#"{"text":"oi","isInternal":false,"more":1}"#, 201),
+        ("POST /v2/chats/1/tags", r#"{"tags":"vip","more":1}"#, 201),
+        ("POST /v2/chats/2/flow", r#"{"flowId":51,"more":1}"#, 200),
+        ("POST /v2/chats/1/close", r#"{"sendFeedback":false,"more":1}"#, 201),
+        ("POST /v2/chats/3/situation", r#"{"situation":"wait_for_chat","more":1}"#, 201),
+        ("POST /v2/flows/51/contact/1001/exec", r#"{"whenInAuto":true,"whenInChat":true,"more":1}"#, 200),
+    ] {
+        let answer = call(gateway.address, &service, line, body).await;
+        assert_eq!(answer.status, status, "{line}: {}", answer.text());
+    }
+    let log = json(&call(service.address(), &service, "GET /_sandbox/requests", "").await);
+    assert_eq!(undeclared_members(&Document::load("v3"), &log), Vec::<String>::new());
 }
 
 /// How often the sandbox was asked to make a contact.

@@ -125,6 +125,27 @@ async fn a_chat_that_v2_opens_is_the_last_one_of_the_contact_opened_again() {
     );
 }
 
+/// v3 filters chats by four channels; of others the chats themselves say which they are on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_open_chat_is_found_on_channels_that_v3_has_no_filter_for() {
+    let behind = sandbox().await;
+    let gateway = gateway(&behind, "chats.open: true").await;
+    let open = [("widget", 1029, 119), ("instagram", 1039, 129), ("whatsapp-enterprise", 1031, 121)];
+    for (channel, contact, chat) in open {
+        let contact = json(&v2(behind.address(), &behind, &format!("GET /v2/contacts/{contact}"), "").await);
+        let asked = serde_json::json!({
+            "name": contact["name"], "phone": contact["phone"], "email": contact["email"], "message": "Olá!",
+        });
+        let got =
+            v2(gateway.address, &behind, &format!("POST /v2/chats/{channel}"), &asked.to_string()).await;
+        assert_eq!((got.status, &json(&got)["id"]), (201, &Value::from(chat)), "{channel}: {}", got.text());
+        assert_eq!(v3(&behind, &format!("GET /v3/chats/{chat}")).await["channel"], channel);
+        // A chat on another channel is not taken for one on this.
+        let other = v2(gateway.address, &behind, "POST /v2/chats/voip", &asked.to_string()).await;
+        assert_ne!(json(&other)["id"], Value::from(chat), "{channel}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_sent_when_a_chat_is_opened_is_sent_once_whatever_the_client_repeats() {
     let behind = sandbox().await;

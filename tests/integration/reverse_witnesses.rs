@@ -4,11 +4,12 @@
 //! stands there instead. What is written here are requests, and the few places where each side has words or moments of its
 //! own. After a write the state of both is compared as well, read through their own v3 fronts.
 
+use crate::contract_walk::document::Document;
 use crate::support::raw::{Answer, exchange};
 use crate::support::serving::Serving;
 use crate::support::witness::{
     Difference, differences, is_declared, is_error_form, is_same_id, json, messaging_pack, route_of,
-    written_nulls,
+    undeclared_members, written_nulls,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -205,6 +206,31 @@ async fn filters_find_people_however_their_addresses_are_spelt() {
         found += usize::from(!told.is_empty());
     }
     assert_eq!(found, 2 + 2 * numbers.len(), "all but those that nobody has");
+}
+
+/// The same the other way round: what v3 showed of a contact has forty members that v2 does not take.
+#[tokio::test]
+async fn what_a_client_read_and_puts_back_reaches_v2_without_what_v2_does_not_declare() {
+    let behind = sandbox().await;
+    let gateway = before(&behind).await;
+    let shown = call(gateway.address, TOKEN, "GET /v3/contacts/1010", "en", "").await;
+    let mut contact = json(&shown);
+    for optional in ["address", "city", "district", "state", "obs"] {
+        contact.as_object_mut().expect("an object").remove(optional);
+    }
+    for (line, body) in [
+        ("PUT /v3/contacts/1010", contact.to_string()),
+        ("POST /v3/chats/1/messages", r#"{"text":"oi","more":1}"#.to_owned()),
+        ("PUT /v3/chats/1/tags", r#"{"tags":"vip","more":1}"#.to_owned()),
+        ("POST /v3/chats/2/flow", r#"{"flowId":51,"more":1}"#.to_owned()),
+        ("PUT /v3/chats/1/close", r#"{"sendFeedback":false,"more":1}"#.to_owned()),
+        ("POST /v3/agents", r#"{"email":"new@x.example","type":1,"maxChats":5,"more":1}"#.to_owned()),
+    ] {
+        let answer = call(gateway.address, TOKEN, line, "en", &body).await;
+        assert!((200..300).contains(&answer.status), "{line}: {} {}", answer.status, answer.text());
+    }
+    let log = json(&call(behind.address(), TOKEN, "GET /_sandbox/requests", "en", "").await);
+    assert_eq!(undeclared_members(&Document::load("v2"), &log), Vec::<String>::new());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Two answers beside one another: where they differ, and which differences a pack declares.
 
 use super::raw::Answer;
+use crate::contract_walk::document::{Document, Operation};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -165,6 +166,34 @@ pub fn is_error_form(body: &Value) -> bool {
 /// The body as JSON; null where it is none.
 pub fn json(answer: &Answer) -> Value {
     serde_json::from_slice(&answer.body).unwrap_or(Value::Null)
+}
+
+/// Members of the bodies that a service of this contract got and does not declare, by operation. `log` is what the sandbox
+/// lists under `/_sandbox/requests`.
+pub fn undeclared_members(contract: &Document, log: &Value) -> Vec<String> {
+    let calls = log.as_array().or_else(|| log["requests"].as_array()).expect("a list of requests");
+    let side = format!("/{}/", contract.side);
+    let mut found = Vec::new();
+    for call in calls {
+        let (method, path) = (&call["method"], call["path"].as_str().unwrap_or_default());
+        let Some(path) = path.strip_prefix(&side) else { continue };
+        let path: Vec<&str> = path.split('?').next().unwrap_or_default().split('/').collect();
+        let is_it = |operation: &&Operation| {
+            let template: Vec<&str> = operation.template[1..].split('/').collect();
+            let fits = |(name, segment): (&&str, &&str)| name.starts_with('{') || name == segment;
+            method == operation.method.as_str()
+                && template.len() == path.len()
+                && template.iter().zip(&path).all(fits)
+        };
+        let operation = contract.operations.iter().find(is_it).expect("calls are of the contract");
+        let declared = contract.body_example(operation).map(|(_, schema)| &schema["properties"]);
+        for name in call["body"].as_object().into_iter().flat_map(|members| members.keys()) {
+            if declared.is_none_or(|declared| declared[name].is_null()) {
+                found.push(format!("{operation}: {name}"));
+            }
+        }
+    }
+    found
 }
 
 /// A place at which two values differ; elements of arrays are `[*]`.
