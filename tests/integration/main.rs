@@ -84,6 +84,7 @@ mod token_replicas;
 mod told_failures;
 mod transparent;
 mod tutorial;
+mod unchanged_clients;
 mod upstream_answers;
 mod upstream_http2;
 mod upstream_peers;

@@ -251,6 +251,55 @@ pub(super) fn refusals(route: &Route) -> Vec<ReasonId> {
     reasons
 }
 
+/// The texts of the pack that a route answers with, each with its status.
+pub(super) fn own_words(route: &Route) -> Vec<(u16, ReasonId)> {
+    fn texts(of: &Expr, found: &mut Vec<ReasonId>) {
+        match of {
+            Expr::Text { reason, .. } => found.push(*reason),
+            Expr::Object(members) => members.iter().for_each(|(_, value)| texts(value, found)),
+            Expr::Array(items) | Expr::Present(items) | Expr::FirstOf(items) => {
+                items.iter().for_each(|item| texts(item, found));
+            }
+            Expr::If { then, otherwise, .. } => {
+                texts(then, found);
+                otherwise.iter().for_each(|otherwise| texts(otherwise, found));
+            }
+            Expr::Each { give, .. } => texts(give, found),
+            _ => {}
+        }
+    }
+    fn answer(of: &Answer, words: &mut Vec<(u16, ReasonId)>) {
+        let mut found = Vec::new();
+        of.body.iter().for_each(|body| texts(body, &mut found));
+        words.extend(found.into_iter().map(|reason| (of.status, reason)));
+    }
+    fn block(of: &Block, words: &mut Vec<(u16, ReasonId)>) {
+        for step in &of.steps {
+            if let StepAction::Call(call) = &step.action
+                && let OnFail::Answer(of) = &call.on_fail
+            {
+                answer(of, words);
+            }
+        }
+        match &of.end {
+            End::Answer(of) => answer(of, words),
+            End::Decide(decision) => decision.outcomes.iter().for_each(|o| block(&o.block, words)),
+            End::Refuse(_) => {}
+        }
+    }
+    let RouteKind::Serve(serve) = &route.kind else { return Vec::new() };
+    let mut words = Vec::new();
+    for check in &serve.checks {
+        if let CheckElse::Answer { status, reason } = &check.otherwise {
+            words.push((*status, *reason));
+        }
+    }
+    block(&serve.block, &mut words);
+    words.sort_unstable_by_key(|(status, reason)| (*status, reason.0));
+    words.dedup();
+    words
+}
+
 struct Text<'p> {
     pack: &'p Pack,
     serves: SideId,

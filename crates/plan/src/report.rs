@@ -150,6 +150,9 @@ pub struct OperationReport {
     pub read_back: Option<String>,
     /// Why a refused operation is refused, in the default language; for others, the reasons of what is refused of it.
     pub refusals: Vec<String>,
+    /// Texts of the pack's own that it answers with, in the default language, each after its status: `400: …`. The service's
+    /// own words for the same are others.
+    pub own_words: Vec<String>,
     /// What becomes of it while a setting is on.
     pub instead: Vec<InsteadReport>,
     /// `file:line` of the mapping.
@@ -343,6 +346,13 @@ fn operation(pack: &Pack, serves: SideId, route: &Route) -> OperationReport {
         refusals: super::explain::refusals(route)
             .into_iter()
             .filter_map(|id| pack.reasons[id].texts.get(pack.languages.first()?).cloned())
+            .collect(),
+        own_words: super::explain::own_words(route)
+            .into_iter()
+            .filter_map(|(status, id)| {
+                let text = pack.reasons[id].texts.get(pack.languages.first()?)?;
+                Some(format!("{status}: {text}"))
+            })
             .collect(),
         instead: route
             .instead

@@ -228,6 +228,7 @@ impl OperationReport {
         all("differs", &self.differs);
         all("approximate", &self.approximate);
         all("refused", &self.refusals);
+        all("in its own words", &self.own_words);
         if !self.despite.is_empty() {
             lines.push(("despite the contract", self.despite.join("; ")));
         }
