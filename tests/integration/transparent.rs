@@ -483,7 +483,7 @@ async fn what_nobody_knows_is_listed_for_the_operator_without_what_clients_write
         shown,
         [
             ("GET", "/old/things/{name}", "", "client", 1),
-            ("other", "/old/*/*", "", "method", 1),
+            ("other", "/old/things/*", "", "method", 1),
             ("GET", "/old/*/*", "acme", "path", 3),
         ]
     );
