@@ -140,7 +140,8 @@ async fn every_outcome_is_the_same_in_log_metric_usage_and_on_the_page_of_its_cl
     }
     gateway.stop().await;
 
-    // Without the old service the pack's own words are heard.
+    // Without the old service the pack's own words are heard. Another sandbox: the refresh token of this one is spent.
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     let alone = [
         get("refused", "GET /v2/chats/7/feedback", "GET /chats/{id}/feedback", 501),
         // The route looks whether there is anybody, and refuses what is left: not an answer of a service.
