@@ -105,7 +105,7 @@ const CANARY: &str = "phases: { default: { phase: canary, share: 1 } }\n\
     shadow: { noise: 0, timeout: 2s, read_back: 1 }\n";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_effect_of_a_write_that_the_new_version_did_is_read_back_() {
+async fn the_effect_of_a_write_that_the_new_version_did_is_read_back() {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     let operation = "PUT /contacts/{id}";
     let edited = async |gateway: &Running, service: &Sandbox| {
