@@ -90,7 +90,7 @@ fn a_value_outside_the_domain_is_an_error_or_what_else_says() {
         (
             ConversionKind::IntegerToString,
             false,
-            &["\"\"", "\"a\"", "\"01\"", "\"1.0\"", "\"+1\"", "\" 1\"", "\"-\"", "1", "\"\\u0031\""],
+            &["\"\"", "\"a\"", "\"01\"", "\"1.0\"", "\"+1\"", "\" 1\"", "\"-\"", "1"],
         ),
         (ConversionKind::Integer, true, &["\"7\"", "1.5", "true"]),
         (ConversionKind::Integer, false, &["\"a\"", "\"01\"", "1.5", "\"1.0\"", "{}"]),
