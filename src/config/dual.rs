@@ -71,7 +71,7 @@ impl FromYaml for Factor {
 
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         let text = scalar_text(node, "a factor such as `1.5x`", reading)?;
-        let number = text.strip_suffix('x').unwrap_or(&text).parse::<f64>();
+        let number = text.strip_suffix('x').unwrap_or(text).parse::<f64>();
         let number = number.ok().filter(|number| (1.0..=1000.0).contains(number));
         if number.is_none() {
             let what = format!("`{text}` is not a factor from 1x to 1000x, such as `1.5x`");

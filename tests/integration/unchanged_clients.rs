@@ -232,7 +232,7 @@ fn outcome(of: Option<&Value>, told: &Answer, got: &Answer, is_refusal: bool) ->
         let below = |gap: &&str| {
             place.strip_prefix(*gap).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
-        gaps.iter().any(|gap| below(gap))
+        gaps.iter().any(below)
     };
     let places: BTreeSet<String> =
         found.iter().map(|one| one.place.clone()).filter(|place| !is_gap(place)).collect();

@@ -197,9 +197,12 @@ mod tests {
         (word, found.into_iter().map(|place| if place == "$.a" { "$.a" } else { "$.b" }).collect())
     }
 
+    /// Name, readings of the reference, readings of the candidate, and the expected end with its places.
+    type Case<'a> = (&'a str, &'a [Pair], &'a [Pair], (&'a str, &'a [&'a str]));
+
     #[test]
     fn after_the_candidate_answered() {
-        let cases: [(&str, &[Pair], &[Pair], (&str, &[&str])); 8] = [
+        let cases: [Case<'_>; 8] = [
             ("alike", &[(1, 1)], &[(1, 1)], ("equal", &[])),
             ("the same difference twice", &[(1, 1)], &[(2, 1), (2, 1)], ("different", &["$.a"])),
             ("gone when asked again", &[(1, 1), (1, 1)], &[(2, 1), (1, 1)], ("unsettled", &["$.a"])),
@@ -217,7 +220,7 @@ mod tests {
 
     #[test]
     fn after_the_reference_answered() {
-        let cases: [(&str, &[Pair], &[Pair], (&str, &[&str])); 5] = [
+        let cases: [Case<'_>; 5] = [
             ("alike", &[(1, 1)], &[(1, 1)], ("equal", &[])),
             ("different while nothing moves", &[(1, 1), (1, 1)], &[(2, 1)], ("different", &["$.a"])),
             ("both saw the change", &[(1, 1), (2, 1)], &[(2, 1)], ("equal", &[])),
