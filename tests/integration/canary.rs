@@ -344,7 +344,7 @@ async fn nothing_is_shown(phases: &str, is_dual: bool) {
         .flat_map(|entry| entry["_switchback"]["calls"].as_array())
         .map(Vec::len)
         .sum::<usize>();
-    assert_eq!(calls > 10, !is_dual, "{calls} calls in the archive");
+    assert!(calls > 10, "{calls} calls in the archive");
     sinks.add("the archive", har);
     let output = Command::new(env!("CARGO_BIN_EXE_switchback"))
         .arg("replay")

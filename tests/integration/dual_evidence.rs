@@ -227,9 +227,13 @@ async fn a_slow_new_version_is_timed_and_not_promoted_where_a_latency_is_demande
     assert!(bound("reference", "upper_ms").is_some_and(|upper| upper < 60.0), "{found}");
     let (_, said, _) = dual.cli(&["diff", "report"]).await;
     assert!(said.contains("timed 60 (p50 "), "{said}");
-    let page =
-        gateway.admin_text("GET /operations/v2/GET%20%2Fcontacts%2F%7Bid%7D", &Value::Null).await.text();
-    assert!(page.contains("stays (the new version is slower than is tolerated)"), "{page}");
+    let mut page = String::new();
+    eventually("the time in the phase is long enough", async || {
+        let path = "GET /operations/v2/GET%20%2Fcontacts%2F%7Bid%7D";
+        page = gateway.admin_text(path, &Value::Null).await.text();
+        page.contains("stays (the new version is slower than is tolerated)")
+    })
+    .await;
     assert!(page.contains("60 readings of either side, by the shadow"), "{page}");
     let transitions = dual.cli_json(&["phase", "transitions"]).await;
     assert_eq!(transitions, json!([]), "it is not promoted");

@@ -158,8 +158,12 @@ async fn a_service_that_still_answers_itself_does_so_at_the_host_of_the_operatio
     // What no contract has goes to the side's own address.
     gateway.ask("GET /old/unknown", "").await;
     until(|| !services.files.seen().is_empty()).await;
+    // Where the answers differ, the reference is read once more.
     assert_eq!(
-        services.asked().map(|lines| lines.join(", ")),
+        services.asked().map(|mut lines| {
+            lines.dedup();
+            lines.join(", ")
+        }),
         [
             "GET /v1/files/7, GET /v1/unknown",
             "GET /of/content/files/7/content",

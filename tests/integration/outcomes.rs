@@ -148,7 +148,7 @@ async fn every_outcome_is_the_same_in_log_metric_usage_and_on_the_page_of_its_cl
         get("refused", "DELETE /v2/contacts/1002", "DELETE /contacts/{id}", 501),
         Case {
             fields: "content-type: application/json\r\n",
-            body: "{\"text\": 7}",
+            body: "{\"text\": ",
             ..get("rejected", "POST /v2/chats/7/messages", "POST /chats/{id}/messages", 400)
         },
         // Nobody is asked who it is: no operation has the path.

@@ -112,7 +112,8 @@ async fn is_migrated_and_served(store: String, folder: &Path) {
     assert!(transitions.to_string().contains("0 of 500 differed"), "{transitions}");
     let (status, report) = gateway.admin("GET /api/diff", &Value::Null).await;
     assert_eq!(status, 200, "{report}");
-    assert!(report.to_string().contains("500"), "the evidence of then is listed: {report}");
+    // Migration 0016: evidence of then took unsettled differences for equal answers.
+    assert_eq!(report["operations"], Value::Array(Vec::new()), "counting begins anew: {report}");
 
     let store = dual.opened_store().await;
     let acme = store.client("acme").await.expect("there");

@@ -276,14 +276,10 @@ impl<'d> Disclosed<'d> {
 /// Bytes of a segment that may be shown although no contract has it.
 const WORD_BYTES_MAX: usize = 24;
 
-/// Whether a segment reads like a word of an API: small letters, joined by single signs. Tokens have digits, or are longer.
+/// Whether a segment is one word of small letters, as the names of collections nearly always are. Tokens have digits, capitals
+/// or hyphens, or are longer.
 fn is_plain_word(segment: &str) -> bool {
-    let parts = segment.split(['-', '_']);
-    segment.len() <= WORD_BYTES_MAX
-        && parts.clone().count() <= 3
-        && parts
-            .into_iter()
-            .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase()))
+    segment.len() <= WORD_BYTES_MAX && segment.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
 #[cfg(test)]
@@ -383,7 +379,8 @@ mod tests {
         assert!(disclosures.outline(&"/x".repeat(1000)).len() < 64);
         for (path, shown) in [
             ("/reports/daily", "/reports/*"),
-            ("/web-hooks/t0ken/new", "/web-hooks/*/new"),
+            ("/webhooks/t0ken/new", "/webhooks/*/new"),
+            ("/web-hooks/t0ken/new", "/*/*/new"),
             ("/t0ken", "/*"),
             ("/Secret", "/*"),
             ("/correct-horse-battery-staple", "/*"),

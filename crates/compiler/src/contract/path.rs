@@ -204,7 +204,7 @@ pub enum OpKeyFault {
 
 impl OpKey {
     /// Methods that operations have, by their key in a contract.
-    pub(super) const METHODS: [(&'static str, Method); 8] = [
+    pub(crate) const METHODS: [(&'static str, Method); 8] = [
         ("get", Method::GET),
         ("put", Method::PUT),
         ("post", Method::POST),

@@ -720,7 +720,10 @@ fn a_narrower_target_is_found_by_every_bound() {
         let (wide, narrow) = (format!("T: {{{wide}}}"), format!("T: {{{narrow}}}"));
         let values: Vec<String> = values.into_iter().map(|values| format!("$: {values}")).collect();
         assert_eq!(narrowed(&wide, &narrow), values, "{wide} to {narrow}");
-        assert_eq!(narrowed(&narrow, &wide), Vec::<String>::new(), "{narrow} to {wide}");
+        // Not every text is one of the listed, which a narrower bound does not change.
+        if !wide.contains("enum") {
+            assert_eq!(narrowed(&narrow, &wide), Vec::<String>::new(), "{narrow} to {wide}");
+        }
         assert_eq!(narrowed(&narrow, &narrow), Vec::<String>::new());
     }
     // Exclusive patterns narrow both ways.

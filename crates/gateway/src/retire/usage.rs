@@ -292,8 +292,8 @@ mod tests {
             shown(&later.list().await.expect("a list")),
             [
                 "new x GET /a translated 1 2001-09-09T01:47:40Z",
-                "old x GET /a translated 2 2001-09-09T01:47:40Z",
                 "old x GET /a refused 1 2001-09-09T01:46:40Z",
+                "old x GET /a translated 2 2001-09-09T01:47:40Z",
             ]
         );
     }

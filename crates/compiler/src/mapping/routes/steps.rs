@@ -5,7 +5,7 @@ use super::context::{Context, ContextValue, fanned, reply};
 use super::expr::Wanted;
 use super::faults;
 use super::route::{Answering, RouteCheck, effect};
-use crate::contract::{JsonKind, Operation, Response, StatusPattern, Type, TypeKind, Types};
+use crate::contract::{JsonKind, OpKey, Operation, Response, StatusPattern, Type, TypeKind, Types};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{self, Answer, Block, Call, Decide, Pick, Spanned, Step, StepAction};
 use crate::mapping::expected;
@@ -773,8 +773,9 @@ fn are_opposite(a: &plan::StepCall, b: &plan::StepCall) -> bool {
     }
 }
 
-/// Whether a call as it is written has an effect.
+/// Whether a call as it is written has an effect. A method that does not exist has a finding of its own.
 fn is_write(call: &Call) -> bool {
-    let method = call.operation.value.split_whitespace().next().and_then(|method| method.parse().ok());
-    method.is_some_and(|method| effect(&method, call.effect.as_ref()) == Effect::Write)
+    let method = call.operation.value.split_whitespace().next();
+    let known = OpKey::METHODS.iter().find(|(_, known)| Some(known.as_str()) == method);
+    known.is_some_and(|(_, method)| effect(method, call.effect.as_ref()) == Effect::Write)
 }
