@@ -74,7 +74,8 @@ impl FromYaml for Factor {
         let number = text.strip_suffix('x').unwrap_or(text).parse::<f64>();
         let number = number.ok().filter(|number| (1.0..=1000.0).contains(number));
         if number.is_none() {
-            let what = format!("`{text}` is not a factor from 1x to 1000x, such as `1.5x`");
+            // The text may be a secret that was put in the wrong place.
+            let what = "expected a factor from 1x to 1000x, such as `1.5x`";
             reading.findings.push(Finding::error(Code::ValueForm, node.span, what));
         }
         number.map(Factor)

@@ -387,7 +387,7 @@ fn what_contradicts_itself_is_refused() {
         ("gate: { default: { unsettled: 1 } }", "Y024 3: `unsettled` is more than 0 and less than 1"),
         (
             "gate: { default: { latency: { p99: 0.5x } } }",
-            "G002 3: `0.5x` is not a factor from 1x to 1000x, such as `1.5x`",
+            "G002 3: expected a factor from 1x to 1000x, such as `1.5x`",
         ),
         ("gate: { default: always }", "Y023 3: `always` is not one of the words possible here"),
         ("shadow: { timeout: 0s }", "Y024 3: `timeout` is at least 1ms"),

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use switchback_plan::{
     Answer, Block, CallHead, Cell, CheckElse, Decision, Effect, End, Location, Loss, OnFail, Origin, Pack,
     PathPart, Predicate, ReasonId, Refusal, Response, ResponseBody, Route, RouteKind, SideId, StatusFrom,
-    StatusTo, Step, StepAction, explain,
+    StatusTo, Step, StepAction, Verdict, explain,
 };
 
 /// How a route goes, with the whole of what the compiler says below it.
@@ -52,7 +52,7 @@ pub(super) fn losses(pack: &Pack, serves: SideId, route: &Route) -> Markup {
         route.losses.iter().partition(|loss| loss.instead.is_some() && loss.side == *served);
     html! {
         p { (badge(tone(route.verdict.word()), route.verdict.word())) }
-        @if lost.is_empty() && gaps.is_empty() && route.notes.is_empty() { p.soft { "Nothing: every field survives both ways." } }
+        @if route.verdict != Verdict::Not && lost.is_empty() && gaps.is_empty() && route.notes.is_empty() { p.soft { "Nothing: every field survives both ways." } }
         @if !lost.is_empty() {
             h3 { "Fields that do not survive" }
             ul.plain { @for loss in lost { li { code { (loss.place) } " of " (loss.side) (place(&loss.origin)) } } }

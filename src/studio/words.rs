@@ -58,13 +58,14 @@ pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!("{} {thing}{end}", count(number))
 }
 
-/// A part of a whole in percent.
+/// A part of a whole in percent. Only a part of exactly 0 or 1 is rendered as 0 or 100 %.
 pub(crate) fn percent(part: f64) -> String {
     let percent = part * 100.0;
     let text = match percent {
         0.0 => "0".to_owned(),
         p if p < 0.01 => "< 0.01".to_owned(),
         p if p < 10.0 => format!("{p:.2}"),
+        p if p < 100.0 && p > 99.9 => "> 99.9".to_owned(),
         p => format!("{p:.1}"),
     };
     format!("{text} %")
@@ -159,8 +160,8 @@ mod tests {
             [0, 999, 1_000, 1_234_567].map(count)[..]
         );
         assert_eq!(
-            [percent(0.0), percent(0.00001), percent(0.0123), percent(1.0)],
-            ["0 %", "< 0.01 %", "1.23 %", "100.0 %"]
+            [percent(0.0), percent(0.00001), percent(0.0123), percent(0.99996), percent(1.0)],
+            ["0 %", "< 0.01 %", "1.23 %", "> 99.9 %", "100.0 %"]
         );
         assert_eq!(
             [duration(0.0004), duration(0.0042), duration(0.25), duration(2.0)],

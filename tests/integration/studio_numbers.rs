@@ -102,6 +102,9 @@ async fn every_page_says_the_same_of_the_same_calls() {
         assert_eq!(cells(&overview, row)[2], share, "{row}");
     }
 
+    let refused = page(&gateway, "/operations/v2/GET%20%2Fchats%2F%7Bid%7D%2Ffeedback").await;
+    assert!(refused.contains("not possible") && !refused.contains("every field survives"), "{refused}");
+
     let client = page(&gateway, "/clients/administrator").await;
     for (operation, outcome, calls) in [
         ("GET /chats/{id}", "translated", "6"),

@@ -29,6 +29,8 @@ const FREE: &[&str] = &[
     "default",
     "headers",
     "table",
+    "reading",
+    "wrong_method",
 ];
 
 /// Keys under these are names that the pack gives, or texts.

@@ -388,6 +388,25 @@ fn code(text: &str) -> String {
     format!("`{}`", text.replace('`', "'").replace('|', "\\|"))
 }
 
+/// A rate in percent, with two decimals. Only a rate of exactly 0 or 1 is rendered as 0 or 100 %.
 fn percent(rate: f64) -> String {
-    format!("{:.2} %", rate * 100.0)
+    match rate * 100.0 {
+        percent if percent > 0.0 && percent < 0.01 => "< 0.01 %".to_owned(),
+        percent if percent < 100.0 && percent > 99.99 => "> 99.99 %".to_owned(),
+        percent => format!("{percent:.2} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent;
+
+    #[test]
+    fn only_exact_rates_are_rendered_as_nothing_or_all() {
+        let rates = [0.0, 0.000_01, 0.0001, 0.5, 0.9999, 0.999_96, 1.0];
+        assert_eq!(
+            rates.map(percent),
+            ["0.00 %", "< 0.01 %", "0.01 %", "50.00 %", "99.99 %", "> 99.99 %", "100.00 %"]
+        );
+    }
 }
