@@ -276,8 +276,8 @@ impl<'d> Disclosed<'d> {
 /// Bytes of a segment that may be shown although no contract has it.
 const WORD_BYTES_MAX: usize = 24;
 
-/// Whether a segment is one word of small letters, as the names of collections nearly always are. Tokens have digits, capitals
-/// or hyphens, or are longer.
+/// Returns whether a segment consists of at most [`WORD_BYTES_MAX`] lower-case ASCII letters, as most names of
+/// collections do. Anything else may be a token.
 fn is_plain_word(segment: &str) -> bool {
     segment.len() <= WORD_BYTES_MAX && segment.bytes().all(|byte| byte.is_ascii_lowercase())
 }

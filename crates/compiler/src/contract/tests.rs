@@ -720,7 +720,7 @@ fn a_narrower_target_is_found_by_every_bound() {
         let (wide, narrow) = (format!("T: {{{wide}}}"), format!("T: {{{narrow}}}"));
         let values: Vec<String> = values.into_iter().map(|values| format!("$: {values}")).collect();
         assert_eq!(narrowed(&wide, &narrow), values, "{wide} to {narrow}");
-        // Not every text is one of the listed, which a narrower bound does not change.
+        // A type without listed values never fits an enumeration.
         if !wide.contains("enum") {
             assert_eq!(narrowed(&narrow, &wide), Vec::<String>::new(), "{narrow} to {wide}");
         }

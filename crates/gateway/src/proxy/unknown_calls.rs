@@ -21,7 +21,7 @@ const KEPT_MAX: usize = 50;
 const COUNTED_MAX: usize = 200;
 /// Segments of a path below its front that calls are counted by.
 const SEGMENTS_MAX: usize = 3;
-/// Bytes of the name of a parameter that is shown. A longer one is as likely a token.
+/// Maximum length in bytes of a listed parameter name. A longer name may be a token.
 const NAME_BYTES_MAX: usize = 24;
 /// What all others are counted as.
 const OTHERS: &str = "other";
