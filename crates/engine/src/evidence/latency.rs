@@ -162,6 +162,8 @@ impl std::fmt::Display for TimeBounds {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.upper_ms {
             Some(upper) => write!(out, "{:.1} to {upper:.1} ms", self.lower_ms),
+            // Too few readings bound nothing.
+            None if self.lower_ms == 0.0 => write!(out, "unknown"),
             None => write!(out, "at least {:.1} ms", self.lower_ms),
         }
     }
@@ -170,6 +172,18 @@ impl std::fmt::Display for TimeBounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bounds_that_bound_nothing_are_rendered_as_unknown() {
+        for (lower_ms, upper_ms, text) in
+            [(0.0, None, "unknown"), (5.2, None, "at least 5.2 ms"), (0.0, Some(4.1), "0.0 to 4.1 ms")]
+        {
+            assert_eq!(TimeBounds { lower_ms, upper_ms }.to_string(), text);
+        }
+        let mut few = Timed::default();
+        few.add(Duration::from_millis(1), Duration::from_millis(100));
+        assert_eq!(few.quantiles(0.95)[0].reference.to_string(), "unknown");
+    }
 
     /// A time with a long tail, about a millisecond.
     fn time(random: &mut fastrand::Rng) -> f64 {
