@@ -30,6 +30,8 @@ use std::net::SocketAddr;
 enum Verb {
     /// Start the peers, check that they agree, measure them in turn, write the tables
     Run(bench::Options),
+    /// Count the gateway's instructions per call with callgrind and hold them against budgets
+    Instructions(bench::instructions::Options),
     /// The upstream that all peers share, alone
     Fixture {
         #[arg(long, default_value = "127.0.0.1:9003")]
@@ -58,6 +60,7 @@ enum Verb {
 fn main() -> Result<()> {
     match Verb::parse() {
         Verb::Run(options) => bench::run(options),
+        Verb::Instructions(options) => bench::instructions::run(&options),
         Verb::Fixture { listen } => {
             let fixture = fixture::Fixture::start(listen)?;
             println!("http://{}/v3 with `Authorization: Bearer {}`", fixture.address, fixture::ACCESS_TOKEN);

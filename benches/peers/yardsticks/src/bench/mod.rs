@@ -5,6 +5,7 @@ mod agree;
 mod calls;
 mod goals;
 pub mod growth;
+pub mod instructions;
 mod measure;
 mod memory;
 mod peers;
@@ -255,6 +256,7 @@ fn site(
         certificates,
         core: cores()?.first().copied(),
         workers: 1,
+        wrapper: Vec::new(),
         install: !options.no_install && !options.tiny,
     })
 }

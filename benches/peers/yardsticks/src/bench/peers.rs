@@ -56,6 +56,8 @@ pub struct Site {
     pub core: Option<usize>,
     /// Cores that a peer may use.
     pub workers: usize,
+    /// The command and its arguments that the gateway runs under, such as a profiler; most often there is none.
+    pub wrapper: Vec<String>,
     pub install: bool,
 }
 
@@ -347,7 +349,10 @@ impl Site {
         let ours = [("admin", admin.as_str()), ("key", key.trim()), ("pack", pack.as_str())];
         // Theirs come first and win.
         let file = self.configure(place, "yaml", template, conditions, &[words, &ours].concat())?;
-        Ok(command(program, ["serve".into(), "--config".into(), file]))
+        let words = [program.to_owned(), "serve".into(), "--config".into(), file];
+        let mut words = self.wrapper.iter().map(PathBuf::from).chain(words);
+        let first = words.next().context("the program is named")?;
+        Ok(command(first, words))
     }
 
     /// Writes a configuration with its places filled in.
