@@ -98,6 +98,33 @@ async fn in_no_phase_does_the_old_service_see_a_token_that_was_rotated_or_revoke
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nor_a_token_that_the_configuration_has_for_a_client_that_was_revoked() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    let front = "fronts: { /v2: { speaks: v2, backend: v3, unknown: forward_all } }\n";
+    dual.configure(&service, Upstreams::of(&service), &["administrator"], front);
+    let gateway = dual.started().await;
+    changed(&gateway, "POST /api/clients/administrator/revoke", json!({})).await;
+    drop(gateway);
+    let (of_service, new) = (administrator(&service).v2_token.clone(), "another-token-of-administrator");
+    let text = std::fs::read_to_string(dual.file()).expect("it was written");
+    std::fs::write(dual.file(), text.replace(&of_service, new)).expect("it is written");
+    let gateway = dual.start().await;
+    for token in [new, &of_service] {
+        is_refused(&gateway, &service, token, "configured anew").await;
+    }
+    // A client that is taken back is known by it.
+    changed(&gateway, "POST /api/clients/administrator/restore", json!({})).await;
+    changed(&gateway, "POST /api/reload", json!({})).await;
+    eventually("the reload gives it the token", async || {
+        changed(&gateway, "GET /api/clients", Value::Null).await[0]["tokens"] == 1
+    })
+    .await;
+    assert_ne!(status(&gateway, new, "GET /v2/agents", "").await, 401);
+    is_refused(&gateway, &service, &of_service, "restored").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nor_with_a_shared_store() {
     let Some(store) = postgres::database() else { return };
     no_retired_token_reaches_the_old_service(Some(store), "forward_all", "legacy").await;

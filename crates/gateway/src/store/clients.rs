@@ -221,29 +221,34 @@ impl Store {
 
     /// Makes the store agree with clients of the configuration file, all or none, in one transaction: adds each when missing,
     /// else brings company, configured tokens and credentials, application and refresh token up to date. A revoked client
-    /// stays revoked. Gives what became of each, in order.
+    /// stays revoked, and the tokens that the file has for it count as revoked too. Gives what became of each, in order.
     pub(crate) async fn ensure_clients(&self, wanted: &[NewClient<'_>]) -> Result<Vec<Ensured>, StoreError> {
         let mut tx = self.write().await?;
         let mut ensured = Vec::with_capacity(wanted.len());
-        let mut changed = Vec::new();
+        let (mut changed, mut retired) = (Vec::new(), 0);
         for client in wanted {
             let (became, is_changed) = self.ensure_client(&mut tx, client).await?;
             changed.extend(is_changed.then_some(client.name));
+            if became != Ensured::Done {
+                retired += retire_unbound(&mut tx, &client.tokens).await?;
+            }
             ensured.push(became);
         }
-        if changed.is_empty() {
+        if changed.is_empty() && retired == 0 {
             tx.undo().await;
             return Ok(ensured);
         }
-        // One entry for all: a first start adds thousands.
-        let detail = format!("{} added or changed: {}", changed.len(), first_names(&changed));
-        let entry = NewHistory { kind: "clients configured", detail: &detail, ..NewHistory::default() };
-        self.by(CONFIGURATION).enter(&mut tx, &entry).await?;
+        if !changed.is_empty() {
+            // One entry for all: a first start adds thousands.
+            let detail = format!("{} added or changed: {}", changed.len(), first_names(&changed));
+            let entry = NewHistory { kind: "clients configured", detail: &detail, ..NewHistory::default() };
+            self.by(CONFIGURATION).enter(&mut tx, &entry).await?;
+        }
         tx.commit().await?;
         Ok(ensured)
     }
 
-    /// Gives also whether anything was written.
+    /// Gives also whether the client was changed.
     async fn ensure_client(
         &self,
         tx: &mut Tx,
@@ -532,6 +537,18 @@ impl Store {
             expires_ms,
         }))
     }
+}
+
+/// Notes tokens as retired that the configuration has for a client which they do not select. Gives how many were not noted
+/// before. A token that selects another client goes on to: being retired counts only where a token selects none.
+async fn retire_unbound(tx: &mut Tx, tokens: &[NewToken<'_>]) -> Result<u64, StoreError> {
+    let change = tx.change();
+    let sql = "INSERT INTO retired_tokens (hash, change) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING";
+    let mut retired = 0;
+    for token in tokens {
+        retired += tx.run(sql, args![&token.hash[..], change]).await?;
+    }
+    Ok(retired)
 }
 
 fn token_hash(bytes: Vec<u8>) -> Result<KeyedHash, StoreError> {
