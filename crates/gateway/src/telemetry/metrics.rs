@@ -37,6 +37,7 @@ pub(crate) const STORE_UP: &str = "switchback_store_up";
 pub(crate) const TOKEN_REFRESH: &str = "switchback_token_refresh_total";
 /// Gauge: when the access token of a client ends, in seconds since 1970.
 pub const TOKEN_EXPIRY: &str = "switchback_token_expiry_timestamp_seconds";
+pub(crate) const TOKEN_LIFETIME: &str = "switchback_token_lifetime_seconds";
 pub(crate) const TOKEN_STATE: &str = "switchback_token_state";
 pub(crate) const CREDENTIAL_REFUSED: &str = "switchback_credential_refused";
 pub(crate) const TOKEN_UNPERSISTED: &str = "switchback_token_unpersisted";
@@ -287,9 +288,36 @@ fn retries(upstream: &str, role: &'static str, why: &'static str) -> Counter {
 /// Why calls are sent once more: the upstream did not take them, or their connection broke.
 const RETRY_REASONS: [&str; 2] = ["unprocessed", "broken"];
 
-/// Shows when a client's access token ends, in seconds since 1970.
-pub(crate) fn token_expiry(client: &str, unix_seconds: f64) {
-    gauge!(TOKEN_EXPIRY, "client" => client.to_owned()).set(unix_seconds);
+/// The value of a gauge that has none now. The recorder cannot remove a series, so that one is left out when rendering.
+const ABSENT: f64 = f64::NAN;
+
+/// The gauge's value of a condition: absent where the thing that it is about is gone.
+fn condition(is: Option<bool>) -> f64 {
+    is.map_or(ABSENT, |is| if is { 1.0 } else { 0.0 })
+}
+
+/// An access token's end and lifetime, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct TokenLife {
+    /// Since 1970.
+    pub ends: f64,
+    pub lifetime: f64,
+}
+
+impl TokenLife {
+    /// Of a token's issue (since 1970) and lifetime in milliseconds.
+    pub(crate) fn of(issued_ms: i64, lifetime_ms: i64) -> TokenLife {
+        TokenLife {
+            ends: issued_ms.saturating_add(lifetime_ms) as f64 / 1000.0,
+            lifetime: lifetime_ms as f64 / 1000.0,
+        }
+    }
+}
+
+/// Sets when a client's access token ends and how long it lives in all; absent where it has none, or the server did not say.
+pub(crate) fn token_life(client: &str, life: Option<TokenLife>) {
+    gauge!(TOKEN_EXPIRY, "client" => client.to_owned()).set(life.map_or(ABSENT, |life| life.ends));
+    gauge!(TOKEN_LIFETIME, "client" => client.to_owned()).set(life.map_or(ABSENT, |life| life.lifetime));
 }
 
 /// Has the refreshes of a client's grant counted from 0.
@@ -304,9 +332,9 @@ pub(crate) fn token_refreshes(client: &str) {
 const REFRESH_RESULTS: [&str; 7] =
     ["ok", "moved", "store", "unpersisted", "failed", "misconfigured", "refused"];
 
-/// Shows whether a client's grant is in this state.
-pub(crate) fn token_state(client: &str, state: &'static str, is: bool) {
-    gauge!(TOKEN_STATE, "client" => client.to_owned(), "state" => state).set(if is { 1.0 } else { 0.0 });
+/// Sets whether a client's grant is in this state; absent for a client that is gone.
+pub(crate) fn token_state(client: &str, state: &'static str, is: Option<bool>) {
+    gauge!(TOKEN_STATE, "client" => client.to_owned(), "state" => state).set(condition(is));
 }
 
 /// Counts a refresh of a client's grant.
@@ -320,13 +348,10 @@ pub(crate) fn tokens_unpersisted(grants: f64) {
     gauge!(TOKEN_UNPERSISTED).set(grants);
 }
 
-/// Shows whether a service refuses the token that a client's calls to a side go out with.
-pub(crate) fn credential_refused(client: &str, side: &str, is_refused: bool) {
-    gauge!(CREDENTIAL_REFUSED, "client" => client.to_owned(), "side" => side.to_owned()).set(if is_refused {
-        1.0
-    } else {
-        0.0
-    });
+/// Sets whether a service refuses the token that a client's calls to a side go out with; absent where there is none.
+pub(crate) fn credential_refused(client: &str, side: &str, is_refused: Option<bool>) {
+    gauge!(CREDENTIAL_REFUSED, "client" => client.to_owned(), "side" => side.to_owned())
+        .set(condition(is_refused));
 }
 
 /// Counts a request to a side that is announced as deprecated.
@@ -459,6 +484,7 @@ fn describe() {
     describe_gauge!(STORE_UP, "1 while the store answers, else 0");
     describe_counter!(TOKEN_REFRESH, "Refreshes of grants, by result");
     describe_gauge!(TOKEN_EXPIRY, "When a client's access token ends, seconds since 1970");
+    describe_gauge!(TOKEN_LIFETIME, "How long a client's access token lives from its issue, in seconds");
     describe_gauge!(TOKEN_STATE, "1 for the state that a client's grant is in, 0 for the others");
     describe_gauge!(
         CREDENTIAL_REFUSED,
@@ -528,7 +554,7 @@ mod tests {
     }
 
     /// Every metric, by its name, its kind and the labels that it has.
-    const EVERY_METRIC: [(&str, &str, &[&str]); 32] = [
+    const EVERY_METRIC: [(&str, &str, &[&str]); 33] = [
         ("switchback_requests_total", "counter", &["client", "operation", "outcome", "side", "status"]),
         ("switchback_request_duration_seconds", "histogram", &["operation", "side"]),
         ("switchback_requests_in_flight", "gauge", &[]),
@@ -542,6 +568,7 @@ mod tests {
         ("switchback_store_up", "gauge", &[]),
         ("switchback_token_refresh_total", "counter", &["client", "result"]),
         ("switchback_token_expiry_timestamp_seconds", "gauge", &["client"]),
+        ("switchback_token_lifetime_seconds", "gauge", &["client"]),
         ("switchback_token_state", "gauge", &["client", "state"]),
         ("switchback_credential_refused", "gauge", &["client", "side"]),
         ("switchback_token_unpersisted", "gauge", &[]),
@@ -577,9 +604,9 @@ mod tests {
         limited("layer");
         store_up(true);
         token_refreshed("every", "ok");
-        token_expiry("every", 1.0);
-        token_state("every", "active", true);
-        credential_refused("every", "old", false);
+        token_life("every", Some(TokenLife::of(1_000, 1_000)));
+        token_state("every", "active", Some(true));
+        credential_refused("every", "old", Some(false));
         tokens_unpersisted(0.0);
         config_reloaded(true, 1);
         restart_pending(0);

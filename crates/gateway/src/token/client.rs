@@ -122,6 +122,8 @@ impl Clients {
         let before = self.table.load();
         let mut table = Table::clone(&before);
         let touched: HashSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+        let replaced: Vec<Arc<Client>> =
+            before.by_name.values().filter(|client| touched.contains(client.id.as_str())).cloned().collect();
         table.by_token.retain(|_, binding| !touched.contains(binding.client.id.as_str()));
         table.by_name.retain(|_, client| !touched.contains(client.id.as_str()));
         for row in &rows {
@@ -156,11 +158,31 @@ impl Clients {
             }
             table.by_name.insert(name, client);
         }
+        show_replaced(&replaced, &rows, &table);
         retired.retain(|hash| !table.retired.contains(hash));
         if !retired.is_empty() {
             Arc::make_mut(&mut table.retired).extend(retired);
         }
         self.table.store(Arc::new(table));
+    }
+}
+
+/// Brings the metrics in line with a table in which the clients of `rows` are new, and `replaced` are as they were before.
+/// What a client no longer has goes first, since what it has now may be under the same name.
+fn show_replaced(replaced: &[Arc<Client>], rows: &[ClientRow], table: &Table) {
+    for old in replaced {
+        let new = table.by_name.get(&old.name);
+        let has = |token: &Arc<FixedToken>| {
+            new.is_some_and(|new| new.fixed.iter().any(|other| Arc::ptr_eq(other, token)))
+        };
+        old.fixed.iter().filter(|token| !has(token)).for_each(|token| token.hide());
+        if new.is_none() {
+            old.grant.set_listed(false);
+        }
+    }
+    for client in rows.iter().filter_map(|row| table.by_name.get(row.name.as_str())) {
+        client.fixed.iter().for_each(|token| token.show());
+        client.grant.set_listed(true);
     }
 }
 

@@ -35,6 +35,8 @@ pub struct FixedToken {
     refusals: AtomicU32,
     /// What the store says.
     noted: AtomicBool,
+    /// Whether calls of the client no longer go out with it: another value or none is in its place.
+    is_gone: AtomicBool,
 }
 
 impl FixedToken {
@@ -51,8 +53,8 @@ impl FixedToken {
             usual,
             refusals: AtomicU32::new(if is_refused { REFUSALS } else { 0 }),
             noted: AtomicBool::new(is_refused),
+            is_gone: AtomicBool::new(false),
         };
-        fixed.show();
         Some(Arc::new(fixed))
     }
 
@@ -118,8 +120,16 @@ impl FixedToken {
         self.noted.store(is_refused, Relaxed);
     }
 
-    fn show(&self) {
-        metrics::credential_refused(&self.client, &self.side, self.is_refused());
+    /// Takes it out of the metrics. Calls that are under way with it change them no more.
+    pub(super) fn hide(&self) {
+        self.is_gone.store(true, Relaxed);
+        metrics::credential_refused(&self.client, &self.side, None);
+    }
+
+    pub(super) fn show(&self) {
+        if !self.is_gone.load(Relaxed) {
+            metrics::credential_refused(&self.client, &self.side, Some(self.is_refused()));
+        }
     }
 }
 

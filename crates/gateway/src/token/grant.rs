@@ -121,6 +121,8 @@ pub struct Grant {
     pub(super) backoff: Mutex<Backoff>,
     /// Set while newer tokens are in memory than in the store.
     pub(super) unpersisted: AtomicBool,
+    /// Whether its client is one of the gateway's, so that metrics show it.
+    is_listed: AtomicBool,
 }
 
 impl fmt::Debug for Grant {
@@ -140,7 +142,7 @@ impl Grant {
         let view = view_of(row, None, &shared);
         let rejections =
             Rejections::new(shared.settings.rejection_quiet, shared.settings.rejection_quiet_max);
-        let grant = Arc::new(Grant {
+        Arc::new(Grant {
             key: row.key.clone(),
             client,
             view: ArcSwap::from_pointee(view),
@@ -148,10 +150,9 @@ impl Grant {
             rejections: Mutex::new(rejections),
             backoff: Mutex::default(),
             unpersisted: AtomicBool::new(false),
+            is_listed: AtomicBool::new(false),
             shared,
-        });
-        grant.show();
-        grant
+        })
     }
 
     /// The access token to send, at once when there is a living one. Otherwise waits for the refresh that brings one: however
@@ -333,16 +334,35 @@ impl Grant {
         }
     }
 
+    /// Has metrics show the grant, or no longer: that of a client which is gone has no state.
+    pub(super) fn set_listed(&self, is_listed: bool) {
+        if self.is_listed.swap(is_listed, Ordering::Relaxed) == is_listed {
+            return;
+        }
+        if is_listed {
+            metrics::token_refreshes(&self.client);
+            self.show();
+        } else {
+            metrics::token_life(&self.client, None);
+            for state in GrantState::ALL {
+                metrics::token_state(&self.client, state.name(), None);
+            }
+        }
+    }
+
     /// Sets the gauges of this grant.
     fn show(&self) {
-        metrics::token_refreshes(&self.client);
-        let view = self.view.load();
-        if let (Some(issued), Some(lifetime)) = (view.issued_ms, view.lifetime_ms) {
-            let expiry = issued.saturating_add(lifetime) as f64 / 1000.0;
-            metrics::token_expiry(&self.client, expiry);
+        if !self.is_listed.load(Ordering::Relaxed) {
+            return;
         }
+        let view = self.view.load();
+        let life = view.issued_ms.zip(view.lifetime_ms);
+        metrics::token_life(
+            &self.client,
+            life.map(|(issued, lifetime)| metrics::TokenLife::of(issued, lifetime)),
+        );
         for state in GrantState::ALL {
-            metrics::token_state(&self.client, state.name(), view.state == state);
+            metrics::token_state(&self.client, state.name(), Some(view.state == state));
         }
     }
 }

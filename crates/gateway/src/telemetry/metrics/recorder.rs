@@ -62,7 +62,7 @@ impl Metrics {
     /// The Prometheus text format, version 0.0.4. What is known of the process is as of now.
     pub fn render(&self) -> String {
         process();
-        self.handle.render()
+        without_absent(self.handle.render())
     }
 
     /// Drops samples that have been summed up. Called now and then, or histograms grow.
@@ -85,6 +85,15 @@ impl Metrics {
         }
         table
     }
+}
+
+/// The text without the samples that have no value, which gauges of things that are gone are set to.
+fn without_absent(text: String) -> String {
+    const ABSENT: &str = " NaN\n";
+    if !text.contains(ABSENT) {
+        return text;
+    }
+    text.split_inclusive('\n').filter(|line| line.starts_with('#') || !line.ends_with(ABSENT)).collect()
 }
 
 /// One line of the text format.
@@ -146,6 +155,33 @@ mod tests {
         config_reloaded(true, 1_700_000_000);
         assert!(first.render().contains("switchback_config_reload_total{result=\"success\"}"));
         assert!(second.render().contains("switchback_config_reload_total{result=\"success\"}"));
+    }
+
+    #[test]
+    fn a_gauge_without_a_value_is_no_sample() {
+        use super::super::{TokenLife, token_life, token_state};
+        let metrics = install();
+        let of_gone = || -> Vec<String> {
+            let text = metrics.render();
+            let mut lines: Vec<_> = text.lines().filter(|line| line.contains("\"gone\"")).collect();
+            lines.sort_unstable();
+            lines.into_iter().map(str::to_owned).collect()
+        };
+        token_state("gone", "active", Some(true));
+        token_life("gone", Some(TokenLife::of(5_000, 60_000)));
+        assert_eq!(
+            of_gone(),
+            [
+                "switchback_token_expiry_timestamp_seconds{client=\"gone\"} 65",
+                "switchback_token_lifetime_seconds{client=\"gone\"} 60",
+                "switchback_token_state{client=\"gone\",state=\"active\"} 1",
+            ]
+        );
+        token_state("gone", "active", None);
+        token_life("gone", None);
+        assert_eq!(of_gone(), [""; 0]);
+        token_state("gone", "active", Some(false));
+        assert_eq!(of_gone(), ["switchback_token_state{client=\"gone\",state=\"active\"} 0"]);
     }
 
     #[test]
