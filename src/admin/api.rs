@@ -252,9 +252,10 @@ fn refused(error: &RegistryError) -> Answer {
         | RegistryError::Token
         | RegistryError::NoApp
         | RegistryError::WhichSide { .. } => StatusCode::BAD_REQUEST,
-        RegistryError::Revoked(_) | RegistryError::NotRevoked(_) | RegistryError::Configured { .. } => {
-            StatusCode::CONFLICT
-        }
+        RegistryError::Revoked(_)
+        | RegistryError::NotRevoked(_)
+        | RegistryError::NotConnected(_)
+        | RegistryError::Configured { .. } => StatusCode::CONFLICT,
         RegistryError::Store(StoreError::NoSuchClient(_)) => StatusCode::NOT_FOUND,
         RegistryError::Store(
             StoreError::NameTaken(_)

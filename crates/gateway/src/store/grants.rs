@@ -149,6 +149,9 @@ pub struct GrantRow {
     pub secrets: Result<Opened, SealError>,
 }
 
+/// The reason of a grant whose refresh an operator has requested, until the refresh has ended.
+pub(crate) const REFRESH_REQUESTED: &str = "refresh_requested";
+
 /// A grant without its secrets, for lists.
 #[derive(Clone, Debug)]
 pub(crate) struct GrantSummary {

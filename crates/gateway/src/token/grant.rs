@@ -11,7 +11,7 @@ use super::refresh::{self, Shared};
 use super::rejections::{Operation, Rejections, WorkedFor};
 use super::wire::bearer;
 use crate::secret::Secret;
-use crate::store::{GrantKey, GrantRow, GrantState};
+use crate::store::{GrantKey, GrantRow, GrantState, REFRESH_REQUESTED};
 use crate::telemetry::metrics;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
@@ -305,8 +305,9 @@ impl Grant {
             return;
         }
         let is_sound = |state| matches!(state, GrantState::Active | GrantState::Pending);
-        if is_sound(row.state) && !is_sound(before.state) {
-            // Somebody has mended it: how it failed before says nothing any more.
+        let is_refresh_requested = is_refresh_requested(row) && before.reason != row.reason;
+        if is_refresh_requested || (is_sound(row.state) && !is_sound(before.state)) {
+            // Somebody has mended it, or wants it tried: how it failed before says nothing any more.
             *lock(&self.backoff) = Backoff::default();
         }
         self.view.store(Arc::new(view_of(row, Some(&before), &self.shared)));
@@ -367,6 +368,11 @@ impl Grant {
     }
 }
 
+/// Whether an operator has requested a refresh that has not ended yet.
+fn is_refresh_requested(row: &GrantRow) -> bool {
+    row.reason.as_deref() == Some(REFRESH_REQUESTED)
+}
+
 /// The view of a stored grant. Wall time is read here, once, to carry the deadline over a restart.
 fn view_of(row: &GrantRow, before: Option<&View>, shared: &Shared) -> View {
     let Ok(secrets) = &row.secrets else { return damaged(row) };
@@ -380,7 +386,7 @@ fn view_of(row: &GrantRow, before: Option<&View>, shared: &Shared) -> View {
         Some(token) => Some(token),
         None => secrets.access.clone().and_then(|secret| AccessToken::new(secret, row.generation)),
     };
-    let (expires_at, refresh_at) = match known {
+    let (expires_at, mut refresh_at) = match known {
         // The deadlines of a token that we have followed from its birth are better than what the wall clock says by now.
         Some(view) if view.token.is_some() => (view.expires_at, view.refresh_at),
         _ if token.is_none() || row.outcome_unknown => (left, Some(now)),
@@ -389,6 +395,9 @@ fn view_of(row: &GrantRow, before: Option<&View>, shared: &Shared) -> View {
             (left, left.zip(early).map(|(end, early)| end.saturating_sub(early)))
         }
     };
+    if is_refresh_requested(row) {
+        refresh_at = Some(now);
+    }
     View {
         generation: row.generation,
         state: row.state,

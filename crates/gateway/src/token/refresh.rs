@@ -32,9 +32,13 @@ const PERSIST_LATER: Duration = Duration::from_secs(1);
 const LEASE_POLL: Duration = Duration::from_millis(100);
 /// How often a claim is renewed while it holds.
 const LEASE_RENEWALS: u32 = 4;
-/// Refusals in a row that do not say what they are about, after which the grant is taken to have ended: with the waits between
-/// them about a minute, in case something in between was speaking.
+/// Refusals in a row that may pass by themselves, after which the grant counts as misconfigured. With the pauses between them
+/// that is about half a minute. Refreshes go on after that.
 const REFUSALS_MAX: u32 = 6;
+/// The longest pause before the one retry within a refresh; calls are waiting.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// The longest `Retry-After` that such a retry waits for.
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// What the grants of one gateway have in common.
 #[derive(Debug)]
@@ -133,8 +137,39 @@ async fn carry_out(grant: &Arc<Grant>, row: &GrantRow, endpoint: &Endpoint) -> R
         (Flow::AuthorizationCode, Some(refresh)) => Some(refresh),
         (Flow::AuthorizationCode, None) => return give_up(grant, row, "no_refresh_token").await,
     };
-    let exchange = spend(grant, endpoint, &app, spent, secrets.access.as_ref()).await;
-    settle(grant, row, endpoint, &app, spent, exchange).await
+    let access = secrets.access.as_ref();
+    let exchange = spend(grant, endpoint, &app, spent, access).await;
+    let Some((failure, pause)) = retry_pause(grant, &exchange) else {
+        return settle(grant, row, endpoint, &app, spent, exchange).await;
+    };
+    tracing::info!(
+        target: "switchback::token", client = %grant.client, failure = failure.what, retry_in_ms = pause.as_millis() as u64,
+        "the authorization server failed while calls wait for a token"
+    );
+    grant.shared.clock.sleep(pause).await;
+    // A server that failed may have spent the refresh token all the same: a refusal now has to be read in that light.
+    let outcome_unknown = row.outcome_unknown || failure.outcome_unknown;
+    let row = GrantRow { outcome_unknown, ..row.clone() };
+    let exchange = spend(grant, endpoint, &app, spent, access).await;
+    settle(grant, &row, endpoint, &app, spent, exchange).await
+}
+
+/// The failure that is worth one retry at once, and the pause before it: the server failed or was not reached, and no token
+/// lives, so that calls wait for this refresh. An answer that was lost is not retried here, since the refresh token may be
+/// spent, and neither is a server that wants to be left alone for longer. No bound of its own is needed: a call waits no longer
+/// than its `total_timeout`, and the tokens of a later answer serve the calls that follow.
+fn retry_pause<'a>(grant: &Grant, exchange: &'a Exchange) -> Option<(&'a Failure, Duration)> {
+    let Exchange::Failed(failure) = exchange else { return None };
+    let asked = failure.retry_after.unwrap_or_default();
+    if !failure.is_outage || asked > RETRY_PAUSE_MAX || grant.current().is_some() {
+        return None;
+    }
+    Some((failure, RETRY_PAUSE.mul_f64(jitter()).max(asked)))
+}
+
+/// A share from a half to the whole, by which pauses differ.
+fn jitter() -> f64 {
+    0.5 + fastrand::f64() / 2.0
 }
 
 /// Claims the grant. `None` means that there is nothing left to do: it has moved on, or changed its state.
@@ -192,8 +227,9 @@ async fn settle(
         count(grant, "moved");
         return Ok(());
     }
-    match refusal.about {
-        RefusalAbout::Grant => {
+    match (refusal.about, row.flow) {
+        // Another try cannot help (RFC 6749, section 5.2): the refresh token has ended.
+        (RefusalAbout::Grant, Flow::AuthorizationCode) => {
             let secrets = row.secrets.as_ref().ok();
             match secrets.and_then(|secrets| secrets.previous_refresh.as_ref()) {
                 // The server does not know the token it gave us last, and the access token that came with it has never
@@ -211,20 +247,36 @@ async fn settle(
                 _ => give_up(grant, row, reason(&refusal, row)).await,
             }
         }
-        RefusalAbout::Application => misconfigured(grant, row, &refusal).await,
-        RefusalAbout::Unknown => {
-            let refusals = {
-                let mut backoff = lock(&grant.backoff);
-                backoff.refusals += 1;
-                backoff.refusals
-            };
-            if refusals >= REFUSALS_MAX {
-                return give_up(grant, row, &refusal.code).await;
-            }
-            let what = format!("refused ({refusal})");
-            retry_later(grant, row, Failure { what, outcome_unknown: false, retry_after: None }).await
+        (RefusalAbout::Application, _) => {
+            misconfigured(grant, row, &refusal, Some(grant.shared.settings.retry_max)).await
+        }
+        // A grant of client credentials spends nothing, so nothing of it can have ended.
+        (RefusalAbout::Unknown, _) | (RefusalAbout::Grant, Flow::ClientCredentials) => {
+            refused_for_now(grant, row, &refusal).await
         }
     }
+}
+
+/// Handles a refusal that may pass: something before the server may have answered, or the server may be out of order. The refresh
+/// is repeated with growing pauses, without end. After a few refusals in a row the state is *misconfigured*, since an operator may
+/// have to act.
+async fn refused_for_now(grant: &Arc<Grant>, row: &GrantRow, refusal: &Refusal) -> Result<(), TokenError> {
+    let refusals = {
+        let mut backoff = lock(&grant.backoff);
+        backoff.refusals = backoff.refusals.saturating_add(1);
+        backoff.refusals
+    };
+    if refusals >= REFUSALS_MAX {
+        return misconfigured(grant, row, refusal, None).await;
+    }
+    // A refusal without a reason does not tell whether an earlier refresh spent the refresh token.
+    let failure = Failure {
+        what: format!("refused ({refusal})"),
+        outcome_unknown: row.outcome_unknown,
+        is_outage: false,
+        retry_after: None,
+    };
+    retry_later(grant, row, failure).await
 }
 
 /// Says of a refused grant whether we had lost track of it before, as that is another story for whoever looks into it.
@@ -361,11 +413,16 @@ async fn retry_later(grant: &Arc<Grant>, row: &GrantRow, failure: Failure) -> Re
 }
 
 /// The server refuses how it is asked. What the grant rests on is not spent: it is tried again now and then, since the mistake
-/// may be mended on the server's side.
-async fn misconfigured(grant: &Arc<Grant>, row: &GrantRow, refusal: &Refusal) -> Result<(), TokenError> {
+/// may be mended on the server's side. `pause` is the shortest time until then.
+async fn misconfigured(
+    grant: &Arc<Grant>,
+    row: &GrantRow,
+    refusal: &Refusal,
+    pause: Option<Duration>,
+) -> Result<(), TokenError> {
     count(grant, "misconfigured");
     let error = TokenError::Misconfigured(refusal.code.clone());
-    let wait = back_off(grant, Some(grant.shared.settings.retry_max), error.clone());
+    let wait = back_off(grant, pause, error.clone());
     stand(grant, row, GrantState::Misconfigured, &refusal.code).await;
     tracing::error!(
         target: "switchback::token", client = %grant.client, error = refusal.code, retry_in_ms = wait.as_millis() as u64,
@@ -379,7 +436,7 @@ fn back_off(grant: &Grant, asked: Option<Duration>, cause: TokenError) -> Durati
     let Settings { retry_min, retry_max, .. } = grant.shared.settings;
     let mut backoff = lock(&grant.backoff);
     let wait = retry_min.saturating_mul(1 << backoff.failures.min(20)).min(retry_max);
-    let wait = wait.mul_f64(0.5 + fastrand::f64() / 2.0).max(asked.unwrap_or_default());
+    let wait = wait.mul_f64(jitter()).max(asked.unwrap_or_default());
     backoff.failures = backoff.failures.saturating_add(1);
     backoff.until = grant.shared.clock.elapsed().saturating_add(wait);
     backoff.cause = Some(cause);

@@ -45,6 +45,9 @@ pub enum RegistryError {
     /// There is nothing to be taken back.
     #[error("client {0} is not revoked")]
     NotRevoked(String),
+    /// The client has nothing to fetch a token with.
+    #[error("client {0} is not connected; `switchback client connect` makes the link")]
+    NotConnected(String),
     /// The client was revoked before.
     #[error("client {0} is revoked; `switchback client restore` takes it back")]
     Revoked(String),
@@ -295,6 +298,21 @@ impl Registry {
     pub async fn revoke(&self, name: &str) -> Result<ClientInfo, RegistryError> {
         let client = self.store.client(name).await?;
         self.store.revoke_client(&client.id).await?;
+        self.get(name).await
+    }
+
+    /// Has the gateways fetch a new access token at once, also where they wait after a failure, and where the grant has ended.
+    ///
+    /// # Errors
+    ///
+    /// There is no such client, it was revoked or never connected, its grant does not open, or the store fails.
+    pub async fn retry(&self, name: &str) -> Result<ClientInfo, RegistryError> {
+        let client = self.living(name).await?;
+        let grant = self.store.grant_of(&client.id).await?;
+        grant.secrets.map_err(StoreError::from)?;
+        if !self.store.request_refresh(&grant.key).await? {
+            return Err(RegistryError::NotConnected(name.to_owned()));
+        }
         self.get(name).await
     }
 

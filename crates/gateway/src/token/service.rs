@@ -1,10 +1,10 @@
 //! The grants of a running gateway: loaded from the store, kept in step with it, refreshed ahead of their end.
 
-use super::Settings;
 use super::client::Clients;
 use super::grant::Grant;
 use super::refresh::Shared;
 use super::wire::Endpoint;
+use super::{Settings, TokenError};
 use crate::store::{GatewayRole, GrantState, Store, StoreError, seal};
 use arc_swap::ArcSwapOption;
 use serde::Serialize;
@@ -143,6 +143,17 @@ impl Tokens {
         if let Some(endpoint) = self.0.shared.endpoint.load_full() {
             self.0.shared.spawn(async move { endpoint.discover().await });
         }
+    }
+
+    /// Refreshes `generation` of a client's grant now, unless it waits after a failure, and gives how that went. A grant that
+    /// has moved past it is left alone.
+    ///
+    /// # Errors
+    ///
+    /// There is no such client, or no new token.
+    pub async fn refresh(&self, name: &str, generation: i64) -> Result<(), TokenError> {
+        let client = self.clients().by_name(name).ok_or(TokenError::NotConnected)?;
+        client.grant.refresh(generation).await
     }
 
     /// Follows the store and refreshes grants ahead of their end, until dropped.

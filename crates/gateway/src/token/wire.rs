@@ -157,6 +157,8 @@ pub(super) struct Failure {
     pub what: String,
     /// Whether the server may have acted on the request, and its answer been lost.
     pub outcome_unknown: bool,
+    /// Whether the server could not be reached, or answered with a status of the 500s.
+    pub is_outage: bool,
     /// How long the server asked us to stay away.
     pub retry_after: Option<Duration>,
 }
@@ -231,7 +233,12 @@ impl Endpoint {
         let found = match self.found().await {
             Ok(found) => found,
             Err(what) => {
-                return Exchange::Failed(Failure { what, outcome_unknown: false, retry_after: None });
+                return Exchange::Failed(Failure {
+                    what,
+                    outcome_unknown: false,
+                    is_outage: false,
+                    retry_after: None,
+                });
             }
         };
         let client_auth = self.oauth.requests.client_auth.unwrap_or(found.client_auth);
@@ -255,6 +262,7 @@ impl Endpoint {
             Ok(response) => judge(response).await,
             Err(error) => Exchange::Failed(Failure {
                 outcome_unknown: !error.is_connect() && !error.is_builder(),
+                is_outage: error.is_connect(),
                 what: describe(&error),
                 retry_after: None,
             }),
@@ -345,7 +353,8 @@ async fn judge(mut response: reqwest::Response) -> Exchange {
     let body = read(&mut response, ANSWER_BYTES_MAX).await;
     let failed = |what: String, outcome_unknown| {
         tracing::debug!(target: "switchback::token", status = status.as_u16(), what, "token endpoint gave nothing usable");
-        Exchange::Failed(Failure { what, outcome_unknown, retry_after })
+        let is_outage = status.is_server_error();
+        Exchange::Failed(Failure { what, outcome_unknown, is_outage, retry_after })
     };
     let body = match body {
         Ok(body) => body,

@@ -1,7 +1,7 @@
 //! The transactions that a refresh of a grant is made of, in the order that loses none: the claim and the intent, the result,
 //! or how it failed.
 
-use super::{ACCESS, GrantKey, GrantRow, GrantState, REFRESH, locked, place};
+use super::{ACCESS, GrantKey, GrantRow, GrantState, REFRESH, REFRESH_REQUESTED, locked, place};
 use crate::secret::Secret;
 use crate::store::db::{Tx, args};
 use crate::store::seal::HashOf;
@@ -227,6 +227,35 @@ impl Store {
         let grant = self.grant_row(&locked(&mut tx, key).await?)?;
         tx.commit().await?;
         Ok(grant)
+    }
+
+    /// Has the gateways refresh the grant at once, also one that has ended or that waits after a failure. Returns whether the
+    /// grant has something to refresh with.
+    pub(crate) async fn request_refresh(&self, key: &GrantKey) -> Result<bool, StoreError> {
+        let mut tx = self.write().await?;
+        let change = tx.change();
+        let marked = tx
+            .run(
+                "UPDATE grants SET state = $2, state_reason = $3, updated_ms = $4, change = $5 \
+                 WHERE id = $1 AND state <> $6",
+                args![
+                    key.grant.as_str(),
+                    GrantState::Active.name(),
+                    REFRESH_REQUESTED,
+                    self.clock.unix_ms(),
+                    change,
+                    GrantState::Unconnected.name()
+                ],
+            )
+            .await?;
+        if marked == 0 {
+            tx.undo().await;
+            return Ok(false);
+        }
+        let entry = NewHistory { kind: "refresh requested", ..NewHistory::default() };
+        self.enter_of_client(&mut tx, &key.client, entry).await?;
+        tx.commit().await?;
+        Ok(true)
     }
 
     /// Drops the previous refresh token, now that the access token of `generation` has worked.
