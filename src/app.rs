@@ -570,6 +570,15 @@ pub async fn sides(config: &Config) -> Result<[String; 2], StartError> {
     Ok(load_pack(config).await?.sides())
 }
 
+/// The authorization server of a configuration, asked as its pack says; none where the configuration has none.
+pub async fn authorization_server(config: &Config) -> Result<Option<Endpoint>, StartError> {
+    if config.oauth.is_none() {
+        return Ok(None);
+    }
+    let loaded = assemble::under(config, load_pack(config).await?)?;
+    endpoint(config, &loaded)
+}
+
 async fn load_pack(config: &Config) -> Result<pack::ReadPack, StartError> {
     let folder = config.mapping.clone();
     let loaded = spawn_blocking(move || pack::load(folder.as_deref())).await;

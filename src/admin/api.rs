@@ -18,7 +18,7 @@ use switchback_gateway::proxy::compose::buffered::buffer;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::store::{Flow, StoreError};
 use switchback_gateway::token::{
-    Added, App, ConnectError, NewClient, NewCredential, NewToken, RegistryError,
+    Added, App, ConnectError, NewClient, NewCredential, NewToken, RegistryError, Revoked, TokenError,
 };
 
 /// Most bytes of a request to the admin API.
@@ -140,9 +140,40 @@ pub(super) async fn revoke(parts: &Parts, by: &str, name: &str) -> Answer {
         parts,
         "client revoked",
         StatusCode::OK,
-        parts.registry.by(by).revoke(name).await.map(|client| json!({ "client": client })),
+        parts.registry.by(by).revoke(name).await.map(|revoked| {
+            let Revoked { client, at_server } = revoked;
+            json!({ "client": client, "at_server": at_server })
+        }),
     )
     .await
+}
+
+/// Answers with the outcome of a refresh that an operator requested, and the client after it.
+pub(super) async fn retry(parts: &Parts, by: &str, name: &str) -> Answer {
+    let outcome = match retry_grant(parts, by, name).await {
+        Ok(outcome) => outcome,
+        Err(error) => return refused(&error),
+    };
+    match parts.registry.get(name).await {
+        Ok(client) => {
+            tracing::info!(client = name, "new tokens for a client were requested by the admin API");
+            let error = outcome.err().map(|error| error.to_string());
+            let value = json!({ "client": client, "refreshed": error.is_none(), "error": error });
+            Answer::json(StatusCode::OK, &value)
+        }
+        Err(error) => refused(&error),
+    }
+}
+
+/// Has the grant of a client refreshed now, and waits for the outcome.
+pub(crate) async fn retry_grant(
+    parts: &Parts,
+    by: &str,
+    name: &str,
+) -> Result<Result<(), TokenError>, RegistryError> {
+    let asked = parts.registry.by(by).retry(name).await?;
+    parts.tokens.sync().await?;
+    Ok(parts.tokens.refresh(name, asked.grant.generation).await)
 }
 
 pub(super) async fn restore(parts: &Parts, by: &str, name: &str) -> Answer {

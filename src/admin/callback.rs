@@ -15,10 +15,16 @@ pub(super) async fn callback(parts: &Parts, query: &str) -> Answer {
                 tracing::warn!(%error, "the new grant is stored; it is taken up at the next look at the store");
             }
             tracing::info!(client = %client.name, "connected");
+            let grant = &client.grant;
             let words = html! {
-                "The client " strong { (client.name) } " is connected. This window can be closed."
+                @match (grant.warning, &grant.expires_at) {
+                    (None, _) => { "The client " strong { (client.name) } " is connected. This window can be closed." }
+                    (Some(warning), Some(end)) => { "The client " strong { (client.name) } " is connected until " (end) ": " (warning) "." }
+                    (Some(warning), None) => { "The client " strong { (client.name) } " is connected: " (warning) "." }
+                }
             };
-            page(StatusCode::OK, "Connected", &words)
+            let title = if grant.warning.is_none() { "Connected" } else { "Connected for a while only" };
+            page(StatusCode::OK, title, &words)
         }
         Err(error) => {
             match &error {

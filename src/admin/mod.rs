@@ -22,7 +22,7 @@ mod session;
 mod status;
 
 pub(crate) use answer::Answer;
-pub(crate) use api::read_bytes;
+pub(crate) use api::{read_bytes, retry_grant};
 pub(crate) use guard::{Guard, SignIn, Visitor, is_own_form};
 pub use phases::told;
 pub(crate) use playground::{record_next, tried, written};
@@ -217,7 +217,7 @@ impl Admin {
 
 /// The calls of the API that are sent with `POST`, each with the kind of the entry that it leaves in the history (`transition`:
 /// among the transitions). The others change nothing: they only try something. A call that is not listed is not found.
-pub const CALLS: [(&str, Option<&str>); 19] = [
+pub const CALLS: [(&str, Option<&str>); 20] = [
     ("/api/playground", None),
     ("/api/playground/record", Some("recording begun")),
     ("/api/playground/what-if", None),
@@ -226,6 +226,7 @@ pub const CALLS: [(&str, Option<&str>); 19] = [
     ("/api/clients", Some("client added")),
     ("/api/clients/{name}/rotate", Some("token rotated")),
     ("/api/clients/{name}/credential", Some("credential set")),
+    ("/api/clients/{name}/retry", Some("refresh requested")),
     ("/api/clients/{name}/revoke", Some("client revoked")),
     ("/api/clients/{name}/sunset", Some("sunset set")),
     ("/api/clients/{name}/restore", Some("client restored")),
@@ -326,6 +327,7 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("POST", ["api", "clients"]) => api::add(parts, by, request).await,
         ("POST", ["api", "clients", name, "rotate"]) => api::rotate(parts, by, name, request).await,
         ("POST", ["api", "clients", name, "credential"]) => api::credential(parts, by, name, request).await,
+        ("POST", ["api", "clients", name, "retry"]) => api::retry(parts, by, name).await,
         ("POST", ["api", "clients", name, "revoke"]) => api::revoke(parts, by, name).await,
         ("POST", ["api", "clients", name, "sunset"]) => retire::set_sunset(parts, by, name, request).await,
         ("POST", ["api", "clients", name, "restore"]) => api::restore(parts, by, name).await,

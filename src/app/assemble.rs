@@ -205,10 +205,13 @@ pub(super) fn oauth(oauth: &config::OAuth, pack: &Pack) -> Result<OAuth, StartEr
         issuer: oauth.issuer.clone(),
         authorize_url: url_if(&oauth.authorize_url)?,
         token_url: url_if(&oauth.token_url)?,
+        revocation_url: url_if(&oauth.revocation_url)?,
         redirect_url: url(&oauth.redirect_url)?,
         scopes: oauth.scopes.clone(),
         timeout: oauth.timeout,
         requests,
+        parameters: oauth.parameters.clone(),
+        authorize_parameters: oauth.authorize_parameters.clone(),
         is_state_optional: oauth.is_state_optional,
         tls: oauth.tls.value.clone(),
     })

@@ -10,7 +10,7 @@ use std::time::Duration;
 use switchback_gateway::clock::rfc3339;
 use switchback_gateway::store::{Flow, GrantState};
 use switchback_gateway::token::{
-    Added, App, ClientInfo, ConnectLink, NewClient, NewCredential, NewToken, Registry,
+    Added, App, ClientInfo, ConnectLink, NewClient, NewCredential, NewToken, Registry, Revoked,
 };
 
 /// Arguments of `switchback client`.
@@ -45,7 +45,17 @@ enum Verb {
         switchback client sunset acme 2026-12-31\n  \
         switchback client sunset acme never")]
     Sunset(SunsetArgs),
-    /// End a client: its tokens select nothing any more, its grant and its credentials are erased
+    /// Fetch new tokens for a client's grant at once, also where the grant has ended or waits after a failure
+    #[command(
+        after_help = "A running gateway fetches them within a second; `switchback client list` lists the outcome."
+    )]
+    Retry(Named),
+    /// End a client: its tokens select nothing any more, its grant and its credentials are erased, and the tokens of its grant
+    /// are revoked at the authorization server, where its address for that is known
+    #[command(
+        after_help = "A running gateway refuses the client within a second. With `POST /api/clients/NAME/revoke` or in the \
+        studio that gateway refuses it at once."
+    )]
     Revoke(RevokeArgs),
     /// Take back a client that was revoked: what the configuration gives it comes back with the next reload; other tokens are
     /// given by `rotate`, and its grant by `connect`
@@ -212,6 +222,9 @@ async fn manage(args: Args) -> Result<(), Failure> {
     };
     let endpoint = match &args.verb {
         Verb::Connect(args) => Some(opened.endpoint(&args.oauth)?),
+        Verb::Revoke(_) if args.store.file().is_some() => {
+            app::authorization_server(&args.store.configuration()?).await?
+        }
         _ => None,
     };
     let registry = Registry::new(opened.store.clone(), endpoint);
@@ -260,10 +273,28 @@ async fn manage(args: Args) -> Result<(), Failure> {
                 let erases = format!("Revoking {name} erases its tokens, its grant and its credentials");
                 confirm(&erases, name)?;
             }
-            let client = registry.revoke(&args.name).await?;
+            let Revoked { client, at_server } = registry.revoke(&args.name).await?;
+            match format {
+                Format::Json => {
+                    let mut value = json!(client);
+                    value["at_server"] = json!(at_server);
+                    print_json(&value);
+                }
+                Format::Text => println!(
+                    "Revoked {}. A running gateway refuses its tokens within a second. {at_server}",
+                    client.name
+                ),
+            }
+        }
+        Verb::Retry(args) => {
+            let client = registry.retry(&args.name).await?;
             match format {
                 Format::Json => print_json(&client),
-                Format::Text => println!("Revoked {}.", client.name),
+                Format::Text => println!(
+                    "Requested new tokens for {}. A running gateway fetches them within a second; `switchback client list` \
+                     lists the outcome.",
+                    client.name
+                ),
             }
         }
         Verb::Restore(args) => {
@@ -355,6 +386,9 @@ fn show_list(format: Format, clients: &[ClientInfo]) {
         };
         let company = client.company.as_deref().map(|id| format!("  company {id}")).unwrap_or_default();
         println!("{:<24} {state}{company}", client.name);
+        if let Some(warning) = client.grant.warning {
+            println!("{:<24} warning: {warning}", "");
+        }
     }
 }
 
@@ -373,7 +407,8 @@ fn goes_out(client: &ClientInfo) -> String {
 /// Where the grant and the credentials of a client stand. A grant that nobody asked for is not worth a word.
 fn standing(client: &ClientInfo) -> String {
     let grant = &client.grant;
-    let until = grant.expires_at.as_deref().map(|at| format!("  token until {at}")).unwrap_or_default();
+    let ends = if grant.expired { "token ended" } else { "token until" };
+    let until = grant.expires_at.as_deref().map(|at| format!("  {ends} {at}")).unwrap_or_default();
     let reason = grant.reason.as_deref().map(|why| format!("  ({why})")).unwrap_or_default();
     let is_used = grant.state != GrantState::Unconnected || client.credentials.is_empty();
     let grant = is_used.then(|| format!("{}{reason}{until}", grant.state.name()));
@@ -393,5 +428,38 @@ fn show_link(format: Format, link: &ConnectLink) {
                 link.client, link.expires_at, link.url
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchback_gateway::token::GrantInfo;
+
+    #[test]
+    fn a_token_that_has_ended_is_said_to() {
+        let client = |expired| ClientInfo {
+            name: "acme".to_owned(),
+            company: None,
+            created_at: String::new(),
+            revoked_at: None,
+            damaged: false,
+            left_configuration: false,
+            tokens: 1,
+            token_sides: Vec::new(),
+            version: 0,
+            grant: GrantInfo {
+                state: GrantState::Active,
+                reason: None,
+                generation: 1,
+                issued_at: None,
+                expires_at: Some("2026-01-01T00:00:00Z".to_owned()),
+                expired,
+                warning: None,
+            },
+            credentials: Vec::new(),
+        };
+        assert_eq!(standing(&client(false)), "active  token until 2026-01-01T00:00:00Z");
+        assert_eq!(standing(&client(true)), "active  token ended 2026-01-01T00:00:00Z");
     }
 }

@@ -170,8 +170,13 @@ impl Opened {
             issuer: args.issuer.clone().or(issuer),
             authorize_url: url(&args.authorize_url, |oauth| oauth.authorize_url.as_ref()),
             token_url: url(&args.token_url, |oauth| oauth.token_url.as_ref()),
+            revocation_url: None,
             redirect_url,
             scopes,
+            parameters: Vec::new(),
+            authorize_parameters: configured
+                .map(|oauth| oauth.authorize_parameters.clone())
+                .unwrap_or_default(),
             timeout: configured.map_or(EXCHANGE_TIMEOUT, |oauth| oauth.timeout),
             // Only links are made here; the running gateway exchanges what comes of them.
             requests: TokenRequests::default(),

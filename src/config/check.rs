@@ -23,6 +23,7 @@ use switchback_gateway::store::Flow;
 use switchback_gateway::telemetry::log::LogSettings;
 use switchback_gateway::telemetry::otlp::OtlpSettings;
 use switchback_gateway::tls::{self, ServiceTls};
+use switchback_gateway::token::{AUTHORIZE_FIELDS, TOKEN_FIELDS};
 use switchback_plan::{ClientAuth, TokenRequests};
 
 /// Converts and checks. `None` where a part is missing that was reported; a `Some` counts only if nothing else was.
@@ -225,7 +226,7 @@ fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuth> {
             None
         }
     });
-    let urls = [&issuer, &raw.authorize_url, &raw.token_url];
+    let urls = [&issuer, &raw.authorize_url, &raw.token_url, &raw.revocation_url];
     for url in urls.into_iter().flatten().filter(|url| is_in_the_clear(url)) {
         let what = "secrets would travel unencrypted to another machine";
         findings.push(Finding::error(Code::Conflict, url.span, what).help("use an `https` URL"));
@@ -239,6 +240,8 @@ fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuth> {
             }
         }
     }
+    let parameters = parameters(raw.parameters, TOKEN_FIELDS, findings);
+    let authorize_parameters = self::parameters(raw.authorize_parameters, AUTHORIZE_FIELDS, findings);
     let asked = raw.token_url.as_ref().or(issuer.as_ref());
     let tls = asked.map(|asked| service_tls(raw.tls, asked, findings));
     let tls = tls.unwrap_or(Placed { value: ServiceTls::default(), span: Span::default() });
@@ -246,9 +249,12 @@ fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuth> {
         issuer: raw.issuer.map(|issuer| issuer.value),
         authorize_url: raw.authorize_url.map(|url| url.value),
         token_url: raw.token_url.map(|url| url.value),
+        revocation_url: raw.revocation_url.map(|url| url.value),
         redirect_url: raw.redirect_url?.value,
         listen: raw.listen.map(|listen| listen.value),
         scopes: raw.scopes.value,
+        parameters,
+        authorize_parameters,
         timeout: raw.timeout.0,
         requests: TokenRequests {
             body: raw.body.map(|body| body.value),
@@ -258,6 +264,34 @@ fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuth> {
         is_state_optional: raw.state.value == StateRule::Optional,
         tls,
     })
+}
+
+/// Fields that are sent besides those that the gateway sends itself, `own`: a field that came twice would be refused, or the
+/// wrong one of both would count.
+fn parameters(
+    raw: Placed<Named<String, Placed<String>>>,
+    own: &[&str],
+    findings: &mut Findings,
+) -> Vec<(String, String)> {
+    let mut parameters = Vec::new();
+    for (name, value) in raw.value.0 {
+        if own.contains(&name.as_str()) {
+            let what = format!("`{}` is a field that the gateway sends itself", *name);
+            let help = match name.as_str() {
+                "scope" => "set `oauth.scopes`",
+                "redirect_uri" => "set `oauth.redirect_url`",
+                "client_id" | "client_secret" => "set it in the `grant` of each client",
+                "access_token" => "set `oauth.refresh_sends`",
+                _ => "leave it out",
+            };
+            findings.push(Finding::error(Code::Conflict, name.span, what).help(help));
+        } else if name.is_empty() {
+            findings.push(Finding::error(Code::ValueForm, name.span, "a field needs a name"));
+        } else {
+            parameters.push((name.value, value.value));
+        }
+    }
+    parameters
 }
 
 /// How the service at `url` is called with TLS.

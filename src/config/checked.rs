@@ -179,10 +179,16 @@ pub struct OAuth {
     pub issuer: Option<String>,
     pub authorize_url: Option<WebUrl>,
     pub token_url: Option<WebUrl>,
+    /// Where tokens are revoked.
+    pub revocation_url: Option<WebUrl>,
     pub redirect_url: WebUrl,
     /// A port for the callback alone.
     pub listen: Option<SocketAddr>,
     pub scopes: Vec<String>,
+    /// Names and values that requests for tokens carry besides.
+    pub parameters: Vec<(String, String)>,
+    /// Names and values that authorization links carry besides.
+    pub authorize_parameters: Vec<(String, String)>,
     /// Most time for one answer.
     pub timeout: Duration,
     /// How it wants to be asked, where the configuration says so.

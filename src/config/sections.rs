@@ -267,8 +267,16 @@ section! {
         authorize_url: WebUrl,
         /// Where codes and refresh tokens are exchanged.
         token_url: WebUrl,
+        /// Where tokens are revoked (RFC 7009) when their client is. Without this as the issuer's metadata say, if the addresses
+        /// are asked for there; else they are not revoked there.
+        revocation_url: WebUrl,
         /// What is asked for.
         scopes: Vec<String> = Vec::new(),
+        /// Fields that each request for tokens carries besides, such as `audience` or `resource`. No secrets: they are shown.
+        parameters: Named<String, Placed<String>> = Named(Vec::new()),
+        /// Fields that each link to connect a client carries besides, such as `prompt: consent` or `access_type: offline`, which
+        /// some servers want before they give a refresh token.
+        authorize_parameters: Named<String, Placed<String>> = Named(Vec::new()),
         /// Most time for one answer of the authorization server.
         timeout: Period = Period(Duration::from_secs(10)),
         /// The form of requests for tokens: `form` (RFC 6749) or `json`. Without this as the pack says, else `form`.

@@ -66,6 +66,36 @@ fn connecting_takes_no_longer_than_the_call_unless_that_is_asked_for() {
 }
 
 #[test]
+fn parameters_of_the_authorization_server_are_others_than_those_that_are_sent_anyway() {
+    let with = |more: &str| {
+        format!(
+            "{SMALLEST}oauth:\n  authorize_url: https://a/x\n  token_url: https://a/t\n  redirect_url: https://a/r\n{more}"
+        )
+    };
+    let right = with(
+        "  parameters: { audience: a, resource: 'https://b' }\n  authorize_parameters: { prompt: consent }\n",
+    );
+    let oauth = config(&right).oauth.expect("it is there");
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(oauth.parameters, [pair("audience", "a"), pair("resource", "https://b")]);
+    assert_eq!(oauth.authorize_parameters, [pair("prompt", "consent")]);
+    let wrong = with(
+        "  parameters:\n    grant_type: b\n    scope: c\n  authorize_parameters: { state: s, scope: c }\n",
+    );
+    assert_eq!(
+        found(&wrong),
+        [
+            "G003 8: `grant_type` is a field that the gateway sends itself",
+            "G003 9: `scope` is a field that the gateway sends itself",
+            "G003 10: `state` is a field that the gateway sends itself",
+            "G003 10: `scope` is a field that the gateway sends itself",
+        ]
+    );
+    let outcome = parsed(&wrong);
+    assert!(outcome.findings.sorted().iter().any(|one| one.help.as_deref() == Some("set `oauth.scopes`")));
+}
+
+#[test]
 fn every_section_is_read() {
     let config = config(
         "

@@ -7,7 +7,7 @@ use super::layout::{Page, Tab, empty, pager, unread};
 use super::seen::Seen;
 use super::traffic::{Span, requests_of};
 use super::words::{Tone, badge, count, counted, moment, moment_text, operation, unix_ms};
-use crate::admin::{Answer, retire_told, written};
+use crate::admin::{Answer, retire_told, retry_grant, written};
 use crate::config::Moment;
 use http::StatusCode;
 use maud::{Markup, html};
@@ -17,7 +17,7 @@ use switchback_gateway::outcome::{OUTCOMES, Outcome};
 use switchback_gateway::retire::{Brownout, ClientSunset, NewBrownout, RetireError, UsageInfo};
 use switchback_gateway::shadow::PhaseInfo;
 use switchback_gateway::store::GrantState;
-use switchback_gateway::token::{ClientInfo, CredentialState, NewToken};
+use switchback_gateway::token::{ClientInfo, CredentialState, GrantInfo, NewToken, Revocation, TokenError};
 
 /// Clients on one page of the list.
 const OF_PAGE: usize = 100;
@@ -38,7 +38,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
 pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Answer {
     let parts = visit.parts;
     let (registry, retirement) = (&parts.registry.by(visit.who()), &parts.retirement.by(visit.who()));
-    if let [name, "connect" | "rotate" | "restore" | "revoke"] = rest
+    if let [name, "connect" | "rotate" | "retry" | "restore" | "revoke"] = rest
         && let Ok(seen) = form.get("seen").parse::<i64>()
         && let Ok(client) = registry.get(name).await
         && client.version != seen
@@ -77,7 +77,14 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
             }
         }
         [name, "restore"] => registry.restore(name).await.map(|_| None).map_err(|error| error.to_string()),
-        [name, "revoke"] => registry.revoke(name).await.map(|_| None).map_err(|error| error.to_string()),
+        [name, "retry"] => match retry_grant(parts, visit.who(), name).await {
+            Ok(outcome) => Ok(outcome.err().map(|error| no_token(&error))),
+            Err(error) => Err(error.to_string()),
+        },
+        [name, "revoke"] => match registry.revoke(name).await {
+            Ok(revoked) => Ok(still_valid(&revoked.at_server)),
+            Err(error) => Err(error.to_string()),
+        },
         _ => return visit.not_found(),
     };
     visit.studio.outdate();
@@ -129,6 +136,23 @@ fn new_token(token: &str) -> Markup {
             button type="button" data-copy="token-text" { "Copy the token" }
         }
     }
+}
+
+/// The outcome of a refresh that brought no token.
+fn no_token(error: &TokenError) -> Markup {
+    html! {
+        div.notice.bad #not-refreshed role="alert" { p { strong { "No new token." } " " (error) "." } }
+    }
+}
+
+/// The notice about tokens of a revoked client that the authorization server may still take.
+fn still_valid(at_server: &Revocation) -> Option<Markup> {
+    let is_done = matches!(at_server, Revocation::NoTokens | Revocation::Revoked);
+    (!is_done).then(|| {
+        html! {
+            div.notice.warn #at-server role="status" { p { strong { "The client is revoked here." } " " (at_server) } }
+        }
+    })
 }
 
 /// What a date field of a browser gives (`2026-12-31`, or with a time of UTC), or a moment as programs write it.
@@ -425,10 +449,24 @@ fn reason_words(reason: &str) -> Markup {
             "the authorization server does not understand how it is asked: an operator mends `oauth`"
         }
         "revoked" => "it was revoked here",
-        other if other.starts_with("status_") => "the authorization server refused, without saying why",
+        "refresh_requested" => "an operator requested new tokens; the gateway fetches them within a second",
+        other if other.starts_with("status_") => {
+            "the authorization server refuses without a reason; requests are repeated with growing pauses"
+        }
         _ => "",
     };
     html! { @if words.is_empty() { (reason) } @else { (words) " " code { (reason) } } }
+}
+
+/// When the access token ends or ended.
+fn token_end(grant: &GrantInfo, now_ms: i64) -> Markup {
+    html! {
+        @match &grant.expires_at {
+            Some(end) if grant.expired => { "ended " (moment_text(end, now_ms)) }
+            Some(end) => (moment_text(end, now_ms)),
+            None => span.soft { "unknown" },
+        }
+    }
 }
 
 fn row(client: &ClientInfo, ends: &[ClientSunset], now_ms: i64) -> Markup {
@@ -441,8 +479,9 @@ fn row(client: &ClientInfo, ends: &[ClientSunset], now_ms: i64) -> Markup {
             td {
                 (badge(tone, &state))
                 @if let Some(reason) = &client.grant.reason { " " span.soft { (reason_words(reason)) } }
+                @if let Some(warning) = client.grant.warning { " " (badge(Tone::Warn, "no refresh token")) " " span.soft { (warning) } }
             }
-            td { @match &client.grant.expires_at { Some(end) => (moment_text(end, now_ms)), None => span.soft { "unknown" } } }
+            td { (token_end(&client.grant, now_ms)) }
             td {
                 @for credential in &client.credentials {
                     (credential.side) " "
@@ -729,7 +768,8 @@ fn grant(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
             dt { "State" } dd { @let (tone, state) = tone(client); (badge(tone, &state)) }
             @if let Some(reason) = &grant.reason { dt { "Why" } dd { (reason_words(reason)) } }
             dt { "Last refresh" } dd { @match &grant.issued_at { Some(at) => { (moment_text(at, visit.now_ms)) ", " (grant.generation) ". token set" } None => span.soft { "never" } } }
-            dt { "Access token ends" } dd { @match &grant.expires_at { Some(at) => (moment_text(at, visit.now_ms)), None => span.soft { "unknown" } } }
+            dt { "Access token ends" } dd { (token_end(grant, visit.now_ms)) }
+            @if let Some(warning) = grant.warning { dt { "Warning" } dd #no-refresh-token { (warning) } }
             dt { "Company" } dd { (client.company.as_deref().unwrap_or("main")) }
             dt { "Enrolled" } dd { (moment_text(&client.created_at, visit.now_ms)) }
             dt { "Tokens" } dd { (client.tokens) }
@@ -744,6 +784,13 @@ fn grant(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
                 div.actions {
                     (act("connect", if grant.state == GrantState::Active { "Make a link to connect anew" } else { "Make a link to connect" }, if grant.state == GrantState::Active { "small" } else { "primary" }))
                 }
+                @if grant.state != GrantState::Unconnected {
+                    details {
+                        summary { "Fetch new tokens" }
+                        p.hint { "They are requested at once, also where the grant has ended or waits after a failure." }
+                        (act("retry", "Fetch now", "small"))
+                    }
+                }
                 details {
                     summary { "Rotate its token" }
                     p.hint { "A new token is made and shown once; the one that it calls with now ends at once." }
@@ -751,7 +798,7 @@ fn grant(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
                 }
                 details {
                     summary { "Revoke it" }
-                    p.hint { "Its tokens select nobody any more; its grant, credentials and archives are erased." }
+                    p.hint { "Its tokens select nobody any more; its grant, credentials and archives are erased, and the tokens of its grant are revoked at the authorization server." }
                     (act("revoke", "Revoke for good", "danger"))
                 }
             }

@@ -419,12 +419,13 @@ impl Studio {
 
 /// The forms of the pages that operators may send, each with the kind of the entry that it leaves in the history, as
 /// [`crate::admin::CALLS`] has them. A form that is not listed is not found.
-pub const FORMS: [(&str, Option<&str>); 14] = [
+pub const FORMS: [(&str, Option<&str>); 15] = [
     ("/clients/brownouts", Some("brownout set")),
     ("/clients/brownouts/{id}/remove", Some("brownout removed")),
     ("/clients/{name}/sunset", Some("sunset set")),
     ("/clients/{name}/connect", Some("connect link made")),
     ("/clients/{name}/rotate", Some("token rotated")),
+    ("/clients/{name}/retry", Some("refresh requested")),
     ("/clients/{name}/restore", Some("client restored")),
     ("/clients/{name}/revoke", Some("client revoked")),
     ("/operations/{side}/{operation}/move", Some("transition")),

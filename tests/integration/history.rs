@@ -97,6 +97,10 @@ async fn every_call_of_the_api_that_changes_something_leaves_an_entry() {
         call(&gateway, &format!("POST {}", pattern.replace("{name}", "beta")), &body).await;
         done.insert(pattern);
     }
+    // Only a client with a grant has something to ask for tokens with.
+    let retried = call(&gateway, "POST /api/clients/manager/retry", &json!({})).await;
+    assert_eq!([&retried["refreshed"], &retried["error"]], [&json!(true), &Value::Null]);
+    done.insert("/api/clients/{name}/retry");
     let id = call(&gateway, "POST /api/brownouts", &window).await["id"].as_str().expect("an id").to_owned();
     call(&gateway, &format!("POST /api/brownouts/{id}/remove"), &json!({})).await;
     done.extend(["/api/brownouts", "/api/brownouts/{id}/remove"]);
@@ -207,6 +211,10 @@ async fn every_form_of_the_studio_that_changes_something_leaves_an_entry() {
         done.insert(pattern);
     }
     // Only a client with an application can be connected.
+    let path = "POST /clients/manager/retry";
+    let answer = send(&gateway, path, &fields, &format!("form_token={token}")).await;
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    done.insert("/clients/{name}/retry");
     let path = "POST /clients/manager/connect";
     let answer = send(&gateway, path, &fields, &format!("form_token={token}")).await;
     assert!(answer.text().contains("connect-url"), "{}", answer.text());
@@ -307,6 +315,7 @@ async fn every_verb_that_changes_something_leaves_an_entry() {
         ("client-credential", vec!["client", "credential", "gamma", &credential], "credential set"),
         ("client-sunset", vec!["client", "sunset", "gamma", "2999-01-01"], "sunset set"),
         ("client-connect", vec!["client", "connect", "manager"], "connect link made"),
+        ("client-retry", vec!["client", "retry", "manager"], "refresh requested"),
         ("client-revoke", vec!["client", "revoke", "gamma", "--yes"], "client revoked"),
         ("client-restore", vec!["client", "restore", "gamma"], "client restored"),
         ("events-retry", vec!["events", "retry"], "events retried"),

@@ -1,14 +1,16 @@
 //! Connecting a client: the link, the callback, and everybody who tries to get in between.
 
-use crate::support::authority::{APP_ID, Act, Authority, CALLBACK, Code, app, secret};
+use crate::support::authority::{APP_ID, APP_SECRET, Act, Authority, CALLBACK, Code, app, secret};
+use crate::support::dual::{Dual, Upstreams, eventually};
 use crate::support::tokens::{Gateway, acme};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use switchback_gateway::store::GrantState;
 use switchback_gateway::token::{ConnectError, Endpoint, NewClient, OAuth, Registry, RegistryError};
+use switchback_sandbox::{Options, Sandbox};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 async fn unconnected(authority: &Authority) -> (Gateway, Registry) {
@@ -63,6 +65,88 @@ async fn a_link_a_person_and_a_callback_make_a_grant() {
     // And the grant refreshes like any other.
     gateway.clock.advance(Duration::from_secs(3600));
     assert!(authority.accepts(beta.grant.access_token().await.expect("a token").secret().expose()));
+}
+
+#[tokio::test]
+async fn an_authorization_without_a_refresh_token_is_warned_about_and_links_carry_what_brings_one() {
+    let authority = Authority::start().await;
+    let (gateway, _) = unconnected(&authority).await;
+    let more = [("prompt", "consent"), ("access_type", "offline")];
+    let oauth = OAuth {
+        authorize_parameters: more.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+        ..authority.oauth(Duration::from_secs(10))
+    };
+    let endpoint = Endpoint::new(oauth).expect("loopback needs no TLS");
+    let registry = Registry::new(gateway.store.clone(), Some(endpoint));
+    let link = registry.connect("beta", Some(app())).await.expect("a link").url;
+    assert!(more.iter().all(|(name, value)| query(&link)[*name] == *value), "{link}");
+    authority.script(Act::Instead(vec![("refresh_token", None)]));
+    let client = registry.callback(&agree(&authority, &link, "code-1")).await.expect("connected");
+    assert_eq!(client.grant.state, GrantState::Active);
+    let warning = client.grant.warning.expect("a warning");
+    for remedy in ["oauth.authorize_parameters", "prompt: consent", "access_type: offline"] {
+        assert!(warning.contains(remedy), "{warning}");
+    }
+    let link = registry.connect("beta", None).await.expect("a link").url;
+    let client = registry.callback(&agree(&authority, &link, "code-2")).await.expect("connected");
+    assert_eq!(client.grant.warning, None);
+}
+
+/// With the real program: on the page after the callback, in the log and in every list of clients.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_will_end_is_said_to_and_its_token_is_revoked_at_the_server() {
+    let authority = Authority::start().await;
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    dual.configure(&service, Upstreams::of(&service), &["administrator"], "");
+    let text = std::fs::read_to_string(dual.file()).expect("it was written");
+    let text = text.replace(
+        &format!("http://{}/oauth/", service.address()),
+        &format!("http://{}/oauth/", authority.address),
+    );
+    let more = format!(
+        "oauth: {{ revocation_url: '{}', parameters: {{ audience: us }}, authorize_parameters: {{ prompt: login }}, ",
+        authority.revocation_url()
+    );
+    std::fs::write(dual.file(), text.replace("oauth: { ", &more)).expect("it is written");
+    let gateway = dual.start().await;
+    // The server does not know the application of the other client, whose refresh is not to be in the way.
+    eventually("the other client was refused", async || authority.calls() == 1).await;
+
+    let beta = json!({"name": "beta", "client_id": APP_ID, "client_secret": APP_SECRET});
+    assert_eq!(gateway.admin("POST /api/clients", &beta).await.0, 201);
+    let (_, link) = gateway.admin("POST /api/clients/beta/connect", &json!({})).await;
+    let link = link["url"].as_str().expect("a link");
+    assert_eq!(query(link)["prompt"], "login");
+    authority.script(Act::Instead(vec![("refresh_token", None)]));
+    let back = agree(&authority, link, "code-1");
+    let page = gateway.admin_text(&format!("GET /oauth/callback?{back}"), &Value::Null).await.text();
+    assert!(page.contains("Connected for a while only") && page.contains("prompt: consent"), "{page}");
+    assert_eq!(authority.state().calls[1]["audience"], "us");
+    gateway.program.stderr_until("connected, but the authorization server gave no refresh token");
+    let (_, all) = gateway.admin("GET /api/clients", &Value::Null).await;
+    let of = |name: &str| all.as_array().and_then(|all| all.iter().find(|one| one["name"] == name)).cloned();
+    let warning = of("beta").expect("listed")["grant"]["warning"].clone();
+    assert!(warning.as_str().is_some_and(|text| text.contains("access_type: offline")), "{all}");
+    assert_eq!(of("administrator").expect("listed")["grant"]["warning"], Value::Null);
+    let (_, out, err) = dual.cli(&["client", "list"]).await;
+    assert_eq!(
+        out.matches("warning: the authorization server gave no refresh token").count(),
+        1,
+        "{out}{err}"
+    );
+    for page in ["GET /clients", "GET /clients/beta"] {
+        let page = gateway.admin_text(page, &Value::Null).await.text();
+        assert!(page.contains("the authorization server gave no refresh token"), "{page}");
+    }
+
+    let (_, out, err) = dual.cli(&["client", "revoke", "beta", "--yes"]).await;
+    assert!(out.contains("revoked at the authorization server too"), "{out}{err}");
+    let revoked = authority.state().revocations.clone();
+    assert_eq!(revoked.len(), 1, "{revoked:?}");
+    assert!(!authority.accepts(revoked[0]["token"].as_str().expect("a token")), "{revoked:?}");
+    let (_, again) = gateway.admin("POST /api/clients/beta/revoke", &json!({})).await;
+    assert_eq!(again["at_server"], json!({"result": "no_tokens"}), "{again}");
 }
 
 #[tokio::test]

@@ -1,15 +1,18 @@
 //! What operators see of requests: traces as a collector gets them, from the real binary, read by the official protobuf package;
 //! and lines of the access log.
 
+use crate::support::dual::{Dual, Upstreams, eventually};
 use crate::support::program::Program;
 use crate::support::python::{python, run};
 use crate::support::raw::{Act, Seen, Upstream, exchange};
 use crate::support::serving;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use switchback_sandbox::{Options, Sandbox};
 use tempfile::TempDir;
 
 const TOKEN: &str = "old-token-of-acme";
@@ -35,6 +38,52 @@ async fn collector() -> Upstream {
 
 fn agents() -> Act {
     Act::json(200, r#"[{"id":1,"name":"Ana"}]"#)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_count_refreshes_and_forget_the_tokens_of_a_client_that_is_gone() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    dual.configure(&service, Upstreams::of(&service), &["administrator", "manager"], "");
+    let gateway = dual.started().await;
+    let all = |client: &str| [("client", client.to_owned()), ("result", "ok".to_owned())];
+    let refreshed = async |client: &str| {
+        let labels = all(client);
+        let labels = labels.each_ref().map(|(name, value)| (*name, value.as_str()));
+        gateway.counted("switchback_token_refresh_total", &labels).await
+    };
+    eventually("each has its token", async || {
+        refreshed("administrator").await == 1 && refreshed("manager").await == 1
+    })
+    .await;
+    let (status, _) = gateway.admin("POST /api/clients/manager/retry", &json!({})).await;
+    assert_eq!((status, refreshed("manager").await, refreshed("administrator").await), (200, 2, 1));
+
+    let credential = json!({"side": "v2", "token": "a-token-of-the-old-service"});
+    assert_eq!(gateway.admin("POST /api/clients/manager/credential", &credential).await.0, 200);
+    let series = async |client: &str| -> BTreeSet<String> {
+        let text = gateway.admin_text("GET /metrics", &Value::Null).await.text();
+        let of_client = |line: &&str| line.contains(&format!("client=\"{client}\""));
+        let name = |line: &str| line.split_once('{').map(|(name, _)| name.to_owned());
+        let of_tokens = |name: &String| !name.ends_with("_total") && !name.contains("_request");
+        text.lines().filter(of_client).filter_map(name).filter(of_tokens).collect()
+    };
+    let wanted = [
+        "switchback_credential_refused",
+        "switchback_token_expiry_timestamp_seconds",
+        "switchback_token_lifetime_seconds",
+        "switchback_token_state",
+    ];
+    assert_eq!(series("manager").await, wanted.map(str::to_owned).into());
+    assert_eq!(gateway.admin("POST /api/clients/manager/revoke", &json!({})).await.0, 200);
+    assert_eq!(series("manager").await, BTreeSet::new());
+    assert_eq!(series("administrator").await, wanted[1..].iter().map(|name| (*name).to_owned()).collect());
+    assert_eq!(gateway.admin("POST /api/clients/manager/restore", &json!({})).await.0, 200);
+    assert_eq!(series("manager").await, [wanted[3].to_owned()].into(), "it has no token yet");
+    drop(gateway);
+    let gateway = dual.start().await;
+    let text = gateway.admin_text("GET /metrics", &Value::Null).await.text();
+    assert!(text.contains("client=\"manager\""), "the configuration gives it its grant again");
 }
 
 struct Gateway {

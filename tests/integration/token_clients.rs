@@ -1,11 +1,13 @@
 //! Clients and their old tokens: who is let in, and for how long.
 
-use crate::support::authority::{Authority, app, secret};
-use crate::support::tokens::{Gateway, OLD_TOKEN, acme};
+use crate::support::authority::{Act, Authority, app, secret};
+use crate::support::tokens::{Gateway, OLD_TOKEN, PATIENCE, acme};
+use serde_json::{Value, json};
 use std::time::Duration;
 use switchback_gateway::store::{Ensured, GrantState, StoreError};
 use switchback_gateway::token::{
-    NewClient, NewCredential, NewToken, Registry, RegistryError, Settings, Tokens,
+    Endpoint, NewClient, NewCredential, NewToken, OAuth, Registry, RegistryError, Revocation, Settings,
+    Tokens,
 };
 
 fn named(name: &str, token: Option<&str>) -> NewClient {
@@ -67,7 +69,7 @@ async fn a_revoked_client_is_locked_out_and_its_grant_erased() {
     let client = gateway.client();
     client.grant.access_token().await.expect("connected");
     let registry = Registry::new(gateway.store.clone(), None);
-    let revoked = registry.revoke("acme").await.expect("revoked");
+    let revoked = registry.revoke("acme").await.expect("revoked").client;
     assert!(revoked.revoked_at.is_some() && revoked.tokens == 0);
     gateway.tokens.sync().await.expect("the store answers");
     assert!(gateway.tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").is_none());
@@ -76,6 +78,68 @@ async fn a_revoked_client_is_locked_out_and_its_grant_erased() {
     assert!(secrets.access.is_none() && secrets.refresh.is_none() && secrets.app_secret.is_none());
     let again = registry.rotate("acme", NewToken::default(), None).await.expect_err("not brought back");
     assert!(matches!(again, RegistryError::Revoked(_)));
+}
+
+#[tokio::test]
+async fn the_tokens_of_a_revoked_client_are_revoked_at_the_authorization_server_too() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let client = gateway.client();
+    let token = client.grant.access_token().await.expect("connected");
+    let oauth = OAuth { revocation_url: Some(authority.revocation_url()), ..authority.oauth(PATIENCE) };
+    let endpoint = Endpoint::new(oauth).expect("loopback needs no TLS");
+    let registry = Registry::new(gateway.store.clone(), Some(endpoint));
+    let revoked = registry.revoke("acme").await.expect("revoked");
+    assert_eq!(revoked.at_server, Revocation::Revoked);
+    let sent = authority.state().revocations.clone();
+    let fields = |call: &Value| json!([call["token_type_hint"], call["token"], call["type"], call["by"]]);
+    let form = "application/x-www-form-urlencoded";
+    assert_eq!(
+        sent.iter().map(fields).collect::<Vec<_>>(),
+        [
+            json!(["refresh_token", "refresh-canary-1", form, "basic"]),
+            json!(["access_token", "access-canary-1", form, "basic"])
+        ]
+    );
+    assert!(!authority.accepts(token.secret().expose()));
+    assert_eq!(registry.revoke("acme").await.expect("again").at_server, Revocation::NoTokens);
+}
+
+#[tokio::test]
+async fn a_failure_to_revoke_at_the_authorization_server_undoes_nothing() {
+    for (status, body, wanted) in [
+        (503, "", "refresh_token: status 503"),
+        (400, r#"{"error":"unsupported_token_type"}"#, "refresh_token: status 400 (unsupported_token_type)"),
+    ] {
+        let authority = Authority::start().await;
+        let gateway = Gateway::new(&authority).await;
+        gateway.client().grant.access_token().await.expect("connected");
+        let oauth = OAuth { revocation_url: Some(authority.revocation_url()), ..authority.oauth(PATIENCE) };
+        let endpoint = Endpoint::new(oauth).expect("loopback needs no TLS");
+        authority.script(Act::Say(status, "", body));
+        let registry = Registry::new(gateway.store.clone(), Some(endpoint));
+        let revoked = registry.revoke("acme").await.expect("revoked");
+        assert_eq!(revoked.at_server, Revocation::Failed(wanted.to_owned()));
+        assert!(revoked.client.revoked_at.is_some());
+        gateway.tokens.sync().await.expect("the store answers");
+        assert!(gateway.tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").is_none());
+    }
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    let registry = Registry::new(gateway.store.clone(), Some(authority.endpoint()));
+    assert_eq!(registry.revoke("acme").await.expect("revoked").at_server, Revocation::NoEndpoint);
+}
+
+#[tokio::test]
+async fn a_token_that_has_ended_is_listed_as_such() {
+    let authority = Authority::start().await;
+    let gateway = Gateway::new(&authority).await;
+    gateway.client().grant.access_token().await.expect("connected");
+    let registry = Registry::new(gateway.store.clone(), None);
+    let grant = async || registry.get("acme").await.expect("listed").grant;
+    assert!(!grant().await.expired && grant().await.warning.is_none());
+    gateway.clock.advance(Duration::from_secs(3600));
+    assert!(grant().await.expired);
 }
 
 #[tokio::test]

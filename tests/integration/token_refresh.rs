@@ -731,6 +731,23 @@ async fn what_the_operator_got_wrong_is_shown_as_such_and_tried_again_in_case_it
 }
 
 #[tokio::test]
+async fn parameters_of_the_configuration_go_along_with_every_request_for_tokens() {
+    let authority = Authority::start().await;
+    let parameters =
+        ["audience", "resource"].map(|name| (name.to_owned(), format!("https://{name}.example/?a&b")));
+    let oauth =
+        switchback_gateway::token::OAuth { parameters: parameters.to_vec(), ..authority.oauth(PATIENCE) };
+    let endpoint = switchback_gateway::token::Endpoint::new(oauth).expect("loopback needs no TLS");
+    let gateway = Gateway::with(&authority, endpoint, Settings::default(), Clock::paused_at(NEW_YEAR)).await;
+    gateway.client().grant.access_token().await.expect("connected");
+    let call = authority.state().calls[0].clone();
+    assert_eq!(
+        json!([call["audience"], call["resource"], call["grant_type"]]),
+        json!(["https://audience.example/?a&b", "https://resource.example/?a&b", "refresh_token"])
+    );
+}
+
+#[tokio::test]
 async fn requests_for_tokens_are_as_the_rfc_has_them_unless_it_is_said_otherwise() {
     use switchback_plan::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
     let with = |body, client_auth, refresh_sends: &[RefreshExtra]| TokenRequests {

@@ -67,6 +67,8 @@ pub struct State {
     /// Bodies of the calls that arrived, forms as objects. What showed the application by HTTP Basic is among their members,
     /// with `by: basic`; so is the media type, as `type`.
     pub calls: Vec<Value>,
+    /// Bodies of the calls to the revocation endpoint, likewise.
+    pub revocations: Vec<Value>,
     issued: u64,
 }
 
@@ -113,6 +115,7 @@ impl Authority {
             codes: HashMap::new(),
             script: VecDeque::new(),
             calls: Vec::new(),
+            revocations: Vec::new(),
             issued: 0,
         }));
         let serving = tokio::spawn({
@@ -141,6 +144,11 @@ impl Authority {
 
     pub fn accepts(&self, access: &str) -> bool {
         self.state().living.iter().any(|living| living == access)
+    }
+
+    /// The address of its revocation endpoint.
+    pub fn revocation_url(&self) -> reqwest::Url {
+        format!("http://{}/oauth/revoke", self.address).parse().expect("a URL")
     }
 
     pub fn oauth(&self, timeout: Duration) -> OAuth {
@@ -174,7 +182,10 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>) {
     let Some(body) = read_body(&mut stream).await else { return };
     let act = {
         let mut state = state.lock().expect("no test panics while holding it");
-        state.calls.push(body.clone());
+        match body["grant_type"] {
+            Value::Null => state.revocations.push(body.clone()),
+            _ => state.calls.push(body.clone()),
+        }
         state.script.pop_front().unwrap_or(Act::Normally)
     };
     let answer =
@@ -242,6 +253,15 @@ impl State {
             },
             "client_credentials" => (200, self.issue_access()),
             "refresh_token" => self.refresh(&text("refresh_token")),
+            // RFC 7009: a token that is not known is as good as revoked.
+            "" => {
+                let token = text("token");
+                self.living.retain(|living| *living != token);
+                if self.active == token {
+                    self.active.clear();
+                }
+                (200, json!({}))
+            }
             _ => (400, json!({ "error": "unsupported_grant_type" })),
         }
     }
@@ -328,7 +348,10 @@ async fn read_body(stream: &mut TcpStream) -> Option<Value> {
             let length = head.lines().find_map(|line| line.strip_prefix("content-length:"))?;
             let length: usize = length.trim().parse().ok()?;
             if bytes.len() >= head_end + 4 + length {
-                assert!(head.starts_with("post /oauth/access_token "), "{head}");
+                let is_known = ["/oauth/access_token ", "/oauth/revoke "]
+                    .iter()
+                    .any(|path| head.starts_with(&format!("post {path}")));
+                assert!(is_known, "{head}");
                 return read_call(&String::from_utf8_lossy(&bytes[..head_end]), &bytes[head_end + 4..]);
             }
         }

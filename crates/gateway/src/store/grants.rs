@@ -159,6 +159,10 @@ pub(crate) struct GrantSummary {
     pub client: String,
     /// See [`GrantRow`] for these.
     pub generation: i64,
+    /// How it gets its access tokens.
+    pub flow: Flow,
+    /// Whether it has a refresh token.
+    pub has_refresh: bool,
     /// Where it stands.
     pub state: GrantState,
     /// Why it stands there.
@@ -200,7 +204,11 @@ macro_rules! select_grants {
 
 macro_rules! select_summaries {
     ($rest:literal) => {
-        concat!("SELECT client, generation, state, state_reason, issued_ms, lifetime_ms FROM grants ", $rest)
+        concat!(
+            "SELECT client, generation, flow, CAST(CASE WHEN refresh IS NULL THEN 0 ELSE 1 END AS BIGINT) AS has_refresh, state, ",
+            "state_reason, issued_ms, lifetime_ms FROM grants ",
+            $rest
+        )
     };
 }
 
@@ -340,6 +348,8 @@ fn summary(row: &Row) -> Result<GrantSummary, StoreError> {
     Ok(GrantSummary {
         client: row.text("client")?,
         generation: row.int("generation")?,
+        flow: Flow::parse(&row.text("flow")?)?,
+        has_refresh: row.int("has_refresh")? != 0,
         state: GrantState::parse(&row.text("state")?, issued_ms.is_some())?,
         reason: row.text_or_none("state_reason")?,
         issued_ms,

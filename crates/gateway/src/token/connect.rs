@@ -99,7 +99,8 @@ impl Registry {
             .append_pair("scope", &oauth.scopes.join(" "))
             .append_pair("state", &state)
             .append_pair("code_challenge", &challenge(&verifier))
-            .append_pair("code_challenge_method", "S256");
+            .append_pair("code_challenge_method", "S256")
+            .extend_pairs(&oauth.authorize_parameters);
         let expires = self.store.clock().unix_ms().saturating_add(LINK_TTL.as_millis() as i64);
         Ok(ConnectLink { client: client.name, url: url.into(), expires_at: rfc3339(expires) })
     }
@@ -156,7 +157,13 @@ impl Registry {
                 .map(|lifetime| i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX)),
         };
         self.store.by("its owner").connect_grant(&row.key, &tokens).await?;
-        Ok(self.get(&name).await?)
+        let client = self.get(&name).await?;
+        if let Some(warning) = client.grant.warning {
+            tracing::warn!(
+                target: "switchback::token", client = name, expires_at = client.grant.expires_at, "connected, but {warning}"
+            );
+        }
+        Ok(client)
     }
 
     async fn name_of(&self, client: &str) -> Result<String, ConnectError> {

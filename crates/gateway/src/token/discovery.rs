@@ -20,6 +20,8 @@ const METADATA_BYTES_MAX: usize = 256 * 1024;
 pub(super) struct Found {
     pub authorize_url: Option<Url>,
     pub token_url: Url,
+    /// Where tokens are revoked (RFC 7009).
+    pub revocation_url: Option<Url>,
     /// Who it is, to be compared with what a callback says (RFC 9207).
     pub issuer: Option<String>,
     /// Whether every callback says who it is from.
@@ -44,6 +46,7 @@ impl Discovery {
             Arc::new(Found {
                 authorize_url: oauth.authorize_url.clone(),
                 token_url,
+                revocation_url: oauth.revocation_url.clone(),
                 issuer: oauth.issuer.clone(),
                 names_itself: false,
                 client_auth: ClientAuth::Basic,
@@ -150,6 +153,7 @@ fn read(metadata: &Value, issuer: &str, oauth: &OAuth) -> Result<Found, String> 
     Ok(Found {
         authorize_url: oauth.authorize_url.clone().or_else(|| url("authorization_endpoint")),
         token_url: token_url.ok_or("no token_endpoint with https")?,
+        revocation_url: oauth.revocation_url.clone().or_else(|| url("revocation_endpoint")),
         issuer: Some(issuer.to_owned()),
         names_itself: names_itself.and_then(Value::as_bool).unwrap_or(false),
         client_auth,

@@ -54,11 +54,13 @@ pub use client::{Client, Clients};
 pub use connect::{ConnectError, ConnectLink};
 pub use fixed::FixedToken;
 pub use grant::{AccessToken, Grant, Rejected};
-pub use registry::{Added, NewClient, NewCredential, NewToken, Registry, RegistryError};
+pub use registry::{Added, NewClient, NewCredential, NewToken, Registry, RegistryError, Revoked};
 pub use rejections::Operation;
 pub use report::{ClientInfo, CredentialInfo, CredentialState, GrantInfo};
 pub use service::{Health, Tokens};
-pub use wire::{App, Endpoint, OAuth, OAuthConfigError, Refusal, RefusalAbout};
+pub use wire::{
+    AUTHORIZE_FIELDS, App, Endpoint, OAuth, OAuthConfigError, Refusal, RefusalAbout, Revocation, TOKEN_FIELDS,
+};
 
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 //! secret was made here and is given out this once.
 
 use super::report::{ClientInfo, info};
-use super::wire::{App, Endpoint};
+use super::wire::{App, Endpoint, Revocation};
 use crate::secret::Secret;
 use crate::store::seal::{HashOf, KeyedHash, random};
 use crate::store::{
@@ -125,6 +125,15 @@ pub struct Added {
     pub token: Option<Secret<String>>,
 }
 
+/// A client that was revoked.
+#[derive(Debug)]
+pub struct Revoked {
+    /// The client as it is now.
+    pub client: ClientInfo,
+    /// What became of the tokens of its grant at the authorization server.
+    pub at_server: Revocation,
+}
+
 /// Manages the clients of a store. Any process may, beside a running gateway, which sees the changes within a second.
 #[derive(Clone, Debug)]
 pub struct Registry {
@@ -135,7 +144,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry on `store`; `endpoint` is needed for connecting only.
+    /// A registry on `store`; `endpoint` is needed for connecting, and for revoking at the authorization server.
     pub fn new(store: Store, endpoint: Option<Endpoint>) -> Self {
         let endpoint = Arc::new(ArcSwapOption::from(endpoint.map(Arc::new)));
         Registry { store, endpoint, configured: Arc::default() }
@@ -290,15 +299,28 @@ impl Registry {
         self.get(name).await
     }
 
-    /// Ends a client for good: its tokens select nothing, the secrets of its grant and its credentials are erased. The authorization server is not told.
+    /// Ends a client for good: its tokens select nothing, the secrets of its grant and its credentials are erased. After that
+    /// the tokens of its grant are revoked at the authorization server (RFC 7009); that this failed is no error here.
     ///
     /// # Errors
     ///
     /// There is no such client, or the store fails.
-    pub async fn revoke(&self, name: &str) -> Result<ClientInfo, RegistryError> {
+    pub async fn revoke(&self, name: &str) -> Result<Revoked, RegistryError> {
         let client = self.store.client(name).await?;
+        let grant = self.store.grant_of(&client.id).await?;
         self.store.revoke_client(&client.id).await?;
-        self.get(name).await
+        let at_server = match (grant.secrets, self.endpoint.load_full()) {
+            (Ok(secrets), _) if secrets.access.is_none() && secrets.refresh.is_none() => Revocation::NoTokens,
+            (Ok(secrets), Some(endpoint)) => endpoint.revoke(&secrets).await,
+            (Ok(_), None) => Revocation::NoEndpoint,
+            (Err(error), _) => Revocation::Failed(error.to_string()),
+        };
+        if let Revocation::Failed(what) = &at_server {
+            tracing::warn!(
+                target: "switchback::token", client = name, what, "the client is revoked, its tokens at the authorization server are not"
+            );
+        }
+        Ok(Revoked { client: self.get(name).await?, at_server })
     }
 
     /// Has the gateways fetch a new access token at once, also where they wait after a failure, and where the grant has ended.

@@ -1,8 +1,13 @@
 //! What people are told about clients: plain data without secrets, for the command line, the admin port and the studio.
 
 use crate::clock::rfc3339;
-use crate::store::{ClientRow, CredentialRow, GrantState, GrantSummary};
+use crate::store::{ClientRow, CredentialRow, Flow, GrantState, GrantSummary};
 use serde::Serialize;
+
+/// The warning about an authorization that brought no refresh token.
+pub(super) const NO_REFRESH_TOKEN: &str = "the authorization server gave no refresh token, so the client has to be connected \
+    again when its access token ends; `prompt: consent` or `access_type: offline` in `oauth.authorize_parameters` usually \
+    brings one";
 
 /// A client, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -46,6 +51,10 @@ pub struct GrantInfo {
     pub issued_at: Option<String>,
     /// RFC 3339, UTC; when it ends, where known.
     pub expires_at: Option<String>,
+    /// Whether that has passed.
+    pub expired: bool,
+    /// What is to be expected of the grant and how to prevent it, while it still works.
+    pub warning: Option<&'static str>,
 }
 
 /// What calls of a client to one side go out with, for people.
@@ -92,6 +101,8 @@ pub(super) fn info(row: &ClientRow, grant: GrantSummary, now_ms: i64) -> ClientI
     let mut token_sides: Vec<_> = living().map(|token| token.side.clone()).collect();
     token_sides.sort();
     token_sides.dedup();
+    let is_in_use = !matches!(grant.state, GrantState::Unconnected | GrantState::Misconfigured);
+    let is_for_once = grant.flow == Flow::AuthorizationCode && !grant.has_refresh && is_in_use;
     ClientInfo {
         version: row.change,
         name: row.name.clone(),
@@ -108,6 +119,8 @@ pub(super) fn info(row: &ClientRow, grant: GrantSummary, now_ms: i64) -> ClientI
             generation: grant.generation,
             issued_at: grant.issued_ms.map(rfc3339),
             expires_at: end.map(rfc3339),
+            expired: end.is_some_and(|end| end <= now_ms),
+            warning: is_for_once.then_some(NO_REFRESH_TOKEN),
         },
         credentials: row.credentials.iter().map(credential).collect(),
     }

@@ -10,12 +10,14 @@ use super::discovery::{Discovery, Found};
 use super::lifetime::parse_expires_in;
 use crate::http_client::HttpClient;
 use crate::secret::Secret;
+use crate::store::Opened;
 use crate::tls::ServiceTls;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Method};
 use reqwest::Url;
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -29,6 +31,30 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 /// The longest error code that is shown.
 const CODE_BYTES_MAX: usize = 64;
 
+/// Fields of a request for tokens that are sent from here; `oauth.parameters` has others.
+pub const TOKEN_FIELDS: &[&str] = &[
+    "grant_type",
+    "client_id",
+    "client_secret",
+    "redirect_uri",
+    "code",
+    "code_verifier",
+    "refresh_token",
+    "access_token",
+    "scope",
+];
+
+/// Fields of an authorization link that are sent from here; `oauth.authorize_parameters` has others.
+pub const AUTHORIZE_FIELDS: &[&str] = &[
+    "response_type",
+    "client_id",
+    "redirect_uri",
+    "scope",
+    "state",
+    "code_challenge",
+    "code_challenge_method",
+];
+
 /// Where the authorization server is, and how it wants to be asked.
 #[derive(Clone, Debug)]
 pub struct OAuth {
@@ -38,6 +64,8 @@ pub struct OAuth {
     pub authorize_url: Option<Url>,
     /// Where codes and refresh tokens are exchanged.
     pub token_url: Option<Url>,
+    /// Where tokens are revoked (RFC 7009).
+    pub revocation_url: Option<Url>,
     /// Our callback, exactly as registered with the application.
     pub redirect_url: Url,
     /// Scopes to ask for.
@@ -46,6 +74,10 @@ pub struct OAuth {
     pub timeout: Duration,
     /// How it wants to be asked, where not as the RFCs and its metadata say.
     pub requests: TokenRequests,
+    /// Names and values that requests for tokens carry besides.
+    pub parameters: Vec<(String, String)>,
+    /// Names and values that authorization links carry besides.
+    pub authorize_parameters: Vec<(String, String)>,
     /// Whether a callback without `state` counts while exactly one authorization is pending.
     pub is_state_optional: bool,
     /// Whom to trust there, and what to show.
@@ -59,10 +91,13 @@ impl OAuth {
             issuer: None,
             authorize_url: Some(authorize_url),
             token_url: Some(token_url),
+            revocation_url: None,
             redirect_url,
             scopes: Vec::new(),
             timeout: Duration::from_secs(10),
             requests: TokenRequests::default(),
+            parameters: Vec::new(),
+            authorize_parameters: Vec::new(),
             is_state_optional: false,
             tls: ServiceTls::default(),
         }
@@ -163,6 +198,36 @@ pub(super) struct Failure {
     pub retry_after: Option<Duration>,
 }
 
+/// What became of the tokens of a grant at the authorization server when their client was revoked (RFC 7009).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "result", content = "error", rename_all = "snake_case")]
+pub enum Revocation {
+    /// The grant had none.
+    NoTokens,
+    /// No address is known to revoke them at.
+    NoEndpoint,
+    /// They are revoked.
+    Revoked,
+    /// They are not, or not all of them, for this reason.
+    Failed(String),
+}
+
+impl fmt::Display for Revocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Revocation::NoTokens => f.write_str("Its grant had no tokens."),
+            Revocation::NoEndpoint => f.write_str(
+                "Its tokens were not revoked at the authorization server: neither its metadata nor `oauth.revocation_url` \
+                 give the address.",
+            ),
+            Revocation::Revoked => f.write_str("Its tokens are revoked at the authorization server too."),
+            Revocation::Failed(what) => {
+                write!(f, "Its tokens are not revoked at the authorization server ({what}), and are valid there until they end.")
+            }
+        }
+    }
+}
+
 /// A client of the token endpoint; clones share what they have found out.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
@@ -183,16 +248,18 @@ impl Endpoint {
         if issuer.as_ref().is_some_and(|url| url.query().is_some() || url.fragment().is_some()) {
             return Err(OAuthConfigError::Issuer);
         }
-        let addresses =
-            [("authorize_url", &oauth.authorize_url), ("token_url", &oauth.token_url), ("issuer", &issuer)];
-        for (name, url) in addresses {
+        let addresses = [
+            ("authorize_url", &oauth.authorize_url, issuer.is_none()),
+            ("token_url", &oauth.token_url, issuer.is_none()),
+            ("issuer", &issuer, false),
+            ("revocation_url", &oauth.revocation_url, false),
+        ];
+        for (name, url, is_needed) in addresses {
             match url {
                 Some(url) if url.scheme() != "https" && !is_loopback(url) => {
                     return Err(OAuthConfigError::ClearText(name));
                 }
-                None if issuer.is_none() && name != "issuer" => {
-                    return Err(OAuthConfigError::NoAddress(name));
-                }
+                None if is_needed => return Err(OAuthConfigError::NoAddress(name)),
                 _ => {}
             }
         }
@@ -241,24 +308,10 @@ impl Endpoint {
                 });
             }
         };
-        let client_auth = self.oauth.requests.client_auth.unwrap_or(found.client_auth);
         let mut fields = self.fields(offer);
-        let mut request =
-            self.http.request(Method::POST, &found.token_url).header(ACCEPT, "application/json");
-        match client_auth {
-            ClientAuth::Basic => request = request.header(AUTHORIZATION, basic(app)),
-            ClientAuth::Post => {
-                fields.push(("client_id", app.id.expose()));
-                fields.push(("client_secret", app.secret.expose()));
-            }
-            ClientAuth::None => fields.push(("client_id", app.id.expose())),
-        }
-        let (kind, body) = match self.oauth.requests.body.unwrap_or(BodyForm::Form) {
-            BodyForm::Form => ("application/x-www-form-urlencoded", form(&fields)),
-            BodyForm::Json => ("application/json", json(&fields)),
-        };
-        // Not followed by `Secret`: the client takes the bytes. They are gone with the call.
-        match request.header(CONTENT_TYPE, kind).body(body).send().await {
+        fields.extend(self.oauth.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        let body = self.oauth.requests.body.unwrap_or(BodyForm::Form);
+        match self.post(&found, &found.token_url, app, fields, body).await {
             Ok(response) => judge(response).await,
             Err(error) => Exchange::Failed(Failure {
                 outcome_unknown: !error.is_connect() && !error.is_builder(),
@@ -269,7 +322,59 @@ impl Endpoint {
         }
     }
 
-    fn fields<'a>(&'a self, offer: Offer<'a>) -> Vec<(&'static str, &'a str)> {
+    /// Posts fields together with what shows the application.
+    async fn post(
+        &self,
+        found: &Found,
+        url: &Url,
+        app: &App,
+        mut fields: Vec<(&str, &str)>,
+        body: BodyForm,
+    ) -> reqwest::Result<reqwest::Response> {
+        let mut request = self.http.request(Method::POST, url).header(ACCEPT, "application/json");
+        match self.oauth.requests.client_auth.unwrap_or(found.client_auth) {
+            ClientAuth::Basic => request = request.header(AUTHORIZATION, basic(app)),
+            ClientAuth::Post => {
+                fields.push(("client_id", app.id.expose()));
+                fields.push(("client_secret", app.secret.expose()));
+            }
+            ClientAuth::None => fields.push(("client_id", app.id.expose())),
+        }
+        let (kind, body) = match body {
+            BodyForm::Form => ("application/x-www-form-urlencoded", form(&fields)),
+            BodyForm::Json => ("application/json", json(&fields)),
+        };
+        // Not followed by `Secret`: the client takes the bytes. They are gone with the call.
+        request.header(CONTENT_TYPE, kind).body(body).send().await
+    }
+
+    /// Revokes the tokens of a grant, the refresh token first: with it most servers end the access token too, and none can be
+    /// fetched anew. The form is that of RFC 7009, whatever the form of requests for tokens.
+    pub(super) async fn revoke(&self, secrets: &Opened) -> Revocation {
+        let (Some(id), Some(secret)) = (&secrets.app_id, &secrets.app_secret) else {
+            return Revocation::Failed("the grant has no application".to_owned());
+        };
+        let app = App { id: id.clone(), secret: secret.clone() };
+        let found = match self.found().await {
+            Ok(found) => found,
+            Err(what) => return Revocation::Failed(what),
+        };
+        let Some(url) = &found.revocation_url else { return Revocation::NoEndpoint };
+        for (hint, token) in [("refresh_token", &secrets.refresh), ("access_token", &secrets.access)] {
+            let Some(token) = token else { continue };
+            let fields = vec![("token", token.expose().as_str()), ("token_type_hint", hint)];
+            let outcome = match self.post(&found, url, &app, fields, BodyForm::Form).await {
+                Ok(response) => judge_revocation(response).await,
+                Err(error) => Err(describe(&error)),
+            };
+            if let Err(what) = outcome {
+                return Revocation::Failed(format!("{hint}: {what}"));
+            }
+        }
+        Revocation::Revoked
+    }
+
+    fn fields<'a>(&'a self, offer: Offer<'a>) -> Vec<(&'a str, &'a str)> {
         match offer {
             Offer::Code { code, verifier } => vec![
                 ("grant_type", "authorization_code"),
@@ -297,7 +402,7 @@ impl Endpoint {
         }
     }
 
-    fn scope(&self) -> Option<(&'static str, &str)> {
+    fn scope(&self) -> Option<(&str, &str)> {
         self.discovery.scope().map(|scope| ("scope", scope))
     }
 }
@@ -378,6 +483,18 @@ async fn judge(mut response: reqwest::Response) -> Exchange {
             failed(format!("status {}{code}", status.as_u16()), status.is_server_error())
         }
     }
+}
+
+/// Reads the answer to a revocation (RFC 7009, section 2.2).
+async fn judge_revocation(mut response: reqwest::Response) -> Result<(), String> {
+    let status = response.status();
+    if status.is_success() {
+        return Ok(());
+    }
+    let body = read(&mut response, ANSWER_BYTES_MAX).await.unwrap_or_default();
+    let code = refusal(status, &body).filter(|refusal| !refusal.code.starts_with("status_"));
+    let code = code.map(|refusal| format!(" ({refusal})")).unwrap_or_default();
+    Err(format!("status {}{code}", status.as_u16()))
 }
 
 /// Whether what a server says with this status is about us. It may say the words of a refusal while it cannot work, or has had
@@ -525,6 +642,27 @@ mod tests {
         assert!(shown.is_sensitive());
         let decoded = STANDARD.decode(shown.to_str().expect("ASCII").trim_start_matches("Basic "));
         assert_eq!(decoded.expect("base64"), b"a%3Ab:s+p%2B%C3%BC%25");
+    }
+
+    #[test]
+    fn every_field_that_is_sent_is_one_that_parameters_may_not_have() {
+        let url: Url = "https://auth.example/".parse().expect("a URL");
+        let sends = vec![RefreshExtra::AccessToken, RefreshExtra::Scope];
+        let oauth = OAuth {
+            scopes: vec!["all".to_owned()],
+            requests: TokenRequests { refresh_sends: Some(sends), ..TokenRequests::default() },
+            ..OAuth::at(url.clone(), url.clone(), url)
+        };
+        let endpoint = Endpoint::new(oauth).expect("https");
+        let secret = Secret::from("x");
+        let offers = [
+            Offer::Code { code: &secret, verifier: &secret },
+            Offer::RefreshToken { refresh: &secret, access: Some(&secret) },
+            Offer::Application,
+        ];
+        for (name, _) in offers.into_iter().flat_map(|offer| endpoint.fields(offer)) {
+            assert!(TOKEN_FIELDS.contains(&name), "{name}");
+        }
     }
 
     #[test]
