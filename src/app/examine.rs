@@ -11,8 +11,9 @@ use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_gateway::http_client::HttpClient;
 use switchback_gateway::store::seal::{KeyRing, SealError};
-use switchback_gateway::store::{self, Reach};
+use switchback_gateway::store::{self, Flow, Reach};
 use switchback_gateway::tls::{self, ServiceTls};
+use switchback_gateway::token::{Endpoint, MetadataReport, Wants};
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -32,8 +33,16 @@ pub struct Try {
     pub key: String,
     /// Its address, without secrets.
     pub address: String,
-    /// Why it did not do what it is for.
+    /// Why it does not do what it is for.
     pub error: Option<String>,
+    /// Worth knowing, although it does.
+    pub warnings: Vec<String>,
+}
+
+impl Try {
+    fn new(key: impl Into<String>, address: String, error: Option<String>) -> Try {
+        Try { key: key.into(), address, error, warnings: Vec::new() }
+    }
 }
 
 impl Examined {
@@ -46,12 +55,13 @@ impl Examined {
 /// Looks at everything that serving needs. Nothing is opened or changed, but for what `online` asks others.
 pub async fn examine(config: &Config, online: bool) -> Result<Examined, StartError> {
     let mut examined = Examined { findings: parts(config), ..Examined::default() };
+    let mut authorization_server = None;
     match load_pack(config).await {
         Ok(read) => {
             examined.findings.append(against_pack(config, &read.facts()));
             if !examined.findings.has_errors() {
                 let loaded = assemble::under(config, read)?;
-                endpoint(config, &loaded)?;
+                authorization_server = endpoint(config, &loaded)?;
                 let limits = std::sync::Arc::new(assemble::limits(&config.limits));
                 let services = assemble::Services::new(config, &limits, None)?;
                 let tables = assemble::tables(config, &loaded);
@@ -64,7 +74,7 @@ pub async fn examine(config: &Config, online: bool) -> Result<Examined, StartErr
         Err(error) => return Err(error),
     }
     if online {
-        examined.tries = tries(config).await;
+        examined.tries = tries(config, authorization_server).await;
     }
     Ok(examined)
 }
@@ -111,25 +121,44 @@ fn missing_folder(config: &Config) -> Option<String> {
     Some(format!("the pack `{}` cannot be read: {error}", folder.display()))
 }
 
-/// Asks the store, the services and the authorization server whether they are there. Nothing is written, and no credential
-/// is shown to anyone but the store.
-async fn tries(config: &Config) -> Vec<Try> {
+/// Asks the store, the services and the authorization server whether they are there, and reads the metadata of the latter.
+/// Nothing is written, and no credential is sent to anyone but the store. Without an `endpoint` other findings come first.
+async fn tries(config: &Config, endpoint: Option<Endpoint>) -> Vec<Try> {
     let store = async {
         let reach = store::reach(config.store.as_str()).await;
         let error = match reach {
             Ok(Reach::There | Reach::ToBeMade) => None,
-            Err(error) => Some(error.to_string()),
+            Err(error) => Some(no_answer(&error.to_string())),
         };
-        Try { key: "store".to_owned(), address: config.store.masked(), error }
+        Try::new("store", config.store.masked(), error)
     };
     let timeout = config.limits.connect_timeout + config.limits.upstream_timeout;
     let upstreams = config.services().map(|(name, url, tls)| asked(service_key(&name), url, tls, timeout));
-    let oauth = config.oauth.iter().filter_map(|oauth| {
-        Some(asked("oauth.token_url".to_owned(), oauth.token_url.as_ref()?, &oauth.tls, oauth.timeout))
+    let oauth = config.oauth.iter().flat_map(|oauth| {
+        let urls = [("oauth.token_url", &oauth.token_url), ("oauth.revocation_url", &oauth.revocation_url)];
+        let given = urls.into_iter().filter_map(|(key, url)| Some((key, url.as_ref()?)));
+        given.map(|(key, url)| asked(key.to_owned(), url, &oauth.tls, oauth.timeout))
     });
     let services = futures_util::future::join_all(upstreams.chain(oauth));
-    let (store, services) = futures_util::join!(store, services);
-    std::iter::once(store).chain(services).collect()
+    let (store, services, issuer) = futures_util::join!(store, services, issuer(config, endpoint));
+    std::iter::once(store).chain(services).chain(issuer).collect()
+}
+
+/// Reads the issuer's metadata, if there is an issuer, and reports what they lack for the clients of the configuration.
+async fn issuer(config: &Config, endpoint: Option<Endpoint>) -> Option<Try> {
+    let endpoint = endpoint?;
+    let address = config.oauth.as_ref()?.issuer.as_deref()?.parse::<WebUrl>().ok()?.masked();
+    let grants = || config.clients.iter().filter_map(|client| client.grant.as_ref());
+    let has = |flow: Flow| grants().any(|grant| grant.flow == flow);
+    let wants = Wants {
+        // Clients that are added while the gateway runs are connected by links, too.
+        authorization_code: grants().next().is_none() || has(Flow::AuthorizationCode),
+        client_credentials: has(Flow::ClientCredentials),
+    };
+    let report = endpoint.examine(wants).await;
+    let report = report.unwrap_or_else(|error| MetadataReport { errors: vec![error], ..Default::default() });
+    let error = (!report.errors.is_empty()).then(|| report.errors.join("; "));
+    Some(Try { warnings: report.warnings, ..Try::new("oauth.issuer", address, error) })
 }
 
 /// Whether anything answers at an address: whatever it says to a stranger, it is there.
@@ -139,9 +168,13 @@ async fn asked(key: String, url: &WebUrl, tls: &ServiceTls, timeout: Duration) -
         let client = HttpClient::new(reqwest::Client::builder().timeout(timeout), &at, tls)
             .map_err(|error| error.to_string())?;
         let answer = client.request(Method::HEAD, &at).send().await;
-        answer.map(drop).map_err(|error| causes(&error.without_url()))
+        answer.map(drop).map_err(|error| no_answer(&causes(&error.without_url())))
     };
-    Try { key, address: url.masked(), error: asking.await.err() }
+    Try::new(key, url.masked(), asking.await.err())
+}
+
+fn no_answer(why: &str) -> String {
+    format!("does not answer: {why}")
 }
 
 /// An error with all that is behind it: what went wrong is said by the innermost.

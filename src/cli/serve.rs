@@ -101,10 +101,13 @@ fn checked(args: &Args, check: Check, mut outcome: Outcome) -> ExitCode {
         Format::Text => {
             show(&outcome.sources, &outcome.findings);
             examined.pack.iter().for_each(|findings| eprintln!("{}", findings.trim_end()));
-            for Try { key, address, error } in &examined.tries {
+            for Try { key, address, error, warnings } in &examined.tries {
                 match error {
                     None => println!("{key}: {address} answers"),
-                    Some(error) => eprintln!("{key}: {address} does not answer: {error}"),
+                    Some(error) => eprintln!("{key}: {address}: {error}"),
+                }
+                for warning in warnings {
+                    eprintln!("{key}: warning: {warning}");
                 }
             }
             if is_ready {

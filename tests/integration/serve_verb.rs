@@ -247,6 +247,62 @@ async fn a_check_that_asks_finds_out_who_does_not_answer() {
     assert!(status.success() && out.contains("ready to serve"), "{out}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_that_asks_reads_the_metadata_of_the_issuer() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (more, slash, wanted, is_ready) in [
+        (r#""code_challenge_methods_supported":["S256"]"#, "", "", true),
+        (
+            r#""grant_types_supported":["authorization_code"]"#,
+            "",
+            "`grant_types_supported` lacks `refresh_token`",
+            false,
+        ),
+        (
+            r#""code_challenge_methods_supported":["plain"]"#,
+            "",
+            "`code_challenge_methods_supported` lacks `S256`",
+            false,
+        ),
+        (
+            r#""scopes_supported":[]"#,
+            "",
+            "warning: the metadata have no `code_challenge_methods_supported`",
+            true,
+        ),
+        (r#""code_challenge_methods_supported":["S256"]"#, "/", "of another issuer, `http://", false),
+    ] {
+        let server = Upstream::answering(move |_, seen| {
+            let host = seen.values("host").first().map(|host| host.to_string()).unwrap_or_default();
+            let at = format!("http://{host}");
+            let body = format!(
+                r#"{{"issuer":"{at}{slash}","token_endpoint":"{at}/t","authorization_endpoint":"{at}/a",{more}}}"#
+            );
+            match seen.line() {
+                line if line.contains("oauth-authorization-server") => Act::json(200, &body),
+                _ => Act::json(404, "{}"),
+            }
+        })
+        .await;
+        let oauth = format!(
+            "oauth: {{ issuer: 'http://{}', redirect_url: 'http://127.0.0.1:9/cb' }}\n",
+            server.address
+        );
+        let file = serving::write(folder.path(), &server.address.to_string(), &oauth);
+        let running = tokio::task::spawn_blocking(move || serve(&file, &["--check=online"]).all());
+        let (status, out, error) = running.await.expect("it ends");
+        assert_eq!(status.success(), is_ready, "{more}: {out}{error}");
+        assert_eq!(out.contains("oauth.issuer: http://"), is_ready, "{more}: {out}{error}");
+        assert!(error.contains(wanted), "{wanted}: {out}{error}");
+    }
+    let oauth = "oauth: { issuer: 'http://127.0.0.1:9', redirect_url: 'http://127.0.0.1:9/cb' }\n";
+    let file = write(folder.path(), oauth);
+    let running = tokio::task::spawn_blocking(move || serve(&file, &["--check=online"]).all());
+    let (_, out, error) = running.await.expect("it ends");
+    let said = ["oauth.issuer: http://127.0.0.1:9", "its metadata cannot be read", "cannot connect"];
+    assert!(said.iter().all(|said| error.contains(said)), "{out}{error}");
+}
+
 #[test]
 fn findings_are_json_for_programs() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -14,6 +14,8 @@ use tokio::sync::Mutex;
 
 /// Metadata longer than this is not read on.
 const METADATA_BYTES_MAX: usize = 256 * 1024;
+/// An issuer's address that is longer than this is not shown.
+const ISSUER_BYTES_MAX: usize = 200;
 
 /// What is known of an authorization server.
 #[derive(Debug)]
@@ -131,15 +133,8 @@ async fn metadata(http: &HttpClient, url: Url) -> Result<Value, String> {
 }
 
 fn read(metadata: &Value, issuer: &str, oauth: &OAuth) -> Result<Found, String> {
-    let text = |name: &str| metadata.get(name).and_then(Value::as_str);
-    // Whoever answers for another issuer is not to be believed (RFC 8414, section 3.3).
-    if text("issuer") != Some(issuer) {
-        return Err("it is of another issuer".to_owned());
-    }
-    let url = |name: &str| {
-        let url = text(name).and_then(|text| Url::parse(text).ok());
-        url.filter(|url| url.scheme() == "https" || wire::is_loopback(url))
-    };
+    check_issuer(metadata, issuer)?;
+    let url = |name: &str| address(metadata, name);
     let token_url = oauth.token_url.clone().or_else(|| url("token_endpoint"));
     let methods = metadata.get("token_endpoint_auth_methods_supported").and_then(Value::as_array);
     let can = |method: &str| methods.is_none_or(|all| all.iter().any(|one| one.as_str() == Some(method)));
@@ -160,10 +155,172 @@ fn read(metadata: &Value, issuer: &str, oauth: &OAuth) -> Result<Found, String> 
     })
 }
 
+/// Whoever answers for another issuer is not to be believed (RFC 8414, section 3.3).
+fn check_issuer(metadata: &Value, issuer: &str) -> Result<(), String> {
+    let named = metadata.get("issuer").and_then(Value::as_str);
+    if named == Some(issuer) {
+        return Ok(());
+    }
+    // Shown where it is an address that holds no secret: most often a slash at the end is all the difference.
+    let named = named.and_then(|named| Some((named, Url::parse(named).ok()?)));
+    let is_plain = |url: &Url| url.username().is_empty() && url.password().is_none() && url.query().is_none();
+    Err(match named {
+        Some((named, url)) if is_plain(&url) && named.len() <= ISSUER_BYTES_MAX => {
+            format!("it is of another issuer, `{named}` (RFC 8414, section 3.3)")
+        }
+        _ => "it is of another issuer (RFC 8414, section 3.3)".to_owned(),
+    })
+}
+
+/// The address that metadata give under this name, if secrets may be sent there.
+fn address(metadata: &Value, name: &str) -> Option<Url> {
+    let url = metadata.get(name).and_then(Value::as_str).and_then(|text| Url::parse(text).ok());
+    url.filter(|url| url.scheme() == "https" || wire::is_loopback(url))
+}
+
+/// How clients are to get their tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wants {
+    /// Persons authorize, and refresh tokens are exchanged.
+    pub authorization_code: bool,
+    /// Applications ask for themselves.
+    pub client_credentials: bool,
+}
+
+/// What the metadata of an authorization server lack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MetadataReport {
+    /// Without this some clients get no tokens.
+    pub errors: Vec<String>,
+    /// This is worth knowing, and stops nothing.
+    pub warnings: Vec<String>,
+}
+
+/// Reads the metadata and reports what they lack.
+pub(super) async fn examine(
+    http: &HttpClient,
+    oauth: &OAuth,
+    wants: Wants,
+) -> Result<MetadataReport, String> {
+    let issuer = oauth.issuer.as_deref().ok_or("there is no issuer")?;
+    let mut failures = Vec::new();
+    for url in well_known(issuer) {
+        let read = metadata(http, url.clone()).await;
+        match read.and_then(|metadata| check_issuer(&metadata, issuer).map(|()| metadata)) {
+            Ok(metadata) => return Ok(report(&metadata, oauth, wants)),
+            Err(what) => failures.push(format!("{}: {what}", url.path())),
+        }
+    }
+    Err(format!("its metadata cannot be read ({})", failures.join("; ")))
+}
+
+/// What metadata lack, by RFC 8414, section 2. A list that is not there says nothing, but for that of PKCE: without it the server
+/// does not support PKCE, and servers that do not know it ignore what is sent of it.
+fn report(metadata: &Value, oauth: &OAuth, wants: Wants) -> MetadataReport {
+    let mut report = MetadataReport::default();
+    let errors = &mut report.errors;
+    if oauth.token_url.is_none() && address(metadata, "token_endpoint").is_none() {
+        errors.push("the metadata have no `token_endpoint` with https; set `oauth.token_url`".to_owned());
+    }
+    let has_authorize_url =
+        oauth.authorize_url.is_some() || address(metadata, "authorization_endpoint").is_some();
+    if wants.authorization_code && !has_authorize_url {
+        errors.push(
+            "the metadata have no `authorization_endpoint` with https; set `oauth.authorize_url`".to_owned(),
+        );
+    }
+    let lacks = |list: &str, word: &str| {
+        let listed = metadata.get(list).and_then(Value::as_array);
+        listed.is_some_and(|listed| !listed.iter().any(|one| one.as_str() == Some(word)))
+    };
+    let grants = [
+        ("authorization_code", wants.authorization_code),
+        ("refresh_token", wants.authorization_code),
+        ("client_credentials", wants.client_credentials),
+    ];
+    for (grant, _) in
+        grants.into_iter().filter(|(grant, is_wanted)| *is_wanted && lacks("grant_types_supported", grant))
+    {
+        errors.push(format!("`grant_types_supported` lacks `{grant}`"));
+    }
+    const METHODS: &str = "token_endpoint_auth_methods_supported";
+    match oauth.requests.client_auth.map(auth_method) {
+        Some(method) if lacks(METHODS, method) => {
+            errors.push(format!("`{METHODS}` lacks `{method}`, which `oauth.client_auth` or the pack wants"));
+        }
+        None if AUTH_METHODS.iter().all(|method| lacks(METHODS, method)) => {
+            errors.push(format!("`{METHODS}` has none of `{}`", AUTH_METHODS.join("`, `")));
+        }
+        _ => {}
+    }
+    const CHALLENGES: &str = "code_challenge_methods_supported";
+    if wants.authorization_code && lacks(CHALLENGES, "S256") {
+        errors.push(format!("`{CHALLENGES}` lacks `S256`, the method of every link (PKCE)"));
+    } else if wants.authorization_code && metadata.get(CHALLENGES).and_then(Value::as_array).is_none() {
+        let warning =
+            format!("the metadata have no `{CHALLENGES}`: codes are not bound to their link (PKCE)");
+        report.warnings.push(warning);
+    }
+    report
+}
+
+/// The methods by which an application can show who it is, in the order of preference.
+const AUTH_METHODS: [&str; 3] = ["client_secret_basic", "client_secret_post", "none"];
+
+fn auth_method(auth: ClientAuth) -> &'static str {
+    match auth {
+        ClientAuth::Basic => AUTH_METHODS[0],
+        ClientAuth::Post => AUTH_METHODS[1],
+        ClientAuth::None => AUTH_METHODS[2],
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_report_names_all_that_metadata_lack() {
+        let issuer = "https://auth.example";
+        let both = Wants { authorization_code: true, client_credentials: true };
+        let full = json!({
+            "issuer": issuer, "token_endpoint": "https://auth.example/t",
+            "authorization_endpoint": "https://auth.example/a",
+            "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
+            "code_challenge_methods_supported": ["plain", "S256"],
+        });
+        assert_eq!(report(&full, &oauth(issuer), both), MetadataReport::default());
+        for (name, value, wanted) in [
+            ("token_endpoint", json!("http://auth.example/t"), "`token_endpoint`"),
+            ("authorization_endpoint", json!(null), "`authorization_endpoint`"),
+            ("grant_types_supported", json!(["authorization_code", "client_credentials"]), "`refresh_token`"),
+            ("grant_types_supported", json!(["authorization_code", "refresh_token"]), "`client_credentials`"),
+            ("code_challenge_methods_supported", json!(["plain"]), "`S256`"),
+            ("token_endpoint_auth_methods_supported", json!(["private_key_jwt"]), "`client_secret_basic`"),
+        ] {
+            let mut other = full.clone();
+            other[name] = value;
+            let found = report(&other, &oauth(issuer), both);
+            assert!(matches!(&found.errors[..], [one] if one.contains(wanted)), "{name}: {found:?}");
+            assert_eq!(found.warnings, [""; 0]);
+        }
+        let bare = json!({"issuer": issuer, "token_endpoint": "https://auth.example/t"});
+        let machines = Wants { authorization_code: false, client_credentials: true };
+        assert_eq!(report(&bare, &oauth(issuer), machines), MetadataReport::default());
+        let found = report(&bare, &oauth(issuer), both);
+        assert_eq!((found.errors.len(), found.warnings.len()), (1, 1), "{found:?}");
+        assert!(
+            check_issuer(&json!({"issuer": "https://auth.example/"}), issuer)
+                .unwrap_err()
+                .contains("`https://auth.example/`")
+        );
+        assert!(
+            !check_issuer(&json!({"issuer": "https://u:p@auth.example"}), issuer)
+                .unwrap_err()
+                .contains("u:p")
+        );
+    }
 
     fn oauth(issuer: &str) -> OAuth {
         let url: Url = "http://127.0.0.1:1/cb".parse().expect("a URL");

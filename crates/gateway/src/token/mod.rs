@@ -52,6 +52,7 @@ mod wire;
 
 pub use client::{Client, Clients};
 pub use connect::{ConnectError, ConnectLink};
+pub use discovery::{MetadataReport, Wants};
 pub use fixed::FixedToken;
 pub use grant::{AccessToken, Grant, Rejected};
 pub use registry::{Added, NewClient, NewCredential, NewToken, Registry, RegistryError, Revoked};

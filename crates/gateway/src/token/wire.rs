@@ -6,7 +6,7 @@
 //! `expires_in` but a number, no errors but those of the RFC, and says of a failure neither whether the server may have acted
 //! nor how long it asked to be left alone.
 
-use super::discovery::{Discovery, Found};
+use super::discovery::{self, Discovery, Found, MetadataReport, Wants};
 use super::lifetime::parse_expires_in;
 use crate::http_client::HttpClient;
 use crate::secret::Secret;
@@ -372,6 +372,15 @@ impl Endpoint {
             }
         }
         Revocation::Revoked
+    }
+
+    /// Reads the issuer's metadata and reports what they lack for `wants`. The error says why there are none.
+    ///
+    /// # Errors
+    ///
+    /// There is no issuer, it does not answer, or what it answers is not its metadata.
+    pub async fn examine(&self, wants: Wants) -> Result<MetadataReport, String> {
+        discovery::examine(&self.http, &self.oauth, wants).await
     }
 
     fn fields<'a>(&'a self, offer: Offer<'a>) -> Vec<(&'a str, &'a str)> {
