@@ -436,8 +436,12 @@ fn tone(client: &ClientInfo) -> (Tone, String) {
 }
 
 /// The error of a refresh in words, with what to do; the authorization server's own word beside it.
-fn reason_words(reason: &str) -> Markup {
+fn reason_words(reason: &str, state: GrantState) -> Markup {
     let words = match reason {
+        // Of a grant of client credentials, which no owner has given.
+        "invalid_grant" if state == GrantState::Misconfigured => {
+            "the authorization server refuses the application: an operator mends `client_id`, `client_secret`, or the application there"
+        }
         "invalid_grant" => "its owner ended the authorization, or it expired: send a link to connect anew",
         "invalid_client" | "unauthorized_client" => {
             "the authorization server does not know the application, or its secret: an operator mends `client_id` and `client_secret`"
@@ -478,7 +482,7 @@ fn row(client: &ClientInfo, ends: &[ClientSunset], now_ms: i64) -> Markup {
             td.n { (client.tokens) }
             td {
                 (badge(tone, &state))
-                @if let Some(reason) = &client.grant.reason { " " span.soft { (reason_words(reason)) } }
+                @if let Some(reason) = &client.grant.reason { " " span.soft { (reason_words(reason, client.grant.state)) } }
                 @if let Some(warning) = client.grant.warning { " " (badge(Tone::Warn, "no refresh token")) " " span.soft { (warning) } }
             }
             td { (token_end(&client.grant, now_ms)) }
@@ -766,7 +770,7 @@ fn grant(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
     html! {
         dl.facts {
             dt { "State" } dd { @let (tone, state) = tone(client); (badge(tone, &state)) }
-            @if let Some(reason) = &grant.reason { dt { "Why" } dd { (reason_words(reason)) } }
+            @if let Some(reason) = &grant.reason { dt { "Why" } dd { (reason_words(reason, grant.state)) } }
             dt { "Last refresh" } dd { @match &grant.issued_at { Some(at) => { (moment_text(at, visit.now_ms)) ", " (grant.generation) ". token set" } None => span.soft { "never" } } }
             dt { "Access token ends" } dd { (token_end(grant, visit.now_ms)) }
             @if let Some(warning) = grant.warning { dt { "Warning" } dd #no-refresh-token { (warning) } }
