@@ -14,7 +14,7 @@ const RECORDS_MAX: u32 = 100_000;
 
 /// Per operation: how much was compared, how equal it is, what differs most and which line is behind it.
 pub(super) async fn report(parts: &Parts) -> Answer {
-    match parts.archive.summaries().await {
+    match parts.archive.summaries(Some(&parts.phases)).await {
         Ok(summaries) => Answer::json(StatusCode::OK, &report_on(&summaries, Threshold::default())),
         Err(error) => unavailable(&error),
     }

@@ -36,7 +36,8 @@ enum Verb {
 
 /// What scripts go by.
 const REPORT_EXIT_CODES: &str = "Exit codes: 0 every operation is within the threshold, 1 one is above it, 2 wrong use, \
-    3 the store could not be read, 4 none is above it and too little was compared to prove it of all.";
+    3 the store could not be read, 4 none is above it and too little was compared to prove it of all. Evidence of an earlier \
+    period in a phase, or of another pack, proves nothing of the present one.";
 
 /// Nothing speaks against it, and not enough speaks for it.
 const NOT_PROVED: u8 = 4;
@@ -63,23 +64,32 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 async fn show(args: Args) -> Result<ExitCode, Failure> {
-    let opened = args.store.open_existing().await?;
+    let Args { store, verb } = args;
+    let opened = store.open_existing().await?;
     let archive = Archive::new(opened.store.clone());
-    let format = args.store.format;
-    let (said, code) = match args.verb {
+    let format = store.format;
+    let (said, code) = match verb {
         Verb::Report(args) => {
             let threshold = Threshold {
                 mismatch_max: args.mismatch.part(),
                 confidence: args.confidence.part(),
                 top: args.top,
             };
-            let report = report(&archive.summaries().await?, threshold);
+            let phases = match store.configuration() {
+                Ok(config) => {
+                    let file = store.file().map(ToOwned::to_owned);
+                    Some(app::phases(&config, opened.store.clone(), file).await?)
+                }
+                // The store alone does not say which pack serves.
+                Err(_) => None,
+            };
+            let report = report(&archive.summaries(phases.as_ref()).await?, threshold);
             (written(&report, format, args.markdown), exit_code(report.verdict))
         }
         Verb::Export { operation, count } => {
             let said = archive.export(operation.as_deref(), count).await?;
             if let Some(operation) = operation.filter(|_| said.is_empty()) {
-                known(&args.store, &opened, &archive, &operation).await?;
+                known(&store, &opened, &archive, &operation).await?;
                 eprintln!("nothing is kept of `{operation}`");
             }
             (said, ExitCode::SUCCESS)

@@ -59,7 +59,7 @@ fn table(visit: &Visit<'_>, operations: &[OperationReport]) -> Markup {
                 tbody { @for one in shown {
                     tr id={ "difference-" (one.side) "-" (one.operation) } {
                         td { a href={ "/differences/" (encoded(&one.side)) "/" (encoded(&one.operation)) } { (operation(&one.operation)) } }
-                        td { (one.phase) }
+                        td { (one.period()) }
                         td.n { (count(one.counts.compared())) }
                         td.n { (count(one.counts.different)) }
                         td.n { (percent(one.mismatch_bound)) }

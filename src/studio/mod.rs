@@ -169,8 +169,9 @@ impl Visit<'_> {
 
     /// The counts of each operation in the last period in which anything was counted, which may be over.
     pub(crate) async fn summaries(&self) -> Seen<Vec<Summary>> {
-        let archive = self.parts.archive.clone();
-        self.studio.summaries.look(self.patience(), async move { archive.summaries().await }).await
+        let (archive, phases) = (self.parts.archive.clone(), self.parts.phases.clone());
+        let read = async move { archive.summaries(Some(&phases)).await };
+        self.studio.summaries.look(self.patience(), read).await
     }
 
     /// The report of the present periods. It is made apart and once for all pages, since bounds cost much to work out.

@@ -5,6 +5,8 @@ use crate::support::dual::{Running, Upstreams, administrator, ask, control, rece
 use crate::support::raw::{Act, Upstream, answer, exchange};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use switchback_gateway::telemetry::metrics as names;
 use switchback_sandbox::{Options, Sandbox};
 use tokio::net::TcpListener;
@@ -148,6 +150,104 @@ async fn the_effect_of_a_write_that_the_new_version_did_is_read_back() {
     assert!(v2.iter().all(|line| line == "GET /v2/contacts/1001"), "no effect is made twice: {v2:?}");
 }
 
+/// The reading after a write, as both services answer it, and what comes of it: effects read back and different ones, and
+/// comparisons that were skipped as unreadable.
+async fn read_after_a_write(reading: Act) -> ((u64, u64), u64, Value) {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let now = r#"{"id":"1001","name":"Old","email":null,"phone":null,"mobile":null}"#;
+    let written = Arc::new(AtomicBool::new(false));
+    let (is_written, after) = (Arc::clone(&written), reading.clone());
+    let new = Upstream::answering(move |_, seen| match seen.line().starts_with("GET") {
+        true if is_written.load(SeqCst) => after.clone(),
+        true => Act::json(200, now),
+        false => {
+            is_written.store(true, SeqCst);
+            done()
+        }
+    })
+    .await;
+    let old = Upstream::answering(move |_, _| reading.clone()).await;
+    let upstreams = Upstreams { v2: old.address, v3: new.address };
+    let (_dual, gateway) = started(&service, upstreams, CANARY).await;
+    assert_eq!(ask(&gateway, &service, "PUT /v2/contacts/1001", EDIT).await.status, 204);
+    let is_done =
+        |counts: &Value| read_back(counts).0 + counts["skipped"]["unreadable"].as_u64().unwrap_or(0) == 1;
+    let report = gateway.reported_when("PUT /contacts/{id}", is_done).await;
+    let unreadable = report["counts"]["skipped"]["unreadable"].as_u64().unwrap_or(0);
+    (read_back(&report["counts"]), unreadable, report["top"][0].clone())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_whose_reading_does_not_show_it_is_never_counted_as_right() {
+    // Both services agree that what was written is not there.
+    let (counts, unreadable, top) = read_after_a_write(Act::json(404, r#"{"reason":"no"}"#)).await;
+    assert_eq!((counts, unreadable, &top["kind"]), ((1, 1), 0, &json!("status")), "{top}");
+    // Both refuse the reading, so nobody knows.
+    let (counts, unreadable, top) = read_after_a_write(Act::json(403, r#"{"reason":"no"}"#)).await;
+    assert_eq!((counts, unreadable), ((0, 0), 1), "{top}");
+    let (counts, _, top) = read_after_a_write(Act::json(200, "null")).await;
+    assert_eq!(counts, (1, 1), "{top}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_reading_that_the_pack_names_shows_what_was_written() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let (_dual, gateway) = started(&service, Upstreams::of(&service), CANARY).await;
+    let agent = ask(&gateway, &service, "GET /v2/agents/203", "").await;
+    let agent: Value = serde_json::from_slice(&agent.body).expect("JSON");
+    let writes = [
+        (
+            "POST /v2/contacts",
+            "POST /contacts",
+            r#"{"name":"Bia","phone":"5511977776666","email":"b@example.com"}"#.to_owned(),
+        ),
+        (
+            "PUT /v2/contacts/1001",
+            "PUT /contacts/{id}",
+            r#"{"name":"Ana","phone":"5511977776666","mobile":"5511977775555"}"#.to_owned(),
+        ),
+        ("PUT /v2/agents/203", "PUT /agents/{id}", json!({"type": agent["type"]}).to_string()),
+    ];
+    for (line, operation, body) in writes {
+        let answer = ask(&gateway, &service, line, &body).await;
+        assert_eq!(answer.status / 100, 2, "{line}: {}", answer.text());
+        let report = gateway.reported_when(operation, |counts| read_back(counts).0 == 1).await;
+        assert_eq!((read_back(&report["counts"]), &report["top"]), ((1, 0), &json!([])), "{report}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_that_nobody_examined_are_counted_with_the_reason() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let canary = "phases: { default: { phase: canary, share: 1 } }\nshadow: { noise: 0 }\n";
+    let (dual, gateway) = started(&service, Upstreams::of(&service), canary).await;
+    assert_eq!(ask(&gateway, &service, "PUT /v2/contacts/1001", EDIT).await.status, 204);
+    assert_eq!(ask(&gateway, &service, "PUT /v2/contacts/1001", "{}").await.status, 400);
+    assert_eq!(ask(&gateway, &service, "POST /v2/chats/1/tags", r#"{"tags":"vip"}"#).await.status / 100, 2);
+    let off = |counts: &Value| counts["not_read_back"] == json!({"off": 1});
+    gateway.reported_when("PUT /contacts/{id}", off).await;
+    let undeclared = |counts: &Value| counts["not_read_back"] == json!({"undeclared": 1});
+    gateway.reported_when("POST /chats/{id}/tags", undeclared).await;
+    let (_, said, _) = dual.cli(&["diff", "report"]).await;
+    for line in [
+        "no effect read back of 1 writes (1: `shadow.read_back` is 0)",
+        "→ No write was examined: raise `shadow.read_back`.",
+        "→ No write was examined: declare a reading for it in `compare.read_back` of the pack.",
+    ] {
+        assert!(said.contains(line), "{line}\n{said}");
+    }
+    // Evidence of an earlier period is not rendered as evidence of the present one.
+    let to = json!({"operation": "PUT /contacts/{id}", "phase": "shadow"});
+    assert_eq!(gateway.admin("POST /api/phases", &to).await.0, 200);
+    let (_, report) = gateway.admin("GET /api/diff", &Value::Null).await;
+    let operations = report["operations"].as_array().expect("a list");
+    let present: Vec<_> = operations.iter().map(|one| (&one["operation"], &one["present_phase"])).collect();
+    assert!(present.contains(&(&json!("PUT /contacts/{id}"), &json!("shadow"))), "{report}");
+    assert!(present.contains(&(&json!("POST /chats/{id}/tags"), &Value::Null)), "{report}");
+    let (_, said, _) = dual.cli(&["diff", "report"]).await;
+    assert!(said.contains("PUT /contacts/{id}  canary (an earlier period; now in shadow)"), "{said}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_read_back_unless_the_operator_wants_it() {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
@@ -155,6 +255,7 @@ async fn nothing_is_read_back_unless_the_operator_wants_it() {
     assert_eq!(ask(&gateway, &service, "PUT /v2/contacts/1001", EDIT).await.status, 204);
     let report = gateway.reported("PUT /contacts/{id}", 1).await;
     assert_eq!(read_back(&report["counts"]), (0, 0), "{report}");
+    assert_eq!(report["counts"]["not_read_back"], json!({"off": 1}), "{report}");
     assert_eq!(lines(&service, "/v2/").await, ["PUT /v2/contacts/1001"]);
 }
 

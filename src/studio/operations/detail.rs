@@ -198,6 +198,7 @@ pub(super) fn evidence(visit: &Visit<'_>, summary: Option<&Summary>, gate: Optio
                         }
                     }
                     @if report.counts.planned > 0 { dt { "Planned writes" } dd { (count(report.counts.planned)) ", of these wrong " (count(report.counts.planned_wrong)) } }
+                    @for (why, writes) in &report.counts.not_read_back { dt { "Not read back" } dd { (counted(*writes, "write")) ": " (why.words()) } }
                     @if report.counts.read_back > 0 { dt { "Read back" } dd { (count(report.counts.read_back)) " effects, of these different " (count(report.counts.read_back_different)) } }
                     dt { "Excused" } dd {
                         (count(report.counts.expected)) " expected, " (count(report.counts.declared_noise)) " declared noise, " (count(report.counts.learnt_noise)) " learnt noise"

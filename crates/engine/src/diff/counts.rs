@@ -1,7 +1,7 @@
 //! Counts of comparisons of one operation.
 
 use super::finding::{Excused, Finding, FindingKind, Verdict};
-use super::skip::SkipReason;
+use super::skip::{NotReadBack, SkipReason};
 use crate::evidence::{Counted, LatencyProof, Observed};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,6 +53,9 @@ pub struct Counts {
     /// Of these, those whose effect was not seen alike.
     #[serde(default)]
     pub read_back_different: u64,
+    /// Writes that were done and whose effect was not read back, by reason.
+    #[serde(default)]
+    pub not_read_back: BTreeMap<NotReadBack, u64>,
     /// Events that the side that clients know sent, and the other one did not. They are not among the comparisons above: there
     /// is nothing to compare with.
     #[serde(default)]
@@ -109,7 +112,13 @@ impl Counts {
             latency: LatencyProof::default(),
             plans: of(self.planned_wrong, self.planned),
             effects: of(self.read_back_different, self.read_back),
+            unexamined: self.unexamined(),
         }
+    }
+
+    /// Writes that were done and whose effect was not read back.
+    pub fn unexamined(&self) -> u64 {
+        self.not_read_back.values().sum()
     }
 
     /// Takes in a comparison.
@@ -171,6 +180,9 @@ impl Counts {
         self.planned += other.planned;
         self.planned_wrong += other.planned_wrong;
         self.read_back += other.read_back;
+        for (why, writes) in &other.not_read_back {
+            *self.not_read_back.entry(*why).or_default() += writes;
+        }
         self.read_back_different += other.read_back_different;
         self.events_missing += other.events_missing;
         self.events_extra += other.events_extra;

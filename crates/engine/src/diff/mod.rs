@@ -45,7 +45,7 @@ pub use record::{Blamed, Record, Summary, Tally};
 pub use report::{OperationReport, Proof, Report, Threshold, report};
 pub use rules::{OperationRules, Rules};
 pub use settle::{Party, Readings, Settled, Step, is_accepted, settle, unfinished};
-pub use skip::SkipReason;
+pub use skip::{NotReadBack, SkipReason};
 pub use view::{Candidate, View};
 
 #[cfg(test)]

@@ -38,9 +38,12 @@ pub struct Summary {
     pub operation: String,
     /// Name of the served side.
     pub side: String,
-    /// The phase it is in, in a word; empty where that is not known.
+    /// The phase in which it was counted, in a word; empty where that is not known.
     #[serde(default)]
     pub phase: String,
+    /// The phase that the operation is in now, where all of this was counted in an earlier period or under another pack.
+    #[serde(skip)]
+    pub present_phase: Option<String>,
     /// Since when it has been counted, milliseconds since 1970.
     pub since_ms: i64,
     /// What came of its comparisons.

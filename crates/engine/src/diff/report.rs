@@ -3,7 +3,8 @@
 
 use super::counts::Counts;
 use super::record::{Summary, Tally};
-use crate::evidence::{Observed, TimedQuantile, exact_upper};
+use super::skip::NotReadBack;
+use crate::evidence::{Observed, Stage, TimedQuantile, exact_upper};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -30,7 +31,7 @@ impl Default for Threshold {
 pub struct Report {
     /// What the operations are held against.
     pub threshold: Threshold,
-    /// The worst of the operations; with none there is not enough.
+    /// The worst of the operations; with none there is not enough. An earlier period proves nothing of the present one.
     pub verdict: Proof,
     /// Those that need attention first.
     pub operations: Vec<OperationReport>,
@@ -55,8 +56,11 @@ pub struct OperationReport {
     pub operation: String,
     /// Name of the served side.
     pub side: String,
-    /// The phase it is in, in a word; empty where that is not known.
+    /// The phase in which it was counted, in a word; empty where that is not known.
     pub phase: String,
+    /// The phase that the operation is in now, where all of this was counted in an earlier period or under another pack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub present_phase: Option<String>,
     /// Since when it has been counted, milliseconds since 1970.
     pub since_ms: i64,
     /// What came of its comparisons.
@@ -87,7 +91,11 @@ pub fn report(summaries: &[Summary], threshold: Threshold) -> Report {
     let mut operations: Vec<OperationReport> =
         summaries.iter().map(|summary| operation(summary, &threshold)).collect();
     operations.sort_by(|a, b| b.proof.cmp(&a.proof).then_with(|| a.operation.cmp(&b.operation)));
-    let verdict = operations.iter().map(|operation| operation.proof).max().unwrap_or(Proof::NotEnough);
+    let present = |operation: &OperationReport| match operation.present_phase {
+        None => operation.proof,
+        Some(_) => Proof::NotEnough,
+    };
+    let verdict = operations.iter().map(present).max().unwrap_or(Proof::NotEnough);
     Report { threshold, verdict, operations }
 }
 
@@ -112,6 +120,7 @@ fn operation(summary: &Summary, threshold: &Threshold) -> OperationReport {
         operation: summary.operation.clone(),
         side: summary.side.clone(),
         phase: summary.phase.clone(),
+        present_phase: summary.present_phase.clone(),
         since_ms: summary.since_ms,
         counts: counts.clone(),
         equal_rate: rate.map(|rate| 1.0 - rate),
@@ -131,11 +140,26 @@ fn operation(summary: &Summary, threshold: &Threshold) -> OperationReport {
 
 /// What to do next, in a sentence.
 fn next(summary: &Summary, proof: Proof, threshold: &Threshold) -> String {
+    if let Some(phase) = &summary.present_phase {
+        return format!("No evidence of the present period in {phase}: all of this is of an earlier one.");
+    }
+    let has_next_phase = summary.phase != Stage::Translated.word();
     match (proof, summary.tallies.first()) {
+        (Proof::Within, None) if !has_next_phase => "Nothing differs.".to_owned(),
+        (Proof::Within, Some(_)) if !has_next_phase => {
+            "Within the threshold: look at what differs.".to_owned()
+        }
         (Proof::Within, None) => "Nothing differs: move it to the next phase.".to_owned(),
         (Proof::Within, Some(_)) => "Within the threshold: look at what differs, then move it on.".to_owned(),
         (Proof::NotEnough, None) if summary.counts.planned > 0 && summary.counts.compared() == 0 => {
             "No plan is wrong, which proves nothing of the answers: try it with a few clients.".to_owned()
+        }
+        (Proof::NotEnough, None) if is_unexamined(&summary.counts) => {
+            let help = match summary.counts.not_read_back.contains_key(&NotReadBack::Undeclared) {
+                true => "declare a reading for it in `compare.read_back` of the pack",
+                false => "raise `shadow.read_back`",
+            };
+            format!("No write was examined: {help}.")
         }
         (Proof::NotEnough, _) => {
             let Observed { different, compared } = summary.counts.counted().answers;
@@ -153,6 +177,11 @@ fn next(summary: &Summary, proof: Proof, threshold: &Threshold) -> String {
         },
         (Proof::Above, None) => "Look at the log: what differed is no longer kept.".to_owned(),
     }
+}
+
+/// Whether writes were done and no evidence of any kind is known of them.
+fn is_unexamined(counts: &Counts) -> bool {
+    counts.unexamined() > 0 && counts.compared() + counts.planned + counts.read_back == 0
 }
 
 /// How many comparisons prove the threshold when no more than these differ.
@@ -198,7 +227,7 @@ impl Report {
                 out,
                 "| `{}` | {} | {} | {} | {} | {} |",
                 operation.operation,
-                operation.phase,
+                operation.period(),
                 operation.counts.compared(),
                 operation.equal(),
                 percent(operation.mismatch_bound),
@@ -210,6 +239,7 @@ impl Report {
             let facts = [
                 operation.unsettled(),
                 operation.planned(),
+                operation.read_back(),
                 operation.unanswered(),
                 operation.unpaired(),
                 operation.timed(),
@@ -218,10 +248,6 @@ impl Report {
             for words in facts.iter().filter(|words| !words.is_empty()) {
                 let words = words.trim_start_matches(", ");
                 let _ = writeln!(out, "{}{}.\n", words[..1].to_uppercase(), &words[1..]);
-            }
-            if operation.counts.read_back > 0 {
-                let (all, different) = (operation.counts.read_back, operation.counts.read_back_different);
-                let _ = writeln!(out, "Read back after {all} writes, of these different {different}.\n");
             }
             for tally in &operation.top {
                 let _ = writeln!(
@@ -255,7 +281,7 @@ impl OperationReport {
         format!(
             "{}  {}  compared {}, equal {}, differences at most {}{}{}{}{}{}{}{}  {}",
             self.operation,
-            self.phase,
+            self.period(),
             self.counts.compared(),
             self.equal(),
             percent(self.mismatch_bound),
@@ -268,6 +294,14 @@ impl OperationReport {
             self.skipped(),
             self.proof.word()
         )
+    }
+
+    /// The phase of the period in which this was counted, with the present one where that is another period.
+    pub fn period(&self) -> String {
+        match &self.present_phase {
+            None => self.phase.clone(),
+            Some(present) => format!("{} (an earlier period; now in {present})", self.phase),
+        }
     }
 
     /// Differences that did not repeat, where there were any.
@@ -334,11 +368,24 @@ impl OperationReport {
         }
     }
 
-    /// What was read back, where anything was.
+    /// The effects of writes that were read back, and the reasons why others were not.
     fn read_back(&self) -> String {
-        match (self.counts.read_back, self.counts.read_back_different) {
-            (0, _) => String::new(),
-            (all, different) => format!(", read back {all}, of these different {different}"),
+        let reasons: Vec<String> = self
+            .counts
+            .not_read_back
+            .iter()
+            .map(|(why, writes)| format!("{writes}: {}", why.words()))
+            .collect();
+        let reasons = reasons.join("; ");
+        match (self.counts.read_back, self.counts.read_back_different, self.counts.unexamined()) {
+            (0, _, 0) => String::new(),
+            (0, _, writes) => format!(", no effect read back of {writes} writes ({reasons})"),
+            (all, different, 0) => format!(", read back {all}, of these different {different}"),
+            (all, different, writes) => {
+                format!(
+                    ", read back {all}, of these different {different}, not read back {writes} ({reasons})"
+                )
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! Why a comparison did not take place.
+//! Why a comparison did not take place, and why the effect of a write was not read back.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,8 @@ pub enum SkipReason {
     NotAccepted,
     /// Neither request nor answer name the reading that shows the effect.
     Unaddressed,
+    /// The service refused the reading after a write, so the effect is unknown.
+    Unreadable,
     /// The reference changed while it was read.
     Moved,
     /// The request's body is larger than the part of it that is buffered.
@@ -44,7 +46,7 @@ pub enum SkipReason {
 
 impl SkipReason {
     /// All of them, in the order of reports.
-    pub const ALL: [SkipReason; 17] = [
+    pub const ALL: [SkipReason; 18] = [
         SkipReason::Queue,
         SkipReason::Memory,
         SkipReason::Budget,
@@ -56,6 +58,7 @@ impl SkipReason {
         SkipReason::Refused,
         SkipReason::NotAccepted,
         SkipReason::Unaddressed,
+        SkipReason::Unreadable,
         SkipReason::Moved,
         SkipReason::TooLarge,
         SkipReason::Time,
@@ -78,6 +81,7 @@ impl SkipReason {
             SkipReason::Refused => "refused",
             SkipReason::NotAccepted => "not_accepted",
             SkipReason::Unaddressed => "unaddressed",
+            SkipReason::Unreadable => "unreadable",
             SkipReason::Moved => "moved",
             SkipReason::TooLarge => "too_large",
             SkipReason::Time => "time",
@@ -101,12 +105,36 @@ impl SkipReason {
             SkipReason::Refused => "refused by the pack, or a cursor of one side",
             SkipReason::NotAccepted => "the answering side did not accept the write",
             SkipReason::Unaddressed => "no address to read back",
+            SkipReason::Unreadable => "the reading after the write was refused",
             SkipReason::Moved => "the data changed during the comparison",
             SkipReason::TooLarge => "the body is too large",
             SkipReason::Time => "no time left",
             SkipReason::Panicked => "a defect of the comparison",
             SkipReason::Stopping => "the gateway was stopping",
             SkipReason::Replaced => "another pack was loaded",
+        }
+    }
+}
+
+/// The reason why the effect of a write was not read back although the write was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NotReadBack {
+    /// The configuration reads no write back.
+    Off,
+    /// The pack declares no reading for the write.
+    Undeclared,
+    /// The sample did not take this write.
+    NotSampled,
+}
+
+impl NotReadBack {
+    /// The reason in words, for reports and pages.
+    pub fn words(self) -> &'static str {
+        match self {
+            NotReadBack::Off => "`shadow.read_back` is 0",
+            NotReadBack::Undeclared => "the pack declares no reading for it in `compare.read_back`",
+            NotReadBack::NotSampled => "not in the sample of `shadow.read_back`",
         }
     }
 }

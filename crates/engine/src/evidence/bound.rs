@@ -49,6 +49,8 @@ pub struct Counted {
     pub plans: Observed,
     /// Effects of writes, read on both sides. They too only speak against.
     pub effects: Observed,
+    /// Writes whose effect was not read back. They prove nothing.
+    pub unexamined: u64,
 }
 
 /// An interval that holds the true rate.

@@ -301,7 +301,7 @@ impl Counted {
     }
 
     fn is_write(&self) -> bool {
-        self.plans.compared + self.effects.compared > 0
+        self.plans.compared + self.effects.compared + self.unexamined > 0
     }
 }
 

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use http::Method;
 use std::sync::Arc;
 use std::time::Duration;
-use switchback_engine::diff::{Candidate, Comparison, SkipReason, View};
+use switchback_engine::diff::{Candidate, Comparison, NotReadBack, SkipReason, View};
 use switchback_json::Value;
 use switchback_plan::{RouteId, SideId};
 
@@ -81,6 +81,8 @@ pub(crate) enum Outcome {
     },
     /// What a client would see of an effect on either side.
     ReadBack(ReadBack),
+    /// A write was done, and its effect was not read back.
+    NotReadBack(NotReadBack),
     /// An event that one side alone sent: `is_missing` where it was the one that receivers know.
     Unpaired {
         is_missing: bool,

@@ -7,7 +7,7 @@ use crate::secret::Secret;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use switchback_engine::diff::{
-    BufferedAnswer, Candidate, Cause, Comparison, Coverage, Finding, FindingKind, Limits, Noise,
+    BufferedAnswer, Candidate, Cause, Comparison, Coverage, Finding, FindingKind, Limits, Noise, NotReadBack,
     OperationRules, Record, SkipReason, Verdict, View, compare,
 };
 use switchback_engine::redact::Redactor;
@@ -66,6 +66,7 @@ impl Judge {
                 }
                 Outcome::Timed { reference, candidate } => entry(What::Timed { reference, candidate }),
                 Outcome::ReadBack(read) => entry(self.read_back(subject, &redactor, at_ms, read)),
+                Outcome::NotReadBack(why) => entry(What::NotReadBack(why)),
             })
             .collect()
     }
@@ -105,13 +106,16 @@ impl Judge {
         }
         let mut comparison = against(&read.candidate);
         if let Some(wanted) = &read.wanted {
-            let found = self.unlike_request(subject, rules, redactor, wanted, &read.reference);
-            comparison.findings.extend(found);
+            match self.unlike_request(subject, rules, redactor, wanted, &read.reference) {
+                Ok(found) => comparison.findings.extend(found),
+                Err(why) => return What::Skipped(why),
+            }
         }
         What::ReadBack(Record { read_back: Some(operation), ..record(subject, redactor, at_ms, comparison) })
     }
 
-    /// Members of a write's request that its reading shows otherwise. The line behind them is that of the write.
+    /// Findings where a write's reading does not show the members of its request. The line behind them is that of the write.
+    /// A reading that is not there, or has no object, lacks them all; one that was refused is not comparable.
     fn unlike_request(
         &self,
         subject: &Subject,
@@ -119,26 +123,21 @@ impl Judge {
         redactor: &Redactor,
         wanted: &Value,
         shown: &View,
-    ) -> Vec<Finding> {
-        let Ok(Value::Object(shown)) = Value::parse(shown.body.start(), &json::Limits::DOCUMENT) else {
-            return Vec::new();
+    ) -> Result<Vec<Finding>, SkipReason> {
+        let view = |status, body| View { status, headers: http::HeaderMap::new(), body };
+        let found = match shown.status {
+            200..300 if !shown.body.is_whole() => return Err(SkipReason::TooLarge),
+            200..300 => view(200, with_members_of(wanted, &shown.body)),
+            404 | 410 => view(shown.status, shown.body.clone()),
+            _ => return Err(SkipReason::Unreadable),
         };
-        let mut found = Object::new();
-        for (name, value) in shown.iter().filter(|(name, _)| wanted.get(&name.decode()).is_some()) {
-            found.insert(&*name.decode(), value.clone());
-        }
-        let view = |object: Value| View {
-            status: 200,
-            headers: http::HeaderMap::new(),
-            body: BufferedAnswer::whole(object.to_vec()),
-        };
-        let found = Candidate::Answered(view(Value::Object(found)));
-        let comparison =
-            compare(rules, &view(wanted.clone()), &found, &Noise::default(), &self.limits, redactor);
+        let wanted = view(200, BufferedAnswer::whole(wanted.to_vec()));
+        let found = Candidate::Answered(found);
+        let comparison = compare(rules, &wanted, &found, &Noise::default(), &self.limits, redactor);
         let origin = subject.knowledge.origin(subject.serves, subject.about);
         let line = format!("{}:{}", origin.file, origin.line);
         let of_write = |finding| Finding { cause: Cause::Made { line: line.clone() }, ..finding };
-        comparison.findings.into_iter().map(of_write).collect()
+        Ok(comparison.findings.into_iter().map(of_write).collect())
     }
 
     fn learn(&self, subject: &Subject, twice: &Comparison) -> Arc<Noise> {
@@ -220,6 +219,18 @@ impl Judge {
     }
 }
 
+/// A reading without the members that a write did not ask for. A reading without an object is left as it is.
+fn with_members_of(wanted: &Value, body: &BufferedAnswer) -> BufferedAnswer {
+    let Ok(Value::Object(shown)) = Value::parse(body.start(), &json::Limits::DOCUMENT) else {
+        return body.clone();
+    };
+    let mut found = Object::new();
+    for (name, value) in shown.iter().filter(|(name, _)| wanted.get(&name.decode()).is_some()) {
+        found.insert(&*name.decode(), value.clone());
+    }
+    BufferedAnswer::whole(Value::Object(found).to_vec())
+}
+
 fn name(subject: &Subject) -> (String, String) {
     (subject.side.to_string(), subject.operation.to_string())
 }
@@ -289,6 +300,10 @@ fn sample_of(redactor: &Redactor, disclosed: Disclosed<'_>, body: &Value) -> ser
 }
 
 impl Entry {
+    pub(super) fn not_read_back(subject: &Subject, why: NotReadBack, at_ms: i64) -> Entry {
+        Entry { key: Key::of(subject), at_ms, what: What::NotReadBack(why) }
+    }
+
     pub(super) fn dropped(subject: &Subject, why: SkipReason, at_ms: i64) -> Entry {
         Entry { key: Key::of(subject), at_ms, what: What::Skipped(why) }
     }

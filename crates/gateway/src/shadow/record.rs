@@ -2,13 +2,13 @@
 //! and learnt noise. The store keeps it as text; what the text means is here.
 
 use super::job::Subject;
-use super::phases::Phases;
+use super::phases::{Current, Phases};
 use crate::store::{EvidenceKey, EvidenceRow, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use switchback_engine::diff::{Noise, Record, SkipReason, Summary};
+use switchback_engine::diff::{Noise, NotReadBack, Record, SkipReason, Summary};
 
 /// What one entry counts for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -62,6 +62,8 @@ pub(super) enum What {
     Unread(Record, PlannedRecord),
     /// How an effect looked on both sides.
     ReadBack(Record),
+    /// A write whose effect was not read back.
+    NotReadBack(NotReadBack),
     /// An event that one side alone sent.
     Unpaired {
         record: Record,
@@ -160,14 +162,22 @@ impl Archive {
         Ok(self.store.evidence().await?.iter().filter_map(read).collect())
     }
 
-    /// One summary per operation: of its newest period in which anything was counted.
+    /// One summary per operation: of its newest period in which anything was counted. By `phases`, a summary of an earlier
+    /// period has the phase that the operation is in now; without them that is not known.
     ///
     /// # Errors
     ///
     /// The database does not answer or fails.
-    pub async fn summaries(&self) -> Result<Vec<Summary>, StoreError> {
+    pub async fn summaries(&self, phases: Option<&Phases>) -> Result<Vec<Summary>, StoreError> {
+        let current = phases.map(Phases::current).unwrap_or_default();
         let mut newest: HashMap<(String, String), Summary> = HashMap::new();
-        for Evidence { summary, .. } in self.evidence().await? {
+        for evidence in self.evidence().await? {
+            let is_of = |one: &&Current| {
+                one.side == evidence.summary.side && one.operation == evidence.summary.operation
+            };
+            let present = current.iter().find(is_of).filter(|current| !current.has(&evidence));
+            let present_phase = present.map(|current| current.phase.name().to_owned());
+            let summary = Summary { present_phase, ..evidence.summary };
             newest.insert((summary.side.clone(), summary.operation.clone()), summary);
         }
         let mut summaries: Vec<Summary> = newest.into_values().collect();

@@ -94,6 +94,8 @@ fn count(entry: &Entry) {
             metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
         }
         What::Skipped(why) => metrics::shadow_dropped(operation, why.name()),
+        // The metric counts comparisons, and this is none.
+        What::NotReadBack(_) => {}
         What::Timed { .. } => metrics::shadow_compared(operation, "timed"),
         What::Learnt(_) => metrics::shadow_compared(operation, "twice"),
     }
@@ -176,6 +178,7 @@ fn add(summary: &mut Summary, entry: &Entry) {
         What::Unpaired { record, is_missing } => {
             summary.add_unpaired(entry.at_ms, *is_missing, &record.comparison);
         }
+        What::NotReadBack(why) => *summary.counts.not_read_back.entry(*why).or_default() += 1,
         What::Skipped(why) => summary.counts.skip(*why),
         What::Unread(..) => summary.counts.skip(SkipReason::CandidateFailed),
         What::Timed { reference, candidate } => summary.timed.add(*reference, *candidate),
@@ -193,9 +196,12 @@ fn record(entry: &Entry) -> Option<DualRecordRow> {
         }
         What::ReadBack(record) if is_different(&record.comparison) => (READ_BACK, record, None),
         What::Unpaired { record, .. } => (UNPAIRED, record, None),
-        What::Compared(_) | What::ReadBack(_) | What::Timed { .. } | What::Skipped(_) | What::Learnt(_) => {
-            return None;
-        }
+        What::Compared(_)
+        | What::ReadBack(_)
+        | What::NotReadBack(_)
+        | What::Timed { .. }
+        | What::Skipped(_)
+        | What::Learnt(_) => return None,
     };
     let exported = Exported { kind: kind.to_owned(), record: record.clone(), planned };
     Some(DualRecordRow {
@@ -236,7 +242,9 @@ fn log(entries: &[Entry]) {
         | What::Planned(record, _)
         | What::ReadBack(record)
         | What::Unpaired { record, .. } => is_different(&record.comparison),
-        What::Unread(..) | What::Timed { .. } | What::Skipped(_) | What::Learnt(_) => false,
+        What::Unread(..) | What::NotReadBack(_) | What::Timed { .. } | What::Skipped(_) | What::Learnt(_) => {
+            false
+        }
     };
     let count = entries.iter().filter(different).count();
     for entry in entries.iter().filter(different).take(LOG_LINES_MAX) {

@@ -20,7 +20,7 @@ use std::io;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use switchback_engine::diff::{Candidate, Comparison, SkipReason, View};
+use switchback_engine::diff::{Candidate, Comparison, NotReadBack, SkipReason, View};
 use switchback_engine::redact::{Redactor, Salt};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
@@ -192,6 +192,11 @@ impl Shadow {
     /// What compares the answers to a request that came with these secrets.
     pub(crate) fn judging(&self, secrets: &[Secret<String>]) -> Judging {
         Judging { shared: Arc::clone(&self.shared), redactor: self.shared.judge.redactor(secrets) }
+    }
+
+    /// Counts a write that was done and whose effect is not read back.
+    pub(crate) fn not_read_back(&self, subject: &Subject, why: NotReadBack) {
+        self.shared.recorder.record(Entry::not_read_back(subject, why, self.shared.clock.unix_ms()));
     }
 
     /// Counts a request that was to be compared and is not.

@@ -1,7 +1,9 @@
 //! What the report of a dual run says.
 
 use super::{compared, rules};
-use crate::diff::{Comparison, Coverage, FindingKind, Proof, Record, Summary, Threshold, report};
+use crate::diff::{
+    Comparison, Coverage, FindingKind, NotReadBack, Proof, Record, Summary, Threshold, report,
+};
 
 /// An operation of which so many calls were equal, and so many were these two answers.
 fn summary(operation: &str, equal: u32, different: u32, answers: (&str, &str)) -> Summary {
@@ -90,11 +92,56 @@ fn what_is_read_back_can_speak_against_an_operation_and_never_for_it() {
     ] {
         assert!(text.contains(said), "{said}\n---\n{text}");
     }
-    for said in [
-        "Read back after 1000 writes, of these different 0.",
-        "- value `$.a` (read back by GET /a) in 2 calls",
-    ] {
+    for said in ["Read back 1000, of these different 0.", "- value `$.a` (read back by GET /a) in 2 calls"] {
         assert!(page.contains(said), "{said}\n---\n{page}");
+    }
+}
+
+#[test]
+fn an_earlier_period_is_named_and_proves_nothing_of_the_present_one() {
+    let mut earlier = summary("GET /moved", 400, 0, TWO);
+    earlier.present_phase = Some("canary".to_owned());
+    let mut bad = summary("GET /back", 0, 10, TWO);
+    bad.present_phase = Some("shadow".to_owned());
+    let report = report(&[earlier, bad], Threshold::default());
+    assert_eq!(report.verdict, Proof::NotEnough);
+    let text = report.text();
+    for line in [
+        "GET /moved  shadow (an earlier period; now in canary)  compared 400",
+        "    → No evidence of the present period in canary: all of this is of an earlier one.",
+        "GET /back  shadow (an earlier period; now in shadow)  compared 10",
+    ] {
+        assert!(text.contains(line), "{line}\n---\n{text}");
+    }
+    assert!(!text.contains("move it") && !text.contains("Look at things"), "{text}");
+    assert!(report.markdown().contains("| shadow (an earlier period; now in canary) | 400 |"));
+}
+
+#[test]
+fn no_further_phase_is_proposed_behind_the_last_one() {
+    let mut same = summary("GET /same", 400, 0, TWO);
+    let mut near = summary("GET /near", 4000, 1, TWO);
+    same.phase = "translated".to_owned();
+    near.phase = "translated".to_owned();
+    let report = report(&[same, near], Threshold::default());
+    let next: Vec<&str> = report.operations.iter().map(|one| one.next.as_str()).collect();
+    assert_eq!(next, ["Within the threshold: look at what differs.", "Nothing differs."]);
+}
+
+#[test]
+fn a_write_that_nobody_examined_is_listed_with_the_reason() {
+    let mut off = summary("PUT /off", 0, 0, TWO);
+    off.counts.not_read_back.insert(NotReadBack::Off, 3);
+    let mut undeclared = summary("PUT /undeclared", 0, 0, TWO);
+    undeclared.counts.not_read_back.insert(NotReadBack::Undeclared, 2);
+    let text = report(&[off, undeclared], Threshold::default()).text();
+    for line in [
+        "no effect read back of 3 writes (3: `shadow.read_back` is 0)  not enough evidence",
+        "    → No write was examined: raise `shadow.read_back`.",
+        "no effect read back of 2 writes (2: the pack declares no reading for it in `compare.read_back`)",
+        "    → No write was examined: declare a reading for it in `compare.read_back` of the pack.",
+    ] {
+        assert!(text.contains(line), "{line}\n---\n{text}");
     }
 }
 

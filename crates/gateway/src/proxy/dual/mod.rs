@@ -25,11 +25,11 @@ use crate::memory::Share;
 use crate::proxy::context::RequestContext;
 use crate::proxy::headers::names_other_method;
 use crate::proxy::{Request, Response};
-use crate::shadow::{About, Job, Knowledge, Phase, Shadow, Subject};
+use crate::shadow::{About, Job, Knowledge, Phase, Shadow, Share as Part, Subject};
 use futures_util::future::BoxFuture;
 use http::Method;
 use std::sync::{Arc, Mutex, PoisonError};
-use switchback_engine::diff::{BufferedAnswer, SkipReason};
+use switchback_engine::diff::{BufferedAnswer, NotReadBack, SkipReason};
 use switchback_plan::{Effect, RouteKind};
 
 /// Where the copy of a request's body is put.
@@ -73,12 +73,12 @@ impl Dual {
         if matches!(route.kind, RouteKind::Refuse(_)) {
             return None;
         }
-        let is_read_back =
-            writes && route.read_back.is_some() && self.shadow.settings().read_back.takes(fastrand::u64(..));
-        // Where the plans have made an effect, the old service must not make it again: its effect is read, or nothing.
-        if writes && primary == Primary::Plans && !is_read_back {
-            return None;
-        }
+        let not_read_back = match self.shadow.settings().read_back {
+            _ if !writes => None,
+            _ if route.read_back.is_none() => Some(NotReadBack::Undeclared),
+            Part::NONE => Some(NotReadBack::Off),
+            share => (!share.takes(fastrand::u64(..))).then_some(NotReadBack::NotSampled),
+        };
         Some(ShadowRequest {
             subject: subject(context, phase, &beside.knowledge),
             context: Arc::clone(context),
@@ -86,7 +86,7 @@ impl Dual {
             primary,
             writes,
             written: writing.unwrap_or_else(|| self.writes.mark(context.client())),
-            is_read_back,
+            not_read_back,
         })
     }
 
@@ -97,6 +97,14 @@ impl Dual {
         asked: ShadowRequest,
         answering: impl FnOnce(Request) -> Answering,
     ) -> Result<Response, GatewayError> {
+        // Where the plans have made an effect, the old service must not make it again: its effect is read, or nothing.
+        if let (Primary::Plans, Some(why)) = (asked.primary, asked.not_read_back) {
+            let answer = answering(request).await;
+            if answer.as_ref().is_ok_and(|response| response.status().is_success()) {
+                self.shadow.not_read_back(&asked.subject, why);
+            }
+            return answer;
+        }
         let (request, slot) = self.copied(request);
         let mut waiting = Waiting { shadow: self.shadow.clone(), asked: Some(asked) };
         let outcome = answering(request).await;

@@ -41,8 +41,8 @@ const OF_THE_WRITE: [HeaderName; 18] = [
 ];
 
 impl Dual {
-    /// What the write has changed, as clients would see it on both sides. None where the pack declares no reading, the write
-    /// was not done, or this one is not to be read back. `body` is the request's, without a content coding; `written` its
+    /// What the write has changed, as clients would see it on both sides, or why that is not read. None where the write was not
+    /// done. `body` is the request's, without a content coding; `written` its
     /// answer.
     pub(crate) async fn read_back(
         &self,
@@ -52,10 +52,13 @@ impl Dual {
     ) -> Option<Outcome> {
         let declared =
             asked.context.program.route(asked.context.matched().front.serves, asked.context.matched().route);
-        let declared = declared.read_back.as_ref()?;
-        if !(200..300).contains(&self.told(asked, &written)) || !asked.is_read_back {
+        if !(200..300).contains(&self.told(asked, &written)) {
             return None;
         }
+        if let Some(why) = asked.not_read_back {
+            return Some(Outcome::NotReadBack(why));
+        }
+        let declared = declared.read_back.as_ref()?;
         Some(match self.read_both(asked, declared, body, written).await {
             Ok(read) => Outcome::ReadBack(read),
             Err(why) => Outcome::Skipped(why),
@@ -84,10 +87,12 @@ impl Dual {
         let read = match self.own(&reading, &none).await {
             // Without the old service's reading, the new one's is compared with the request.
             Err(SkipReason::ReferenceFailed) if wanted.is_some() => {
-                let Candidate::Answered(view) = self.plans(&reading, &none, 0).await? else {
+                let candidate = self.plans(&reading, &none, 0).await?;
+                let Candidate::Answered(view) = &candidate else { return Err(SkipReason::CandidateFailed) };
+                if self.has_failed(&reading, &candidate) {
                     return Err(SkipReason::CandidateFailed);
-                };
-                let candidate = Candidate::Answered(view.clone());
+                }
+                let view = view.clone();
                 ReadBack { route, reference: view.clone(), candidate, again: view, wanted }
             }
             reference => {
@@ -162,7 +167,7 @@ impl ShadowRequest {
             primary: self.primary,
             writes: false,
             written: self.written,
-            is_read_back: false,
+            not_read_back: None,
         })
     }
 }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use switchback_engine::diff::BufferedAnswer;
+use switchback_engine::diff::{BufferedAnswer, NotReadBack};
 use switchback_engine::har;
 use switchback_engine::translate;
 
@@ -38,8 +38,8 @@ pub(crate) struct ShadowRequest {
     pub(crate) writes: bool,
     /// The client's writes when the request came; of a write, the others.
     pub(crate) written: WriteMark,
-    /// Whether the effect of a write is read back, if the pack declares how.
-    pub(crate) is_read_back: bool,
+    /// Why the effect of a write is not read back; `None` where it is, and of readings.
+    pub(crate) not_read_back: Option<NotReadBack>,
 }
 
 /// How the client was answered.
