@@ -109,6 +109,62 @@ async fn a_reading_that_is_not_what_its_contract_promises_is_a_broken_answer() {
     assert!(log.contains("an object without any of the members that its contract requires"), "{log}");
 }
 
+/// A reading without a member that its contract requires: a write that is made of it would clear what the service has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_is_not_made_of_a_reading_that_lacks_a_member_of_it() {
+    let partial = r#"{"id":1,"name":"A"}"#;
+    let service = Upstream::answering(move |_, _| Act::json(200, partial)).await;
+    let gateway = Gateway::before(&service, "").await;
+    let got = gateway.ask("PUT /v2/contacts/1", r#"{"name":"B"}"#).await;
+    assert_eq!(got.status, 502, "{}", got.text());
+    let got = gateway.ask("POST /v2/chats/1/situation", r#"{"situation":"wait_for_chat"}"#).await;
+    assert_eq!(got.status, 502, "{}", got.text());
+    // Nothing is written of these: clients get what there is.
+    for line in ["GET /v2/contacts/1", "GET /v2/agents/31"] {
+        assert_eq!(gateway.ask(line, "").await.status, 200, "{line}");
+    }
+    let seen = service.seen();
+    assert!(seen.iter().all(|call| call.line().starts_with("GET ")), "nothing is written");
+    let log = gateway.ended();
+    assert!(log.contains("an object without `email`, which its contract requires"), "{log}");
+}
+
+/// A text beyond the bound of values that are read, in what a write is made of: the write passes it on, and takes it whole.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_that_is_made_of_a_reading_keeps_its_long_text() {
+    let contact = |long: &str| {
+        format!(
+            r#"{{"id":1,"name":"A","email":"a@e.test","phone":null,"mobile":null,"address":null,"city":null,"district":null,"state":null,"obs":"{long}"}}"#
+        )
+    };
+    let long = "n".repeat(1_200_000);
+    let answered = contact(&long);
+    let service = Upstream::answering(move |_, seen| match seen.line().starts_with("GET") {
+        true => Act::json(200, &answered),
+        false => Act::json(200, ""),
+    })
+    .await;
+    let gateway = Gateway::before(&service, "limits: { scalar_bytes: 2MiB }\n").await;
+    let got = gateway.ask("PUT /v2/contacts/1", r#"{"name":"B"}"#).await;
+    assert_eq!(got.status, 204, "{}", got.text());
+    let put = service.seen().remove(1);
+    let body = String::from_utf8_lossy(&put.body);
+    assert!(put.line().starts_with("PUT ") && body.contains(&long), "{} bytes", body.len());
+}
+
+/// `null` is no object: a route of several calls does not take it, and calls nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_is_null_is_refused_before_the_first_call() {
+    let service = Upstream::start(vec![Act::json(200, "{}")]).await;
+    let gateway = Gateway::before(&service, "").await;
+    for line in ["PUT /v2/contacts/1", "POST /v2/contacts", "POST /v2/chats/1/situation", "PUT /v2/agents/31"]
+    {
+        let got = gateway.ask(line, "null").await;
+        assert_eq!(got.status, 400, "{line}: {}", got.text());
+    }
+    assert_eq!(service.seen().len(), 0, "nothing was called");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redirect_is_a_broken_answer_and_the_operator_reads_where_to() {
     let moved = "location: https://user:secret@api.test:8443/v3/agents?token=secret\r\n";

@@ -25,4 +25,7 @@ pub struct Expected {
     pub kinds: Kinds,
     /// Of an object: the members that its contract requires. One that has none of them is another thing.
     pub members: Vec<Key>,
+    /// Those among them that a later write of the route is made of. Without one of them the write would lose what the service
+    /// has.
+    pub needed: Vec<Key>,
 }

@@ -1,14 +1,16 @@
-//! Which settings the plans of one side read: what an operator must give depends on whom he serves.
+//! What plans read: the settings of one side, since what an operator must give depends on whom he serves; and the members of a
+//! step's answer that the rest of its route reads.
 
 use super::{
     Answer, Beyond, Block, BodyPlan, CallHead, Check, CheckElse, Choice, Close, CloseFrom, Column, Decision,
-    Direction, Each, EachOf, Emit, End, Expr, HeaderRule, Keep, Location, Member, MemberAction, ObjectOp,
-    OnFail, Others, Overlay, Pack, PageOf, Pages, Pair, Path, PathPart, Poll, Predicate, QueryFrom, ReadBack,
-    Recall, Refusal, Response, ResponseBody, Route, RouteKind, Segment, Selection, Serve, SideId, StepAction,
-    StepCall, Take, ValueOp,
+    Direction, Each, EachOf, Effect, Emit, End, Expr, HeaderRule, Keep, Location, Member, MemberAction,
+    ObjectOp, OnFail, Others, Overlay, Pack, PageOf, Pages, Pair, Path, PathPart, Poll, Predicate, QueryFrom,
+    ReadBack, Recall, Refusal, Response, ResponseBody, Route, RouteKind, Segment, Selection, Serve, SideId,
+    StepAction, StepCall, Take, ValueOp,
 };
 use crate::AfterDate;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 impl Pack {
     /// The settings (indexes into [`Pack::settings`]) that serving a side reads, whichever routes settings choose.
@@ -16,24 +18,105 @@ impl Pack {
     /// Every plan is taken apart by patterns without a rest, so that a new part of a plan must be thought of here: a setting
     /// that is overlooked is not demanded at the start and missed by the first request.
     pub fn settings_read(&self, serves: SideId) -> BTreeSet<u16> {
-        let mut reads = Reads { pack: self, found: BTreeSet::new() };
+        let mut found = BTreeSet::new();
+        let mut note = |read: Read<'_>| match read {
+            Read::Setting(setting) => drop(found.insert(setting)),
+            Read::Place(place) => self.settings_at(place, &mut found),
+            Read::Shape { .. } => {}
+        };
+        let mut reads = Reads { note: &mut note };
         let Direction { serves: _, routes, error } = &self.directions[serves];
         reads.body(error);
         for route in routes {
-            reads.found.extend(route.instead.iter().map(|instead| instead.setting));
+            route.instead.iter().for_each(|instead| (reads.note)(Read::Setting(instead.setting)));
             route.all().for_each(|route| reads.route(route));
         }
         // What its clients are shown of the time when their own service lived is read from that service.
         for harvest in self.harvests.iter().filter(|harvest| harvest.from == serves) {
             reads.route(&harvest.route);
         }
-        reads.found
+        found
+    }
+
+    fn settings_at(&self, place: &Location, found: &mut BTreeSet<u16>) {
+        let settings = self.settings.iter().zip(0..);
+        match &place.path {
+            Path::Singular(segments) => {
+                let mut names = members_of(segments);
+                if names.next() == Some("config") {
+                    let name = names.collect::<Vec<_>>().join(".");
+                    found.extend(settings.filter(|(one, _)| one.name == name).map(|(_, at)| at));
+                }
+            }
+            // A filter may hold a path in any spelling: one that mentions all words of a setting is taken to read it.
+            Path::Query(_) if place.text.contains("config") => {
+                let mentioned = |name: &str| name.split('.').all(|word| place.text.contains(word));
+                found.extend(settings.filter(|(one, _)| mentioned(&one.name)).map(|(_, at)| at));
+            }
+            Path::Query(_) => {}
+        }
     }
 }
 
-struct Reads<'p> {
-    pack: &'p Pack,
-    found: BTreeSet<u16>,
+impl Block {
+    /// The members of the body of a step's answer that the writes behind it are made of, one by one or through a shape, also by
+    /// way of values that the block makes. A body that is passed on as it is counts for none, and so do conditions.
+    pub(super) fn members_written(&self, step: &str) -> BTreeSet<Arc<str>> {
+        let mut found = BTreeSet::new();
+        let mut note = |read: Read<'_>| match read {
+            Read::Setting(_) => {}
+            Read::Place(place) => {
+                if let Path::Singular(segments) = &place.path
+                    && let mut names = members_of(segments)
+                    && (names.next(), names.next()) == (Some(step), Some("body"))
+                    && let Some(member) = names.next()
+                {
+                    found.insert(member.into());
+                }
+            }
+            Read::Shape { op, from, over } => {
+                if let ValueOp::Object(object) = op
+                    && is_body_of(from, step)
+                {
+                    let is_read = |member: &&Member| {
+                        matches!(member.action, MemberAction::Emit(_)) || member.capture.is_some()
+                    };
+                    found.extend(object.members.iter().filter(is_read).map(|one| one.name.text.clone()));
+                }
+                if let Some(over) = over.filter(|over| is_body_of(&over.base, step)) {
+                    found.extend(over.fields.iter().map(|field| field.text.clone()));
+                }
+            }
+        };
+        Reads { note: &mut note }.written(self);
+        found
+    }
+}
+
+fn is_body_of(expr: &Expr, step: &str) -> bool {
+    match expr {
+        Expr::At(Location { path: Path::Singular(segments), .. }) => members_of(segments).eq([step, "body"]),
+        _ => false,
+    }
+}
+
+/// The members that a path leads through, up to its first index.
+fn members_of(segments: &[Segment]) -> impl Iterator<Item = &str> {
+    segments.iter().map_while(|segment| match segment {
+        Segment::Member(key) => Some(&*key.text),
+        Segment::Index(_) => None,
+    })
+}
+
+/// One thing that a plan reads.
+enum Read<'r> {
+    Setting(u16),
+    Place(&'r Location),
+    Shape { op: &'r ValueOp, from: &'r Expr, over: Option<&'r Overlay> },
+}
+
+struct Reads<'n> {
+    note: &'n mut dyn FnMut(Read<'_>),
 }
 
 impl Reads<'_> {
@@ -113,7 +196,7 @@ impl Reads<'_> {
 
     fn refusal(&mut self, refusal: &Refusal) {
         match &refusal.after_date {
-            Some(AfterDate::Setting(setting)) => drop(self.found.insert(*setting)),
+            Some(AfterDate::Setting(setting)) => (self.note)(Read::Setting(*setting)),
             Some(AfterDate::Day(_)) | None => {}
         }
     }
@@ -153,6 +236,23 @@ impl Reads<'_> {
                 }
                 outcomes.iter().for_each(|outcome| self.block(&outcome.block));
             }
+        }
+    }
+
+    fn written(&mut self, block: &Block) {
+        for step in &block.steps {
+            match &step.action {
+                StepAction::Call(call) if call.head.effect == Effect::Write => {
+                    self.call(&call.head);
+                    call.body.iter().for_each(|value| self.expr(value));
+                }
+                StepAction::Make(value) => self.expr(value),
+                StepAction::Call(_) | StepAction::Select(_) | StepAction::Recall(_) | StepAction::Keep(_) => {
+                }
+            }
+        }
+        if let End::Decide(decision) = &block.end {
+            decision.outcomes.iter().for_each(|outcome| self.written(&outcome.block));
         }
     }
 
@@ -225,6 +325,7 @@ impl Reads<'_> {
             Expr::Array(values) | Expr::FirstOf(values) | Expr::Present(values) => self.exprs(values),
             Expr::Text { reason: _, with } => with.iter().for_each(|(_, value)| self.expr(value)),
             Expr::Shape { op, from, with, over, null_as: _, null_else: _ } => {
+                (self.note)(Read::Shape { op, from, over: over.as_deref() });
                 self.op(op);
                 self.expr(from);
                 self.exprs(with);
@@ -286,7 +387,7 @@ impl Reads<'_> {
 
     fn close(&mut self, close: &Close) {
         match &close.from {
-            CloseFrom::Setting(setting) => drop(self.found.insert(*setting)),
+            CloseFrom::Setting(setting) => (self.note)(Read::Setting(*setting)),
             CloseFrom::Captured { alternatives, absent: _ } => {
                 alternatives.iter().for_each(|one| self.op(&one.op));
             }
@@ -296,24 +397,6 @@ impl Reads<'_> {
     }
 
     fn place(&mut self, place: &Location) {
-        let settings = self.pack.settings.iter().zip(0..);
-        match &place.path {
-            Path::Singular(segments) => {
-                let mut names = segments.iter().map_while(|segment| match segment {
-                    Segment::Member(key) => Some(&*key.text),
-                    Segment::Index(_) => None,
-                });
-                if names.next() == Some("config") {
-                    let name = names.collect::<Vec<_>>().join(".");
-                    self.found.extend(settings.filter(|(one, _)| one.name == name).map(|(_, at)| at));
-                }
-            }
-            // A filter may hold a path in any spelling: one that mentions all words of a setting is taken to read it.
-            Path::Query(_) if place.text.contains("config") => {
-                let mentioned = |name: &str| name.split('.').all(|word| place.text.contains(word));
-                self.found.extend(settings.filter(|(one, _)| mentioned(&one.name)).map(|(_, at)| at));
-            }
-            Path::Query(_) => {}
-        }
+        (self.note)(Read::Place(place));
     }
 }

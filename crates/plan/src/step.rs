@@ -7,7 +7,9 @@ use super::expr::{Expr, Location};
 use super::form::Conform;
 use super::head::{CallHead, HeaderRule, StatusFrom};
 use super::route::Refusal;
-use super::{Key, Note, Origin, ReasonId};
+use super::{Effect, Key, Note, Origin, ReasonId};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A route of several calls.
@@ -116,6 +118,40 @@ pub struct Block {
 }
 
 impl Block {
+    /// Has the answers of its readings checked for every member that a later write of it depends on, where the contract promises
+    /// the member.
+    pub fn need_what_is_written(&mut self) {
+        let needed: Vec<_> = (0..self.steps.len()).map(|at| self.needed_of(at)).collect();
+        for (step, needed) in self.steps.iter_mut().zip(needed) {
+            let StepAction::Call(call) = &mut step.action else { continue };
+            for expected in call.promises.iter_mut().filter_map(|promise| promise.body.as_mut()) {
+                let is_needed = |name: &&Key| needed.contains(&name.text);
+                expected.needed = expected.members.iter().filter(is_needed).cloned().collect();
+            }
+        }
+        if let End::Decide(decision) = &mut self.end {
+            decision.outcomes.iter_mut().for_each(|outcome| outcome.block.need_what_is_written());
+        }
+    }
+
+    fn needed_of(&self, at: usize) -> BTreeSet<Arc<str>> {
+        match &self.steps[at].name {
+            Some(name) if self.writes_from(at + 1) => self.members_written(&name.text),
+            _ => BTreeSet::new(),
+        }
+    }
+
+    /// Whether a step from this one on, or an outcome, has an effect on the service.
+    fn writes_from(&self, at: usize) -> bool {
+        let writes =
+            |step: &Step| matches!(&step.action, StepAction::Call(call) if call.head.effect == Effect::Write);
+        let in_outcomes = match &self.end {
+            End::Decide(decision) => decision.outcomes.iter().any(|outcome| outcome.block.writes_from(0)),
+            End::Answer(_) | End::Refuse(_) => false,
+        };
+        in_outcomes || self.steps[at..].iter().any(writes)
+    }
+
     /// How long its steps may wait for jobs of the service, on the way through it that waits longest.
     pub fn longest_wait(&self) -> Duration {
         let waits = self.steps.iter().filter_map(|step| match &step.action {

@@ -6,7 +6,7 @@ use switchback_plan::{Expected, Key, Kinds, Root};
 
 /// What is checked of an answer of this type while it passes.
 pub(in crate::mapping) fn answer_root(ty: &Type, types: &Types) -> Root {
-    let Expected { kinds, members } = answer(ty, types);
+    let Expected { kinds, members, needed: _ } = answer(ty, types);
     Root { kinds, members: !members.is_empty() }
 }
 
@@ -25,7 +25,7 @@ pub(in crate::mapping) fn answer(ty: &Type, types: &Types) -> Expected {
         }
         _ => Vec::new(),
     };
-    Expected { kinds: kinds(ty, types), members }
+    Expected { kinds: kinds(ty, types), members, needed: Vec::new() }
 }
 
 fn kinds(ty: &Type, types: &Types) -> Kinds {

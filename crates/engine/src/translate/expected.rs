@@ -75,8 +75,14 @@ pub(super) fn broken_promise(value: &Value, expected: &Expected) -> Option<Strin
     }
     let Value::Object(object) = value else { return None };
     let has_some = expected.members.iter().any(|name| object.get(&name.text).is_some());
-    let first = expected.members.first().filter(|_| !has_some)?;
-    Some(format!("an object without any of the members that its contract requires, such as `{}`", first.text))
+    if let Some(first) = expected.members.first().filter(|_| !has_some) {
+        let name = &first.text;
+        return Some(format!(
+            "an object without any of the members that its contract requires, such as `{name}`"
+        ));
+    }
+    let lacking = expected.needed.iter().find(|name| object.get(&name.text).is_none())?;
+    Some(format!("an object without `{}`, which its contract requires and a write is made of", lacking.text))
 }
 
 #[cfg(test)]
@@ -110,9 +116,13 @@ mod tests {
 
     #[test]
     fn a_promise_is_of_the_kind_and_of_members_and_of_no_values() {
-        let object =
-            Expected { kinds: Kinds::of(&[Kind::Object]), members: vec![Key::new("id"), Key::new("name")] };
-        let list = Expected { kinds: Kinds::of(&[Kind::Array]), members: Vec::new() };
+        let object = Expected {
+            kinds: Kinds::of(&[Kind::Object]),
+            members: vec![Key::new("id"), Key::new("name")],
+            needed: Vec::new(),
+        };
+        let written = Expected { needed: vec![Key::new("name")], ..object.clone() };
+        let list = Expected { kinds: Kinds::of(&[Kind::Array]), members: Vec::new(), needed: Vec::new() };
         let lacks = Some("an object without any of the members that its contract requires, such as `id`");
         for (expected, json, why) in [
             (&object, r#"{"id":null,"more":1}"#, None),
@@ -120,6 +130,12 @@ mod tests {
             (&object, "null", Some("expected an object, found null")),
             (&object, "{}", lacks),
             (&object, r#"{"ok":true}"#, lacks),
+            (&written, r#"{"id":7,"name":null}"#, None),
+            (
+                &written,
+                r#"{"id":7}"#,
+                Some("an object without `name`, which its contract requires and a write is made of"),
+            ),
             (&list, "[null]", None),
             (&list, "{}", Some("expected an array, found an object")),
         ] {

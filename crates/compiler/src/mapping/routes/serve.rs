@@ -86,7 +86,8 @@ impl<'a> RouteCheck<'_, 'a> {
         let called: Vec<_> = self.called.iter().map(|operation| (side, *operation)).collect();
         self.business_errors(&serve.business_errors, &called, serve.span);
         let checks = checks.into_iter().collect::<Option<Vec<_>>>()?;
-        let (fill, block) = (fill?, block?);
+        let (fill, mut block) = (fill?, block?);
+        block.need_what_is_written();
         let calls = steps::calls(&block);
         if calls.1 > CALLS_MAX {
             self.findings.push(faults::too_many_calls(serve.span, calls.1, CALLS_MAX));
