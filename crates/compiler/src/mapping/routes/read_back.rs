@@ -18,9 +18,12 @@ pub(super) fn declare(
     routes: &mut [Vec<plan::Route>; 2],
     findings: &mut Findings,
 ) {
+    // Sides of which a line names no operation: that write may be the one that `shows` names.
+    let mut misspelt = Vec::new();
     for line in &program.manifest.compare.read_back {
         let side = SideId(line.side.side as u8);
         let Some(write) = operations::find(ground.contract(side), &line.write, findings) else {
+            misspelt.push(line.side.side);
             // Places of the write are not known, and the operation is looked at where it has none.
             if !line.read.value.contains('$') {
                 operations::find(ground.contract(side), &line.read, findings);
@@ -54,8 +57,22 @@ pub(super) fn declare(
     for shown in &program.manifest.compare.shows {
         let is_of =
             |line: &&ReadBack| line.side.side == shown.side.side && line.write.value == shown.write.value;
-        if !program.manifest.compare.read_back.iter().any(|line| is_of(&line)) {
+        let is_read = program.manifest.compare.read_back.iter().any(|line| is_of(&line));
+        if is_read {
+            continue;
+        }
+        if !misspelt.contains(&shown.side.side) {
             findings.push(faults::shows_without_reading(shown.write.span, &shown.write.value));
+        }
+        // The write is not known, so its members may be those of any type.
+        let types = &ground.contract(SideId(shown.side.side as u8)).types;
+        let is_known = |member: &str| {
+            types.iter().any(|named| {
+                matches!(types.resolve(&named.ty).kind, TypeKind::Object(object) if object.field(member).is_some())
+            })
+        };
+        for member in shown.members.iter().filter(|member| !is_known(&member.value)) {
+            findings.push(faults::shows_no_member(member.span, &member.value, &shown.write.value));
         }
     }
 }
@@ -82,7 +99,11 @@ fn shown_members(
             [(written, write), (answered, read)].into_iter().find(|(ty, _)| !has(*ty, &member.value));
         match lacking {
             Some((_, operation)) => {
-                findings.push(faults::shows_no_member(member.span, &member.value, &operation.key));
+                findings.push(faults::shows_no_member(
+                    member.span,
+                    &member.value,
+                    &operation.key.to_string(),
+                ));
             }
             None => members.push(member.value.as_str().into()),
         }

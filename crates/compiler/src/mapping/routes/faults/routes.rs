@@ -428,7 +428,7 @@ pub(in super::super) fn shows_without_reading(span: Span, write: &str) -> Findin
     .help("add its reading to `read_back`, or take the line out")
 }
 
-pub(in super::super) fn shows_no_member(span: Span, member: &str, key: &OpKey) -> Finding {
+pub(in super::super) fn shows_no_member(span: Span, member: &str, key: &str) -> Finding {
     let message = format!("the body of `{key}` has no member `{member}`");
     Finding::error(Code::ReadBack, span, message)
         .help("name members that the write's request and the reading's answer both have")
