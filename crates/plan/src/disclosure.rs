@@ -98,6 +98,8 @@ pub struct Disclosed<'d> {
 
 /// Segments of a path that no operation has that are shown.
 const SEGMENTS_MAX: usize = 16;
+/// Segments of an answered path in which a collection may be named.
+const NAMED_MAX: usize = 4;
 
 impl Disclosures {
     /// The operation of this key.
@@ -128,8 +130,8 @@ impl Disclosures {
         self.outlined(path, false)
     }
 
-    /// The same of a path that the service itself answers: its first segment, which names a collection nearly always, is shown
-    /// where it is a plain word.
+    /// The same of a path that the service itself answers. Its first and third segments nearly always name collections, and are
+    /// shown where they are plain words; the segments between are ids.
     pub fn outline_of_answered(&self, path: &str) -> String {
         self.outlined(path, true)
     }
@@ -138,7 +140,7 @@ impl Disclosures {
         let mut outline = String::new();
         let segments = path.split('/').skip(1);
         for (at, segment) in segments.clone().take(SEGMENTS_MAX).enumerate() {
-            let is_named = is_answered && at == 0 && is_plain_word(segment);
+            let is_named = is_answered && at % 2 == 0 && at < NAMED_MAX && is_plain_word(segment);
             let is_shown = segment.is_empty() || is_named || self.is_literal(segment);
             outline.push('/');
             outline.push_str(if is_shown { segment } else { "*" });

@@ -2,8 +2,8 @@
 //! path as logs show it, and the newest kept, each with how often it came, from whom, and when.
 //!
 //! Decision to know: paths are those of the access log, with what no contract names masked, because clients write tokens into
-//! paths. Only of a path that the front's own service answers with a success, the first segment is shown where it is a plain
-//! word: it names a collection. All of it is bounded, whatever is called; none of it is on the way of calls of which all is
+//! paths. Only of a path that the front's own service answers with a success, the first and the third segment are shown where
+//! they are plain words: they name collections. All of it is bounded, whatever is called; none of it is on the way of calls of which all is
 //! known.
 
 use super::context::RequestContext;
@@ -77,9 +77,8 @@ impl UnknownCalls {
     /// all.
     pub(crate) fn note(&self, context: &RequestContext, status: Option<StatusCode>) {
         let Some(unknown) = context.unknown() else { return };
-        let is_answered = status.is_some_and(|status| status.is_success() || status.is_redirection());
-        let path = if is_answered { context.answered_path() } else { context.shown_path() };
-        self.note_call(context, unknown.name(), path);
+        let path = called_path(context, status);
+        self.note_call(context, unknown.name(), &path, path.clone());
     }
 
     /// Notes a query parameter that a known operation does not declare: a plan drops it, so that its client may be answered
@@ -89,15 +88,16 @@ impl UnknownCalls {
         let is_plain = |c: char| c.is_ascii_alphabetic() || "_-.[]".contains(c);
         let is_shown = has_value && name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain);
         let name = if is_shown { name } else { "*" };
-        self.note_call(context, "parameter", format!("{}?{name}", context.shown_path()));
+        let path = context.shown_path();
+        self.note_call(context, "parameter", &path, format!("{path}?{name}"));
     }
 
-    fn note_call(&self, context: &RequestContext, unknown: &'static str, path: String) {
+    fn note_call(&self, context: &RequestContext, unknown: &'static str, counted_path: &str, path: String) {
         let Some(front) = context.front() else { return };
         let method = method(&context.method);
         let side = context.program.side(front.serves).name.as_str();
         let client = context.client();
-        let label = label(front, &context.shown_path()).to_owned();
+        let label = label(front, counted_path).to_owned();
         let now = rfc3339(self.clock.unix_ms());
         let mut seen = self.seen();
         let is_same = |call: &UnknownCall| {
@@ -136,6 +136,12 @@ impl UnknownCalls {
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The path by which a call of no operation is listed: with the names of collections where the front's own service has answered.
+pub(super) fn called_path(context: &RequestContext, status: Option<StatusCode>) -> String {
+    let is_answered = status.is_some_and(|status| status.is_success() || status.is_redirection());
+    if is_answered { context.answered_path() } else { context.shown_path() }
 }
 
 /// The beginning of a shown path that calls are counted by.

@@ -8,11 +8,12 @@ use crate::body::{End, Watch};
 use crate::error::{GatewayError, Kind};
 use crate::outcome::Outcome;
 use crate::proxy::context::RequestContext;
-use crate::proxy::unknown_calls::{label, method};
+use crate::proxy::unknown_calls::{called_path, label, method};
 use crate::proxy::{Request, Response};
 use crate::retire::Usage;
 use crate::telemetry::metrics::{RequestMeter, requests_in_flight};
 use bytes::Bytes;
+use http::StatusCode;
 use metrics::Gauge;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -79,11 +80,11 @@ impl Drop for Sample {
         with_meter(context.client(), context.operation(), side, |meter| {
             meter.record(outcome, self.ending.status(), context.took().as_secs_f64());
         });
-        count_usage(&self.usage, context, side, outcome);
+        count_usage(&self.usage, context, side, outcome, self.ending.status());
     }
 }
 
-fn count_usage(usage: &Usage, context: &RequestContext, side: &str, outcome: Outcome) {
+fn count_usage(usage: &Usage, context: &RequestContext, side: &str, outcome: Outcome, status: Option<u16>) {
     // A path below no front is no API's, and whoever sends a wrong token may be anybody: both are in the metrics alone.
     let Some(front) = context.front() else { return };
     if context.fault().is_some_and(|fault| fault.kind == Kind::UnknownToken.name()) {
@@ -91,7 +92,10 @@ fn count_usage(usage: &Usage, context: &RequestContext, side: &str, outcome: Out
     }
     match context.operation() {
         "" => {
-            let called = format!("{} {}", method(&context.method), label(front, &context.shown_path()));
+            // What the gateway itself answers says nothing of the address.
+            let status = status.filter(|_| outcome == Outcome::Forwarded);
+            let path = called_path(context, status.and_then(|status| StatusCode::from_u16(status).ok()));
+            let called = format!("{} {}", method(&context.method), label(front, &path));
             usage.count_unknown(side, context.client(), &called, outcome);
         }
         operation => usage.count(side, context.client(), operation, outcome),
