@@ -11,12 +11,13 @@ use std::time::Duration;
 use switchback_compiler::contract::{OpKey, sample};
 use switchback_engine::translate::example::same_target;
 use switchback_engine::translate::{Call, Event, Next, Request, Run, negotiate};
+use switchback_gateway::outcome::Outcome;
 use switchback_gateway::retire::UsageInfo;
 use switchback_json::Limits;
 use switchback_plan::router::Found;
 use switchback_plan::{
-    BasicPart, Block, Carrier, End, ExampleEnd, Exchange, HostId, Route, RouteExample, RouteKind, Scheme,
-    SideId, StepAction, Wanted,
+    BasicPart, Block, Carrier, End, ExampleEnd, Exchange, HostId, Raw, Route, RouteExample, RouteKind,
+    Scheme, SideId, StepAction, Wanted,
 };
 
 /// What is to be written.
@@ -39,11 +40,12 @@ impl Workbench {
 
 impl Tried {
     fn letter(&self, letter: &Letter<'_>) -> String {
-        let mut by_side: BTreeMap<&str, BTreeMap<&str, (i64, &str)>> = BTreeMap::new();
+        let mut by_side: BTreeMap<&str, BTreeMap<&str, Called<'_>>> = BTreeMap::new();
         for one in letter.usage.iter().filter(|one| one.client == letter.client) {
-            let count = by_side.entry(&one.side).or_default().entry(&one.operation).or_insert((0, ""));
-            count.0 += one.calls;
-            count.1 = count.1.max(&one.last);
+            let called = by_side.entry(&one.side).or_default().entry(&one.operation).or_default();
+            called.calls += one.calls;
+            called.last = called.last.max(&one.last);
+            called.is_forwarded |= one.outcome == Outcome::Forwarded.as_str();
         }
         let mut text = String::new();
         for (side, operations) in by_side {
@@ -55,22 +57,29 @@ impl Tried {
                 letter.ends.as_deref().map(|at| format!(" It ends for you on {at}.")).unwrap_or_default();
             let _ = writeln!(
                 text,
-                "Your integration \"{}\" still calls {side} of our API.{ends}\nBelow is every call that it makes, with what to call in {other} instead. Tokens are yours to put in.\n",
+                "Your integration \"{}\" still calls {side} of our API.{ends}\nBelow is every call that was counted, with what to call in {other} instead. Tokens are yours to put in.\n",
                 letter.client
             );
-            for (operation, (calls, last)) in operations {
+            for (operation, called) in operations {
+                let (calls, last) = (called.calls, called.last);
                 let _ = writeln!(text, "== {operation}\n   {calls} calls, the last on {last}\n");
-                self.operation(serves, operation, &mut text);
+                self.operation(serves, operation, called.is_forwarded, &mut text);
             }
         }
         text
     }
 
-    fn operation(&self, serves: SideId, operation: &str, text: &mut String) {
+    fn operation(&self, serves: SideId, operation: &str, is_forwarded: bool, text: &mut String) {
         let (side, other) = (&self.pack.sides[serves].name, &self.pack.sides[serves.other()].name);
         let routes = &self.pack.directions[serves].routes;
         let Some(route) = routes.iter().find(|route| *route.operation.key == *operation) else {
-            let _ = writeln!(text, "   Neither version has this call.\n");
+            let line = match is_forwarded {
+                true => format!(
+                    "The contract of {side} has no such call. The service of {side} answers it itself; {other} has nothing for it that is known."
+                ),
+                false => "No contract has this call, and it is not answered.".to_owned(),
+            };
+            let _ = writeln!(text, "   {line}\n");
             return;
         };
         let made = self.made_example(serves, route);
@@ -90,7 +99,7 @@ impl Tried {
         let address = format!("${}_URL{}", variable(side), example.target);
         let _ =
             writeln!(text, "{}", curl(&example.method, &address, &self.credential(serves), body.as_deref()));
-        let (calls, end) = self.calls(example);
+        let Calls { shown: calls, further, end } = self.calls(example);
         let _ = writeln!(text, "   {other}, instead:\n");
         for call in &calls {
             let body = call.body.as_deref().map(|body| String::from_utf8_lossy(body).into_owned());
@@ -99,7 +108,7 @@ impl Tried {
             let credential = self.credential(serves.other());
             let _ = writeln!(text, "{}", curl(&call.method, &address, &credential, body.as_deref()));
         }
-        for line in ends(other, &calls, &end, route) {
+        for line in further_line(&further).into_iter().chain(ends(other, &calls, &further, &end, route)) {
             let _ = writeln!(text, "   {line}\n");
         }
     }
@@ -115,8 +124,18 @@ impl Tried {
             };
             // Of those that end well, the one that goes furthest: its owner has to know every call.
             let calls = one.exchange.calls.len();
-            (!(200..300).contains(&status), one.config.len(), one.archived.len(), std::cmp::Reverse(calls))
+            // Settings of the example that are not the operator's: its replies are those of another route.
+            let others = one.config.iter().filter(|(name, value)| !self.is_set(name, value)).count();
+            let as_set = std::cmp::Reverse(one.config.len() - others);
+            (!(200..300).contains(&status), others, as_set, one.archived.len(), std::cmp::Reverse(calls))
         })
+    }
+
+    /// Whether a setting has this value here.
+    fn is_set(&self, name: &str, value: &Raw) -> bool {
+        let at = self.pack.settings.iter().position(|setting| setting.name == name);
+        let at = at.and_then(|at| u16::try_from(at).ok());
+        at.and_then(|at| self.settings.get(at)).is_some_and(|given| given == value)
     }
 
     /// A request made of the contract, for an operation that the pack has no example of.
@@ -150,14 +169,14 @@ impl Tried {
     }
 
     /// The calls that an example comes to, with the replies that it scripts, and how it ends.
-    fn calls(&self, example: &RouteExample) -> (Vec<Call>, CallsEnd) {
+    fn calls(&self, example: &RouteExample) -> Calls {
         let (path, query) = example
             .target
             .split_once('?')
             .map_or((&*example.target, None), |(path, query)| (path, Some(query)));
         let router = &self.routers[example.serves];
         let Found::Route { route, values } = router.find(&example.method, path) else {
-            return (Vec::new(), CallsEnd::Open);
+            return Calls { shown: Vec::new(), further: BTreeMap::new(), end: CallsEnd::Open };
         };
         let request = Request {
             path: values.into_iter().map(std::borrow::Cow::into_owned).collect(),
@@ -170,16 +189,20 @@ impl Tried {
         let (pack, settings) = (Arc::clone(&self.pack), Arc::clone(&self.settings));
         let mut run = Run::new(pack, example.serves, route, request, settings, Limits::DOCUMENT);
         let (mut calls, mut event, mut now) = (Vec::new(), Event::Start, Duration::ZERO);
+        let mut further = BTreeMap::new();
         let end = loop {
             event = match run.next(event) {
-                Ok(Next::Call(call)) if calls.len() < CALLS_MAX => {
+                Ok(Next::Call(call)) => {
                     let known = scripted(example, &call).or_else(|| {
                         let known = self.reply(example.serves, &operation, &example.target, &call);
                         known
                             .filter(|(_, by)| matches!(by, By::Example | By::Contract))
                             .map(|(known, _)| known)
                     });
-                    calls.push(call);
+                    match calls.len() < CALLS_MAX {
+                        true => calls.push(call),
+                        false => *further.entry(call.operation.to_string()).or_default() += 1,
+                    }
                     match known {
                         Some(known) => known,
                         None => break CallsEnd::Open,
@@ -190,10 +213,10 @@ impl Tried {
                 Ok(Next::Wait(wait)) => wait.simulated(&mut now),
                 Ok(Next::Answer(answer)) => break CallsEnd::Answered(answer.status),
                 Ok(Next::Refuse(refused)) => break CallsEnd::Refused(refused.text),
-                Ok(Next::Call(_)) | Err(_) => break CallsEnd::Open,
+                Err(_) => break CallsEnd::Open,
             };
         };
-        (calls, end)
+        Calls { shown: calls, further, end }
     }
 
     /// Where a host of a side is, or the variable that stands for it.
@@ -224,6 +247,23 @@ impl Tried {
     }
 }
 
+/// How often a client has called an operation.
+#[derive(Default)]
+struct Called<'u> {
+    calls: i64,
+    last: &'u str,
+    /// Whether its side's own service has answered such a call.
+    is_forwarded: bool,
+}
+
+/// The calls that an operation comes to.
+struct Calls {
+    shown: Vec<Call>,
+    /// The number of those behind them, by operation.
+    further: BTreeMap<String, usize>,
+    end: CallsEnd,
+}
+
 /// How the calls of an operation end.
 enum CallsEnd {
     /// With an answer of this status.
@@ -234,8 +274,23 @@ enum CallsEnd {
     Open,
 }
 
+/// The calls that are not listed one by one.
+fn further_line(further: &BTreeMap<String, usize>) -> Option<String> {
+    let count: usize = further.values().sum();
+    let by_operation: Vec<String> =
+        further.iter().map(|(operation, calls)| format!("{calls} of {operation}")).collect();
+    let calls = if count == 1 { "call" } else { "calls" };
+    (count > 0).then(|| format!("And {count} more {calls}: {}.", by_operation.join(", ")))
+}
+
 /// What follows the calls, or why there is none; each as a sentence.
-fn ends(other: &str, calls: &[Call], end: &CallsEnd, route: &Route) -> Vec<String> {
+fn ends(
+    other: &str,
+    calls: &[Call],
+    further: &BTreeMap<String, usize>,
+    end: &CallsEnd,
+    route: &Route,
+) -> Vec<String> {
     let mut lines = Vec::new();
     match end {
         CallsEnd::Refused(text) if calls.is_empty() => lines.push(format!("{other} has nothing for it. {text}")),
@@ -251,6 +306,7 @@ fn ends(other: &str, calls: &[Call], end: &CallsEnd, route: &Route) -> Vec<Strin
     let more: Vec<String> = route_calls(route)
         .into_iter()
         .filter(|operation| calls.iter().all(|call| *call.operation != **operation))
+        .filter(|operation| !further.contains_key(operation))
         .collect();
     if !more.is_empty() {
         lines.push(format!("Depending on the replies, also: {}.", more.join(", ")));
@@ -315,4 +371,20 @@ fn curl(method: &http::Method, address: &str, credential: &str, body: Option<&st
 /// A word of a shell that means itself.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_beyond_those_that_are_listed_are_counted() {
+        let further = |calls: &[(&str, usize)]| {
+            further_line(&calls.iter().map(|(operation, calls)| ((*operation).to_owned(), *calls)).collect())
+        };
+        assert_eq!(further(&[]), None);
+        assert_eq!(further(&[("GET /a", 1)]).as_deref(), Some("And 1 more call: 1 of GET /a."));
+        let several = further(&[("GET /a", 7), ("PUT /b", 1)]);
+        assert_eq!(several.as_deref(), Some("And 8 more calls: 7 of GET /a, 1 of PUT /b."));
+    }
 }
