@@ -544,7 +544,8 @@ section! {
         /// as long as it wants while it is not silent for longer.
         forwarded_idle_timeout: Period = Period(Duration::from_secs(60)),
         /// Time that a service has not been reached at all, after which operations that only it can answer are refused with the
-        /// pack's reason, as if it were not configured. Every five seconds one such call still tries to reach it.
+        /// pack's reason, as if it were not configured. A call without a connection, one that is answered too late, and one that
+        /// is answered 502, 503 or 504 has not reached it. Every five seconds one such call still tries to reach it.
         upstream_gone_after: Period = Period(Duration::from_secs(60)),
         /// Time that clients are still accepted after SIGTERM, while `/healthz/ready` says 503 and each answer is the last one of
         /// its connection: longer than balancers take to notice. SIGINT, and a second signal, stop at once.

@@ -2,6 +2,8 @@
 
 use crate::support::gateway::{Gateway, Setup, TOKEN, request};
 use crate::support::raw::{Act, Client, PATIENCE, Upstream, answer, exchange};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use switchback_gateway::proxy::limits::Limits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -285,6 +287,34 @@ async fn what_only_a_service_that_is_gone_could_answer_is_refused_until_it_is_ba
         assert!(begun.elapsed() < PATIENCE, "{told:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
         told = ask().await;
+    }
+}
+
+/// A proxy takes the connections of the old service, which is gone behind it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_that_a_proxy_finds_gone_counts_as_gone_until_an_answer_of_its_own() {
+    let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
+    let is_back = Arc::new(AtomicBool::new(false));
+    let back = Arc::clone(&is_back);
+    let old = Upstream::answering(move |_, _| match back.load(SeqCst) {
+        true => Act::Reply(answer(200, "", "relic")),
+        false => Act::Reply(answer(504, "content-type: text/html\r\n", "<html>gone</html>")),
+    })
+    .await;
+    let limits = Limits { upstream_gone_after: Duration::from_millis(500), ..Limits::default() };
+    let setup = Setup { old: Some(old.address), limits, ..Setup::default() };
+    let gateway = Gateway::start(new.address, setup).await;
+    let ask = async || exchange(gateway.address, request("GET /old/relics/a", "", "")).await.unwrap().status;
+    assert_eq!(ask().await, 504, "it may be back in a moment");
+    for (wanted, last) in [(501, 504), (200, 501)] {
+        is_back.store(wanted == 200, SeqCst);
+        let begun = Instant::now();
+        let mut status = ask().await;
+        while status != wanted {
+            assert!(begun.elapsed() < PATIENCE && [last, 504].contains(&status), "{status}, not {wanted}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            status = ask().await;
+        }
     }
 }
 

@@ -215,25 +215,23 @@ impl Upstream {
     }
 
     /// Whether it is there, as far as is known: one that counts as gone is tried now and then by one of those who ask, who waits
-    /// for the connection.
+    /// for the connection. Only an answer to that call proves that it is back: the connection may be one to a proxy before it.
     pub(crate) async fn is_there(&self) -> bool {
         if !self.is_gone() {
             return true;
         }
         let Transport::Connections(connections) = &self.transport else { return true };
-        let is_back = self.outage.is_to_be_tried() && connections.warm().await;
-        if is_back {
-            self.outage.reach();
-        }
-        is_back
+        self.outage.is_to_be_tried() && connections.warm().await
     }
 
-    fn note_reach<T>(&self, answer: &Result<T, Unanswered>) {
+    fn note_reach<T>(&self, answer: &Result<http::Response<T>, Unanswered>) {
         match answer {
+            // Proxies answer so for a service that is gone behind them. A service that lives answers other calls otherwise.
+            Ok(answer) if matches!(answer.status().as_u16(), 502..=504) => self.outage.miss(),
             Ok(_) => self.outage.reach(),
-            Err(Unanswered::Unreachable(_)) => self.outage.miss(),
+            Err(Unanswered::Unreachable(_) | Unanswered::Late) => self.outage.miss(),
             // It took the connection, and may take the next call.
-            Err(Unanswered::Unsent(_) | Unanswered::Broken(_) | Unanswered::Late) => {}
+            Err(Unanswered::Unsent(_) | Unanswered::Broken(_)) => {}
         }
     }
 

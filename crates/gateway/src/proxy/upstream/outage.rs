@@ -1,4 +1,4 @@
-//! Since when a service cannot be reached. What only it can answer is not worth waiting for then, and clients are told so
+//! Since when a service cannot be reached: there is no connection to it, it answers too late, or a proxy before it says so. What only it can answer is not worth waiting for then, and clients are told so
 //! instead; now and then a call tries whether it is back.
 
 use std::sync::atomic::AtomicU64;
@@ -24,7 +24,7 @@ impl Outage {
         Outage { began: Instant::now(), since: AtomicU64::new(0), tried: AtomicU64::new(0) }
     }
 
-    /// Notes that there was no connection.
+    /// Notes a call that did not reach it.
     pub(super) fn miss(&self) {
         // Only the first one counts.
         let _ = self.since.compare_exchange(0, self.now(), Relaxed, Relaxed);
