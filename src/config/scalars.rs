@@ -215,6 +215,12 @@ impl FromStr for StoreUrl {
 
     fn from_str(text: &str) -> Result<StoreUrl, String> {
         let known = [("sqlite:", 7), ("postgres://", 11), ("postgresql://", 13)];
+        let authority =
+            text.split_once("://").map_or("", |(_, rest)| rest.split(['/', '?']).next().unwrap_or(""));
+        let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
+        if text.starts_with("postgres") && hosts.contains(',') {
+            return Err("a store has one host; use a name or a proxy that follows the primary".to_owned());
+        }
         match known.iter().any(|(prefix, length)| text.starts_with(prefix) && text.len() > *length) {
             true => Ok(StoreUrl(text.to_owned())),
             false => Err("expected `sqlite:FILE` or `postgres://USER@HOST/DATABASE`".to_owned()),

@@ -37,6 +37,8 @@ const CONNECT_WAIT: Duration = Duration::from_secs(3);
 const STATEMENT_TIMEOUT: &str = "10s";
 /// When to give up a statement that PostgreSQL itself has not given up: it hangs, or the network does.
 const ANSWER_WAIT: Duration = Duration::from_secs(12);
+/// The same while the database is known to be away.
+const PROBE_WAIT: Duration = Duration::from_secs(2);
 const CONNECTIONS_MAX: u32 = 4;
 /// Pages of the write-ahead log after which SQLite copies them into the database. A log of 1,000 pages, the default, is four
 /// times the size of most stores, and must fit on the disk beside them.
@@ -243,10 +245,12 @@ impl Db {
                 Ok(rows.into_iter().map(|row| Row(Either::Sqlite(row))).collect())
             }
             Db::Postgres { pool, outage } => {
+                // While it is away, a connection of before may bring nothing any more: it must not hold up the next try.
+                let wait = if outage.is_away() { PROBE_WAIT } else { ANSWER_WAIT };
                 outage
                     .guard(async {
                         let mut connection: Connection = Either::Postgres(pool.acquire().await?);
-                        let rows = connection.rows(sql, args).await;
+                        let rows = answered_within(wait, connection.rows(sql, args)).await;
                         if rows.is_err() {
                             connection.close_on_drop();
                         }
@@ -371,8 +375,15 @@ impl Connection {
 
 /// The answer of PostgreSQL, if it comes in time.
 async fn answered<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    answered_within(ANSWER_WAIT, work).await
+}
+
+async fn answered_within<T>(
+    wait: Duration,
+    work: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
     let late = |_| StoreError::Unavailable("the database does not answer".to_owned());
-    tokio::time::timeout(ANSWER_WAIT, work).await.map_err(late)?
+    tokio::time::timeout(wait, work).await.map_err(late)?
 }
 
 /// A writing transaction. Its connection is closed unless the transaction ends well.

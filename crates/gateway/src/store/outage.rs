@@ -8,15 +8,31 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long after a failure the next caller may try.
-const PAUSE: Duration = Duration::from_secs(1);
-/// How long one caller may be at it before the next may try as well.
-const TRY: Duration = Duration::from_secs(15);
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long the first caller may be at it before the next may try as well. It doubles with each try that brings no answer.
+const TRY: Duration = Duration::from_millis(500);
+/// The longest time between two tries: so late at most a database is noticed that is back.
+const TRY_MAX: Duration = Duration::from_secs(4);
 
 /// Whether the database is away. Machine time, since it is about a machine.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
-    /// When the next caller may try; none while the database answers.
-    next_try: Mutex<Option<Instant>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// `None` while the database answers.
+    away: Option<Away>,
+    /// When it answered last after an outage.
+    back: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Away {
+    next_try: Instant,
+    /// Tries since the last answer.
+    tries: u32,
 }
 
 impl Outage {
@@ -26,39 +42,63 @@ impl Outage {
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         self.admit()?;
+        let began = Instant::now();
         let outcome = work.await;
-        self.note(&outcome);
+        self.note_since(began, &outcome);
         outcome
+    }
+
+    /// Whether the database did not answer when it was asked last.
+    pub(super) fn is_away(&self) -> bool {
+        self.state().away.is_some()
     }
 
     /// Takes note of an answer.
     pub(super) fn note<T>(&self, outcome: &Result<T, StoreError>) {
-        let mut next_try = self.next_try();
-        match outcome {
-            Err(StoreError::Unavailable(_)) => *next_try = Some(Instant::now() + PAUSE),
-            // Other errors are answers too.
-            _ if next_try.is_some() => *next_try = None,
-            _ => {}
-        }
+        self.note_since(Instant::now(), outcome);
+    }
+
+    fn note_since<T>(&self, began: Instant, outcome: &Result<T, StoreError>) {
+        // Other errors are answers too.
+        let is_answer = !matches!(outcome, Err(StoreError::Unavailable(_)));
+        self.state().note(began, Instant::now(), is_answer);
     }
 
     fn admit(&self) -> Result<(), StoreError> {
-        let mut next_try = self.next_try();
-        let now = Instant::now();
-        match *next_try {
-            Some(at) if now < at => {
-                Err(StoreError::Unavailable("the database did not answer a moment ago".to_owned()))
-            }
-            Some(_) => {
-                *next_try = Some(now + TRY);
-                Ok(())
-            }
-            None => Ok(()),
+        match self.state().admits(Instant::now()) {
+            true => Ok(()),
+            false => Err(StoreError::Unavailable("the database did not answer a moment ago".to_owned())),
         }
     }
 
-    fn next_try(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.next_try.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Whether a caller may ask now. While the database is away this is a try.
+    fn admits(&mut self, now: Instant) -> bool {
+        let Some(away) = &mut self.away else { return true };
+        if now < away.next_try {
+            return false;
+        }
+        away.next_try = now + TRY.saturating_mul(1 << away.tries.min(8)).min(TRY_MAX);
+        away.tries += 1;
+        true
+    }
+
+    /// Takes note of work that began then. A failure of work that began before the last answer is about a connection, and not
+    /// about the database.
+    fn note(&mut self, began: Instant, now: Instant, is_answer: bool) {
+        if is_answer {
+            if self.away.take().is_some() {
+                self.back = Some(now);
+            }
+        } else if self.back.is_none_or(|back| began >= back) {
+            let tries = self.away.map_or(0, |away| away.tries);
+            self.away = Some(Away { next_try: now + PAUSE, tries });
+        }
     }
 }
 
@@ -77,7 +117,7 @@ mod tests {
         let untried = async { panic!("nobody is to be kept waiting") };
         assert!(outage.guard::<()>(untried).await.is_err());
         // The pause is over.
-        *outage.next_try() = Some(Instant::now());
+        outage.state().away.as_mut().expect("it is away").next_try = Instant::now();
         let trying = outage.guard(async {
             let untried = async { panic!("one is at it already") };
             assert!(outage.guard::<()>(untried).await.is_err());
@@ -85,6 +125,27 @@ mod tests {
         });
         trying.await.expect("it is back");
         outage.guard(async { Ok(()) }).await.expect("for all");
+    }
+
+    #[test]
+    fn a_database_that_is_back_is_noticed_soon_though_every_try_hangs() {
+        let (mut state, begin) = (State::default(), Instant::now());
+        state.note(begin, begin, false);
+        // Connections to a host that is gone bring nothing, not even an error.
+        let mut now = begin;
+        for wait in [PAUSE, TRY, 2 * TRY, 4 * TRY, TRY_MAX, TRY_MAX] {
+            assert!(!state.admits(now + wait - Duration::from_millis(1)), "{wait:?}");
+            now += wait;
+            assert!(state.admits(now), "{wait:?}");
+        }
+        // It answers, and what hung since before fails afterwards.
+        now += TRY_MAX;
+        assert!(state.admits(now));
+        state.note(now, now, true);
+        state.note(begin, now + TRY, false);
+        assert!(state.admits(now + TRY), "a failure of before is none of now");
+        state.note(now + TRY, now + 2 * TRY, false);
+        assert!(!state.admits(now + 2 * TRY), "it is away again");
     }
 
     #[tokio::test]
