@@ -110,6 +110,7 @@ pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u6
         trusted_proxies: config.trusted_proxies.clone(),
         memory: Some(memory.clone()),
         evicts: false,
+        is_measured: true,
         header_timeout: limits.header_timeout,
         idle_timeout: limits.idle_timeout,
         write_timeout: limits.write_timeout,
@@ -154,6 +155,7 @@ const HEAD_BYTES_MIN: u64 = 8 << 10;
 /// nobody has shown the admin token.
 pub(super) fn admin_options(limits: &config::Limits) -> server::Options {
     server::Options {
+        is_measured: false,
         connections_max: ADMIN_CONNECTIONS_MAX,
         // A place is taken from others anyway.
         connections_per_address_max: Some(ADMIN_CONNECTIONS_MAX),
@@ -436,8 +438,8 @@ fn front(
         Some(SideUpstreams::new(at(name(side))?, hosts.collect::<Option<Vec<_>>>()?))
     };
     let upstream = |side: SideId| of(&services.upstreams, side);
-    let beside = of(&services.shadow, serves.other()).zip(of(&services.shadow, serves));
-    let beside = beside.map(|(backend, own)| {
+    let beside = of(&services.shadow, serves.other()).map(|backend| {
+        let own = of(&services.shadow, serves);
         Arc::new(ShadowUpstreams { backend, own, knowledge: Arc::clone(&loaded.knowledge) })
     });
     let unknown = config.fronts.iter().find(|front| front.prefix.as_str() == prefix);

@@ -389,7 +389,7 @@ fn check_event(
 ) {
     let (Some(operation), Some(phase)) = (&key.operation, phase) else { return };
     let is_event = pack.sides.iter().any(|side| side.events.contains(operation));
-    if is_event && phase.needs_own() && !config.events.has_own() {
+    if is_event && phase != Phase::default() && !config.events.has_own() {
         let what =
             format!("the phase `{}` needs the events that the receivers' version itself sends", phase.name());
         let help = "say in `events.receivers` where they come and how they are signed: `own: {verify: …}`";
@@ -405,7 +405,7 @@ fn check_one_side(
     pack: &PackFacts,
     findings: &mut Findings,
 ) {
-    let Some(phase) = phase.filter(|phase| phase.needs_own() && key.side.is_none()) else { return };
+    let Some(phase) = phase.filter(|phase| *phase != Phase::default() && key.side.is_none()) else { return };
     let has = |side: &SideFacts| {
         key.operation.as_ref().is_none_or(|operation| side.operations.iter().any(|known| known == operation))
     };

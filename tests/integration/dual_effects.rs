@@ -1,7 +1,7 @@
 //! Requests with effects in the dual run, through the real binary: what the other side would have been sent, and what both sides
 //! show of an effect afterwards. Whatever is looked at, no call that changes something reaches the second side.
 
-use crate::support::dual::{Running, Upstreams, administrator, ask, control, received, started};
+use crate::support::dual::{Dual, Running, Upstreams, administrator, ask, control, received, started};
 use crate::support::raw::{Act, Upstream, answer, exchange};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -154,7 +154,7 @@ async fn the_effect_of_a_write_that_the_new_version_did_is_read_back() {
 /// comparisons that were skipped as unreadable.
 async fn read_after_a_write(reading: Act) -> ((u64, u64), u64, Value) {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
-    let now = r#"{"id":"1001","name":"Old","email":null,"phone":null,"mobile":null}"#;
+    let now = r#"{"id":"1001","name":"Old","email":null,"phone":null,"mobile":null,"address":null,"city":null,"district":null,"state":null,"obs":null}"#;
     let written = Arc::new(AtomicBool::new(false));
     let (is_written, after) = (Arc::clone(&written), reading.clone());
     let new = Upstream::answering(move |_, seen| match seen.line().starts_with("GET") {
@@ -187,6 +187,42 @@ async fn a_write_whose_reading_does_not_show_it_is_never_counted_as_right() {
     assert_eq!((counts, unreadable), ((0, 0), 1), "{top}");
     let (counts, _, top) = read_after_a_write(Act::json(200, "null")).await;
     assert_eq!(counts, (1, 1), "{top}");
+}
+
+/// The old version has left the configuration. What the new one did is still read back, and compared with the request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_the_old_version_is_gone_the_reading_is_compared_with_the_request() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let more = "phases: { default: { phase: translated, check: 1 } }\nshadow: { noise: 0, timeout: 2s, read_back: 1 }\n";
+    let account = administrator(&service);
+    let head = format!(
+        "GET /v3/contacts/1001 HTTP/1.1\r\nhost: v3\r\nauthorization: Bearer {}\r\n\r\n",
+        account.access_token
+    );
+    let now = exchange(service.address(), head).await.expect("an answer").text();
+    let idle = Upstream::answering(move |_, seen| match seen.line().starts_with("GET") {
+        true => Act::json(200, &now),
+        false => done(),
+    })
+    .await;
+    for (v3, wrong) in [(idle.address, 1), (service.address(), 0)] {
+        let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+        let v3 = if wrong == 0 { service.address() } else { v3 };
+        let upstreams = Upstreams { v2: service.address(), v3 };
+        let dual = Dual::new();
+        dual.configure(&service, upstreams, &["administrator"], more);
+        let text = std::fs::read_to_string(dual.file()).expect("it was written");
+        let without = text.replace(&format!(", v2: {{ url: 'http://{}/v2' }}", service.address()), "");
+        assert_ne!(without, text);
+        std::fs::write(dual.file(), without).expect("it is written");
+        let gateway = dual.started().await;
+        assert_eq!(ask(&gateway, &service, "GET /v2/contacts/1001", "").await.status, 200);
+        assert_eq!(ask(&gateway, &service, "PUT /v2/contacts/1001", EDIT).await.status, 204);
+        let report = gateway.reported_when("PUT /contacts/{id}", |counts| read_back(counts).0 == 1).await;
+        assert_eq!(read_back(&report["counts"]), (1, wrong), "{report}");
+        assert_eq!(gateway.counted(names::SHADOW_DROPPED, &[]).await, 0, "readings have no other side");
+        assert_eq!(lines(&service, "/v2/").await, Vec::<String>::new());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

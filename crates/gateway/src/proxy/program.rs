@@ -59,7 +59,7 @@ pub struct Front {
     pub own: Option<SideUpstreams>,
     /// What becomes of what nobody here knows while that service lives.
     pub unknown: Strangers,
-    /// What the shadow asks; none where there is only one service to ask.
+    /// What the shadow asks; none where there is no shadow.
     pub beside: Option<Arc<ShadowUpstreams>>,
     /// Fields that every answer of this front carries: `Deprecation`, `Sunset`, `Link`.
     pub announcements: Vec<(HeaderName, HeaderValue)>,
@@ -93,8 +93,8 @@ pub struct ServedEvents {
 pub struct ShadowUpstreams {
     /// The service of the other side.
     pub backend: SideUpstreams,
-    /// The service of the served side.
-    pub own: SideUpstreams,
+    /// The service of the served side, while it lives.
+    pub own: Option<SideUpstreams>,
     /// Contracts and declared noise, by which two answers are compared.
     pub knowledge: Arc<Knowledge>,
 }

@@ -55,6 +55,8 @@ pub struct Options {
     /// Whether a new connection, where there is no place, takes that of the oldest one on which nobody has shown who they are
     /// ([`Standing::trust`]). For listeners whose requests are short and must always get in.
     pub evicts: bool,
+    /// Whether its connections are those of clients, which a metric counts.
+    pub is_measured: bool,
     /// Longest time from the first byte of a request's head (or, on a new connection, from its start) to its end.
     pub header_timeout: Duration,
     /// Longest time a connection stays open without a request.
@@ -91,6 +93,7 @@ impl Default for Options {
             trusted_proxies: Vec::new(),
             memory: None,
             evicts: false,
+            is_measured: true,
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
@@ -245,13 +248,14 @@ where
         }
         let entry = registry.enter(Arc::clone(&activity));
         let (service, options) = (service.clone(), Arc::clone(options));
+        let is_measured = options.is_measured;
         let served = connection::serve(stream, address, tls.clone(), service, options, activity);
         connections.spawn(async move {
             let _held = (place, entry, memory);
-            let gauge = metrics::connections();
-            gauge.increment(1.0);
+            let gauge = is_measured.then(metrics::connections);
+            gauge.iter().for_each(|gauge| gauge.increment(1.0));
             served.await;
-            gauge.decrement(1.0);
+            gauge.iter().for_each(|gauge| gauge.decrement(1.0));
         });
     };
     loop {

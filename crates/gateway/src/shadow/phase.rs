@@ -159,9 +159,9 @@ impl Phase {
         }
     }
 
-    /// Whether the served side's own service has to be there.
+    /// Whether the served side's own service has to be there. Without it, `translated` still reads back what it has written.
     pub fn needs_own(self) -> bool {
-        self != Phase::default()
+        !matches!(self, Phase::Translated { .. })
     }
 
     /// One number that holds it, for tables that are read without a lock.

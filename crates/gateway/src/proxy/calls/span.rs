@@ -58,7 +58,7 @@ fn template(call: &Call) -> String {
     let Some(front) = call.context.front() else { return String::new() };
     let is = |service: &SideUpstreams| service.has(&call.upstream);
     let is_own =
-        front.own.as_ref().is_some_and(is) || front.beside.as_ref().is_some_and(|beside| is(&beside.own));
+        front.own.as_ref().is_some_and(is) || front.beside.iter().flat_map(|beside| &beside.own).any(is);
     let side = if is_own { front.serves } else { front.serves.other() };
     call.context.program.pack().disclosures[side].outline(path)
 }

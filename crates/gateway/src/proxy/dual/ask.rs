@@ -103,7 +103,8 @@ impl Dual {
         let request = asked.request(body.start().clone());
         let calls = self.composer.calls.clone();
         let of_us = (self.composer.pseudonym.clone(), self.composer.forwarding.clone());
-        let own = asked.beside.own.at(asked.context.host()).ok_or(SkipReason::ReferenceFailed)?;
+        let own = asked.beside.own.as_ref().and_then(|own| own.at(asked.context.host()));
+        let own = own.ok_or(SkipReason::ReferenceFailed)?;
         let answering = async {
             let response = forward(calls, Arc::clone(own), request, target, of_us).await?;
             self.held(response, u64::MAX - BEYOND_BYTES).await

@@ -62,8 +62,13 @@ impl Dual {
             return None;
         }
         let beside = matched.front.beside.clone()?;
+        // A reading has no other side then; the effect of a write is compared with its request.
+        let is_alone = beside.own.is_none();
         let route = context.program.route(matched.front.serves, matched.route);
         let writes = route.operation.effect == Effect::Write;
+        if is_alone && !writes {
+            return None;
+        }
         let primary = if is_own { Primary::Legacy } else { Primary::Plans };
         // A reading that a service would take for a write must not be made once more.
         if names_other_method(&context.headers) {
