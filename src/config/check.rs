@@ -67,6 +67,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
     let events = super::events::events(raw.events.value, findings);
     let phases = phases(raw.phases.value);
     let (gate, gate_keys) = dual::gate(&raw.gate.value, findings);
+    dual::check_timed(&raw.gate.value, &raw.shadow.value, findings);
     let sunsets = sunsets(raw.sunset.value, findings);
     let brownouts = brownouts(raw.brownouts.value, findings);
     Some(Config {

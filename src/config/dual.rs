@@ -218,6 +218,20 @@ pub(super) fn check_shadow(raw: &RawShadow, findings: &mut Findings) {
     }
 }
 
+/// A demand on latency that no reading is timed for would keep every operation in its phase for good.
+pub(super) fn check_timed(gate: &Named<String, RawGate>, shadow: &RawShadow, findings: &mut Findings) {
+    let policies = gate.0.iter().filter_map(|(_, raw)| raw.0.as_ref());
+    let is_demanded = |latency: &&Placed<RawLatency>| {
+        [&latency.p50, &latency.p95, &latency.p99].iter().any(|factor| factor.is_some())
+    };
+    let demands = policies.filter_map(|policy| policy.latency.as_ref()).filter(is_demanded);
+    for latency in demands.filter(|_| shadow.timed.is_none()) {
+        let what = "`latency` is never proved: `shadow.timed` is 0, so no reading is timed";
+        let help = "raise `shadow.timed`, or leave `latency` out";
+        findings.push(Finding::error(Code::Conflict, latency.span, what).help(help));
+    }
+}
+
 const PHASE: Keys = Keys::new("a phase", &["phase"], &["share", "check"]);
 
 impl FromYaml for Phase {

@@ -53,7 +53,12 @@ impl Phases {
         let of_period =
             summaries.into_iter().find(|one| one.side == current.side && one.operation == current.operation);
         let Some(summary) = of_period else { return Ok(None) };
-        let threshold = Threshold::default();
+        let mut threshold = Threshold::default();
+        // What the gate tolerates of this operation, an operator may tolerate too.
+        if let Some(policy) = self.policy(&current.side, &current.operation) {
+            threshold.mismatch_max = policy.mismatch_max;
+            threshold.confidence = policy.confidence;
+        }
         let report = report(&[summary], threshold);
         let Some(report) = report.operations.first().filter(|report| report.proof == Proof::Above) else {
             return Ok(None);
@@ -62,6 +67,7 @@ impl Phases {
         let parts = [
             (counts.different, counts.compared(), "compared answers differ"),
             (counts.unsettled, counts.compared(), "compared answers differed once and did not repeat"),
+            (counts.unpaired(), counts.compared() + counts.unpaired(), "events were sent by one side alone"),
             (counts.read_back_different, counts.read_back, "effects that were read back differ"),
             (counts.planned_wrong, counts.planned, "planned writes are wrong"),
         ];
@@ -71,8 +77,9 @@ impl Phases {
             above.map(|(part, whole, words)| format!("{part} of {whole} {words}")).collect();
         // Parts that are each within the threshold can be beyond it together.
         if verdict.is_empty() {
-            let (part, whole) = (counts.different + counts.unsettled, counts.compared());
-            verdict.push(format!("{part} of {whole} compared answers differ or did not repeat"));
+            let answers = counts.counted().answers;
+            let (part, whole) = (answers.different + counts.unsettled, answers.compared);
+            verdict.push(format!("{part} of {whole} comparisons differ or did not repeat"));
         }
         let causes = report.top.iter().take(NAMED);
         let causes = causes.map(|tally| format!("{}: {}", tally.pattern, tally.cause)).collect();

@@ -38,7 +38,7 @@ impl GateSettings {
         self.operations.values().any(Option::is_some)
     }
 
-    fn of(&self, side: &str, operation: &str) -> Option<GatePolicy> {
+    pub(super) fn of(&self, side: &str, operation: &str) -> Option<GatePolicy> {
         self.operations.of(side, operation).copied().flatten()
     }
 }
