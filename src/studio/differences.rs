@@ -88,8 +88,8 @@ async fn one(visit: &Visit<'_>, side: &str, name: &str) -> Answer {
     for tally in found.iter().flat_map(|summary| &summary.tallies).take(FIELDS_MAX) {
         yaml.push(visit.parts.workbench.declared(side, name, &tally.pattern).await);
     }
-    let (archive, asked) = (visit.parts.archive.clone(), name.to_owned());
-    let read = async move { archive.records(Some(&asked), RECORDS_MAX).await };
+    let (archive, of_side, asked) = (visit.parts.archive.clone(), side.to_owned(), name.to_owned());
+    let read = async move { archive.samples(&of_side, &asked, RECORDS_MAX).await };
     let records = visit.in_time(read).await;
     let body = html! {
         p { a href="/differences" { "All differences" } }
@@ -119,15 +119,20 @@ fn counts(visit: &Visit<'_>, summary: &Summary) -> Markup {
         section.panel #counts aria-labelledby="counts-title" {
             h2 #counts-title { "Evidence" }
             p {
+                @if let Some(present) = &summary.present_phase { "In an earlier period, in " (summary.phase) "; the operation is in " (present) " now: " }
                 (counted(counts.compared(), "answer")) " compared since " (moment(summary.since_ms, visit.now_ms)) ", "
                 strong { (count(counts.different)) " different" }
                 @if counts.unsettled > 0 { ", " strong { (count(counts.unsettled)) " unsettled" } " (they differed once and did not repeat)" }
                 "."
             }
+            @if counts.unpaired() > 0 { p { "Sent by one side alone: " (count(counts.events_missing)) " of the reference, " (count(counts.events_extra)) " of the candidate." } }
+            @if counts.planned > 0 { p { (counted(counts.planned, "write")) " planned, of these wrong " (count(counts.planned_wrong)) "." } }
+            @if counts.read_back > 0 { p { (counted(counts.read_back, "effect")) " read back, of these different " (count(counts.read_back_different)) "." } }
+            @for (why, writes) in &counts.not_read_back { p { (counted(*writes, "write")) " not read back: " (why.words()) "." } }
             p.noisy {
                 "Not counted as differences: " (count(counts.expected)) " expected losses, "
                 (count(counts.declared_noise)) " of declared noise, " (count(counts.learnt_noise)) " of learnt noise; "
-                (count(counts.dropped)) " calls were not compared"
+                (counted(counts.dropped, "call")) " not compared"
                 @for (at, (why, calls)) in counts.skipped.iter().enumerate() { (if at == 0 { ": " } else { "; " }) (count(*calls)) ", " (why.words()) }
                 "."
             }
@@ -150,7 +155,7 @@ fn field(
                 h2 id=(id) { code { (tally.pattern) } }
                 (badge(tone(tally.kind), tally.kind.word()))
                 @if !tally.reading().is_empty() { span.soft { (tally.reading()) } }
-                span.aside.soft { (counted(tally.calls, "call")) @if compared > 0 { " of " (count(compared)) } ", last " (moment(tally.last_ms, visit.now_ms)) }
+                span.aside.soft { (counted(tally.calls, "call")) @if compared > 0 && summary.counts.planned == 0 && tally.read_back.is_none() { " of " (count(compared)) } ", last " (moment(tally.last_ms, visit.now_ms)) }
             }
             (sides(visit, &summary.side, &tally.example))
             (source(visit, &tally.cause))

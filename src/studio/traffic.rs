@@ -49,7 +49,7 @@ pub(crate) struct Point {
 pub(crate) struct OperationPoint {
     pub(crate) outcomes: [u64; OUTCOMES.len()],
     pub(crate) durations: Durations,
-    /// Answers of both sides that were compared, and those that differed.
+    /// Answers of both sides that were compared, and those that differed or did not repeat their difference.
     pub(crate) compared: u64,
     pub(crate) different: u64,
 }
@@ -386,14 +386,17 @@ impl State {
             Point { upstreams: reading.upstreams.since(&self.last.upstreams), ..Point::default() };
         let nothing = OperationReading::default();
         let mut operations = Vec::new();
-        for (key, operation) in reading.operations.iter().filter(|_| counts) {
+        // Events are compared, and nobody requests them.
+        let compared_alone = reading.compared.keys().filter(|key| !reading.operations.contains_key(*key));
+        let compared_alone = compared_alone.map(|key| (key, &nothing));
+        for (key, operation) in reading.operations.iter().chain(compared_alone).filter(|_| counts) {
             let before = self.last.operations.get(key).unwrap_or(&nothing);
             let mut outcomes = operation.outcomes;
             outcomes
                 .iter_mut()
                 .zip(before.outcomes)
                 .for_each(|(now, before)| *now = now.saturating_sub(before));
-            let compared = |reading: &Reading| reading.compared.get(&key.1).copied().unwrap_or_default();
+            let compared = |reading: &Reading| reading.compared.get(key).copied().unwrap_or_default();
             let (now, then) = (compared(&reading), compared(&self.last));
             let point = OperationPoint {
                 outcomes,
@@ -495,8 +498,8 @@ mod tests {
         operation.durations.buckets[2] = requests;
         let key = ("old".to_owned(), "GET /a".to_owned());
         Reading {
+            compared: BTreeMap::from([(key.clone(), compared)]),
             operations: BTreeMap::from([(key, operation)]),
-            compared: BTreeMap::from([("GET /a".to_owned(), compared)]),
             ..Reading::default()
         }
     }

@@ -146,12 +146,12 @@ pub(super) fn charts(visit: &Visit<'_>, info: &PhaseInfo) -> Markup {
     let differences = Chart {
         id: "chart-differences",
         label: format!(
-            "Share of compared answers that differ, summed over {}, with its upper bound",
+            "Share of compared answers that differ or did not repeat, summed over {}, with its upper bound",
             span.words()
         ),
         times: line.times(),
         series: vec![
-            Series::new("differ", "%", "s-errors", true, differing),
+            Series::new("differ or unsettled", "%", "s-errors", true, differing),
             Series::new("at most", "%", "s-second", false, bounds),
         ],
         threshold: Some((threshold.mismatch_max * 100.0, "threshold")),
@@ -252,17 +252,18 @@ pub(super) fn evidence(visit: &Visit<'_>, summary: Option<&Summary>, gate: Optio
 
 /// The least and the greatest ratio of both sides' times at a quantile that the evidence leaves.
 fn latency_ratio(summary: Option<&Summary>, name: &str) -> String {
-    let quantiles = summary.map(|summary| summary.timed.quantiles(Threshold::default().confidence));
+    let timed = summary.map(|summary| &summary.timed).filter(|timed| timed.pairs() > 0);
+    let quantiles = timed.map(|timed| timed.quantiles(Threshold::default().confidence));
     let found = quantiles.and_then(|all| all.into_iter().find(|one| one.name == name));
     let ratio = |one: Option<f64>, other: Option<f64>| Some(one? / other.filter(|other| *other > 0.0)?);
-    let Some(found) = found else { return "–".to_owned() };
+    let Some(found) = found else { return "unknown: no timings".to_owned() };
     let (reference, candidate) = (found.reference, found.candidate);
     let least = ratio(Some(candidate.lower_ms), reference.upper_ms);
     let most = ratio(candidate.upper_ms, Some(reference.lower_ms));
     match (least, most) {
         (Some(least), Some(most)) => format!("{least:.2} to {most:.2}"),
         (Some(least), None) => format!("at least {least:.2}"),
-        _ => "not known yet".to_owned(),
+        _ => "unknown: too few timings".to_owned(),
     }
 }
 

@@ -218,6 +218,21 @@ impl Archive {
         Ok(rows.iter().filter_map(|row| serde_json::from_str(&row.record).ok()).collect())
     }
 
+    /// The kept records of one operation of one side, oldest first, `count` of the newest at most.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
+    pub async fn samples(
+        &self,
+        side: &str,
+        operation: &str,
+        count: u32,
+    ) -> Result<Vec<Exported>, StoreError> {
+        let rows = self.store.dual_records_of(side, operation, count).await?;
+        Ok(rows.iter().filter_map(|row| serde_json::from_str(&row.record).ok()).collect())
+    }
+
     /// The same as JSON Lines.
     ///
     /// # Errors

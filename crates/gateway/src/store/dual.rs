@@ -144,6 +144,19 @@ impl Store {
         rows.iter().rev().map(record).collect()
     }
 
+    /// The newest `count` records of one operation of one side, oldest first.
+    pub(crate) async fn dual_records_of(
+        &self,
+        side: &str,
+        operation: &str,
+        count: u32,
+    ) -> Result<Vec<DualRecordRow>, StoreError> {
+        let sql = "SELECT side, operation, kind, at_ms, record FROM dual_records \
+                   WHERE operation = $2 AND side = $3 ORDER BY at_ms DESC, change DESC, id LIMIT $1";
+        let rows = self.db.rows(sql, args![i64::from(count), operation, side]).await?;
+        rows.iter().rev().map(record).collect()
+    }
+
     /// Everything that was learnt.
     pub(crate) async fn learnt_noise(&self) -> Result<Vec<NoiseRow>, StoreError> {
         let rows = self.db.rows("SELECT side, operation, noise FROM dual_noise", &[]).await?;

@@ -37,8 +37,9 @@ pub struct OperationReading {
 pub struct Reading {
     /// By side and operation; calls of no operation are under empty names.
     pub operations: BTreeMap<(String, String), OperationReading>,
-    /// Answers of both sides that were compared in the dual run, and those that differed, by operation.
-    pub compared: BTreeMap<String, (u64, u64)>,
+    /// Answers and events of both sides that were compared in the dual run, and those that differed, did not repeat their
+    /// difference or came of one side alone; by side and operation.
+    pub compared: BTreeMap<(String, String), (u64, u64)>,
     /// What upstreams took until the heads of their answers, over the calls that were made for clients.
     pub upstreams: Durations,
     /// Calls that upstreams failed: 5xx, or no answer.
@@ -135,11 +136,11 @@ fn read(text: &str) -> Reading {
             }
             SHADOW_COMPARED => {
                 let is_different = match label(labels, "result") {
-                    Some("different") => true,
+                    Some("different" | "unsettled" | "missing" | "extra") => true,
                     Some("equal") => false,
                     _ => continue,
                 };
-                let counted = reading.compared.entry(key(labels).1).or_default();
+                let counted = reading.compared.entry(key(labels)).or_default();
                 counted.0 += whole;
                 counted.1 += if is_different { whole } else { 0 };
             }
@@ -225,7 +226,7 @@ fn apart(cumulated: [u64; BUCKETS]) -> [u64; BUCKETS] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::metrics::{RequestMeter, install};
+    use super::super::metrics::{RequestMeter, install, shadow_compared};
     use super::*;
 
     #[test]
@@ -244,6 +245,24 @@ mod tests {
         assert_eq!((found.requests(), found.outcomes[0], found.outcomes[7], found.clients), (3, 2, 1, 2));
         assert_eq!((found.durations.count(), found.durations.buckets[BUCKETS - 1]), (3, 1));
         assert!((found.durations.seconds - 60.006).abs() < 1e-6);
+    }
+
+    #[test]
+    fn comparisons_are_read_by_side_with_all_that_did_not_agree() {
+        let metrics = install();
+        for (side, result, times) in [
+            ("old", "equal", 4),
+            ("old", "different", 2),
+            ("old", "unsettled", 1),
+            ("old", "missing", 1),
+            ("old", "timed", 9),
+            ("new", "equal", 3),
+        ] {
+            (0..times).for_each(|_| shadow_compared(side, "GET /compared-test", result));
+        }
+        let compared = metrics.reading().compared;
+        let of = |side: &str| compared[&(side.to_owned(), "GET /compared-test".to_owned())];
+        assert_eq!((of("old"), of("new")), ((8, 4), (3, 0)));
     }
 
     #[test]
