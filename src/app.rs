@@ -225,6 +225,7 @@ impl App {
         let tables = assemble::tables(&config, &loaded);
         let program = assemble::program(&config, &loaded, &services, &tables)?;
         phases.serve(tables.into_iter().flatten().collect());
+        phases.set_gate(config.gate.clone());
         let (usage, retirement) = (Usage::new(store.clone()), Retirement::new(store.clone()));
         retirement.serve(assemble::retired(&config, &loaded));
         retirement.sync().await?;
@@ -267,7 +268,7 @@ impl App {
         let now_ms = clock.unix_ms();
         metrics::config_reloaded(true, now_ms.div_euclid(1000));
         metrics::restart_pending(0);
-        let certificates = reload::show_certificates(&config, certificate.as_ref());
+        let certificates = reload::show_certificates(&config, certificate.as_ref(), &[]);
         let board: Board = Arc::new(ArcSwap::from_pointee(Status {
             config: config.masked.clone(),
             pack: PackStatus {
@@ -472,6 +473,7 @@ pub async fn phases(config: &Config, store: Store, file: Option<PathBuf>) -> Res
     let loaded = assemble::under(config, read)?;
     let phases = Phases::open(store).await?;
     phases.serve(assemble::tables(config, &loaded).into_iter().flatten().collect());
+    phases.set_gate(config.gate.clone());
     Ok(phases)
 }
 

@@ -206,6 +206,7 @@ impl Reloader {
             self.events_shadow.store(Arc::new(parts.shadow.clone()));
         }
         self.phases.serve(tables.into_iter().flatten().collect());
+        self.phases.set_gate(config.gate.clone());
         self.retirement.serve(assemble::retired(&config, &loaded));
         self.workbench.serve(assemble::tried(&config, &loaded));
         self.current.store(Arc::new(program));
@@ -216,7 +217,8 @@ impl Reloader {
         if let (Some(shown), Some(fresh)) = (&self.certificate, &certificate) {
             shown.replace(fresh);
         }
-        let certificates = show_certificates(&config, self.certificate.as_ref());
+        let certificates =
+            show_certificates(&config, self.certificate.as_ref(), &self.board.load().certificates);
         self.admin.set_access(&admin_access(&config), admin_hosts(&config));
         if before.log != config.log && !log::refilter(&config.log) {
             tracing::warn!("the log goes on being filtered as before: its filter is not ours");
@@ -319,10 +321,11 @@ pub(super) fn authority(config: &Config, pack: &Pack) -> String {
     format!("{oauth:?} {:?} {way}", pack.sides[1].credential.tokens)
 }
 
-/// Says when the certificates of a configuration end.
+/// Says when the certificates of a configuration end. Those of `before` whose keys are gone are taken out of the metrics.
 pub(super) fn show_certificates(
     config: &Config,
     certificate: Option<&ServerCertificate>,
+    before: &[CertificateEnd],
 ) -> Vec<CertificateEnd> {
     let own = certificate.and_then(ServerCertificate::ends).map(|ends| ("tls".to_owned(), ends));
     let ends = |key: String, tls: &ServiceTls| {
@@ -333,12 +336,19 @@ pub(super) fn show_certificates(
     let upstreams =
         services.filter_map(|(name, _, tls)| ends(format!("{}.tls", config::service_key(&name)), tls));
     let oauth = config.oauth.iter().filter_map(|oauth| ends("oauth.tls".to_owned(), &oauth.tls));
-    let all = own.into_iter().chain(upstreams).chain(oauth);
-    all.map(|(key, ends)| {
-        metrics::certificate_expiry(&key, ends);
-        CertificateEnd { key, ends_ms: i64::try_from(ends).unwrap_or(i64::MAX / 1000).saturating_mul(1000) }
-    })
-    .collect()
+    let all: Vec<_> = own.into_iter().chain(upstreams).chain(oauth).collect();
+    for gone in before.iter().filter(|end| all.iter().all(|(key, _)| *key != end.key)) {
+        metrics::no_certificate(&gone.key);
+    }
+    all.into_iter()
+        .map(|(key, ends)| {
+            metrics::certificate_expiry(&key, ends);
+            CertificateEnd {
+                key,
+                ends_ms: i64::try_from(ends).unwrap_or(i64::MAX / 1000).saturating_mul(1000),
+            }
+        })
+        .collect()
 }
 
 /// Watches the files of a configuration, where it wants that.

@@ -4,15 +4,18 @@
 use crate::bounds::h2_client;
 use crate::support::gateway::{Gateway, Setup, TOKEN};
 use crate::support::raw::{Act, Client, PATIENCE, Upstream};
+use crate::support::tls;
 use bytes::Bytes;
 use h2::Reason;
 use std::future::poll_fn;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::server::Options;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 /// More than the buffers of both ends hold.
 const BODY_BYTES: usize = 12 << 20;
@@ -29,14 +32,69 @@ async fn gateway(bytes_max: u64, options: Options) -> Gateway {
 /// Sends a head and a body, and then reads. A client whose connection takes no more gives up, as most do.
 async fn told_afterwards(gateway: &Gateway, token: &str, framing: &str, piece: &[u8]) -> io::Result<String> {
     let mut stream = TcpStream::connect(gateway.address).await?;
+    sent_and_read(&mut stream, token, framing, piece, async || {}).await
+}
+
+/// The same over a connection; `at_half` is run when half of the body is sent.
+async fn sent_and_read<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut S,
+    token: &str,
+    framing: &str,
+    piece: &[u8],
+    at_half: impl AsyncFnOnce(),
+) -> io::Result<String> {
     let head = format!("POST /old/things HTTP/1.1\r\nhost: a\r\nx-own: Bearer {token}\r\n{framing}\r\n");
     stream.write_all(head.as_bytes()).await?;
-    for _ in 0..BODY_BYTES / (1 << 16) {
+    let pieces = BODY_BYTES / (1 << 16);
+    for _ in 0..pieces / 2 {
         stream.write_all(piece).await?;
     }
-    let mut answer = String::new();
-    tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer)).await??;
-    Ok(answer)
+    at_half().await;
+    for _ in pieces / 2..pieces {
+        stream.write_all(piece).await?;
+    }
+    stream.flush().await?;
+    let mut answer = Vec::new();
+    match tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await? {
+        // An answer that is whole needs no farewell of the connection.
+        Err(error) if answer.is_empty() || error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
+        _ => {}
+    }
+    String::from_utf8(answer).map_err(io::Error::other)
+}
+
+/// The status of an answer, which must be as long as it says.
+fn whole(answer: &str) -> &str {
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+    assert_eq!(length.map(str::to_owned), Some(body.len().to_string()), "{answer}");
+    head.split(' ').nth(1).expect("a status")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn over_tls_a_client_that_reads_only_after_its_body_finds_the_whole_answer() {
+    let new = Upstream::start(vec![Act::json(200, "{}")]).await;
+    let limits = Limits { request_bytes_max: SMALL, ..Limits::default() };
+    let gateway = Gateway::with(Setup { limits, tls: Some(tls::acceptor()), ..Setup::default() }, &new).await;
+    let connector = TlsConnector::from(Arc::new(tls::client_config()));
+    let name = "gateway.test".try_into().expect("a name");
+    let stream = TcpStream::connect(gateway.address).await.expect("it listens");
+    let mut stream = connector.connect(name, stream).await.expect("it is trusted");
+    let length = format!("content-length: {BODY_BYTES}\r\n");
+    let answer = sent_and_read(&mut stream, TOKEN, &length, &[b' '; 1 << 16], async || {}).await;
+    assert_eq!(whole(&answer.expect("the answer was not lost")), "413");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_gateway_drains_such_a_client_still_finds_the_whole_answer() {
+    let gateway = gateway(SMALL, Options::default()).await;
+    let mut stream = TcpStream::connect(gateway.address).await.expect("it listens");
+    let length = format!("content-length: {BODY_BYTES}\r\n");
+    let drain = gateway.drain.clone();
+    let begins = async || drain.begin();
+    let answer = sent_and_read(&mut stream, TOKEN, &length, &[b' '; 1 << 16], begins).await;
+    assert_eq!(whole(&answer.expect("the answer was not lost")), "413");
+    assert_eq!(gateway.stop().await.cut, 0, "it ended by itself");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,10 +113,7 @@ async fn a_client_that_reads_only_after_its_body_finds_the_whole_answer() {
         let gateway = if status == 401 { &large } else { &small };
         let answer = told_afterwards(gateway, token, framing, piece).await;
         let answer = answer.unwrap_or_else(|error| panic!("{status} was lost ({framing}): {error}"));
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-        let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
-        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{framing}: {head}");
-        assert_eq!(length.map(str::to_owned), Some(body.len().to_string()), "{framing}: {answer}");
+        assert_eq!(whole(&answer), status.to_string(), "{framing}: {answer}");
     }
 }
 

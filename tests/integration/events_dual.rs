@@ -145,11 +145,14 @@ async fn in_the_shadow_receivers_get_the_old_events_and_the_new_ones_are_held_ag
     assert!(seen.iter().any(|seen| seen.body == as_it_came.as_bytes()), "the bytes are the old version's");
     metric(
         &running,
-        "switchback_shadow_compared_total{operation=\"event ticketChanged\",result=\"equal\"} 2",
+        "switchback_shadow_compared_total{side=\"v1\",operation=\"event ticketChanged\",result=\"equal\"} 2",
     )
     .await;
-    metric(&running, "switchback_shadow_findings_total{operation=\"event ticketChanged\",kind=\"value\"} 1")
-        .await;
+    metric(
+        &running,
+        "switchback_shadow_findings_total{side=\"v1\",operation=\"event ticketChanged\",kind=\"value\"} 1",
+    )
+    .await;
     let listed = place.cli(&file, &["phase", "list"]).await;
     assert!(listed.contains(CHANGED) && listed.contains("event ticketGone"), "{listed}");
     let kept = place.cli(&file, &["diff", "export", "--operation", CHANGED]).await;
@@ -209,12 +212,12 @@ async fn an_event_that_one_version_alone_sends_is_counted_apart_and_speaks_again
     assert!(text.contains("v1 sent no such event within 1 s"), "{text}");
     metric(
         &running,
-        "switchback_shadow_compared_total{operation=\"event ticketChanged\",result=\"missing\"} 1",
+        "switchback_shadow_compared_total{side=\"v1\",operation=\"event ticketChanged\",result=\"missing\"} 1",
     )
     .await;
     metric(
         &running,
-        "switchback_shadow_compared_total{operation=\"event ticketChanged\",result=\"extra\"} 2",
+        "switchback_shadow_compared_total{side=\"v1\",operation=\"event ticketChanged\",result=\"extra\"} 2",
     )
     .await;
     let key = place.key();
@@ -283,8 +286,11 @@ async fn no_room_to_wait(bound: &str) {
     let found = counts(&running, CHANGED, &[("dropped", 3)]).await;
     let counted = &found["counts"];
     assert_eq!((&counted["events_missing"], &counted["events_extra"]), (&json!(0), &json!(0)), "{found}");
-    metric(&running, "switchback_shadow_dropped_total{operation=\"event ticketChanged\",reason=\"queue\"} 3")
-        .await;
+    metric(
+        &running,
+        "switchback_shadow_dropped_total{side=\"v1\",operation=\"event ticketChanged\",reason=\"queue\"} 3",
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -43,6 +43,7 @@ mod jobs;
 mod lens_laws;
 mod local_cluster;
 mod manual;
+mod metric_values;
 mod mutated_requests;
 mod oauth_connect;
 mod oauth_peer;

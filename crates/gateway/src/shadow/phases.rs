@@ -5,15 +5,17 @@
 
 use super::objection::Objection;
 use super::phase::{PHASES, Phase, Share};
+use super::promotion::GateSettings;
 use super::record::Evidence;
 use super::table::{Row, Table};
 use crate::clock::{Clock, rfc3339};
 use crate::store::{HoldRow, PhaseRow, Store, StoreError, TransitionRow, repeat};
 use crate::telemetry::metrics;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use switchback_engine::evidence::Policy;
 
 /// How often the store is looked at for what others have set.
 const POLL: Duration = Duration::from_secs(1);
@@ -41,6 +43,12 @@ struct State {
     held: HashMap<(String, String), HoldRow>,
     /// The number of the store's write up to which `set` is known.
     change: i64,
+    /// What the gate demands, by operation.
+    gate: GateSettings,
+    /// Whether the store was read: transitions before that are not of this process's time.
+    is_read: bool,
+    /// Operations whose phase is in the metrics, by side.
+    measured: HashSet<(String, String)>,
 }
 
 /// Who moved an operation.
@@ -235,6 +243,17 @@ impl Phases {
         let mut state = self.state();
         state.tables = tables;
         state.settle();
+        state.measure();
+    }
+
+    /// Sets what the gate demands of each operation. A transition that an operator asks for is judged by the same demands.
+    pub fn set_gate(&self, settings: GateSettings) {
+        self.state().gate = settings;
+    }
+
+    /// The gate's policy for an operation; `None` where it is closed.
+    pub(super) fn policy(&self, side: &str, operation: &str) -> Option<Policy> {
+        self.state().gate.of(side, operation).map(|gate| gate.policy)
     }
 
     /// Takes up what others have set. Costs one small query when nothing was written since the last time.
@@ -245,8 +264,11 @@ impl Phases {
     pub async fn sync(&self) -> Result<(), StoreError> {
         // Before the rows, so that what is written in between is read again and never missed.
         let change = self.shared.store.change().await?;
-        if self.state().change == change {
-            return Ok(());
+        {
+            let state = self.state();
+            if state.is_read && state.change == change {
+                return Ok(());
+            }
         }
         let rows = self.shared.store.phases().await?;
         let holds = self.shared.store.holds().await?;
@@ -254,10 +276,15 @@ impl Phases {
         if state.change <= change {
             state.held =
                 holds.into_iter().map(|row| ((row.side.clone(), row.operation.clone()), row)).collect();
-            state.set =
-                rows.into_iter().map(|row| ((row.side.clone(), row.operation.clone()), row)).collect();
+            let set = rows.into_iter().map(|row| ((row.side.clone(), row.operation.clone()), row)).collect();
+            if state.is_read {
+                state.count_transitions(&set);
+            }
+            state.set = set;
+            state.is_read = true;
             state.change = change;
             state.settle();
+            state.measure();
         }
         Ok(())
     }
@@ -452,7 +479,6 @@ impl Phases {
         }
         if moved.is_some() {
             tracing::info!(side, operation, from = %before, to = %after, by = by.name(), who = word.who, evidence = word.reason, "phase moved");
-            metrics::phase_moved(operation, after.name(), by.name());
         } else {
             tracing::info!(side, operation, phase = %after, by = by.name(), "evidence is counted anew");
         }
@@ -512,8 +538,38 @@ impl State {
                 Some((phase_of(row), row.change))
             };
             table.settle(set);
+        }
+    }
+
+    /// Renders the phase of every served operation in the metrics, and removes those that are no longer served.
+    fn measure(&mut self) {
+        let mut measured = HashSet::new();
+        for table in &self.tables {
             for row in table.rows() {
                 metrics::in_phase(table.side(), &row.operation, row.now().name(), &PHASES);
+                measured.insert((table.side().to_string(), row.operation.to_string()));
+            }
+        }
+        for (side, operation) in self.measured.difference(&measured) {
+            metrics::in_no_phase(side, operation, &PHASES);
+        }
+        self.measured = measured;
+    }
+
+    /// Counts the transitions of served operations between what was known and these rows, whoever made them: this gateway,
+    /// another one, or the command line.
+    fn count_transitions(&self, rows: &HashMap<(String, String), PhaseRow>) {
+        for (key, row) in rows {
+            let before = self.set.get(key);
+            let (was, is) = (before.and_then(phase_of), phase_of(row));
+            let is_new = before.is_none_or(|before| before.change != row.change);
+            if is_new
+                && (was.is_some() || is.is_some())
+                && let Ok((table, at)) = self.find(Some(&row.side), &row.operation)
+            {
+                let after = is.unwrap_or(table.rows()[at].configured);
+                let by = if row.set_by == Actor::Gate.name() { Actor::Gate } else { Actor::Operator };
+                metrics::phase_moved(&row.side, &row.operation, after.name(), by.name());
             }
         }
     }

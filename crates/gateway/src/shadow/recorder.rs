@@ -59,7 +59,7 @@ impl Recorder {
 
 /// In the metrics, at once.
 fn count(entry: &Entry) {
-    let operation = &*entry.key.operation;
+    let (side, operation) = (&*entry.key.side, &*entry.key.operation);
     match &entry.what {
         What::Compared(record) => {
             let result = match record.comparison.verdict() {
@@ -67,37 +67,61 @@ fn count(entry: &Entry) {
                 Verdict::Different => "different",
                 Verdict::EqualSoFar => "equal_so_far",
             };
-            metrics::shadow_compared(operation, result);
-            metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
+            metrics::shadow_compared(side, operation, result);
+            metrics::shadow_findings(
+                side,
+                operation,
+                record.comparison.findings.iter().map(|f| f.kind.word()),
+            );
             let excused = &record.comparison.excused;
             let why =
                 [("expected", excused.expected), ("declared", excused.declared), ("learnt", excused.learnt)];
-            metrics::shadow_noise(operation, why);
+            metrics::shadow_noise(side, operation, why);
         }
         What::Unsettled(record) => {
-            metrics::shadow_compared(operation, "unsettled");
-            metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
+            metrics::shadow_compared(side, operation, "unsettled");
+            metrics::shadow_findings(
+                side,
+                operation,
+                record.comparison.findings.iter().map(|f| f.kind.word()),
+            );
         }
         What::Planned(record, _) => {
             let is_right = record.comparison.findings.is_empty();
-            metrics::shadow_compared(operation, if is_right { "planned" } else { "planned_wrong" });
-            metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
+            metrics::shadow_compared(side, operation, if is_right { "planned" } else { "planned_wrong" });
+            metrics::shadow_findings(
+                side,
+                operation,
+                record.comparison.findings.iter().map(|f| f.kind.word()),
+            );
         }
-        What::Unread(..) => metrics::shadow_dropped(operation, SkipReason::CandidateFailed.name()),
+        What::Unread(..) => metrics::shadow_dropped(side, operation, SkipReason::CandidateFailed.name()),
         What::ReadBack(record) => {
             let is_alike = !is_different(&record.comparison);
-            metrics::shadow_compared(operation, if is_alike { "read_back" } else { "read_back_different" });
-            metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
+            metrics::shadow_compared(
+                side,
+                operation,
+                if is_alike { "read_back" } else { "read_back_different" },
+            );
+            metrics::shadow_findings(
+                side,
+                operation,
+                record.comparison.findings.iter().map(|f| f.kind.word()),
+            );
         }
         What::Unpaired { record, is_missing } => {
-            metrics::shadow_compared(operation, if *is_missing { "missing" } else { "extra" });
-            metrics::shadow_findings(operation, record.comparison.findings.iter().map(|f| f.kind.word()));
+            metrics::shadow_compared(side, operation, if *is_missing { "missing" } else { "extra" });
+            metrics::shadow_findings(
+                side,
+                operation,
+                record.comparison.findings.iter().map(|f| f.kind.word()),
+            );
         }
-        What::Skipped(why) => metrics::shadow_dropped(operation, why.name()),
+        What::Skipped(why) => metrics::shadow_dropped(side, operation, why.name()),
         // The metric counts comparisons, and this is none.
         What::NotReadBack(_) => {}
-        What::Timed { .. } => metrics::shadow_compared(operation, "timed"),
-        What::Learnt(_) => metrics::shadow_compared(operation, "twice"),
+        What::Timed { .. } => metrics::shadow_compared(side, operation, "timed"),
+        What::Learnt(_) => metrics::shadow_compared(side, operation, "twice"),
     }
 }
 

@@ -73,6 +73,9 @@ pub(crate) const PROCESS_MAX_FDS: &str = "process_max_fds";
 pub(crate) const PROCESS_THREADS: &str = "process_threads";
 pub(crate) const PROCESS_STARTED: &str = "process_start_time_seconds";
 
+/// The value of a gauge whose subject is gone. The recorder forgets no series, so `/metrics` leaves these out.
+const ABSENT: f64 = f64::NAN;
+
 /// Label value where there is no operation or no client, so that a query over all requests misses none.
 pub(super) const NONE: &str = "none";
 
@@ -90,7 +93,7 @@ fn be_born() {
         counter!(TRANSFORM_FAILURES, "operation" => NONE, "direction" => direction).increment(0);
     }
     for kind in FindingKind::ALL {
-        counter!(SHADOW_FINDINGS, "operation" => NONE, "kind" => kind.word()).increment(0);
+        counter!(SHADOW_FINDINGS, "side" => NONE, "operation" => NONE, "kind" => kind.word()).increment(0);
     }
     counter!(SHADOW_UNRECORDED).increment(0);
     tokens_unpersisted(0.0);
@@ -288,9 +291,6 @@ fn retries(upstream: &str, role: &'static str, why: &'static str) -> Counter {
 /// Why calls are sent once more: the upstream did not take them, or their connection broke.
 const RETRY_REASONS: [&str; 2] = ["unprocessed", "broken"];
 
-/// The value of a gauge that has none now. The recorder cannot remove a series, so that one is left out when rendering.
-const ABSENT: f64 = f64::NAN;
-
 /// The gauge's value of a condition: absent where the thing that it is about is gone.
 fn condition(is: Option<bool>) -> f64 {
     is.map_or(ABSENT, |is| if is { 1.0 } else { 0.0 })
@@ -369,34 +369,51 @@ pub(crate) fn in_phase(side: &str, operation: &str, phase: &str, phases: &[&'sta
     }
 }
 
+/// Removes the phase of an operation that is no longer served.
+pub(crate) fn in_no_phase(side: &str, operation: &str, phases: &[&'static str]) {
+    for name in phases {
+        gauge!(PHASE, "side" => side.to_owned(), "operation" => operation.to_owned(), "phase" => *name)
+            .set(ABSENT);
+    }
+}
+
 /// Counts a transition of an operation to a phase.
-pub(crate) fn phase_moved(operation: &str, phase: &'static str, by: &'static str) {
-    counter!(PHASE_TRANSITIONS, "operation" => operation.to_owned(), "phase" => phase, "by" => by)
+pub(crate) fn phase_moved(side: &str, operation: &str, phase: &'static str, by: &'static str) {
+    let [side, operation] = of_operation(side, operation);
+    counter!(PHASE_TRANSITIONS, &[side, operation, ("phase", phase.to_owned()), ("by", by.to_owned())])
         .increment(1);
 }
 
-/// Counts a request whose other side was asked, or planned to be, by what came of it.
-pub(crate) fn shadow_compared(operation: &str, result: &'static str) {
-    counter!(SHADOW_COMPARED, "operation" => operation.to_owned(), "result" => result).increment(1);
+/// Counts one step of a comparison by its result.
+pub(crate) fn shadow_compared(side: &str, operation: &str, result: &'static str) {
+    let [side, operation] = of_operation(side, operation);
+    counter!(SHADOW_COMPARED, &[side, operation, ("result", result.to_owned())]).increment(1);
 }
 
 /// Counts the findings of one comparison.
-pub(crate) fn shadow_findings(operation: &str, kinds: impl Iterator<Item = &'static str>) {
+pub(crate) fn shadow_findings(side: &str, operation: &str, kinds: impl Iterator<Item = &'static str>) {
     for kind in kinds {
-        counter!(SHADOW_FINDINGS, "operation" => operation.to_owned(), "kind" => kind).increment(1);
+        let [side, operation] = of_operation(side, operation);
+        counter!(SHADOW_FINDINGS, &[side, operation, ("kind", kind.to_owned())]).increment(1);
     }
 }
 
 /// Counts differences that are no findings, by why.
-pub(crate) fn shadow_noise(operation: &str, counts: [(&'static str, u32); 3]) {
+pub(crate) fn shadow_noise(side: &str, operation: &str, counts: [(&'static str, u32); 3]) {
     for (why, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
-        counter!(SHADOW_NOISE, "operation" => operation.to_owned(), "why" => why).increment(u64::from(count));
+        let [side, operation] = of_operation(side, operation);
+        counter!(SHADOW_NOISE, &[side, operation, ("why", why.to_owned())]).increment(u64::from(count));
     }
 }
 
-/// Counts a request that was to be compared and was not.
-pub(crate) fn shadow_dropped(operation: &str, reason: &'static str) {
-    counter!(SHADOW_DROPPED, "operation" => operation.to_owned(), "reason" => reason).increment(1);
+/// Counts a request or an event that was to be compared and was not.
+pub(crate) fn shadow_dropped(side: &str, operation: &str, reason: &'static str) {
+    let [side, operation] = of_operation(side, operation);
+    counter!(SHADOW_DROPPED, &[side, operation, ("reason", reason.to_owned())]).increment(1);
+}
+
+fn of_operation(side: &str, operation: &str) -> [(&'static str, String); 2] {
+    [("side", side.to_owned()), ("operation", operation.to_owned())]
 }
 
 /// Counts entries that the record has not.
@@ -423,6 +440,11 @@ pub fn config_reloaded(succeeded: bool, unix_seconds: i64) {
     }
 }
 
+/// Removes the end of a certificate whose key left the configuration.
+pub fn no_certificate(key: &str) {
+    gauge!(CERTIFICATE_EXPIRY, "key" => key.to_owned()).set(ABSENT);
+}
+
 /// How many keys of the configuration have changed that only a restart takes up.
 pub fn restart_pending(keys: usize) {
     gauge!(RESTART_PENDING).set(keys as f64);
@@ -447,24 +469,30 @@ fn describe() {
     describe_gauge!(PROCESS_STARTED, "Start time of the process since unix epoch in seconds");
     describe_counter!(
         REQUESTS,
-        "Requests answered, by client, side, operation, outcome and status (499: the client was gone)"
+        "Requests that ended, by client, side, operation, outcome and status (499: the client was gone before its answer). A failure that a side answers with a success has the status that it stands for"
     );
     describe_histogram!(
         REQUEST_DURATION,
         Unit::Seconds,
-        "From the head of a request to the end of its answer"
+        "From the head of a request to the end of its answer; of a tunnel or a stream of events, to its end"
     );
     describe_gauge!(REQUESTS_IN_FLIGHT, "Requests being answered");
     describe_gauge!(CONNECTIONS, "Open client connections");
     describe_counter!(
         EVENTS,
-        "Events, by receiver and outcome: queued, known, dropped, unsigned, refused, busy, delivered, failed, dead"
+        "Events, by receiver and outcome: queued, known, dropped, unsigned, refused, busy, beside, delivered, failed, dead"
     );
-    describe_gauge!(EVENTS_PENDING, "Events that wait to be delivered, by receiver");
-    describe_gauge!(EVENTS_DEAD, "Events that nobody tries again by himself, by receiver");
+    describe_gauge!(
+        EVENTS_PENDING,
+        "Events that wait to be delivered, by receiver; of all gateways on the store, so do not sum over instances"
+    );
+    describe_gauge!(
+        EVENTS_DEAD,
+        "Dead letters, by receiver; of all gateways on the store, so do not sum over instances"
+    );
     describe_counter!(
         DEPRECATED_REQUESTS,
-        "Requests to a side with a sunset date, by client, side and operation"
+        "Answered requests to a side, or of a client, with a sunset date, by client, side and operation"
     );
     describe_counter!(
         TRANSFORM_FAILURES,
@@ -472,15 +500,21 @@ fn describe() {
     );
     describe_counter!(
         UNKNOWN_CALLS,
-        "Requests with something that no contract or no enrolment knows, by method, path and what is unknown; what is forwarded to the old service, and query parameters that are dropped"
+        "Forwarded requests of no operation or of an unknown client, and undeclared query parameters of any request, up to 8 of each; by method, path and what is unknown"
     );
     describe_counter!(
         UPSTREAM_REQUESTS,
         "Calls to upstreams, by upstream, role (for a client or for the shadow) and class of status"
     );
     describe_histogram!(UPSTREAM_DURATION, Unit::Seconds, "From sending a call to the head of its answer");
-    describe_counter!(RETRIES, "Calls sent again, by upstream and why");
-    describe_counter!(LIMITED, "Requests refused by a limit, by limit");
+    describe_counter!(
+        RETRIES,
+        "Calls sent again, by upstream, role (for a client or for the shadow) and why"
+    );
+    describe_counter!(
+        LIMITED,
+        "Requests and connections refused by a limit, by limit: `connections` and `connections_per_address` refuse connections, `memory` both, the others requests"
+    );
     describe_gauge!(STORE_UP, "1 while the store answers, else 0");
     describe_counter!(TOKEN_REFRESH, "Refreshes of grants, by result");
     describe_gauge!(TOKEN_EXPIRY, "When a client's access token ends, seconds since 1970");
@@ -501,20 +535,20 @@ fn describe() {
         CERTIFICATE_EXPIRY,
         "When a certificate of ours ends, seconds since 1970, by its key in the configuration"
     );
-    describe_gauge!(PHASE, "1 for the phase that an operation is in, 0 for the others");
+    describe_gauge!(PHASE, "1 for the phase that a served operation is in, 0 for the others");
     describe_counter!(
         PHASE_TRANSITIONS,
-        "Transitions of operations, by operation, the phase moved to, and who moved it"
+        "Transitions of operations that this gateway saw, by side, operation, the phase moved to, and who moved it. Each gateway on a store sees those of all, so do not sum over instances"
     );
     describe_counter!(
         SHADOW_COMPARED,
-        "Requests whose other side was asked or planned to be, by operation and result"
+        "Steps of the dual run, by side, operation and result. Of one request or event there may be several: an answer compared, a plan, an effect read back, both sides timed, one side asked twice"
     );
-    describe_counter!(SHADOW_FINDINGS, "Differences between both sides, by operation and kind");
-    describe_counter!(SHADOW_NOISE, "Differences that are no findings, by operation and why");
+    describe_counter!(SHADOW_FINDINGS, "Differences between both sides, by side, operation and kind");
+    describe_counter!(SHADOW_NOISE, "Differences that are no findings, by side, operation and why");
     describe_counter!(
         SHADOW_DROPPED,
-        "Requests that were to be compared and were not, by operation and reason"
+        "Requests and events that were to be compared and were not, by side, operation and reason"
     );
     describe_counter!(SHADOW_UNRECORDED, "Entries of the dual run that the store has not");
     describe_gauge!(SHADOW_WAITING, "Requests that wait for their other side");
@@ -554,7 +588,7 @@ mod tests {
     }
 
     /// Every metric, by its name, its kind and the labels that it has.
-    const EVERY_METRIC: [(&str, &str, &[&str]); 33] = [
+    const EVERY_METRIC: [(&str, &str, &[&str]); 36] = [
         ("switchback_requests_total", "counter", &["client", "operation", "outcome", "side", "status"]),
         ("switchback_request_duration_seconds", "histogram", &["operation", "side"]),
         ("switchback_requests_in_flight", "gauge", &[]),
@@ -575,11 +609,14 @@ mod tests {
         ("switchback_config_reload_total", "counter", &["result"]),
         ("switchback_config_loaded_timestamp_seconds", "gauge", &[]),
         ("switchback_phase", "gauge", &["operation", "phase", "side"]),
-        ("switchback_phase_transitions_total", "counter", &["by", "operation", "phase"]),
-        ("switchback_shadow_compared_total", "counter", &["operation", "result"]),
-        ("switchback_shadow_findings_total", "counter", &["kind", "operation"]),
-        ("switchback_shadow_noise_total", "counter", &["operation", "why"]),
-        ("switchback_shadow_dropped_total", "counter", &["operation", "reason"]),
+        ("switchback_phase_transitions_total", "counter", &["by", "operation", "phase", "side"]),
+        ("switchback_shadow_compared_total", "counter", &["operation", "result", "side"]),
+        ("switchback_shadow_findings_total", "counter", &["kind", "operation", "side"]),
+        ("switchback_shadow_noise_total", "counter", &["operation", "side", "why"]),
+        ("switchback_shadow_dropped_total", "counter", &["operation", "reason", "side"]),
+        ("switchback_events_total", "counter", &["outcome", "receiver"]),
+        ("switchback_events_pending", "gauge", &["receiver"]),
+        ("switchback_events_dead", "gauge", &["receiver"]),
         ("switchback_shadow_unrecorded_total", "counter", &[]),
         ("switchback_shadow_waiting", "gauge", &[]),
         ("switchback_shadow_bytes", "gauge", &[]),
@@ -612,11 +649,13 @@ mod tests {
         restart_pending(0);
         certificate_expiry("every", 1);
         in_phase("old", "GET /every", "shadow", &["shadow"]);
-        phase_moved("GET /every", "canary", "gate");
-        shadow_compared("GET /every", "equal");
-        shadow_findings("GET /every", ["every"].into_iter());
-        shadow_noise("GET /every", [("declared", 1), ("learnt", 1), ("moved", 1)]);
-        shadow_dropped("GET /every", "memory");
+        phase_moved("old", "GET /every", "canary", "gate");
+        shadow_compared("old", "GET /every", "equal");
+        shadow_findings("old", "GET /every", ["every"].into_iter());
+        shadow_noise("old", "GET /every", [("declared", 1), ("learnt", 1), ("moved", 1)]);
+        shadow_dropped("old", "GET /every", "memory");
+        event("every", "queued");
+        events_waiting("every", (1, 1));
         shadow_unrecorded(1);
         shadow_waiting(1);
         shadow_bytes(1);

@@ -162,10 +162,17 @@ impl Tokens {
         let slots = Arc::new(Semaphore::new(shared.settings.refreshes_max.max(1)));
         let mut swept = shared.clock.elapsed();
         let mut noted = HashMap::new();
+        let mut is_failing = false;
         loop {
-            if let Err(error) = self.sync().await {
+            let outcome = self.sync().await;
+            if let Err(error) = &outcome
+                && !is_failing
+            {
                 tracing::warn!(target: "switchback::token", %error, "store not read; serving what is known");
+            } else if outcome.is_ok() && is_failing {
+                tracing::info!(target: "switchback::token", "store read again");
             }
+            is_failing = outcome.is_err();
             self.refresh_due(&slots);
             self.note_refusals(&mut noted).await;
             if shared.clock.elapsed() >= swept + SWEEP_EVERY {

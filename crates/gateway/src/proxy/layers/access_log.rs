@@ -1,5 +1,6 @@
 //! One line in the access log per request, written when the last byte of its answer has been handed over or the client
-//! has gone. Outside `rescue`, so that it sees the status the client got. At the level `debug` a line beside it, under the
+//! has gone. Outside `rescue`, so that it sees how errors are answered. Its status is that of the metrics: a failure that a side
+//! answers with a success has the status that it stands for. At the level `debug` a line beside it, under the
 //! target `switchback::target`, shows path and query, masked.
 
 use super::ending::Ending;
@@ -29,7 +30,6 @@ impl Middleware<Request> for AccessLog {
         let is_wanted = tracing::enabled!(target: "switchback::access", tracing::Level::INFO);
         let line = is_wanted.then(|| Line {
             context: Arc::clone(&request.context),
-            status: CLIENT_GONE,
             body_bytes: 0,
             ending: Ending::default(),
             broke: None,
@@ -39,7 +39,6 @@ impl Middleware<Request> for AccessLog {
 
     fn after(line: Option<Line>, response: &mut Response) {
         if let Some(mut line) = line {
-            line.status = response.status().as_u16();
             line.ending.answered(response);
             response.body_mut().watch(Box::new(line));
         }
@@ -49,7 +48,6 @@ impl Middleware<Request> for AccessLog {
 /// A line being gathered; written when it is dropped, which happens exactly once.
 pub(crate) struct Line {
     context: Arc<RequestContext>,
-    status: u16,
     body_bytes: u64,
     ending: Ending,
     /// What ended the answer before its end.
@@ -97,7 +95,7 @@ impl Drop for Line {
             phase: self.context.phase(),
             answered_by: self.context.answered_by(),
             outcome: self.ending.outcome(&self.context).as_str(),
-            status: self.status,
+            status: self.ending.status().unwrap_or(CLIENT_GONE),
             body_bytes: self.body_bytes,
             upstream_calls: self.context.calls(),
             upstream: self.context.waited(),

@@ -230,6 +230,10 @@ fn log(context: &RequestContext, error: &GatewayError) {
         false => {
             tracing::debug!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "refused a request");
         }
+        // A defect of the gateway, or of its pack.
+        true if *error.kind() == Kind::Internal => {
+            tracing::error!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "a request failed");
+        }
         true => {
             tracing::warn!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "a request failed");
         }

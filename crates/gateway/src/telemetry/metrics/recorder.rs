@@ -59,7 +59,7 @@ fn process() {
 }
 
 impl Metrics {
-    /// The Prometheus text format, version 0.0.4. What is known of the process is as of now.
+    /// The Prometheus text format, version 0.0.4, without gauges whose subject is gone. Figures of the process are as of now.
     pub fn render(&self) -> String {
         process();
         without_absent(self.handle.render())

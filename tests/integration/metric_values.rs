@@ -1,0 +1,278 @@
+//! Values of metrics and levels of the log, through the real binary: what was done here, and the numbers and lines that say so.
+
+use crate::support::dual::{ADMIN_TOKEN, Dual, Upstreams, eventually};
+use crate::support::postgres;
+use crate::support::program::Program;
+use crate::support::raw::{Act, Client, Upstream, exchange};
+use crate::support::serving;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use switchback_gateway::store::seal::SealingKey;
+use switchback_sandbox::{Options, Sandbox};
+use tempfile::TempDir;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+
+const TOKEN: &str = "old-token-of-acme";
+const CLIENTS: &str =
+    "clients: [{ name: acme, v2_token: old-token-of-acme, credentials: { v3: new-token-of-acme } }]\n";
+
+struct Gateway {
+    program: Program,
+    clients: SocketAddr,
+    admin: SocketAddr,
+    file: PathBuf,
+    _folder: TempDir,
+}
+
+impl Gateway {
+    async fn before(service: SocketAddr, more: &str) -> Gateway {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = serving::write(folder.path(), &service.to_string(), &format!("{CLIENTS}{more}"));
+        let text = std::fs::read_to_string(&file).expect("it was written");
+        let admin = format!("admin: {{ listen: 127.0.0.1:0, token: {ADMIN_TOKEN} }}");
+        std::fs::write(&file, text.replace("admin: { listen: 127.0.0.1:0 }", &admin)).expect("a file");
+        Gateway::of(folder, file).await
+    }
+
+    async fn of(folder: TempDir, file: PathBuf) -> Gateway {
+        let (program, clients, admin) = serving::serve(&file, &SealingKey::generate()).await;
+        Gateway { program, clients, admin, file, _folder: folder }
+    }
+
+    async fn ask(&self, line: &str, body: &str) -> u16 {
+        exchange(self.clients, request(line, body)).await.expect("an answer").status
+    }
+
+    async fn metrics(&self) -> String {
+        let token = format!("authorization: Bearer {ADMIN_TOKEN}\r\n");
+        let head =
+            format!("GET /metrics HTTP/1.1\r\nhost: {}\r\n{token}connection: close\r\n\r\n", self.admin);
+        exchange(self.admin, head).await.expect("the admin port answers").text()
+    }
+
+    /// Waits until the metrics have each of these lines.
+    async fn measured(&self, lines: &[&str]) {
+        for wanted in lines {
+            eventually(wanted, async || self.metrics().await.lines().any(|line| line == *wanted)).await;
+        }
+    }
+
+    async fn reload(&self) {
+        let head = format!(
+            "POST /api/reload HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {ADMIN_TOKEN}\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}",
+            self.admin
+        );
+        assert_eq!(exchange(self.admin, head).await.expect("an answer").status, 202);
+    }
+
+    fn ended(self) -> String {
+        self.program.signal("TERM");
+        let (status, log) = self.program.ended();
+        assert!(status.success(), "{log}");
+        log
+    }
+}
+
+fn request(line: &str, body: &str) -> String {
+    format!(
+        "{line} HTTP/1.1\r\nhost: gateway.test\r\nx-authorization: Bearer {TOKEN}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_done_is_what_the_metrics_count() {
+    let service = Upstream::answering(|at, _| match at {
+        0 | 2 => Act::json(200, "[]"),
+        // The connection is lost, and the reading sent again.
+        1 => Act::ReplyAndReset(Vec::new()),
+        3 => Act::json(200, r#"[{"id":1,"id":2,"name":"A"}]"#),
+        _ => Act::Silence,
+    })
+    .await;
+    let more = "sunset: { v2: { deprecated: 2020-01-01, sunset: 2098-01-01 } }\nlimits: { requests_per_client: 1 }\n";
+    let gateway = Gateway::before(service.address, more).await;
+    gateway
+        .measured(&[
+            "switchback_store_up 1",
+            "switchback_config_reload_total{result=\"success\"} 1",
+            "switchback_config_reload_total{result=\"failure\"} 0",
+        ])
+        .await;
+    assert_eq!(gateway.ask("GET /v2/agents", "").await, 200);
+    assert_eq!(gateway.ask("GET /v2/agents", "").await, 200);
+    assert_eq!(gateway.ask("GET /v2/agents", "").await, 502);
+    // One request of the client waits for the service; there is no place for another.
+    let mut waiting = Client::connect(gateway.clients).await;
+    waiting.send(request("GET /v2/agents", "")).await;
+    gateway.measured(&["switchback_requests_in_flight 1", "switchback_connections 1"]).await;
+    assert_eq!(gateway.ask("GET /v2/agents", "").await, 503);
+    drop(waiting);
+    let of = "side=\"v2\",operation=\"GET /agents\"";
+    gateway
+        .measured(&[
+            "switchback_connections 0",
+            "switchback_requests_in_flight 0",
+            &format!("switchback_request_duration_seconds_count{{{of}}} 5"),
+            // The one that its client gave up had no answer to announce it in.
+            &format!("switchback_deprecated_requests_total{{client=\"acme\",{of}}} 4"),
+            "switchback_transform_failures_total{operation=\"GET /agents\",direction=\"answer\"} 1",
+            "switchback_upstream_requests_total{upstream=\"v3\",role=\"client\",status=\"2xx\"} 3",
+            "switchback_retries_total{upstream=\"v3\",role=\"client\",why=\"broken\"} 1",
+            "switchback_limited_total{limit=\"client_in_flight\"} 1",
+        ])
+        .await;
+    // Two answers that were translated, one that could not be, one that never came, and one call that was sent twice.
+    gateway
+        .measured(&["switchback_upstream_request_duration_seconds_count{upstream=\"v3\",role=\"client\"} 5"])
+        .await;
+}
+
+/// Each step down adds the lines of one level, by the same three situations.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_level_of_the_log_adds_its_own_lines() {
+    let service =
+        Upstream::start(vec![Act::Reply(b"HTTP/1.1 500 X\r\ncontent-length: 6\r\n\r\n<html>".to_vec())])
+            .await;
+    let gateway = Gateway::before(service.address, "log: { level: info }\n").await;
+    let good = std::fs::read_to_string(&gateway.file).expect("it was written");
+    let mut reloads = 1;
+    for (level, failures) in ["error", "warn", "info", "debug"].into_iter().zip(1..) {
+        std::fs::write(&gateway.file, good.replace("level: info", &format!("level: {level}")))
+            .expect("a file");
+        gateway.reload().await;
+        reloads += 1;
+        gateway.measured(&[&format!("switchback_config_reload_total{{result=\"success\"}} {reloads}")]).await;
+        assert_eq!(gateway.ask("GET /v2/agents", "").await, 500, "the service fails");
+        assert_eq!(gateway.ask("GET /v2/nothing", "").await, 404, "the client is wrong");
+        std::fs::write(&gateway.file, "listen: nowhere\n").expect("a file");
+        gateway.reload().await;
+        gateway
+            .measured(&[&format!("switchback_config_reload_total{{result=\"failure\"}} {failures}")])
+            .await;
+    }
+    let log = gateway.ended();
+    let count = |level: &str, text: &str| {
+        log.lines().filter(|line| line.contains(level) && line.contains(text)).count()
+    };
+    assert_eq!(
+        [
+            count("ERROR", "the reload failed"),
+            count("WARN", "an upstream answered with an error"),
+            count("INFO", "switchback::access"),
+            count("DEBUG", "refused a request"),
+        ],
+        [4, 3, 4, 1],
+        "{log}"
+    );
+}
+
+/// A transition that the command line makes is counted by the gateway that serves the operation.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn transitions_are_counted_whoever_makes_them_and_gone_operations_have_no_phase() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    let phases = "phases: { 'v2 GET /chats': legacy }\n";
+    dual.configure(&service, Upstreams::of(&service), &["administrator"], phases);
+    let gateway = dual.start().await;
+    let metrics = async || gateway.admin_text("GET /metrics", &Value::Null).await.text();
+    let moved = |phase: &str, count: u32| {
+        let of = "side=\"v2\",operation=\"GET /chats\"";
+        format!("switchback_phase_transitions_total{{{of},phase=\"{phase}\",by=\"operator\"}} {count}")
+    };
+    dual.cli_json(&["phase", "set", "GET /chats", "shadow"]).await;
+    eventually("the command line's transition is counted", async || {
+        metrics().await.lines().any(|line| line == moved("shadow", 1))
+    })
+    .await;
+    let set = json!({"operation": "GET /chats", "phase": "translated"});
+    assert_eq!(gateway.admin("POST /api/phases", &set).await.0, 200);
+    let text = metrics().await;
+    assert!(text.lines().any(|line| line == moved("translated", 1)), "once: {text}");
+    let reset = json!({"operation": "GET /agents", "phase": null});
+    gateway.admin("POST /api/phases", &reset).await;
+    assert!(
+        !metrics().await.contains("switchback_phase_transitions_total{side=\"v2\",operation=\"GET /agents\"")
+    );
+
+    // A client that is revoked has no grant any more.
+    let has_grant = async || metrics().await.contains("switchback_token_state{client=\"administrator\"");
+    assert!(has_grant().await);
+    assert_eq!(gateway.admin("POST /api/clients/administrator/revoke", &json!({})).await.0, 200);
+    eventually("its grant is gone", async || !has_grant().await).await;
+
+    // The front of v3 is taken away, and with it its operations.
+    let text = std::fs::read_to_string(dual.file()).expect("it was written");
+    let both = format!("{text}fronts: {{ /v2: {{ speaks: v2 }}, /v3: {{ speaks: v3 }} }}\n");
+    let is_there = async || metrics().await.contains("switchback_phase{side=\"v3\"");
+    std::fs::write(dual.file(), both).expect("a file");
+    assert_eq!(gateway.admin("POST /api/reload", &json!({})).await.0, 202);
+    eventually("the front is served", async || is_there().await).await;
+    std::fs::write(dual.file(), text).expect("a file");
+    assert_eq!(gateway.admin("POST /api/reload", &json!({})).await.0, 202);
+    eventually("its operations are gone", async || !is_there().await).await;
+    assert!(!metrics().await.contains("NaN"));
+}
+
+/// A way to a database that can be cut.
+struct Way {
+    from: PathBuf,
+    to: PathBuf,
+    passing: JoinSet<()>,
+}
+
+impl Way {
+    fn open(&mut self) {
+        let listener = UnixListener::bind(&self.from).expect("the folder is ours");
+        let to = self.to.clone();
+        self.passing.spawn(async move {
+            let mut passing = JoinSet::new();
+            while let Ok((mut near, _)) = listener.accept().await {
+                let to = to.clone();
+                passing.spawn(async move {
+                    if let Ok(mut far) = UnixStream::connect(to).await {
+                        let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+                    }
+                });
+            }
+        });
+    }
+
+    async fn cut(&mut self) {
+        self.passing.shutdown().await;
+        std::fs::remove_file(&self.from).expect("it was bound");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_away_is_0_and_logged_once_and_1_when_it_is_back() {
+    let Some(database) = postgres::database() else { return };
+    let (url, folder) = database.split_once("?host=").expect("it is on a socket");
+    let socket = ".s.PGSQL.5432";
+    let own = tempfile::tempdir().expect("a temporary folder");
+    let mut way =
+        Way { from: own.path().join(socket), to: Path::new(folder).join(socket), passing: JoinSet::new() };
+    way.open();
+    let service = Upstream::start(vec![Act::json(200, "[]")]).await;
+    let files = tempfile::tempdir().expect("a temporary folder");
+    let file = serving::write(files.path(), &service.address.to_string(), CLIENTS);
+    let text = std::fs::read_to_string(&file).expect("it was written");
+    let sqlite = format!("sqlite:{}/store.db", files.path().display());
+    let store = format!("'{url}?host={}'", own.path().display());
+    std::fs::write(&file, text.replacen(&sqlite, &store, 1)).expect("a file");
+    let gateway = Gateway::of(files, file).await;
+    gateway.measured(&["switchback_store_up 1"]).await;
+    for _ in 0..2 {
+        way.cut().await;
+        gateway.measured(&["switchback_store_up 0"]).await;
+        assert_eq!(gateway.ask("GET /v2/agents", "").await, 200, "clients go on");
+        way.open();
+        gateway.measured(&["switchback_store_up 1"]).await;
+    }
+    let log = gateway.ended();
+    let lines = log.lines().filter(|line| line.contains("WARN") && line.contains("store not read"));
+    assert_eq!(lines.count(), 2, "once for each outage: {log}");
+}
