@@ -1,5 +1,6 @@
 //! `switchback archive`: what the gateway keeps of its own: filled out of the old side while it lives, counted, taken out.
 
+use super::output::counted;
 use super::stored::{Failure, Format, SecretRef, StoreArgs, block_on, print_json};
 use crate::app::{self, service_address};
 use crate::config::Config;
@@ -99,7 +100,9 @@ async fn manage(args: Args) -> Result<(), Failure> {
             let gone = store.archive_clear(&owner, &of.archive, &of.entries).await?;
             match format {
                 Format::Json => print_json(&json!({"cleared": gone})),
-                Format::Text => println!("{gone} entries of {} taken out of {}", of.client, of.archive),
+                Format::Text => {
+                    println!("{} of {} removed from {}", counted(gone, "entry"), of.client, of.archive)
+                }
             }
         }
     }
@@ -264,17 +267,17 @@ async fn status(store: &Store, format: Format, client: Option<&str>) -> Result<(
             };
             for count in &counts {
                 println!(
-                    "{} {}: {} entries",
+                    "{} {}: {}",
                     of(&count.client, &count.account),
                     count.archive,
-                    count.entries
+                    counted(count.entries.unsigned_abs(), "entry")
                 );
             }
             for row in &harvests {
                 println!("{} {}", of(&row.client, &row.account), line(row));
             }
             if counts.is_empty() && harvests.is_empty() {
-                println!("nothing is kept");
+                println!("No entries.");
             }
         }
     }

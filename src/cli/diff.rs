@@ -4,7 +4,6 @@ use super::pack::HAS_FINDINGS;
 use super::stored::{Failure, Format, Opened, StoreArgs, block_on_verdict};
 use crate::app;
 use clap::Subcommand;
-use std::io::{self, Write as _};
 use std::process::ExitCode;
 use switchback_engine::diff::{Proof, Report, Threshold, report};
 use switchback_gateway::shadow::{Archive, PhasesError, Share};
@@ -96,8 +95,7 @@ async fn show(args: Args) -> Result<ExitCode, Failure> {
         }
     };
     opened.store.close().await;
-    let printed = io::stdout().write_all(said.as_bytes());
-    printed.map_err(|error| Failure::Usage(format!("the output cannot be written: {error}")))?;
+    print!("{said}");
     Ok(code)
 }
 

@@ -1,5 +1,6 @@
 //! `switchback events`: what waits for its receivers, and what somebody has to look after.
 
+use super::output::counted;
 use super::stored::{Failure, Format, StoreArgs, block_on, print_json};
 use clap::Subcommand;
 use serde_json::json;
@@ -75,7 +76,7 @@ async fn manage(args: Args) -> Result<(), Failure> {
     let (store, format) = (&opened.store, args.store.format);
     let told = |word: &str, count: u64| match format {
         Format::Json => print_json(&json!({ word: count })),
-        Format::Text => println!("{count} events {word}"),
+        Format::Text => println!("{} {word}", counted(count, "event")),
     };
     match args.verb {
         Verb::List(list) => {
@@ -83,19 +84,19 @@ async fn manage(args: Args) -> Result<(), Failure> {
             let events = store.events(list.receiver.as_deref(), list.dead, count).await?;
             match format {
                 Format::Json => print_json(&events),
-                Format::Text if events.is_empty() => println!("nothing waits"),
+                Format::Text if events.is_empty() => println!("No events."),
                 Format::Text => {
                     for event in &events {
                         let failure =
                             event.failure.as_ref().map_or_else(String::new, |why| format!(": {why}"));
                         println!(
-                            "{} {} {} {} since {}, {} tries{failure}",
+                            "{} {} {} {} since {}, {}{failure}",
                             event.id,
                             event.receiver,
                             event.event,
                             event.state,
                             rfc3339(event.came_ms),
-                            event.attempts
+                            counted(event.attempts.unsigned_abs(), "failed attempt")
                         );
                     }
                 }

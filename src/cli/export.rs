@@ -1,5 +1,6 @@
 //! `switchback pack export`: the pack that is built into the program, as files that can be read and changed.
 
+use super::output::counted;
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS};
 use crate::app::builtin;
 use std::io;
@@ -42,7 +43,7 @@ pub fn run(args: &Args) -> ExitCode {
             return could_not(&path, &error);
         }
     }
-    println!("{} files in {}", source.files().len(), folder.display());
+    println!("{} in {}", counted(source.files().len() as u64, "file"), folder.display());
     ExitCode::SUCCESS
 }
 

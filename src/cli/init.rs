@@ -2,7 +2,7 @@
 
 use super::pack::COULD_NOT_RUN;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use switchback_compiler::diagnostic::{Colour, to_text};
@@ -86,7 +86,7 @@ fn draft(args: &Args) -> io::Result<ExitCode> {
     }
     let kept = write(&args.folder, &sides, &drafted, &accepted)?;
     let said = said(args, &drafted, &kept);
-    io::stdout().write_all(said.as_bytes())?;
+    print!("{said}");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,5 +1,6 @@
 //! `switchback key`: the key that seals grants at rest.
 
+use super::output::counted;
 use super::stored::{Failure, Format, StoreArgs, print_json};
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -53,7 +54,7 @@ async fn rotate(args: RotateArgs) -> Result<(), Failure> {
     match args.store.format {
         Format::Json => print_json(&done),
         Format::Text => {
-            println!("Sealed {} values with key {}.", done.values, done.key);
+            println!("Sealed {} with key {}.", counted(done.values, "value"), done.key);
             for retired in &done.retired {
                 println!("Key {retired} is no longer needed; remove it from the configuration.");
             }

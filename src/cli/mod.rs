@@ -2,6 +2,9 @@
 //! an exit code. Exit codes: 0 done, 1 the thing examined has findings, 2 wrong use, 3 could not run; `diff report` has one more, 4:
 //! not enough was seen to tell.
 
+#[macro_use]
+mod output;
+
 mod admin_port;
 mod archive;
 mod brownout;

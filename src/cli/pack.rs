@@ -1,5 +1,6 @@
 //! The PACK argument that verbs about mappings share, and the reading of it.
 
+use super::output::counted;
 use crate::app::builtin::{self, BUILT_IN};
 use serde_json::json;
 use std::io::{self, IsTerminal};
@@ -57,7 +58,8 @@ impl PackArg {
         let compiled = self.compile()?;
         compiled.pack.clone().ok_or_else(|| {
             eprint!("{}", shown(&compiled, io::stderr().is_terminal()));
-            eprintln!("{} errors in {}", compiled.findings.count(Severity::Error), self.name());
+            let errors = compiled.findings.count(Severity::Error) as u64;
+            eprintln!("{} in {}", counted(errors, "error"), self.name());
             ExitCode::from(HAS_FINDINGS)
         })
     }

@@ -1,6 +1,6 @@
 //! `switchback sandbox`: the service alone.
 
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -76,8 +76,7 @@ async fn serve(args: Args) -> io::Result<()> {
         _ = interrupt.recv() => return Ok(()),
         _ = terminate.recv() => return Ok(()),
     };
-    // Whether anybody reads it makes no difference to serving.
-    writeln!(io::stdout(), "{}", sandbox.welcome()).ok();
+    println!("{}", sandbox.welcome());
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}

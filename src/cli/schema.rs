@@ -1,7 +1,6 @@
 //! `switchback schema`: what an editor needs to complete and check files as they are typed.
 
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS};
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use switchback_compiler::mapping::load::{self, PackSource};
@@ -49,10 +48,8 @@ pub fn run(args: &Args) -> ExitCode {
         Of::Pack => schema::pack(sides),
         Of::Config => crate::config::schema(),
     };
-    match io::stdout().write_all(format!("{schema:#}\n").as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::from(COULD_NOT_RUN),
-    }
+    println!("{schema:#}");
+    ExitCode::SUCCESS
 }
 
 /// The names of a pack's sides, or what to say and the exit code.

@@ -548,7 +548,7 @@ async fn a_harvest_says_what_it_lacks() {
         assert!(!output.status.success() && told.contains(said), "{words:?}: {told}");
     }
     let status = filled.archive(&["status"]).await;
-    assert_eq!(String::from_utf8_lossy(&status.stdout), "nothing is kept\n");
+    assert_eq!(String::from_utf8_lossy(&status.stdout), "No entries.\n");
 }
 
 #[test]

@@ -353,7 +353,7 @@ async fn what_was_acknowledged_outlives_a_kill_and_keeps_the_order_of_its_key() 
     assert_eq!(running.event("msg_2", &changed("7", "b")).await, 204, "known after the restart as well");
     let file = file.clone();
     eventually("the queue is empty", async || {
-        place.cli(&file, &["events", "list"]).await.contains("nothing waits")
+        place.cli(&file, &["events", "list"]).await.contains("No events.")
     })
     .await;
     assert_eq!(old.seen().len(), before + 5);

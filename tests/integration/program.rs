@@ -1,6 +1,6 @@
 //! What the program says of itself: its version, completions of its command line, its manual.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn switchback(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_switchback")).args(arguments).output().expect("the program can be run")
@@ -49,4 +49,56 @@ fn every_verb_can_be_completed_and_has_a_manual_page() {
     let nowhere = switchback(&["man", "/proc/nowhere"]);
     assert_eq!(nowhere.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&nowhere.stderr).contains("/proc/nowhere"));
+}
+
+/// Whoever reads only the beginning (`switchback report | head`) sees no panic, and a verb does all of its work.
+#[test]
+fn a_closed_pipe_ends_no_verb() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let store = format!("sqlite:{}", at("switchback.db"));
+    let on_store = ["--store", &store, "--key", "env:TEST_KEY"];
+    let key = stdout(&switchback(&["key", "generate"]));
+    let pack = concat!(env!("CARGO_MANIFEST_DIR"), "/mappings/ingress");
+    let nothing = at("nothing");
+    let run = |words: &[&str], is_closed: bool| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_switchback"));
+        command.args(words).env("TEST_KEY", key.trim()).stderr(Stdio::piped()).stdout(Stdio::null());
+        if is_closed {
+            let (reader, writer) = std::io::pipe().expect("a pipe");
+            drop(reader);
+            command.stdout(writer);
+        }
+        let output = command.output().expect("the program can be run");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let with_store = |words: &[&'static str]| [words, &on_store[..]].concat();
+    let added = run(&with_store(&["client", "add", "acme", "--side", "v2"]), true);
+    assert_eq!(added.0, Some(0), "the client is added all the same: {}", added.1);
+    for words in [
+        with_store(&["client", "list"]),
+        with_store(&["usage"]),
+        with_store(&["diff", "report"]),
+        with_store(&["key", "rotate"]),
+        vec!["key", "generate"],
+        vec!["report", pack],
+        vec!["check", pack],
+        vec!["test", pack],
+        vec!["explain", "GET /v1/apis/networking.k8s.io/v1/ingresses", pack],
+        vec!["schema", "config"],
+        vec!["completions", "bash"],
+        vec!["--help"],
+        vec!["check", &nothing],
+    ] {
+        let open = run(&words, false);
+        let closed = run(&words, true);
+        assert_eq!(closed.0, open.0, "{words:?}: {} {}", open.1, closed.1);
+        assert!(!closed.1.contains("panicked"), "{words:?}: {}", closed.1);
+        // Nor does one whose messages nobody reads.
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut deaf = Command::new(env!("CARGO_BIN_EXE_switchback"));
+        deaf.args(&words).env("TEST_KEY", key.trim()).stdout(Stdio::null()).stderr(writer);
+        assert_eq!(deaf.status().expect("the program can be run").code(), open.0, "{words:?}");
+    }
 }

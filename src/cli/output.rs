@@ -1,0 +1,68 @@
+//! What verbs print. The macros of this file replace those of the standard library in all verbs, which panic when the reader of a
+//! pipe goes away (`switchback usage | head`).
+//!
+//! Decision to know: a closed pipe ends no verb. It finishes its work, and its exit code is the same as without the pipe. Any other
+//! error of standard output ends the program: a script must not take half a result for the whole.
+
+use super::pack::COULD_NOT_RUN;
+use std::fmt::Arguments;
+use std::io::{self, ErrorKind, Write as _};
+
+macro_rules! print {
+    ($($arg:tt)*) => { $crate::cli::output::print_out(format_args!($($arg)*)) };
+}
+
+macro_rules! println {
+    () => { $crate::cli::output::print_out(format_args!("\n")) };
+    ($($arg:tt)*) => {
+        $crate::cli::output::print_out(format_args!("{}\n", format_args!($($arg)*)))
+    };
+}
+
+macro_rules! eprint {
+    ($($arg:tt)*) => { $crate::cli::output::print_error(format_args!($($arg)*)) };
+}
+
+macro_rules! eprintln {
+    ($($arg:tt)*) => {
+        $crate::cli::output::print_error(format_args!("{}\n", format_args!($($arg)*)))
+    };
+}
+
+/// A number with its noun: `1 call`, `2 calls`.
+pub(super) fn counted(number: impl Into<u64>, noun: &str) -> String {
+    match (number.into(), noun.strip_suffix("ry")) {
+        (1, _) => format!("1 {noun}"),
+        (number, Some(stem)) => format!("{number} {stem}ries"),
+        (number, None) => format!("{number} {noun}s"),
+    }
+}
+
+/// Writes to standard output.
+pub(super) fn print_out(text: Arguments<'_>) {
+    let mut out = io::stdout().lock();
+    match out.write_fmt(text).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            eprintln!("error: cannot write to standard output: {error}");
+            std::process::exit(COULD_NOT_RUN.into());
+        }
+        _ => {}
+    }
+}
+
+/// Writes to standard error. There is no place left to report a failure to.
+pub(super) fn print_error(text: Arguments<'_>) {
+    let _ = io::stderr().lock().write_fmt(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counted;
+
+    #[test]
+    fn one_thing_is_no_things() {
+        let counts = [0_u64, 1, 2].map(|number| counted(number, "call"));
+        assert_eq!(counts, ["0 calls", "1 call", "2 calls"]);
+        assert_eq!(counted(3_u64, "entry"), "3 entries");
+    }
+}
