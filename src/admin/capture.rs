@@ -142,7 +142,7 @@ impl Archive {
             self.left -= 1;
             writer.entry(&self.redaction.redact(&exchange))?;
         }
-        self.send(writer.finish()?).await
+        self.send(writer.finish_without(self.captured.left_out())?).await
     }
 
     /// The next exchange; none when the time is over.

@@ -1,10 +1,12 @@
 //! `switchback capture`: live traffic of a running gateway into an HTTP Archive.
 
 use super::admin_port::{AdminArgs, http};
+use super::output::counted;
 use super::stored::{Failure, block_on, system_user};
 use crate::admin::OPERATOR;
 use crate::config::Period;
 use serde_json::json;
+use std::fmt;
 use std::fs::{File, Permissions};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -55,7 +57,7 @@ pub struct Args {
     body_bytes: usize,
 }
 
-/// How an archive that the gateway writes ends.
+/// How an archive ends after any of its entries.
 const END: &str = "]}}";
 
 /// Runs the verb.
@@ -91,10 +93,34 @@ async fn capture(args: &Args) -> Result<(), Failure> {
     }
     let out = open(&args.out).map_err(|error| Failure::Usage(format!("{}: {error}", args.out.display())))?;
     let end = client.post(format!("{url}/end")).bearer_auth(token.expose()).header(OPERATOR, &by).send();
-    let copied = copy(response, out, signals, async move { drop(end.await) }).await;
-    let count = copied.map_err(|error| Failure::Run(error.to_string()))?;
-    eprintln!("{count} exchanges");
+    match copy(response, out, signals, async move { drop(end.await) }).await {
+        Ok(recorded) => eprintln!("{recorded}"),
+        // Whoever reads the archive has what he wants of it, and the gateway ends the capture.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        Err(error) => return Err(Failure::Run(error.to_string())),
+    }
     Ok(())
+}
+
+/// What an archive holds, and what it lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Recorded {
+    exchanges: u64,
+    /// Requests that the gateway had no room to record.
+    left_out: u64,
+}
+
+impl fmt::Display for Recorded {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", counted(self.exchanges, "exchange"))?;
+        match self.left_out {
+            0 => Ok(()),
+            left_out => {
+                let requests = counted(left_out, "request");
+                write!(out, "; {requests} left out: the gateway had no room to record more at once")
+            }
+        }
+    }
 }
 
 /// Where an archive goes.
@@ -143,25 +169,29 @@ impl Out {
         }
     }
 
-    fn finish(&mut self) -> io::Result<()> {
+    /// Ends the archive with this line.
+    fn finish(&mut self, line: &str) -> io::Result<()> {
         match self {
             Out::Stream(out) => {
-                writeln!(out, "{END}")?;
+                writeln!(out, "{line}")?;
                 out.flush()
             }
-            Out::File { file, .. } => file.sync_all(),
+            Out::File { file, end } => {
+                file.write_all_at(format!("{line}\n").as_bytes(), *end)?;
+                file.sync_all()
+            }
         }
     }
 }
 
-/// Copies the archive line by line until it ends, or a signal asks for its end. Gives the number of its entries.
+/// Copies the archive line by line until it ends, or a signal asks for its end.
 async fn copy(
     mut response: reqwest::Response,
     out: Out,
     mut signals: Signals,
     end: impl Future<Output = ()>,
-) -> io::Result<u64> {
-    let mut lines = Lines { out, pending: Vec::new(), entries: 0, has_begun: false, is_ended: false };
+) -> io::Result<Recorded> {
+    let mut lines = Lines::new(out);
     let mut progress = Progress { is_shown: io::stderr().is_terminal(), told: Instant::now() };
     let mut ending = Ending::No;
     tokio::pin!(end);
@@ -236,10 +266,15 @@ struct Lines {
     pending: Vec<u8>,
     entries: u64,
     has_begun: bool,
-    is_ended: bool,
+    /// The line that ends it, once that has come.
+    end: Option<String>,
 }
 
 impl Lines {
+    fn new(out: Out) -> Lines {
+        Lines { out, pending: Vec::new(), entries: 0, has_begun: false, end: None }
+    }
+
     fn push(&mut self, chunk: &[u8]) -> io::Result<()> {
         self.pending.extend_from_slice(chunk);
         while let Some(end) = self.pending.iter().position(|byte| *byte == b'\n') {
@@ -250,8 +285,9 @@ impl Lines {
     }
 
     fn line(&mut self, line: &str) -> io::Result<()> {
-        if line == END {
-            self.is_ended = true;
+        // An entry begins with a comma or a brace.
+        if line.starts_with(']') {
+            self.end = Some(line.to_owned());
             return Ok(());
         }
         self.out.line(line)?;
@@ -260,15 +296,16 @@ impl Lines {
         Ok(())
     }
 
-    fn finish(mut self, was_asked: bool) -> io::Result<u64> {
-        if !self.is_ended && !was_asked {
+    fn finish(mut self, was_asked: bool) -> io::Result<Recorded> {
+        if self.end.is_none() && !was_asked {
             eprintln!("the capture was cut short; what was recorded is kept");
         }
         if !self.has_begun {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the gateway sent no archive"));
         }
-        self.out.finish()?;
-        Ok(self.entries)
+        let end = self.end.as_deref().unwrap_or(END);
+        self.out.finish(end)?;
+        Ok(Recorded { exchanges: self.entries, left_out: har::left_out(end) })
     }
 }
 
@@ -289,6 +326,33 @@ impl Progress {
     fn end(&self) {
         if self.is_shown {
             eprint!("\r\x1b[K");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchback_engine::har::{Exchange, Writer};
+
+    #[test]
+    fn the_verb_says_how_many_requests_an_archive_lacks() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for (left_out, wanted) in [
+            (0, "1 exchange"),
+            (3, "1 exchange; 3 requests left out: the gateway had no room to record more at once"),
+        ] {
+            let file = folder.path().join("traffic.har");
+            let mut writer = Writer::new(Vec::new()).expect("it is written");
+            writer.entry(&Exchange::default()).expect("it is written");
+            let sent = writer.finish_without(left_out).expect("it is written");
+            let mut lines = Lines::new(open(&file).expect("a file"));
+            lines.push(&sent).expect("it is written");
+            assert_eq!(lines.finish(false).expect("it ends").to_string(), wanted);
+            let text = std::fs::read_to_string(&file).expect("it is there");
+            let har: serde_json::Value = serde_json::from_str(&text).expect("an archive is JSON");
+            assert_eq!(har["log"]["entries"].as_array().map(Vec::len), Some(1));
+            assert_eq!(har["log"]["_left_out"].as_u64().unwrap_or(0), left_out);
         }
     }
 }

@@ -14,7 +14,7 @@ mod tests;
 mod write;
 
 pub use read::{HarError, Malformed, read};
-pub use write::Writer;
+pub use write::{Writer, left_out};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};

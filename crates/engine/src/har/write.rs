@@ -29,11 +29,28 @@ impl<W: Write> Writer<W> {
     }
 
     /// Ends the archive and gives back what it was written to, flushed.
-    pub fn finish(mut self) -> io::Result<W> {
-        self.out.write_all(b"]}}\n")?;
+    pub fn finish(self) -> io::Result<W> {
+        self.finish_without(0)
+    }
+
+    /// The same for an archive that lacks exchanges which there was no room to record.
+    pub fn finish_without(mut self, left_out: u64) -> io::Result<W> {
+        match left_out {
+            0 => writeln!(self.out, "]}}}}")?,
+            left_out => writeln!(self.out, "],\"{LEFT_OUT}\":{left_out}}}}}")?,
+        }
         self.out.flush()?;
         Ok(self.out)
     }
+}
+
+/// The member of `log` for the number of exchanges that the archive lacks.
+const LEFT_OUT: &str = "_left_out";
+
+/// The number of exchanges that an archive lacks, by the line that ends it.
+pub fn left_out(end: &str) -> u64 {
+    let number = end.split_once(LEFT_OUT).map(|(_, rest)| rest.trim_matches(['"', ':', '}', '\n']));
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 impl Writer<Vec<u8>> {
