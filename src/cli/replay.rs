@@ -1,12 +1,13 @@
 //! `switchback replay`: recorded traffic through a pack that may have changed.
 
+use super::output::counted;
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, SettingsArg};
 use crate::replay::{Change, Fronts, Live, Outcome, Replayer, Verdict};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -98,8 +99,7 @@ pub fn run(args: &Args) -> ExitCode {
                 Format::Text => tally.text(args.upstream.is_some()),
                 Format::Json => format!("{:#}\n", tally.to_json()),
             };
-            // A closed pipe is the reader's choice; the exit code still tells.
-            let _ = io::stdout().write_all(said.as_bytes());
+            print!("{said}");
             tally.exit_code(if args.strict { Some(0.0) } else { args.max_unknown })
         }
         Err(message) => {
@@ -212,11 +212,43 @@ impl Progress {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Counts {
     same: u64,
+    /// How many of `same` are planned writes, of which the calls alone were compared.
+    calls_only: u64,
     changed: u64,
     unknown: u64,
+    /// Why nothing could be said, and how often.
+    reasons: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    fn add(&mut self, verdict: &Verdict) {
+        match verdict {
+            Verdict::Same => self.same += 1,
+            Verdict::SameCalls => {
+                self.same += 1;
+                self.calls_only += 1;
+            }
+            Verdict::Changed(_) => self.changed += 1,
+            Verdict::Unknown(why) => self.add_unknown(why.to_string()),
+        }
+    }
+
+    fn add_unknown(&mut self, why: String) {
+        self.unknown += 1;
+        *self.reasons.entry(why).or_default() += 1;
+    }
+
+    fn judged(&self) -> u64 {
+        self.same + self.changed
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        let Counts { same, calls_only, changed, unknown, reasons } = self;
+        json!({"same": same, "calls_only": calls_only, "changed": changed, "unknown": unknown, "reasons": reasons})
+    }
 }
 
 /// What all exchanges came to.
@@ -225,8 +257,8 @@ struct Tally {
     exchanges: usize,
     total: Counts,
     operations: BTreeMap<String, Counts>,
-    /// Why nothing could be said, and how often.
-    unknown: BTreeMap<String, u64>,
+    /// Whether a gateway recorded any of them.
+    has_gateway: bool,
     malformed: Vec<Malformed>,
     /// Those that changed, by number of their entry; as many as are shown.
     changed: Vec<(usize, Exchange, Outcome)>,
@@ -239,7 +271,7 @@ impl Tally {
             exchanges: 0,
             total: Counts::default(),
             operations: BTreeMap::new(),
-            unknown: BTreeMap::new(),
+            has_gateway: false,
             malformed: Vec::new(),
             changed: Vec::new(),
         }
@@ -250,14 +282,14 @@ impl Tally {
         let exchange = match entry {
             Ok(exchange) => exchange,
             Err(malformed) => {
-                self.total.unknown += 1;
-                *self.unknown.entry("the entry is malformed".to_owned()).or_default() += 1;
+                self.total.add_unknown("the entry is malformed".to_owned());
                 if self.malformed.len() < self.show {
                     self.malformed.push(malformed);
                 }
                 return;
             }
         };
+        self.has_gateway |= exchange.gateway.is_some();
         let outcome = run(&exchange);
         self.count(&outcome);
         if matches!(outcome.verdict, Verdict::Changed(_)) && self.changed.len() < self.show {
@@ -268,20 +300,13 @@ impl Tally {
     fn count(&mut self, outcome: &Outcome) {
         let counts = outcome.operation.as_ref().map(|name| self.operations.entry(name.clone()).or_default());
         for counts in counts.into_iter().chain([&mut self.total]) {
-            match &outcome.verdict {
-                Verdict::Same => counts.same += 1,
-                Verdict::Changed(_) => counts.changed += 1,
-                Verdict::Unknown(_) => counts.unknown += 1,
-            }
-        }
-        if let Verdict::Unknown(why) = &outcome.verdict {
-            *self.unknown.entry(why.to_string()).or_default() += 1;
+            counts.add(&outcome.verdict);
         }
     }
 
     /// `unknown_max`: the greatest share of exchanges that may be unknown; none = any.
     fn exit_code(&self, unknown_max: Option<f64>) -> ExitCode {
-        let Counts { same, changed, unknown } = self.total;
+        let Counts { same, changed, unknown, .. } = self.total;
         let share = unknown as f64 / (self.exchanges.max(1)) as f64;
         match () {
             () if changed > 0 || unknown_max.is_some_and(|most| share > most) => ExitCode::from(HAS_FINDINGS),
@@ -308,29 +333,47 @@ impl Tally {
             let _ = writeln!(out, "and {not_shown} more that changed (--show {})", self.total.changed);
         }
         let width = self.operations.keys().map(String::len).max().unwrap_or(0);
-        for (name, Counts { same, changed, unknown }) in &self.operations {
+        for (name, Counts { same, changed, unknown, .. }) in &self.operations {
             let _ = writeln!(out, "{name:width$}  {same} the same, {changed} changed, {unknown} unknown");
         }
-        let Counts { same, changed, unknown } = self.total;
+        let Counts { same, calls_only, changed, unknown, reasons } = &self.total;
         let _ = writeln!(
             out,
-            "{} exchanges: {} judged ({same} the same, {changed} changed), {unknown} unknown",
-            self.exchanges,
-            same + changed
+            "{}: {} judged ({same} the same, {changed} changed), {unknown} unknown",
+            counted(self.exchanges as u64, "exchange"),
+            self.total.judged()
         );
-        for (why, count) in &self.unknown {
+        if *calls_only > 0 {
+            let _ = writeln!(
+                out,
+                "    {calls_only} the same by their calls alone: writes that were planned and not sent have no answer"
+            );
+        }
+        for (why, count) in reasons {
             let _ = writeln!(out, "    {count} unknown: {why}");
         }
-        if same + changed == 0 && !is_live {
-            out.push_str(
-                "nothing could be judged: an archive without the gateway's calls needs --upstream\n",
-            );
+        if let Some(advice) = self.advice(is_live) {
+            let _ = writeln!(out, "{advice}");
         }
         out
     }
 
+    /// What to do where nothing could be judged.
+    fn advice(&self, is_live: bool) -> Option<&'static str> {
+        match () {
+            () if self.total.judged() > 0 => None,
+            () if self.exchanges == 0 => Some("The archive has no exchanges."),
+            () if self.operations.is_empty() => Some(
+                "Nothing could be judged: no exchange is a call of the API. --front says where clients spoke it.",
+            ),
+            () if !self.has_gateway && !is_live => Some(
+                "Nothing could be judged: the archive has no calls of a gateway. --upstream asks a live service instead.",
+            ),
+            () => Some("Nothing could be judged."),
+        }
+    }
+
     fn to_json(&self) -> serde_json::Value {
-        let counts = |counts: &Counts| json!({"same": counts.same, "changed": counts.changed, "unknown": counts.unknown});
         let changed = self.changed.iter().map(|(number, exchange, outcome)| {
             json!({
                 "entry": number,
@@ -341,13 +384,13 @@ impl Tally {
                 "changes": changes(outcome).map(ToString::to_string).collect::<Vec<_>>(),
             })
         });
-        let operations = self.operations.iter().map(|(name, of)| (name.clone(), counts(of)));
+        let operations = self.operations.iter().map(|(name, of)| (name.clone(), of.to_json()));
         json!({
             "exchanges": self.exchanges,
-            "judged": self.total.same + self.total.changed,
-            "total": counts(&self.total),
+            "judged": self.total.judged(),
+            "total": self.total.to_json(),
             "operations": operations.collect::<serde_json::Map<_, _>>(),
-            "unknown": self.unknown,
+            "unknown": self.total.reasons,
             "malformed": self.malformed.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "changed": changed.collect::<Vec<_>>(),
         })
@@ -358,5 +401,68 @@ fn changes(outcome: &Outcome) -> impl Iterator<Item = &Change> {
     match &outcome.verdict {
         Verdict::Changed(changes) => changes.iter(),
         _ => [].iter(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::Unknown;
+
+    fn tally(verdicts: Vec<(Option<&str>, Verdict)>, is_by_gateway: bool) -> Tally {
+        let mut tally = Tally::new(20);
+        for (operation, verdict) in verdicts {
+            let gateway = is_by_gateway.then(har::Gateway::default);
+            let exchange = Exchange { gateway, ..Exchange::default() };
+            let operation = operation.map(str::to_owned);
+            tally.add(Ok(exchange), |_| Outcome { operation, calls: Vec::new(), verdict });
+        }
+        tally
+    }
+
+    #[test]
+    fn the_text_says_how_many_were_judged_how_far_and_why_the_rest_was_not() {
+        let list = Some("v2 GET /things");
+        let tally = tally(
+            vec![
+                (list, Verdict::Same),
+                (list, Verdict::Unknown(Unknown::Forwarded)),
+                (Some("v2 POST /things"), Verdict::SameCalls),
+                (None, Verdict::Unknown(Unknown::Foreign)),
+            ],
+            true,
+        );
+        assert_eq!(
+            tally.text(false),
+            "v2 GET /things   1 the same, 0 changed, 1 unknown\n\
+             v2 POST /things  1 the same, 0 changed, 0 unknown\n\
+             4 exchanges: 2 judged (2 the same, 0 changed), 2 unknown\n    \
+             1 the same by their calls alone: writes that were planned and not sent have no answer\n    \
+             1 unknown: not a call of the API\n    \
+             1 unknown: the old service answered it, and nobody asked the other side\n"
+        );
+        let json = tally.to_json();
+        assert_eq!(json["total"]["calls_only"], 1);
+        assert_eq!(
+            json["operations"]["v2 GET /things"]["reasons"],
+            json!({"the old service answered it, and nobody asked the other side": 1})
+        );
+    }
+
+    #[test]
+    fn what_to_do_is_said_where_nothing_could_be_judged() {
+        let unknown = |operation, why| vec![(operation, Verdict::Unknown(why))];
+        let list = Some("v2 GET /things");
+        for (tally, wanted) in [
+            (tally(Vec::new(), false), "The archive has no exchanges.\n"),
+            (tally(unknown(None, Unknown::Foreign), false), "--front says where clients spoke it.\n"),
+            (tally(unknown(list, Unknown::NoReply), false), "--upstream asks a live service instead.\n"),
+            (
+                tally(unknown(list, Unknown::Forwarded), true),
+                "    1 unknown: the old service answered it, and nobody asked the other side\nNothing could be judged.\n",
+            ),
+        ] {
+            assert!(tally.text(false).ends_with(wanted), "{wanted}: {}", tally.text(false));
+        }
     }
 }

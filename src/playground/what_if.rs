@@ -64,7 +64,7 @@ fn told(tried: &Tried, exchanges: &[Exchange]) -> Result<WhatIf, TryError> {
         let outcome = replayer.offline(exchange);
         let operation = outcome.operation.unwrap_or_default();
         match outcome.verdict {
-            Verdict::Same => said.same += 1,
+            Verdict::Same | Verdict::SameCalls => said.same += 1,
             Verdict::Unknown(why) => {
                 said.unknown += 1;
                 *reasons.entry(why.to_string()).or_default() += 1;

@@ -37,17 +37,18 @@ impl Judge {
 
     /// Compares the recorded answer with the one that the plan gives now. `by_service`: the recorded one is a service's own,
     /// which differs by what the pack declares as lost or as noise; one of the gateway's must not differ at all.
-    /// `masked`: places whose values in the recording stand for others.
+    /// `masked`: places whose values in the recording stand for others. `masked_header`: a header field whose value does.
     pub fn answers(
         &self,
         at: At,
         by_service: bool,
         masked: &[String],
+        masked_header: Option<&HeaderName>,
         before: Answered,
         now: Answered,
     ) -> Comparison {
         let rules = self.rules.of_route(at.serves, at.route);
-        let (before, now) = alike(before, now, masked);
+        let (before, now) = alike(before, now, masked, masked_header);
         if by_service {
             return self.compare(rules, before, now);
         }
@@ -57,7 +58,7 @@ impl Judge {
     /// Compares the bodies of two calls. `masked`: as for [`Judge::answers`].
     pub fn bodies(&self, masked: &[String], before: Bytes, now: Bytes) -> Vec<Finding> {
         let call = |body: Bytes| (200, HeaderMap::new(), body);
-        let (before, now) = alike(call(before), call(now), masked);
+        let (before, now) = alike(call(before), call(now), masked, None);
         self.compare(&OperationRules::unknown(), before, now).findings
     }
 
@@ -80,7 +81,12 @@ fn view((status, headers, body): Answered) -> View {
 
 /// Takes away what must not count: header fields that no plan makes (the gateway's layers add some, and the client's
 /// connection others), and what a recording has a mask for.
-fn alike(before: Answered, now: Answered, masked: &[String]) -> (Answered, Answered) {
+fn alike(
+    before: Answered,
+    now: Answered,
+    masked: &[String],
+    masked_header: Option<&HeaderName>,
+) -> (Answered, Answered) {
     let (status, headers, body) = before;
     let by_plans = |name: &&HeaderName| {
         now.1.contains_key(*name) || [header::CONTENT_TYPE, header::LOCATION].contains(name)
@@ -98,7 +104,8 @@ fn alike(before: Answered, now: Answered, masked: &[String]) -> (Answered, Answe
         now.1.remove(header::CONTENT_TYPE);
     }
     for (name, value) in &mut now.1 {
-        if let Some(before) = kept.get(name).filter(|before| holds_mask(before)) {
+        let is_masked = |before: &&HeaderValue| masked_header == Some(name) || holds_mask(before);
+        if let Some(before) = kept.get(name).filter(is_masked) {
             value.clone_from(before);
         }
     }

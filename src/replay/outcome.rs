@@ -18,6 +18,8 @@ pub struct Outcome {
 pub enum Verdict {
     /// Neither the calls nor the answer changed.
     Same,
+    /// The calls are the same. One of them is a write that was planned and not sent, so that there is no answer to compare.
+    SameCalls,
     Changed(Vec<Change>),
     /// Nothing can be said of the answer; what is said of the calls holds.
     Unknown(Unknown),
@@ -44,8 +46,10 @@ pub enum Unknown {
     ShadowDropped(String),
     /// The plan read something that the gateway keeps, which the recording does not hold.
     Recalled,
-    /// The gateway seals the cursors of its pages anew each time, so that they cannot be compared.
-    Cursors,
+    /// The request asks for a page by a cursor that the gateway sealed, which a replay cannot open.
+    Cursor,
+    /// The gateway read the page from a position that it remembered, which the recording does not hold.
+    Position,
     /// It has effects, and those were not allowed.
     Effects,
     /// The service could not be asked.
@@ -93,7 +97,8 @@ impl fmt::Display for Unknown {
                 return write!(out, "the shadow came to no answer: {}", why.replace('_', " "));
             }
             Unknown::Recalled => "its plan read something that the gateway keeps",
-            Unknown::Cursors => "its pages have cursors that the gateway seals anew each time",
+            Unknown::Cursor => "it asks for a page by a cursor that the gateway sealed",
+            Unknown::Position => "its page was read from a position that the gateway remembered",
             Unknown::NoAnswer => "the answer was not recorded",
             Unknown::Forwarded => "the old service answered it, and nobody asked the other side",
             Unknown::Effects => "it has effects, and only reads are sent",

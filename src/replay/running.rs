@@ -2,18 +2,19 @@
 
 use super::address::Fronts;
 use super::outcome::{Change, Outcome, Unknown, Verdict};
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, HeaderName, Method, header};
 use std::sync::Arc;
 use switchback_engine::har::{self, Exchange, Shadow};
 use switchback_engine::redact::Salt;
 use switchback_engine::translate::example::same_target;
+use switchback_engine::translate::paging::{Readable, asks_beyond_first, asks_by_cursor};
 use switchback_engine::translate::{
     self, Answer, Event, Fault, Next, Refused, Reply, Run, Settings, gateway_error, negotiate,
 };
 use switchback_gateway::outcome::Outcome as Ended;
 use switchback_json::Limits;
 use switchback_plan::router::{Found, Router};
-use switchback_plan::{Effect, Pack, PerSide, SideId};
+use switchback_plan::{Effect, Pack, Paging, PerSide, SideId, Told};
 
 /// A pack, ready to run exchanges.
 pub struct Replayer {
@@ -62,8 +63,7 @@ pub struct Running<'r> {
     compares_calls: bool,
     /// Whether the replies come from the recording.
     is_offline: bool,
-    /// Whether pages have cursors that the gateway seals.
-    seals_cursors: bool,
+    pages: Pages,
 }
 
 impl Replayer {
@@ -98,6 +98,10 @@ impl Replayer {
         let Some(body) = exchange.request.body.known() else {
             return Err(over(Some(operation), Verdict::Unknown(Unknown::NoRequestBody)));
         };
+        let pages = Pages::of(planned.paging.as_deref(), query.unwrap_or_default());
+        if pages.asks_by_sealed {
+            return Err(over(Some(operation), Verdict::Unknown(Unknown::Cursor)));
+        }
         let headers = har::header_map(&exchange.request.headers);
         let language = self.language(exchange, &headers);
         let request = translate::Request {
@@ -116,7 +120,8 @@ impl Replayer {
             replayer: self,
             exchange,
             at: super::judge::At { serves, route },
-            run: Run::new(pack, serves, route, request, settings, Limits::DOCUMENT),
+            run: Run::new(pack, serves, route, request, settings, Limits::DOCUMENT)
+                .with_pages(Arc::new(RecordedPages::of(&exchange.request.url))),
             effect: planned.operation.effect,
             language,
             operation,
@@ -126,7 +131,7 @@ impl Replayer {
             // Without an outcome nothing tells whether no call was made, or none recorded.
             compares_calls: recorded > 0 || is_by_plan,
             is_offline: true,
-            seals_cursors: planned.paging.is_some(),
+            pages,
         })
     }
 
@@ -214,6 +219,10 @@ impl Running<'_> {
             if self.has_ended(Ended::Rejected) && calls.is_empty() {
                 return Recorded::Unknown(Unknown::Unanswered(Ended::Rejected.as_str().to_owned()));
             }
+            // The gateway began to read at a page that it remembered.
+            if self.is_offline && self.pages.page_call.as_deref() == Some(&*call.operation) {
+                return Recorded::Unknown(Unknown::Position);
+            }
             if self.compares_calls {
                 let call = self.name(call);
                 self.changes.push(Change::NewCall { number, call });
@@ -257,7 +266,7 @@ impl Running<'_> {
     pub fn planned(mut self) -> Outcome {
         self.note_lost_calls();
         let changes = std::mem::take(&mut self.changes);
-        let verdict = if changes.is_empty() { Verdict::Same } else { Verdict::Changed(changes) };
+        let verdict = if changes.is_empty() { Verdict::SameCalls } else { Verdict::Changed(changes) };
         Outcome { operation: Some(self.operation.clone()), calls: std::mem::take(&mut self.calls), verdict }
     }
 
@@ -323,7 +332,6 @@ impl Running<'_> {
         };
         let verdict = match changes.is_empty() {
             true => verdict,
-            false if self.is_offline && self.seals_cursors => Verdict::Unknown(Unknown::Cursors),
             false => Verdict::Changed(changes),
         };
         Outcome { operation: Some(self.operation.clone()), calls: std::mem::take(&mut self.calls), verdict }
@@ -363,7 +371,78 @@ impl Running<'_> {
             Some((_, masked)) => masked,
             None => known.map_or(&[][..], |known| &known.masked),
         };
-        let comparison = self.replayer.judge.answers(self.at, by_service, masked, before, now);
+        // A cursor is sealed anew each time: that there is one is compared, and its text is not.
+        let masked: Vec<String> = masked.iter().chain(&self.pages.sealed_member).cloned().collect();
+        let sealed_header = self.pages.sealed_header.as_ref();
+        let comparison =
+            self.replayer.judge.answers(self.at, by_service, &masked, sealed_header, before, now);
         Ok((comparison.findings, Verdict::of_equal(comparison.coverage)))
+    }
+}
+
+/// How an operation's pages bear on a replay.
+#[derive(Debug, Default)]
+struct Pages {
+    /// Whether the request asks by a cursor that the gateway sealed: a replay cannot open it.
+    asks_by_sealed: bool,
+    /// Where an answer has a sealed cursor.
+    sealed_member: Option<String>,
+    sealed_header: Option<HeaderName>,
+    /// The operation of the call that reads a page, where the gateway may begin at a page that it remembers.
+    page_call: Option<Arc<str>>,
+}
+
+impl Pages {
+    fn of(paging: Option<&Paging>, query: &str) -> Pages {
+        let Some(paging) = paging else { return Pages::default() };
+        let mut pages = Pages::default();
+        if paging.seals() {
+            pages.asks_by_sealed = asks_by_cursor(paging, query);
+            match &paging.client.next {
+                Some(Told::Member(path) | Told::LinkMember(path)) => {
+                    let names: Vec<&str> = path.iter().map(|key| &*key.text).collect();
+                    pages.sealed_member = Some(format!("$.{}", names.join(".")));
+                }
+                Some(Told::Header(name)) => pages.sealed_header = HeaderName::try_from(&**name).ok(),
+                Some(Told::Link) => pages.sealed_header = Some(header::LINK),
+                None => {}
+            }
+        }
+        if paging.walks() && asks_beyond_first(paging, query) {
+            pages.page_call = Some(Arc::clone(&paging.call));
+        }
+        pages
+    }
+}
+
+/// The pages of a recorded request: its client's address. A replay opens no sealed cursor and remembers no page.
+#[derive(Debug)]
+struct RecordedPages {
+    address: String,
+}
+
+impl RecordedPages {
+    fn of(url: &str) -> RecordedPages {
+        RecordedPages { address: url.split(['?', '#']).next().unwrap_or_default().to_owned() }
+    }
+}
+
+impl translate::paging::Pages for RecordedPages {
+    fn seal(&self, state: &str, list: &str) -> String {
+        translate::paging::Pages::seal(&Readable, state, list)
+    }
+
+    fn open(&self, _: &str, _: &str) -> Option<String> {
+        None
+    }
+
+    fn recall(&self, _: &str, _: u64) -> Option<(u64, String)> {
+        None
+    }
+
+    fn remember(&self, _: &str, _: u64, _: &str) {}
+
+    fn address(&self) -> String {
+        self.address.clone()
     }
 }

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 use switchback_compiler::mapping::compile;
 use switchback_compiler::mapping::load::PackSource;
-use switchback_engine::har::{self, Gateway, Request, Response};
+use switchback_engine::har::{self, Gateway, Request, Response, Shadow};
 use switchback_engine::redact::Salt;
 use switchback_engine::translate::Settings;
 use switchback_plan::{Pack, SideId};
@@ -160,6 +160,124 @@ fn what_was_not_recorded_is_unknown_and_not_the_same() {
     assert_eq!(unknown(&recorded(("GET", "/agents"), None, &calls)), Unknown::NoAnswer);
     let forwarded = recorded(("GET", "/chats/7/feedback"), answered(200, ""), &[]);
     assert_eq!(unknown(&forwarded), Unknown::Forwarded);
+}
+
+/// An exchange as a capture has it, at a point that ends as `outcome`.
+fn ended(outcome: &str, shadow: Option<Shadow>, is_recalled: bool) -> Exchange {
+    let mut exchange = recorded(("GET", "/agents"), answered(200, AGENTS), &[]);
+    let known = exchange.gateway.as_mut().expect("a gateway recorded it");
+    (known.outcome, known.shadow, known.is_recalled) = (outcome.to_owned(), shadow, is_recalled);
+    exchange
+}
+
+#[test]
+fn each_reason_for_knowing_nothing_has_its_own_words() {
+    let replayer = replayer();
+    let failed = recorded(("GET", "/agents"), answered(200, AGENTS), &[("GET", "/agents", "", None)]);
+    for (exchange, wanted) in [
+        (ended("gateway_error", None, false), "the gateway answered it itself: gateway error"),
+        (ended("brownout", None, false), "the gateway answered it itself: brownout"),
+        (ended("retired", None, false), "the gateway answered it itself: retired"),
+        (ended("cancelled", None, false), "the gateway answered it itself: cancelled"),
+        (ended("upstream_error", None, false), "the gateway answered it itself: upstream error"),
+        (ended("rejected", None, false), "the gateway answered it itself: rejected"),
+        (ended("forwarded", None, false), "the old service answered it, and nobody asked the other side"),
+        (
+            ended("forwarded", Some(Shadow::Dropped("no_credential".into())), false),
+            "the shadow came to no answer: no credential",
+        ),
+        (ended("translated", None, true), "its plan read something that the gateway keeps"),
+        (failed, "a call got no answer when it was recorded"),
+    ] {
+        let verdict = replayer.offline(&exchange).verdict;
+        assert!(
+            matches!(&verdict, Verdict::Unknown(why) if why.to_string() == wanted),
+            "{wanted}: {verdict:?}"
+        );
+    }
+    // Those that a run alone comes to.
+    for (why, wanted) in [
+        (Unknown::Foreign, "not a call of the API"),
+        (Unknown::NoRequestBody, "the body of the request was not recorded"),
+        (Unknown::NoReply, "no reply to the last call was recorded"),
+        (Unknown::NoAnswer, "the answer was not recorded"),
+        (Unknown::Cursor, "it asks for a page by a cursor that the gateway sealed"),
+        (Unknown::Position, "its page was read from a position that the gateway remembered"),
+        (Unknown::Effects, "it has effects, and only reads are sent"),
+        (Unknown::Unreachable("refused".into()), "the service could not be asked: refused"),
+        (Unknown::Sampled, "only a part of the answer was compared, and that part is the same"),
+    ] {
+        assert_eq!(why.to_string(), wanted);
+    }
+}
+
+/// A pack whose clients get cursors that the gateway seals, for a service that counts pages.
+fn paged() -> Replayer {
+    let contract = |parameters: [&str; 2], items: &str, next: &str| {
+        let parameters =
+            parameters.map(|name| format!("{{name: {name}, in: query, schema: {{type: string}}}}"));
+        format!(
+            "openapi: 3.1.0\ninfo: {{title: Things, version: '1'}}\npaths:\n  /things:\n    get:\n      parameters: [{}]\n      \
+             responses: {{'200': {{description: ok, content: {{application/json: {{schema: {{type: object, \
+             additionalProperties: false, required: [{items}], properties: {{{items}: {{type: array, items: {{type: integer}}}}{next}}}}}}}}}}}}}\n\
+             components: {{schemas: {{Error: {{type: object, required: [error], properties: {{error: {{type: string}}}}}}}}}}\n",
+            parameters.join(", ")
+        )
+    };
+    let manifest = "pack: things\nsides: {old: v1, new: v2}\ncontracts: {v1: v1.yaml, v2: v2.yaml}\nserves: [v1]\n\
+        credentials:\n  v1: {read: [x-token], send: x-token, scheme: none}\n  v2: {read: [authorization], send: authorization, scheme: Bearer}\n\
+        languages: [en]\nerrors: {body: {error: $text}}\nrefuse: {legacy: never, status: 501}\n";
+    let mapping = "mapping: 1\nroutes:\n  - pair: {v1: GET /things, v2: GET /things}\n    \
+        paging: {v1: {cursor: after, next: $.next, default: 2, size: first, items: $.items}, v2: {page: page, default: 2, size: per_page, items: $.data}}\n    \
+        response: {rename: {items: data}, only: {v1: {next: none}}}\n";
+    let files = [
+        ("pack.yaml", manifest.to_owned()),
+        ("v1.yaml", contract(["after", "first"], "items", ", next: {type: string}")),
+        ("v2.yaml", contract(["page", "per_page"], "data", "")),
+        ("things.map.yaml", mapping.to_owned()),
+    ];
+    let files = files.map(|(name, text)| (name.to_owned(), text.into_bytes())).to_vec();
+    let compiled = compile(&PackSource::from_files(files));
+    let shown = switchback_compiler::diagnostic::to_text(
+        &compiled.sources,
+        &compiled.findings,
+        switchback_compiler::diagnostic::Colour::Never,
+    );
+    let pack = compiled.pack.unwrap_or_else(|| panic!("{shown}"));
+    let fronts = Fronts::of(&pack);
+    Replayer::new(pack, Settings::default(), fronts, Salt::new([7; 32]))
+}
+
+#[test]
+fn of_a_sealed_cursor_it_is_compared_that_there_is_one_and_all_else_is_compared() {
+    let replayer = paged();
+    let run = |target: &str, answer: &str| {
+        let calls = [("GET", "/things?per_page=2&page=1", "", answered(200, r#"{"data":[1,2]}"#))];
+        let mut exchange = recorded(("GET", target), answered(200, answer), &calls);
+        exchange.request.url = format!("http://g/v1{target}");
+        exchange.gateway.as_mut().expect("it is there").side = "v1".into();
+        replayer.offline(&exchange)
+    };
+    let outcome = run("/things", r#"{"items":[1,2],"next":"AAAA-another-seal"}"#);
+    assert_eq!(outcome.verdict, Verdict::Same, "{outcome:?}");
+    for (answer, place) in
+        [(r#"{"items":[1,3],"next":"AAAA-another-seal"}"#, "$.items[1]"), (r#"{"items":[1,2]}"#, "$.next")]
+    {
+        let changes = changes(&run("/things", answer));
+        assert!(changes.len() == 1 && changes[0].contains(place), "{changes:?}");
+    }
+    let by_cursor = run("/things?after=AAAA-another-seal", r#"{"items":[1,2]}"#);
+    assert_eq!(by_cursor.verdict, Verdict::Unknown(Unknown::Cursor));
+}
+
+#[test]
+fn of_a_planned_write_the_calls_alone_are_the_same() {
+    let call = [("POST", "/chats/7/messages", r#"{"text":"hello","isInternal":false}"#, None)];
+    let mut exchange = recorded(("POST", "/chats/7/messages"), answered(201, ""), &call);
+    exchange.request.body = har::Body::Whole(r#"{"text":"hello","isInternal":false}"#.into());
+    let known = exchange.gateway.as_mut().expect("it is there");
+    (known.outcome, known.shadow) = ("forwarded".into(), Some(Shadow::Planned));
+    assert_eq!(replayer().offline(&exchange).verdict, Verdict::SameCalls);
 }
 
 #[test]

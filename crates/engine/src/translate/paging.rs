@@ -70,6 +70,17 @@ pub fn asks_by_cursor(paging: &Paging, query: &str) -> bool {
     values.any(|(_, value)| Some(&*decode_query(value.unwrap_or(""))) != start.as_deref())
 }
 
+/// Whether a request counts to a page other than the first.
+pub fn asks_beyond_first(paging: &Paging, query: &str) -> bool {
+    let (parameter, first) = match &paging.client.by {
+        PagedBy::Page { parameter, first } => (parameter, *first),
+        PagedBy::Offset { parameter } => (parameter, 0),
+        PagedBy::Cursor { .. } | PagedBy::Link => return false,
+    };
+    let mut values = query_pairs(query).filter(|(name, _)| decode_query(name) == **parameter);
+    values.any(|(_, value)| decode_query(value.unwrap_or("")).parse() != Ok(first))
+}
+
 /// One request for a page.
 #[derive(Debug)]
 pub struct Pager {
