@@ -3,7 +3,7 @@
 //! is found in one run, with its place.
 
 use super::{StartError, assemble, endpoint, load_pack, tls_files};
-use crate::config::{Config, WebUrl, against_pack, service_key};
+use crate::config::{Config, WebUrl, against_pack, service_key, without_secrets};
 use http::Method;
 use reqwest::Url;
 use serde::Serialize;
@@ -83,6 +83,7 @@ pub async fn examine(config: &Config, online: bool) -> Result<Examined, StartErr
 pub(super) fn parts(config: &Config) -> Findings {
     let mut findings = Findings::new();
     let mut add = |span: Span, what: String, help: Option<String>| {
+        let what = without_secrets(&what);
         findings.push(Finding::error(Code::ValueForm, span, what).maybe_help(help));
     };
     if let Some(error) = missing_folder(config) {

@@ -3,7 +3,7 @@
 
 use super::builtin::{self, BUILT_IN};
 use crate::admin::PackShown;
-use crate::config::{PackFacts, SettingFacts, SettingKind, SideFacts, WaitFacts};
+use crate::config::{PackFacts, SettingFacts, SettingKind, SideFacts, WaitFacts, without_secrets};
 use crate::playground::{KeptContracts, KeptFiles};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -54,8 +54,9 @@ pub(super) struct LoadedPack {
 pub(super) fn read(folder: Option<&Path>) -> Result<PackSource, String> {
     match folder {
         None => Ok(builtin::source()),
-        Some(folder) => PackSource::from_dir(folder)
-            .map_err(|error| format!("the pack {} cannot be read: {error}", folder.display())),
+        Some(folder) => PackSource::from_dir(folder).map_err(|error| {
+            without_secrets(&format!("the pack {} cannot be read: {error}", folder.display()))
+        }),
     }
 }
 

@@ -2,6 +2,7 @@
 //! been read, with findings in the configuration's text.
 
 use super::checked::{Client, Config, Front};
+use super::quoting::without_secret_words;
 use super::read::Placed;
 use serde_json::Value;
 use std::time::Duration;
@@ -92,6 +93,7 @@ pub fn against_pack(config: &Config, pack: &PackFacts) -> Findings {
     check_settings(config, pack, &mut findings);
     check_waits(config, pack, &mut findings);
     check_event_paths(config, pack, &mut findings);
+    without_secret_words(&mut findings);
     findings
 }
 

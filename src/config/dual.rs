@@ -1,7 +1,9 @@
 //! The sections about the dual run: in which phase operations are, and what the shadow may cost.
 
 use super::checked::Shadow;
-use super::read::{Count, FromYaml, Named, Placed, Reading, described, scalar_text, section};
+use super::read::{
+    Count, FromYaml, Named, Placed, Reading, described, is_measure, is_word, scalar_text, section,
+};
 use super::scalars::{Period, Size};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -67,7 +69,9 @@ section! {
 pub(super) struct Factor(pub(super) f64);
 
 impl FromYaml for Factor {
-    const IS_HARMLESS: bool = true;
+    fn may_quote(text: &str) -> bool {
+        is_measure(text)
+    }
 
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         let text = scalar_text(node, "a factor such as `1.5x`", reading)?;
@@ -123,7 +127,9 @@ section! {
 pub(super) struct RawGate(Option<RawPolicy>);
 
 impl FromYaml for RawGate {
-    const IS_HARMLESS: bool = true;
+    fn may_quote(text: &str) -> bool {
+        is_word(text, &["never", "always"])
+    }
 
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         match node.kind {
@@ -235,7 +241,10 @@ pub(super) fn check_timed(gate: &Named<String, RawGate>, shadow: &RawShadow, fin
 const PHASE: Keys = Keys::new("a phase", &["phase"], &["share", "check"]);
 
 impl FromYaml for Phase {
-    const IS_HARMLESS: bool = true;
+    fn may_quote(text: &str) -> bool {
+        // People write a share after the word.
+        text.split_whitespace().all(|part| is_word(part, &PHASES) || is_measure(part))
+    }
 
     /// A word, or `{ phase: canary, share: 0.1 }`, or `{ phase: translated, check: 0.01 }`.
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
@@ -246,10 +255,11 @@ impl FromYaml for Phase {
             };
         };
         let fields = Fields::read(node, &PHASE, reading.findings)?;
-        ["phase", "share", "check"]
+        fields.get("phase").into_iter().for_each(|value| reading.quote::<Phase>(value));
+        ["share", "check"]
             .iter()
             .filter_map(|key| fields.get(key))
-            .for_each(|value| reading.quote(value));
+            .for_each(|value| reading.quote::<Share>(value));
         let name = fields.get("phase")?.word(&PHASES, reading.findings)?;
         for (key, owner) in [("share", "canary"), ("check", "translated")] {
             if let Some((key, _)) = fields.entry(key).filter(|_| name != owner) {
@@ -302,7 +312,9 @@ fn no_share<T>(node: &Node, reading: &mut Reading<'_>) -> Option<T> {
 }
 
 impl FromYaml for Share {
-    const IS_HARMLESS: bool = true;
+    fn may_quote(text: &str) -> bool {
+        is_measure(text)
+    }
 
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         let text = scalar_text(node, "a share such as `0.1`", reading)?;

@@ -1,7 +1,7 @@
 //! The section about events: who receives them, whose signatures are checked and made, and what the queue may hold.
 
 use super::checked::{EventReceiver, Events, OwnEvents};
-use super::read::{Count, FromYaml, Named, OneOrMore, Placed, Reading, described, section};
+use super::read::{Count, FromYaml, Named, OneOrMore, Placed, Reading, described, is_word, section};
 use super::scalars::{Period, Prefix, Size, WebUrl};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -121,7 +121,9 @@ pub(super) enum RawEncoding {
 macro_rules! words {
     ($($name:ident: $first:ident $first_word:literal, $second:ident $second_word:literal;)+) => { $(
         impl FromYaml for $name {
-            const IS_HARMLESS: bool = true;
+            fn may_quote(text: &str) -> bool {
+                is_word(text, &[$first_word, $second_word])
+            }
 
             fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
                 match node.word(&[$first_word, $second_word], reading.findings)? {

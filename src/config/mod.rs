@@ -23,6 +23,7 @@ pub use checked::{
     Admin, Brownout, Client, ClientSunset, Config, EventReceiver, Events, Front, Grant, Limits, OAuth,
     OwnEvents, Phases, Places, Reload, Shadow, Sunset, TlsFiles, Upstream, service_key,
 };
+pub use quoting::without_secrets;
 pub use read::Placed;
 pub use scalars::{Moment, Period, Prefix, Size, StoreUrl, WebUrl};
 

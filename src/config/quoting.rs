@@ -7,7 +7,7 @@ use super::references::References;
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::cell::OnceCell;
 use std::ops::Range;
-use switchback_compiler::diagnostic::{Code, Finding, Span};
+use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_compiler::yaml::{Key, Kind, Node};
 use switchback_engine::redact::{MASK, looks_secret};
 
@@ -230,13 +230,35 @@ pub(super) fn without_values(finding: &mut Finding, text: &str, shown: Option<&S
         && plain_part(typed) != typed
         && !is_known();
     let dropped = is_dropped.then(|| Finder::new(&[(typed.to_owned(), MASK.to_owned())]));
-    let sentences = [Some(&mut finding.message), finding.label.as_mut(), finding.help.as_mut()];
-    let related = finding.related.iter_mut().map(|(_, words)| words);
-    for sentence in sentences.into_iter().flatten().chain(related) {
+    for sentence in sentences(finding) {
         for finder in dropped.iter().chain(shown.map(Shown::finder)) {
             *sentence = finder.masked(sentence);
         }
     }
+}
+
+fn sentences(finding: &mut Finding) -> impl Iterator<Item = &mut String> {
+    let own = [Some(&mut finding.message), finding.label.as_mut(), finding.help.as_mut()];
+    own.into_iter().flatten().chain(finding.related.iter_mut().map(|(_, words)| words))
+}
+
+/// Takes words that look secret out of findings about values that could be read: a name, or the path of a file.
+pub(super) fn without_secret_words(findings: &mut Findings) {
+    findings.for_each(|finding| {
+        for sentence in sentences(finding) {
+            *sentence = without_secrets(sentence);
+        }
+    });
+}
+
+/// A sentence with a mask for each word that looks like a secret.
+pub fn without_secrets(sentence: &str) -> String {
+    let is_end = |c: char| c.is_whitespace() || matches!(c, '`' | '\'' | '"');
+    let words = sentence.split_inclusive(is_end).map(|word| match word.trim_end_matches(is_end) {
+        plain if looks_secret(plain) => format!("{MASK}{}", &word[plain.len()..]),
+        _ => word.to_owned(),
+    });
+    words.collect()
 }
 
 /// The beginning of a key that looks like one: a word, a path, a method and a path.

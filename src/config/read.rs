@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
+use switchback_compiler::diagnostic::{Code, Finding, Findings, Span, suggest};
 use switchback_compiler::yaml::{Kind, Node};
 use switchback_engine::redact::{MASK, is_telling_name, looks_secret};
 use switchback_gateway::secret::Secret;
@@ -18,18 +18,25 @@ pub(super) struct Reading<'a> {
     pub(super) read_file: &'a dyn Fn(&Path) -> std::io::Result<Vec<u8>>,
     /// The text that is read.
     pub(super) text: &'a str,
-    /// Places of values that findings may quote: those of keys that are known and hold nothing secret. Whatever else stands in
-    /// the file may be a secret, under a key that somebody mistyped.
+    /// Places of values that findings may quote: those of known keys that look like what the key takes. All else in the file may
+    /// be a secret: under a key that somebody mistyped, or in the place of another value.
     pub(super) quotable: Vec<Span>,
 }
 
 impl Reading<'_> {
-    /// Findings may quote this scalar, or the scalars of this list.
-    pub(super) fn quote(&mut self, node: &Node) {
-        match &node.kind {
-            Kind::Seq(items) => items.iter().filter(|item| is_scalar(item)).for_each(|item| self.quote(item)),
-            Kind::Map(_) => {}
-            _ => self.quotable.push(node.span),
+    /// Lets findings quote this scalar, or the scalars of this list, if it looks like a value of the kind.
+    pub(super) fn quote<T: FromYaml>(&mut self, node: &Node) {
+        let may_quote = match &node.kind {
+            Kind::Seq(items) => {
+                return items.iter().filter(|item| is_scalar(item)).for_each(|item| self.quote::<T>(item));
+            }
+            Kind::String(text, _) | Kind::Number(text) => T::may_quote(text),
+            Kind::Bool(value) => T::may_quote(if *value { "true" } else { "false" }),
+            // What has a tag is read as nothing, and stays in the text.
+            Kind::Null | Kind::Map(_) => false,
+        };
+        if may_quote {
+            self.quotable.push(node.span);
         }
     }
 
@@ -45,22 +52,47 @@ impl Reading<'_> {
     }
 }
 
+/// Whether a text looks like a number, with or without a unit, like a date or an address: it begins as these do, and has no more
+/// letters in a row than a unit.
+pub(super) fn is_measure(text: &str) -> bool {
+    const LETTERS_MAX: usize = 4;
+    let begins = text.starts_with(|c: char| c.is_ascii_digit() || "+-.:[".contains(c));
+    let mut runs = text.split(|c: char| !c.is_ascii_alphabetic());
+    begins && text.is_ascii() && runs.all(|run| run.len() <= LETTERS_MAX) && !looks_secret(text)
+}
+
+/// Whether a text is one of these words, or near enough to one to be a slip.
+pub(super) fn is_word(text: &str, words: &[&str]) -> bool {
+    words.contains(&text) || suggest(text, words.iter().copied()).is_some()
+}
+
+/// Whether a text may be an address to listen on.
+fn is_address(text: &str) -> bool {
+    is_measure(text.strip_prefix("localhost").unwrap_or(text))
+}
+
+/// Whether a text may be a name or a path: a token is none.
+pub(super) fn is_name(text: &str) -> bool {
+    !looks_secret(text)
+}
+
 fn is_scalar(node: &Node) -> bool {
     !matches!(node.kind, Kind::Seq(_) | Kind::Map(_))
 }
 
 /// Reads the value of a known key.
 pub(super) fn value_of<T: FromYaml>(node: &Node, reading: &mut Reading<'_>) -> Option<T> {
-    if T::IS_HARMLESS {
-        reading.quote(node);
-    }
+    reading.quote::<T>(node);
     T::read(node, reading)
 }
 
 /// A kind of value that can stand in the configuration.
 pub(super) trait FromYaml: Sized {
-    /// Whether findings may quote a value of this kind, right or wrong.
-    const IS_HARMLESS: bool = false;
+    /// Whether findings may quote this text where a value of this kind is expected. The text may be a wrong one, even a secret
+    /// that was meant for another key.
+    fn may_quote(_: &str) -> bool {
+        false
+    }
 
     /// Reads it; on a mistake reports it and returns `None`.
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self>;
@@ -88,7 +120,9 @@ impl<T> Deref for Placed<T> {
 }
 
 impl<T: FromYaml> FromYaml for Placed<T> {
-    const IS_HARMLESS: bool = T::IS_HARMLESS;
+    fn may_quote(text: &str) -> bool {
+        T::may_quote(text)
+    }
 
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         T::read(node, reading).map(|value| Placed { value, span: node.span })
@@ -104,7 +138,9 @@ impl<T: FromYaml> FromYaml for Placed<T> {
 }
 
 impl<T: FromYaml> FromYaml for Option<T> {
-    const IS_HARMLESS: bool = T::IS_HARMLESS;
+    fn may_quote(text: &str) -> bool {
+        T::may_quote(text)
+    }
 
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         T::read(node, reading).map(Some)
@@ -234,9 +270,11 @@ fn parsed<T>(
 
 /// Kinds that are read from one text by a function, and shown as the text they display.
 macro_rules! text_kinds {
-    ($($kind:ty, $wanted:literal, $parse:expr, $show:expr, $example:literal;)*) => {$(
+    ($($kind:ty, $wanted:literal, $quoted:ident, $parse:expr, $show:expr, $example:literal;)*) => {$(
         impl FromYaml for $kind {
-            const IS_HARMLESS: bool = true;
+            fn may_quote(text: &str) -> bool {
+                $quoted(text)
+            }
 
             fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
                 parsed(node, $wanted, $parse, reading)
@@ -255,27 +293,35 @@ macro_rules! text_kinds {
 }
 
 text_kinds! {
-    Size, "a size", str::parse, Size::to_string, "10MiB";
-    Period, "a duration", str::parse, Period::to_string, "15s";
-    SocketAddr, "an address", scalars::address, SocketAddr::to_string, "127.0.0.1:8080";
-    IpNet, "an address or a network", scalars::network, IpNet::to_string, "10.0.0.0/8";
-    Moment, "a day or a moment", str::parse, Moment::to_string, "2026-12-31";
-    Prefix, "a path prefix", str::parse, Prefix::to_string, "/v2";
-    PathBuf, "a path", scalars::path, |path| path.display().to_string(), "mappings/messaging";
-    String, "a text", |text| match text { "" => Err("expected a text, and this is empty".to_owned()), _ => Ok(text.to_owned()) }, String::clone, "a text";
+    Size, "a size", is_measure, str::parse, Size::to_string, "10MiB";
+    Period, "a duration", is_measure, str::parse, Period::to_string, "15s";
+    SocketAddr, "an address", is_address, scalars::address, SocketAddr::to_string, "127.0.0.1:8080";
+    IpNet, "an address or a network", is_measure, scalars::network, IpNet::to_string, "10.0.0.0/8";
+    Moment, "a day or a moment", is_measure, str::parse, Moment::to_string, "2026-12-31";
+    Prefix, "a path prefix", is_name, str::parse, Prefix::to_string, "/v2";
+    PathBuf, "a path", is_name, scalars::path, |path| path.display().to_string(), "mappings/messaging";
+    String, "a text", is_name, |text| match text { "" => Err("expected a text, and this is empty".to_owned()), _ => Ok(text.to_owned()) }, String::clone, "a text";
 }
 
 impl FromYaml for WebUrl {
-    /// A user, a password and a query may be secret, and so may a path that looks like it.
+    /// A user, a password and a query may be secret, and so may a path that looks like it, or all of what is no URL.
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
-        let typed = reading.typed(node);
+        let typed = reading.typed(node).to_owned();
         let end = typed.find(['?', '#']).unwrap_or(typed.len());
-        let origin = typed.find("://").map_or(0, |at| at + 3);
-        let user = typed[..end].rfind('@').map_or(origin, |at| at + 1);
+        let origin = typed[..end].find("://").map_or(0, |at| at + 3);
+        let scheme = typed[..origin].trim_matches(['\'', '"']).trim_end_matches("://");
+        let user = typed[origin..end].rfind('@').map_or(origin, |at| origin + at + 1);
         let path = typed[user..end].find('/').map_or(end, |at| user + at);
         let end = if looks_secret(&typed[path..end]) { path } else { end };
-        reading.quote_part(node, 0..origin.min(end));
-        reading.quote_part(node, user..end.max(user));
+        let host = typed[user..path].trim_matches(['\'', '"']);
+        if scalars::is_scheme(scheme) {
+            reading.quote_part(node, 0..origin);
+        }
+        // Without a scheme only a name of several labels is taken for a host.
+        let is_host = origin > 0 || host.contains('.') || host.starts_with("localhost");
+        if is_host && !looks_secret(host) {
+            reading.quote_part(node, user..end);
+        }
         parsed(node, "a URL", str::parse, reading)
     }
 
@@ -291,8 +337,9 @@ impl FromYaml for WebUrl {
 impl FromYaml for StoreUrl {
     /// It may hold a password.
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
-        if reading.typed(node).trim_start_matches(['\'', '"']).starts_with("sqlite:") {
-            reading.quote(node);
+        let path = reading.typed(node).trim_matches(['\'', '"']).strip_prefix("sqlite:");
+        if path.is_some_and(is_name) {
+            reading.quotable.push(node.span);
         }
         parsed(node, "a store", str::parse, reading)
     }
@@ -307,7 +354,9 @@ impl FromYaml for StoreUrl {
 }
 
 impl FromYaml for bool {
-    const IS_HARMLESS: bool = true;
+    fn may_quote(text: &str) -> bool {
+        is_word(text, &["true", "false", "yes", "no", "on", "off"])
+    }
 
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         node.boolean(reading.findings)
@@ -331,7 +380,9 @@ impl Count {
 }
 
 impl FromYaml for Count {
-    const IS_HARMLESS: bool = true;
+    fn may_quote(text: &str) -> bool {
+        is_measure(text)
+    }
 
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         let value = node.whole(1..=u64::from(Count::MAX), reading.findings)?;
@@ -350,8 +401,9 @@ impl FromYaml for Count {
 impl FromYaml for Secret<String> {
     /// A text, `${NAME}`, or `file:PATH` for the content of a file without the line break at its end.
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
-        if reading.typed(node).trim_start_matches(['\'', '"']).starts_with("file:") {
-            reading.quote(node);
+        let path = reading.typed(node).trim_matches(['\'', '"']).strip_prefix("file:");
+        if path.is_some_and(is_name) {
+            reading.quotable.push(node.span);
         }
         let text = scalar_text(node, "a secret, such as `${NAME}` or `file:PATH`", reading)?;
         let Some(path) = text.strip_prefix("file:") else {
@@ -393,7 +445,9 @@ fn nonempty_secret(text: String, span: Span, reading: &mut Reading<'_>) -> Optio
 }
 
 impl<T: FromYaml> FromYaml for Vec<T> {
-    const IS_HARMLESS: bool = T::IS_HARMLESS;
+    fn may_quote(text: &str) -> bool {
+        T::may_quote(text)
+    }
 
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         let items = node.list(reading.findings)?;
@@ -414,7 +468,9 @@ impl<T: FromYaml> FromYaml for Vec<T> {
 pub(super) struct OneOrMore<T>(pub(super) Vec<T>);
 
 impl<T: FromYaml> FromYaml for OneOrMore<T> {
-    const IS_HARMLESS: bool = T::IS_HARMLESS;
+    fn may_quote(text: &str) -> bool {
+        T::may_quote(text)
+    }
 
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         match node.kind {

@@ -105,6 +105,11 @@ pub(super) fn network(text: &str) -> Result<IpNet, String> {
     network.ok_or_else(|| "expected an address or a network, such as `10.0.0.7` or `10.0.0.0/8`".to_owned())
 }
 
+/// Whether a text is a usual scheme of a URL: any other may be a secret with a colon in it.
+pub(super) fn is_scheme(text: &str) -> bool {
+    ["http", "https", "ws", "wss", "ftp", "file", "tcp", "unix"].contains(&text)
+}
+
 /// An `http` or `https` URL with a host, without user, password and fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebUrl(http::Uri);
@@ -166,7 +171,10 @@ impl FromStr for WebUrl {
         let uri: http::Uri = text.parse().map_err(|_| expected.to_owned())?;
         match uri.scheme_str() {
             Some("http" | "https") => {}
-            Some(other) => return Err(format!("`{other}` is not supported; use `http` or `https`")),
+            Some(other) if is_scheme(other) => {
+                return Err(format!("`{other}` is not supported; use `http` or `https`"));
+            }
+            Some(_) => return Err("the scheme is not supported; use `http` or `https`".to_owned()),
             None => return Err(expected.to_owned()),
         }
         let authority = uri.authority().ok_or(expected)?.as_str();

@@ -4,7 +4,8 @@
 use super::dual::{RawGate, RawShadow};
 use super::events::RawEvents;
 use super::read::{
-    Count, Free, FromYaml, Named, OneOrMore, Placed, Reading, described, scalar_text, section,
+    Count, Free, FromYaml, Named, OneOrMore, Placed, Reading, described, is_name, is_word, scalar_text,
+    section,
 };
 use super::scalars::{Moment, Period, Prefix, Size, StoreUrl, WebUrl};
 use serde_json::{Value, json};
@@ -152,7 +153,9 @@ section! {
 }
 
 impl FromYaml for Strangers {
-    const IS_HARMLESS: bool = true;
+    fn may_quote(text: &str) -> bool {
+        is_word(text, &STRANGERS)
+    }
 
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         match node.word(&STRANGERS, reading.findings)? {
@@ -176,7 +179,9 @@ impl FromYaml for Strangers {
 }
 
 impl FromYaml for ForwardedFields {
-    const IS_HARMLESS: bool = true;
+    fn may_quote(text: &str) -> bool {
+        is_word(text, &FORWARDED)
+    }
 
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         match node.word(&FORWARDED, reading.findings)? {
@@ -682,7 +687,9 @@ impl FromYaml for RawClient {
 }
 
 impl FromYaml for LogFormat {
-    const IS_HARMLESS: bool = true;
+    fn may_quote(text: &str) -> bool {
+        is_word(text, &["text", "json"])
+    }
 
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         match node.word(&["text", "json"], reading.findings)? {
@@ -703,12 +710,17 @@ impl FromYaml for LogFormat {
     }
 }
 
+/// Words that people take for a level.
+const LEVELS: [&str; 9] = ["off", "error", "warn", "info", "debug", "trace", "verbose", "critical", "notice"];
+
 /// A checked filter of log events.
 #[derive(Clone, Debug)]
 pub(super) struct Filter(pub(super) String);
 
 impl FromYaml for Filter {
-    const IS_HARMLESS: bool = true;
+    fn may_quote(text: &str) -> bool {
+        (check_filter(text).is_ok() && is_name(text)) || is_word(text, &LEVELS)
+    }
 
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         let text = scalar_text(node, "a level such as `info`", reading)?;

@@ -3,6 +3,7 @@
 use super::*;
 use std::time::Duration;
 use switchback_compiler::diagnostic::{Colour, to_text};
+use switchback_compiler::yaml::{Kind, Node};
 use switchback_gateway::shadow::{Phase, Priority, Share};
 
 const SMALLEST: &str = "key: ${KEY}\nupstreams: { new: { url: 'https://api.example.com/new' } }\n";
@@ -95,10 +96,8 @@ fn parameters_of_the_authorization_server_are_others_than_those_that_are_sent_an
     assert!(outcome.findings.sorted().iter().any(|one| one.help.as_deref() == Some("set `oauth.scopes`")));
 }
 
-#[test]
-fn every_section_is_read() {
-    let config = config(
-        "
+/// A configuration with all sections.
+const EVERY_SECTION: &str = "
 listen: '[::1]:80'
 tls: { certificate: c.pem, private_key: k.pem }
 admin: { listen: 0.0.0.0:90, token: ${TOKEN}, hosts: [Admin.Example.com] }
@@ -118,8 +117,11 @@ gate: { default: { mismatch: 2%, unsettled: 3%, latency: { p95: 1.5x }, compared
 limits: { body_bytes: 1MiB, total_timeout: 1m, requests: 7, strict_answers: false }
 log: { format: json, level: 'warn,switchback::access=info' }
 reload: { watch: false, settle: 1s }
-",
-    );
+";
+
+#[test]
+fn every_section_is_read() {
+    let config = config(EVERY_SECTION);
     assert_eq!(config.admin.hosts, ["admin.example.com"]);
     assert_eq!(
         config.keys.iter().map(|key| key.expose().as_str()).collect::<Vec<_>>(),
@@ -283,6 +285,91 @@ fn a_slip_beside_a_secret_shows_the_slip_and_not_the_secret() {
     assert!(!text.contains("0123456789"), "{text}");
 }
 
+/// A slip in a configuration that is right otherwise.
+fn beside_the_smallest(slip: &str) -> String {
+    let rest = SMALLEST.lines().filter(|line| line.split(':').next() != slip.split(':').next());
+    format!("{}\n{slip}\n", rest.collect::<Vec<_>>().join("\n"))
+}
+
+/// All values of a configuration, those of maps and lists included, by their place.
+fn values_of(text: &str) -> Vec<std::ops::Range<usize>> {
+    fn gather(node: &Node, places: &mut Vec<std::ops::Range<usize>>) {
+        places.push(node.span.start as usize..node.span.end as usize);
+        match &node.kind {
+            Kind::Map(entries) => entries.iter().for_each(|(_, value)| gather(value, places)),
+            Kind::Seq(items) => items.iter().for_each(|item| gather(item, places)),
+            _ => {}
+        }
+    }
+    let mut findings = Findings::new();
+    let tree = yaml::read(&mut Sources::new(), "whole", text.as_bytes(), &mut findings);
+    let mut places = Vec::new();
+    gather(&tree.expect("it is YAML"), &mut places);
+    places
+}
+
+#[test]
+fn a_secret_in_the_place_of_any_value_is_in_no_finding() {
+    const SECRET: &str = "Zx81Qm2Lp04Nv7Rk55Tb";
+    let events = "events: { receivers: { acme: { verify: { secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw }, url: https://acme.test } } }";
+    let whole = format!("{}{events}\n", EVERY_SECTION.replace("${TOKEN}", "t-0123456789abcdef"))
+        .replace("${KEY}", "k-0123456789")
+        .replace("${NUMERIC}", "01234567");
+    let mut refused = 0;
+    let places = values_of(&whole);
+    for place in &places {
+        for secret in [
+            SECRET.to_owned(),
+            format!("'{SECRET}'"),
+            format!("https://{SECRET}/{SECRET}"),
+            format!("[{SECRET}]"),
+        ] {
+            let text = format!("{}{secret}{}", &whole[..place.start], &whole[place.end..]);
+            let outcome = parsed(&text);
+            refused += usize::from(outcome.config.is_none());
+            let mut findings = outcome.findings;
+            if let Some(config) = &outcome.config {
+                findings.append(against_pack(config, &with_a_pack::pack()));
+            }
+            let json = switchback_compiler::diagnostic::to_json(&outcome.sources, &findings);
+            let said = format!("{}\n{json}", to_text(&outcome.sources, &findings, Colour::Never));
+            assert!(!said.contains(SECRET), "{}: {said}", &whole[place.clone()]);
+        }
+    }
+    assert!(places.len() > 80 && refused > places.len(), "{refused} of {} values", places.len());
+}
+
+#[test]
+fn a_wrong_value_is_quoted_only_where_it_looks_like_a_right_one() {
+    for slip in [
+        "limits: { upstream_timeout: hunter2 }",
+        "limits: { upstream_timeout: 15hunter2 }",
+        "limits: { body_bytes: hunter2 }",
+        "limits: { requests: hunter2 }",
+        "listen: hunter2",
+        "listen: localhost:hunter2",
+        "phases: { default: hunter2 }",
+        "phases: { default: { phase: hunter2 } }",
+        "phases: { default: { phase: canary, share: hunter2 } }",
+        "shadow: { sample: hunter2 }",
+        "gate: { default: hunter2 }",
+        "gate: { default: { min_period: hunter2, latency: { p50: hunter2 } } }",
+        "upstreams: { new: { url: hunter2 } }",
+        "upstreams: { new: { url: 'hunter2:8080' } }",
+        "upstreams: { new: { url: 'hunter2://api' } }",
+        "upstreams: { new: { url: 'ftp://me:hunter2@api' } }",
+        "sunset: { old: { sunset: hunter2 } }",
+        "log: { level: hunter2 }",
+        "log: { level: 'info,hunter2' }",
+        "log: { format: hunter2 }",
+        "reload: { watch: hunter2 }",
+        "fronts: { /: { speaks: new, unknown: hunter2 } }",
+    ] {
+        let text = said(&beside_the_smallest(slip));
+        assert!(!text.contains("hunter"), "{slip}\n{text}");
+    }
+}
+
 #[test]
 fn what_is_known_to_be_harmless_is_quoted() {
     for (slip, wanted) in [
@@ -291,9 +378,12 @@ fn what_is_known_to_be_harmless_is_quoted() {
         ("phases: { default: canary }", "default: canary"),
         ("fronts: { v2: { speaks: new } }", "speaks: new"),
         ("listen: localhost:80", "listen: localhost:80"),
+        ("limits: { upstream_timeout: 15sec }", "upstream_timeout: 15sec"),
+        ("upstreams: { new: { url: api.example.com/v3 } }", "url: api.example.com/v3"),
+        ("phases: { default: shaddow }", "default: shaddow"),
         ("clients: [{ name: 'two words', x_token: t1234567 }]", "name: 'two words'"),
     ] {
-        let text = said(&format!("{SMALLEST}{slip}\n"));
+        let text = said(&beside_the_smallest(slip));
         assert!(text.contains(wanted), "{wanted} for {slip}\n{text}");
     }
 }
@@ -458,7 +548,7 @@ mod with_a_pack {
     use crate::config::against_pack::{SettingFacts, SettingKind, SideFacts, WaitFacts};
     use switchback_compiler::diagnostic::Severity;
 
-    fn pack() -> PackFacts {
+    pub(super) fn pack() -> PackFacts {
         let side = |name: &str, is_served| SideFacts {
             name: name.to_owned(),
             hosts: Vec::new(),

@@ -61,3 +61,40 @@ fn each_mistake_is_named_once_where_it_is_and_without_its_secrets() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(secrets > 10, "there are secrets in {secrets} of them");
 }
+
+/// A secret in the place of names, paths and addresses that can be read, and only turn out to be wrong later.
+#[test]
+fn a_secret_in_the_place_of_a_name_a_path_or_an_address_is_in_no_output() {
+    const SECRET: &str = "Zx81Qm2Lp04Nv7Rk55Tb";
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let key = SealingKey::generate();
+    let whole = "key: ${TEST_KEY}\nupstreams: { v3: { url: 'http://127.0.0.1:9/v3' } }\nsettings: { agents: { max_chats: 10 } }\n";
+    for line in [
+        "mapping: SECRET",
+        "tls: { certificate: SECRET, private_key: SECRET }",
+        "store: sqlite:SECRET/switchback.db",
+        "store: SECRET",
+        "listen: SECRET",
+        "fronts: { /v2: { speaks: SECRET } }",
+        "fronts: { /SECRET: { speaks: v2, unknown: SECRET } }",
+        "clients: [ { name: SECRET, v9_token: SECRET } ]",
+        "phases: { default: SECRET }",
+        "phases: { 'GET /SECRET': legacy }",
+        "sunset: { SECRET: { sunset: 2999-01-01 } }",
+        "brownouts: [ { from: 2020-01-01, until: 2999-01-01, operations: [SECRET] } ]",
+        "limits: { total_timeout: SECRET }",
+        "log: { level: SECRET, format: SECRET }",
+        "settings: { agents: { max_chats: SECRET } }",
+        "upstreams: { v3: { url: SECRET } }",
+        "upstreams: { v3: { url: 'http://127.0.0.1:9/SECRET', tls: { ca: SECRET } } }",
+        "upstreams: { SECRET: { url: 'http://127.0.0.1:9/v3' } }",
+        "oauth: { issuer: SECRET, redirect_url: SECRET }",
+    ] {
+        let rest = whole.lines().filter(|other| other.split(':').next() != line.split(':').next());
+        let text = format!("{}\n{}\n", rest.collect::<Vec<_>>().join("\n"), line.replace("SECRET", SECRET));
+        std::fs::write(folder.path().join("switchback.yaml"), text).expect("it is written");
+        let said = said(folder.path(), "switchback.yaml", key.expose());
+        assert!(!said.contains(SECRET), "{line}\n{said}");
+        assert!(said.contains("error[") || line.starts_with("store: sqlite"), "{line}\n{said}");
+    }
+}

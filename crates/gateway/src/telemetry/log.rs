@@ -50,7 +50,9 @@ pub fn check_filter(filter: &str) -> Result<(), String> {
         let is_word = !directive.contains(['=', '[', ':']);
         let is_level = LEVELS.iter().any(|level| level.eq_ignore_ascii_case(directive));
         if is_word && !is_level && !directive.starts_with("switchback") {
-            return Err(format!("`{directive}` is no level; levels are {}", LEVELS.join(", ")));
+            // A part of a list is not repeated: it may be a secret that was meant for another key.
+            let what = if directive == filter { format!("`{filter}`") } else { "a directive".to_owned() };
+            return Err(format!("{what} is no level; levels are {}", LEVELS.join(", ")));
         }
     }
     EnvFilter::builder().parse(filter).map(drop).map_err(|error| error.to_string())
