@@ -25,6 +25,12 @@ pub struct AfterSunset {
     pub calls: i64,
     /// How many of them the pack has refused already.
     pub refused: i64,
+    /// How many of them the gateway has rejected already.
+    #[serde(skip)]
+    rejected: i64,
+    /// Whether these are calls of several clients and operations, counted together.
+    #[serde(skip)]
+    pub is_overflow: bool,
     /// RFC 3339, UTC.
     pub last: String,
     /// As the report of the pack has it, or `unknown`.
@@ -57,6 +63,8 @@ pub fn after_sunset(usage: &[UsageInfo], report: &Report, is_on: impl Fn(&str) -
             operation: one.operation.clone(),
             calls: 0,
             refused: 0,
+            rejected: 0,
+            is_overflow: one.is_overflow(),
             last: String::new(),
             verdict: UNKNOWN,
             loses: Vec::new(),
@@ -65,6 +73,9 @@ pub fn after_sunset(usage: &[UsageInfo], report: &Report, is_on: impl Fn(&str) -
         row.calls += one.calls;
         if one.outcome == Outcome::Refused.as_str() {
             row.refused += one.calls;
+        }
+        if one.outcome == Outcome::Rejected.as_str() {
+            row.rejected += one.calls;
         }
         if row.last < one.last {
             row.last.clone_from(&one.last);
@@ -82,7 +93,12 @@ fn judge(row: &mut AfterSunset, report: &Report, is_on: &impl Fn(&str) -> bool) 
     let side = report.sides.iter().find(|side| side.side == row.side);
     let found = side.and_then(|side| side.operations.iter().find(|one| one.operation == row.operation));
     let Some(declared) = found else {
-        row.loses.push("no contract has it: only the old service answers it".to_owned());
+        if row.is_overflow {
+            row.loses
+                .push("unknown: calls of several clients and operations were counted together".to_owned());
+        } else if row.calls > row.rejected {
+            row.loses.push("no contract has it: only the old service answers it".to_owned());
+        }
         return;
     };
     // Of several settings that are on, the first decides, as when the pack serves.
@@ -158,14 +174,26 @@ mod tests {
             usage("b", &switched.operation, Outcome::Refused, 2),
             usage("a", &with_setting.operation, Outcome::Translated, 1),
             usage("a", "GET /v2/nothing", Outcome::Forwarded, 4),
+            usage("a", "GET /v2/rejected", Outcome::Rejected, 3),
+            usage("", "other", Outcome::Translated, 6),
         ];
         let rows = after_sunset(&calls, &report, |_| false);
         let shown: Vec<_> =
             rows.iter().map(|row| (row.client.as_str(), row.verdict, row.calls, row.refused)).collect();
         assert_eq!(
             shown,
-            [("a", "unknown", 4, 0), ("a", with_setting.verdict, 1, 0), ("b", "not possible", 5, 2)]
+            [
+                ("", "unknown", 6, 0),
+                ("a", "unknown", 4, 0),
+                ("a", "unknown", 3, 0),
+                ("a", with_setting.verdict, 1, 0),
+                ("b", "not possible", 5, 2)
+            ]
         );
+        let loses: Vec<_> = rows[..3].iter().map(|row| row.loses.join("; ")).collect();
+        let overflow = "unknown: calls of several clients and operations were counted together";
+        assert_eq!(loses, [overflow, "no contract has it: only the old service answers it", ""]);
+        let rows = &rows[2..];
         assert_eq!(rows[2].last, "2026-01-03T00:00:00Z");
         assert!(rows[2].loses.iter().any(|text| text.starts_with("refused: ")), "{rows:?}");
         let instead = &with_setting.instead[0];
@@ -173,7 +201,7 @@ mod tests {
             (rows[1].settings[0].setting.as_str(), rows[1].settings[0].verdict),
             (instead.setting.as_str(), instead.operation.verdict)
         );
-        let rows = after_sunset(&calls, &report, |name| name == instead.setting);
+        let rows = &after_sunset(&calls, &report, |name| name == instead.setting)[2..];
         assert_eq!(rows[1].verdict, instead.operation.verdict);
         assert!(rows[1].settings.iter().all(|then| then.setting != instead.setting), "it is on already");
     }

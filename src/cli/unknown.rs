@@ -4,10 +4,14 @@ use super::admin_port::{AdminArgs, http};
 use super::stored::{Failure, Format, block_on, print_json};
 use serde_json::Value;
 use std::process::ExitCode;
+use switchback_gateway::proxy::unknown_calls::UNKNOWN_CALLS_MAX;
 
-/// What clients of a running gateway call that no contract has, and tokens that nobody enrolled: the newest fifty, each with
-/// how often it came. Such calls go to the old service; a query parameter that the contract of an operation does not have is
-/// dropped where the operation is translated. Paths are shown as in the access log.
+/// Lists calls of one running gateway that match no operation of a contract, and calls with tokens of unknown clients: the newest
+/// fifty since it started, each with its count. Such calls are forwarded to the old service. A query parameter that the operation
+/// does not declare is listed, too: a translated call drops it. Paths are those of the access log.
+///
+/// Fronts with `unknown: refuse` forward no such calls, so that none are listed; `switchback usage --unknown` counts those that
+/// match no operation.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  switchback unknown --config switchback.yaml")]
 pub struct Args {
@@ -44,23 +48,58 @@ async fn show(args: &Args) -> Result<(), Failure> {
         .map_err(|error| Failure::Run(format!("the gateway's answer is not understood: {error}")))?;
     match args.format {
         Format::Json => print_json(&calls),
-        Format::Text => calls.iter().for_each(|call| println!("{}", line(call))),
+        Format::Text => print!("{}", text(&calls)),
     }
     Ok(())
+}
+
+fn text(calls: &[Value]) -> String {
+    if calls.is_empty() {
+        return "No unknown calls.\n".to_owned();
+    }
+    let mut out: String = calls.iter().map(|call| line(call) + "\n").collect();
+    if calls.len() >= UNKNOWN_CALLS_MAX {
+        out += &format!(
+            "The list is full: it has the newest {UNKNOWN_CALLS_MAX}, and older calls are no longer listed.\n"
+        );
+    }
+    out
 }
 
 fn line(call: &Value) -> String {
     let text = |name: &str| call[name].as_str().unwrap_or_default();
     let client = match text("client") {
-        "" => "nobody enrolled",
+        "" => "(unknown client)",
         client => client,
     };
     let count = call["count"].as_u64().unwrap_or_default();
     format!(
-        "{}  {count:>6} x  {:<7} {:<40} unknown {:<10} {client}",
+        "{}  {count:>6} x since {}  {:<7} {:<40} unknown {:<10} {client}",
         text("last"),
+        text("first"),
         text("method"),
         text("path"),
         text("unknown"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_says_when_it_is_empty_and_when_it_is_full() {
+        let call = serde_json::json!({
+            "side": "v2", "method": "GET", "path": "/v2/reports/*", "client": "", "unknown": "path", "count": 3,
+            "first": "2026-01-01T00:00:00Z", "last": "2026-01-02T00:00:00Z",
+        });
+        assert_eq!(text(&[]), "No unknown calls.\n");
+        let one = text(std::slice::from_ref(&call));
+        let words: Vec<&str> = one.split_whitespace().collect();
+        assert_eq!(
+            words.join(" "),
+            "2026-01-02T00:00:00Z 3 x since 2026-01-01T00:00:00Z GET /v2/reports/* unknown path (unknown client)"
+        );
+        assert!(text(&vec![call; 50]).ends_with("older calls are no longer listed.\n"));
+    }
 }

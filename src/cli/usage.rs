@@ -1,5 +1,6 @@
 //! `switchback usage`: which client still calls what, and what it loses once the old service is gone.
 
+use super::output::counted;
 use super::pack::compiled;
 use super::stored::{Failure, Format, StoreArgs, block_on, print_json};
 use crate::after_sunset::{AfterSunset, after_sunset};
@@ -9,25 +10,14 @@ use switchback_gateway::outcome::OUTCOMES;
 use switchback_gateway::retire::{UNRECORDED, Usage, UsageInfo};
 use switchback_json::{Limits, Value};
 
-/// Shows who still calls what: calls by client, operation and outcome since they were first counted, summed over all gateways of
-/// the store, with the last call. A running gateway adds its own every five seconds. Calls without a valid token and calls below
-/// no front are not counted.
+/// Lists calls by client, operation and outcome, summed over all gateways of the store, with the last call. A running gateway adds
+/// its own every five seconds.
+///
+/// Calls of unknown clients are counted if the old service answers them. Calls that the gateway rejects for their token, and calls
+/// below no front, are not counted. A count is dropped 400 days after its last call. Of calls that match no operation, the newest
+/// 2,000 counts are retained.
 #[derive(clap::Args)]
-#[command(after_help = "Outcomes:\n  \
-    translated      the gateway answered by the plan of the operation\n  \
-    forwarded       the service of the client's own side answered\n  \
-    refused         the pack refuses the operation, or this request of it\n  \
-    rejected        the gateway rejected the request for its address, form or size\n  \
-    brownout        a brownout was open for the call\n  \
-    retired         the call came after the sunset of its client\n  \
-    upstream_error  a service answered with a server error, or gave no usable answer\n  \
-    gateway_error   the gateway could not answer: a limit, no usable credential, or an error of its own\n  \
-    cancelled       the client went away before it had the whole answer\n  \
-    unrecorded      counted by an earlier release, which recorded no outcome of this list\n\n\
-    Examples:\n  \
-    switchback usage --config switchback.yaml\n  \
-    switchback usage --config switchback.yaml --client acme --outcome refused --format json\n  \
-    switchback usage --config switchback.yaml --after-sunset")]
+#[command(after_help = after_help())]
 pub struct Args {
     #[command(flatten)]
     store: StoreArgs,
@@ -47,6 +37,20 @@ pub struct Args {
     /// settings that would serve it
     #[arg(long)]
     after_sunset: bool,
+}
+
+/// The outcomes with their meanings, and examples.
+fn after_help() -> String {
+    let meanings = OUTCOMES.iter().map(|outcome| (outcome.as_str(), outcome.meaning()));
+    let unrecorded = (UNRECORDED, "Counted by an earlier release, which recorded no outcome of this list.");
+    let lines = meanings.chain([unrecorded]).map(|(word, meaning)| format!("  {word:<14}  {meaning}\n"));
+    format!(
+        "Outcomes:\n{}\nExamples:\n  \
+        switchback usage --config switchback.yaml\n  \
+        switchback usage --config switchback.yaml --client acme --outcome refused --format json\n  \
+        switchback usage --config switchback.yaml --after-sunset",
+        lines.collect::<String>()
+    )
 }
 
 fn words() -> Vec<&'static str> {
@@ -69,13 +73,16 @@ async fn show(args: Args) -> Result<(), Failure> {
             && is(&args.outcome, one.outcome)
             && (!args.unknown || one.unknown)
     });
+    let is_filtered =
+        args.unknown || [&args.client, &args.side, &args.outcome].into_iter().any(Option::is_some);
     let rows = if args.after_sunset { Some(joined(&args, &usage)?) } else { None };
     match (args.store.format, rows) {
         (Format::Json, Some(rows)) => print_json(&rows),
         (Format::Json, None) => print_json(&usage),
+        (Format::Text, _) if usage.is_empty() && is_filtered => println!("No such calls."),
         (Format::Text, _) if usage.is_empty() => println!("No calls."),
-        (Format::Text, Some(rows)) => print!("{}", losses(&rows)),
-        (Format::Text, None) => table(&usage),
+        (Format::Text, Some(rows)) => print!("{}", losses(&rows, is_filtered)),
+        (Format::Text, None) => print!("{}", table(&usage)),
     }
     Ok(())
 }
@@ -94,42 +101,118 @@ fn joined(args: &Args, usage: &[UsageInfo]) -> Result<Vec<AfterSunset>, Failure>
     Ok(after_sunset(usage, &switchback_plan::report(&pack), is_on))
 }
 
-fn client_of(name: &str) -> &str {
-    if name.is_empty() { "(unknown client)" } else { name }
-}
-
-fn table(usage: &[UsageInfo]) {
-    println!("{:<4} {:<24} {:<44} {:<14} {:>9}  last", "side", "client", "operation", "outcome", "calls");
-    for one in usage {
-        let UsageInfo { side, client, operation, outcome, calls, last, .. } = one;
-        let mark = if one.unknown { "  (unknown operation)" } else { "" };
-        println!(
-            "{side:<4} {:<24} {operation:<44} {outcome:<14} {calls:>9}  {last}{mark}",
-            client_of(client)
-        );
+fn client_of(name: &str, is_overflow: bool) -> &str {
+    match name {
+        _ if is_overflow => "(several clients)",
+        "" => "(unknown client)",
+        name => name,
     }
 }
 
+fn table(usage: &[UsageInfo]) -> String {
+    let mut out = format!(
+        "{:<4} {:<24} {:<44} {:<14} {:>9}  last\n",
+        "side", "client", "operation", "outcome", "calls"
+    );
+    for one in usage {
+        let UsageInfo { side, client, operation, outcome, calls, last, .. } = one;
+        let client = client_of(client, one.is_overflow());
+        let (operation, mark) = match (one.is_overflow(), one.unknown) {
+            (true, _) => ("(several operations)", ""),
+            (false, true) => (operation.as_str(), "  (unknown operation)"),
+            (false, false) => (operation.as_str(), ""),
+        };
+        out += &format!("{side:<4} {client:<24} {operation:<44} {outcome:<14} {calls:>9}  {last}{mark}\n");
+    }
+    out
+}
+
 /// The rows as text: those that lose nothing are counted.
-fn losses(rows: &[AfterSunset]) -> String {
+fn losses(rows: &[AfterSunset], is_filtered: bool) -> String {
     let mut out = String::new();
     let (losing, whole): (Vec<_>, Vec<_>) = rows.iter().partition(|row| !row.loses.is_empty());
     for row in &losing {
         let AfterSunset { side, operation, calls, refused, last, verdict, .. } = row;
         let refused = if *refused > 0 { format!(", {refused} refused already") } else { String::new() };
-        let client = client_of(&row.client);
-        out += &format!("{client}  {side} {operation}  {verdict}  ({calls} calls{refused}, last {last})\n");
+        let client = client_of(&row.client, row.is_overflow);
+        let calls = counted(calls.unsigned_abs(), "call");
+        out += &format!("{client}  {side} {operation}  {verdict}  ({calls}{refused}, last {last})\n");
         row.loses.iter().for_each(|text| out += &format!("    {text}\n"));
         for then in &row.settings {
             out += &format!("    with the setting {}: {}\n", then.setting, then.verdict);
             then.loses.iter().for_each(|text| out += &format!("        {text}\n"));
         }
     }
+    let selected = if is_filtered { "selected" } else { "called" };
     out += &format!(
-        "{} of {} called operations (by client) lose something after the sunset, {} lose nothing\n",
+        "{} of {} {selected} operations (by client) lose something after the sunset, {} lose nothing\n",
         losing.len(),
         rows.len(),
         whole.len()
     );
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(client: &str, operation: &str, unknown: bool, calls: i64) -> UsageInfo {
+        UsageInfo {
+            side: "v2".to_owned(),
+            client: client.to_owned(),
+            operation: operation.to_owned(),
+            unknown,
+            outcome: "forwarded",
+            calls,
+            first: "2026-01-01T00:00:00Z".to_owned(),
+            last: "2026-01-02T00:00:00Z".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_table_names_known_clients_unknown_ones_and_calls_that_were_counted_together() {
+        let usage = [
+            call("acme", "GET /things", false, 12),
+            call("", "GET /v2/*", true, 3),
+            call("", "other", false, 7),
+        ];
+        let table = table(&usage);
+        let words: Vec<Vec<&str>> = table.lines().map(|line| line.split("  ").collect()).collect();
+        let cells = |line: usize| -> Vec<&str> {
+            words[line].iter().map(|cell| cell.trim()).filter(|cell| !cell.is_empty()).collect()
+        };
+        let last = "2026-01-02T00:00:00Z";
+        assert_eq!(cells(1), ["v2", "acme", "GET /things", "forwarded", "12", last]);
+        assert_eq!(
+            cells(2),
+            ["v2", "(unknown client)", "GET /v2/*", "forwarded", "3", last, "(unknown operation)"]
+        );
+        assert_eq!(cells(3), ["v2", "(several clients)", "(several operations)", "forwarded", "7", last]);
+    }
+
+    #[test]
+    fn losses_are_counted_and_a_selection_is_called_one() {
+        let report = switchback_plan::report(&compiled(None).expect("the pack that is built in"));
+        let rows = after_sunset(&[call("acme", "GET /v2/*", true, 1)], &report, |_| false);
+        assert_eq!(
+            losses(&rows, true),
+            "acme  v2 GET /v2/*  unknown  (1 call, last 2026-01-02T00:00:00Z)\n    \
+             no contract has it: only the old service answers it\n\
+             1 of 1 selected operations (by client) lose something after the sunset, 0 lose nothing\n"
+        );
+        assert!(losses(&rows, false).contains("1 of 1 called operations"));
+    }
+
+    #[test]
+    fn the_help_and_the_guide_have_the_same_outcomes_with_the_same_meanings() {
+        let guide = include_str!("../../docs/MIGRATION.md");
+        let section = guide.split("## Outcomes").nth(1).and_then(|rest| rest.split("\n## ").next());
+        let rows = section.expect("the guide has the section").lines().filter(|line| line.starts_with("| `"));
+        let rows: Vec<&str> = rows.collect();
+        let wanted = OUTCOMES.map(|outcome| format!("| `{}` | {} |", outcome.as_str(), outcome.meaning()));
+        assert_eq!(rows, wanted);
+        let help = after_help();
+        assert!(OUTCOMES.iter().all(|outcome| help.contains(outcome.meaning())), "{help}");
+    }
 }

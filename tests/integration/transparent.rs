@@ -651,7 +651,7 @@ async fn an_operator_asks_the_running_program_what_nobody_knows() {
         })
     });
     let [text, json] = asked.await.expect("both are asked");
-    assert!(text.contains("PATCH   /v2/never/*") && text.contains("nobody enrolled"), "{text}");
+    assert!(text.contains("PATCH   /v2/never/*") && text.contains("(unknown client)"), "{text}");
     let listed: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((&listed[0]["path"], &listed[0]["unknown"]), (&"/v2/never/*".into(), &"path".into()));
     assert_eq!((&listed[0]["count"], &listed[0]["side"]), (&1.into(), &"v2".into()));

@@ -15,8 +15,8 @@ use serde::Serialize;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Calls that are kept, the newest.
-const KEPT_MAX: usize = 50;
+/// Unknown calls that are listed, the newest.
+pub const UNKNOWN_CALLS_MAX: usize = 50;
 /// Different calls that are counted apart.
 const COUNTED_MAX: usize = 200;
 /// Segments of a path below its front that calls are counted by.
@@ -54,9 +54,9 @@ pub struct UnknownCall {
     /// What is not known of them: `path`, `method`, `spelling`, `media_type`, `client` or `parameter`: the operation declares
     /// no query parameter of that name, which stands after the path.
     pub unknown: &'static str,
-    /// Calls since the gateway started.
+    /// Calls since `first`.
     pub count: u64,
-    /// RFC 3339, UTC.
+    /// When the call was first listed, RFC 3339, UTC. A call that newer ones displaced from the list is counted from zero.
     pub first: String,
     /// RFC 3339, UTC.
     pub last: String,
@@ -117,7 +117,7 @@ impl UnknownCalls {
             first,
             last: now,
         });
-        if seen.newest.len() > KEPT_MAX {
+        if seen.newest.len() > UNKNOWN_CALLS_MAX {
             seen.newest.remove(0);
         }
         let counted = (method, label);

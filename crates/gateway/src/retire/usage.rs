@@ -17,8 +17,8 @@ use std::time::Duration;
 
 /// How often counts are taken to the store.
 const FLUSH: Duration = Duration::from_secs(5);
-/// Different counts that are held in memory while the store takes none. Beyond them calls are counted as those of nobody, as
-/// an operation `other`.
+/// Different counts in memory while the store takes none. Beyond them calls of all clients and operations are one count, see
+/// [`UsageInfo::is_overflow`].
 const COUNTS_MAX: usize = 50_000;
 /// Unknown calls that are kept in the store, the newest.
 const UNKNOWN_MAX: u32 = 2_000;
@@ -34,7 +34,7 @@ pub const UNRECORDED: &str = "unrecorded";
 pub struct UsageInfo {
     /// The name of the side that its clients speak, such as `v2`.
     pub side: String,
-    /// The client's enrolled name; empty where nobody enrolled it.
+    /// The client's enrolled name; empty for an unknown client, and for calls that were counted together.
     pub client: String,
     /// Of an unknown call method and path as the access log shows them.
     pub operation: String,
@@ -168,6 +168,13 @@ impl Usage {
         let Some(shared) = &self.shared else { return Ok(Vec::new()) };
         self.flush().await?;
         Ok(shared.store.usage().await?.into_iter().map(UsageInfo::from).collect())
+    }
+}
+
+impl UsageInfo {
+    /// Whether these are calls of several clients and operations, counted together because there was no room to count each.
+    pub fn is_overflow(&self) -> bool {
+        self.client.is_empty() && self.operation == OTHERS
     }
 }
 
