@@ -94,13 +94,13 @@ async fn manage(args: Args) -> Result<(), Failure> {
             let added = retirement.add(new).await?;
             match format {
                 Format::Json => print_json(&added),
-                Format::Text => println!("Added {}.", line(&added)),
+                Format::Text => println!("Added {}.", line(&added, now_ms())),
             }
         }
         Verb::List => match (format, retirement.brownouts()) {
             (Format::Json, all) => print_json(&all),
             (Format::Text, all) if all.is_empty() => println!("No brownouts."),
-            (Format::Text, all) => all.iter().for_each(|one| println!("{}", line(one))),
+            (Format::Text, all) => all.iter().for_each(|one| println!("{}", line(one, now_ms()))),
         },
         Verb::Remove { id } => {
             retirement.remove(&id).await?;
@@ -133,17 +133,55 @@ fn new(args: AddArgs) -> NewBrownout {
     }
 }
 
-fn line(brownout: &Brownout) -> String {
+fn now_ms() -> i64 {
+    Clock::machine().unix_ms()
+}
+
+fn line(brownout: &Brownout, now_ms: i64) -> String {
     let of = |names: &[String], all: &str| if names.is_empty() { all.to_owned() } else { names.join(", ") };
     let reason =
         if brownout.reason.is_empty() { String::new() } else { format!("  \"{}\"", brownout.reason) };
     format!(
-        "{:<16} {} to {}  {} {}  {}{reason}",
+        "{:<16} {:<7} {} to {}  {} {}  {}{reason}",
         brownout.id,
+        brownout.state(now_ms),
         rfc3339(brownout.from_ms),
         rfc3339(brownout.until_ms),
         brownout.side,
         of(&brownout.operations, "all calls"),
         of(&brownout.clients, "all clients"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_whether_a_window_is_planned_open_or_over() {
+        let window = |operations: &[&str], clients: &[&str], reason: &str| Brownout {
+            id: "b1".to_owned(),
+            side: "v2".to_owned(),
+            operations: operations.iter().map(|name| (*name).to_owned()).collect(),
+            clients: clients.iter().map(|name| (*name).to_owned()).collect(),
+            from_ms: 60_000,
+            until_ms: 120_000,
+            reason: reason.to_owned(),
+            by: "operator".to_owned(),
+        };
+        let time = "1970-01-01T00:01:00Z to 1970-01-01T00:02:00Z";
+        let one = window(&["GET /a", "GET /b"], &["acme"], "v2 ends");
+        for (now_ms, state) in
+            [(59_999, "planned"), (60_000, "open   "), (119_999, "open   "), (120_000, "over   ")]
+        {
+            assert_eq!(
+                line(&one, now_ms),
+                format!("b1               {state} {time}  v2 GET /a, GET /b  acme  \"v2 ends\"")
+            );
+        }
+        assert_eq!(
+            line(&window(&[], &[], ""), 0),
+            format!("b1               planned {time}  v2 all calls  all clients")
+        );
+    }
 }

@@ -5,6 +5,7 @@ use crate::support::dual::{Dual, Running, Upstreams, administrator, ask, eventua
 use crate::support::postgres;
 use crate::support::raw::Answer;
 use serde_json::{Value, json};
+use std::process::Command;
 use switchback_sandbox::{Options, Sandbox};
 
 async fn sandbox() -> Sandbox {
@@ -61,6 +62,40 @@ async fn who_still_calls_what_is_known_after_a_restart_and_over_all_gateways() {
     let (code, table, _) = dual.cli(&["usage"]).await;
     assert_eq!(code, Some(0));
     assert!(table.contains("GET /chats/{id}/feedback") && table.contains("(unknown client)"), "{table}");
+
+    // What is lost after the sunset, by the report of the pack.
+    let rows = dual.cli_json(&["usage", "--after-sunset"]).await;
+    let (_, by_api) = gateway.admin("GET /api/usage?after_sunset", &Value::Null).await;
+    assert_eq!(rows, by_api);
+    let reporting =
+        Command::new(env!("CARGO_BIN_EXE_switchback")).args(["report", "--format", "json"]).output();
+    let report: Value = serde_json::from_slice(&reporting.expect("the program runs").stdout).expect("JSON");
+    let declared = |operation: &str| {
+        let of = report["sides"][0]["operations"].as_array().expect("a list");
+        of.iter().find(|one| one["operation"] == operation).expect("the pack has it").clone()
+    };
+    for row in rows.as_array().expect("a list").iter().filter(|row| row["client"] == "administrator") {
+        let operation = row["operation"].as_str().expect("a text");
+        assert_eq!(row["verdict"], declared(operation)["verdict"], "{row}");
+    }
+    let of = |operation: &str| {
+        let mut all = rows.as_array().expect("a list").iter();
+        all.find(|row| row["operation"] == operation).expect("it was called").clone()
+    };
+    assert_eq!(
+        (&of("GET /chats/{id}/messages")["calls"], of("GET /v2/*")["loses"].clone()),
+        (&json!(4), json!([]))
+    );
+    let (code, text, _) = dual.cli(&["usage", "--after-sunset", "--client", "administrator"]).await;
+    assert_eq!(code, Some(0));
+    assert!(
+        text.contains("administrator  v2 GET /chats/{id}/feedback") && text.contains("(1 call, last "),
+        "{text}"
+    );
+    assert!(
+        text.lines().last().is_some_and(|line| line.contains("of 2 selected operations (by client)")),
+        "{text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -120,6 +155,9 @@ async fn a_brownout_answers_in_the_old_form_until_its_end_and_others_are_not_tou
     assert_eq!(ask(&gateway, &service, "GET /v2/chats", "").await.status, 200, "it has not begun");
     let listed = dual.cli_json(&["brownout", "list"]).await;
     assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+    let (_, text, _) = dual.cli(&["brownout", "list"]).await;
+    let window = "planned 2998-12-31T00:00:00Z to 2999-01-01T00:00:00Z  v2 all calls  all clients  \"v2 ends <b>soon</b>\"\n";
+    assert!(text.ends_with(window), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -135,6 +173,11 @@ async fn brownouts_of_the_file_come_and_go_with_a_reload() {
         answer.status == 503 && answer.text().contains("over soon")
     })
     .await;
+    let (_, listed, _) = dual.cli(&["brownout", "list"]).await;
+    assert!(
+        listed.contains(" open    2020-01-01T00:00:00Z to 2999-01-01T00:00:00Z  v2 GET /chats  all clients"),
+        "{listed}"
+    );
     let (status, refused) = gateway.admin("POST /api/brownouts/configuration-1/remove", &json!({})).await;
     assert_eq!(status, 404, "what is configured is not removed here: {refused}");
     std::fs::write(dual.file(), text).expect("it is written");

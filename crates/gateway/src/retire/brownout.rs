@@ -72,11 +72,19 @@ impl Brownout {
         }
     }
 
+    /// Where it is in its time: `planned`, `open` or `over`.
+    pub fn state(&self, now_ms: i64) -> &'static str {
+        match () {
+            () if now_ms < self.from_ms => "planned",
+            () if now_ms < self.until_ms => "open",
+            () => "over",
+        }
+    }
+
     /// Whether it turns away this call (an empty operation: unknown; an empty client: nobody enrolled it) at this time.
     pub(super) fn is_for(&self, side: &str, operation: &str, client: &str, now_ms: i64) -> bool {
         let names = |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
-        self.from_ms <= now_ms
-            && now_ms < self.until_ms
+        self.state(now_ms) == "open"
             && self.side == side
             && names(&self.operations, operation)
             && names(&self.clients, client)
