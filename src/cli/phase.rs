@@ -4,7 +4,7 @@ use super::stored::{Failure, Format, StoreArgs, block_on, print_json};
 use crate::app;
 use clap::Subcommand;
 use std::process::ExitCode;
-use switchback_gateway::shadow::{Phase, PhaseInfo, Phases, Share, Shown, Word};
+use switchback_gateway::shadow::{Phase, PhaseInfo, Phases, Share, Shown, Transition, Word};
 
 /// Arguments of `switchback phase`.
 #[derive(clap::Args)]
@@ -116,6 +116,7 @@ async fn manage(args: Args) -> Result<(), Failure> {
 fn show_list(format: Format, operations: &[PhaseInfo]) {
     match format {
         Format::Json => print_json(&operations),
+        Format::Text if operations.is_empty() => println!("No operations."),
         Format::Text => operations.iter().for_each(|info| println!("{}", line(info))),
     }
 }
@@ -149,15 +150,71 @@ async fn show_transitions(format: Format, phases: &Phases, count: u32) -> Result
         print_json(&transitions);
         return Ok(());
     }
-    for one in transitions {
-        let who = if one.who.is_empty() { String::new() } else { format!(", {}", one.who) };
-        println!(
-            "{}  {} {}: {} → {}, by the {}{who}",
-            one.at, one.side, one.operation, one.from, one.to, one.by
-        );
-        if !one.evidence.is_empty() {
-            println!("    {}", one.evidence);
-        }
+    if transitions.is_empty() {
+        println!("No transitions.");
     }
+    transitions.iter().for_each(|one| print!("{}", transition_lines(one)));
     Ok(())
+}
+
+fn transition_lines(one: &Transition) -> String {
+    let who = if one.who.is_empty() { String::new() } else { format!(", {}", one.who) };
+    let mut lines = format!(
+        "{}  {} {}: {} → {}, by the {}{who}\n",
+        one.at, one.side, one.operation, one.from, one.to, one.by
+    );
+    if !one.evidence.is_empty() {
+        lines += &format!("    {}\n", one.evidence);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_the_phase_and_whether_it_was_set_or_configured() {
+        let canary = Phase::named("canary", Share::new(0.1)).expect("a phase");
+        let mut info = PhaseInfo {
+            version: 0,
+            held: None,
+            side: "v2".to_owned(),
+            operation: "GET /things".to_owned(),
+            writes: false,
+            now: Phase::Legacy.into(),
+            from: "configuration".to_owned(),
+            since: None,
+            configured: Phase::Legacy.into(),
+        };
+        let words = |info: &PhaseInfo| line(info).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words(&info), "v2 GET /things legacy as configured");
+        (info.now, info.from) = (canary.into(), "operator".to_owned());
+        info.since = Some("2026-01-02T00:00:00Z".to_owned());
+        assert_eq!(
+            words(&info),
+            "v2 GET /things canary 0.1 set by the operator at 2026-01-02T00:00:00Z; configured: legacy"
+        );
+    }
+
+    #[test]
+    fn a_transition_has_its_author_and_its_reason() {
+        let mut one = Transition {
+            at: "2026-01-02T00:00:00Z".to_owned(),
+            side: "v2".to_owned(),
+            operation: "GET /things".to_owned(),
+            from: "shadow".to_owned(),
+            to: "canary 0.1".to_owned(),
+            by: "operator".to_owned(),
+            who: "Edsger (command line)".to_owned(),
+            evidence: "it is ready".to_owned(),
+        };
+        let moved = "2026-01-02T00:00:00Z  v2 GET /things: shadow → canary 0.1, by the ";
+        assert_eq!(
+            transition_lines(&one),
+            format!("{moved}operator, Edsger (command line)\n    it is ready\n")
+        );
+        (one.by, one.who, one.evidence) = ("gate".to_owned(), String::new(), String::new());
+        assert_eq!(transition_lines(&one), format!("{moved}gate\n"));
+    }
 }

@@ -463,8 +463,10 @@ impl Phases {
             at_ms: now_ms,
             evidence: word.reason.to_owned(),
         };
-        // Who resets what nobody has set moves nothing.
-        let moved = (to.is_some() || set.is_some()).then_some(moved);
+        if to.is_none() && set.is_none() {
+            // Resetting a phase that was never set is a no-op: a new period would drop evidence without a transition.
+            return self.get(Some(side), operation);
+        }
         let row = PhaseRow {
             side: side.to_owned(),
             operation: operation.to_owned(),
@@ -474,14 +476,10 @@ impl Phases {
             set_ms: now_ms,
             change: 0,
         };
-        if !self.shared.store.put_phase(&row, moved.as_ref(), seen).await? {
+        if !self.shared.store.put_phase(&row, &moved, seen).await? {
             return Err(PhasesError::Moved);
         }
-        if moved.is_some() {
-            tracing::info!(side, operation, from = %before, to = %after, by = by.name(), who = word.who, evidence = word.reason, "phase moved");
-        } else {
-            tracing::info!(side, operation, phase = %after, by = by.name(), "evidence is counted anew");
-        }
+        tracing::info!(side, operation, from = %before, to = %after, by = by.name(), who = word.who, evidence = word.reason, "phase moved");
         self.sync().await?;
         self.get(Some(side), operation)
     }

@@ -52,12 +52,12 @@ impl Store {
         self.db.rows(sql, &[]).await?.iter().map(phase).collect()
     }
 
-    /// Sets a phase, and keeps the transition where it is one. Does neither and says `false` when the row that is there is not the
-    /// one of write `seen` (none: no row): someone else was faster.
+    /// Sets a phase and adds its transition. Does neither and returns `false` if the present row is not that of write `seen` (none:
+    /// no row), because another writer was faster.
     pub(crate) async fn put_phase(
         &self,
         row: &PhaseRow,
-        moved: Option<&TransitionRow>,
+        moved: &TransitionRow,
         seen: Option<i64>,
     ) -> Result<bool, StoreError> {
         let (side, operation) = (row.side.as_str(), row.operation.as_str());
@@ -77,25 +77,23 @@ impl Store {
             args![side, operation, row.phase.as_str(), row.share, row.set_by.as_str(), row.set_ms, change],
         )
         .await?;
-        if let Some(moved) = moved {
-            tx.run(
-                "INSERT INTO phase_moves (id, side, operation, moved_from, moved_to, moved_by, who, at_ms, evidence, change) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-                args![
-                    new_id().as_str(),
-                    side,
-                    operation,
-                    moved.from.as_str(),
-                    moved.to.as_str(),
-                    moved.by.as_str(),
-                    moved.who.as_str(),
-                    moved.at_ms,
-                    moved.evidence.as_str(),
-                    change,
-                ],
-            )
-            .await?;
-        }
+        tx.run(
+            "INSERT INTO phase_moves (id, side, operation, moved_from, moved_to, moved_by, who, at_ms, evidence, change) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            args![
+                new_id().as_str(),
+                side,
+                operation,
+                moved.from.as_str(),
+                moved.to.as_str(),
+                moved.by.as_str(),
+                moved.who.as_str(),
+                moved.at_ms,
+                moved.evidence.as_str(),
+                change,
+            ],
+        )
+        .await?;
         tx.commit().await?;
         Ok(true)
     }
