@@ -12,6 +12,8 @@ use crate::admin::{Admin, Board, CertificateEnd, PackStatus, ReloadOutcome, Stat
 use crate::config::{self, Config, Environment, against_pack};
 use crate::playground::Workbench;
 use arc_swap::ArcSwap;
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +27,7 @@ use switchback_gateway::retire::Retirement;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::shadow::{Archive, Phases, Shadow, Workers, keep_gate};
 use switchback_gateway::store::seal::KeyRing;
-use switchback_gateway::store::{NewHistory, Store};
+use switchback_gateway::store::{CONFIGURATION, NewHistory, Store};
 use switchback_gateway::telemetry::log::{self, LogSettings};
 use switchback_gateway::telemetry::metrics;
 use switchback_gateway::tls::{ServerCertificate, ServiceTls};
@@ -100,6 +102,7 @@ impl Reloader {
     /// Reloads, whether or not anything has changed, and posts how it went.
     pub(super) async fn reload(&mut self) {
         self.tried = fingerprint(self.file.as_deref(), &self.config);
+        let before = self.config.masked.clone();
         let outcome = self.try_reload().await;
         // Compiling takes several times what is left of it, on whichever thread is free, and each thread has a heap of its own.
         // Under load the process is never quiet; so what each reload leaves is given back with it.
@@ -131,8 +134,10 @@ impl Reloader {
         status.pack.last_reload = Some(outcome);
         self.board.store(Arc::new(status));
         let entry = NewHistory { kind, subject: &subject, detail: &detail, ..NewHistory::default() };
-        if let Err(error) = self.store.note(&entry).await {
-            tracing::warn!(%error, "the reload could not be written down");
+        note(&self.store, &entry).await;
+        let configuration = self.store.by(CONFIGURATION);
+        for (kind, detail) in configured(&before, &self.config.masked) {
+            note(&configuration, &NewHistory { kind, detail: &detail, ..NewHistory::default() }).await;
         }
     }
 
@@ -267,6 +272,47 @@ impl Reloader {
         (self.services, self.parts, self.authority, self.config) = (services, parts, authority, config);
         Ok(needs_restart)
     }
+}
+
+async fn note(store: &Store, entry: &NewHistory<'_>) {
+    if let Err(error) = store.note(entry).await {
+        tracing::warn!(%error, kind = entry.kind, "the history lacks an entry of the reload");
+    }
+}
+
+/// Sections whose changes have entries of their own in the history, and the kind of these.
+const CONFIGURED: [(&str, &str); 4] = [
+    ("phases", "phases configured"),
+    ("gate", "gate configured"),
+    ("brownouts", "brownouts configured"),
+    ("sunset", "sunsets configured"),
+];
+
+/// Longest detail of an entry, in characters.
+const DETAIL_CHARS_MAX: usize = 500;
+
+/// What a reload changed of these sections: the kind and the detail of an entry for each.
+fn configured(before: &Value, after: &Value) -> Vec<(&'static str, String)> {
+    let changed = CONFIGURED.iter().filter(|(section, _)| before[section] != after[section]);
+    changed.map(|(section, kind)| (*kind, difference(&before[section], &after[section]))).collect()
+}
+
+/// The members that differ, as `GET /things: legacy to shadow; …`.
+fn difference(before: &Value, after: &Value) -> String {
+    let words = |value: &Value| match value {
+        Value::Null => "none".to_owned(),
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    };
+    let change = |before: &Value, after: &Value| format!("{} to {}", words(before), words(after));
+    let (Value::Object(old), Value::Object(new)) = (before, after) else {
+        return change(before, after).chars().take(DETAIL_CHARS_MAX).collect();
+    };
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let differ = names.into_iter().filter(|name| old.get(*name) != new.get(*name));
+    let member = |name: &String| format!("{name}: {}", change(&before[name], &after[name]));
+    let text: Vec<String> = differ.map(member).collect();
+    text.join("; ").chars().take(DETAIL_CHARS_MAX).collect()
 }
 
 /// The new configuration, with what takes a restart ([`TAKE_A_RESTART`]) as it runs.

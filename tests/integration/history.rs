@@ -1,7 +1,7 @@
 //! The history: every call of the admin API, every form of the studio and every verb that changes something leaves an entry
 //! with its author. The lists of calls, forms and verbs are the program's own, so that a new one is asked for here.
 
-use crate::support::dual::{ADMIN_TOKEN, Dual, Running, Upstreams, ask, eventually};
+use crate::support::dual::{ADMIN_TOKEN, Dual, Running, Upstreams, ask, eventually, started};
 use crate::support::raw::{Answer, Client};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -392,4 +392,37 @@ async fn a_brownout_of_everything_is_confirmed_and_its_reach_is_known_before() {
     let (code, _, err) = dual.cli(&[&later[..], &["--client", "manager"]].concat()).await;
     assert!(code == Some(0) && err.contains("its reach is unknown"), "it has not called: {err}");
     assert_eq!(ask(&gateway, &service, "GET /v2/chats", "").await.status, 200, "none of them has begun");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_reload_changes_of_phases_brownouts_and_sunsets_is_in_the_history() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let (dual, gateway) =
+        started(&service, Upstreams::of(&service), "phases: { 'GET /chats': legacy }\n").await;
+    let text = std::fs::read_to_string(dual.file()).expect("it was written");
+    let changed = text.replace("'GET /chats': legacy", "'GET /chats': shadow, 'GET /agents': legacy");
+    let more = "brownouts: [ { from: 2998-12-31, until: 2999-01-01, operations: ['GET /chats'] } ]\n\
+                sunset: { v2: { sunset: 2999-01-01 } }\n";
+    std::fs::write(dual.file(), format!("{changed}{more}")).expect("it is written");
+    gateway.admin("POST /api/reload", &json!({})).await;
+    let by = "configuration";
+    let wanted = [("phases configured", by), ("brownouts configured", by), ("sunsets configured", by)];
+    let all = entries(&gateway, &wanted).await;
+    let why = |kind: &str| {
+        let of: Vec<_> = all.iter().filter(|one| one["kind"] == kind).collect();
+        assert_eq!(of.len(), 1, "{kind}: {of:?}");
+        of[0]["why"].as_str().expect("a text").to_owned()
+    };
+    assert_eq!(why("phases configured"), "GET /agents: none to legacy; GET /chats: legacy to shadow");
+    assert!(why("brownouts configured").contains("2998-12-31T00:00:00Z"), "{all:?}");
+    assert!(why("sunsets configured").starts_with("v2: none to {"), "{all:?}");
+    // A reload that changes nothing of them adds no entry.
+    gateway.admin("POST /api/reload", &json!({})).await;
+    eventually("both reloads are in the history", async || {
+        let all = entries(&gateway, &[]).await;
+        all.iter().filter(|one| one["kind"] == "reload").count() == 2
+    })
+    .await;
+    let all = entries(&gateway, &[]).await;
+    assert_eq!(all.iter().filter(|one| one["kind"] == "phases configured").count(), 1, "{all:?}");
 }

@@ -12,7 +12,7 @@ const ENTRIES_MAX: i64 = 10_000;
 /// The author of changes that no operator asked for.
 pub(super) const GATEWAY: &str = "gateway";
 /// The author of what the configuration file sets.
-pub(super) const CONFIGURATION: &str = "configuration";
+pub const CONFIGURATION: &str = "configuration";
 
 /// A change as whoever makes it describes it; time and author are added by the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
