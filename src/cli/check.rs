@@ -1,8 +1,9 @@
 //! `switchback check`: compiles a pack and shows all findings.
 
-use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, shown};
+use super::output::counted;
+use super::pack::{HAS_FINDINGS, PackArg, shown};
 use serde_json::json;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use switchback_compiler::diagnostic::{Severity, to_json};
@@ -46,9 +47,7 @@ pub fn run(args: &Args) -> ExitCode {
         }
         Format::Json => format!("{:#}\n", as_json(&compiled, took)),
     };
-    if io::stdout().write_all(said.as_bytes()).is_err() {
-        return ExitCode::from(COULD_NOT_RUN);
-    }
+    print!("{said}");
     let warned = args.deny_warnings && compiled.findings.count(Severity::Warning) > 0;
     if compiled.findings.has_errors() || warned { ExitCode::from(HAS_FINDINGS) } else { ExitCode::SUCCESS }
 }
@@ -57,10 +56,14 @@ pub fn run(args: &Args) -> ExitCode {
 fn summary(compiled: &Compiled, took: Duration) -> String {
     let [errors, warnings] = [Severity::Error, Severity::Warning].map(|s| compiled.findings.count(s));
     let counts = counts(compiled);
-    let found = format!("{errors} errors, {warnings} warnings; {} ms", took.as_millis());
+    let [errors, warnings] =
+        [(errors, "error"), (warnings, "warning")].map(|(count, noun)| counted(count as u64, noun));
+    let found = format!("{errors}, {warnings}; {} ms", took.as_millis());
     match counts {
         Some(Counts { name, operations: [(old, olds), (new, news)], shapes }) => {
-            format!("{name}: {olds} operations of {old}, {news} of {new}, {shapes} shapes; {found}")
+            let [olds, shapes] =
+                [(olds, "operation"), (shapes, "shape")].map(|(count, noun)| counted(count as u64, noun));
+            format!("{name}: {olds} of {old}, {news} of {new}, {shapes}; {found}")
         }
         None => format!("no pack; {found}"),
     }

@@ -1,9 +1,10 @@
 //! `switchback test`: runs the examples of a pack.
 
+use super::output::counted;
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, shown};
 use serde_json::json;
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use switchback_compiler::mapping::Compiled;
@@ -13,8 +14,9 @@ use switchback_engine::translate::example::{Outcome, Report, Unreached, run_with
 use switchback_json::Value;
 use switchback_plan::Pack;
 
-/// Runs the examples of a pack: every request with its scripted replies, every shape there and back. Fails when one of
-/// them does not hold, and when an end of a route is reached by none.
+/// Runs the examples of a pack: every request with its scripted replies, every shape there and back, and examples that are
+/// generated from the contracts for operations that the pack keeps. Fails if an example fails, or if no example covers an outcome
+/// of a route.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -51,8 +53,7 @@ pub fn run(args: &Args) -> ExitCode {
         Format::Text => text(pack, &report),
         Format::Json => format!("{:#}\n", to_json(pack, &report)),
     };
-    // A closed pipe is the reader's choice; the exit code still tells.
-    let _ = io::stdout().write_all(said.as_bytes());
+    print!("{said}");
     if args.bless {
         let Some(folder) = args.pack.folder() else {
             eprintln!("the pack that is built in cannot be filled in: name a folder");
@@ -98,21 +99,42 @@ fn text(pack: &Pack, report: &Report) -> String {
             name(pack, end)
         );
     }
-    let open: usize = report.outcomes.iter().map(|outcome| outcome.found.len()).sum();
-    let _ = write!(out, "{}: {} examples, {} do not hold", pack.name, report.outcomes.len(), failed(report));
-    let _ = write!(out, ", {} ends without one", report.unreached.len());
-    if !report.made.is_empty() {
-        let _ = write!(out, ", {} made of the contracts", report.made.len());
-    }
-    let _ = match open {
-        0 => writeln!(out),
-        open => writeln!(out, ", {open} open (`--bless` fills them in)"),
-    };
+    let _ = writeln!(out, "{}: {}", pack.name, summary(report));
     out
 }
 
-fn failed(report: &Report) -> usize {
-    report.all().filter(|outcome| !outcome.problems.is_empty()).count()
+/// `245 examples passed, 12 generated examples passed; every outcome is covered`
+fn summary(report: &Report) -> String {
+    let mut text = result(&report.outcomes, "example");
+    if !report.made.is_empty() {
+        let _ = write!(text, ", {}", result(&report.made, "generated example"));
+    }
+    let _ = match report.unreached.len() {
+        0 => write!(text, "; every outcome is covered"),
+        1 => write!(text, "; 1 outcome is covered by no example"),
+        uncovered => write!(text, "; {uncovered} outcomes are covered by no example"),
+    };
+    if let open @ 1.. = open(report) {
+        let _ = write!(text, "; {} open (`--bless` fills in open values)", counted(open as u64, "value"));
+    }
+    text
+}
+
+fn result(outcomes: &[Outcome], noun: &str) -> String {
+    let all = outcomes.len() as u64;
+    match (all, failed(outcomes)) {
+        (0, _) => format!("no {noun}s"),
+        (_, 0) => format!("{} passed", counted(all, noun)),
+        (_, failed) => format!("{failed} of {} failed", counted(all, noun)),
+    }
+}
+
+fn failed(outcomes: &[Outcome]) -> usize {
+    outcomes.iter().filter(|outcome| !outcome.problems.is_empty()).count()
+}
+
+fn open(report: &Report) -> usize {
+    report.outcomes.iter().map(|outcome| outcome.found.len()).sum()
 }
 
 /// `v1 GET /things/{id}`
@@ -149,10 +171,61 @@ fn to_json(pack: &Pack, report: &Report) -> serde_json::Value {
     json!({
         "pack": pack.name,
         "examples": report.outcomes.len(),
+        "examples_failed": failed(&report.outcomes),
         "made": report.made.len(),
-        "failed": failed(report),
+        "made_failed": failed(&report.made),
+        "failed": failed(&report.outcomes) + failed(&report.made),
         "problems": problems.collect::<Vec<_>>(),
         "unreached": unreached.collect::<Vec<_>>(),
-        "open": report.outcomes.iter().map(|outcome| outcome.found.len()).sum::<usize>(),
+        "open": open(report),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchback_engine::translate::example::Problem;
+    use switchback_engine::translate::{Mark, Reach};
+    use switchback_plan::{Origin, RouteId, SideId};
+
+    fn outcomes(passed: usize, failed: usize) -> Vec<Outcome> {
+        let origin = Origin { file: "a".into(), line: 1 };
+        let mut wrong = Outcome::default();
+        wrong.problems.push(Problem { what: "it differs".to_owned(), differences: Vec::new(), origin });
+        [vec![Outcome::default(); passed], vec![wrong; failed]].concat()
+    }
+
+    fn unreached(count: usize) -> Vec<Unreached> {
+        let reach = Reach {
+            mark: Mark::Answered,
+            what: "an end".to_owned(),
+            origin: Origin { file: "a".into(), line: 1 },
+        };
+        vec![Unreached { serves: SideId::OLD, route: RouteId(0), reach }; count]
+    }
+
+    #[test]
+    fn written_and_generated_examples_are_counted_apart() {
+        let report = |outcomes, made, ends| Report { outcomes, made, unreached: unreached(ends) };
+        for (report, wanted) in [
+            (report(outcomes(245, 0), Vec::new(), 0), "245 examples passed; every outcome is covered"),
+            (
+                report(outcomes(1, 0), outcomes(12, 0), 0),
+                "1 example passed, 12 generated examples passed; every outcome is covered",
+            ),
+            (
+                report(outcomes(1, 1), outcomes(3, 2), 1),
+                "1 of 2 examples failed, 2 of 5 generated examples failed; 1 outcome is covered by no example",
+            ),
+            (
+                report(Vec::new(), outcomes(1, 0), 2),
+                "no examples, 1 generated example passed; 2 outcomes are covered by no example",
+            ),
+        ] {
+            assert_eq!(summary(&report), wanted);
+        }
+        let mut open = report(outcomes(1, 0), Vec::new(), 0);
+        open.outcomes[0].found.push(Value::Null);
+        assert!(summary(&open).ends_with("; 1 value open (`--bless` fills in open values)"));
+    }
 }

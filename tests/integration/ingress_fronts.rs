@@ -74,8 +74,8 @@ impl Cluster {
 fn the_verbs_find_the_pack_by_its_folder_and_have_nothing_to_say_against_it() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/mappings/ingress");
     for (verb, said) in [
-        ("check", "0 errors, 0 warnings"),
-        ("test", "0 do not hold, 0 ends without one"),
+        ("check", "ingress: 14 operations of v1beta1, 7 of v1, 11 shapes; 0 errors, 0 warnings"),
+        ("test", " examples passed; every outcome is covered"),
         ("report", "v1 in front of v1beta1: 7 operations; 2 exact, 2 different, 2 partly, 1 not possible"),
     ] {
         let program = Program::start(&[verb, folder], &[]);
