@@ -52,24 +52,10 @@ fn collect(node: &Node, path: &mut Vec<String>, words: &mut Vec<(usize, String)>
             }
         }
         Kind::Seq(items) => items.iter().for_each(|item| collect(item, path, words)),
-        // The variables of a served path are placeholders: the contract names them.
-        Kind::String(text, _) if path.last().is_some_and(|key| key == "at") => {
-            words.push((node.span.start as usize, without_variables(text)));
-        }
         Kind::String(text, _) => words.push((node.span.start as usize, text.clone())),
         Kind::Number(text) => words.push((node.span.start as usize, text.clone())),
         Kind::Null | Kind::Bool(_) => {}
     }
-}
-
-/// A path template with blanks for its variables.
-fn without_variables(template: &str) -> String {
-    let mut is_within = false;
-    let blanked = template.chars().map(|c| {
-        is_within = (is_within || c == '{') && c != '}';
-        if is_within { ' ' } else { c }
-    });
-    blanked.collect()
 }
 
 pub(super) fn words_of(file: &str, text: &str) -> Vec<Word> {

@@ -58,12 +58,14 @@ impl Compiler {
     pub fn compile(&mut self, source: &PackSource) -> Compiled {
         let mut compiled = once(source, &Corrections::default(), &mut Vec::new(), &mut self.texts);
         let (mut corrections, mut said) = (Corrections::default(), Findings::new());
+        let mut first = None;
         for _ in 0..PASSES_MAX {
             // What only follows from a slip asks for the wrong corrections.
             super::cascade::prune(&mut compiled.findings, &compiled.sources);
             if !corrections.learn(&compiled.findings) {
                 break;
             }
+            first.get_or_insert_with(|| (compiled.findings.clone(), compiled.sources.clone()));
             let mut corrected = Vec::new();
             let again = once(source, &corrections, &mut corrected, &mut self.texts);
             compiled.findings.retain(|finding| {
@@ -80,6 +82,13 @@ impl Compiler {
         let is_said = |span: Span| said.sorted().iter().any(|finding| finding.span == span);
         compiled.findings.retain(|finding| !(finding.aspect == Aspect::Method && is_said(finding.span)));
         compiled.findings.append(said);
+        // A guess may mend all and be taken for no finding. The pack has none without its error, as it was written.
+        if compiled.pack.is_none()
+            && !compiled.findings.has_errors()
+            && let Some((findings, sources)) = first
+        {
+            (compiled.findings, compiled.sources) = (findings, sources);
+        }
         compiled.pack.take_if(|_| compiled.findings.has_errors());
         compiled
     }

@@ -22,8 +22,13 @@ pub(in super::super) fn unknown_operation(key: &OpKey, span: Span, contract: &Co
     let written = key.to_string();
     let known: Vec<String> = contract.operations.iter().map(|operation| operation.key.to_string()).collect();
     let near = did_you_mean(&written, &known);
-    let same = same_path(key, contract);
-    let is_of_method = same.is_some();
+    // Names of variables alone may be wrong, and then the method is right.
+    let meant = contract.find_shape(&key.method, &key.path.shape());
+    let same = match meant {
+        Some(operation) => Some(format!("the contract has it as `{}`", operation.key)),
+        None => same_path(key, contract),
+    };
+    let is_of_method = meant.is_none() && same.is_some();
     Finding::error(
         Code::UnknownOperation,
         span,
