@@ -27,6 +27,7 @@ mod counts;
 mod finding;
 mod language;
 mod noise;
+mod percent;
 mod place;
 mod record;
 mod report;

@@ -2,6 +2,7 @@
 //! which line is behind it, and what to do next. As text, Markdown and JSON.
 
 use super::counts::Counts;
+use super::percent::{at_most, bound, exact, percent};
 use super::record::{Summary, Tally};
 use super::skip::NotReadBack;
 use crate::evidence::{Observed, Stage, TimedQuantile, exact_upper};
@@ -230,7 +231,7 @@ impl Report {
                 operation.period(),
                 operation.counts.compared(),
                 operation.equal(),
-                percent(operation.mismatch_bound),
+                bound(operation.mismatch_bound),
                 operation.proof.word()
             );
         }
@@ -270,8 +271,8 @@ impl Report {
         format!(
             "{}: at most {} may differ, with a confidence of {}",
             self.verdict.word(),
-            percent(self.threshold.mismatch_max),
-            percent(self.threshold.confidence)
+            exact(self.threshold.mismatch_max),
+            exact(self.threshold.confidence)
         )
     }
 }
@@ -279,12 +280,12 @@ impl Report {
 impl OperationReport {
     fn headline(&self) -> String {
         format!(
-            "{}  {}  compared {}, equal {}, differences at most {}{}{}{}{}{}{}{}  {}",
+            "{}  {}  compared {}, equal {}, differences {}{}{}{}{}{}{}{}  {}",
             self.operation,
             self.period(),
             self.counts.compared(),
             self.equal(),
-            percent(self.mismatch_bound),
+            at_most(self.mismatch_bound),
             self.unsettled(),
             self.planned(),
             self.read_back(),
@@ -308,7 +309,7 @@ impl OperationReport {
     fn unsettled(&self) -> String {
         match self.counts.unsettled {
             0 => String::new(),
-            calls => format!(", unsettled {calls} (at most {})", percent(self.unsettled_bound)),
+            calls => format!(", unsettled {calls} ({})", at_most(self.unsettled_bound)),
         }
     }
 
@@ -433,27 +434,4 @@ impl Proof {
 /// A text from a message, so that Markdown takes nothing in it for its own.
 fn code(text: &str) -> String {
     format!("`{}`", text.replace('`', "'").replace('|', "\\|"))
-}
-
-/// A rate in percent, with two decimals. Only a rate of exactly 0 or 1 is rendered as 0 or 100 %.
-fn percent(rate: f64) -> String {
-    match rate * 100.0 {
-        percent if percent > 0.0 && percent < 0.01 => "< 0.01 %".to_owned(),
-        percent if percent < 100.0 && percent > 99.99 => "> 99.99 %".to_owned(),
-        percent => format!("{percent:.2} %"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::percent;
-
-    #[test]
-    fn only_exact_rates_are_rendered_as_nothing_or_all() {
-        let rates = [0.0, 0.000_01, 0.0001, 0.5, 0.9999, 0.999_96, 1.0];
-        assert_eq!(
-            rates.map(percent),
-            ["0.00 %", "< 0.01 %", "0.01 %", "50.00 %", "99.99 %", "> 99.99 %", "100.00 %"]
-        );
-    }
 }
