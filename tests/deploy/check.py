@@ -132,5 +132,14 @@ scraped = {target for group in json.load(open("deploy/cluster/targets.json")) fo
 admin = {"sandbox:" + cluster[name]["environment"]["CLUSTER_ADMIN"].split(":")[1] for name in ("gateway-a", "gateway-b")}
 need(scraped == admin, f"targets.json: {scraped} is not {admin}")
 
+# Configurations of the gateway are YAML for other tools, too.
+for path in ("deploy/compose.switchback.yaml", "deploy/switchback.sample.yaml", "deploy/cluster/switchback.yaml"):
+    try:
+        read = documents(path)
+    except yaml.YAMLError as error:
+        wrong.append(f"{path}: no YAML: {error}")
+        continue
+    need(len(read) == 1 and isinstance(read[0], dict) and "upstreams" in read[0], f"{path}: no configuration")
+
 print("\n".join(wrong), end="")
 sys.exit(1 if wrong else 0)

@@ -165,6 +165,20 @@ mod tests {
         assert_eq!(scaled("0.01", none, "-0", true).as_deref(), Some("0"));
     }
 
+    #[test]
+    fn a_whole_factor_takes_every_integer_however_long_and_the_way_back_wants_bounds() {
+        let integers = |bounds| Facts { any: false, integers: true, bounds, ..Facts::default() };
+        let takes = |factor: &str, from, facts: &Facts| {
+            let factor = Decimal::read(factor.as_bytes()).expect("a factor");
+            Scale { factor, integers: [true, false] }.takes_all(from, facts)
+        };
+        let unbounded = integers([None, None]);
+        assert!(takes("100", SideId::OLD, &unbounded));
+        assert!(!takes("0.5", SideId::OLD, &unbounded), "halves of long integers are not calculated");
+        assert!(!takes("100", SideId::NEW, &unbounded), "not every integer is a multiple of 100");
+        assert!(!takes("100", SideId::OLD, &Facts { integers: false, ..unbounded }));
+    }
+
     proptest! {
         #[test]
         fn decimals_come_back_exactly(whole in 0..1_000_000_000_000i64, places in "[0-9]{0,8}", power in 0..6u32) {
