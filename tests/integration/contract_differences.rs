@@ -1,8 +1,10 @@
 //! Two contracts that differ in what OpenAPI says beside kinds of values: what `check` and `report` find of it, and what clients
 //! get through a gateway.
 
+use crate::support::program::Program;
 use crate::support::raw::{Act, Upstream, exchange};
 use crate::support::serving;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output};
 use switchback_gateway::store::seal::SealingKey;
@@ -61,6 +63,20 @@ fn losses(old: &str, new: &str, routes: Option<&str>) -> (String, Vec<String>) {
         values => format!("{} {}: {values}", text(&loss["side"]), text(&loss["place"])),
     });
     (text(&operation["verdict"]), lost.collect())
+}
+
+/// The program with the pack of a folder, in front of a service.
+async fn served(folder: &TempDir, service: SocketAddr) -> (Program, SocketAddr) {
+    let file = folder.path().join("switchback.yaml");
+    let text = format!(
+        "listen: 127.0.0.1:0\nadmin: {{ listen: 127.0.0.1:0 }}\nstore: sqlite:{0}/store.db\nkey: ${{TEST_KEY}}\n\
+         mapping: {0}/pack\nfronts: {{ /v1: {{ speaks: v1 }} }}\nupstreams: {{ v2: {{ url: 'http://{service}' }} }}\n\
+         clients: [{{ name: app, v1_token: token-of-a-client, credentials: {{ v2: token-of-the-service }} }}]\n",
+        folder.path().display(),
+    );
+    std::fs::write(&file, text).expect("it is written");
+    let (program, gateway, _) = serving::serve(&file, &SealingKey::generate()).await;
+    (program, gateway)
 }
 
 /// A document of `POST /notes/{id}`, whose request and answer are a `Note` with these members.
@@ -173,16 +189,7 @@ components:
         Act::json(404, r#"{"message":"none"}"#),
     ])
     .await;
-    let file = folder.path().join("switchback.yaml");
-    let text = format!(
-        "listen: 127.0.0.1:0\nadmin: {{ listen: 127.0.0.1:0 }}\nstore: sqlite:{0}/store.db\nkey: ${{TEST_KEY}}\n\
-         mapping: {0}/pack\nfronts: {{ /v1: {{ speaks: v1 }} }}\nupstreams: {{ v2: {{ url: 'http://{1}' }} }}\n\
-         clients: [{{ name: app, v1_token: token-of-a-client, credentials: {{ v2: token-of-the-service }} }}]\n",
-        folder.path().display(),
-        service.address
-    );
-    std::fs::write(&file, text).expect("it is written");
-    let (_program, gateway, _) = serving::serve(&file, &SealingKey::generate()).await;
+    let (_program, gateway) = served(&folder, service.address).await;
     for (line, body, status, answered) in [
         ("DELETE /v1/notes", "", 204, ""),
         ("PUT /v1/notes", r#"{"id":"1"}"#, 202, ""),
@@ -195,4 +202,178 @@ components:
         let got = exchange(gateway, request).await.expect("an answer");
         assert_eq!((got.status, got.text().as_str()), (status, answered), "{line} {body}");
     }
+}
+
+/// A document of `POST /notes` with these parts.
+fn posted(body: &str, answers: &str, schemas: &str) -> String {
+    format!(
+        "openapi: 3.1.0
+info: {{title: t, version: '1'}}
+paths:
+  /notes:
+    post:
+      requestBody: {{{body}}}
+      responses: {{{answers}}}
+components: {{schemas: {{{schemas}}}}}
+"
+    )
+}
+
+/// The same with a JSON body of a `Note`, and an answer without one.
+fn noted(note: &str) -> String {
+    posted(
+        "required: true, content: {application/json: {schema: {$ref: '#/components/schemas/Note'}}}",
+        "'204': {description: done}",
+        &format!("Note: {note}"),
+    )
+}
+
+const POST: &str = "mapping: 1
+shapes:
+  Note: {of: {v1: Note, v2: Note}, same: [in]}
+routes:
+  - pair: {v1: POST /notes, v2: POST /notes, front: v1}
+    request: Note
+    response: empty
+";
+
+/// A member that requests of one side never have fills no required one of the other.
+#[test]
+fn what_requests_do_not_carry_fills_nothing() {
+    let within = |member: &str| {
+        noted(&format!(
+            "{{type: object, properties: {{in: {{type: object, required: [id], properties: {{id: {{type: string{member}}}}}}}}}}}"
+        ))
+    };
+    let (read_only, both) = (within(", readOnly: true"), within(""));
+    for (old, new, is_possible) in
+        [(&read_only, &both, false), (&both, &both, true), (&both, &read_only, true)]
+    {
+        let verdict = losses(old, new, None).0;
+        assert_eq!(verdict != "not possible", is_possible, "{verdict}");
+        let folder = pack(old, new, Some(POST));
+        let checked = run("check", folder.path(), &[]);
+        let text =
+            String::from_utf8_lossy(&checked.stderr).into_owned() + &String::from_utf8_lossy(&checked.stdout);
+        assert_eq!(checked.status.success(), is_possible, "{text}");
+        assert_eq!(text.contains("`id`: it is required, and there is none"), !is_possible, "{text}");
+    }
+    // One that only requests have, and that the old side does not know.
+    let without = noted("{type: object, properties: {in: {type: object}}}");
+    let write_only = within(", writeOnly: true");
+    assert_eq!(losses(&without, &write_only, None).0, "not possible");
+    assert_eq!(losses(&without, &without, None).0, "exact");
+}
+
+#[test]
+fn a_body_that_may_be_left_out_does_not_all_go_where_one_is_required() {
+    let schemas = "Note: {type: object}";
+    let of = |required: &str| {
+        let body = format!(
+            "required: {required}, content: {{application/json: {{schema: {{$ref: '#/components/schemas/Note'}}}}}}"
+        );
+        posted(&body, "'204': {description: done}", schemas)
+    };
+    let lost = losses(&of("false"), &of("true"), None);
+    assert_eq!(lost, ("different".to_owned(), vec!["v1 $: a request without a body".to_owned()]));
+    assert_eq!(losses(&of("true"), &of("false"), None).0, "exact");
+}
+
+#[test]
+fn media_types_that_are_not_read_are_losses() {
+    let schemas = "Note: {type: object}";
+    let schema = "{schema: {$ref: '#/components/schemas/Note'}}";
+    let of = |media: &[&str]| {
+        let content = media.iter().map(|media| format!("{media}: {schema}")).collect::<Vec<_>>().join(", ");
+        posted(
+            &format!("required: true, content: {{{content}}}"),
+            &format!("'200': {{description: it, content: {{{content}}}}}"),
+            schemas,
+        )
+    };
+    let json = of(&["application/json"]);
+    let both = of(&["application/xml", "application/json"]);
+    let lost = ["v1 $: requests of `application/xml`", "v1 $: answers of `application/xml`"];
+    assert_eq!(losses(&both, &json, None), ("different".to_owned(), lost.map(str::to_owned).to_vec()));
+    assert_eq!(losses(&json, &both, None).0, "exact");
+    // JSON of the same schema under another name is read.
+    assert_eq!(losses(&of(&["application/json", "application/vnd.note+json"]), &json, None).0, "exact");
+}
+
+#[test]
+fn values_of_errors_that_a_contract_does_not_take_are_losses() {
+    let of = |bound: &str| {
+        posted(
+            "content: {application/json: {schema: {type: object}}}",
+            "'204': {description: done}, '400': {description: bad, content: {application/json: {schema: {$ref: '#/components/schemas/Error'}}}}",
+            &format!("Error: {{type: object, properties: {{message: {{type: string{bound}}}}}}}"),
+        )
+    };
+    let lost = losses(&of(", maxLength: 80"), &of(""), None);
+    let expected = vec!["v2 error body $.message: texts longer than 80 characters".to_owned()];
+    assert_eq!(lost, ("different".to_owned(), expected));
+    assert_eq!(losses(&of(""), &of(", maxLength: 80"), None).0, "exact");
+}
+
+#[test]
+fn a_parameter_whose_default_differs_is_a_difference() {
+    let of = |default: u8| document(&format!("{{type: integer, default: {default}}}"), "");
+    let lost = losses(&of(10), &of(20), None);
+    let expected = vec!["v1 query.size: left out: it means 10, and 20 on the other side".to_owned()];
+    assert_eq!(lost, ("different".to_owned(), expected));
+    assert_eq!(losses(&of(10), &of(10), None).0, "exact");
+}
+
+/// A parameter that is a text of a media type is described by that.
+#[test]
+fn a_parameter_of_a_media_type_is_compared_by_it() {
+    let of = |what: &str| document("{type: integer}", "").replace("schema: {type: integer}", what);
+    let content = |kind: &str| of(&format!("content: {{application/json: {{schema: {{type: {kind}}}}}}}"));
+    assert_eq!(losses(&content("object"), &content("object"), None).0, "exact");
+    let lost = losses(&content("object"), &content("array"), None);
+    let expected = r#"v1 query.size: values that `content` excludes"#;
+    assert_eq!(lost, ("different".to_owned(), vec![expected.to_owned()]));
+    assert_eq!(losses(&content("object"), &of("schema: {type: integer}"), None).0, "different");
+}
+
+#[test]
+fn what_conversions_give_beyond_bounds_is_a_loss() {
+    let note = |code: &str| {
+        noted(&format!("{{type: object, properties: {{in: {{type: string}}, code: {{{code}}}}}}}"))
+    };
+    let routes = |conversion: &str| {
+        POST.replace("same: [in]", &format!("same: [in], rename: {{code: {{v2: code, as: {conversion}}}}}"))
+    };
+    let (old, new) = (note("type: integer, enum: [7, 123]"), note("type: string, maxLength: 2"));
+    let lost = losses(&old, &new, Some(&routes("integer_to_string")));
+    assert_eq!(lost, ("different".to_owned(), vec!["v1 $.code: the value 123".to_owned()]));
+    let lost = losses(&note("type: integer"), &new, Some(&routes("integer_to_string")));
+    assert_eq!(lost.1, ["v1 $.code: texts longer than 2 characters"]);
+    let (old, new) = (note("type: string, enum: [a, b]"), note("type: integer, maximum: 1"));
+    let lost = losses(&old, &new, Some(&routes("{table: {a: 1, b: 2}}")));
+    assert_eq!(lost.1, [r#"v1 $.code: the value "b""#]);
+}
+
+/// JSON of a name of its own is called so on either side.
+#[tokio::test]
+async fn json_under_another_name_keeps_its_name() {
+    let of = |media: &str| {
+        let content = format!("content: {{{media}: {{schema: {{type: object}}}}}}");
+        posted(&format!("required: true, {content}"), &format!("'200': {{description: it, {content}}}"), "")
+    };
+    let folder = pack(&of("application/vnd.old+json"), &of("application/vnd.new+json"), None);
+    let report = report(folder.path());
+    assert_eq!(report["sides"][0]["exact"], 1);
+    let service = Upstream::start(vec![Act::json(200, r#"{"id":"1"}"#)]).await;
+    let (_program, gateway) = served(&folder, service.address).await;
+    let request = "POST /v1/notes HTTP/1.1\r\nhost: g\r\nauthorization: Bearer token-of-a-client\r\ncontent-type: application/vnd.old+json\r\ncontent-length: 2\r\n\r\n{}";
+    let got = exchange(gateway, request.to_owned()).await.expect("an answer");
+    assert_eq!((got.status, got.text().as_str()), (200, r#"{"id":"1"}"#));
+    assert_eq!(got.value("content-type"), "application/vnd.old+json");
+    let seen = service.seen();
+    let sent = |name: &str| seen[0].values(name);
+    assert_eq!(
+        (sent("content-type"), sent("accept")),
+        (vec!["application/vnd.new+json"], vec!["application/vnd.new+json"])
+    );
 }

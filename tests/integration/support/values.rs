@@ -200,7 +200,7 @@ fn free(scalar: &Scalar) -> BoxedStrategy<Value> {
 }
 
 fn string_of(limits: &switchback_compiler::contract::Limits) -> BoxedStrategy<Value> {
-    if let Some(pattern) = &limits.pattern {
+    if let Some(pattern) = limits.patterns.first() {
         let pattern = pattern.trim_start_matches('^').trim_end_matches('$');
         let texts =
             prop::string::string_regex(pattern).expect("patterns of contracts are plain regular expressions");

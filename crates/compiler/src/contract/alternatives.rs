@@ -4,8 +4,8 @@
 use super::faults;
 use super::grouped::Grouped;
 use super::types::{
-    Additional, Array, Choice, Enum, JsonKind, Literal, Object, Scalar, ScalarKind, Test, Type, TypeKind,
-    Types,
+    Additional, Array, Bounds, Choice, Enum, JsonKind, Keyword, Limits, Literal, Object, Scalar, ScalarKind,
+    Test, Type, TypeKind, Types, Unread,
 };
 use crate::diagnostic::Span;
 use std::collections::{HashMap, HashSet};
@@ -71,6 +71,7 @@ impl<'t> Settle<'t, '_> {
                         Additional::Of(ty) => Additional::Of(Box::new(self.ty(ty))),
                         other => other.clone(),
                     },
+                    unread: object.unread.clone(),
                 };
                 let TypeKind::Object(written) = &ty.kind else { return ty.clone() };
                 for (field, written) in object.fields.iter_mut().zip(&written.fields) {
@@ -192,12 +193,20 @@ impl<'t> Settle<'t, '_> {
                 }
             }
         }
-        let scalar = Scalar {
-            kind: widest,
-            values: listed.then(|| Box::new(Enum { values, open })),
-            format: None,
-            limits: super::types::Limits::default(),
+        let bounds = |scalar: &Scalar| (scalar.format.clone(), scalar.limits.clone());
+        let mut all = scalars.clone().map(bounds);
+        let first = all.next().unwrap_or_default();
+        let has_same_bounds = all.all(|other| other == first);
+        let (format, limits) = match has_same_bounds {
+            true => first,
+            // One that takes every value of the kind makes the others needless.
+            false if listed || scalars.clone().any(|scalar| is_unbounded(scalar, widest)) => {
+                Default::default()
+            }
+            false => (None, one_of_several(scalars.clone())),
         };
+        let values = listed.then(|| Box::new(Enum { values, open }));
+        let scalar = Scalar { kind: widest, values, format, limits };
         Type { kind: TypeKind::Scalar(scalar), nullable: false, span }
     }
 
@@ -218,7 +227,13 @@ impl<'t> Settle<'t, '_> {
         self.findings.add("lists", span, || faults::lists_overlap(span));
         let items = Box::new(Type::any(span));
         Some(Type {
-            kind: TypeKind::Array(Array { items, min_items: 0, max_items: None, unique: false }),
+            kind: TypeKind::Array(Array {
+                items,
+                min_items: 0,
+                max_items: None,
+                unique: false,
+                unread: Unread::default(),
+            }),
             nullable: false,
             span,
         })
@@ -310,4 +325,28 @@ fn by_own_field(objects: &[&Object]) -> Option<Test> {
     });
     let own: Vec<Option<String>> = own.collect();
     (own.iter().filter(|field| field.is_none()).count() <= 1).then_some(Test::OwnField(own))
+}
+
+fn is_unbounded(scalar: &Scalar, widest: ScalarKind) -> bool {
+    scalar.kind == widest
+        && scalar.values.is_none()
+        && scalar.format.is_none()
+        && *scalar.limits == Bounds::default()
+}
+
+/// Bounds of a scalar that keeps to those of one of several, which only a comparison of texts can tell.
+fn one_of_several<'s>(scalars: impl Iterator<Item = &'s Scalar>) -> Limits {
+    let text = |scalar: &Scalar| {
+        let values = scalar.values.as_ref().map_or_else(String::new, |values| format!(" {values:?}"));
+        let format = scalar.format.as_deref().map_or_else(String::new, |format| format!(" {format}"));
+        let bounds = match *scalar.limits == Bounds::default() {
+            true => String::new(),
+            false => format!(" {:?}", *scalar.limits),
+        };
+        format!("{}{format}{values}{bounds}", scalar.kind.word())
+    };
+    let mut texts: Vec<String> = scalars.map(text).collect();
+    texts.sort();
+    let keyword = Keyword { name: "anyOf".into(), value: texts.join(" | ").into() };
+    Limits::from(Bounds { unread: vec![keyword], ..Bounds::default() })
 }

@@ -11,19 +11,26 @@
 //! - Into listed values that are closed go only listed values that are closed and all among them. Into an open list goes
 //!   every value of the kind.
 //! - Lists go by their items; a bound on their length narrows.
+//! - Keywords that types do not show are compared as texts: one that the target alone has narrows.
 //! - A required field needs a required field. An optional one may be missing, and if it is there it goes by its type. A
 //!   declared field that the target does not declare needs a target that is open, or whose additional type takes it. In a
 //!   request it narrows all the same, since an open target passes over it; in an answer an optional field without a source
-//!   does. Fields that the source does not declare are not compared.
+//!   does. Fields that the source does not declare narrow where the target is closed or gives them a type.
+//! - A `readOnly` field is in answers only, a `writeOnly` one in requests only, on either side: a comparison for one message
+//!   goes by what that message has. A comparison for both messages takes what only one of them forbids for narrower.
+//! - Two defaults of one optional field narrow requests: the service takes another value for one that is left out.
 //! - Of alternatives on the source side all must go; on the target side one suffices. Objects that a test tells apart go to
 //!   the one that the same test finds on the other side.
-//! - A required field that is `readOnly` or `writeOnly` in the target need not be in the source at all: one of the two ways
-//!   it is never there.
 //! - Recursive types go when nothing on the way round forbids it.
 
 mod scalars;
 
-use super::types::{Access, Additional, Array, Choice, Object, Scalar, Test, Type, TypeIn, TypeKind};
+pub(crate) use scalars::{exclusions, is_out_of_bounds};
+
+use super::types::{
+    Access, Additional, Array, Choice, Field, Keyword, Object, Scalar, Test, Type, TypeIn, TypeKind,
+};
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use switchback_plan::Message;
@@ -90,7 +97,8 @@ pub struct Narrowing {
 }
 
 impl Narrowing {
-    fn of(values: String) -> Narrowing {
+    /// Values of the place itself, in both messages.
+    pub(crate) fn of(values: String) -> Narrowing {
         Narrowing { path: "$".to_owned(), values, only_in: None, is_of_target: false }
     }
 
@@ -105,22 +113,38 @@ impl Narrowing {
 }
 
 /// Pairs of types that were found to be equal or wider, by their addresses, and the narrowings of others: for many comparisons
-/// of types of the same two contracts, which must not move while this is used. Types that are made for one comparison have
-/// no place here.
+/// of types of the same two contracts. The contracts must not move while this is used. Types that are made for one comparison
+/// have no place here.
 #[derive(Debug, Default)]
 pub struct Proven {
+    requests: ProvenFor,
+    answers: ProvenFor,
+}
+
+/// [`Proven`] for one message.
+#[derive(Debug, Default)]
+struct ProvenFor {
     pairs: Pairs,
     narrower: HashMap<(*const TypeKind, *const TypeKind), Vec<Narrowing>>,
 }
 
 /// [`compare`], which looks at no pair of types again that `proven` has.
-pub fn compare_once(from: TypeIn<'_>, to: TypeIn<'_>, proven: &mut Proven) -> Result<Vec<Narrowing>, Why> {
+pub fn compare_once(
+    from: TypeIn<'_>,
+    to: TypeIn<'_>,
+    message: Message,
+    proven: &mut Proven,
+) -> Result<Vec<Narrowing>, Why> {
+    let proven = match message {
+        Message::Request => &mut proven.requests,
+        Message::Answer => &mut proven.answers,
+    };
     let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
     let root = (std::ptr::from_ref(source.kind), std::ptr::from_ref(target.kind));
     if let Some(known) = proven.narrower.get(&root).filter(|_| !source.nullable || target.nullable) {
         return Ok(known.clone());
     }
-    let (taken, narrowings) = compare_from(Root::Whole, from, to, &proven.pairs)?;
+    let (taken, narrowings) = compare_from(Root::Whole, from, to, Some(message), &proven.pairs)?;
     if narrowings.is_empty() {
         // Nothing was found against any of them: pairs that wait for one another go together.
         proven.pairs.extend(taken);
@@ -130,19 +154,28 @@ pub fn compare_once(from: TypeIn<'_>, to: TypeIn<'_>, proven: &mut Proven) -> Re
     Ok(narrowings)
 }
 
-/// Compares two types by the rules above.
-pub fn compare(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<Vec<Narrowing>, Why> {
-    compare_from(Root::Whole, from, to, &HashSet::new()).map(|(_, narrowings)| narrowings)
+/// Compares two types by the rules above, for one message or for both.
+pub fn compare(from: TypeIn<'_>, to: TypeIn<'_>, message: Option<Message>) -> Result<Vec<Narrowing>, Why> {
+    compare_from(Root::Whole, from, to, message, &HashSet::new()).map(|(_, narrowings)| narrowings)
 }
 
 /// [`compare`] where a narrower target does not matter.
-pub fn assignable(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
-    compare(from, to).map(drop)
+pub fn assignable(from: TypeIn<'_>, to: TypeIn<'_>, message: Option<Message>) -> Result<(), Why> {
+    compare(from, to, message).map(drop)
 }
 
-/// [`assignable`] where null at the top does not matter.
+/// [`compare`] where null at the top does not matter.
+pub(crate) fn compare_but_for_null(
+    from: TypeIn<'_>,
+    to: TypeIn<'_>,
+    message: Option<Message>,
+) -> Result<Vec<Narrowing>, Why> {
+    compare_from(Root::ButForNull, from, to, message, &HashSet::new()).map(|(_, narrowings)| narrowings)
+}
+
+/// [`assignable`] in one message at least, where null at the top does not matter.
 pub(crate) fn assignable_but_for_null(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
-    compare_from(Root::ButForNull, from, to, &HashSet::new()).map(drop)
+    compare_but_for_null(from, to, None).map(drop)
 }
 
 /// Whether null counts where a comparison starts.
@@ -162,12 +195,15 @@ fn compare_from(
     root: Root,
     from: TypeIn<'_>,
     to: TypeIn<'_>,
+    message: Option<Message>,
     proven: &Pairs,
 ) -> Result<(Pairs, Vec<Narrowing>), Why> {
     let first = Pair { from, to, parent: 0, steps: Vec::new() };
     let mut comparison = Comparison {
+        message,
         proven,
         taken: HashSet::new(),
+        narrower: HashMap::new(),
         pairs: vec![first],
         current: 0,
         steps: Vec::new(),
@@ -199,11 +235,16 @@ struct Pair<'a> {
 }
 
 struct Comparison<'a> {
+    /// The message that it is for; none for both.
+    message: Option<Message>,
     /// Pairs of which it is known that they go.
     proven: &'a Pairs,
     /// Pairs of lists and of objects that are being compared or were found to go, by address: meeting one
     /// again is no news, and the way round a recursive type ends here.
     taken: Pairs,
+    /// By pair of `taken` that was compared to its end: its narrowings, with paths from its values on. A type that is used at
+    /// several places is narrower at each.
+    narrower: HashMap<(*const TypeKind, *const TypeKind), Vec<Narrowing>>,
     /// All pairs that had or await their turn; the first is what was asked.
     pairs: Vec<Pair<'a>>,
     current: usize,
@@ -239,24 +280,57 @@ impl<'a> Comparison<'a> {
 
     /// Notes values that the target does not take, at the place in hand or at a member of it.
     fn narrow(&mut self, member: Option<&str>, found: Narrowing) {
-        if self.narrowings.len() > NARROWINGS_MAX {
+        let is_of_another = self.message.is_some_and(|message| !found.concerns(message));
+        if is_of_another || self.narrowings.len() > NARROWINGS_MAX {
             return;
         }
+        let place = member.into_iter().fold(self.place(), below);
+        self.note(Narrowing { path: place, ..found });
+    }
+
+    fn note(&mut self, found: Narrowing) {
+        match self.narrowings.len().cmp(&NARROWINGS_MAX) {
+            Ordering::Less => self.narrowings.push(found),
+            Ordering::Equal => self.narrowings.push(Narrowing::of("and others".to_owned())),
+            Ordering::Greater => {}
+        }
+    }
+
+    /// The place in hand, as a path.
+    fn place(&self) -> String {
         let mut ways = vec![&self.steps];
         let mut at = self.current;
         while at > 0 {
             ways.push(&self.pairs[at].steps);
             at = self.pairs[at].parent;
         }
-        let steps = ways.into_iter().rev().flatten().map(String::as_str).chain(member);
-        let path = steps.fold("$".to_owned(), |path, step| match step {
-            "[]" => path + "[*]",
-            name => format!("{path}.{name}"),
-        });
-        match self.narrowings.len() == NARROWINGS_MAX {
-            true => self.narrowings.push(Narrowing::of("and others".to_owned())),
-            false => self.narrowings.push(Narrowing { path, ..found }),
+        ways.into_iter().rev().flatten().map(String::as_str).fold("$".to_owned(), below)
+    }
+
+    /// Notes the narrowings of a pair that was compared before, at the place in hand. A pair that is still being compared has
+    /// none yet: what a recursive type holds of itself is as narrow as it is.
+    fn narrow_again(&mut self, pair: (*const TypeKind, *const TypeKind)) {
+        let known = self.narrower.get(&pair).cloned().unwrap_or_default();
+        if known.is_empty() || self.narrowings.len() > NARROWINGS_MAX {
+            return;
         }
+        let place = self.place();
+        for found in known {
+            self.note(Narrowing { path: format!("{place}{}", found.path), ..found });
+        }
+    }
+
+    /// Remembers the narrowings from `mark` on as those of the pair at the place in hand.
+    fn remember(&mut self, pair: (*const TypeKind, *const TypeKind), mark: usize) {
+        let place = match self.narrowings.get(mark..) {
+            None | Some([]) => return,
+            Some(_) => self.place(),
+        };
+        let own = self.narrowings[mark..].iter().filter_map(|found| {
+            Some(Narrowing { path: found.path.strip_prefix(&place)?.to_owned(), ..found.clone() })
+        });
+        let own = own.collect();
+        self.narrower.insert(pair, own);
     }
 
     fn types(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Why> {
@@ -283,9 +357,28 @@ impl<'a> Comparison<'a> {
         }
         let holds_others = matches!(source, TypeKind::Array(_) | TypeKind::Object(_) | TypeKind::Choice(_));
         let pair = (std::ptr::from_ref(source), std::ptr::from_ref(target));
-        if holds_others && (self.proven.contains(&pair) || !self.taken.insert(pair)) {
+        if holds_others && self.proven.contains(&pair) {
             return Ok(());
         }
+        if holds_others && !self.taken.insert(pair) {
+            self.narrow_again(pair);
+            return Ok(());
+        }
+        let mark = self.narrowings.len();
+        self.parts(from, source, to, target)?;
+        if holds_others {
+            self.remember(pair, mark);
+        }
+        Ok(())
+    }
+
+    fn parts(
+        &mut self,
+        from: TypeIn<'a>,
+        source: &'a TypeKind,
+        to: TypeIn<'a>,
+        target: &'a TypeKind,
+    ) -> Result<(), Why> {
         match (source, target) {
             (TypeKind::Null, _) => Ok(()),
             (TypeKind::OneOf(alternatives), _) => {
@@ -341,7 +434,7 @@ impl<'a> Comparison<'a> {
         &mut self,
         from: TypeIn<'a>,
         to: TypeIn<'a>,
-        alternatives: &'a [super::Type],
+        alternatives: &'a [Type],
     ) -> Result<(), Why> {
         let wanted = from.types.json_kinds(from.ty);
         let one = alternatives.iter().find(|one| {
@@ -364,9 +457,16 @@ impl<'a> Comparison<'a> {
         if b.unique && !a.unique {
             self.narrow(None, Narrowing::of("lists with equal elements".to_owned()));
         }
+        self.unread(&a.unread, &b.unread);
     }
 
-    /// Members that one side alone has, or that go one way only.
+    fn unread(&mut self, a: &[Keyword], b: &[Keyword]) {
+        for values in scalars::unread(a, b) {
+            self.narrow(None, Narrowing::of(values));
+        }
+    }
+
+    /// Members that one side alone has, that go one way only, or that mean something else where they are left out.
     fn members(&mut self, a: &Object, b: &Object) {
         for field in a.fields.iter().filter(|field| field.access != Access::ReadOnly) {
             let why = match b.field(&field.name) {
@@ -376,7 +476,8 @@ impl<'a> Comparison<'a> {
             };
             self.narrow(Some(&field.name), Narrowing::only_in(why, Message::Request));
         }
-        for field in b.fields.iter().filter(|field| field.access != Access::WriteOnly) {
+        let optional = b.fields.iter().filter(|field| !field.required);
+        for field in optional.filter(|field| field.access != Access::WriteOnly) {
             let why = match a.field(&field.name) {
                 Some(source) if source.access == Access::WriteOnly => "never in answers of the other side",
                 None if !matches!(a.additional, Additional::Of(_)) => "nothing on the other side fills it",
@@ -385,20 +486,78 @@ impl<'a> Comparison<'a> {
             let found = Narrowing::only_in(why, Message::Answer);
             self.narrow(Some(&field.name), Narrowing { is_of_target: true, ..found });
         }
+        for field in a.fields.iter().filter(|field| !field.required) {
+            let target = b.field(&field.name).and_then(|target| target.default.as_deref());
+            if let Some(found) = defaults(field.default.as_deref(), target) {
+                self.narrow(Some(&field.name), found);
+            }
+        }
+    }
+
+    /// Members that the source does not declare.
+    fn others(&mut self, from: TypeIn<'a>, a: &'a Object, to: TypeIn<'a>, b: &'a Object) -> Result<(), Why> {
+        match (&a.additional, &b.additional) {
+            (Additional::Of(a), Additional::Of(b)) => self.step("*", from.types.at(a), to.types.at(b))?,
+            (Additional::Of(_), Additional::Closed) => {
+                return Err(Why::from(Mismatch::Undeclared).under("*"));
+            }
+            (Additional::Open, Additional::Closed) => {
+                self.narrow(Some("*"), Narrowing::of("members that the other side does not take".to_owned()));
+            }
+            (Additional::Open, Additional::Of(ty)) => {
+                self.narrow(Some("*"), Narrowing::of(format!("members that are no {ty}")));
+            }
+            (Additional::Closed, _) | (_, Additional::Open) => {}
+        }
+        let Additional::Of(of) = &a.additional else { return Ok(()) };
+        let of = from.types.at(of);
+        for field in b.fields.iter().filter(|field| a.field(&field.name).is_none()) {
+            for values in apart(of, to.types.at(&field.ty)) {
+                self.narrow(Some(&field.name), Narrowing::of(values));
+            }
+        }
+        Ok(())
+    }
+
+    /// A required field of the target: in each message that has it, the source always has it.
+    fn required(&mut self, a: &Object, wanted: &Field) -> Result<(), Why> {
+        let lacks = |message: Message| {
+            let source = a.field(&wanted.name).filter(|field| field.access.is_in(message));
+            match source {
+                _ if !wanted.access.is_in(message) => None,
+                None => Some(Mismatch::Missing),
+                Some(field) if field.required => None,
+                Some(_) => Some(Mismatch::MayBeAbsent),
+            }
+        };
+        let (mismatch, only_in) = match self.message {
+            Some(message) => match lacks(message) {
+                None => return Ok(()),
+                Some(mismatch) => return Err(Why::from(mismatch).under(&wanted.name)),
+            },
+            None => match (lacks(Message::Request), lacks(Message::Answer)) {
+                (None, None) => return Ok(()),
+                (Some(mismatch), Some(_)) => return Err(Why::from(mismatch).under(&wanted.name)),
+                (Some(mismatch), None) => (mismatch, Message::Request),
+                (None, Some(mismatch)) => (mismatch, Message::Answer),
+            },
+        };
+        let why = match mismatch {
+            Mismatch::MayBeAbsent => "required, and the other side may leave it out",
+            _ => "required, and nothing on the other side fills it",
+        };
+        let found = Narrowing::only_in(why, only_in);
+        self.narrow(Some(&wanted.name), Narrowing { is_of_target: true, ..found });
+        Ok(())
     }
 
     fn objects(&mut self, from: TypeIn<'a>, a: &'a Object, to: TypeIn<'a>, b: &'a Object) -> Result<(), Why> {
         for wanted in b.fields.iter().filter(|field| field.required) {
-            let mismatch = match a.field(&wanted.name) {
-                Some(field) if field.required => continue,
-                Some(_) => Mismatch::MayBeAbsent,
-                // One way it is not sent, the other way it comes.
-                None if wanted.access != Access::Both => continue,
-                None => Mismatch::Missing,
-            };
-            return Err(Why::from(mismatch).under(&wanted.name));
+            self.required(a, wanted)?;
         }
-        for field in &a.fields {
+        let message = self.message;
+        let is_sent = |field: &&Field| message.is_none_or(|message| field.access.is_in(message));
+        for field in a.fields.iter().filter(is_sent) {
             let target = match (b.field(&field.name), &b.additional) {
                 (Some(target), _) => &target.ty,
                 (None, Additional::Of(ty)) => ty,
@@ -410,10 +569,42 @@ impl<'a> Comparison<'a> {
             self.step(&field.name, from.types.at(&field.ty), to.types.at(target))?;
         }
         self.members(a, b);
-        match (&a.additional, &b.additional) {
-            (Additional::Of(a), Additional::Of(b)) => self.step("*", from.types.at(a), to.types.at(b)),
-            (Additional::Of(_), Additional::Closed) => Err(Why::from(Mismatch::Undeclared).under("*")),
-            _ => Ok(()),
+        self.unread(&a.unread, &b.unread);
+        self.others(from, a, to, b)
+    }
+}
+
+/// A path one step further.
+fn below(path: String, step: &str) -> String {
+    match step {
+        "[]" => path + "[*]",
+        name => format!("{path}.{name}"),
+    }
+}
+
+/// Two defaults that are not the same. One alone leaves open what the other service does.
+pub(crate) fn defaults(source: Option<&str>, target: Option<&str>) -> Option<Narrowing> {
+    let (own, other) = source.zip(target).filter(|(own, other)| own != other)?;
+    let values = format!("left out: it means {own}, and {other} on the other side");
+    Some(Narrowing::only_in(&values, Message::Request))
+}
+
+/// Values of one type that are none of another, where that shows without looking into lists and objects.
+fn apart(from: TypeIn<'_>, to: TypeIn<'_>) -> Vec<String> {
+    let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
+    let no_value = || vec![format!("values that are no {}", to.ty)];
+    match (source.kind, target.kind) {
+        (TypeKind::Scalar(a), TypeKind::Scalar(b)) => match scalars::compare(a, b) {
+            Ok(found) => found.into_iter().map(|one| one.values).collect(),
+            Err(_) => no_value(),
+        },
+        (_, TypeKind::Any) | (TypeKind::Any, _) => Vec::new(),
+        _ => {
+            let taken = to.types.json_kinds(to.ty);
+            match from.types.json_kinds(from.ty).iter().all(|kind| taken.contains(kind)) {
+                true => Vec::new(),
+                false => no_value(),
+            }
         }
     }
 }

@@ -23,6 +23,7 @@ mod documents;
 mod faults;
 mod grouped;
 mod normal;
+mod numbers;
 mod path;
 mod read;
 mod sample;
@@ -30,16 +31,18 @@ mod schema;
 mod types;
 
 pub use call::call_breaches;
-pub(crate) use compare::assignable_but_for_null;
 pub use compare::{Mismatch, Narrowing, Proven, Why, assignable, compare, compare_once};
+pub(crate) use compare::{
+    assignable_but_for_null, compare_but_for_null, defaults, exclusions, is_out_of_bounds,
+};
 pub use conform::{Breach, BreachKind, breaches};
 pub use documents::{Documents, Fetch};
 pub use path::{OpKey, OpKeyFault, Part, PathFault, PathTemplate, Segment};
 pub use read::read;
 pub use sample::sample;
 pub use types::{
-    Access, Additional, Array, Bounds, Choice, Enum, Field, JsonKind, Limits, Literal, NamedType, Object,
-    Reference, Resolved, Scalar, ScalarKind, Test, Type, TypeId, TypeIn, TypeKind, Types,
+    Access, Additional, Array, Bounds, Choice, Enum, Field, JsonKind, Keyword, Limits, Literal, NamedType,
+    Object, Reference, Resolved, Scalar, ScalarKind, Test, Type, TypeId, TypeIn, TypeKind, Types, Unread,
 };
 
 use crate::diagnostic::Span;
@@ -116,6 +119,8 @@ pub struct Parameter {
     pub required: bool,
     /// How it is written.
     pub form: ParameterForm,
+    /// What a service takes where it is left out, as JSON.
+    pub default: Option<Box<str>>,
     /// Its place in the document.
     pub span: Span,
 }
@@ -215,6 +220,8 @@ pub struct Body {
     pub ty: Type,
     /// What it is written in.
     pub media: Media,
+    /// Other media types that it may have, which are not read.
+    pub unread: Vec<Arc<str>>,
     /// Whether a request without it is broken.
     pub required: bool,
     /// Its place in the document.
@@ -230,6 +237,8 @@ pub struct Response {
     pub body: Option<Type>,
     /// What its body is written in.
     pub media: Media,
+    /// Other media types that its body may have, which are not read.
+    pub unread: Vec<Arc<str>>,
     /// Headers it carries beside the usual ones.
     pub headers: Vec<Parameter>,
     /// The status in the document.

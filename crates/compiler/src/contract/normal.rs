@@ -40,6 +40,8 @@ pub(super) struct RawParameter<'n> {
     pub required: bool,
     /// None where it is not described.
     pub schema: Option<&'n Node>,
+    /// The media type that its text is of, with its schema.
+    pub content: Option<&'n Node>,
     pub style: Style,
     pub span: Span,
 }
@@ -84,8 +86,8 @@ pub(super) struct RawResponse<'n> {
 /// What a body holds.
 #[derive(Debug)]
 pub(super) enum Content<'n> {
-    /// JSON, with its media type as the document has it.
-    Json { media: &'n str, schema: Option<&'n Node> },
+    /// JSON, with its media type as the document has it; and the other media types that the body may have, with their schemas.
+    Json { media: &'n str, schema: Option<&'n Node>, others: Vec<(&'n str, Option<&'n Node>)> },
     /// A form, by a schema of an object; and what it says of how parts and lists are written.
     Form {
         media: &'n str,

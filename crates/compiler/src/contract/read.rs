@@ -9,15 +9,16 @@ use super::grouped::Grouped;
 use super::normal::{self, Content, Place, RawBody, RawOperation, RawParameter, Style};
 use super::path::{OpKey, PathTemplate};
 use super::schema::Schemas;
-use super::types::{Access, Additional, Field, Object, Type, TypeId, TypeKind, Types};
+use super::types::{Access, Additional, Field, Object, Type, TypeId, TypeKind, Types, Unread};
 use super::{
     Body, Contract, Media, Operation, Parameter, ParameterForm, PartEncoding, Response, StatusPattern,
     Webhook,
 };
 use crate::diagnostic::{Findings, Span};
-use crate::yaml::Key;
+use crate::yaml::{Key, Node};
 use std::collections::HashMap;
-use switchback_plan::{HostId, ListStyle, essence};
+use std::sync::Arc;
+use switchback_plan::{HostId, ListStyle, essence, is_json};
 
 /// Reads the contract of the side called `name` from its document. Everything that can be read is read, and what cannot
 /// is reported, once for each construct; a contract with errors serves only to find more of them.
@@ -157,6 +158,7 @@ fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, Styl
             ty: field.ty.clone(),
             required: parameter.required && field.required,
             form: ParameterForm::Plain,
+            default: field.default.clone(),
             span: field.span,
         }));
     }
@@ -196,7 +198,8 @@ impl<'n> Reader<'n, '_> {
         let path_params = self.in_order_of_path(&key, raw.span, path_params);
         let body = raw.body.as_ref().map(|body| {
             let (ty, media) = self.content(&body.content, body.span);
-            Body { ty, media, required: body.required, span: body.span }
+            let unread = self.unread_media(&body.content);
+            Body { ty, media, unread, required: body.required, span: body.span }
         });
         let responses = self.responses(&key, raw);
         Some(Operation {
@@ -218,7 +221,8 @@ impl<'n> Reader<'n, '_> {
     fn webhook(&mut self, (name, body): &(&'n Key, Option<RawBody<'n>>)) -> Webhook {
         let body = body.as_ref().map(|body| {
             let (ty, media) = self.content(&body.content, body.span);
-            Body { ty, media, required: body.required, span: body.span }
+            let unread = self.unread_media(&body.content);
+            Body { ty, media, unread, required: body.required, span: body.span }
         });
         Webhook { name: name.name.clone(), body, span: name.span }
     }
@@ -226,7 +230,9 @@ impl<'n> Reader<'n, '_> {
     fn parameter(&mut self, raw: &RawParameter<'n>) -> Parameter {
         let ty = match raw.schema {
             Some(schema) => self.schemas.read(schema, self.findings),
-            None => Type::any(raw.span),
+            None => raw
+                .content
+                .map_or_else(|| Type::any(raw.span), |content| self.schemas.text_of(content, raw.span)),
         };
         if raw.place == Place::Query {
             self.styles.insert(raw.span, raw.style);
@@ -238,7 +244,8 @@ impl<'n> Reader<'n, '_> {
             Style::Text => ParameterForm::Text,
         };
         let required = raw.required || raw.place == Place::Path;
-        Parameter { name: raw.name.to_owned(), ty, required, form, span: raw.span }
+        let default = raw.schema.and_then(|schema| self.schemas.default_of(&[schema]));
+        Parameter { name: raw.name.to_owned(), ty, required, form, default, span: raw.span }
     }
 
     fn in_order_of_path(&mut self, key: &OpKey, span: Span, mut given: Vec<Parameter>) -> Vec<Parameter> {
@@ -254,6 +261,7 @@ impl<'n> Reader<'n, '_> {
                         ty: Type::any(span),
                         required: true,
                         form: ParameterForm::Plain,
+                        default: None,
                         span,
                     });
                 }
@@ -286,16 +294,29 @@ impl<'n> Reader<'n, '_> {
                     (Some(ty), media)
                 }
             };
+            let unread = raw.content.as_ref().map_or_else(Vec::new, |content| self.unread_media(content));
             let headers = raw.headers.iter().map(|header| self.parameter(header)).collect();
-            read.push(Response { status: pattern, body, media, headers, span: status.span });
+            read.push(Response { status: pattern, body, media, unread, headers, span: status.span });
         }
         read
+    }
+
+    /// Media types of a JSON body that are not read: other ones, and JSON of another schema.
+    fn unread_media(&self, content: &Content<'n>) -> Vec<Arc<str>> {
+        let Content::Json { schema, others, .. } = content else { return Vec::new() };
+        let text = |schema: &Option<&'n Node>| schema.map(|schema| self.schemas.canonical(schema));
+        let is_read = |media: &str, other: &Option<&'n Node>| {
+            is_json(essence(media)) && (other.is_none() || text(other) == text(schema))
+        };
+        // A range names no type that a client could send.
+        let unread = others.iter().filter(|(media, other)| !media.contains('*') && !is_read(media, other));
+        unread.map(|(media, _)| essence(media).to_ascii_lowercase().into()).collect()
     }
 
     /// The type of a body, and what it is written in.
     fn content(&mut self, content: &Content<'n>, span: Span) -> (Type, Media) {
         match content {
-            Content::Json { schema, media } => {
+            Content::Json { schema, media, .. } => {
                 let ty = match schema {
                     Some(schema) => self.schemas.read(schema, self.findings),
                     None => Type::any(span),
@@ -332,14 +353,18 @@ impl<'n> Reader<'n, '_> {
                 let parts = texts.map(|field| (field.name.to_owned(), PartEncoding::Text)).collect();
                 let fields = fields.iter().map(|field| {
                     let required = field.required;
-                    let Parameter { name, ty, span, .. } = self.parameter(field);
-                    let mut read = Field { name, ty, required, access: Access::Both, span };
+                    let Parameter { name, ty, default, span, .. } = self.parameter(field);
+                    let mut read = Field { name, ty, required, access: Access::Both, default, span };
                     if is_file(&field) {
                         read.be_file();
                     }
                     read
                 });
-                let object = Object { fields: fields.collect(), additional: Additional::Open };
+                let object = Object {
+                    fields: fields.collect(),
+                    additional: Additional::Open,
+                    unread: Unread::default(),
+                };
                 let ty = Type { kind: TypeKind::Object(object), nullable: false, span };
                 (ty, Media::of_form(media, parts, lists))
             }

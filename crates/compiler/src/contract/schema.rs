@@ -7,20 +7,23 @@
 
 mod keywords;
 mod layers;
+mod unread;
 mod values;
 
 use super::alternatives::{Discriminator, Discriminators};
 use super::documents::{Follow, Target};
 use super::faults;
 use super::grouped::Grouped;
+use super::numbers::order;
 use super::types::{
-    Access, Additional, Array, Bounds, Field, Limits, NamedType, Object, Reference, Scalar, ScalarKind, Type,
-    TypeId, TypeKind, Types,
+    Access, Additional, Array, Bounds, Field, Keyword, Limits, NamedType, Object, Reference, Scalar,
+    ScalarKind, Type, TypeId, TypeKind, Types, Unread,
 };
 use crate::diagnostic::Span;
 use crate::yaml::{Key, Kind, Node};
 use keywords::{only_requires, says_nullable, says_something};
 use layers::{Conjoined, Layer, Shape, shape_of};
+use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use values::{TYPE_WORDS, Values, listed, type_words};
@@ -300,28 +303,30 @@ impl<'n, 'f> Schemas<'n, 'f> {
         span: Span,
         findings: &mut Grouped,
     ) -> TypeKind {
-        let scalar = |kind: ScalarKind| {
+        let unread = self.unread(word, layers);
+        let scalar = |kind: ScalarKind, unread: Vec<Keyword>| {
             TypeKind::Scalar(Scalar {
                 kind,
                 values: values.and_then(|values| values.of(kind)).map(Box::new),
                 format: text_of(layers, "format")
                     .or_else(|| bytes_format(layers))
                     .map(String::into_boxed_str),
-                limits: limits(layers),
+                limits: limits(layers, unread),
             })
         };
         match word {
-            "boolean" => scalar(ScalarKind::Boolean),
-            "integer" => scalar(ScalarKind::Integer),
-            "number" => scalar(ScalarKind::Number),
-            "string" => scalar(ScalarKind::String),
+            "boolean" => scalar(ScalarKind::Boolean, unread),
+            "integer" => scalar(ScalarKind::Integer, unread),
+            "number" => scalar(ScalarKind::Number, unread),
+            "string" => scalar(ScalarKind::String, unread),
             "array" => TypeKind::Array(Array {
                 items: Box::new(self.items(layers, span, findings)),
-                min_items: whole_of(layers, "minItems").unwrap_or(0),
-                max_items: whole_of(layers, "maxItems"),
+                min_items: wholes_of(layers, "minItems").max().unwrap_or(0),
+                max_items: wholes_of(layers, "maxItems").min(),
                 unique: is_true(layers, "uniqueItems"),
+                unread: unread.into(),
             }),
-            _ => TypeKind::Object(self.object(layers, findings)),
+            _ => TypeKind::Object(Object { unread: unread.into(), ..self.object(layers, findings) }),
         }
     }
 
@@ -358,7 +363,15 @@ impl<'n, 'f> Schemas<'n, 'f> {
                 several => self.conjunction(several, several[0].span, findings),
             };
             let access = Access::of(nodes, self.follow);
-            fields.push(Field { name: key.name.clone(), ty, required: false, access, span: key.span });
+            let default = self.default_of(nodes);
+            fields.push(Field {
+                name: key.name.clone(),
+                ty,
+                required: false,
+                access,
+                default,
+                span: key.span,
+            });
         }
         for node in layers.iter().filter_map(|layer| layer.node.get("required")) {
             for item in node.as_seq().unwrap_or_default() {
@@ -369,16 +382,18 @@ impl<'n, 'f> Schemas<'n, 'f> {
                     // Of any type, and always there.
                     let ty = Type::any(item.span);
                     let name = name.to_owned();
-                    fields.push(Field { name, ty, required: true, access: Access::Both, span: item.span });
+                    let access = Access::Both;
+                    fields.push(Field { name, ty, required: true, access, default: None, span: item.span });
                 }
             }
         }
         fields.shrink_to_fit();
-        Object { additional: self.additional(layers, findings), fields }
+        Object { additional: self.additional(layers, findings), fields, unread: Unread::default() }
     }
 
     fn additional(&mut self, layers: &[Layer<'n>], findings: &mut Grouped) -> Additional {
         let described = layers.iter().filter(|layer| layer.node.get("properties").is_some()).count();
+        let mut of: Vec<&'n Node> = Vec::new();
         for layer in layers {
             if layer.node.get("unevaluatedProperties").is_some_and(|node| node.kind == Kind::Bool(false)) {
                 return Additional::Closed;
@@ -387,22 +402,23 @@ impl<'n, 'f> Schemas<'n, 'f> {
             if let [(_, only)] = patterns
                 && described == 0
             {
-                return self.of(only, findings);
+                of.push(only);
+                continue;
             }
             let Some(node) = layer.node.get("additionalProperties") else { continue };
             match node.kind {
-                Kind::Bool(true) => return Additional::Open,
+                Kind::Bool(true) => {}
                 // It would forbid what the other layers describe: nobody means that.
-                Kind::Bool(false) if described > 1 || !patterns.is_empty() => return Additional::Open,
+                Kind::Bool(false) if described > 1 || !patterns.is_empty() => {}
                 Kind::Bool(false) => return Additional::Closed,
-                _ => return self.of(node, findings),
+                _ => of.push(node),
             }
         }
-        Additional::Open
-    }
-
-    fn of(&mut self, node: &'n Node, findings: &mut Grouped) -> Additional {
-        let ty = self.read(node, findings);
+        let ty = match of.as_slice() {
+            [] => return Additional::Open,
+            [only] => self.read(only, findings),
+            several => self.conjunction(several, several[0].span, findings),
+        };
         if ty.kind == TypeKind::Any { Additional::Open } else { Additional::Of(Box::new(ty)) }
     }
 }
@@ -441,35 +457,63 @@ fn bytes_format(layers: &[Layer<'_>]) -> Option<String> {
     (!is_text && text_of(layers, "contentEncoding").is_none()).then(|| Scalar::BYTES.to_owned())
 }
 
-fn number_of(layers: &[Layer<'_>], key: &str) -> Option<String> {
-    layers.iter().find_map(|layer| match &layer.node.get(key)?.kind {
-        Kind::Number(text) => Some(text.clone()),
+/// The numbers that layers give under a key.
+fn numbers_of<'n>(layers: &[Layer<'n>], key: &str) -> impl Iterator<Item = &'n str> {
+    layers.iter().filter_map(move |layer| number_of(layer, key))
+}
+
+fn number_of<'n>(layer: &Layer<'n>, key: &str) -> Option<&'n str> {
+    match &layer.node.get(key)?.kind {
+        Kind::Number(text) => Some(text.as_str()),
         _ => None,
-    })
+    }
 }
 
 fn is_true(layers: &[Layer<'_>], key: &str) -> bool {
     layers.iter().any(|layer| layer.node.get(key).is_some_and(|value| value.kind == Kind::Bool(true)))
 }
 
-fn whole_of(layers: &[Layer<'_>], key: &str) -> Option<u64> {
-    number_of(layers, key)?.parse().ok()
+fn wholes_of(layers: &[Layer<'_>], key: &str) -> impl Iterator<Item = u64> {
+    numbers_of(layers, key).filter_map(|text| text.parse().ok())
 }
 
-fn limits(layers: &[Layer<'_>]) -> Limits {
-    // A number of its own from 3.1 on; before, a word about `minimum`.
-    let exclusive = |key: &str, of: &str| {
-        let by_word = || is_true(layers, key).then(|| number_of(layers, of)).flatten();
-        number_of(layers, key).or_else(by_word)
+/// The narrowest bounds of all layers.
+fn limits(layers: &[Layer<'_>], unread: Vec<Keyword>) -> Limits {
+    // Before 3.1 `exclusiveMinimum` is a flag about the `minimum` of the same schema; since then it is a number.
+    let is_flagged = |layer: &Layer<'_>, key: &str| is_true(std::slice::from_ref(layer), key);
+    let ends = |key: &str, flag: &str, greatest: bool| {
+        let included = layers.iter().filter(|layer| !is_flagged(layer, flag));
+        let flagged = layers.iter().filter(|layer| is_flagged(layer, flag));
+        let flagged = flagged.filter_map(|layer| number_of(layer, key));
+        [
+            narrowest(included.filter_map(|layer| number_of(layer, key)), greatest),
+            narrowest(flagged.chain(numbers_of(layers, flag)), greatest),
+        ]
     };
+    let [minimum, above] = ends("minimum", "exclusiveMinimum", true);
+    let [maximum, below] = ends("maximum", "exclusiveMaximum", false);
+    let mut patterns: Vec<String> = Vec::new();
+    for pattern in layers.iter().filter_map(|layer| layer.node.get("pattern")?.as_str()) {
+        if !patterns.iter().any(|known| known == pattern) {
+            patterns.push(pattern.to_owned());
+        }
+    }
     Limits::from(Bounds {
-        minimum: number_of(layers, "minimum"),
-        maximum: number_of(layers, "maximum"),
-        above: exclusive("exclusiveMinimum", "minimum"),
-        below: exclusive("exclusiveMaximum", "maximum"),
-        multiple_of: number_of(layers, "multipleOf"),
-        min_length: whole_of(layers, "minLength"),
-        max_length: whole_of(layers, "maxLength"),
-        pattern: text_of(layers, "pattern"),
+        minimum,
+        maximum,
+        above,
+        below,
+        multiples_of: numbers_of(layers, "multipleOf").map(str::to_owned).collect(),
+        min_length: wholes_of(layers, "minLength").max(),
+        max_length: wholes_of(layers, "maxLength").min(),
+        patterns,
+        unread,
     })
+}
+
+/// The greatest or the least of several bounds.
+fn narrowest<'n>(bounds: impl Iterator<Item = &'n str>, greatest: bool) -> Option<String> {
+    let wanted = if greatest { Ordering::Greater } else { Ordering::Less };
+    let narrower = |known: &'n str, one: &'n str| if order(one, known) == Some(wanted) { one } else { known };
+    bounds.reduce(narrower).map(str::to_owned)
 }

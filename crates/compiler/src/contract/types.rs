@@ -4,6 +4,7 @@ use crate::diagnostic::Span;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
+use switchback_plan::Message;
 
 /// What a value may be.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,14 +125,48 @@ pub struct Bounds {
     pub above: Option<String>,
     /// A number that all values are below.
     pub below: Option<String>,
-    /// A number that all values are multiples of.
-    pub multiple_of: Option<String>,
+    /// Numbers that all values are multiples of.
+    pub multiples_of: Vec<String>,
     /// Least length of a string, in characters.
     pub min_length: Option<u64>,
     /// Greatest length of a string, in characters.
     pub max_length: Option<u64>,
-    /// Regular expression that a string matches somewhere.
-    pub pattern: Option<String>,
+    /// Regular expressions that a string matches somewhere, all of them.
+    pub patterns: Vec<String>,
+    /// Keywords that constrain the value in ways that the other members do not show.
+    pub unread: Vec<Keyword>,
+}
+
+/// A keyword that a type does not show. Comparisons look at its text only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keyword {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its value as JSON, references written out, members in the order of their names.
+    pub value: Box<str>,
+}
+
+/// Keywords that a type does not show. In a box, since hardly any type has some.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unread(Option<Box<Keywords>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Keywords {
+    all: Vec<Keyword>,
+}
+
+impl From<Vec<Keyword>> for Unread {
+    fn from(all: Vec<Keyword>) -> Unread {
+        Unread((!all.is_empty()).then(|| Box::new(Keywords { all })))
+    }
+}
+
+impl std::ops::Deref for Unread {
+    type Target = [Keyword];
+
+    fn deref(&self) -> &[Keyword] {
+        self.0.as_ref().map_or(&[], |keywords| &keywords.all)
+    }
 }
 
 impl From<Bounds> for Limits {
@@ -149,10 +184,11 @@ impl std::ops::Deref for Limits {
             maximum: None,
             above: None,
             below: None,
-            multiple_of: None,
+            multiples_of: Vec::new(),
             min_length: None,
             max_length: None,
-            pattern: None,
+            patterns: Vec::new(),
+            unread: Vec::new(),
         };
         self.0.as_deref().unwrap_or(&NONE)
     }
@@ -169,6 +205,8 @@ pub struct Array {
     pub max_items: Option<u64>,
     /// Whether no two items are equal.
     pub unique: bool,
+    /// Keywords that constrain the list in ways that the other members do not show.
+    pub unread: Unread,
 }
 
 /// An object.
@@ -178,6 +216,8 @@ pub struct Object {
     pub fields: Vec<Field>,
     /// What else may be in it.
     pub additional: Additional,
+    /// Keywords that constrain the object in ways that the other members do not show.
+    pub unread: Unread,
 }
 
 /// A declared field of an object.
@@ -191,6 +231,8 @@ pub struct Field {
     pub required: bool,
     /// In which messages it may be.
     pub access: Access,
+    /// What a service takes where it is left out, as JSON.
+    pub default: Option<Box<str>>,
     /// The name in the document.
     pub span: Span,
 }
@@ -205,6 +247,17 @@ pub enum Access {
     ReadOnly,
     /// In requests only.
     WriteOnly,
+}
+
+impl Access {
+    /// Whether a message may have the field.
+    pub fn is_in(self, message: Message) -> bool {
+        match self {
+            Access::Both => true,
+            Access::ReadOnly => message == Message::Answer,
+            Access::WriteOnly => message == Message::Request,
+        }
+    }
 }
 
 /// Fields of an object beside the declared ones.

@@ -18,7 +18,7 @@ use crate::contract::{
 };
 use crate::contract::{Contract, Media};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use switchback_plan::media_in_range;
+use switchback_plan::{Message, media_in_range};
 
 /// The lines of a route beside its operations.
 #[derive(Debug, Clone, Default)]
@@ -266,7 +266,10 @@ impl<'c> Bodies<'c> {
     fn shape_of(&mut self, types: [TypeIn<'_>; 2], way: Way) -> Drafted<(String, bool)> {
         let why = || {
             let (from, to) = way.sort(types);
-            let why = assignable(from, to).err().map(|why| why.to_string()).unwrap_or_default();
+            let why = assignable(from, to, Some(way.message()))
+                .err()
+                .map(|why| why.to_string())
+                .unwrap_or_default();
             format!("the {} does not fit: {why}", way.word())
         };
         let mut inner = types;
@@ -365,7 +368,7 @@ impl<'c> Bodies<'c> {
         let (from, to) = way.sort(types);
         for (at, one) in read.alternatives.iter().enumerate() {
             let one = from.types.at(one);
-            if assignable(one, to).is_ok() {
+            if assignable(one, to, Some(way.message())).is_ok() {
                 continue;
             }
             let other = counterpart(one, at, read, to, built)
@@ -643,6 +646,13 @@ impl Way {
         }
     }
 
+    fn message(self) -> Message {
+        match self {
+            Way::Request => Message::Request,
+            Way::Answer => Message::Answer,
+        }
+    }
+
     /// What is read, and what is built of it.
     fn sort<T>(self, [old, new]: [T; 2]) -> (T, T) {
         match self {
@@ -659,14 +669,14 @@ fn passed(media: [&Media; 2], types: [TypeIn<'_>; 2], way: Way) -> Option<Drafte
         Some(other) => other,
         // Of two forms that are not the same lines are drafted, as of JSON.
         None if media.iter().any(|media| media.is_json()) => return None,
-        None => return assignable(from, to).is_ok().then_some(Ok("keep")),
+        None => return assignable(from, to, Some(way.message())).is_ok().then_some(Ok("keep")),
     };
     let [old, new] = media.map(Media::ranges);
     let meet = |a: &str, b: &str| media_in_range(a, b) || media_in_range(b, a);
     if !old.iter().any(|a| new.iter().any(|b| meet(a, b))) {
         return Some(Err(format!("a body of `{}` is not mapped", other.name())));
     }
-    Some(match assignable(from, to) {
+    Some(match assignable(from, to, Some(way.message())) {
         Ok(()) => Ok("keep"),
         Err(why) => {
             Err(format!("a body of `{}` is not mapped, and does not fit as it is: {why}", other.name()))

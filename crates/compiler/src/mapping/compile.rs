@@ -162,7 +162,9 @@ fn lower(
         because: String::new(),
     };
     let has_plans = error_plans.is_some();
-    let error_plans = error_plans.unwrap_or_else(|| [keep(), keep()]);
+    let [(old_error, old_losses), (new_error, new_losses)] =
+        error_plans.unwrap_or_else(|| [(keep(), Vec::new()), (keep(), Vec::new())]);
+    let (error_plans, error_losses) = ([old_error, new_error], [old_losses, new_losses]);
     let comparisons = compare::check(written, contracts, sources, findings);
     let approximate_header = manifest::own_header(written.headers.approximate.as_ref(), findings);
     let archives = routes::Archives::collect(program, contracts, findings);
@@ -181,6 +183,7 @@ fn lower(
         paging: written.paging.as_ref(),
         send: &written.send,
         errors: &error_plans,
+        error_losses: &error_losses,
         error_types,
         credential_headers: &credential_headers,
         approximate_header: approximate_header.as_deref(),

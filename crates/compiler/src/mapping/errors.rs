@@ -1,17 +1,17 @@
 //! How errors look, compiled: the type of errors on each side and the way between them, and the form of the gateway's own.
 
 use super::ast::{self, Manifest, Spanned};
-use super::lens::{Lenses, Supply};
+use super::lens::{Lenses, Supply, World, lost};
 use super::message_place::{self, Missed, Part, walk};
 use super::names::Names;
 use super::{faults, form, literal};
-use crate::contract::{Contract, Type, TypeIn, assignable};
+use crate::contract::{Contract, Narrowing, Type, TypeIn, compare};
 use crate::diagnostic::{Findings, Sources, Span};
 use crate::yaml::{Kind, Node};
 use std::collections::{BTreeMap, BTreeSet};
 use switchback_plan::{
-    BodyPlan, Class, ErrorPiece, ErrorStyle, FailurePlace, FailureRule, FailureTest, GATEWAY_ERRORS, PerSide,
-    ReasonId, Response, ResponseBody, Root, Route, RouteKind, SideId, ValueOp,
+    BodyPlan, Class, ErrorPiece, ErrorStyle, FailurePlace, FailureRule, FailureTest, GATEWAY_ERRORS, Loss,
+    Message, PerSide, ReasonId, Response, ResponseBody, Root, Route, RouteKind, SideId, ValueOp,
 };
 
 /// What stands for something else in `errors: {body: …}`.
@@ -39,19 +39,32 @@ pub(super) fn types<'c>(
     })
 }
 
-/// By served side: the other side's error as one of this side.
+/// What the place of a loss in an error begins with.
+const BODY: &str = "error body ";
+
+/// By served side: the other side's error as one of this side, and the values that this side's contract does not take.
 pub(super) fn plans(
     manifest: &Manifest,
     contracts: &[Contract; 2],
     types: [Option<&Type>; 2],
     lenses: &Lenses<'_>,
     findings: &mut Findings,
-) -> Option<[BodyPlan; 2]> {
+) -> Option<[(BodyPlan, Vec<Loss>); 2]> {
     let [old, new] = types;
     let types = [contracts[0].types.at(old?), contracts[1].types.at(new?)];
     let plans = [SideId::OLD, SideId::NEW].map(|to| plan(manifest, types, to, lenses, findings));
     let [old, new] = plans;
     Some([old?, new?])
+}
+
+/// Values of an error that the contract of the side which gets it does not take.
+pub(super) fn narrower(narrowings: &[Narrowing], to: SideId, world: &World<'_>, span: Span) -> Vec<Loss> {
+    let of = |narrowing: &Narrowing| {
+        let side = if narrowing.is_of_target { to } else { to.other() };
+        let origin = super::origin(world.sources, span);
+        lost(narrowing, world.sides()[side.place()].to_owned(), &format!("{BODY}$"), origin)
+    };
+    narrowings.iter().map(of).collect()
 }
 
 fn plan(
@@ -60,21 +73,30 @@ fn plan(
     to: SideId,
     lenses: &Lenses<'_>,
     findings: &mut Findings,
-) -> Option<BodyPlan> {
+) -> Option<(BodyPlan, Vec<Loss>)> {
     let Some(shape) = &manifest.errors.shape else {
         let (from, target) = (types[to.other()], types[to]);
-        if let Err(why) = assignable(from, target) {
-            let span = manifest.errors.types[to].span;
-            findings.push(faults::errors_differ(span, &why.to_string()));
-            return None;
-        }
+        let span = manifest.errors.types[to].span;
+        let narrowings = match compare(from, target, Some(Message::Answer)) {
+            Ok(narrowings) => narrowings,
+            Err(why) => {
+                findings.push(faults::errors_differ(span, &why.to_string()));
+                return None;
+            }
+        };
+        let losses = narrower(&narrowings, to, &lenses.world, span);
         let because = "errors are the same on both sides".to_owned();
-        return Some(BodyPlan { op: ValueOp::Keep, root: Root::ANY, class: Class::Pass, because });
+        return Some((BodyPlan { op: ValueOp::Keep, root: Root::ANY, class: Class::Pass, because }, losses));
     };
     let used = ast::ShapeUse { name: shape.clone(), each: false, each_value: false, otherwise: None };
     let lens = lenses.body(&used, types, to, &Supply::default(), findings)?;
     lens.partials.iter().for_each(|partial| lenses.use_partial(partial, None));
-    Some(BodyPlan { op: lens.op, root: Root::ANY, class: lens.class, because: lens.because })
+    let is_narrower = |loss: &Loss| {
+        loss.narrow.as_ref().is_some_and(|narrow| narrow.only_in.is_none_or(|only| only == Message::Answer))
+    };
+    let narrower = lens.losses.into_iter().filter(is_narrower);
+    let losses = narrower.map(|loss| Loss { place: format!("{BODY}{}", loss.place), ..loss }).collect();
+    Some((BodyPlan { op: lens.op, root: Root::ANY, class: lens.class, because: lens.because }, losses))
 }
 
 /// Warns of errors that are not of the declared type and have no form on the side that is served: their words are lost, since
@@ -147,7 +169,7 @@ pub(super) fn style(
         tells_kind |= body.contains(&ErrorPiece::Kind);
         if let Some(ty) = types[side]
             && let Err(misfit) =
-                literal::check(&sample(written.unwrap_or(&errors.body)), contracts[side].types.at(ty))
+                literal::check_pattern(&sample(written.unwrap_or(&errors.body)), contracts[side].types.at(ty))
         {
             let name = contracts[side].name.clone();
             match misfits.iter_mut().find(|(span, ..)| *span == misfit.node.span) {

@@ -266,14 +266,14 @@ impl<'p> Check<'_, 'p> {
                 return None;
             }
             Some(Body::Keep(span)) => {
-                let narrowings = match compare(source, target) {
+                let narrowings = match compare(source, target, Some(Message::Answer)) {
                     Ok(narrowings) => narrowings,
                     Err(why) => {
                         self.findings.push(faults::event_keep(*span, &why.to_string()));
                         return None;
                     }
                 };
-                let losses = narrowings.iter().filter(|one| one.concerns(Message::Answer)).map(|narrowing| {
+                let losses = narrowings.iter().map(|narrowing| {
                     let side = if narrowing.is_of_target { to } else { self.from };
                     let side = self.world.sides()[side.place()].to_owned();
                     super::lens::lost(narrowing, side, "$", super::origin(self.world.sources, *span))

@@ -1,6 +1,6 @@
 //! Literals of mapping files: YAML values as JSON text, and whether a literal is a value of a contract's type.
 
-use crate::contract::{Additional, Enum, Literal, ScalarKind, TypeIn, TypeKind};
+use crate::contract::{Additional, Enum, Literal, ScalarKind, TypeIn, TypeKind, is_out_of_bounds};
 use crate::yaml::{Kind, Node};
 use std::time::Duration;
 use switchback_json::text;
@@ -71,9 +71,18 @@ pub(super) struct Misfit<'n> {
     pub why: String,
 }
 
-/// Checks a literal against a type: kinds, listed values, required and declared fields. Bounds of values are not looked
-/// at: a contract's bounds say what is generated, not what is translated.
+/// Checks a literal against a type: kinds, listed values, bounds, required and declared fields.
 pub(super) fn check<'n>(node: &'n Node, ty: TypeIn<'_>) -> Result<(), Misfit<'n>> {
+    check_as(node, ty, true)
+}
+
+/// [`check`], where texts stand for others whose length and form are not known.
+pub(super) fn check_pattern<'n>(node: &'n Node, ty: TypeIn<'_>) -> Result<(), Misfit<'n>> {
+    check_as(node, ty, false)
+}
+
+fn check_as<'n>(node: &'n Node, ty: TypeIn<'_>, bounds: bool) -> Result<(), Misfit<'n>> {
+    let check = |node: &'n Node, ty: TypeIn<'_>| check_as(node, ty, bounds);
     let resolved = ty.types.resolve(ty.ty);
     let misfit = || Misfit { node, why: format!("is not {}", ty.ty) };
     if node.is_null() {
@@ -94,9 +103,19 @@ pub(super) fn check<'n>(node: &'n Node, ty: TypeIn<'_>) -> Result<(), Misfit<'n>
             };
             let listed = |values: &Enum| scalar(node).is_some_and(|value| values.values.contains(&value));
             let value_fits = wanted.values.as_ref().is_none_or(|values| values.open || listed(values));
-            if kind_fits && value_fits { Ok(()) } else { Err(misfit()) }
+            if !kind_fits || !value_fits {
+                return Err(misfit());
+            }
+            match scalar(node).filter(|value| bounds && is_out_of_bounds(wanted, value)) {
+                Some(_) => Err(Misfit { node, why: format!("is outside the bounds of {}", ty.ty) }),
+                None => Ok(()),
+            }
         }
         (TypeKind::Array(array), Kind::Seq(items)) => {
+            let count = items.len() as u64;
+            if bounds && (count < array.min_items || array.max_items.is_some_and(|most| count > most)) {
+                return Err(Misfit { node, why: "has too few or too many elements".to_owned() });
+            }
             items.iter().try_for_each(|item| check(item, ty.types.at(&array.items)))
         }
         (TypeKind::Object(object), Kind::Map(entries)) => {

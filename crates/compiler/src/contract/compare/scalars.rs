@@ -1,12 +1,16 @@
 //! Booleans, numbers and texts: kinds, listed values, formats and bounds.
 //!
-//! Two formats without a common value, such as `date` and `date-time`, are two types. Any other difference of formats, and every
+//! Listed values are judged one by one. Two formats without a common value, such as `date` and `date-time`, are two types. Any other difference of formats, and every
 //! bound that the target sets and the source does not, leaves values that the target does not take.
 
 use super::{Mismatch, Narrowing};
-use crate::contract::types::{Enum, Literal, Scalar, ScalarKind, TypeKind};
+use crate::contract::numbers::{is_multiple, order, shortest};
+use crate::contract::types::{Enum, Keyword, Limits, Literal, Scalar, ScalarKind, TypeKind};
+use regex::{Regex, RegexBuilder};
 use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use switchback_plan::convert::instant;
 
 /// Formats of texts with a grammar of their own: no text is of two of them.
 const DISJOINT: &[&str] =
@@ -40,19 +44,50 @@ pub(super) fn compare(from: &Scalar, to: &Scalar) -> Result<Vec<Narrowing>, Mism
             None => Err(Mismatch::Unbounded { from: show(from), to: show(to) }),
         };
     }
-    let values = match (source, from.kind) {
-        (Some(source), _) => listed_within(source, to),
+    let mut values = match (source, from.kind) {
+        (Some(source), _) => listed_within(source, from, to),
         (None, ScalarKind::Boolean) => Vec::new(),
         (None, ScalarKind::String) => texts(from, to)?,
         (None, ScalarKind::Integer | ScalarKind::Number) => numbers(from, to),
     };
+    values.extend(unread(&from.limits.unread, &to.limits.unread));
     Ok(values.into_iter().map(Narrowing::of).collect())
 }
 
+/// Values that keywords of the target exclude which types do not show, unless the source has the same or, of counts, a narrower
+/// one.
+pub(super) fn unread(from: &[Keyword], to: &[Keyword]) -> Vec<String> {
+    let is_within = |own: &Keyword, wanted: &Keyword| match &*wanted.name {
+        name if *own.name != *name => false,
+        "minProperties" => order(&own.value, &wanted.value).is_some_and(Ordering::is_ge),
+        "maxProperties" => order(&own.value, &wanted.value).is_some_and(Ordering::is_le),
+        _ => own.value == wanted.value,
+    };
+    let excluded = to.iter().filter(|wanted| !from.iter().any(|own| is_within(own, wanted)));
+    excluded
+        .map(|Keyword { name, value }| match value.chars().count() > VALUE_SHOWN {
+            true => format!("values that `{name}` excludes"),
+            false => format!("values that `{name}: {value}` excludes"),
+        })
+        .collect()
+}
+
+/// Characters of a keyword's value in a text.
+const VALUE_SHOWN: usize = 40;
+
 fn listed(source: &Enum, target: &Enum) -> Result<Vec<Narrowing>, Mismatch> {
-    let known: HashSet<_> = target.values.iter().collect();
-    let unknown: Vec<String> =
-        source.values.iter().filter(|value| !known.contains(value)).map(ToString::to_string).collect();
+    // `1.0` is `1`.
+    let by_value = |value: &Literal| match value {
+        Literal::Number(text) => Literal::Number(shortest(text)),
+        other => other.clone(),
+    };
+    let known: HashSet<Literal> = target.values.iter().map(by_value).collect();
+    let unknown: Vec<String> = source
+        .values
+        .iter()
+        .filter(|value| !known.contains(&by_value(value)))
+        .map(ToString::to_string)
+        .collect();
     if unknown.is_empty() { Ok(Vec::new()) } else { Err(Mismatch::Values(unknown)) }
 }
 
@@ -60,22 +95,142 @@ fn show(scalar: &Scalar) -> String {
     TypeKind::Scalar(scalar.clone()).to_string()
 }
 
-/// Listed values that the bounds of the target exclude.
-fn listed_within(source: &Enum, to: &Scalar) -> Vec<String> {
-    let [least, greatest] = range(to);
-    let is_outside = |value: &&Literal| match value {
-        Literal::Number(text) => {
-            least.as_ref().is_some_and(|least| least.excludes(text, Ordering::Less))
-                || greatest.as_ref().is_some_and(|greatest| greatest.excludes(text, Ordering::Greater))
+/// Listed values that the bounds of the target exclude. Bounds that the source has too exclude none that it lists.
+fn listed_within(source: &Enum, from: &Scalar, to: &Scalar) -> Vec<String> {
+    let judge = Judge::of(to, Some(from));
+    let mut values: Vec<String> = Vec::new();
+    for value in &source.values {
+        let why = match judge.exclusion(value) {
+            None => continue,
+            Some(Exclusion::Certain) => format!("the value {value}"),
+            Some(Exclusion::Unknown(why)) => why,
+        };
+        if !values.contains(&why) {
+            values.push(why);
         }
-        Literal::String(text) => {
-            let length = text.chars().count() as u64;
-            to.limits.min_length.is_some_and(|least| length < least)
-                || to.limits.max_length.is_some_and(|most| length > most)
+    }
+    values
+}
+
+/// Whether a value of the kind of a scalar is outside its bounds, patterns or format. What is not known is not outside.
+pub(crate) fn is_out_of_bounds(scalar: &Scalar, value: &Literal) -> bool {
+    matches!(Judge::of(scalar, None).exclusion(value), Some(Exclusion::Certain))
+}
+
+/// Values that a scalar excludes of all those of its kind.
+pub(crate) fn exclusions(scalar: &Scalar) -> Vec<String> {
+    let all = Scalar { kind: scalar.kind, values: None, format: None, limits: Limits::default() };
+    let found = compare(&all, scalar).unwrap_or_default();
+    found.into_iter().map(|found| found.values).collect()
+}
+
+/// The bounds of a scalar, ready to judge values by.
+struct Judge<'t> {
+    scalar: &'t Scalar,
+    range: [Option<End>; 2],
+    /// Patterns, compiled where this engine knows their grammar.
+    patterns: Vec<(&'t str, Option<Regex>)>,
+    format: Option<&'t str>,
+}
+
+/// A pattern, where this engine knows its grammar and it is of a sane size.
+fn compiled(pattern: &str) -> Option<Regex> {
+    RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build().ok()
+}
+
+/// Memory of one compiled pattern.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+/// How sure it is that a value is excluded.
+enum Exclusion {
+    Certain,
+    /// It may be excluded: a class of values for messages.
+    Unknown(String),
+}
+
+impl<'t> Judge<'t> {
+    /// `known`: a type that the values are of, whose own patterns and format need no judgement.
+    fn of(scalar: &'t Scalar, known: Option<&Scalar>) -> Judge<'t> {
+        let is_new =
+            |pattern: &&'t String| known.is_none_or(|known| !known.limits.patterns.contains(pattern));
+        let patterns = scalar.limits.patterns.iter().filter(is_new);
+        let format = scalar.format.as_deref().filter(|format| !OF_DISPLAY.contains(format));
+        Judge {
+            scalar,
+            range: range(scalar),
+            patterns: patterns.map(|pattern| (pattern.as_str(), compiled(pattern))).collect(),
+            format: format
+                .filter(|format| known.is_none_or(|known| known.format.as_deref() != Some(*format))),
         }
-        Literal::Boolean(_) => false,
-    };
-    source.values.iter().filter(is_outside).map(|value| format!("the value {value}")).collect()
+    }
+
+    fn exclusion(&self, value: &Literal) -> Option<Exclusion> {
+        match value {
+            Literal::Boolean(_) => None,
+            Literal::Number(text) => self.of_number(text),
+            Literal::String(text) => self.of_text(text),
+        }
+    }
+
+    fn of_number(&self, text: &str) -> Option<Exclusion> {
+        let [least, greatest] = &self.range;
+        if least.as_ref().is_some_and(|least| least.excludes(text, Ordering::Less))
+            || greatest.as_ref().is_some_and(|greatest| greatest.excludes(text, Ordering::Greater))
+        {
+            return Some(Exclusion::Certain);
+        }
+        let unknown =
+            |factor: &String| Exclusion::Unknown(format!("values that are no multiple of {factor}"));
+        self.scalar.limits.multiples_of.iter().find_map(|factor| match is_multiple(text, factor) {
+            Some(true) => None,
+            Some(false) => Some(Exclusion::Certain),
+            None => Some(unknown(factor)),
+        })
+    }
+
+    fn of_text(&self, text: &str) -> Option<Exclusion> {
+        let limits = &self.scalar.limits;
+        let length = text.chars().count() as u64;
+        if limits.min_length.is_some_and(|least| length < least)
+            || limits.max_length.is_some_and(|most| length > most)
+            || self
+                .patterns
+                .iter()
+                .any(|(_, regex)| regex.as_ref().is_some_and(|regex| !regex.is_match(text)))
+        {
+            return Some(Exclusion::Certain);
+        }
+        let is_of_format = self.format.map(|format| (format, is_of_format(text, format)));
+        if let Some((_, Some(false))) = is_of_format {
+            return Some(Exclusion::Certain);
+        }
+        if let Some((pattern, _)) = self.patterns.iter().find(|(_, regex)| regex.is_none()) {
+            return Some(Exclusion::Unknown(format!("texts that do not match `{pattern}`")));
+        }
+        let (format, _) = is_of_format.filter(|(_, known)| known.is_none())?;
+        Some(Exclusion::Unknown(format!("texts that are no `{format}`")))
+    }
+}
+
+/// Whether a text is of a format; none for formats whose grammar is not known here.
+fn is_of_format(text: &str, format: &str) -> Option<bool> {
+    Some(match format {
+        "date" => text.len() == 10 && instant(&format!("{text}T00:00:00Z")).is_some(),
+        "date-time" => instant(text).is_some(),
+        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
+        "uuid" => {
+            let mut groups = text.split('-');
+            let of_length = |length: usize, group: Option<&str>| {
+                group.is_some_and(|group| {
+                    group.len() == length && group.bytes().all(|byte| byte.is_ascii_hexdigit())
+                })
+            };
+            [8, 4, 4, 4, 12].into_iter().all(|length| of_length(length, groups.next()))
+                && groups.next().is_none()
+        }
+        _ => return None,
+    })
 }
 
 fn texts(from: &Scalar, to: &Scalar) -> Result<Vec<String>, Mismatch> {
@@ -104,10 +259,8 @@ fn texts(from: &Scalar, to: &Scalar) -> Result<Vec<String>, Mismatch> {
     if let Some(least) = to.limits.min_length.filter(|least| from.limits.min_length.unwrap_or(0) < *least) {
         values.push(format!("texts shorter than {}", characters(least)));
     }
-    if let Some(pattern) = to.limits.pattern.as_ref().filter(|one| from.limits.pattern.as_ref() != Some(one))
-    {
-        values.push(format!("texts that do not match `{pattern}`"));
-    }
+    let unknown = to.limits.patterns.iter().filter(|pattern| !from.limits.patterns.contains(pattern));
+    values.extend(unknown.map(|pattern| format!("texts that do not match `{pattern}`")));
     Ok(values)
 }
 
@@ -130,15 +283,13 @@ fn numbers(from: &Scalar, to: &Scalar) -> Vec<String> {
         let word = if least.is_excluded { "up to" } else { "below" };
         values.push(format!("values {word} {}", least.text));
     }
-    let is_multiple = |factor: &&String| {
-        let whole = |text: &str| text.parse::<i128>().ok().filter(|number| *number != 0);
-        let own = from.limits.multiple_of.as_deref();
-        own == Some(factor.as_str())
-            || own.and_then(whole).zip(whole(factor)).is_some_and(|(own, factor)| own % factor == 0)
+    let is_within = |factor: &&String| {
+        from.limits.multiples_of.iter().any(|own| own == *factor || is_multiple(own, factor) == Some(true))
+            // Whole numbers are multiples of one.
+            || (from.kind == ScalarKind::Integer && is_multiple("1", factor) == Some(true))
     };
-    if let Some(factor) = to.limits.multiple_of.as_ref().filter(|factor| !is_multiple(factor)) {
-        values.push(format!("values that are no multiple of {factor}"));
-    }
+    let unknown = to.limits.multiples_of.iter().filter(|factor| !is_within(factor));
+    values.extend(unknown.map(|factor| format!("values that are no multiple of {factor}")));
     let is_single = |scalar: &Scalar| scalar.format.as_deref() == Some("float");
     if to.kind == ScalarKind::Number && is_single(to) && !is_single(from) {
         values.push("values that `float` rounds".to_owned());
@@ -200,12 +351,4 @@ fn range(scalar: &Scalar) -> [Option<End>; 2] {
             .reduce(|a, b| if a.reaches_beyond(&b, outwards) { b } else { a });
     }
     ends
-}
-
-/// The order of two numbers as documents write them; none where one of them is no number.
-fn order(a: &str, b: &str) -> Option<Ordering> {
-    match (a.parse::<i128>(), b.parse::<i128>()) {
-        (Ok(a), Ok(b)) => Some(a.cmp(&b)),
-        _ => a.parse::<f64>().ok()?.partial_cmp(&b.parse::<f64>().ok()?),
-    }
 }

@@ -89,6 +89,7 @@ fn parameters<'n>(node: Option<&'n Node>, follow: &Follow<'n>, findings: &mut Gr
             required,
             // The parameter's own keys describe its value.
             schema: Some(node.get("schema").unwrap_or(node)),
+            content: None,
             style: style(node),
             span: node.span,
         };
@@ -130,6 +131,11 @@ fn json<'n>(media: &[&'n str]) -> Result<&'n str, Vec<&'n str>> {
     }
 }
 
+/// The media types besides the one that is read, all of the same schema.
+fn others<'n>(read: &str, schema: Option<&'n Node>, all: &[&'n str]) -> Vec<(&'n str, Option<&'n Node>)> {
+    all.iter().filter(|media| **media != read).map(|media| (*media, schema)).collect()
+}
+
 fn body<'n>(
     written: &[Written<'n>],
     operation: &'n Node,
@@ -143,7 +149,9 @@ fn body<'n>(
         match one {
             Written::Body { schema, required, span } => {
                 let content = match json(&consumes) {
-                    Ok(media) => Content::Json { media, schema: *schema },
+                    Ok(media) => {
+                        Content::Json { media, schema: *schema, others: others(media, *schema, &consumes) }
+                    }
                     Err(media) => Content::Bytes { media },
                 };
                 return Some(RawBody { required: *required, content, span: *span });
@@ -174,7 +182,10 @@ fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Groupe
             // A file of all that the operation makes; JSON is named where nothing else is said.
             (Some("file"), _) if produces.is_empty() => Content::Bytes { media: vec!["*/*"] },
             (Some("file"), _) => Content::Bytes { media: produces.clone() },
-            (_, Ok(media)) => Content::Json { media, schema: Some(schema) },
+            (_, Ok(media)) => {
+                let others = others(media, Some(schema), &produces);
+                Content::Json { media, schema: Some(schema), others }
+            }
             (_, Err(media)) => match media.iter().find(|media| media.eq_ignore_ascii_case(URLENCODED)) {
                 Some(form) => {
                     Content::Form { media: form, schema: Some(schema), parts: Vec::new(), lists: Vec::new() }
@@ -189,6 +200,7 @@ fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Groupe
                 place: Place::Header,
                 required: false,
                 schema: Some(header),
+                content: None,
                 style: Style::Text,
                 span: key.span,
             });

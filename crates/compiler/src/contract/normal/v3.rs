@@ -100,6 +100,7 @@ fn parameter<'n>(name: &'n str, node: &'n Node) -> RawParameter<'n> {
         place: Place::Header,
         required: flag(node, "required"),
         schema: node.get("schema"),
+        content: node.get("content"),
         // A value that is a text in a media type of its own is one text.
         style: if node.get("content").is_some() { Style::Text } else { style },
         span: node.span,
@@ -158,7 +159,9 @@ fn content<'n>(
     let json = all.iter().filter(|(key, node)| !is_bytes(&key.name, node));
     let json = json.filter_map(|(key, node)| Some((json_rank(&key.name)?, key, node)));
     if let Some((_, key, node)) = json.min_by_key(|(rank, ..)| *rank) {
-        return Some(Content::Json { media: &key.name, schema: schema(node) });
+        let others = all.iter().filter(|(other, _)| other.name != key.name);
+        let others = others.map(|(key, node)| (key.name.as_str(), schema(node))).collect();
+        return Some(Content::Json { media: &key.name, schema: schema(node), others });
     }
     let form = all.iter().find(|(key, _)| match request {
         true => is_form(&key.name),

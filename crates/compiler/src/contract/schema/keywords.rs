@@ -27,18 +27,6 @@ pub(super) const SILENT: &[&str] = &[
     "readOnly",
     "writeOnly",
     "discriminator",
-    "multipleOf",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "uniqueItems",
-    "minProperties",
-    "maxProperties",
-    "minContains",
-    "maxContains",
-    "contentEncoding",
-    "contentMediaType",
-    "contentSchema",
-    "propertyNames",
     // Parameters of Swagger 2.0 describe their values themselves.
     "name",
     "in",
@@ -71,9 +59,23 @@ const READ: &[&str] = &[
     "patternProperties",
     "unevaluatedProperties",
     "prefixItems",
+    "multipleOf",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "uniqueItems",
+    // Only compared: see `unread`.
+    "minProperties",
+    "maxProperties",
+    "minContains",
+    "maxContains",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "propertyNames",
 ];
 
-/// Keywords that narrow values in ways that types do not show: values are then a few more than the document says.
+/// Keywords that narrow values in ways that types do not show: values are then a few more than the document says. Comparisons of
+/// two contracts look at their texts: see `unread`.
 const NOT_READ: &[&str] = &[
     "not",
     "if",
@@ -121,7 +123,7 @@ pub(super) fn says_something(node: &Node) -> bool {
     node.as_map().unwrap_or_default().iter().any(|(key, _)| {
         let name = key.name.as_str();
         // A type alone says nothing that its alternatives do not.
-        READ.contains(&name)
+        (READ.contains(&name) || NOT_READ.contains(&name))
             && !matches!(name, "oneOf" | "anyOf" | "allOf" | "$ref" | "nullable" | "type" | "format")
     })
 }

@@ -52,7 +52,8 @@ pub(super) fn type_words(
         if has("pattern") || has("minLength") || has("maxLength") {
             return Some(vec!["string"]);
         }
-        if has("minimum") || has("maximum") {
+        let of_numbers = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
+        if of_numbers.into_iter().any(has) {
             return Some(vec!["number"]);
         }
         values.map(Values::words)
@@ -99,6 +100,7 @@ fn intersection(a: &[&'static str], b: &[&'static str]) -> Vec<&'static str> {
 }
 
 /// Values of `enum`, `const` or `x-values-seen`, with their places.
+#[derive(Clone)]
 pub(super) struct Values {
     list: Vec<(Literal, Span)>,
     pub(super) null: bool,
@@ -106,17 +108,22 @@ pub(super) struct Values {
     span: Span,
 }
 
+/// The values that all layers list. An open list constrains nothing where another one is closed.
 pub(super) fn listed(layers: &[Layer<'_>], findings: &mut Grouped) -> Option<Values> {
     let mut found: Option<Values> = None;
     for layer in layers {
         let Some(values) = listed_in(layer.node, findings) else { continue };
-        // Of several lists the shortest is nearest to what all of them allow.
-        let shorter = found
-            .as_ref()
-            .is_none_or(|known| (values.open, values.list.len()) < (known.open, known.list.len()));
-        if shorter {
-            found = Some(values);
-        }
+        found = Some(match found {
+            None => values,
+            Some(known) if known.open != values.open => {
+                if known.open {
+                    values
+                } else {
+                    known
+                }
+            }
+            Some(known) => known.common(values),
+        });
     }
     found
 }
@@ -159,6 +166,23 @@ impl Values {
             }
         }
         Some(values)
+    }
+
+    /// The values of both lists; the shorter list where they have none in common, which no value keeps to.
+    fn common(self, other: Values) -> Values {
+        let known: HashSet<&Literal> = other.list.iter().map(|(one, _)| one).collect();
+        let both: Vec<_> = self.list.iter().filter(|(one, _)| known.contains(one)).cloned().collect();
+        let null = self.null && other.null;
+        match both.is_empty() && !null {
+            true => {
+                if other.list.len() < self.list.len() {
+                    other
+                } else {
+                    self
+                }
+            }
+            false => Values { list: both, null, ..self },
+        }
     }
 
     /// Type words that the values show.

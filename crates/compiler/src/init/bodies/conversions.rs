@@ -8,7 +8,7 @@ use crate::contract::{
 
 pub(super) fn fits(types: [TypeIn<'_>; 2], way: Way) -> bool {
     let (from, to) = way.sort(types);
-    assignable(from, to).is_ok()
+    assignable(from, to, Some(way.message())).is_ok()
 }
 
 /// A named type that a shape can be of.
@@ -34,7 +34,7 @@ pub(super) fn unnamed<'t>(types: [TypeIn<'t>; 2]) -> Option<[&'t Object; 2]> {
 /// The types of the values of two maps, which declare no members.
 pub(super) fn map_values<'t>(types: [TypeIn<'t>; 2]) -> Option<[TypeIn<'t>; 2]> {
     let of = |ty: TypeIn<'t>| match ty.types.resolve(ty.ty).kind {
-        TypeKind::Object(Object { fields, additional: Additional::Of(value) }) if fields.is_empty() => {
+        TypeKind::Object(Object { fields, additional: Additional::Of(value), .. }) if fields.is_empty() => {
             Some(ty.types.at(value))
         }
         _ => None,
@@ -85,7 +85,9 @@ pub(super) fn conversion(types: [TypeIn<'_>; 2], required: [bool; 2], way: Way) 
         _ if way == Way::Answer && nullable[1] && !nullable[0] && !required[0] => {
             let from = types[1].types.resolve(types[1].ty);
             let bare = crate::contract::Type { kind: from.kind.clone(), nullable: false, span: from.span };
-            assignable(types[1].types.at(&bare), types[0]).is_ok().then_some("as: null_is_absent")
+            assignable(types[1].types.at(&bare), types[0], Some(way.message()))
+                .is_ok()
+                .then_some("as: null_is_absent")
         }
         _ => None,
     }

@@ -17,8 +17,8 @@ use crate::yaml::Node;
 use std::collections::{BTreeMap, BTreeSet};
 use switchback_plan::convert::{Conversion, Otherwise};
 use switchback_plan::{
-    Absent, Captured, Class, CloseFrom, Emit, Key, Loss, Member, MemberAction, Narrow, Note, NoteKind,
-    ObjectOp, Origin, Others, Raw, SettingKind, SideId, ValueOp,
+    Absent, Captured, Class, CloseFrom, Emit, Key, Loss, Member, MemberAction, Message, Narrow, Note,
+    NoteKind, ObjectOp, Origin, Others, Raw, SettingKind, SideId, ValueOp,
 };
 
 /// Builds the op of these lines towards side `to`. None after a finding.
@@ -338,6 +338,10 @@ impl<'b> Builder<'b, '_> {
             }
             Ok(Lost::Nothing) => {}
         }
+        let each = if ready.each.is_some() { "[*]" } else { "" };
+        let mut exceeding = convert::exceeding(&conversion, read, built, self.message());
+        exceeding.iter_mut().for_each(|found| found.path.insert_str(1, each));
+        self.lose_narrower(&exceeding, (source, target));
         if convert::is_partial(&conversion.kind, conversion.from(), read) {
             let misfit = said.literal.as_ref().filter(|literal| literal::check(literal, built).is_err());
             let finding = match (&said.otherwise, misfit) {
@@ -391,7 +395,7 @@ impl<'b> Builder<'b, '_> {
     ) -> Option<ValueOp> {
         let way = faults::Way { world: &self.lenses.world, from: self.from, to: self.to };
         let Some(shape) = shape else {
-            match compare(from, to) {
+            match compare(from, to, self.message()) {
                 Ok(narrowings) => self.lose_narrower(&narrowings, (source, target)),
                 Err(why) => self.findings.push(faults::types(source, &why, &way, from, to)),
             }
@@ -454,8 +458,9 @@ impl<'b> Builder<'b, '_> {
             return;
         };
         let way = faults::Way { world: &self.lenses.world, from: self.from, to: self.to };
-        let wrong =
-            assignable(read.ty, built.ty).err().map(|why| faults::types(from, &why, &way, read.ty, built.ty));
+        let wrong = assignable(read.ty, built.ty, self.message())
+            .err()
+            .map(|why| faults::types(from, &why, &way, read.ty, built.ty));
         let null = built.ty.types.resolve(built.ty.ty).nullable;
         let missing = (built.required && !null && !read.required)
             .then(|| faults::may_be_absent(from, name, &self.lenses.world, [self.from, self.to], false));
@@ -609,6 +614,11 @@ impl<'b> Builder<'b, '_> {
             let what = Closing::From(CloseFrom::Supplied(index as u16));
             self.close.push(CloseDraft { place: at.value.0, what, origin: self.origin(name.span) });
         }
+    }
+
+    /// The message that is built.
+    pub(super) fn message(&self) -> Option<Message> {
+        self.lenses.world.message(SideId(self.to as u8))
     }
 
     /// The losses from `mark` on that were found within the only element of a list at `list` are at that element: places of

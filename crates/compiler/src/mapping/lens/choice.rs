@@ -78,7 +78,7 @@ pub(super) fn build(
         let one = read.types.at(one);
         match readers.iter().find(|(_, reads)| *reads == identity(one)) {
             Some((name, _)) => arms.push(lenses.lens(&name.value, to, with, findings)?),
-            None => match compare(one, built) {
+            None => match compare(one, built, world.message(to)) {
                 Ok(narrowings) => arms.push(kept(lenses, shape, &narrowings, &way)),
                 Err(why) => findings.push(faults::no_shape_for(shape.span, one.ty, &why, &way)),
             },
@@ -121,7 +121,10 @@ fn together(name: &str, test: &Test, arms: Vec<Lens>, origin: Origin, with: &Sup
     let (mut class, mut ops) = (Class::Element, Vec::new());
     for arm in arms {
         for loss in arm.losses {
-            if !losses.iter().any(|known| known.side == loss.side && known.place == loss.place) {
+            let is_known = |known: &Loss| {
+                known.side == loss.side && known.place == loss.place && known.narrow == loss.narrow
+            };
+            if !losses.iter().any(is_known) {
                 losses.push(loss);
             }
         }

@@ -1,8 +1,11 @@
 //! Conversions as written → as run, and whether they fit the types of their two places.
 
-use super::facts::facts_of;
+use super::facts::{facts_of, is_digits};
 use super::{World, faults};
-use crate::contract::{Additional, Literal, ScalarKind, TypeIn, TypeKind};
+use crate::contract::{
+    Additional, Bounds, Literal, Narrowing, Scalar, ScalarKind, TypeIn, TypeKind, compare_but_for_null,
+    exclusions, is_out_of_bounds,
+};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::ConversionUse;
 use crate::mapping::literal;
@@ -14,7 +17,7 @@ use switchback_json::{Limits, Value};
 use switchback_plan::convert::{
     Arguments, Conversion, ConversionKind, Facts, Given, Law, Otherwise, Spec, Table,
 };
-use switchback_plan::{Kinds, Raw, SideId};
+use switchback_plan::{Kinds, Message, Raw, SideId};
 
 /// A conversion with its arguments read.
 pub(crate) enum Read {
@@ -373,6 +376,68 @@ pub(in crate::mapping) fn check(
         }
         true => Lost::Spelling,
     })
+}
+
+/// Values that a conversion gives and the target does not take, by its bounds. Only values that are listed are converted here;
+/// of others the bounds count that the kind of the conversion does not keep to anyhow.
+pub(in crate::mapping) fn exceeding(
+    conversion: &Conversion,
+    from: TypeIn<'_>,
+    to: TypeIn<'_>,
+    message: Option<Message>,
+) -> Vec<Narrowing> {
+    if matches!(conversion.kind, ConversionKind::AbsentToNull) {
+        // The value stays as it is.
+        return compare_but_for_null(from, to, message).unwrap_or_default();
+    }
+    let values = exceeding_values(conversion, from, to);
+    values.into_iter().map(Narrowing::of).collect()
+}
+
+fn exceeding_values(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Vec<String> {
+    let target = match conversion.kind.kinds(conversion.from().other()).array {
+        true => items_of(to),
+        false => Some(to),
+    };
+    let scalar = target.map(|target| target.types.resolve(target.ty).kind);
+    let Some(TypeKind::Scalar(scalar)) = scalar else { return Vec::new() };
+    if scalar.values.as_ref().is_some_and(|values| !values.open) {
+        return Vec::new();
+    }
+    let strict = Conversion { otherwise: Otherwise::Error, ..conversion.clone() };
+    let result = |value: &[u8]| {
+        let mut out = Vec::new();
+        strict.apply(value, &mut out).ok()?;
+        serde_json::from_slice(&out).ok()
+    };
+    let is_outside = |value: &serde_json::Value| match value {
+        serde_json::Value::String(text) => is_out_of_bounds(scalar, &Literal::String(text.clone())),
+        serde_json::Value::Number(number) => is_out_of_bounds(scalar, &Literal::Number(number.to_string())),
+        _ => false,
+    };
+    let listed = match &conversion.kind {
+        ConversionKind::Table(table) => {
+            let read = |(old, new): &(Raw, Raw)| if conversion.forward { old.to_vec() } else { new.to_vec() };
+            Some(table.rows.iter().map(read).collect())
+        }
+        _ => closed_values(from),
+    };
+    if let Some(listed) = listed {
+        let outside = listed.into_iter().filter(|value| result(value).as_ref().is_some_and(is_outside));
+        return outside.map(|value| format!("the value {}", String::from_utf8_lossy(&value))).collect();
+    }
+    // Dates are written in the format of their contract, and integers without leading zeros. More than 64 bits have no integers
+    // that services count by.
+    let kept_to: &[&str] = match conversion.kind.spec().name {
+        "date" => &["date", "date-time", "time"],
+        _ => &["int64"],
+    };
+    let format = scalar.format.clone().filter(|format| !kept_to.contains(&&**format));
+    let bounds = Bounds {
+        patterns: scalar.limits.patterns.iter().filter(|pattern| !is_digits(pattern)).cloned().collect(),
+        ..(*scalar.limits).clone()
+    };
+    exclusions(&Scalar { format, limits: bounds.into(), ..scalar.clone() })
 }
 
 /// Whether some value that a place may have is outside a conversion's domain.

@@ -31,7 +31,7 @@ fn add_scalar(scalar: &Scalar, facts: &mut Facts) {
             let bound = |text: &Option<String>| text.as_ref().and_then(|text| text.parse().ok());
             facts.bounds = [bound(&scalar.limits.minimum), bound(&scalar.limits.maximum)];
         }
-        ScalarKind::String => facts.digits = scalar.limits.pattern.as_deref().is_some_and(is_digits),
+        ScalarKind::String => facts.digits = scalar.limits.patterns.iter().any(|pattern| is_digits(pattern)),
         ScalarKind::Boolean => {}
     }
 }
@@ -46,7 +46,7 @@ fn add_list(ty: TypeIn<'_>, array: &Array, facts: &mut Facts) {
 }
 
 /// Whether a pattern lets nothing pass but integers as JSON writes them.
-fn is_digits(pattern: &str) -> bool {
+pub(super) fn is_digits(pattern: &str) -> bool {
     let Some(inner) = pattern.strip_prefix('^').and_then(|rest| rest.strip_suffix('$')) else { return false };
     let inner = inner.replace("\\d", "[0-9]");
     let inner = inner.strip_prefix("-?").unwrap_or(&inner);

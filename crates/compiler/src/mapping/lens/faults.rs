@@ -1,7 +1,7 @@
 //! The findings about shapes, each worded once.
 
 use super::{Partial, World, object};
-use crate::contract::{Type, TypeIn, Why};
+use crate::contract::{Bounds, Type, TypeIn, TypeKind, Why};
 use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean};
 use crate::mapping::ast::{Place, Spanned};
 use crate::mapping::lens::line::At;
@@ -292,7 +292,12 @@ pub(super) fn may_be_absent(
 }
 
 pub(super) fn literal(span: Span, place: &Place, ty: TypeIn<'_>, world: &World<'_>, of: usize) -> Finding {
-    let message = format!("this does not fit `{}` of {}, which is {}", dotted(place), side(world, of), ty.ty);
+    let bounds = match ty.types.resolve(ty.ty).kind {
+        TypeKind::Scalar(scalar) if *scalar.limits != Bounds::default() => " within bounds",
+        _ => "",
+    };
+    let (place, side) = (dotted(place), side(world, of));
+    let message = format!("this does not fit `{place}` of {side}, which is {}{bounds}", ty.ty);
     Finding::error(Code::LiteralType, span, message)
         .help("write a value of that type, or `{value: …, despite: type}` if it must be so")
 }

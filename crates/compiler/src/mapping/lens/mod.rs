@@ -18,8 +18,8 @@ mod others;
 mod presence;
 
 pub(super) use convert::{
-    Lost, Read as ReadConversion, Ready, SINGLE_IN_ARRAY, check as check_conversion, is_partial, kinds_of,
-    read as read_conversion,
+    Lost, Read as ReadConversion, Ready, SINGLE_IN_ARRAY, check as check_conversion, exceeding, is_partial,
+    kinds_of, read as read_conversion,
 };
 
 pub(super) use account::field_type;
@@ -36,7 +36,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use switchback_plan::convert::Otherwise;
 use switchback_plan::{
-    Again, AttemptOp, Class, Key, Loss, Note, ObjectOp, Origin, Others, Raw, ReasonId, SideId, ValueOp,
+    Again, AttemptOp, Class, Key, Loss, Message, Note, ObjectOp, Origin, Others, Raw, ReasonId, SideId,
+    ValueOp,
 };
 
 /// All shapes of a program.
@@ -86,6 +87,19 @@ pub(crate) struct World<'p> {
     pub contracts: &'p [Contract; 2],
     pub names: &'p Names,
     pub sources: &'p Sources,
+}
+
+impl World<'_> {
+    /// The message whose bodies are built for a side; none where they may be of both.
+    pub(super) fn message(&self, to: SideId) -> Option<Message> {
+        let is_answer = match self.program.manifest.serves {
+            // Events go the way of answers, whichever side is served.
+            _ if !self.program.events.is_empty() => return None,
+            [true, true] => return None,
+            serves => serves[to.place()],
+        };
+        Some(if is_answer { Message::Answer } else { Message::Request })
+    }
 }
 
 struct Named<'p> {

@@ -7,7 +7,7 @@ use super::account::field_at;
 use super::build::{Builder, yields_nothing};
 use super::line::{At, Line, Lines, What};
 use super::{World, faults, object};
-use crate::contract::{Additional, TypeIn, TypeKind, compare};
+use crate::contract::{Additional, Narrowing, TypeIn, TypeKind, compare};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{ConversionUse, Fill, Place, ShapeUse};
 use std::collections::BTreeSet;
@@ -116,13 +116,18 @@ impl Builder<'_, '_> {
                 Others::Drop
             }
             (Additional::Of(from), Additional::Of(to)) => {
-                match compare(read.types.at(from), built.types.at(to)) {
+                match compare(read.types.at(from), built.types.at(to), self.message()) {
                     Ok(narrowings) => self.lose_narrower_others(&narrowings, &place, lines.span),
                     Err(why) => {
                         let way = faults::Way { world: &self.lenses.world, from: self.from, to: self.to };
                         self.findings.push(faults::others_unaccounted(lines.span, &why, &way));
                     }
                 }
+                Others::Keep
+            }
+            (Additional::Open, Additional::Of(to)) => {
+                let found = Narrowing::of(format!("members that are no {to}"));
+                self.lose_narrower_others(&[found], &place, lines.span);
                 Others::Keep
             }
             _ => Others::Keep,

@@ -135,12 +135,14 @@ fn operation_of(span: Span) -> Operation {
         ty: scalar(ScalarKind::Integer, span),
         required: true,
         form: ParameterForm::Plain,
+        default: None,
         span,
     };
     let page_read = Response {
         status: StatusPattern::Exact(200),
         body: Some(Type::any(span)),
         media: Media::Json,
+        unread: Vec::new(),
         headers: Vec::new(),
         span,
     };
@@ -251,6 +253,7 @@ impl RouteCheck<'_, '_> {
             ty,
             required: true,
             access: Access::Both,
+            default: None,
             span,
         };
         let mut fields = vec![field("age", scalar(ScalarKind::Integer, span))];

@@ -7,7 +7,7 @@ use super::proof::{Known, Proofs};
 use super::remembered::Provenance;
 use crate::contract::{
     Access, Additional, Array, Contract, Enum, Field, JsonKind, Limits, Literal, Object, Operation, Scalar,
-    ScalarKind, Type, TypeIn, TypeKind, Types,
+    ScalarKind, Type, TypeIn, TypeKind, Types, Unread,
 };
 use crate::diagnostic::Span;
 use std::collections::BTreeSet;
@@ -101,6 +101,7 @@ impl Context {
                 ty: p.ty.clone(),
                 required: always || p.required,
                 access: Access::Both,
+                default: None,
                 span: p.span,
             };
             parameters.iter().map(field).collect::<Vec<_>>()
@@ -116,6 +117,7 @@ impl Context {
                 ty: body.ty.clone(),
                 required: body.required,
                 access: Access::Both,
+                default: None,
                 span: body.span,
             });
         }
@@ -327,6 +329,7 @@ pub(super) fn reply(body: Option<Type>, body_required: bool, span: Span) -> Type
             ty,
             required: body_required,
             access: Access::Both,
+            default: None,
             span,
         });
     }
@@ -342,6 +345,7 @@ pub(super) fn fanned(name: &str, element: ContextValue, mut reply: Type, span: S
             ty: element.ty,
             required: true,
             access: Access::Both,
+            default: None,
             span,
         });
     }
@@ -354,11 +358,15 @@ fn headers(span: Span) -> Type {
 }
 
 fn field(name: &str, ty: Type) -> Field {
-    Field { name: name.to_owned(), span: ty.span, ty, required: true, access: Access::Both }
+    Field { name: name.to_owned(), span: ty.span, ty, required: true, access: Access::Both, default: None }
 }
 
 pub(super) fn object(fields: Vec<Field>, additional: Additional, span: Span) -> Type {
-    Type { kind: TypeKind::Object(Object { fields, additional }), nullable: false, span }
+    Type {
+        kind: TypeKind::Object(Object { fields, additional, unread: Unread::default() }),
+        nullable: false,
+        span,
+    }
 }
 
 /// A scalar without bounds.
@@ -369,6 +377,12 @@ pub(super) fn scalar(kind: ScalarKind, span: Span) -> Type {
 
 /// A list of any length.
 pub(super) fn list(items: Type, span: Span) -> Type {
-    let array = Array { items: Box::new(items), min_items: 0, max_items: None, unique: false };
+    let array = Array {
+        items: Box::new(items),
+        min_items: 0,
+        max_items: None,
+        unique: false,
+        unread: Unread::default(),
+    };
     Type { kind: TypeKind::Array(array), nullable: false, span }
 }

@@ -137,7 +137,9 @@ impl RouteCheck<'_, '_> {
             return None;
         }
         let to = TypeIn { types: self.ground.types(wanted.side), ty: wanted.ty };
-        match compare(held.in_types(self.ground.contracts), to) {
+        // A value of the same side may come of either message.
+        let message = (held.side != wanted.side).then(|| self.message(wanted.side));
+        match compare(held.in_types(self.ground.contracts), to, message) {
             Ok(narrowings) => {
                 let read = self.ground.sources.text(span.file);
                 let read = read.get(span.start as usize..span.end as usize).unwrap_or("$");
@@ -244,7 +246,14 @@ impl RouteCheck<'_, '_> {
             }
             _ => Type::any(name.span),
         };
-        Field { name: name.value.clone(), ty, required: !held.absent, access: Access::Both, span: name.span }
+        Field {
+            name: name.value.clone(),
+            ty,
+            required: !held.absent,
+            access: Access::Both,
+            default: None,
+            span: name.span,
+        }
     }
 
     fn array(&mut self, items: &[Expr], span: Span, wanted: Option<Wanted<'_>>, to: SideId) -> Option<Made> {
@@ -470,7 +479,7 @@ impl RouteCheck<'_, '_> {
             ExprKind::Path(path) => Some(path.as_str()),
             _ => None,
         };
-        self.take_over(&lens, read);
+        self.take_over(&lens, to, read);
         let expr = plan::Expr::Shape {
             op: lens.op,
             from: Box::new(from.expr),
@@ -554,7 +563,7 @@ impl RouteCheck<'_, '_> {
                 left_out.push(format!("`{}`", field.name));
             }
             let wanted = Type { nullable: cleaned || field.ty.nullable, ..field.ty.clone() };
-            if let Err(why) = assignable(old.types.at(&source.ty), target.types.at(&wanted)) {
+            if let Err(why) = assignable(old.types.at(&source.ty), target.types.at(&wanted), None) {
                 let null = matches!(why.mismatch, Mismatch::Null { .. });
                 self.findings.push(faults::base_field(over.span, &field.name, &why.to_string(), null));
                 fits = false;
@@ -662,7 +671,7 @@ fn entry(key: &str, value: &str, written: &ConversionUse, span: Span) -> Type {
     let field = |name: &str, ty| {
         let named = arguments.iter().find(|(_, node)| node.as_str() == Some(name));
         let span = named.map_or(span, |(_, node)| node.span);
-        Field { name: name.to_owned(), ty, required: true, access: Access::Both, span }
+        Field { name: name.to_owned(), ty, required: true, access: Access::Both, default: None, span }
     };
     let fields = vec![field(key, scalar(ScalarKind::String, span)), field(value, Type::any(span))];
     super::context::object(fields, Additional::Closed, span)

@@ -198,7 +198,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let towards = if message == Message::Request { self.serves.other() } else { self.serves };
         let source = TypeIn { types: self.ground.types(towards.other()), ty: &from.ty };
         let target = TypeIn { types: self.ground.types(towards), ty: &to.ty };
-        let narrowings = compare(source, target).map_err(|why| why.to_string())?;
+        let narrowings = compare(source, target, Some(message)).map_err(|why| why.to_string())?;
         let place = format!("header {} of the {}", from.name, word(message));
         self.lose_narrower(&narrowings, towards, &place, span);
         Ok(())

@@ -2,10 +2,14 @@
 
 use super::faults;
 use super::route::RouteCheck;
-use crate::contract::{Media, Operation};
+use crate::contract::{Media, Narrowing, Operation};
+use crate::diagnostic::Span;
 use crate::mapping::ast::{Body, Pair, Spanned};
 use std::sync::Arc;
-use switchback_plan::{MediaTypes, SideId, media_in_range};
+use switchback_plan::{
+    BodyFormat, Expr, HeaderRule, Key, MediaTypes, Response, SideId, StatusFrom, StatusTo, is_json,
+    media_in_range,
+};
 
 /// The request and the answers of a pair: the media types of each that is passed, none where it is read.
 #[derive(Default)]
@@ -15,6 +19,43 @@ pub(super) struct Passed {
 }
 
 impl<'a> RouteCheck<'_, 'a> {
+    /// Clients that send or accept a media type which is not read are not served with it.
+    pub(super) fn unread_media(&mut self, span: Span) {
+        let operation = self.operation;
+        let of_request = operation.body.iter().flat_map(|body| &body.unread);
+        let successes = operation.responses.iter().filter(|answer| answer.is_success());
+        let of_answers = successes.flat_map(|answer| &answer.unread);
+        let found = of_request
+            .map(|media| format!("requests of `{media}`"))
+            .chain(of_answers.map(|media| format!("answers of `{media}`")));
+        let found: Vec<Narrowing> = found.map(Narrowing::of).collect();
+        self.lose_narrower(&found, self.serves.other(), "$", span);
+    }
+
+    /// The header fields of a call that say under which name of its own the called side writes its JSON.
+    pub(super) fn json_names(&self, called: &Operation, headers: &mut Vec<HeaderRule>) {
+        if let Some(Media::OtherJson(name)) = called.body.as_ref().map(|body| &body.media) {
+            name_json(http::header::CONTENT_TYPE, name, headers);
+        }
+        let answered = called.responses.iter().filter(|answer| answer.is_success() && answer.body.is_some());
+        let names: Vec<&str> = answered.map(|answer| answer.media.name()).collect();
+        if let [name, others @ ..] = names.as_slice()
+            && *name != BodyFormat::JSON
+            && is_json(name)
+            && others.iter().all(|other| other == name)
+        {
+            name_json(http::header::ACCEPT, name, headers);
+        }
+    }
+
+    /// The header field of an answer that says under which name of its own the served side writes its JSON.
+    pub(super) fn json_name_of_answer(&self, status: u16, headers: &mut Vec<HeaderRule>) {
+        let promised = self.operation.response(status).filter(|answer| answer.body.is_some());
+        if let Some(Media::OtherJson(name)) = promised.map(|answer| &answer.media) {
+            name_json(http::header::CONTENT_TYPE, name, headers);
+        }
+    }
+
     /// Whether the request and the answers are passed: not read, or forms on both sides, and kept. `None` after a finding: what
     /// is not read is not mapped, and not taken for JSON either.
     pub(super) fn passed(&mut self, pair: &'a Pair, called: &'a Operation) -> Option<Passed> {
@@ -134,6 +175,22 @@ struct Medias<'m> {
     to: (SideId, Vec<&'m Media>),
     /// `{old: new}`
     lines: &'m [(Spanned<String>, Spanned<String>)],
+}
+
+/// The status that clients get.
+pub(super) fn answered(response: &Response) -> u16 {
+    match (response.to, response.from) {
+        (StatusTo::Exact(status), _) | (StatusTo::Same, StatusFrom::Exact(status)) => status,
+        (StatusTo::Same, StatusFrom::Class(class)) => u16::from(class) * 100,
+    }
+}
+
+/// Adds a constant field, unless the mapping has one.
+fn name_json(field: http::HeaderName, name: &str, headers: &mut Vec<HeaderRule>) {
+    if !headers.iter().any(|rule| rule.name.text.eq_ignore_ascii_case(field.as_str())) {
+        let value = Expr::Constant(format!("\"{name}\"").into_bytes().into());
+        headers.push(HeaderRule { name: Key::new(field.as_str()), value });
+    }
 }
 
 fn small(name: &Spanned<String>) -> Arc<str> {

@@ -75,6 +75,8 @@ pub(super) struct Ground<'a> {
     pub send: &'a PerSide<Sent>,
     /// By served side: the other side's errors turned into this one's.
     pub errors: &'a [BodyPlan; 2],
+    /// By served side: values of errors that its contract does not take.
+    pub error_losses: &'a [Vec<Loss>; 2],
     /// The error type of each side.
     pub error_types: [Option<&'a Type>; 2],
     /// Lower-case names of the fields that carry tokens on either side.

@@ -3,7 +3,7 @@
 use super::Served;
 use super::faults;
 use super::route::{RouteCheck, effect, operation};
-use crate::contract::{Operation, Part, Segment, Type, TypeIn, compare_once};
+use crate::contract::{Narrowing, Operation, Part, Segment, Type, TypeIn, compare_once};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{Body, Pair};
 use crate::mapping::expected;
@@ -53,6 +53,10 @@ impl<'a> RouteCheck<'_, 'a> {
         self.sent_headers(&mut headers);
         self.declared_request_headers(pair, called, &mut headers);
         self.required_headers(&headers, called, pair.span);
+        if passed.as_ref().is_none_or(|passed| passed.request.is_none() && passed.answers.is_none()) {
+            self.json_names(called, &mut headers);
+            self.unread_media(pair.span);
+        }
         let response_headers = (&pair.response_headers, &pair.constant_response_headers);
         let mut answer_headers =
             self.pair_headers(response_headers.0, response_headers.1, &["reply", "headers"], self.serves);
@@ -67,6 +71,9 @@ impl<'a> RouteCheck<'_, 'a> {
             response.headers = answer_headers.clone();
             if !matches!(response.body, ResponseBody::Error(_)) {
                 response.headers.extend(self.approximate_header());
+            }
+            if matches!(response.body, ResponseBody::Plan(_)) {
+                self.json_name_of_answer(super::media::answered(response), &mut response.headers);
             }
         }
         let responses = (!self.findings.errors_since(mark)).then_some(responses);
@@ -191,6 +198,10 @@ impl<'a> RouteCheck<'_, 'a> {
             towards: self.serves.other(),
             span: pair.span,
         };
+        if what.to_required && served.is_some_and(|body| !body.required) {
+            let found = Narrowing::of("a request without a body".to_owned());
+            self.lose_narrower(&[found], what.towards, "$", pair.span);
+        }
         match self.translated(pair.request.as_ref(), &what) {
             Translated::Empty => Some(None),
             Translated::Plan(plan) => {
@@ -277,7 +288,8 @@ impl<'a> RouteCheck<'_, 'a> {
         let source = self.ground.types(what.towards.other()).at(from);
         let target = self.ground.types(what.towards).at(to);
         let proven = &self.ground.proven[what.towards];
-        let compared = compare_once(source, target, &mut proven.borrow_mut());
+        let message = self.message(what.towards);
+        let compared = compare_once(source, target, message, &mut proven.borrow_mut());
         match compared {
             Ok(narrowings) => self.lose_narrower(&narrowings, what.towards, "$", span),
             Err(why) => {
@@ -324,7 +336,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     fn lens_plan(&mut self, lens: Option<Lens>, what: &Types<'_>) -> Translated {
         let Some(lens) = lens else { return Translated::Faulty };
-        self.take_over(&lens, None);
+        self.take_over(&lens, what.towards, None);
         let types = self.ground.types(what.towards.other());
         let root = match (&lens.op, what.from) {
             // What is turned away has a value that stands in for it.

@@ -268,7 +268,7 @@ pub(super) fn is_told_by_kind(ty: &Type, kinds: &[JsonKind], types: &Types) -> b
         TypeKind::Scalar(scalar) => {
             scalar.kind != ScalarKind::Integer && scalar.values.as_ref().is_none_or(|values| values.open)
         }
-        TypeKind::Object(Object { fields, additional }) => {
+        TypeKind::Object(Object { fields, additional, .. }) => {
             fields.is_empty()
                 && match additional {
                     Additional::Open => true,

@@ -7,7 +7,7 @@ use super::faults;
 use super::paths::Reading;
 use crate::contract::{
     Field, Media, Narrowing, Operation, Parameter, ParameterForm, ScalarKind, Type, TypeIn, TypeKind, Types,
-    compare,
+    compare, defaults,
 };
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{Notes, Refuse, Spanned};
@@ -176,9 +176,9 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         Some(HeaderRule { name: Key::new(name), value: plan::Expr::Constant(value.into_bytes().into()) })
     }
 
-    /// What a shape says of the route that uses it; `read` is the place that it reads, where that is not the body of the one
+    /// What a shape that builds `to` says of the route that uses it; `read` is the place that it reads, where that is not the body of the one
     /// call.
-    pub(super) fn take_over(&mut self, lens: &Lens, read: Option<&str>) {
+    pub(super) fn take_over(&mut self, lens: &Lens, to: SideId, read: Option<&str>) {
         for partial in &lens.partials {
             self.ground.lenses.use_partial(partial, self.wrote.as_deref());
         }
@@ -191,9 +191,8 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         }
         for loss in &lens.losses {
             let mut loss = loss.clone();
-            // Members that one message alone carries are the served side's, if they are in this message.
-            let is_of_one = loss.narrow.as_ref().is_some_and(|narrow| narrow.only_in.is_some());
-            if is_of_one && loss.side != self.ground.side_name(self.serves) {
+            let only_in = loss.narrow.as_ref().and_then(|narrow| narrow.only_in);
+            if only_in.is_some_and(|only| only != self.message(to)) {
                 continue;
             }
             if let (Some(at), true) = (&self.answers, loss.instead.is_some()) {
@@ -210,10 +209,9 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         self.refuses |= !lens.refuses.is_empty();
     }
 
-    /// Whether what matters in one message alone matters in the one that is built for this side.
-    fn matters(&self, only_in: Option<Message>, to: SideId) -> bool {
-        let message = if to == self.serves { Message::Answer } else { Message::Request };
-        only_in.is_none_or(|only| only == message)
+    /// The message that is built for a side.
+    pub(super) fn message(&self, to: SideId) -> Message {
+        if to == self.serves { Message::Answer } else { Message::Request }
     }
 
     /// Puts values on the list of losses that are not all values of a narrower type; `place` is where the value is.
@@ -225,7 +223,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         span: Span,
     ) {
         for narrowing in narrowings {
-            if self.matters(narrowing.only_in, towards) {
+            if narrowing.concerns(self.message(towards)) {
                 let side = if narrowing.is_of_target { towards } else { towards.other() };
                 let (side, origin) = (self.ground.side_name(side).to_owned(), self.ground.origin(span));
                 self.lose(crate::mapping::lens::lost(narrowing, side, place, origin));
@@ -239,15 +237,16 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         let source = TypeIn { types: self.ground.types(self.serves), ty: &from.ty };
         let target = TypeIn { types: self.ground.types(towards), ty: &to.ty };
         let place = format!("{part}.{}", from.name);
-        let narrowing =
-            |values: String| Narrowing { path: "$".to_owned(), values, only_in: None, is_of_target: false };
-        let mut found = match compare(source, target) {
+        let mut found = match compare(source, target, Some(Message::Request)) {
             Ok(narrowings) => narrowings,
             Err(_) if is_any_text(target) => Vec::new(),
-            Err(why) => vec![narrowing(format!("values that are no {}: {why}", to.ty))],
+            Err(why) => vec![Narrowing::of(format!("values that are no {}: {why}", to.ty))],
         };
         if to.required && !from.required {
-            found.push(narrowing("a request without it".to_owned()));
+            found.push(Narrowing::of("a request without it".to_owned()));
+        }
+        if !from.required {
+            found.extend(defaults(from.default.as_deref(), to.default.as_deref()));
         }
         self.lose_narrower(&found, towards, &place, span);
     }
@@ -426,6 +425,7 @@ fn parameter_of(field: &Field) -> Parameter {
         ty: field.ty.clone(),
         required: field.required,
         form: ParameterForm::Plain,
+        default: field.default.clone(),
         span: field.span,
     }
 }

@@ -9,14 +9,14 @@ use crate::contract::{Operation, Parameter, ParameterForm, TypeIn};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{ConstantParameter, ConversionUse, Expr, ExprKind, Pair, ParameterLine, Spanned};
 use crate::mapping::lens::{
-    Lost, Partial, ReadConversion, Ready, check_conversion, is_partial, read_conversion,
+    Lost, Partial, ReadConversion, Ready, check_conversion, exceeding, is_partial, read_conversion,
 };
 use crate::mapping::literal;
 use crate::yaml::Kind;
 use std::sync::Arc;
 use switchback_plan::convert::Conversion;
 use switchback_plan::{
-    self as plan, HeaderRule, Key, Kinds, ListStyle, Loss, ParameterShape, QueryFrom, QueryRefusal,
+    self as plan, HeaderRule, Key, Kinds, ListStyle, Loss, Message, ParameterShape, QueryFrom, QueryRefusal,
     QueryRule, SideId,
 };
 
@@ -182,6 +182,8 @@ impl<'a> RouteCheck<'_, 'a> {
             }),
             Ok(_) => {}
         }
+        let exceeding = exceeding(&conversion, from, to, Some(Message::Request));
+        self.lose_narrower(&exceeding, other, &format!("query.{name}"), written.name.span);
         Some(plan::Expr::Convert { from: Box::new(value), conversion })
     }
 

@@ -2,11 +2,14 @@
 
 use super::faults;
 use super::route::RouteCheck;
-use crate::contract::{Operation, StatusPattern, Type, assignable};
+use crate::contract::{Operation, StatusPattern, Type, assignable, compare};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{Pair, Spanned, StatusWord};
+use crate::mapping::errors;
 use std::sync::Arc;
-use switchback_plan::{BodyPlan, Class, Response, ResponseBody, Root, SideId, StatusFrom, StatusTo, ValueOp};
+use switchback_plan::{
+    BodyPlan, Class, Message, Response, ResponseBody, Root, SideId, StatusFrom, StatusTo, ValueOp,
+};
 
 /// What a redirect of an upstream becomes: no client of a translated API can follow it.
 const BAD_GATEWAY: u16 = 502;
@@ -65,7 +68,7 @@ impl RouteCheck<'_, '_> {
             });
             responses.splice(0..0, passed.collect::<Vec<_>>());
         }
-        responses.extend(self.other_errors(called));
+        responses.extend(self.other_errors(pair, called));
         let error = |from, to| Response {
             from,
             to,
@@ -106,7 +109,7 @@ impl RouteCheck<'_, '_> {
 
     /// Errors that are not of the error type of their side: passed where the served operation promises the same, else said
     /// in the gateway's own words.
-    fn other_errors(&self, called: &Operation) -> Vec<Response> {
+    fn other_errors(&mut self, pair: &Pair, called: &Operation) -> Vec<Response> {
         let ground = self.ground;
         let (served, other) = (ground.types(self.serves), ground.types(self.serves.other()));
         let Some(usual) = ground.error_types[self.serves.other()] else { return Vec::new() };
@@ -118,7 +121,9 @@ impl RouteCheck<'_, '_> {
                 _ => continue,
             };
             let Some(body) = &response.body else { continue };
-            if !response.media.is_json() || assignable(other.at(body), other.at(usual)).is_ok() {
+            if !response.media.is_json()
+                || assignable(other.at(body), other.at(usual), Some(Message::Answer)).is_ok()
+            {
                 continue;
             }
             let same = self.operation.responses.iter().find(|own| own.status == response.status);
@@ -128,11 +133,16 @@ impl RouteCheck<'_, '_> {
             });
             let fits = own
                 .and_then(|own| own.body.as_ref())
-                .is_some_and(|own| assignable(other.at(body), served.at(own)).is_ok());
+                .and_then(|own| compare(other.at(body), served.at(own), Some(Message::Answer)).ok());
             let (op, because) = match fits {
-                true => (ValueOp::Keep, "the error is the same on both sides"),
+                Some(narrowings) => {
+                    for loss in errors::narrower(&narrowings, self.serves, &ground.world, pair.span) {
+                        self.lose(loss);
+                    }
+                    (ValueOp::Keep, "the error is the same on both sides")
+                }
                 // Nothing of it is kept, so that the gateway speaks.
-                false => (ValueOp::Constant(b"null"[..].into()), "the error has no form on this side"),
+                None => (ValueOp::Constant(b"null"[..].into()), "the error has no form on this side"),
             };
             let plan = BodyPlan { op, root: Root::ANY, class: Class::Pass, because: because.to_owned() };
             responses.push(Response {

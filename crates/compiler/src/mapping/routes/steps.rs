@@ -293,6 +293,7 @@ impl<'a> RouteCheck<'_, 'a> {
         if let Some(headers) = &headers {
             self.required_headers(headers, operation, call.operation.span);
         }
+        headers.iter_mut().for_each(|headers| self.json_names(operation, headers));
         let body = self.call_body(call, operation, side);
         let resume = self.resume(call, effect);
         if effect == Effect::Write && self.harvests {
@@ -605,6 +606,9 @@ impl<'a> RouteCheck<'_, 'a> {
         if let (Some(headers), true) = (&mut headers, answer.status.value < 300) {
             self.answered_headers.extend(headers.iter().map(|rule| rule.name.text.to_string()));
             headers.extend(self.approximate_header());
+        }
+        if let (Some(headers), Some(status), Some(_)) = (&mut headers, status, &answer.body) {
+            self.json_name_of_answer(status, headers);
         }
         let promised = status.and_then(|status| operation.response(status));
         let body = match (&answer.body, promised.map(|response| response.body.as_ref())) {

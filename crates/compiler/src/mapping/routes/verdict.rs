@@ -9,6 +9,9 @@ use switchback_plan::{Block, End, NoteKind, OnFail, StepAction, Verdict};
 impl RouteCheck<'_, '_> {
     /// The verdict of a route that is not refused as a whole. `None` when the author says another one.
     pub(super) fn verdict(&mut self, notes: &Notes, span: Span) -> Option<Verdict> {
+        for loss in &self.ground.error_losses[self.serves] {
+            self.lose(loss.clone());
+        }
         // A type that is not kept is a difference like any other: strict clients stumble over it.
         let differs = |kind| matches!(kind, NoteKind::Differs | NoteKind::Approximate | NoteKind::Despite);
         let found = if self.refuses {
