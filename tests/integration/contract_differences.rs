@@ -377,3 +377,18 @@ async fn json_under_another_name_keeps_its_name() {
         (vec!["application/vnd.new+json"], vec!["application/vnd.new+json"])
     );
 }
+
+#[test]
+fn a_shape_is_as_narrow_as_the_types_that_it_relates() {
+    let note = |more: &str, default: &str| {
+        noted(&format!("{{type: object, properties: {{in: {{type: integer{default}}}}}{more}}}"))
+    };
+    let lost = losses(&note("", ", default: 1"), &note(", minProperties: 1", ", default: 2"), Some(POST));
+    let expected = [
+        "v1 $.in: left out: it means 1, and 2 on the other side",
+        "v1 $: values that `minProperties: 1` excludes",
+    ];
+    assert_eq!(lost, ("different".to_owned(), expected.map(str::to_owned).to_vec()));
+    let equal = note(", minProperties: 1", ", default: 1");
+    assert_eq!(losses(&equal, &equal, Some(POST)).0, "exact");
+}

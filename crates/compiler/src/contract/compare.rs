@@ -25,7 +25,7 @@
 
 mod scalars;
 
-pub(crate) use scalars::{exclusions, is_out_of_bounds};
+pub(crate) use scalars::{exclusions, is_out_of_bounds, unread};
 
 use super::types::{
     Access, Additional, Array, Choice, Field, Keyword, Object, Scalar, Test, Type, TypeIn, TypeKind,

@@ -33,7 +33,7 @@ mod types;
 pub use call::call_breaches;
 pub use compare::{Mismatch, Narrowing, Proven, Why, assignable, compare, compare_once};
 pub(crate) use compare::{
-    assignable_but_for_null, compare_but_for_null, defaults, exclusions, is_out_of_bounds,
+    assignable_but_for_null, compare_but_for_null, defaults, exclusions, is_out_of_bounds, unread,
 };
 pub use conform::{Breach, BreachKind, breaches};
 pub use documents::{Documents, Fetch};

@@ -9,7 +9,6 @@ use crate::contract::types::{Enum, Keyword, Limits, Literal, Scalar, ScalarKind,
 use regex::{Regex, RegexBuilder};
 use std::cmp::Ordering;
 use std::collections::HashSet;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use switchback_plan::convert::instant;
 
 /// Formats of texts with a grammar of their own: no text is of two of them.
@@ -56,7 +55,7 @@ pub(super) fn compare(from: &Scalar, to: &Scalar) -> Result<Vec<Narrowing>, Mism
 
 /// Values that keywords of the target exclude which types do not show, unless the source has the same or, of counts, a narrower
 /// one.
-pub(super) fn unread(from: &[Keyword], to: &[Keyword]) -> Vec<String> {
+pub(crate) fn unread(from: &[Keyword], to: &[Keyword]) -> Vec<String> {
     let is_within = |own: &Keyword, wanted: &Keyword| match &*wanted.name {
         name if *own.name != *name => false,
         "minProperties" => order(&own.value, &wanted.value).is_some_and(Ordering::is_ge),
@@ -217,8 +216,11 @@ fn is_of_format(text: &str, format: &str) -> Option<bool> {
     Some(match format {
         "date" => text.len() == 10 && instant(&format!("{text}T00:00:00Z")).is_some(),
         "date-time" => instant(text).is_some(),
-        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
-        "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
+        "ipv4" => {
+            // No octet has leading zeros.
+            let is_octet = |octet: &str| octet.parse::<u8>().is_ok_and(|number| number.to_string() == octet);
+            text.split('.').count() == 4 && text.split('.').all(is_octet)
+        }
         "uuid" => {
             let mut groups = text.split('-');
             let of_length = |length: usize, group: Option<&str>| {

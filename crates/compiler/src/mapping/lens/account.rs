@@ -74,6 +74,8 @@ pub(super) struct Found<'t> {
     pub(super) ty: TypeIn<'t>,
     /// Always there: it and all objects around it are required, and those are not nullable.
     pub(super) required: bool,
+    /// What a service takes where it is left out.
+    pub(super) default: Option<&'t str>,
 }
 
 /// The type at a place of a type, and whether it is always there.
@@ -83,11 +85,11 @@ pub(in crate::mapping) fn field_type<'t>(ty: TypeIn<'t>, place: &Place) -> Optio
 
 /// The field at a place; the error is the index of the name that its type does not have.
 pub(super) fn field_at<'t>(ty: TypeIn<'t>, place: &Place) -> Result<Found<'t>, usize> {
-    let mut found = Found { ty, required: true };
+    let mut found = Found { ty, required: true, default: None };
     for (index, name) in place.0.iter().enumerate() {
         if matches!(ty.types.resolve(found.ty.ty).kind, TypeKind::Any) {
             // Nothing is known below a value whose shape is not shown.
-            return Ok(Found { ty: found.ty, required: false });
+            return Ok(Found { ty: found.ty, required: false, default: None });
         }
         let inside: Option<&Field> = object(found.ty).and_then(|object| object.field(name));
         if inside.is_none() && index == 0 && is_others(place, ty) {
@@ -98,6 +100,7 @@ pub(super) fn field_at<'t>(ty: TypeIn<'t>, place: &Place) -> Result<Found<'t>, u
         found = Found {
             ty: ty.types.at(&field.ty),
             required: found.required && field.required && !around_is_null,
+            default: field.default.as_deref(),
         };
     }
     Ok(found)
@@ -111,7 +114,7 @@ fn others(ty: TypeIn<'_>) -> Option<Found<'_>> {
         Additional::Open => &*ANY,
         Additional::Of(value) => value,
     };
-    Some(Found { ty: ty.types.at(value), required: false })
+    Some(Found { ty: ty.types.at(value), required: false, default: None })
 }
 
 /// The fields that no place names, as places, in the order of the type.

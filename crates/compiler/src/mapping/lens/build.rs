@@ -9,7 +9,9 @@ use super::line::{At, Line, Lines, What};
 use super::others::is_others;
 use super::presence::MappedValue;
 use super::{BuiltKey, Lens, Lenses, Partial, Supply, faults, loss, object};
-use crate::contract::{Additional, Array, Narrowing, TypeIn, TypeKind, assignable, compare};
+use crate::contract::{
+    Additional, Array, Narrowing, TypeIn, TypeKind, assignable, compare, defaults as defaults_differ,
+};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{ConversionUse, Fill, Place, ShapeUse};
 use crate::mapping::literal;
@@ -146,6 +148,13 @@ impl<'b> Builder<'b, '_> {
     ) {
         let Some(([read, built], op, absent)) = self.way(span, places, shape, conversion) else { return };
         let (source, target) = (&places[self.from], &places[self.to]);
+        if !read.required
+            && conversion.is_none()
+            && defaults[self.to].is_none()
+            && let Some(found) = defaults_differ(read.default, built.default)
+        {
+            self.lose_narrower(&[found], (source, &target.value));
+        }
         if defaults[self.to].is_some() && !read.required {
             // What stands there instead comes back as if it had been there.
             self.lose_partly(loss::path(&source.value), span);

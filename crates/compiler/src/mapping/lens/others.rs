@@ -7,7 +7,7 @@ use super::account::field_at;
 use super::build::{Builder, yields_nothing};
 use super::line::{At, Line, Lines, What};
 use super::{World, faults, object};
-use crate::contract::{Additional, Narrowing, TypeIn, TypeKind, compare};
+use crate::contract::{Additional, Narrowing, TypeIn, TypeKind, compare, unread};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{ConversionUse, Fill, Place, ShapeUse};
 use std::collections::BTreeSet;
@@ -87,6 +87,11 @@ impl Builder<'_, '_> {
     /// What becomes of members that nothing names, where no line says it; and those of objects that are taken apart.
     pub(super) fn unnamed(&mut self, lines: &Lines<'_>) {
         self.unnamed_within(lines);
+        if let (Some(from), Some(to)) = (object(self.types[self.from]), object(self.types[self.to])) {
+            let found: Vec<Narrowing> =
+                unread(&from.unread, &to.unread).into_iter().map(Narrowing::of).collect();
+            self.lose_narrower_others(&found, &Place(Vec::new()), lines.span);
+        }
         if self.others.is_none() {
             self.others = Some(self.unsaid(lines));
         }

@@ -2,7 +2,7 @@
 
 use super::faults;
 use super::route::RouteCheck;
-use crate::contract::{Operation, StatusPattern, Type, assignable, compare};
+use crate::contract::{Narrowing, Operation, StatusPattern, Type, TypeKind, assignable, compare};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{Pair, Spanned, StatusWord};
 use crate::mapping::errors;
@@ -26,7 +26,7 @@ struct Line {
     to: u16,
 }
 
-impl RouteCheck<'_, '_> {
+impl<'a> RouteCheck<'_, 'a> {
     /// Rules for every status of the called side, in the order they are tried.
     pub(super) fn responses(&mut self, pair: &Pair, called: &Operation) -> Vec<Response> {
         let mut lines = self.written(pair, called);
@@ -113,6 +113,10 @@ impl RouteCheck<'_, '_> {
         let ground = self.ground;
         let (served, other) = (ground.types(self.serves), ground.types(self.serves.other()));
         let Some(usual) = ground.error_types[self.serves.other()] else { return Vec::new() };
+        if matches!(other.resolve(usual).kind, TypeKind::Any) {
+            self.kept_errors(pair, called);
+            return Vec::new();
+        }
         let mut responses = Vec::new();
         for response in &called.responses {
             let from = match response.status {
@@ -126,13 +130,8 @@ impl RouteCheck<'_, '_> {
             {
                 continue;
             }
-            let same = self.operation.responses.iter().find(|own| own.status == response.status);
-            let own = same.or_else(|| match response.status {
-                StatusPattern::Exact(status) => self.operation.response(status),
-                _ => None,
-            });
-            let fits = own
-                .and_then(|own| own.body.as_ref())
+            let fits = self
+                .own_error(response.status)
                 .and_then(|own| compare(other.at(body), served.at(own), Some(Message::Answer)).ok());
             let (op, because) = match fits {
                 Some(narrowings) => {
@@ -155,6 +154,41 @@ impl RouteCheck<'_, '_> {
         // The narrower first.
         responses.sort_by_key(|response| matches!(response.from, StatusFrom::Class(_)));
         responses
+    }
+
+    /// The body that the served contract has for errors of these statuses.
+    fn own_error(&self, status: StatusPattern) -> Option<&'a Type> {
+        let operation = self.operation;
+        let same = operation.responses.iter().find(|own| own.status == status);
+        let own = same.or_else(|| match status {
+            StatusPattern::Exact(status) => operation.response(status),
+            StatusPattern::Class(_) | StatusPattern::Default => None,
+        });
+        own?.body.as_ref()
+    }
+
+    /// Errors of a side whose error type the pack does not name pass as they come: what the served contract does not take of
+    /// them is lost.
+    fn kept_errors(&mut self, pair: &Pair, called: &Operation) {
+        let ground = self.ground;
+        let (served, other) = (ground.types(self.serves), ground.types(self.serves.other()));
+        for response in &called.responses {
+            let is_error = match response.status {
+                StatusPattern::Exact(status) => status >= 400,
+                StatusPattern::Class(class) => class >= 4,
+                StatusPattern::Default => true,
+            };
+            let (Some(body), Some(own)) = (&response.body, self.own_error(response.status)) else { continue };
+            if !is_error || !response.media.is_json() {
+                continue;
+            }
+            let compared = compare(other.at(body), served.at(own), Some(Message::Answer));
+            let found = compared
+                .unwrap_or_else(|why| vec![Narrowing::of(format!("errors that are no {own}: {why}"))]);
+            for loss in errors::narrower(&found, self.serves, &ground.world, pair.span) {
+                self.lose(loss);
+            }
+        }
     }
 
     /// The lines of `status:`, turned to the direction in hand.
