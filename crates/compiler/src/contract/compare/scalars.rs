@@ -222,14 +222,14 @@ fn is_of_format(text: &str, format: &str) -> Option<bool> {
             text.split('.').count() == 4 && text.split('.').all(is_octet)
         }
         "uuid" => {
-            let mut groups = text.split('-');
-            let of_length = |length: usize, group: Option<&str>| {
-                group.is_some_and(|group| {
-                    group.len() == length && group.bytes().all(|byte| byte.is_ascii_hexdigit())
+            let mut parts = text.split('-');
+            let of_length = |length: usize, part: Option<&str>| {
+                part.is_some_and(|part| {
+                    part.len() == length && part.bytes().all(|byte| byte.is_ascii_hexdigit())
                 })
             };
-            [8, 4, 4, 4, 12].into_iter().all(|length| of_length(length, groups.next()))
-                && groups.next().is_none()
+            [8, 4, 4, 4, 12].into_iter().all(|length| of_length(length, parts.next()))
+                && parts.next().is_none()
         }
         _ => return None,
     })
