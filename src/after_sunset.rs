@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use switchback_gateway::outcome::Outcome;
 use switchback_gateway::retire::UsageInfo;
-use switchback_plan::{OperationReport, Report};
+use switchback_plan::{LossReport, OperationReport, Report};
 
 /// The word for an operation that no contract has: only the old service answers it.
 const UNKNOWN: &str = "unknown";
@@ -117,20 +117,20 @@ fn judge(row: &mut AfterSunset, report: &Report, is_on: &impl Fn(&str) -> bool) 
         .collect();
 }
 
-/// What a client of `side` loses: members that only the other side has are no loss to it.
+/// What a client of `side` loses: members that only the other side has are no loss to it, but values that its contract does
+/// not take are.
 fn loses(side: &str, operation: &OperationReport) -> Vec<String> {
     let mut texts = Vec::new();
     texts.extend(operation.refusals.iter().map(|reason| format!("refused: {reason}")));
     texts.extend(operation.differs.iter().map(|text| format!("differs: {text}")));
     texts.extend(operation.approximate.iter().map(|text| format!("approximate: {text}")));
+    texts.extend(operation.despite.iter().map(|text| format!("despite the contract: {text}")));
     for gap in &operation.without_source {
         let when = if gap.always { "" } else { " where nothing is found" };
         texts.push(format!("{} is {}{when}", gap.place, gap.value));
     }
-    for loss in operation.lost.iter().filter(|loss| loss.side == side) {
-        let part = if loss.partly { ", in part" } else { "" };
-        texts.push(format!("{} does not reach the other side{part}", loss.place));
-    }
+    let own = operation.lost.iter().filter(|loss| loss.side == side || loss.values.is_some());
+    texts.extend(own.map(LossReport::sentence));
     texts
 }
 
@@ -157,6 +157,39 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging");
         let source = PackSource::from_dir(&folder).expect("the pack is in the repository");
         switchback_plan::report(&compile(&source).pack.expect("the pack compiles"))
+    }
+
+    #[test]
+    fn what_is_lost_is_named_with_its_direction_and_its_values() {
+        let loss = |values: Option<&str>, to: Option<&str>, partly| LossReport {
+            side: "v2".to_owned(),
+            place: "$.limit".to_owned(),
+            to: to.map(str::to_owned),
+            instead: to.is_none().then(|| "null".to_owned()),
+            partly,
+            values: values.map(str::to_owned),
+        };
+        for (loss, sentence) in [
+            (loss(None, Some("v3"), false), "$.limit of v2 does not reach v3"),
+            (
+                loss(None, Some("v3"), true),
+                "$.limit of v2 does not reach v3 in full: some values or their spelling",
+            ),
+            (
+                loss(Some("values above 100"), Some("v3"), true),
+                "$.limit of v2 does not reach v3 in full: values above 100",
+            ),
+            (loss(None, None, false), "$.limit of v2: always null"),
+        ] {
+            assert_eq!(loss.sentence(), sentence);
+        }
+        // Whatever makes an operation less than exact for its clients has a sentence.
+        let report = report();
+        for side in &report.sides {
+            for one in side.operations.iter().filter(|one| one.paging.is_none()) {
+                assert_eq!(loses(&side.side, one).is_empty(), one.verdict == "exact", "{}", one.operation);
+            }
+        }
     }
 
     #[test]

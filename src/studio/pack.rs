@@ -172,17 +172,10 @@ fn shapes(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
 fn lost(losses: &[LossReport]) -> Markup {
     html! {
         @if losses.is_empty() { span.soft { "–" } } @else if losses.len() <= 3 {
-            @for loss in losses { (one_lost(loss)) " " }
+            @for loss in losses { p { (loss.sentence()) } }
         } @else {
-            details { summary { (counted(losses.len() as u64, "field")) } ul.plain { @for loss in losses { li { (one_lost(loss)) } } } }
+            details { summary { (counted(losses.len() as u64, "field")) } ul.plain { @for loss in losses { li { (loss.sentence()) } } } }
         }
-    }
-}
-
-fn one_lost(loss: &LossReport) -> Markup {
-    html! {
-        code { (loss.place) } " of " (loss.side)
-        @if let Some(values) = &loss.values { ": " (values) }
     }
 }
 

@@ -5,9 +5,9 @@ use super::fields::encoded;
 use super::words::{Tone, badge};
 use maud::{Markup, html};
 use switchback_plan::{
-    Answer, Block, CallHead, Cell, CheckElse, Decision, Effect, End, Location, Loss, OnFail, Origin, Pack,
-    PathPart, Predicate, ReasonId, Refusal, Response, ResponseBody, Route, RouteKind, SideId, StatusFrom,
-    StatusTo, Step, StepAction, Verdict, explain,
+    Answer, Block, CallHead, Cell, CheckElse, Decision, Effect, End, Location, Loss, LossReport, OnFail,
+    Origin, Pack, PathPart, Predicate, ReasonId, Refusal, Response, ResponseBody, Route, RouteKind, SideId,
+    StatusFrom, StatusTo, Step, StepAction, Verdict, explain,
 };
 
 /// How a route goes, with the whole of what the compiler says below it.
@@ -55,7 +55,7 @@ pub(super) fn losses(pack: &Pack, serves: SideId, route: &Route) -> Markup {
         @if route.verdict != Verdict::Not && lost.is_empty() && gaps.is_empty() && route.notes.is_empty() { p.soft { "Nothing: every field survives both ways." } }
         @if !lost.is_empty() {
             h3 { "Fields that do not survive" }
-            ul.plain { @for loss in lost { li { code { (loss.place) } " of " (loss.side) (place(&loss.origin)) } } }
+            ul.plain { @for loss in lost { li { (LossReport::new(pack, loss).sentence()) (place(&loss.origin)) } } }
         }
         @if !gaps.is_empty() {
             h3 { "Fields without a source" }

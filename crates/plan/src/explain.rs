@@ -3,9 +3,9 @@
 use super::{
     Absent, Aggregate, Answer, Becomes, Beyond, Block, BodyFormat, BodyPlan, Captured, Cell, Check,
     CheckElse, ChooseBy, ChooseOp, Close, CloseFrom, Column, Correlate, End, EventName, EventRoute, Events,
-    Expr, ListStyle, Location, MediaTypes, MemberAction, ObjectOp, OnFail, Origin, Others, Pack, PartKind,
-    PathPart, Predicate, QueryFrom, Raw, ReasonId, Response, ResponseBody, Route, RouteKind, SideId,
-    StatusFrom, StatusTo, Step, StepAction, StepCall, ValueOp,
+    Expr, ListStyle, Location, Loss, LossReport, MediaTypes, MemberAction, ObjectOp, OnFail, Origin, Others,
+    Pack, PartKind, PathPart, Predicate, QueryFrom, Raw, ReasonId, Response, ResponseBody, Route, RouteKind,
+    SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, ValueOp,
 };
 use std::fmt::Write as _;
 
@@ -54,6 +54,7 @@ pub fn explain(pack: &Pack, serves: SideId, route: &Route) -> String {
     if let (Some(address), Some(read_back)) = (read_back(pack, route), &route.read_back) {
         text.line(&format!("read back in a dual run by {address} of {side}"), Some(&read_back.origin));
     }
+    text.losses(&route.losses);
     for note in &route.notes {
         text.line(&format!("note: {}", note.text), Some(&note.origin));
     }
@@ -88,16 +89,7 @@ pub fn explain_event(pack: &Pack, events: &Events, route: &EventRoute) -> String
                 text.line(&format!("compared in a dual run {}", correlate(by)), None);
             }
             text.body("body", body);
-            for loss in &route.losses {
-                let instead =
-                    loss.instead.as_ref().map_or_else(String::new, |value| format!(", {value} instead"));
-                let values =
-                    loss.narrow.as_ref().map_or_else(String::new, |narrow| format!(", {}", narrow.values));
-                text.line(
-                    &format!("lost: {} of {}{instead}{values}", loss.place, loss.side),
-                    Some(&loss.origin),
-                );
-            }
+            text.losses(&route.losses);
         }
     }
     text.out
@@ -314,6 +306,14 @@ impl Text<'_> {
         let indent = "  ".repeat(self.depth);
         let place = origin.map(|origin| format!("   ({}:{})", origin.file, origin.line)).unwrap_or_default();
         let _ = writeln!(self.out, "{indent}{what}{place}");
+    }
+
+    fn losses(&mut self, losses: &[Loss]) {
+        for loss in losses {
+            let when = if loss.unless_found { " where nothing is found" } else { "" };
+            let sentence = LossReport::new(self.pack, loss).sentence();
+            self.line(&format!("lost: {sentence}{when}"), Some(&loss.origin));
+        }
     }
 
     fn reason(&self, id: ReasonId) -> &str {

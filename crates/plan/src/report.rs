@@ -187,7 +187,9 @@ pub struct LossReport {
     pub side: String,
     /// Place in the body, such as `$[*].size`.
     pub place: String,
-    /// JSON text that the other side sees in its stead; none = the member is left out.
+    /// Name of the side that the value does not reach; none where the place is lost because that side has nothing for it.
+    pub to: Option<String>,
+    /// JSON text that always stands at the place, since the other side has nothing for it.
     pub instead: Option<String>,
     /// Whether only some of its values do not survive, or how they are spelt.
     pub partly: bool,
@@ -237,7 +239,7 @@ fn events_report<'p>(pack: &'p Pack, events: &'p Events) -> impl Iterator<Item =
             key: (!route.key.is_empty()).then(|| format!("$.body.{}", route.key.join("."))),
             class,
             correlate: route.told().and_then(|told| told.correlate).map(super::explain::correlate),
-            lost: route.losses.iter().map(loss).collect(),
+            lost: route.losses.iter().map(|loss| LossReport::new(pack, loss)).collect(),
             place: format!("{}:{}", route.origin.file, route.origin.line),
         }
     })
@@ -336,7 +338,7 @@ fn operation(pack: &Pack, serves: SideId, route: &Route) -> OperationReport {
             Effect::None => "none",
             Effect::Write => "write",
         },
-        lost: lost.into_iter().map(loss).collect(),
+        lost: lost.into_iter().map(|loss| LossReport::new(pack, loss)).collect(),
         without_source: without_source.into_iter().map(gap).collect(),
         differs: notes(NoteKind::Differs),
         approximate,
@@ -384,13 +386,20 @@ fn gap(loss: &Loss) -> GapReport {
     GapReport { place: loss.place.clone(), value, always: !loss.unless_found }
 }
 
-fn loss(loss: &Loss) -> LossReport {
-    LossReport {
-        side: loss.side.clone(),
-        place: loss.place.clone(),
-        instead: loss.instead.clone(),
-        partly: loss.partly,
-        values: loss.narrow.as_ref().map(|narrow| narrow.values.clone()),
+impl LossReport {
+    /// Describes a loss of a route or shape of this pack.
+    pub fn new(pack: &Pack, loss: &Loss) -> LossReport {
+        let is_unfilled =
+            loss.instead.is_some() || loss.narrow.as_ref().is_some_and(|narrow| narrow.is_of_target);
+        let other = pack.sides.iter().find(|side| side.name != loss.side);
+        LossReport {
+            side: loss.side.clone(),
+            place: loss.place.clone(),
+            to: other.filter(|_| !is_unfilled).map(|side| side.name.clone()),
+            instead: loss.instead.clone(),
+            partly: loss.partly,
+            values: loss.narrow.as_ref().map(|narrow| narrow.values.clone()),
+        }
     }
 }
 
@@ -404,7 +413,7 @@ fn shape_report(pack: &Pack, shape: &Shape) -> ShapeReport {
             (true, true) => "symmetric",
             _ => "lens",
         },
-        lost: lost.into_iter().map(loss).collect(),
+        lost: lost.into_iter().map(|loss| LossReport::new(pack, loss)).collect(),
         place: format!("{}:{}", shape.origin.file, shape.origin.line),
     }
 }

@@ -274,7 +274,7 @@ pub struct Loss {
     pub side: String,
     /// Place in the body, such as `$[*].size`.
     pub place: String,
-    /// What the other side sees instead: nothing, or this JSON text.
+    /// The JSON text that always stands at the place, since the other side has nothing for it; none = its value is lost.
     pub instead: Option<String>,
     /// Whether that is seen only where nothing was found.
     pub unless_found: bool,
@@ -293,6 +293,8 @@ pub struct Narrow {
     pub values: String,
     /// The only message in which it matters; none where it does in both.
     pub only_in: Option<Message>,
+    /// Whether the side that gets the message has the place, and the other side has nothing for it.
+    pub is_of_target: bool,
 }
 
 /// What crosses from one side to the other.

@@ -277,24 +277,49 @@ impl EventReport {
     }
 }
 
-/// `v3 $.a, $.b (null instead); v2 $.c`
+impl LossReport {
+    /// One loss as a sentence: `$.a of v2 does not reach v3`.
+    pub fn sentence(&self) -> String {
+        let LossReport { side, place, to, .. } = self;
+        match (to, self.extent()) {
+            (Some(to), None) => format!("{place} of {side} does not reach {to}"),
+            (Some(to), Some(extent)) => format!("{place} of {side} does not reach {to} in full: {extent}"),
+            (None, extent) => format!("{place} of {side}: {}", extent.unwrap_or_default()),
+        }
+    }
+
+    /// The values that are lost, where these are not all, or the value that always stands at the place.
+    fn extent(&self) -> Option<String> {
+        match (&self.values, &self.instead) {
+            (Some(values), _) => Some(values.clone()),
+            (None, Some(instead)) => Some(format!("always {instead}")),
+            (None, None) => self.partly.then(|| "some values or their spelling".to_owned()),
+        }
+    }
+
+    /// The way on which values are lost: `v2 → v3`, or the side whose place has no source.
+    fn way(&self) -> String {
+        match &self.to {
+            Some(to) => format!("{} → {to}", self.side),
+            None => self.side.clone(),
+        }
+    }
+}
+
+/// `v3 $.a (always null); v2 → v3 $.b, $.c (values above 100)`
 fn lost(losses: &[LossReport]) -> String {
     if losses.is_empty() {
         return "nothing is lost".to_owned();
     }
-    let mut sides: Vec<&str> = losses.iter().map(|loss| loss.side.as_str()).collect();
-    sides.sort_unstable();
-    sides.dedup();
-    let of_side = |side: &str| {
-        let places = losses.iter().filter(|loss| loss.side == side).map(|loss| match &loss.instead {
-            Some(instead) => format!("{} ({instead} instead)", loss.place),
-            None if loss.values.is_some() => {
-                format!("{} ({})", loss.place, loss.values.as_deref().unwrap_or_default())
-            }
-            None if loss.partly => format!("{} (in part)", loss.place),
+    let mut ways: Vec<String> = losses.iter().map(LossReport::way).collect();
+    ways.sort_unstable();
+    ways.dedup();
+    let of_way = |way: &String| {
+        let places = losses.iter().filter(|loss| loss.way() == *way).map(|loss| match loss.extent() {
+            Some(extent) => format!("{} ({extent})", loss.place),
             None => loss.place.clone(),
         });
-        format!("{side} {}", places.collect::<Vec<_>>().join(", "))
+        format!("{way} {}", places.collect::<Vec<_>>().join(", "))
     };
-    sides.iter().map(|side| of_side(side)).collect::<Vec<_>>().join("; ")
+    ways.iter().map(of_way).collect::<Vec<_>>().join("; ")
 }

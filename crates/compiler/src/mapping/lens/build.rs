@@ -744,7 +744,11 @@ pub(in crate::mapping) fn lost(narrowing: &Narrowing, side: String, place: &str,
         instead: None,
         unless_found: false,
         partly: true,
-        narrow: Some(Narrow { values: narrowing.values.clone(), only_in: narrowing.only_in }),
+        narrow: Some(Narrow {
+            values: narrowing.values.clone(),
+            only_in: narrowing.only_in,
+            is_of_target: narrowing.is_of_target,
+        }),
         origin,
     }
 }

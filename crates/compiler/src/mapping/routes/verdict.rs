@@ -54,15 +54,11 @@ impl RouteCheck<'_, '_> {
 }
 
 impl RouteCheck<'_, '_> {
-    /// Whether a field of the answer has no source, whatever is answered, one of the request goes nowhere, or a contract does
+    /// Whether a field of the served side has no source or reaches the other side in part or not at all, or a contract does
     /// not take all values of one.
     fn has_gaps(&self) -> bool {
         let served = self.ground.side_name(self.serves);
-        if self.losses.iter().any(|loss| loss.narrow.is_some()) {
-            return true;
-        }
-        let own = self.losses.iter().filter(|loss| loss.side == served && !loss.partly);
-        own.into_iter().any(|loss| loss.instead.is_none() || !loss.unless_found)
+        self.losses.iter().any(|loss| loss.side == served || loss.narrow.is_some())
     }
 }
 
