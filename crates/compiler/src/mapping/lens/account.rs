@@ -3,7 +3,7 @@
 use super::line::{At, Lines};
 use super::others::{self, is_others};
 use super::{World, faults, object};
-use crate::contract::{Additional, Field, Object, Type, TypeIn, TypeKind};
+use crate::contract::{Access, Additional, Field, Object, Type, TypeIn, TypeKind};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::Place;
 use std::sync::LazyLock;
@@ -76,6 +76,8 @@ pub(super) struct Found<'t> {
     pub(super) required: bool,
     /// What a service takes where it is left out.
     pub(super) default: Option<&'t str>,
+    /// In which messages it is: as the first field on the way there that is not in both.
+    pub(super) access: Access,
 }
 
 /// The type at a place of a type, and whether it is always there.
@@ -85,11 +87,11 @@ pub(in crate::mapping) fn field_type<'t>(ty: TypeIn<'t>, place: &Place) -> Optio
 
 /// The field at a place; the error is the index of the name that its type does not have.
 pub(super) fn field_at<'t>(ty: TypeIn<'t>, place: &Place) -> Result<Found<'t>, usize> {
-    let mut found = Found { ty, required: true, default: None };
+    let mut found = Found { ty, required: true, default: None, access: Access::Both };
     for (index, name) in place.0.iter().enumerate() {
         if matches!(ty.types.resolve(found.ty.ty).kind, TypeKind::Any) {
             // Nothing is known below a value whose shape is not shown.
-            return Ok(Found { ty: found.ty, required: false, default: None });
+            return Ok(Found { ty: found.ty, required: false, default: None, access: found.access });
         }
         let inside: Option<&Field> = object(found.ty).and_then(|object| object.field(name));
         if inside.is_none() && index == 0 && is_others(place, ty) {
@@ -101,6 +103,7 @@ pub(super) fn field_at<'t>(ty: TypeIn<'t>, place: &Place) -> Result<Found<'t>, u
             ty: ty.types.at(&field.ty),
             required: found.required && field.required && !around_is_null,
             default: field.default.as_deref(),
+            access: if found.access == Access::Both { field.access } else { found.access },
         };
     }
     Ok(found)
@@ -114,7 +117,7 @@ fn others(ty: TypeIn<'_>) -> Option<Found<'_>> {
         Additional::Open => &*ANY,
         Additional::Of(value) => value,
     };
-    Some(Found { ty: ty.types.at(value), required: false, default: None })
+    Some(Found { ty: ty.types.at(value), required: false, default: None, access: Access::Both })
 }
 
 /// The fields that no place names, as places, in the order of the type.

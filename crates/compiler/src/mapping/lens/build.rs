@@ -10,7 +10,7 @@ use super::others::is_others;
 use super::presence::MappedValue;
 use super::{BuiltKey, Lens, Lenses, Partial, Supply, faults, loss, object};
 use crate::contract::{
-    Additional, Array, Narrowing, TypeIn, TypeKind, assignable, compare, defaults as defaults_differ,
+    Access, Additional, Array, Narrowing, TypeIn, TypeKind, assignable, compare, defaults as defaults_differ,
 };
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{ConversionUse, Fill, Place, ShapeUse};
@@ -155,6 +155,7 @@ impl<'b> Builder<'b, '_> {
         {
             self.lose_narrower(&[found], (source, &target.value));
         }
+        self.lose_one_way(read, built, (source, &target.value));
         if defaults[self.to].is_some() && !read.required {
             // What stands there instead comes back as if it had been there.
             self.lose_partly(loss::path(&source.value), span);
@@ -220,9 +221,14 @@ impl<'b> Builder<'b, '_> {
     }
 
     /// A member of the target's own: one of the source by its name that the source does not declare must not be taken for it.
-    pub(super) fn shadow(&mut self, name: &str, origin: &Origin) {
-        let draft = || Draft { action: MemberAction::Shadowed, capture: None, origin: origin.clone() };
-        self.members.entry(name.to_owned()).or_insert_with(draft);
+    /// Returns whether the source declares none by this name.
+    pub(super) fn shadow(&mut self, name: &str, origin: &Origin) -> bool {
+        let is_undeclared = !self.members.contains_key(name);
+        if is_undeclared {
+            let draft = Draft { action: MemberAction::Shadowed, capture: None, origin: origin.clone() };
+            self.members.insert(name.to_owned(), draft);
+        }
+        is_undeclared
     }
 
     pub(super) fn capture(&mut self, name: &str, origin: &Origin, why: impl FnOnce() -> String) -> u16 {
@@ -674,6 +680,29 @@ impl<'b> Builder<'b, '_> {
             let origin = self.origin(source.span);
             self.losses.push(lost(narrowing, side, &loss::path(place), origin));
         }
+    }
+
+    /// A field that one side has in one of the two messages alone, and the other side in both.
+    fn lose_one_way(&mut self, read: Found<'_>, built: Found<'_>, way: (&At, &Place)) {
+        let narrowing = |values: &str, only_in, is_of_target| Narrowing {
+            path: "$".to_owned(),
+            values: values.to_owned(),
+            only_in: Some(only_in),
+            is_of_target,
+        };
+        let found = match (read.access, built.access) {
+            (Access::Both | Access::WriteOnly, Access::ReadOnly) => {
+                narrowing("read-only on the other side", Message::Request, false)
+            }
+            (Access::WriteOnly, Access::Both) => {
+                narrowing("never in answers of the other side", Message::Answer, true)
+            }
+            (Access::ReadOnly, Access::Both | Access::WriteOnly) if built.required => {
+                narrowing("never in requests, where the other side requires it", Message::Request, false)
+            }
+            _ => return,
+        };
+        self.lose_narrower(&[found], way);
     }
 
     /// The same of members that no line names.

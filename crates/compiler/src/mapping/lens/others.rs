@@ -98,10 +98,27 @@ impl Builder<'_, '_> {
         if matches!(self.others, Some(Others::Keep | Others::Each(_))) {
             let origin = self.origin(lines.span);
             let built = self.types[self.to];
+            let mut shadowed = Vec::new();
             for field in object(built).map(|object| &object.fields[..]).unwrap_or_default() {
-                self.shadow(&field.name, &origin);
+                if self.shadow(&field.name, &origin) {
+                    shadowed.push(format!("`{}`", field.name));
+                }
+            }
+            if !shadowed.is_empty() && self.promises_others(lines) {
+                let values = format!("members named {}", shadowed.join(", "));
+                let lost = Narrowing { path: "$".to_owned(), values, only_in: None, is_of_target: false };
+                self.lose_narrower_others(&[lost], &Place(vec![NAME.to_owned()]), lines.span);
             }
         }
+    }
+
+    /// Whether the source's contract has a type for members that it does not name, or a line keeps them. Of an object that is
+    /// only not closed, a contract promises no more than its fields.
+    fn promises_others(&self, lines: &Lines<'_>) -> bool {
+        let read = self.types[self.from];
+        let has_type = object(read).is_some_and(|object| matches!(object.additional, Additional::Of(_)));
+        let is_kept = |line: &Line<'_>| matches!(&line.what, What::Both { places, .. } if is_others(&places[self.from].value, read));
+        has_type || lines.lines.iter().any(is_kept)
     }
 
     fn unsaid(&mut self, lines: &Lines<'_>) -> Others {
