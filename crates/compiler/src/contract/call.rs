@@ -1,9 +1,12 @@
 //! A call held against the contract of the side it goes to: path and query, and the body.
 
-use super::{Contract, OpKey, Operation, Parameter, ParameterForm, ScalarKind, TypeKind, Types, breaches};
+use super::{
+    Contract, OpKey, Operation, Parameter, ParameterForm, ScalarKind, TypeKind, Types, breaches, breaches_in,
+};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use switchback_json::{Limits, Number, Value};
+use switchback_plan::Message;
 
 /// In which ways a call is not what the contract asks for, each in a sentence that repeats no value. `operation` is written as
 /// the contract writes it, `target` is path and query below the base.
@@ -25,22 +28,37 @@ fn body_breaches(types: &Types, operation: &Operation, body: Option<&[u8]>) -> V
         (Some(wanted), Some(_)) if !wanted.media.is_json() => Vec::new(),
         (Some(wanted), Some(text)) => match Value::parse(text, &Limits::DOCUMENT) {
             Err(_) => vec!["the body is not JSON".to_owned()],
-            Ok(value) => breaches(types, &wanted.ty, &value).iter().map(ToString::to_string).collect(),
+            Ok(value) => {
+                let found = breaches_in(types, &wanted.ty, &value, Message::Request);
+                found.iter().map(ToString::to_string).collect()
+            }
         },
     }
 }
 
-fn query_breaches(types: &Types, operation: &Operation, target: &str) -> Vec<String> {
+/// The declared parameters of a query whose values are not of their types.
+pub fn parameter_breaches(types: &Types, operation: &Operation, target: &str) -> Vec<String> {
+    let given = given(target);
+    let is_wrong = |parameter: &&Parameter| {
+        let mut values = given.iter().filter(|(name, _)| *name == parameter.name);
+        values.any(|(_, value)| !fits(types, parameter, value))
+    };
+    let wrong = operation.query.iter().filter(is_wrong);
+    wrong.map(|parameter| format!("the parameter `{}` is not what it should be", parameter.name)).collect()
+}
+
+/// Names and values of the parameters of a query.
+fn given(target: &str) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
     let query = target.split_once('?').map_or("", |(_, query)| query);
-    let given: Vec<(Cow<'_, str>, Cow<'_, str>)> = query.split('&').filter_map(parameter).collect();
-    let mut said = Vec::new();
+    query.split('&').filter_map(parameter).collect()
+}
+
+fn query_breaches(types: &Types, operation: &Operation, target: &str) -> Vec<String> {
+    let given = given(target);
+    let mut said = parameter_breaches(types, operation, target);
     for parameter in &operation.query {
-        let values = given.iter().filter(|(name, _)| *name == parameter.name);
-        if parameter.required && values.clone().next().is_none() {
+        if parameter.required && !given.iter().any(|(name, _)| *name == parameter.name) {
             said.push(format!("the parameter `{}` is required and missing", parameter.name));
-        }
-        if values.map(|(_, value)| value).any(|value| !fits(types, parameter, value)) {
-            said.push(format!("the parameter `{}` is not what it should be", parameter.name));
         }
     }
     let is_field = |parameter: &Parameter, name: &str| {

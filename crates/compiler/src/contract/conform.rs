@@ -1,9 +1,10 @@
 //! Whether a JSON value is what a type promises: for calls that are planned and never sent, whose receiver cannot say so.
 //! Bounds of scalars (lengths, ranges, patterns) are not judged; kinds, listed values and required fields are.
 
-use super::{Additional, Enum, JsonKind, Literal, Object, ScalarKind, Type, TypeKind, Types};
+use super::{Access, Additional, Enum, JsonKind, Literal, Object, ScalarKind, Type, TypeKind, Types};
 use std::fmt;
 use switchback_json::Value;
+use switchback_plan::Message;
 
 /// One way in which a value is not what its type promises.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,17 +48,40 @@ const BREACHES_MAX: usize = 20;
 
 /// All breaches of `ty` by `value`, in the order of the value, twenty at most. Empty when it conforms.
 pub fn breaches(types: &Types, ty: &Type, value: &Value) -> Vec<Breach> {
-    let mut judge = Judge { types, found: Vec::new() };
-    judge.value(ty, value, "$");
-    judge.found
+    Judge::new(types, None).judge(ty, value)
+}
+
+/// [`breaches`] of a body of this message. A required field that goes the other way only may be missing.
+pub fn breaches_in(types: &Types, ty: &Type, value: &Value, message: Message) -> Vec<Breach> {
+    Judge::new(types, Some(message)).judge(ty, value)
 }
 
 struct Judge<'t> {
     types: &'t Types,
+    /// None where the value is part of no message.
+    message: Option<Message>,
     found: Vec<Breach>,
 }
 
-impl Judge<'_> {
+impl<'t> Judge<'t> {
+    fn new(types: &'t Types, message: Option<Message>) -> Judge<'t> {
+        Judge { types, message, found: Vec::new() }
+    }
+
+    fn judge(mut self, ty: &Type, value: &Value) -> Vec<Breach> {
+        self.value(ty, value, "$");
+        self.found
+    }
+
+    /// Whether a field may be in the message.
+    fn is_carried(&self, access: Access) -> bool {
+        match self.message {
+            None => true,
+            Some(Message::Request) => access != Access::ReadOnly,
+            Some(Message::Answer) => access != Access::WriteOnly,
+        }
+    }
+
     fn value(&mut self, ty: &Type, value: &Value, place: &str) {
         if self.found.len() >= BREACHES_MAX {
             return;
@@ -112,7 +136,7 @@ impl Judge<'_> {
         for field in &object.fields {
             match members.get(&field.name) {
                 Some(value) => self.value(&field.ty, value, &format!("{place}.{}", field.name)),
-                None if field.required => {
+                None if field.required && self.is_carried(field.access) => {
                     self.note(&format!("{place}.{}", field.name), BreachKind::Missing);
                 }
                 None => {}

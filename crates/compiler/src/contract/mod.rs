@@ -30,12 +30,12 @@ mod sample;
 mod schema;
 mod types;
 
-pub use call::call_breaches;
+pub use call::{call_breaches, parameter_breaches};
 pub use compare::{Mismatch, Narrowing, Proven, Why, assignable, compare, compare_once};
 pub(crate) use compare::{
     assignable_but_for_null, compare_but_for_null, defaults, exclusions, is_out_of_bounds, unread,
 };
-pub use conform::{Breach, BreachKind, breaches};
+pub use conform::{Breach, BreachKind, breaches, breaches_in};
 pub use documents::{Documents, Fetch};
 pub use path::{OpKey, OpKeyFault, Part, PathFault, PathTemplate, Segment};
 pub use read::read;
@@ -310,6 +310,15 @@ impl Contract {
     /// The operation of this method and path, names of variables included.
     pub fn find(&self, key: &OpKey) -> Option<&Operation> {
         self.find_shape(&key.method, &key.path.shape()).filter(|operation| operation.key == *key)
+    }
+
+    /// The operation that a request of this method for this path calls: of several, the one with the most literal segments.
+    pub fn find_path(&self, method: &Method, path: &str) -> Option<&Operation> {
+        let is_called = |one: &&Operation| one.key.method == *method && one.key.path.matches(path);
+        let literals = |one: &&Operation| {
+            one.key.path.segments().iter().filter(|segment| matches!(segment, Segment::Literal(_))).count()
+        };
+        self.operations.iter().filter(is_called).max_by_key(literals)
     }
 
     /// The operation of this method whose path has this [shape](PathTemplate::shape), whatever its variables

@@ -87,6 +87,14 @@ impl PathTemplate {
         self.segments.iter().flat_map(Segment::variables)
     }
 
+    /// Whether a path, as a request has it, is one of the template.
+    pub fn matches(&self, path: &str) -> bool {
+        let Some(rest) = path.strip_prefix('/') else { return false };
+        let given: Vec<&str> = if rest.is_empty() { Vec::new() } else { rest.split('/').collect() };
+        given.len() == self.segments.len()
+            && self.segments.iter().zip(given).all(|(segment, text)| segment.matches(text))
+    }
+
     /// The path without names of variables: `/things/{}/parts`. Two paths of one shape match the same
     /// requests.
     pub fn shape(&self) -> String {
@@ -109,6 +117,26 @@ impl PathTemplate {
 }
 
 impl Segment {
+    fn matches(&self, text: &str) -> bool {
+        match self {
+            Segment::Literal(literal) => literal == text,
+            Segment::Variable(_) => !text.is_empty(),
+            Segment::Mixed(parts) => {
+                let mut rest = Some(text);
+                for (at, part) in parts.iter().enumerate() {
+                    let Part::Text(wanted) = part else { continue };
+                    rest = rest.and_then(|rest| match at {
+                        0 => rest.strip_prefix(wanted.as_str()),
+                        // The variable before it is not empty.
+                        _ => rest.get(1..)?.split_once(wanted.as_str()).map(|(_, rest)| rest),
+                    });
+                }
+                let ends_in_text = matches!(parts.last(), Some(Part::Text(_)));
+                rest.is_some_and(|rest| rest.is_empty() == ends_in_text)
+            }
+        }
+    }
+
     fn parse(text: &str) -> Result<Segment, PathFault> {
         if text.contains(['{', '}']) {
             return Segment::with_variables(text);

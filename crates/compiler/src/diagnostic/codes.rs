@@ -85,6 +85,7 @@ codes! {
     ShapeUse "M009" "shape-use": "A shape is used by name, alone or as the element of a list.";
     RowLength "M010" "row-length": "A row of a table has a cell for each column, and an outcome.";
     FillForm "M011" "fill-form": "A one-sided field is filled by one of the closed list of forms.";
+    ExampleBreach "M263" "example-breach": "The messages of an example are what the contracts promise.";
     ExampleForm "M012" "example-form": "An example is a request and its answer, or a value on both sides.";
     NoManifest "M014" "no-manifest": "A pack has a `pack.yaml`.";
     NoContract "M015" "no-contract": "The contracts that a pack names are among its files.";
@@ -142,7 +143,7 @@ codes! {
 
     RequestHeader "M260" "request-header": "A header field of requests that both sides declare is passed, or has a line that says what becomes of it.";
     AnswerHeader "M261" "answer-header": "A header field of answers that both sides declare is passed, or has a line that says what becomes of it.";
-    Cookie "M262" "cookie": "A cookie that a called operation requires is sent.";
+    Cookie "M262" "cookie": "A cookie that a called operation requires is sent, and no cookie of a client or service is read.";
 
     ParameterStyle "M175" "parameter-style": "A list goes to a list, and the fields of an object to those of an object.";
     ConstantParameter "M176" "constant-parameter": "A constant parameter has a value that its contract takes.";

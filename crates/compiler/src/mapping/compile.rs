@@ -8,7 +8,7 @@ use super::corrections::{self, Corrections, PASSES_MAX};
 use super::lens::{Lenses, Supply, World};
 use super::load::{self, PackSource, Texts};
 use super::names::Names;
-use super::{compare, errors, events, examples, hosts, made, manifest, routes, texts};
+use super::{compare, conformance, errors, events, examples, hosts, made, manifest, routes, texts};
 use crate::contract::{Contract, Proven};
 use crate::diagnostic::{Aspect, Findings, Sources, Span};
 use std::sync::Arc;
@@ -203,6 +203,9 @@ fn lower(
     lenses.report_elses(findings);
     names.unused(findings);
     let examples = examples::lower(program, sources, findings);
+    if !findings.has_errors() {
+        conformance::check(program, contracts, findings);
+    }
     let [old_error, new_error] = error_plans;
     let [old_side, new_side] = sides;
     if !has_plans {

@@ -4,6 +4,7 @@ mod ast;
 mod cascade;
 mod compare;
 mod compile;
+mod conformance;
 mod corrections;
 mod disclosures;
 mod errors;
