@@ -68,3 +68,28 @@ async fn what_only_resembles_such_a_path_is_not_found() {
     assert_eq!(shop.ask("GET /old/orders/7:cancel", "", "").await.status, 405);
     assert_eq!(shop.service.seen().len(), 0, "nothing of it reached the service");
 }
+
+/// An escaped slash is part of the value where the route says so, and is escaped again in the call.
+#[tokio::test]
+async fn an_escaped_slash_passes_where_the_route_allows_it() {
+    let shop = paths().await;
+    for (asked, made) in [
+        ("POST /old/orders/a%2Fb:cancel", "POST /o/a%2Fb/cancel"),
+        ("POST /new/o/a%2fb%2Fc/cancel", "POST /orders/a%2Fb%2Fc:cancel"),
+    ] {
+        assert_eq!(shop.ask(asked, "", "").await.status, 200, "{asked}");
+        let seen = shop.service.seen();
+        assert_eq!(seen.last().expect("it was asked").line(), format!("{made} HTTP/1.1"), "{asked}");
+    }
+    let calls = shop.service.seen().len();
+    for asked in [
+        "GET /new/o/a%2Fb",
+        "GET /old/orders/a%2Fb.json",
+        "POST /new/o/a%2F..%2Fb/cancel",
+        "POST /new/o/%2Fa/cancel",
+        "POST /new/o/a%5Cb/cancel",
+    ] {
+        assert_eq!(shop.ask(asked, "", "").await.status, 400, "{asked}");
+    }
+    assert_eq!(shop.service.seen().len(), calls, "nothing of it reached the service");
+}

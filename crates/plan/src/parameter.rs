@@ -13,12 +13,14 @@ pub struct Variable {
     pub shape: ParameterShape,
     /// Whether a request without it is broken; always so for path variables.
     pub required: bool,
+    /// Of a path variable: whether its value may hold slashes, which requests escape.
+    pub takes_slash: bool,
 }
 
 impl Variable {
     /// One that holds one value.
     pub fn single(name: impl Into<Arc<str>>, kind: ParameterKind, required: bool) -> Variable {
-        Variable { name: name.into(), kind, shape: ParameterShape::Single, required }
+        Variable { name: name.into(), kind, shape: ParameterShape::Single, required, takes_slash: false }
     }
 }
 

@@ -465,6 +465,8 @@ pub(crate) struct Pair {
     pub made: bool,
     /// `path: {old variable: new variable}`; same names need no line.
     pub path: Vec<(Spanned<String>, Spanned<String>)>,
+    /// `allow_slash: [id]`: path variables, of either side, whose values may hold escaped slashes.
+    pub allow_slash: Vec<Spanned<String>>,
     /// `query: [page]`, `{old: new}` or `{old: {v2: new, as: conversion}}`
     pub query: Vec<ParameterLine>,
     /// `query: {name: {constant: {v2: value}}}`
@@ -572,6 +574,8 @@ pub(crate) struct Serve {
     pub only_if: Option<Spanned<String>>,
     pub side: SideRef,
     pub at: Spanned<String>,
+    /// `allow_slash: [id]`: path variables whose values may hold escaped slashes.
+    pub allow_slash: Vec<Spanned<String>>,
     pub check: Vec<Check>,
     pub fill: Vec<(Spanned<String>, Node)>,
     /// `query: {name: drop}`: parameters that no step reads.

@@ -78,6 +78,7 @@ fn pair(old: &Operation, new: &Operation, span: Span) -> Pair {
         front: None,
         paging: None,
         made: true,
+        allow_slash: Vec::new(),
         only_if: None,
         path: old
             .key

@@ -10,9 +10,9 @@ pub mod path;
 #[cfg(test)]
 mod tests;
 
-pub use path::{PathError, UnsafeSegment, encode_segment};
+pub use path::{Allowed, PathError, UnsafeSegment, encode_segment};
 
-use crate::{Direction, ParameterKind, RouteId};
+use crate::{Direction, ParameterKind, RouteId, Variable};
 use foldhash::fast::RandomState;
 use http::Method;
 use std::borrow::Cow;
@@ -23,10 +23,25 @@ use std::ops::Range;
 #[derive(Debug, Default)]
 pub struct Router {
     root: Node,
-    /// By route: the kind of each path variable, in order.
-    kinds: Vec<Vec<ParameterKind>>,
+    /// By route: the path variables, in order.
+    variables: Vec<Vec<Slot>>,
     /// Whether some template ends in a slash.
     has_slash_at_end: bool,
+    /// Whether some variable may hold slashes.
+    has_escaped_slash: bool,
+}
+
+/// What a path variable takes.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    kind: ParameterKind,
+    takes_slash: bool,
+}
+
+impl Slot {
+    fn takes(self, value: &str) -> bool {
+        fits(self.kind, value) && (self.takes_slash || !value.contains('/'))
+    }
 }
 
 /// All templates with the same beginning.
@@ -105,7 +120,7 @@ pub enum Found<'p> {
 struct Search<'s, 'p> {
     method: &'s Method,
     segments: &'s [Cow<'p, str>],
-    kinds: &'s [Vec<ParameterKind>],
+    slots: &'s [Vec<Slot>],
     /// What variables stand for, on the way to the node at hand: a segment, or a part of one.
     variables: Vec<(usize, Option<Range<usize>>)>,
     allow: BTreeSet<&'s str>,
@@ -133,16 +148,18 @@ impl Router {
     pub fn new(direction: &Direction) -> Router {
         let mut router = Router::default();
         for route in &direction.routes {
-            let kinds = route.operation.variables.iter().map(|variable| variable.kind).collect();
-            router.add(&route.operation.method, &route.operation.template, kinds, route.id);
+            let slot = |variable: &Variable| Slot { kind: variable.kind, takes_slash: variable.takes_slash };
+            let slots = route.operation.variables.iter().map(slot).collect();
+            router.add(&route.operation.method, &route.operation.template, slots, route.id);
         }
         router
     }
 
-    /// `kinds`: of the template's variables, in order. Routes are added in the order of their ids.
-    fn add(&mut self, method: &Method, template: &str, kinds: Vec<ParameterKind>, id: RouteId) {
+    /// `slots`: the template's variables, in order. Routes are added in the order of their ids.
+    fn add(&mut self, method: &Method, template: &str, slots: Vec<Slot>, id: RouteId) {
         let template = template.strip_prefix('/').unwrap_or(template);
         self.has_slash_at_end |= template.ends_with('/');
+        self.has_escaped_slash |= slots.iter().any(|slot| slot.takes_slash);
         let segments = template.split('/').filter(|_| !template.is_empty());
         let node = segments.fold(&mut self.root, |node, segment| match segment.find('{') {
             None => node.literals.entry(segment.into()).or_default(),
@@ -151,21 +168,22 @@ impl Router {
         });
         node.routes.push((method.clone(), id));
         let at = usize::from(id.0);
-        self.kinds.resize_with(self.kinds.len().max(at + 1), Vec::new);
-        self.kinds[at] = kinds;
+        self.variables.resize_with(self.variables.len().max(at + 1), Vec::new);
+        self.variables[at] = slots;
     }
 
     /// The route for a method and a path as it stands in the request line, below the front's prefix and without a query.
     /// `HEAD` finds the route of `GET`.
     pub fn find<'p>(&self, method: &Method, raw_path: &'p str) -> Found<'p> {
-        let segments = match path::segments_with(raw_path, self.has_slash_at_end) {
+        let allowed = Allowed { slash_at_end: self.has_slash_at_end, escaped_slash: self.has_escaped_slash };
+        let segments = match path::segments_with(raw_path, allowed) {
             Ok(segments) => segments,
             Err(error) => return Found::Bad(error),
         };
         let mut search = Search {
             method: if method == Method::HEAD { &Method::GET } else { method },
             segments: &segments,
-            kinds: &self.kinds,
+            slots: &self.variables,
             variables: Vec::new(),
             allow: BTreeSet::new(),
             unfit: false,
@@ -181,6 +199,10 @@ impl Router {
                 },
             });
             return Found::Route { route, values: values.collect() };
+        }
+        // Of routes whose variables take no slash, the path is none.
+        if segments.iter().any(|segment| segment.contains('/')) {
+            return Found::Bad(PathError::HiddenSeparator);
         }
         if search.unfit || search.allow.is_empty() {
             return Found::NotFound;
@@ -239,12 +261,12 @@ impl<'s> Search<'s, '_> {
     }
 
     fn fits(&self, route: RouteId) -> bool {
-        let kinds = self.kinds.get(usize::from(route.0)).map_or(&[][..], Vec::as_slice);
+        let slots = self.slots.get(usize::from(route.0)).map_or(&[][..], Vec::as_slice);
         let mut values = self.variables.iter().map(|(at, part)| {
             let segment = self.segments[*at].as_ref();
             part.as_ref().map_or(segment, |range| &segment[range.clone()])
         });
-        kinds.iter().all(|&kind| values.next().is_some_and(|value| fits(kind, value)))
+        slots.iter().all(|slot| values.next().is_some_and(|value| slot.takes(value)))
     }
 }
 

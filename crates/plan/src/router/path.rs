@@ -65,16 +65,26 @@ pub fn stays_below(path: &str) -> bool {
 /// The decoded segments of an absolute path without a query; `/` has none. Each segment is decoded once: `%2541` is
 /// `%41`.
 pub fn segments(raw: &str) -> Result<Vec<Cow<'_, str>>, PathError> {
-    segments_with(raw, false)
+    segments_with(raw, Allowed::default())
 }
 
-/// The same; a path that ends in a slash has an empty last segment, if that is allowed.
-pub fn segments_with(raw: &str, slash_at_end: bool) -> Result<Vec<Cow<'_, str>>, PathError> {
+/// What paths may hold that others refuse.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Allowed {
+    /// A slash at the end, after which the last segment is empty.
+    pub slash_at_end: bool,
+    /// Escaped slashes within a segment, between parts that are neither empty nor dots.
+    pub escaped_slash: bool,
+}
+
+/// The same for paths that may hold more.
+pub fn segments_with(raw: &str, allowed: Allowed) -> Result<Vec<Cow<'_, str>>, PathError> {
+    let segment = |raw| decoded_segment(raw, allowed.escaped_slash);
     let rest = raw.strip_prefix('/').ok_or(PathError::NotAbsolute)?;
     if rest.is_empty() {
         return Ok(Vec::new());
     }
-    match rest.strip_suffix('/').filter(|_| slash_at_end) {
+    match rest.strip_suffix('/').filter(|_| allowed.slash_at_end) {
         Some(rest) => rest.split('/').map(segment).chain([Ok(Cow::Borrowed(""))]).collect(),
         None => rest.split('/').map(segment).collect(),
     }
@@ -100,6 +110,10 @@ pub fn under<'p>(prefix: &str, raw: &'p str) -> Option<(Cow<'p, str>, &'p str)> 
 }
 
 fn segment(raw: &str) -> Result<Cow<'_, str>, PathError> {
+    decoded_segment(raw, false)
+}
+
+fn decoded_segment(raw: &str, takes_slash: bool) -> Result<Cow<'_, str>, PathError> {
     if !raw.is_empty() && raw.bytes().all(is_plain_path_byte) && !matches!(raw, "." | "..") {
         // The usual segment: nothing to decode, and nothing of what is refused below can be in it.
         return Ok(Cow::Borrowed(raw));
@@ -117,7 +131,12 @@ fn segment(raw: &str) -> Result<Cow<'_, str>, PathError> {
     match decoded.as_ref() {
         "" => Err(PathError::EmptySegment),
         "." | ".." => Err(PathError::DotSegment),
-        text if text.contains(['/', '\\']) => Err(PathError::HiddenSeparator),
+        text if text.contains('\\') || (!takes_slash && text.contains('/')) => {
+            Err(PathError::HiddenSeparator)
+        }
+        // A server that decodes before it resolves dots would leave the variable.
+        text if text.split('/').any(|part| matches!(part, "." | "..")) => Err(PathError::DotSegment),
+        text if text.split('/').any(str::is_empty) => Err(PathError::EmptySegment),
         text if text.chars().any(char::is_control) => Err(PathError::Control),
         _ => Ok(decoded),
     }

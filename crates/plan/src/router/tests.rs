@@ -4,14 +4,17 @@ use super::path::segments;
 use super::*;
 use proptest::prelude::*;
 
-/// A router of `METHOD /template` lines; a variable is an integer when its name is `id`.
+/// A router of `METHOD /template` lines; a variable is an integer when its name is `id`, and may hold slashes when it is `key`.
 fn router(operations: &[&str]) -> Router {
     let mut router = Router::default();
     for (at, operation) in operations.iter().enumerate() {
         let (method, template) = operation.split_once(' ').unwrap();
         let variables = template.split('/').filter(|segment| segment.starts_with('{'));
-        let kind = |name| if name == "{id}" { ParameterKind::Integer } else { ParameterKind::String };
-        router.add(&method.parse().unwrap(), template, variables.map(kind).collect(), RouteId(at as u16));
+        let slot = |name| Slot {
+            kind: if name == "{id}" { ParameterKind::Integer } else { ParameterKind::String },
+            takes_slash: name == "{key}",
+        };
+        router.add(&method.parse().unwrap(), template, variables.map(slot).collect(), RouteId(at as u16));
     }
     router
 }
@@ -108,6 +111,34 @@ fn another_method_is_told_the_right_ones() {
     check("GET /notes/7/close", "[POST]");
     check("PUT /notes/recent", "none");
     check("DELETE /notes/recent", "[GET, HEAD, POST]");
+}
+
+#[test]
+fn an_escaped_slash_is_part_of_a_variable_that_takes_one() {
+    let router = router(&[
+        "GET /files/{key}",
+        "GET /files/{key}/parts/{part}",
+        "GET /notes/{id}",
+        "PUT /notes/{name}",
+    ]);
+    let found = |method: Method, path: &str| match router.find(&method, path) {
+        Found::Route { route, values } => format!("{} {}", route.0, values.join(" ")),
+        Found::Bad(error) => error.to_string(),
+        other => format!("{other:?}"),
+    };
+    assert_eq!(found(Method::GET, "/files/a%2Fb%2f.c"), "0 a/b/.c");
+    assert_eq!(found(Method::GET, "/files/a%2Fb/parts/7"), "1 a/b 7");
+    for (path, error) in [
+        ("/files/a%2Fb/parts/7%2F8", "the path has an escaped slash or a backslash"),
+        ("/notes/7%2F8", "the path has an escaped slash or a backslash"),
+        ("/files/a%5Cb", "the path has an escaped slash or a backslash"),
+        ("/files/a%2F..%2Fb", "the path has a dot segment"),
+        ("/files/%2e%2Fb", "the path has a dot segment"),
+        ("/files/a%2F%2Fb", "the path has an empty segment"),
+        ("/files/%2Fb", "the path has an empty segment"),
+    ] {
+        assert_eq!(found(Method::GET, path), error, "{path}");
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use super::Served;
 use super::faults;
-use super::route::{RouteCheck, effect, operation};
+use super::route::{RouteCheck, allow_slashes, effect, operation};
+use super::status::is_redirect;
 use crate::contract::{Narrowing, Operation, Part, Segment, Type, TypeIn, compare_once};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{Body, Pair};
@@ -79,6 +80,12 @@ impl<'a> RouteCheck<'_, 'a> {
         let responses = (!self.findings.errors_since(mark)).then_some(responses);
         let mut operation = operation(self.operation, self.ground.types(self.serves), Effect::None);
         let mut format = super::route::format(called, self.ground.types(self.serves.other()));
+        let turned = |name: &str| {
+            let lines = pair.path.iter().find(|(_, new)| self.serves != SideId::OLD && new.value == name);
+            lines.map_or(name, |(old, _)| old.value.as_str()).to_owned()
+        };
+        allow_slashes(&pair.allow_slash, turned, &mut operation);
+        self.unknown_slashes(&pair.allow_slash, &operations);
         if let Some(media) = passed?.request {
             operation.format = BodyFormat::Opaque(Arc::clone(&media));
             format = BodyFormat::Opaque(media);

@@ -309,6 +309,17 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         })
     }
 
+    /// Names under `allow_slash:` that are no path variables.
+    pub(super) fn unknown_slashes(&mut self, listed: &[Spanned<String>], operations: &[&Operation]) {
+        for name in listed {
+            let known: Vec<&str> =
+                operations.iter().flat_map(|operation| operation.key.path.variables()).collect();
+            if !known.contains(&name.value.as_str()) {
+                self.findings.push(faults::unknown_slash(name, &known));
+            }
+        }
+    }
+
     /// A status answered must be one that the served operation promises.
     pub(super) fn promised(&mut self, status: &Spanned<i64>) -> Option<u16> {
         let value = status.value as u16;
@@ -416,7 +427,13 @@ pub(super) fn variable(parameter: &Parameter, types: &Types) -> Variable {
         }
         _ => (kind(&parameter.ty), ParameterShape::Single),
     };
-    Variable { name: parameter.name.as_str().into(), kind, shape, required: parameter.required }
+    Variable {
+        name: parameter.name.as_str().into(),
+        kind,
+        shape,
+        required: parameter.required,
+        takes_slash: false,
+    }
 }
 
 fn parameter_of(field: &Field) -> Parameter {
@@ -427,6 +444,18 @@ fn parameter_of(field: &Field) -> Parameter {
         form: ParameterForm::Plain,
         default: field.default.clone(),
         span: field.span,
+    }
+}
+
+/// Lets listed path variables of a served operation hold slashes. `other_name` gives the name that the other side has for one.
+pub(super) fn allow_slashes(
+    listed: &[Spanned<String>],
+    other_name: impl Fn(&str) -> String,
+    operation: &mut plan::Operation,
+) {
+    let is_listed = |name: &str| listed.iter().any(|one| one.value == name);
+    for variable in &mut operation.variables {
+        variable.takes_slash = is_listed(&variable.name) || is_listed(&other_name(&variable.name));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::context::Fact;
 use super::faults;
-use super::route::{RouteCheck, effect, operation};
+use super::route::{RouteCheck, allow_slashes, effect, operation};
 use super::{Served, steps, verdict};
 use crate::contract::{TypeIn, TypeKind};
 use crate::mapping::ast::{self, Serve, Spanned};
@@ -52,12 +52,12 @@ impl<'a> RouteCheck<'_, 'a> {
             }
             _ => self.verdict(&serve.notes, serve.span)?,
         };
+        self.unknown_slashes(&serve.allow_slash, &[self.operation]);
+        let effect = effect(&self.operation.key.method, None);
+        let mut operation = operation(self.operation, self.ground.types(self.serves), effect);
+        allow_slashes(&serve.allow_slash, str::to_owned, &mut operation);
         Some(Served {
-            operation: operation(
-                self.operation,
-                self.ground.types(self.serves),
-                effect(&self.operation.key.method, None),
-            ),
+            operation,
             kind,
             verdict,
             notes: [self.notes, self.bounds].concat(),

@@ -328,6 +328,7 @@ fn pair(sides: Sides<'_>) -> Value {
             text(),
         ),
         ("path", "Path variables: `{old: new}`; those of the same name are passed.", texts.clone()),
+        ("allow_slash", "Path variables whose values may hold escaped slashes (`%2F`).", list_of(&text())),
         (
             "query",
             "Query parameters that are passed: names, or `{old: new}`; or what becomes of them instead.",
@@ -419,6 +420,7 @@ fn serve(sides: Sides<'_>) -> Value {
             "A boolean setting, `$.config.name`: answers instead of the other route while it is on.",
             text(),
         ),
+        ("allow_slash", "Path variables whose values may hold escaped slashes (`%2F`).", list_of(&text())),
         ("check", "Conditions on the request, before anything is called.", list_of(&reference("check"))),
         ("fill", "Defaults of the request's body.", map_of(&anything())),
         ("query", "Query parameters that go nowhere: `{name: drop}`.", map_of(&words(&["drop"]))),

@@ -85,6 +85,7 @@ pub(in crate::mapping) const PAIR: Keys = Keys::new(
     &[
         "if",
         "path",
+        "allow_slash",
         "query",
         "paging",
         "headers",
@@ -122,6 +123,7 @@ pub(in crate::mapping) const SERVE: Keys = Keys::new(
     &["serve", "at"],
     &[
         "if",
+        "allow_slash",
         "check",
         "fill",
         "query",

@@ -59,6 +59,7 @@ impl Reader<'_> {
             made: false,
             paging: fields.get("paging").and_then(|node| self.paged_route(node)),
             path,
+            allow_slash: self.texts(fields.get("allow_slash")),
             query: query.lines,
             constant_query: query.constants,
             faulty_query: query.faulty,
@@ -328,6 +329,7 @@ impl Reader<'_> {
         Some(Serve {
             only_if: self.text_of(fields.get("if")),
             fill: fill.collect(),
+            allow_slash: self.texts(fields.get("allow_slash")),
             dropped,
             dropped_headers,
             paging: fields.get("paging").and_then(|node| self.paged_route(node)),

@@ -59,6 +59,11 @@ pub(in super::super) fn answered_twice(key: &OpKey, span: Span, first: Span) -> 
         .related(first, "answered here first")
 }
 
+pub(in super::super) fn unknown_slash(name: &Spanned<String>, known: &[&str]) -> Finding {
+    let message = format!("`{}` is not a variable of the path", name.value);
+    Finding::error(Code::PathVariables, name.span, message).maybe_help(did_you_mean(&name.value, known))
+}
+
 pub(in super::super) fn unbound_variable(name: &str, span: Span, served: &OpKey) -> Finding {
     let known: Vec<&str> = served.path.variables().collect();
     let all = match known.is_empty() {
