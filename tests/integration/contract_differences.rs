@@ -392,3 +392,214 @@ fn a_shape_is_as_narrow_as_the_types_that_it_relates() {
     let equal = note(", minProperties: 1", ", default: 1");
     assert_eq!(losses(&equal, &equal, Some(POST)).0, "exact");
 }
+
+#[test]
+fn a_member_that_one_side_has_in_one_message_alone_is_a_loss() {
+    let both = "limit: {type: integer}";
+    let read = "limit: {type: integer, readOnly: true}";
+    let written = "limit: {type: integer, writeOnly: true}";
+    for routes in [None, Some(PAIR)] {
+        for (old, new, lost) in [
+            (both, read, "v1 $.limit: read-only on the other side"),
+            (both, written, "v1 $.limit: never in answers of the other side"),
+        ] {
+            let (old, new) = (document("{type: integer}", old), document("{type: integer}", new));
+            assert_eq!(losses(&old, &new, routes), ("different".to_owned(), vec![lost.to_owned()]));
+            // What clients do not have, they do not lose.
+            assert_eq!(losses(&new, &old, routes), ("exact".to_owned(), Vec::new()));
+        }
+    }
+}
+
+#[test]
+fn an_operation_with_a_loss_in_part_or_a_gap_where_nothing_is_found_is_not_exact() {
+    let member = |ty: &str| document("{type: integer}", &format!("limit: {ty}"));
+    // A default stands in for a member that is not there, and comes back as if it had been.
+    let routes = PAIR.replace("same: [limit]", "rename: {limit: {v2: limit, default: {v2: 0}}}");
+    let (verdict, lost) = losses(&member("{type: integer}"), &member("{type: integer}"), Some(&routes));
+    assert_eq!((verdict.as_str(), lost.len()), ("different", 1), "{lost:?}");
+}
+
+/// An undeclared member under a name that the other side declares is not carried: a map promises to take any name.
+#[test]
+fn a_map_loses_the_names_that_the_other_side_declares() {
+    let old = document("{type: integer}", "limit: {type: integer}");
+    let new = document("{type: integer}", "most: {type: integer}");
+    let map = |text: &str| {
+        text.replace("Note: {type: object,", "Note: {type: object, additionalProperties: {type: integer},")
+    };
+    let routes = PAIR.replace("same: [limit]", "rename: {limit: most}");
+    assert_eq!(losses(&old, &new, Some(&routes)), ("exact".to_owned(), Vec::new()));
+    let (verdict, lost) = losses(&map(&old), &map(&new), Some(&routes));
+    assert_eq!(verdict, "different");
+    assert_eq!(lost, ["v1 $.*: members named `most`", "v2 $.*: members named `limit`"]);
+}
+
+/// The messages of an example are checked against both contracts.
+#[test]
+fn an_example_that_breaks_a_contract_is_a_finding_at_its_place() {
+    let text = document("{type: integer}", "limit: {type: integer}, kind: {type: string, enum: [a, b]}");
+    let routes = PAIR.replace("same: [limit]", "same: [limit, kind]");
+    let example = |request: &str, reply: &str, end: &str| {
+        format!(
+            "{routes}examples:\n  - at: v1 POST /notes/7\n    send: {{body: {request}}}\n    calls: [{{expect: POST /notes/7, body: {request}, reply: {{{reply}}}}}]\n    answer: {{{end}}}\n"
+        )
+    };
+    let good = "{limit: 1, kind: a}";
+    let whole = example(good, "200: {limit: 1}", "status: 200, body: {limit: 1}");
+    for (name, routes, said) in [
+        ("all of it", whole.clone(), None),
+        (
+            "the request",
+            example("{limit: x}", "200: {limit: 1}", "status: 200, body: {limit: 1}"),
+            Some("the request is not what `POST /notes/{id}` promises: `$.limit` should be a whole number"),
+        ),
+        (
+            "the reply",
+            example(good, "200: {kind: c}", "status: 200, body: {kind: c}"),
+            Some("the reply is not what `POST /notes/{id}` promises: `$.kind` is none of the listed values"),
+        ),
+        (
+            "a reply without its body",
+            example(good, "200: empty", "status: 200, body: {limit: 1}"),
+            Some("the reply is not what `POST /notes/{id}` promises: 200 has a body, and it is missing"),
+        ),
+        (
+            "the address",
+            whole.replace("v1 POST /notes/7", "v1 POST /notes/7?size=x"),
+            Some("the parameter `size` is not what it should be"),
+        ),
+        // A broken reply ends in an error of the gateway, which is what such an example is about.
+        ("a broken reply", example(good, "200: {kind: 7}", "status: 502"), None),
+    ] {
+        let folder = pack(&text, &text, Some(&routes));
+        let checked = run("check", folder.path(), &[]);
+        let found =
+            String::from_utf8_lossy(&checked.stdout).into_owned() + &String::from_utf8_lossy(&checked.stderr);
+        assert_eq!(checked.status.success(), said.is_none(), "{name}: {found}");
+        assert!(said.is_none_or(|said| found.contains("M263") && found.contains(said)), "{name}: {found}");
+    }
+}
+
+/// A redirect that both contracts list goes to the client where its address is one that it can use.
+#[tokio::test]
+async fn a_declared_redirect_is_answered_as_it_comes() {
+    let text = |status: &str| {
+        format!(
+            "openapi: 3.0.3
+info: {{title: t, version: '1'}}
+paths:
+  /notes/{{id}}/file:
+    get:
+      parameters: [{{name: id, in: path, required: true, schema: {{type: string}}}}]
+      responses:
+        '200': {{description: it, content: {{application/json: {{schema: {{type: object}}}}}}}}
+        '{status}': {{description: elsewhere}}
+"
+        )
+    };
+    let routes = "mapping: 1\nroutes:\n  - {pair: {v1: 'GET /notes/{id}/file', v2: 'GET /notes/{id}/file', front: v1}, response: keep}\n";
+    let said = report(pack(&text("404"), &text("302"), Some(routes)).path());
+    let operation = &said["sides"][0]["operations"][0];
+    assert_eq!(operation["verdict"], "different");
+    let differs = "302 of `GET /notes/{id}/file` is answered 502: `GET /notes/{id}/file` lists no 302";
+    assert_eq!(operation["differs"], serde_json::json!([differs]));
+
+    let folder = pack(&text("302"), &text("302"), Some(routes));
+    assert_eq!(report(folder.path())["sides"][0]["operations"][0]["verdict"], "exact");
+    let moved = |location: &str| {
+        Act::Reply(
+            format!("HTTP/1.1 302 X\r\nlocation: {location}\r\ncontent-type: text/html\r\ncontent-length: 3\r\n\r\n<p>")
+                .into_bytes(),
+        )
+    };
+    let service = Upstream::start(vec![
+        moved("https://files.example.test/7?sign=a%2Fb"),
+        moved("/v2/files/7"),
+        moved("http://127.0.0.1:1/v2/files/7"),
+    ])
+    .await;
+    let (_program, gateway) = served(&folder, service.address).await;
+    for (status, location) in [(302, "https://files.example.test/7?sign=a%2Fb"), (502, ""), (502, "")] {
+        let request =
+            "GET /v1/notes/7/file HTTP/1.1\r\nhost: g\r\nauthorization: Bearer token-of-a-client\r\n\r\n";
+        let got = exchange(gateway, request).await.expect("an answer");
+        assert_eq!((got.status, got.values("location").join("").as_str()), (status, location));
+        assert!(status == 502 || got.text().is_empty(), "{}", got.text());
+    }
+}
+
+/// A document of `GET /notes` with these parameters, header fields of its 200 and of its 404.
+fn listed(parameters: &str, found: &str, missing: &str) -> String {
+    format!(
+        "openapi: 3.0.3
+info: {{title: t, version: '1'}}
+paths:
+  /notes:
+    get:
+      parameters: [{parameters}]
+      responses:
+        '200': {{description: it, headers: {{{found}}}, content: {{application/json: {{schema: {{type: object}}}}}}}}
+        '404': {{description: none, headers: {{{missing}}}}}
+"
+    )
+}
+
+const LISTED: &str =
+    "mapping: 1\nroutes:\n  - pair: {v1: GET /notes, v2: GET /notes, front: v1}\n    response: keep\n";
+
+#[test]
+fn cookies_and_fields_that_do_not_pass_are_losses() {
+    let text = "{schema: {type: string}}";
+    let cookie = "{name: s, in: cookie, schema: {type: string}}";
+    let field = |name: &str| format!("{name}: {text}");
+    for (old, new, lost) in [
+        (listed(cookie, "", ""), listed(cookie, "", ""), "v1 cookie s of the request"),
+        (
+            listed("", &field("Set-Cookie"), ""),
+            listed("", &field("Set-Cookie"), ""),
+            "v1 header Set-Cookie of the answer",
+        ),
+        (
+            listed("", &field("Cache-Control"), ""),
+            listed("", &field("Cache-Control"), ""),
+            "v1 header Cache-Control of the answer: values that allow caching",
+        ),
+        // The field of one status says nothing of another.
+        (
+            listed("", "", &field("X-Why")),
+            listed("", &field("X-Why"), ""),
+            "v1 header X-Why of the answer 404",
+        ),
+        (listed("", &field("X-Why"), ""), listed("", "", &field("X-Why")), "v1 header X-Why of the answer"),
+    ] {
+        assert_eq!(losses(&old, &new, Some(LISTED)), ("different".to_owned(), vec![lost.to_owned()]));
+    }
+    let alike = listed("", &field("Vary"), &field("X-Why"));
+    assert_eq!(losses(&alike, &alike, Some(LISTED)), ("exact".to_owned(), Vec::new()));
+}
+
+/// The context has no cookies: what reads one is an error, and a required one is sent as a constant.
+#[tokio::test]
+async fn a_required_cookie_is_a_constant() {
+    let cookie = "{name: s, in: cookie, required: true, schema: {type: string}}";
+    let document = listed(cookie, "", "");
+    let checked = |line: &str| {
+        let folder = pack(&document, &document, Some(&format!("{LISTED}    headers: {{request: {line}}}\n")));
+        let checked = run("check", folder.path(), &[]);
+        let said =
+            String::from_utf8_lossy(&checked.stdout).into_owned() + &String::from_utf8_lossy(&checked.stderr);
+        (checked.status.success(), said, folder)
+    };
+    let (is_good, said, _) = checked("{}");
+    assert!(!is_good && said.contains("M262") && said.contains("requires the cookie `s`"), "{said}");
+    let (is_good, said, _) = checked("{Cookie: Cookie}");
+    assert!(!is_good && said.contains("`Cookie` cannot be read"), "{said}");
+    let (is_good, said, folder) = checked("{Cookie: {constant: {v2: s=1}}}");
+    assert!(is_good, "{said}");
+    let service = Upstream::start(vec![Act::json(200, "{}")]).await;
+    let (_program, gateway) = served(&folder, service.address).await;
+    let request = "GET /v1/notes HTTP/1.1\r\nhost: g\r\nauthorization: Bearer token-of-a-client\r\ncookie: s=secret\r\n\r\n";
+    assert_eq!(exchange(gateway, request).await.expect("an answer").status, 200);
+    assert_eq!(service.seen()[0].values("cookie"), ["s=1"]);
+}

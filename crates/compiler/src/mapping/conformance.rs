@@ -150,11 +150,9 @@ impl Judge<'_> {
 
     fn report(&mut self, span: Span, word: &str, operation: &Operation, breach: &str) {
         let message = format!("the {word} is not what `{}` promises: {breach}", operation.key);
-        self.findings.push(
-            Finding::error(Code::ExampleBreach, span, message).help(
-                "write the example as the contract has it, or correct the contract if the service is right",
-            ),
-        );
+        self.findings.push(Finding::error(Code::ExampleBreach, span, message).help(
+            "write the example as the contract has it, or correct the contract if the service is right",
+        ));
     }
 }
 

@@ -56,7 +56,7 @@ pub use head::PairHeads;
 pub use language::negotiate;
 pub use links::linked;
 pub use read_back::read_back;
-pub use reply::{body_type, foreign_success, is_foreign_type, redirect, unlisted_part};
+pub use reply::{body_type, foreign_success, is_foreign_type, is_usable_redirect, redirect, unlisted_part};
 pub use request::{Request, RequestHead, undeclared_parameters};
 pub use run::Run;
 pub use settings::{SettingError, Settings};

@@ -65,6 +65,19 @@ pub fn redirect(status: u16, headers: &HeaderMap) -> String {
     format!("a redirect ({status}) to {to}: is the upstream's address right?")
 }
 
+/// Whether a redirect of this status leads somewhere that clients of the other side can use: not to a path, which is one of the
+/// service that answered, nor to that service itself.
+pub fn is_usable_redirect(status: u16, answer: &HeaderMap, service: Option<&str>) -> bool {
+    // 300 and 304 send nobody elsewhere.
+    if !matches!(status, 301 | 302 | 303 | 307 | 308) {
+        return true;
+    }
+    let location = answer.get(header::LOCATION).and_then(|location| location.to_str().ok());
+    let place = location.and_then(|location| location.parse::<http::Uri>().ok());
+    let host = place.as_ref().filter(|place| place.scheme().is_some()).and_then(http::Uri::host);
+    host.is_some_and(|host| service.is_none_or(|service| !service.eq_ignore_ascii_case(host)))
+}
+
 /// Why a 206 is no answer of a call, for the log; none where its contract lists it, or where what comes is passed.
 pub fn unlisted_part(status: u16, call: &CallHead) -> Option<&'static str> {
     (status == 206 && !call.partial)
@@ -125,6 +138,28 @@ mod tests {
         ] {
             let fit = foreign_success(&typed(media_type), body.as_bytes()).is_none();
             assert_eq!(fit, is_fit, "{media_type:?} {body:?}");
+        }
+    }
+
+    #[test]
+    fn a_redirect_is_usable_where_it_leaves_the_service() {
+        for (status, location, usable) in [
+            (302, Some("https://files.test/a?sign=b"), true),
+            (303, Some("https://API.test:8443/v3/a"), false),
+            (307, Some("/v3/a"), false),
+            (308, Some("a"), false),
+            (301, None, false),
+            (304, None, true),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(location) = location {
+                headers.insert(header::LOCATION, location.parse().unwrap());
+            }
+            assert_eq!(
+                is_usable_redirect(status, &headers, Some("api.test")),
+                usable,
+                "{status} {location:?}"
+            );
         }
     }
 

@@ -2,16 +2,25 @@
 //! differently needs a line, and one that only the served side has is a loss that the report names.
 //!
 //! Fields of the connection, of credentials and those that every translated call or answer has are no concern of a route.
+//! Cookies belong to the address that set them, and the gateway passes none: a declared one is a loss.
 
 use super::faults;
 use super::paths::location;
-use super::required::COOKIE;
 use super::route::RouteCheck;
 use super::rules::{DROP, is_own_header};
-use crate::contract::{Operation, Parameter, TypeIn, compare};
+use crate::contract::{Operation, Parameter, Response, StatusPattern, TypeIn, compare};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{Pair, ParameterLine, Serve};
-use switchback_plan::{self as plan, HeaderRule, Key, Loss, Message, SideId};
+use switchback_plan::{self as plan, HeaderRule, Key, Loss, Message, Narrow, SideId};
+
+/// The field of an answer that says how long it may be stored.
+const CACHE_CONTROL: &str = "cache-control";
+
+/// The field of an answer that says where to go.
+const LOCATION: &str = "location";
+
+/// The field of an answer that sets a cookie.
+const SET_COOKIE: &str = "set-cookie";
 
 /// The word for a message under `headers:` of a pair.
 pub(super) fn key(message: Message) -> &'static str {
@@ -32,10 +41,7 @@ pub(super) fn word(message: Message) -> &'static str {
 fn is_passed_anyway(message: Message, name: &str) -> bool {
     match message {
         Message::Request => plan::CALL_KEEPS.iter().any(|kept| *kept == *name),
-        // Those that allow caching are not true of a translated answer.
-        Message::Answer => {
-            plan::ANSWER_KEEPS.iter().any(|kept| *kept == *name) || ["cache-control", "vary"].contains(&name)
-        }
+        Message::Answer => plan::ANSWER_KEEPS.iter().any(|kept| *kept == *name),
     }
 }
 
@@ -47,11 +53,7 @@ impl<'a> RouteCheck<'_, 'a> {
         called: &Operation,
         rules: &mut Vec<HeaderRule>,
     ) {
-        let is_of_cookies = |line: &ParameterLine| {
-            let source = if self.serves == SideId::OLD { &line.old } else { &line.new };
-            line.new.value != DROP && source.value.eq_ignore_ascii_case(COOKIE)
-        };
-        self.lost_cookies(pair.request_headers.iter().any(is_of_cookies), pair.span);
+        self.lost_cookies(pair.span);
         for header in &self.operation.headers {
             let name = header.name.to_ascii_lowercase();
             if !self.is_of_service(Message::Request, &name) {
@@ -76,9 +78,9 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// Cookies that the served operation declares: only a line for the field `Cookie` passes them.
-    pub(super) fn lost_cookies(&mut self, is_passed: bool, span: Span) {
-        for cookie in self.operation.cookies.iter().filter(|_| !is_passed) {
+    /// Cookies that the served operation declares.
+    fn lost_cookies(&mut self, span: Span) {
+        for cookie in &self.operation.cookies {
             self.lose_part(format!("cookie {} of the request", cookie.name), span);
         }
     }
@@ -90,18 +92,31 @@ impl<'a> RouteCheck<'_, 'a> {
         called: &Operation,
         rules: &mut Vec<HeaderRule>,
     ) {
-        for wanted in declared(self.operation) {
+        let made: Vec<String> = rules.iter().map(|rule| rule.name.text.to_string()).collect();
+        for (promised, wanted) in declared(self.operation) {
             let name = wanted.name.to_ascii_lowercase();
-            let is_made = rules.iter().any(|rule| *rule.name.text == *name);
             // The links of pages are made anew.
             let is_paged = pair.paging.is_some() && name == "link";
-            if !self.is_of_service(Message::Answer, &name) || is_made || is_paged {
+            if !self.is_of_service(Message::Answer, &name) || made.contains(&name) || is_paged {
                 continue;
             }
-            let sources: Vec<&Parameter> =
-                declared(called).into_iter().filter(|other| other.name.eq_ignore_ascii_case(&name)).collect();
-            if sources.is_empty() || is_dropped(&pair.response_headers, &name) {
+            if is_dropped(&pair.response_headers, &name) {
                 self.lose_header(Message::Answer, &wanted.name, pair.span);
+                continue;
+            }
+            let becomes = |response: &Response| match response.is_success() || !pair.status.is_empty() {
+                true => response.is_success() == promised.is_success(),
+                false => overlap(response.status, promised.status),
+            };
+            let named = declared(called).filter(|(_, other)| other.name.eq_ignore_ascii_case(&name));
+            let sources: Vec<&Parameter> =
+                named.filter(|(response, _)| becomes(response)).map(|(_, source)| source).collect();
+            if sources.is_empty() || name == SET_COOKIE {
+                self.lose_answer_header(promised, &wanted.name, pair.span);
+                continue;
+            }
+            if name == CACHE_CONTROL {
+                self.lose_caching(&wanted.name, pair.span);
                 continue;
             }
             let alike = |source: &&Parameter| self.alike(Message::Answer, source, wanted, pair.span).err();
@@ -116,13 +131,21 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
+    /// A redirect has its `Location` whether its contract declares the field or not (RFC 9110, section 15.4).
+    pub(super) fn location_of_redirect(&self, pair: &Pair, rules: &mut Vec<HeaderRule>) {
+        let is_made = rules.iter().any(|rule| *rule.name.text == *LOCATION);
+        if !is_made && !is_dropped(&pair.response_headers, LOCATION) {
+            rules.push(passed(LOCATION, "reply"));
+        }
+    }
+
     /// Header fields that a `serve` route neither reads nor makes nor drops. Which of its calls they belong to is for a line
     /// to say.
     pub(super) fn unread_headers(&mut self, serve: &Serve) {
         let is_dropped =
             |name: &str| serve.dropped_headers.iter().any(|one| one.value.eq_ignore_ascii_case(name));
         let operation = self.operation;
-        self.lost_cookies(self.reads_header(COOKIE), serve.at.span);
+        self.lost_cookies(serve.at.span);
         for header in &operation.headers {
             let name = header.name.to_ascii_lowercase();
             if !self.is_of_service(Message::Request, &name) || self.reads_header(&name) {
@@ -140,7 +163,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 None => self.lose_header(Message::Request, &header.name, serve.at.span),
             }
         }
-        for header in declared(operation) {
+        for (_, header) in declared(operation) {
             let name = header.name.to_ascii_lowercase();
             let is_paged = serve.paging.is_some() && name == "link";
             if !self.is_of_service(Message::Answer, &name)
@@ -152,8 +175,8 @@ impl<'a> RouteCheck<'_, 'a> {
             let source = self
                 .called
                 .iter()
-                .find(|called| declared(called).iter().any(|other| other.name.eq_ignore_ascii_case(&name)));
-            match source.filter(|_| !is_dropped(&name)) {
+                .find(|called| declared(called).any(|(_, other)| other.name.eq_ignore_ascii_case(&name)));
+            match source.filter(|_| !is_dropped(&name) && name != SET_COOKIE) {
                 Some(called) => {
                     let finding = faults::answer_header_unmade(&header.name, serve.at.span, &called.key);
                     self.findings.push(finding);
@@ -208,6 +231,26 @@ impl<'a> RouteCheck<'_, 'a> {
         self.findings.push(faults::header_differs(message, name, span, why));
     }
 
+    /// A field of one of the answers that no answer of the call has.
+    fn lose_answer_header(&mut self, promised: &Response, name: &str, span: Span) {
+        let of_error = if promised.is_success() { String::new() } else { format!(" {}", promised.status) };
+        self.lose_part(format!("header {name} of the answer{of_error}"), span);
+    }
+
+    /// `Cache-Control` without a line: only values that forbid storing are true of a translated answer.
+    fn lose_caching(&mut self, name: &str, span: Span) {
+        let values = "values that allow caching".to_owned();
+        self.lose(Loss {
+            side: self.ground.side_name(self.serves).to_owned(),
+            place: format!("header {name} of the answer"),
+            instead: None,
+            unless_found: false,
+            partly: true,
+            narrow: Some(Narrow { values, only_in: Some(Message::Answer), is_of_target: true }),
+            origin: self.ground.origin(span),
+        });
+    }
+
     fn lose_header(&mut self, message: Message, name: &str, span: Span) {
         self.lose_part(format!("header {name} of the {}", word(message)), span);
     }
@@ -225,9 +268,21 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 }
 
-/// The header fields of an operation's answers.
-fn declared(operation: &Operation) -> Vec<&Parameter> {
-    operation.responses.iter().flat_map(|response| &response.headers).collect()
+/// The header fields of an operation's answers, each with its answer.
+fn declared(operation: &Operation) -> impl Iterator<Item = (&Response, &Parameter)> {
+    operation
+        .responses
+        .iter()
+        .flat_map(|response| response.headers.iter().map(move |header| (response, header)))
+}
+
+/// Whether one status may be of both.
+fn overlap(a: StatusPattern, b: StatusPattern) -> bool {
+    match (a, b) {
+        (StatusPattern::Default, _) | (_, StatusPattern::Default) => true,
+        (StatusPattern::Exact(status), other) | (other, StatusPattern::Exact(status)) => other.covers(status),
+        (StatusPattern::Class(a), StatusPattern::Class(b)) => a == b,
+    }
 }
 
 fn is_dropped(lines: &[ParameterLine], name: &str) -> bool {

@@ -70,6 +70,9 @@ impl<'a> RouteCheck<'_, 'a> {
         let mut responses = self.responses(pair, called);
         for response in &mut responses {
             response.headers = answer_headers.clone();
+            if is_redirect(response.from) {
+                self.location_of_redirect(pair, &mut response.headers);
+            }
             if !matches!(response.body, ResponseBody::Error(_)) {
                 response.headers.extend(self.approximate_header());
             }
@@ -117,7 +120,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 responses: responses?,
             })),
             verdict: verdict?,
-            notes: self.notes,
+            notes: [self.notes, self.bounds].concat(),
             losses: self.losses,
             calls_min: 1,
             calls_max: paging.as_ref().map_or(1, plan_calls),

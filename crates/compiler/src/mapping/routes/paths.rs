@@ -6,6 +6,7 @@
 
 use super::context::{Context, ContextValue, list};
 use super::faults;
+use super::rules::COOKIES;
 use super::{Findings, Ground};
 use crate::contract::{Additional, Enum, Literal, ScalarKind, Type, TypeKind};
 use crate::diagnostic::{Sources, Span, suggest};
@@ -115,6 +116,13 @@ impl Reading<'_, '_> {
             false => {
                 let steps: Vec<Step> = query.segments.iter().filter_map(step).collect();
                 let texts: Vec<String> = steps.iter().map(step_text).collect();
+                if let [_, headers, name] = texts.as_slice()
+                    && headers == "headers"
+                    && COOKIES.iter().any(|field| name.eq_ignore_ascii_case(field))
+                {
+                    self.findings.push(faults::cookie_read(name, words.next(name)));
+                    return None;
+                }
                 (Path::Singular(steps), self.context.narrowed(&texts, held, self.ground.contracts))
             }
             true => (Path::Query(Arc::new(query)), held),

@@ -9,7 +9,7 @@ use crate::mapping::ast::CarrierKind;
 use switchback_plan::HeaderRule;
 
 /// The field that carries cookies.
-pub(super) const COOKIE: &str = "cookie";
+const COOKIE: &str = "cookie";
 
 impl RouteCheck<'_, '_> {
     /// Reports required header fields and cookies of a call that neither these rules nor the gateway fill. The gateway fills those of the

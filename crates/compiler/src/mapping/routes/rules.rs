@@ -40,6 +40,9 @@ pub(in crate::mapping) const OWN_HEADERS: &[&str] = &[
     "date",
 ];
 
+/// Fields that carry cookies. These belong to the address that set them, and the context has none.
+pub(super) const COOKIES: [&str; 2] = ["cookie", "set-cookie"];
+
 /// Whether a field (lower case) belongs to one hop or is the gateway's to make.
 pub(super) fn is_own_header(name: &str) -> bool {
     OWN_HEADERS.contains(&name) || name == "accept"
@@ -341,6 +344,11 @@ impl<'a> RouteCheck<'_, 'a> {
                 if towards == SideId::NEW { (&line.old, &line.new) } else { (&line.new, &line.old) };
             let (source, target) = (self.header_name(source), self.header_name(target));
             let (Some(source), Some(target)) = (source, target) else { continue };
+            if COOKIES.contains(&source.as_str()) {
+                let read = if towards == SideId::NEW { &line.old } else { &line.new };
+                self.findings.push(faults::cookie_read(&read.value, read.span));
+                continue;
+            }
             let names: Vec<&str> = from.iter().copied().chain([source.as_str()]).collect();
             let value = plan::Expr::At(location(&names));
             let value = match &line.conversion {

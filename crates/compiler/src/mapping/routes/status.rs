@@ -8,10 +8,10 @@ use crate::mapping::ast::{Pair, Spanned, StatusWord};
 use crate::mapping::errors;
 use std::sync::Arc;
 use switchback_plan::{
-    BodyPlan, Class, Message, Response, ResponseBody, Root, SideId, StatusFrom, StatusTo, ValueOp,
+    BodyPlan, Class, Message, Note, NoteKind, Response, ResponseBody, Root, SideId, StatusFrom, StatusTo, ValueOp,
 };
 
-/// What a redirect of an upstream becomes: no client of a translated API can follow it.
+/// The answer to a redirect that no contract lists: no client of a translated API can follow it.
 const BAD_GATEWAY: u16 = 502;
 
 /// What a service says that has yet to do what was asked.
@@ -42,6 +42,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 self.findings.push(faults::status_uncovered(status, pair.span, other, served));
             }
         }
+        self.redirects(called, pair.span, &mut lines);
         // What is only accepted is not done, whether the contract lists it or not.
         let accepted = StatusFrom::Exact(ACCEPTED);
         if !lines.iter().any(|line| line.from.matches(ACCEPTED)) {
@@ -81,6 +82,27 @@ impl<'a> RouteCheck<'_, 'a> {
         responses
     }
 
+    /// Redirects that the called contract lists and no line maps: answered as they come where the served contract lists them,
+    /// else a difference.
+    fn redirects(&mut self, called: &Operation, span: Span, lines: &mut Vec<Line>) {
+        for response in &called.responses {
+            let StatusPattern::Exact(status @ 300..=399) = response.status else { continue };
+            if lines.iter().any(|line| line.from.matches(status)) {
+                continue;
+            }
+            if self.operation.responses.iter().any(|own| own.status == response.status) {
+                lines.push(Line { from: StatusFrom::Exact(status), to: status });
+                continue;
+            }
+            let text = format!(
+                "{status} of `{}` is answered {BAD_GATEWAY}: `{}` lists no {status}",
+                called.key, self.operation.key
+            );
+            let origin = self.ground.origin(span);
+            self.bounds.push(Note { kind: NoteKind::Differs, name: None, text, origin });
+        }
+    }
+
     fn response(&mut self, pair: &Pair, called: &Operation, line: &Line) -> Response {
         let to = match line.from {
             StatusFrom::Exact(from) if from == line.to => StatusTo::Same,
@@ -91,6 +113,8 @@ impl<'a> RouteCheck<'_, 'a> {
             StatusFrom::Class(class) => class == 2,
         };
         let body = match success {
+            // A redirect is its `Location`.
+            false if is_redirect(line.from) => ResponseBody::Empty,
             false => ResponseBody::Error(self.ground.errors[self.serves].clone()),
             true => {
                 let from = body_of(called, line.from);
@@ -213,6 +237,9 @@ impl<'a> RouteCheck<'_, 'a> {
             for (from, to, from_span, to_span) in turned {
                 self.known_status(from, called, self.serves.other(), from_span);
                 self.promised(&Spanned { value: i64::from(to), span: to_span });
+                if is_redirect(from) && to / 100 != 3 {
+                    self.findings.push(faults::redirect_answered(from_span, to));
+                }
                 let earlier = lines.iter().find(|(line, _)| covers(line.from, from));
                 if let Some((_, earlier)) = earlier {
                     self.findings.push(faults::status_twice(from_span, *earlier));
@@ -285,6 +312,14 @@ fn from_of(word: StatusWord) -> StatusFrom {
     match word {
         StatusWord::Exact(status) => StatusFrom::Exact(status),
         StatusWord::Class(class) => StatusFrom::Class(class),
+    }
+}
+
+/// Whether all statuses of a rule are redirects (3xx).
+pub(super) fn is_redirect(from: StatusFrom) -> bool {
+    match from {
+        StatusFrom::Exact(status) => status / 100 == 3,
+        StatusFrom::Class(class) => class == 3,
     }
 }
 

@@ -10,7 +10,9 @@ use crate::translate::head::{self, PairHeads};
 use crate::translate::multipart;
 use crate::translate::parts::{self, Fields, Gathered, Parts};
 use crate::translate::passed;
-use crate::translate::reply::{begins_as_json, body_type, foreign_success, redirect, unlisted_part};
+use crate::translate::reply::{
+    begins_as_json, body_type, foreign_success, is_usable_redirect, redirect, unlisted_part,
+};
 use crate::translate::sources::{self, Traced};
 use crate::translate::turn::{FailKind, Next, Reply};
 use crate::translate::urlencoded;
@@ -228,6 +230,12 @@ impl Run {
         let broken = |detail: &str| no_reply(FailKind::Broken, detail, &pair.call);
         let mut cause = None;
         let body = match &response.body {
+            ResponseBody::Empty if (300..400).contains(&reply.status) => {
+                if !is_usable_redirect(reply.status, &headers, None) {
+                    return Err(broken(&redirect(reply.status, &reply.headers)).into());
+                }
+                None
+            }
             ResponseBody::Empty => match foreign_success(&reply.headers, &reply.body) {
                 Some(detail) => return Err(broken(&detail).into()),
                 None => None,

@@ -401,6 +401,10 @@ impl Exchange<'_> {
         if let Some(vary) = self.context.program.vary(self.matched().front.serves) {
             headers.insert(header::VARY, vary.clone());
         }
+        // A rule of the pack replaces the field that every answer takes over.
+        if own.contains_key(header::CACHE_CONTROL) {
+            headers.remove(header::CACHE_CONTROL);
+        }
         for (name, value) in own {
             headers.append(name, value.clone());
         }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use switchback_engine::translate::stream::{Bounds, Transcoder};
 use switchback_engine::translate::{
     self, Event, Fault, Next, PairHeads, Reply, RequestHead, Run, body_type, error_answer, foreign_success,
-    head, is_foreign_type, redirect, unlisted_part,
+    head, is_foreign_type, is_usable_redirect, redirect, unlisted_part,
 };
 use switchback_json as json;
 use switchback_plan::{BodyFormat, BodyPlan, Origin, Pair, ResponseBody, Route};
@@ -148,6 +148,16 @@ impl Exchange<'_> {
         let mut own =
             heads.answer_headers(response, status, &parts.headers).map_err(|fault| self.fault(&fault))?;
         let body = match &response.body {
+            // Its body is a note for people (RFC 9110, section 15.4).
+            ResponseBody::Empty if parts.status.is_redirection() => {
+                let upstreams = self.matched().front.called(self.composer.origin);
+                let upstream = upstreams.and_then(|upstreams| upstreams.at(pair.call.host));
+                let host = upstream.map(|upstream| upstream.authority().host());
+                if !is_usable_redirect(status, &own, host) {
+                    return Err(foreign(&redirect(status, &parts.headers), route));
+                }
+                Body::empty()
+            }
             ResponseBody::Empty => {
                 if !body.is_empty() {
                     Box::pin(self.unwanted(route, &parts.headers, body)).await?;

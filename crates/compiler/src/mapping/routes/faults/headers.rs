@@ -38,8 +38,15 @@ pub(in super::super) fn answer_header_unmade(name: &str, span: Span, called: &Op
 pub(in super::super) fn cookie_missing(name: &str, span: Span, called: &OpKey) -> Finding {
     let text = format!("`{called}` requires the cookie `{name}`, and nothing sends it");
     Finding::error(Code::Cookie, span, text).help(format!(
-        "pass the client's cookies under `headers:` (`cookie: cookie` in a pair), send a fixed one with every call: `send: {{<side>: {{headers: {{cookie: {name}=…}}}}}}`, or refuse the operation"
+        "the gateway passes no cookie of a client: send a fixed one, with this call (`headers: {{request: {{cookie: {{constant: {{<side>: {name}=…}}}}}}}}` in a pair) or with every call (`send: {{<side>: {{headers: {{cookie: {name}=…}}}}}}`), or refuse the operation"
     ))
+}
+
+pub(in super::super) fn cookie_read(name: &str, span: Span) -> Finding {
+    let text = format!("`{name}` cannot be read: the gateway passes no cookie from one side to the other");
+    Finding::error(Code::Cookie, span, text).help(
+        "leave it out; the report lists declared cookies as lost. A fixed cookie is a constant header field",
+    )
 }
 
 /// The step of a path that leads to a field.

@@ -231,6 +231,15 @@ pub(in super::super) fn status_uncovered(status: u16, span: Span, called: &str, 
         .help("add it to `status:`, as `{<old status>: [<new statuses>]}`")
 }
 
+pub(in super::super) fn redirect_answered(span: Span, to: u16) -> Finding {
+    Finding::error(
+        Code::StatusUncovered,
+        span,
+        format!("a redirect has no body that {to} could be answered with"),
+    )
+    .help("map it to a redirect, or leave the line out: it is answered 502")
+}
+
 pub(in super::super) fn status_twice(span: Span, first: Span) -> Finding {
     Finding::error(Code::StatusUncovered, span, "this status is mapped already")
         .help("statuses are tried in the order they are written: the more exact one first")
