@@ -70,6 +70,7 @@ mod server_cores;
 mod server_protocols;
 mod soak_slope;
 mod spellings;
+mod statements;
 mod store_cli;
 mod store_files;
 mod store_full_disk;
