@@ -114,7 +114,11 @@ impl Reloader {
                 metrics::restart_pending(needs_restart.len());
                 (None, needs_restart)
             }
-            Err(error) => (Some(error), Vec::new()),
+            // What an earlier reload has left for a restart still waits for one.
+            Err(error) => {
+                let before = self.board.load().pack.last_reload.clone();
+                (Some(error), before.map(|reload| reload.needs_restart).unwrap_or_default())
+            }
         };
         match &error {
             None => tracing::info!(?needs_restart, "reloaded"),

@@ -1,6 +1,7 @@
 //! What a running gateway takes up of a changed configuration, through the real binary: everything but a short list, which is
 //! shown as waiting for a restart.
 
+use crate::support::dual::eventually;
 use crate::support::program::Program;
 use crate::support::raw::{Answer, exchange};
 use crate::support::serving;
@@ -123,6 +124,20 @@ async fn all_but_a_short_list_is_taken_up_while_it_runs() {
     let log = running.reloaded(false).await;
     assert!(log.contains(r#"needs_restart=["store", "log.format"]"#), "{log}");
     assert_eq!(running.metric("switchback_restart_pending").await, "2");
+    let before = std::fs::read_to_string(&file).expect("it was written");
+    replace(&file, &[("gate: { default: never }", "gate: { default: nonsense }")]);
+    let program = Arc::clone(&running.program);
+    spawn_blocking(move || program.stderr_until("the reload failed")).await.expect("it says so");
+    let mut overview = String::new();
+    eventually("the page knows", async || {
+        overview = running.ask("GET /", SECOND, "").await.text();
+        overview.contains("The last reload failed")
+    })
+    .await;
+    let pending = "A restart is pending</strong>: changes of <code>store, log.format</code>";
+    assert!(overview.contains(pending), "a failed reload leaves what waits for a restart: {overview}");
+    std::fs::write(&file, before).expect("written");
+    running.reloaded(false).await;
     assert!(running.link().await.starts_with("http://127.0.0.1:9/second?"));
     let long = format!("GET /v2/{} HTTP/1.1\r\nhost: g\r\n\r\n", "a".repeat(400));
     assert_eq!(exchange(running.clients, long).await.expect("an answer").status, 414);
