@@ -471,6 +471,7 @@ pub(super) fn tried(config: &Config, loaded: &LoadedPack) -> playground::Served 
         settings: config.settings.value.to_string(),
         fronts: fronts.map(|(prefix, side)| (prefix, loaded.pack.sides[side].name.clone())).collect(),
         upstreams: config.services().map(|(name, url, tls)| (name, service_address(url, tls))).collect(),
+        public_urls: config.public_urls().map(|(name, url)| (name, url.to_string())).collect(),
     }
 }
 

@@ -467,9 +467,11 @@ fn upstreams(raw: Option<Placed<Named<String, RawUpstream>>>, findings: &mut Fin
                 }
                 (given, _) => service_tls(given, &url, findings),
             };
-            hosts.push(Host { name, url: url.value, tls });
+            let public_url = host.public_url.map(|url| url.value);
+            hosts.push(Host { name, url: url.value, tls, public_url });
         }
-        Some(Upstream { side, url: url?.value, tls: tls?, hosts })
+        let public_url = upstream.public_url.map(|url| url.value);
+        Some(Upstream { side, url: url?.value, tls: tls?, public_url, hosts })
     };
     raw.value.0.into_iter().filter_map(convert).collect()
 }

@@ -106,6 +106,17 @@ impl Config {
         })
     }
 
+    /// Where clients reach services, by the names that [`Config::services`] gives, as far as that is configured.
+    pub fn public_urls(&self) -> impl Iterator<Item = (String, &WebUrl)> {
+        self.upstreams.iter().flat_map(|upstream| {
+            let side = &upstream.side.value;
+            let hosts = upstream.hosts.iter();
+            let hosts = hosts.map(move |host| (format!("{side}/{}", host.name.value), &host.public_url));
+            let all = std::iter::once((side.clone(), &upstream.public_url)).chain(hosts);
+            all.filter_map(|(name, url)| Some((name, url.as_ref()?)))
+        })
+    }
+
     /// The upstream of a side.
     pub fn upstream(&self, side: &str) -> Option<&Upstream> {
         self.upstreams.iter().find(|upstream| upstream.side.value == side)
@@ -151,6 +162,8 @@ pub struct Upstream {
     pub side: Placed<String>,
     pub url: WebUrl,
     pub tls: Placed<ServiceTls>,
+    /// Where clients reach it.
+    pub public_url: Option<WebUrl>,
     /// Where the hosts are that the pack names for the side.
     pub hosts: Vec<Host>,
 }
@@ -161,6 +174,8 @@ pub struct Host {
     pub name: Placed<String>,
     pub url: WebUrl,
     pub tls: Placed<ServiceTls>,
+    /// Where clients reach it.
+    pub public_url: Option<WebUrl>,
 }
 
 /// The key of the configuration that says where a service is, by the name that [`Config::services`] gives.

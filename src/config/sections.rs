@@ -219,6 +219,9 @@ section! {
     optional {
         /// How it is called with TLS, where its URL begins with `https`.
         tls: RawServiceTls,
+        /// Where clients reach it: the base of the calls in migration notices. Without it they have a variable there, such as
+        /// `$V3_URL`.
+        public_url: WebUrl,
         /// Where the other hosts of the side are, by the names that the pack's `hosts` has for them.
         hosts: Named<String, RawHost>,
     }
@@ -234,6 +237,8 @@ section! {
     optional {
         /// How it is called with TLS; without this as the side's own address is, certificate shown included, but for `server_name`.
         tls: RawServiceTls,
+        /// Where clients reach it, for migration notices.
+        public_url: WebUrl,
     }
 }
 

@@ -224,8 +224,9 @@ impl Tried {
         let side = &self.pack.sides[side];
         let host = host.place().and_then(|place| side.hosts.get(place));
         let name = host.map_or_else(|| side.name.clone(), |host| format!("{}/{host}", side.name));
-        let known = self.served.upstreams.iter().find(|(known, _)| *known == name);
-        known.map_or_else(|| format!("${}_URL", variable(&name)), |(_, address)| address.url.clone())
+        // The address that the gateway calls may be one of an inner network.
+        let known = self.served.public_urls.iter().find(|(known, _)| *known == name);
+        known.map_or_else(|| format!("${}_URL", variable(&name)), |(_, url)| url.clone())
     }
 
     /// The options of `curl` that make a call carry its side's credential, with a variable for it.

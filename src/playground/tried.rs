@@ -28,6 +28,8 @@ pub struct Served {
     pub fronts: Vec<(String, String)>,
     /// Addresses of services, by side, and of other hosts of theirs, by `SIDE/HOST`.
     pub upstreams: Vec<(String, ServiceAddress)>,
+    /// Where clients reach services, by the same names, as far as that is configured.
+    pub public_urls: Vec<(String, String)>,
 }
 
 /// Where requests and mapping texts are tried. Clones share it.

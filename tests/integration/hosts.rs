@@ -44,10 +44,11 @@ impl Services {
     /// `upstreams` of a configuration.
     fn upstreams(&self) -> String {
         let host = |name: &str, at: &Upstream| {
-            format!("hosts: {{ {name}: {{ url: 'http://{}/of/{name}' }} }}", at.address)
+            let public = format!("public_url: 'https://{name}.example.com/of'");
+            format!("hosts: {{ {name}: {{ url: 'http://{}/of/{name}', {public} }} }}", at.address)
         };
         format!(
-            "upstreams:\n  v1: {{ url: 'http://{}/v1', {} }}\n  v2: {{ url: 'http://{}/v2', {} }}\n",
+            "upstreams:\n  v1: {{ url: 'http://{}/v1', {} }}\n  v2: {{ url: 'http://{}/v2', public_url: 'https://api.example.com/v2', {} }}\n",
             self.v1.address,
             host("content", &self.content),
             self.v2.address,
@@ -175,18 +176,19 @@ async fn a_service_that_still_answers_itself_does_so_at_the_host_of_the_operatio
 }
 
 #[tokio::test]
-async fn the_letter_to_an_owner_names_the_host_of_each_call() {
+async fn the_letter_to_an_owner_names_the_public_address_of_the_host_of_each_call() {
     let services = Services::start().await;
     let gateway = gateway(&services, "{ default: translated }").await;
     gateway.ask("GET /old/files/7/content", "").await;
     gateway.ask("GET /old/files/7", "").await;
     let letter = "GET /api/clients/ci/letter HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let mut text = String::new();
     eventually("both are written down", async || {
-        let letter = exchange(gateway.admin, letter.to_owned()).await.expect("an answer").text();
-        letter.contains(&format!("http://{}/of/files", services.files.address))
-            && letter.contains(&format!("http://{}/v2", services.v2.address))
+        text = exchange(gateway.admin, letter.to_owned()).await.expect("an answer").text();
+        text.contains("https://files.example.com/of/") && text.contains("https://api.example.com/v2/")
     })
     .await;
+    assert!(!text.contains("127.0.0.1"), "addresses of the inner network mean nothing to an owner: {text}");
 }
 
 /// What `serve --check` says of a configuration.

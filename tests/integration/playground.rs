@@ -189,12 +189,12 @@ async fn the_letter_to_an_owner_has_the_calls_to_change_as_curl_and_no_secret() 
         "== GET /chats/{id}/messages\n   1 calls",
         "curl -X GET \"$V2_URL\"'/chats/",
         "-H \"x-authorization: Bearer $V2_TOKEN\"",
-        "/v3/chats/",
+        "curl -X GET \"$V3_URL\"'/chats/",
         "-H \"authorization: Bearer $V3_TOKEN\"",
         "v3 has nothing for it.",
         // Of a route that looks and then refuses: the look-up, and why nothing follows.
         "== DELETE /contacts/{id}\n   1 calls",
-        "/v3/contacts/7'",
+        "\"$V3_URL\"'/contacts/7'",
         "v3 has nothing for the rest of it. ",
         // The old service has an answer of its own to what no contract has.
         "   The contract of v2 has no such call. The service of v2 answers it itself; v3 has nothing for it that is known.",
