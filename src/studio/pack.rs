@@ -11,6 +11,7 @@ use crate::admin::{Answer, PackShown, PackStatus};
 use crate::playground::Kept;
 use http::StatusCode;
 use maud::{Markup, html};
+use serde_json::Value as Json;
 use std::sync::Arc;
 use switchback_compiler::contract::{NamedType, Operation, TypeKind};
 use switchback_plan::{LossReport, OperationReport, SideReport, report};
@@ -63,7 +64,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
                 (search(visit, "shapes", "Shape", ""))
                 (shapes(visit, board.shown.as_deref()))
             },
-            "settings" => (settings(board.shown.as_deref())),
+            "settings" => (settings(board.shown.as_deref(), &board.config["settings"])),
             "contract" => (contract(visit, board.shown.as_deref())),
             "files" => (files(visit, board.shown.as_deref())),
             "changes" => (changes(board.shown.as_deref(), board.before.as_deref())),
@@ -179,21 +180,38 @@ fn lost(losses: &[LossReport]) -> Markup {
     }
 }
 
-fn settings(shown: Option<&PackShown>) -> Markup {
+/// The settings of the pack; `given` is what the configuration has for them, its secrets masked.
+fn settings(shown: Option<&PackShown>, given: &Json) -> Markup {
     let all = shown.map_or(&[][..], |shown| &shown.report.settings);
     html! {
         section.panel #settings {
             @if all.is_empty() { (empty("No setting", &html! { "This pack reads nothing under " code { "settings" } " of the configuration." })) } @else {
                 div.scroll role="region" aria-label="Settings" tabindex="0" { table {
-                    thead { tr { th { "Setting" } th { "Type" } th { "Default" } th { "About" } th { "Line" } } }
+                    thead { tr { th { "Setting" } th { "Type" } th { "Value" } th { "Default" } th { "About" } th { "Line" } } }
                     tbody { @for one in all { tr {
                         td { code { (one.setting) } @if one.required { " " (badge(Tone::Warn, "required")) } } td { (one.kind) }
+                        td { @match given_value(given, &one.setting) {
+                            Some(value) => { code { (value) } " " span.soft { "set" } },
+                            None if one.default.is_some() => { code { (one.default.as_deref().unwrap_or_default()) } " " span.soft { "default" } },
+                            None => span.soft { "none" },
+                        } }
                         td { @match &one.default { Some(default) => code { (default) }, None => span.soft { "–" } } } td { (one.about) } td { span.place { (one.place) } }
                     } } }
                 } }
             }
         }
     }
+}
+
+/// The JSON text that the configuration has for a setting, whose dotted name may be nested there in any way. Null is as if
+/// nothing was given.
+fn given_value(given: &Json, name: &str) -> Option<String> {
+    let members = given.as_object()?;
+    members.iter().find_map(|(key, value)| match name.strip_prefix(key.as_str())? {
+        "" if value.is_null() => None,
+        "" => Some(value.to_string()),
+        rest => given_value(value, rest.strip_prefix('.')?),
+    })
 }
 
 /// The operations and types of a contract, as the compiler read it.
@@ -392,5 +410,20 @@ fn reload(visit: &Visit<'_>, pack: &PackStatus) -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_value_of_a_setting_is_found_however_its_name_is_nested() {
+        let given = json!({"a": {"b.c": 1, "d": null}, "a.e": "x", "f": {"g": {"h": false}}});
+        let found = ["a.b.c", "a.d", "a.e", "f.g.h", "f.g", "a.b", "z"].map(|name| given_value(&given, name));
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(found, [text("1"), None, text("\"x\""), text("false"), text("{\"h\":false}"), None, None]);
+        assert_eq!(given_value(&Json::Null, "a"), None);
     }
 }
