@@ -35,7 +35,7 @@ struct Entry {
 /// Transitions, and other entries, that a download has at most.
 const EXPORTED_MAX: u32 = 100_000;
 
-/// A download: all that the store has, as it is now.
+/// A download: what the store has now, up to [`EXPORTED_MAX`] of each kind.
 async fn export(visit: &Visit<'_>, write: fn(&[&Entry]) -> Answer) -> Answer {
     let read = async {
         let moved = visit.parts.phases.transitions(EXPORTED_MAX).await?;
@@ -121,7 +121,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
                 } }
                 (pager(visit, shown.len(), found.len(), LISTED))
                 @if [moved.len(), noted.len()].contains(&(HISTORY_MAX as usize)) {
-                    p.soft #older { "Of transitions and of other changes the newest " (count(u64::from(HISTORY_MAX))) " each are listed; the downloads have all that the store retains." }
+                    p.soft #older { "Of transitions and of other changes the newest " (count(u64::from(HISTORY_MAX))) " each are listed. The downloads have the newest " (count(u64::from(EXPORTED_MAX))) " of each that the store retains." }
                 }
             }
         }
