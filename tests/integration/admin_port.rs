@@ -86,6 +86,7 @@ impl Port {
                 settings: "{}".to_owned(),
                 fronts: Vec::new(),
                 upstreams: Vec::new(),
+                public_urls: Vec::new(),
             }),
             registry: Registry::new(store.clone(), Some(endpoint)),
             gate: ArcSwap::from_pointee(GateSettings::default()),
