@@ -12,8 +12,10 @@ use std::collections::BTreeMap;
 use switchback_engine::redact::Salt;
 use switchback_gateway::body::Body;
 use switchback_gateway::capture::Redaction;
+use switchback_gateway::proxy::program::Program;
 use switchback_gateway::retire::UsageInfo;
 use switchback_gateway::store::NewHistory;
+use switchback_gateway::token::Client;
 use switchback_plan::SideId;
 
 /// Most bytes of what is to be tried: mapping files and an exchange.
@@ -42,7 +44,25 @@ pub(crate) async fn tried(parts: &Parts, ask: Ask) -> Result<Ran, TryError> {
             None => info.now.phase.to_owned(),
         })
     };
-    parts.workbench.run(ask, live.as_ref(), &redaction, phase_of).await
+    let name = ask.client.clone();
+    let mut ran = parts.workbench.run(ask, live.as_ref(), &redaction, phase_of).await?;
+    let client = name.and_then(|name| parts.tokens.clients().by_name(&name));
+    settle_own_service(&mut ran, &program, client.as_deref());
+    Ok(ran)
+}
+
+/// What the pack refuses is answered by the own service only while that is there, and only to clients that may be forwarded to it.
+fn settle_own_service(ran: &mut Ran, program: &Program, client: Option<&Client>) {
+    let serves = SideId::BOTH.into_iter().find(|at| program.side(*at).name == ran.side);
+    let Some(serves) = serves.filter(|_| ran.is_forwarded) else { return };
+    let is_own_phase = ["legacy", "shadow"].contains(&ran.phase.as_str());
+    let is_gone = program.is_own_service_gone(serves);
+    let may_forward = client.is_none_or(|client| program.may_forward(client, serves));
+    ran.is_forwarded = !is_gone && may_forward;
+    ran.needs_credential = ran.is_forwarded && client.is_none() && serves == SideId::NEW;
+    if is_gone || !(may_forward || is_own_phase) {
+        ran.answered_by = "plans".to_owned();
+    }
 }
 
 /// The new side's service, asked on behalf of a client with what its calls go out with.

@@ -66,6 +66,8 @@ pub struct Ran {
     /// Whether the pack refuses the request, so that the side's own service answers it in every phase.
     #[serde(rename = "forwarded")]
     pub is_forwarded: bool,
+    /// Whether that holds only for clients that have a credential for that service.
+    pub needs_credential: bool,
     pub request: Json,
     pub calls: Vec<RanCall>,
     /// What the mapping's places look into, after each call.

@@ -7,7 +7,8 @@ use super::Visit;
 use super::clients::client_field;
 use super::fields::Fields;
 use super::layout::{Page, Tab, empty};
-use super::words::{Tone, badge, count, counted, moment_text, operation, phase};
+use super::route::tone;
+use super::words::{Tone, badge, count, counted, moment_text, operation, percent, phase};
 use crate::admin::{Answer, record_next, tried};
 use crate::playground::{Ask, ExampleRequest, Part, Ran, RanAnswer, RanCall, TriedRequest, TryError, WhatIf};
 use http::StatusCode;
@@ -396,12 +397,14 @@ fn result(ran: &Ran) -> Markup {
             }
             p {
                 @if !name.is_empty() { (phase(name, share.parse().ok())) " " }
-                @if ran.answered_by == "plans" { "The mapping answers." } @else if ran.is_forwarded {
-                    "The pack refuses this, so " (ran.side) "'s own service answers, unchanged, while it is configured; below is the answer without it."
+                @if ran.answered_by == "plans" { (answering(&ran.side, name, share.parse().ok())) } @else if ran.is_forwarded {
+                    "The pack refuses this, so " (ran.side) "'s own service answers, unchanged"
+                    @if ran.needs_credential { ", clients that have a credential for it" }
+                    "; below is the answer without it."
                 } @else {
                     "In this phase " (ran.answered_by) "'s own service answers, unchanged; below is what the mapping would have made of it."
                 }
-                " Verdict of the route: " (badge(tone_of(&ran.verdict), &ran.verdict)) " " (counted(ran.calls.len() as u64, "call")) "."
+                " Verdict of the route: " (badge(tone(&ran.verdict), &ran.verdict)) " " (counted(ran.calls.len() as u64, "call")) "."
             }
             @if let Some(fault) = &ran.fault { div.notice.bad role="alert" { p { strong { "It fails: " } (fault) } } }
         }
@@ -421,11 +424,21 @@ fn result(ran: &Ran) -> Markup {
     }
 }
 
-fn tone_of(verdict: &str) -> Tone {
-    match verdict {
-        "exact" => Tone::Good,
-        "refused" | "impossible" => Tone::Bad,
-        _ => Tone::Warn,
+/// Whom the mapping answers in a phase, and who answers the other clients.
+fn answering(side: &str, phase: &str, share: Option<f64>) -> String {
+    let all = "The mapping answers.".to_owned();
+    if phase != "canary" {
+        return all;
+    }
+    match share {
+        Some(1.0) => all,
+        Some(share) => format!(
+            "The mapping answers {} of the clients; {side}'s own service answers the others, unchanged.",
+            percent(share)
+        ),
+        None => format!(
+            "The mapping answers the clients of the canary's share; {side}'s own service answers the others, unchanged."
+        ),
     }
 }
 
@@ -552,15 +565,21 @@ fn call_panel(call: &RanCall) -> Markup {
 
 /// A body line by line, each scalar with its place; those of something that was made with where they come from.
 fn json(body: &Json, of: &str, parts: &[Part]) -> Markup {
-    let mut printer =
-        Printer { of, parts: parts.iter().map(|part| (part.to.as_str(), part)).collect(), lines: 0 };
-    printer.value(body, "$", 0)
+    let parts = parts.iter().map(|part| (part.to.as_str(), part)).collect();
+    let mut printer = Printer { of, parts, lines: 0, cut: 0 };
+    let lines = printer.value(body, "$", 0);
+    html! {
+        (lines)
+        @if printer.cut > 0 { "\n" span.soft { "… " (counted(printer.cut, "further value")) " not displayed, with all that they contain" } }
+    }
 }
 
 struct Printer<'p> {
     of: &'p str,
     parts: BTreeMap<&'p str, &'p Part>,
     lines: usize,
+    /// Members and elements for which there was no room.
+    cut: u64,
 }
 
 impl Printer<'_> {
@@ -594,8 +613,13 @@ impl Printer<'_> {
     }
 
     fn has_room(&mut self) -> bool {
-        self.lines += 1;
-        self.lines <= LINES_MAX
+        let has_room = self.lines < LINES_MAX;
+        if has_room {
+            self.lines += 1
+        } else {
+            self.cut += 1
+        }
+        has_room
     }
 
     fn leaf(&self, value: &Json, place: &str) -> Markup {
@@ -630,20 +654,29 @@ fn from_key(root: &str, call: Option<u32>, place: &str) -> String {
 // What a change would do ---------------------------------------------------------------------------------------------------
 
 fn what_if(said: &WhatIf) -> Markup {
+    let judged = said.exchanges.saturating_sub(said.unknown);
+    let changed = judged.saturating_sub(said.same);
     html! {
         section.panel aria-labelledby="what-if-title" {
-            header { h2 #what-if-title { "What this text would change" } }
-            p {
-                "Of " (counted(said.exchanges as u64, "recorded exchange")) ", "
-                strong { (count(said.same as u64)) " stay as they are" }
-                @if said.unknown > 0 { ", nothing can be said of " (count(said.unknown as u64)) }
-                "."
+            header { h2 #what-if-title { "What this text would change" } span.soft { "compared with the calls and answers that were recorded" } }
+            p #what-if-sum {
+                "Of " (counted(said.exchanges as u64, "recorded exchange")) ", " (count(judged as u64)) " could be judged: "
+                strong { (count(said.same as u64)) " unchanged, " (count(changed as u64)) " changed" }
+                "; " (count(said.unknown as u64)) " unknown."
             }
             @if !said.reasons.is_empty() {
                 ul { @for (reason, times) in &said.reasons { li.soft { (counted(*times as u64, "exchange")) ": " (reason) } } }
             }
             @if said.changed.is_empty() {
-                p.notice.good { "No call and no answer changes." }
+                @if said.exchanges == 0 {
+                    p.notice.warn { "No exchange is recorded, so nothing was judged." }
+                } @else if judged == 0 {
+                    p.notice.warn { "No exchange could be judged: whether calls or answers change is unknown." }
+                } @else if said.unknown > 0 {
+                    p.notice.warn { "No call and no answer of the judged exchanges changes. The others are unknown." }
+                } @else {
+                    p.notice.good { "No call and no answer changes." }
+                }
             } @else {
                 div.scroll role="region" aria-label="What changes" tabindex="0" {
                     table #what-changes {
@@ -661,5 +694,85 @@ fn what_if(said: &WhatIf) -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text of markup, its tags left out.
+    fn text(markup: &Markup) -> String {
+        let pieces = markup.0.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
+        pieces.collect()
+    }
+
+    #[test]
+    fn a_change_is_good_only_where_all_that_was_recorded_could_be_judged() {
+        for (exchanges, same, unknown, sum, notice, is_good) in [
+            (0, 0, 0, "Of 0 recorded exchanges, 0 could be judged", "No exchange is recorded", false),
+            (4, 0, 4, "0 could be judged: 0 unchanged, 0 changed; 4 unknown", "is unknown", false),
+            (
+                4,
+                3,
+                1,
+                "3 could be judged: 3 unchanged, 0 changed; 1 unknown",
+                "The others are unknown",
+                false,
+            ),
+            (1, 1, 0, "Of 1 recorded exchange, 1 could be judged", "No call and no answer changes.", true),
+        ] {
+            let markup = what_if(&WhatIf { exchanges, same, unknown, ..WhatIf::default() });
+            let said = text(&markup);
+            assert!(said.contains(sum) && said.contains(notice), "{said}");
+            assert_eq!(markup.0.contains("notice good"), is_good, "{said}");
+        }
+    }
+
+    #[test]
+    fn changed_exchanges_are_counted_once_whatever_changes_in_them() {
+        let group = crate::playground::Group {
+            operation: "v2 GET /a".to_owned(),
+            what: "answer $.a: missing".to_owned(),
+            line: None,
+            example: String::new(),
+            count: 2,
+            recorded: vec![0],
+        };
+        let changed = vec![group.clone(), group];
+        let said =
+            text(&what_if(&WhatIf { exchanges: 5, same: 2, unknown: 1, changed, ..WhatIf::default() }));
+        assert!(said.contains("4 could be judged: 2 unchanged, 2 changed; 1 unknown"), "{said}");
+    }
+
+    #[test]
+    fn a_canary_answers_a_share_of_the_clients() {
+        for (phase, share, expected) in [
+            ("translated", None, "The mapping answers."),
+            ("canary", Some(1.0), "The mapping answers."),
+            (
+                "canary",
+                Some(0.5),
+                "The mapping answers 50.0 % of the clients; v2's own service answers the others, unchanged.",
+            ),
+            (
+                "canary",
+                None,
+                "The mapping answers the clients of the canary's share; v2's own service answers the others, unchanged.",
+            ),
+        ] {
+            assert_eq!(answering("v2", phase, share), expected);
+        }
+    }
+
+    #[test]
+    fn values_of_a_long_body_that_are_not_displayed_are_counted() {
+        let body = Json::from((0..LINES_MAX + 7).collect::<Vec<_>>());
+        assert!(
+            text(&json(&body, "answer", &[]))
+                .ends_with("… 7 further values not displayed, with all that they contain")
+        );
+        let body = Json::from((0..LINES_MAX).collect::<Vec<_>>());
+        assert!(text(&json(&body, "answer", &[])).ends_with(']'));
     }
 }

@@ -6,7 +6,9 @@ use super::language::Language;
 use super::origin::CallOrigin;
 use super::side_upstreams::SideUpstreams;
 use crate::shadow::{Knowledge, Phase, Table};
+use crate::store::GrantState;
 use crate::telemetry::otlp::Traces;
+use crate::token::Client;
 use crate::token::carried::TokenPlace;
 use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -153,6 +155,21 @@ impl Program {
     #[must_use]
     pub fn delivering(self, events: Option<ServedEvents>) -> Program {
         Program { events, ..self }
+    }
+
+    /// Whether the own service of a side's front was not reached for so long that it counts as gone, or is none.
+    pub fn is_own_service_gone(&self, serves: SideId) -> bool {
+        let own =
+            self.fronts.iter().filter(|front| front.serves == serves).find_map(|front| front.own.as_ref());
+        own.is_none_or(|own| own.main().is_gone())
+    }
+
+    /// Whether requests of a client can be forwarded to the service of the side that they speak. A grant that nobody has connected
+    /// yet is nothing to go out with.
+    pub fn may_forward(&self, client: &Client, serves: SideId) -> bool {
+        serves == SideId::OLD
+            || client.fixed_token(&self.side(serves).name).is_some()
+            || client.grant.state() != GrantState::Unconnected
     }
 
     /// How events reach receivers.

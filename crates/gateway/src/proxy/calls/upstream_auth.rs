@@ -9,7 +9,6 @@ use super::call::{Call, Caller, Credential};
 use crate::error::{GatewayError, Kind};
 use crate::proxy::Response;
 use crate::proxy::program::Program;
-use crate::store::GrantState;
 use crate::token::carried::{self, TokenPlace};
 use crate::token::{AccessToken, Client, FixedToken, Operation, Rejected, TokenError, TokenFault};
 use http::StatusCode;
@@ -54,17 +53,9 @@ pub(crate) fn forwarded_credential(
     let name = &program.side(side).name;
     match side {
         SideId::OLD if client.fixed_token(name).is_none() => Ok(Credential::Carried),
-        side if may_forward(program, client, side) => credential(program, client, side),
+        side if program.may_forward(client, side) => credential(program, client, side),
         _ => Err(nothing_for(name)),
     }
-}
-
-/// Whether requests of a client can be forwarded to the service of the side that they speak. A grant that nobody has connected
-/// yet is nothing to go out with.
-pub(crate) fn may_forward(program: &Program, client: &Client, side: SideId) -> bool {
-    side == SideId::OLD
-        || client.fixed_token(&program.side(side).name).is_some()
-        || client.grant.state() != GrantState::Unconnected
 }
 
 fn nothing_for(side: &str) -> GatewayError {

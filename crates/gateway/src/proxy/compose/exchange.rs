@@ -416,7 +416,7 @@ impl Exchange<'_> {
         let front = &self.matched().front;
         let own = front.own.as_ref().and_then(|own| own.at(self.context.host()))?;
         let is_client = self.composer.origin == CallOrigin::Client && !self.wrote;
-        let may_forward = || upstream_auth::may_forward(&self.context.program, &self.client, front.serves);
+        let may_forward = || self.context.program.may_forward(&self.client, front.serves);
         (is_client && may_forward()).then_some(own)
     }
 

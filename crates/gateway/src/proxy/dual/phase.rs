@@ -3,7 +3,6 @@
 
 use super::ask::Dual;
 use crate::error::GatewayError;
-use crate::proxy::calls::upstream_auth::may_forward;
 use crate::proxy::compose::forward::forward;
 use crate::proxy::compose::{self, Composer};
 use crate::proxy::context::Unknown;
@@ -130,7 +129,7 @@ fn forwarded_to(request: &Request) -> Option<Arc<Upstream>> {
     let serves = front.serves;
     let route = context.program.route(serves, matched.route);
     let is_refused = matches!(&route.kind, RouteKind::Refuse(refusal) if refusal.legacy_forward)
-        && may_forward(&context.program, client, serves);
+        && context.program.may_forward(client, serves);
     // Its reason is the plan's to say; where the service is back, that notices (`compose`).
     if is_refused && own.is_gone() {
         return None;
@@ -146,7 +145,7 @@ fn forwarded_to(request: &Request) -> Option<Arc<Upstream>> {
     if !request.body.is_empty()
         && front.asked_about_strangers().is_some()
         && is_foreign(route, &context.headers)
-        && may_forward(&context.program, client, serves)
+        && context.program.may_forward(client, serves)
     {
         context.set_unknown(Unknown::MediaType);
         return Some(Arc::clone(own));
