@@ -297,3 +297,52 @@ async fn gateways_on_one_postgresql_turn_away_together_and_count_together() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn losses_after_the_sunset_are_the_same_by_command_line_and_api_and_follow_the_settings() {
+    const FEEDBACK: &str = "GET /chats/{id}/feedback";
+    let service = sandbox().await;
+    let (dual, gateway) = started(&service, Upstreams::of(&service), "").await;
+    for line in ["GET /v2/chats/7/feedback", "GET /v2/chats/7/feedback", "GET /v2/nothing"] {
+        ask(&gateway, &service, line, "").await;
+    }
+    let (status, rows) = gateway.admin("GET /api/usage?after_sunset", &Value::Null).await;
+    assert_eq!(status, 200, "{rows}");
+    let of = |rows: &Value, operation: &str| {
+        let rows = rows.as_array().expect("a list");
+        let found = rows.iter().find(|row| row["client"] == "administrator" && row["operation"] == operation);
+        found.cloned().unwrap_or_else(|| panic!("no {operation} in {rows:?}"))
+    };
+    let feedback = of(&rows, FEEDBACK);
+    let facts = |row: &Value| (row["side"].clone(), row["calls"].clone(), row["verdict"].clone());
+    assert_eq!(facts(&feedback), (json!("v2"), json!(2), json!("not possible")));
+    assert_eq!(feedback["loses"], json!(["refused: Survey results cannot be read through API v3."]));
+    let setting = &feedback["settings"][0];
+    assert_eq!((&setting["setting"], &setting["verdict"]), (&json!("chats.archived"), &json!("partly")));
+    let unknown = rows.as_array().expect("a list").iter().find(|row| row["verdict"] == "unknown");
+    let unknown = unknown.unwrap_or_else(|| panic!("only the old service has it: {rows}"));
+    assert_ne!(unknown["loses"], json!([]), "{unknown}");
+    let (status, _) = gateway.admin("GET /api/usage?after_sunset&more", &Value::Null).await;
+    assert_eq!(status, 400);
+
+    // The calls are stored once the gateway has stopped.
+    gateway.stop().await;
+    assert_eq!(dual.cli_json(&["usage", "--after-sunset"]).await, rows);
+    let (code, text, _) = dual.cli(&["usage", "--after-sunset", "--client", "administrator"]).await;
+    assert_eq!(code, Some(0));
+    for part in ["not possible", "refused: Survey results", "with the setting chats.archived: partly"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+
+    let config = std::fs::read_to_string(dual.file()).expect("it was written");
+    let on = config.replace("max_chats: 5 } }", "max_chats: 5 }, chats: { archived: true } }");
+    assert_ne!(on, config);
+    std::fs::write(dual.file(), on).expect("the file is written");
+    let gateway = dual.started().await;
+    let (_, rows) = gateway.admin("GET /api/usage?after_sunset", &Value::Null).await;
+    let feedback = of(&rows, FEEDBACK);
+    assert_eq!(feedback["verdict"], "partly", "{feedback}");
+    assert_ne!(feedback["loses"], json!(["refused: Survey results cannot be read through API v3."]));
+    assert_eq!(feedback["settings"], json!([]), "it is on already");
+    assert_eq!(dual.cli_json(&["usage", "--after-sunset"]).await, rows);
+}
