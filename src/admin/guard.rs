@@ -354,7 +354,7 @@ fn without_usual_port(authority: &str) -> String {
 }
 
 /// Whether the browser came by TLS, which something in front ends. It can only be made up by who gets the cookie.
-fn is_behind_tls(headers: &HeaderMap) -> bool {
+pub(crate) fn is_behind_tls(headers: &HeaderMap) -> bool {
     headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https")
 }
 

@@ -23,9 +23,10 @@ mod status;
 
 pub(crate) use answer::Answer;
 pub(crate) use api::{read_bytes, retry_grant};
-pub(crate) use guard::{Guard, SignIn, Visitor, is_own_form};
+pub(crate) use guard::{Guard, SignIn, Visitor, is_behind_tls, is_own_form};
 pub use phases::told;
 pub(crate) use playground::{record_next, tried, written};
+pub(crate) use retire::after_sunset_rows;
 pub use retire::told as retire_told;
 pub(crate) use session::cookie;
 pub use session::{Access, Role};

@@ -3,14 +3,14 @@
 use super::Parts;
 use super::answer::Answer;
 use super::api::read;
-use crate::after_sunset::after_sunset;
+use crate::after_sunset::{AfterSunset, after_sunset};
 use crate::config::Moment;
 use http::{Request, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
 use switchback_compiler::diagnostic::did_you_mean;
 use switchback_gateway::body::Body;
-use switchback_gateway::retire::{NewBrownout, RetireError};
+use switchback_gateway::retire::{NewBrownout, RetireError, UsageInfo};
 use switchback_gateway::store::StoreError;
 
 /// Calls by side, client, operation and outcome, of all gateways of the store; with `after_sunset` in the query, what each
@@ -23,19 +23,21 @@ pub(super) async fn usage(parts: &Parts, query: &str) -> Answer {
     let names: Vec<&str> = query.split('&').filter_map(|pair| pair.split('=').next()).collect();
     match names.as_slice() {
         [""] => Answer::json(StatusCode::OK, &usage),
-        ["after_sunset"] => {
-            let (board, program) = (parts.board.load(), parts.program.load_full());
-            let (pack, settings) = (program.pack(), program.settings());
-            let is_on = |name: &str| {
-                pack.settings.iter().zip(0..).any(|(setting, at)| setting.name == name && settings.is_on(at))
-            };
-            let rows = match &board.shown {
-                Some(shown) => after_sunset(&usage, &shown.report, is_on),
-                None => after_sunset(&usage, &switchback_plan::report(pack), is_on),
-            };
-            Answer::json(StatusCode::OK, &rows)
-        }
+        ["after_sunset"] => Answer::json(StatusCode::OK, &after_sunset_rows(parts, &usage)),
         _ => Answer::error(StatusCode::BAD_REQUEST, "the only parameter of this address is `after_sunset`"),
+    }
+}
+
+/// What each client loses once the old service is gone, by the pack and the settings that serve.
+pub(crate) fn after_sunset_rows(parts: &Parts, usage: &[UsageInfo]) -> Vec<AfterSunset> {
+    let (board, program) = (parts.board.load(), parts.program.load_full());
+    let (pack, settings) = (program.pack(), program.settings());
+    let is_on = |name: &str| {
+        pack.settings.iter().zip(0..).any(|(setting, at)| setting.name == name && settings.is_on(at))
+    };
+    match &board.shown {
+        Some(shown) => after_sunset(usage, &shown.report, is_on),
+        None => after_sunset(usage, &switchback_plan::report(pack), is_on),
     }
 }
 

@@ -6,6 +6,7 @@ use super::words::{duration, moment, rate};
 use maud::{Markup, html};
 use serde_json::json;
 use std::fmt::Write as _;
+use switchback_gateway::telemetry::reading::Quantile;
 
 /// One line of a chart; places without a value are gaps.
 pub(crate) struct Series {
@@ -63,14 +64,19 @@ pub(crate) fn traffic<P: Counted>(line: &Line<P>, span: Span) -> Chart<'static> 
 
 /// Median and 99th percentile of how long requests took.
 pub(crate) fn latency<P: Counted>(line: &Line<P>, label: String) -> Chart<'static> {
-    let quantile = |share: f64| line.values(|point| Some(point.durations().quantile(share)? * 1e3));
+    let quantile = |share: f64| line.values(|point| Some(point.durations().quantile(share)?.seconds() * 1e3));
+    let is_beyond = |point: &P| matches!(point.durations().quantile(0.99), Some(Quantile::Beyond(_)));
+    let slow = match line.slots.iter().any(|(_, point)| point.as_ref().is_some_and(is_beyond)) {
+        true => "99 % (from 30 s on: or more)",
+        false => "99 %",
+    };
     Chart {
         id: "chart-latency",
         label,
         times: line.times(),
         series: vec![
             Series::new("median", "ms", "s-requests", false, quantile(0.5)),
-            Series::new("99 %", "ms", "s-second", false, quantile(0.99)),
+            Series::new(slow, "ms", "s-second", false, quantile(0.99)),
         ],
         threshold: None,
         axis: |value| duration(value / 1e3),

@@ -1,13 +1,15 @@
 //! The clients: how their grants stand and what mends them, who still calls what, and how the old version ends for each.
 
 use super::Visit;
-use super::fields::{Fields, encoded, own_path};
+use super::fields::{Fields, decoded, encoded, own_path};
 use super::kept;
-use super::layout::{Page, Tab, empty, pager, unread};
+use super::layout::{Page, Tab, empty, pager, pager_of, unread};
+use super::route::tone as verdict_tone;
 use super::seen::Seen;
-use super::traffic::{Span, requests_of};
+use super::traffic::requests_of;
 use super::words::{Tone, badge, count, counted, moment, moment_text, operation, unix_ms};
-use crate::admin::{Answer, retire_told, retry_grant, written};
+use crate::admin::{Answer, after_sunset_rows, cookie, is_behind_tls, retire_told, retry_grant, written};
+use crate::after_sunset::AfterSunset;
 use crate::config::Moment;
 use http::StatusCode;
 use maud::{Markup, html};
@@ -15,9 +17,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use switchback_gateway::clock::rfc3339;
 use switchback_gateway::outcome::{OUTCOMES, Outcome};
 use switchback_gateway::retire::{Brownout, ClientSunset, NewBrownout, RetireError, UsageInfo};
-use switchback_gateway::shadow::PhaseInfo;
 use switchback_gateway::store::GrantState;
-use switchback_gateway::token::{ClientInfo, CredentialState, GrantInfo, NewToken, Revocation, TokenError};
+use switchback_gateway::token::{
+    ClientInfo, ConnectLink, CredentialInfo, CredentialState, GrantInfo, NewToken, Revocation, TokenError,
+};
 
 /// Clients on one page of the list.
 const OF_PAGE: usize = 100;
@@ -28,6 +31,7 @@ const UNKNOWN: &str = "unknown";
 
 pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     match rest {
+        [] if visit.query.get("show") == "after-sunset" => losses(visit).await,
         [] => list(visit, None).await,
         ["brownouts", "new"] => asked_for_brownout(visit).await,
         [name] => one(visit, name, None).await,
@@ -61,13 +65,12 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
             said => said.map(|()| None).map_err(Trouble::told),
         },
         [name, "connect"] => match registry.connect(name, None).await {
-            Ok(link) => Ok(Some(html! {
-                div.notice.busy #connect-link role="status" {
-                    p { strong { "Send this link to the owner." } " It is good once, until " (moment_text(&link.expires_at, visit.now_ms)) "." }
-                    p.connect-link { code #connect-url { (link.url) } }
-                    button type="button" data-copy="connect-url" { "Copy the link" }
-                }
-            })),
+            Ok(link) => {
+                visit.studio.outdate();
+                // The client's page shows it, and goes on following what happens.
+                return Answer::see(&format!("/clients/{}", encoded(name)))
+                    .cookie(&link_cookie(visit, &link));
+            }
             Err(error) => Err(error.to_string()),
         },
         [name, "rotate"] => {
@@ -126,6 +129,41 @@ fn form_back(form: &Fields) -> String {
 
 fn side(form: &Fields) -> Option<String> {
     Some(form.get("side").to_owned()).filter(|side| !side.is_empty())
+}
+
+/// The cookie that carries a new link to connect a client to that client's page. It is of use to this session alone, whichever
+/// replica renders the page, and ends with the link.
+const LINK_COOKIE: &str = "switchback_link";
+
+fn link_cookie(visit: &Visit<'_>, link: &ConnectLink) -> String {
+    let session = visit.visitor.session.as_ref();
+    let proof = session.map(|session| visit.studio.guard.form_token(session)).unwrap_or_default();
+    let expires_ms = unix_ms(&link.expires_at).unwrap_or(visit.now_ms);
+    let seconds = (expires_ms - visit.now_ms).max(0) / 1000;
+    let secure = if is_behind_tls(visit.headers) { "; Secure" } else { "" };
+    format!(
+        "{LINK_COOKIE}={proof}:{expires_ms}:{}; Path=/clients/{}; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}",
+        encoded(&link.url),
+        encoded(&link.client)
+    )
+}
+
+/// The link that was made for this client a moment ago.
+fn new_link(visit: &Visit<'_>) -> Option<Markup> {
+    let session = visit.visitor.session.as_ref()?;
+    let mut parts = cookie(visit.headers, LINK_COOKIE)?.splitn(3, ':');
+    let (proof, expires_ms, url) =
+        (parts.next()?, parts.next()?.parse::<i64>().ok()?, decoded(parts.next()?));
+    let is_of_session = visit.studio.guard.is_form_token(session, proof);
+    (is_of_session && expires_ms > visit.now_ms).then(|| {
+        html! {
+            div.notice.busy #connect-link role="status" {
+                p { strong { "Send this link to the owner." } " Single use, expires " (moment(expires_ms, visit.now_ms)) "." }
+                p.connect-link { code #connect-url { (url) } }
+                button type="button" data-copy="connect-url" { "Copy the link" }
+            }
+        }
+    })
 }
 
 fn new_token(token: &str) -> Markup {
@@ -312,7 +350,7 @@ async fn asked_for_brownout(visit: &Visit<'_>) -> Answer {
                 dt { "Answer" } dd { "503 with Retry-After: " @if new.reason.is_empty() { "the pack's text" } @else { (new.reason) } }
                 dt { "Reach" } dd #reach { @match &reach { Some(reach) => (reach), None => (unread()) } }
                 @if new.clients.is_empty() {
-                    dt { "Last hour" } dd #last-hour { (counted(requests_of_the_hour(visit, &new), "call")) " on all replicas" }
+                    dt { "Last hour" } dd #last-hour { (counted(requests_of_the_hour(visit, &new), "call")) " on all replicas, without those that were rejected as retired or by a brownout" }
                 }
             }
             form.stack method="post" action="/clients/brownouts" {
@@ -344,18 +382,20 @@ fn brownout_refused(visit: &Visit<'_>, trouble: &str) -> Answer {
     visit.page(Page::notice(StatusCode::UNPROCESSABLE_ENTITY, "Nothing was changed", words))
 }
 
-/// Requests of the last hour that a window for all clients would have turned away.
+/// Requests of the last hour that a window for all clients would have rejected, and that were not rejected anyway. Without a side
+/// it is for the one that clients speak.
 fn requests_of_the_hour(visit: &Visit<'_>, new: &NewBrownout) -> u64 {
-    let traffic = &visit.studio.traffic;
-    if new.operations.is_empty() {
-        return requests_of(&traffic.outcomes(Span::Hour));
-    }
     let phases = visit.parts.phases.list();
-    let is_hit = |info: &&PhaseInfo| {
-        new.side.as_ref().is_none_or(|side| *side == info.side) && new.operations.contains(&info.operation)
-    };
-    let hit = phases.iter().filter(is_hit);
-    hit.map(|info| traffic.of_the_hour(&info.side, &info.operation).0).sum()
+    let sides: BTreeSet<&str> = phases.iter().map(|info| info.side.as_str()).collect();
+    let sides = sides.into_iter().filter(|side| new.side.as_ref().is_none_or(|wanted| wanted == side));
+    sides.map(|side| rejectable(visit.studio.traffic.outcomes_of_side(side, &new.operations))).sum()
+}
+
+/// Of calls by outcome, those that no brownout and no sunset rejected.
+fn rejectable(mut outcomes: [u64; OUTCOMES.len()]) -> u64 {
+    outcomes[Outcome::Brownout as usize] = 0;
+    outcomes[Outcome::Retired as usize] = 0;
+    requests_of(&outcomes)
 }
 
 async fn sunset(visit: &Visit<'_>, name: &str, form: &Fields) -> Result<(), Trouble> {
@@ -377,7 +417,11 @@ async fn list(visit: &Visit<'_>, told: Option<Markup>) -> Answer {
     let usage = visit.usage().await;
     let status = if told.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
     let body = html! {
-        div.page-head { h1 { "Clients" } p.lead { "How the grants of clients stand, who still calls what, and how the old version ends for them." } }
+        div.page-head {
+            h1 { "Clients" }
+            p.lead { "Grants and credentials of clients, the calls that they still make, and the end of the old version for them." }
+            a.aside.button.small href="/clients?show=after-sunset" { "What clients lose after the sunset" }
+        }
         (visit.staleness(&clients))
         @if let Some(told) = &told { (told) }
         @if let Some(clients) = &clients.value { (grants(visit, clients)) }
@@ -435,8 +479,32 @@ fn tone(client: &ClientInfo) -> (Tone, String) {
     (tone, state.replace('_', " "))
 }
 
+/// What is wrong with a credential. `None` of one that works.
+pub(super) fn credential_trouble(credential: &CredentialInfo, now_ms: i64) -> Option<Markup> {
+    match credential.state {
+        CredentialState::Active => None,
+        CredentialState::Refused => Some(html! {
+            strong { "is refused by the service" }
+            @if let Some(at) = &credential.refused_at { " since " (moment_text(at, now_ms)) }
+        }),
+        CredentialState::Damaged => {
+            Some(html! { strong { "does not open" } ", because its record was changed or copied" })
+        }
+    }
+}
+
+/// The mark of a client whose record something else than Switchback has written.
+fn damaged_badge() -> Markup {
+    html! { span title="Its record was changed outside Switchback: no token selects it" { (badge(Tone::Bad, "damaged")) } }
+}
+
+/// The mark of a client that the configuration had and has no longer.
+fn left_badge() -> Markup {
+    html! { span title="Its tokens select it until it is revoked" { (badge(Tone::Warn, "not in the configuration")) } }
+}
+
 /// The error of a refresh in words, with what to do; the authorization server's own word beside it.
-fn reason_words(reason: &str, state: GrantState) -> Markup {
+pub(super) fn reason_words(reason: &str, state: GrantState) -> Markup {
     let words = match reason {
         // Of a grant of client credentials, which no owner has given.
         "invalid_grant" if state == GrantState::Misconfigured => {
@@ -482,6 +550,8 @@ fn row(client: &ClientInfo, ends: &[ClientSunset], now_ms: i64) -> Markup {
             td.n { (client.tokens) }
             td {
                 (badge(tone, &state))
+                @if client.damaged { " " (damaged_badge()) }
+                @if client.left_configuration { " " (left_badge()) }
                 @if let Some(reason) = &client.grant.reason { " " span.soft { (reason_words(reason, client.grant.state)) } }
                 @if let Some(warning) = client.grant.warning { " " (badge(Tone::Warn, "no refresh token")) " " span.soft { (warning) } }
             }
@@ -490,6 +560,7 @@ fn row(client: &ClientInfo, ends: &[ClientSunset], now_ms: i64) -> Markup {
                 @for credential in &client.credentials {
                     (credential.side) " "
                     (badge(if credential.state == CredentialState::Active { Tone::Good } else { Tone::Bad }, credential.state.name()))
+                    @if let Some(at) = &credential.refused_at { " since " (moment_text(at, now_ms)) }
                     " "
                 }
             }
@@ -515,8 +586,9 @@ fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
     }
     let mut columns: Vec<((&str, &str), i64)> = calls.into_iter().collect();
     columns.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
-    let others = columns.len().saturating_sub(COLUMNS_MAX);
-    columns.truncate(COLUMNS_MAX);
+    let operations = columns.len();
+    let first = (visit.query.page_of("operations") - 1).saturating_mul(COLUMNS_MAX);
+    let columns: Vec<_> = columns.into_iter().skip(first).take(COLUMNS_MAX).collect();
     let mut cells: BTreeMap<&str, BTreeMap<(&str, &str), Cell<'_>>> = BTreeMap::new();
     for one in &shown {
         let cell = cells.entry(&one.client).or_default().entry((&one.side, &one.operation)).or_default();
@@ -524,13 +596,13 @@ fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
         cell.last = cell.last.max(&one.last);
         cell.is_unanswered |= !is_answered(one);
     }
-    let searched = visit.query.get("q").to_lowercase();
+    let searched = visit.query.get("caller").to_lowercase();
     let found: Vec<_> = cells.iter().filter(|(name, _)| name.to_lowercase().contains(&searched)).collect();
-    let from = (visit.query.page() - 1).saturating_mul(OF_PAGE).min(found.len());
+    let from = (visit.query.page_of("callers") - 1).saturating_mul(OF_PAGE).min(found.len());
     let of_page = &found[from..(from + OF_PAGE).min(found.len())];
     html! {
         section.panel #usage aria-labelledby="usage-title" {
-            header { h2 #usage-title { "Who still calls what" } span.soft { "since calls were first counted, over all replicas" } }
+            header { h2 #usage-title { "Calls by client and operation" } span.soft { "over all replicas, since calls were first counted, at most 400 days ago" } }
             form.filter method="get" action="/clients#usage" {
                 label { "Outcome"
                     select name="outcome" data-submit {
@@ -540,6 +612,7 @@ fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
                         }
                     }
                 }
+                label.grow { "Client" input type="search" name="caller" value=(visit.query.get("caller")); }
                 button type="submit" { "Show" }
             }
             @if seen.value.is_none() { (unread()) } @else if shown.is_empty() {
@@ -553,16 +626,100 @@ fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
                         } }
                         tbody { @for (name, cells) in of_page {
                             tr id={ "usage-" (name) } {
-                                td { @if name.is_empty() { span.soft { "nobody enrolled" } } @else { a href={ "/clients/" (encoded(name)) } { (name) } } }
+                                td { @if name.is_empty() { span.soft { "not enrolled" } } @else { a href={ "/clients/" (encoded(name)) } { (name) } } }
                                 td { @if let Some(last) = cells.values().map(|cell| cell.last).max() { (moment_text(last, visit.now_ms)) } }
                                 @for (column, _) in &columns { (shown_cell(cells.get(column))) }
                             }
                         } }
                     }
                 }
-                (pager(visit, of_page.len(), found.len(), OF_PAGE))
-                @if others > 0 { p.soft { (counted(others as u64, "further operation")) ", on the pages of the enrolled clients that called it." } }
+                p.soft { "Bold: some of these calls got no answer of a service." }
+                (pager_of(visit, "callers", "Pages of clients", (of_page.len(), found.len(), OF_PAGE)))
+                @if operations > COLUMNS_MAX {
+                    p.soft #columns { (count(columns.len() as u64)) " of " (counted(operations as u64, "operation")) " are columns, the most called first." }
+                    (pager_of(visit, "operations", "Pages of operations", (columns.len(), operations, COLUMNS_MAX)))
+                }
             }
+        }
+    }
+}
+
+/// The page of what each client loses once the old service is gone, and of the settings that would serve it.
+async fn losses(visit: &Visit<'_>) -> Answer {
+    let usage = visit.usage().await;
+    let rows = usage.value.as_deref().map(|usage| after_sunset_rows(visit.parts, usage));
+    let body = html! {
+        div.page-head {
+            p.crumbs { a href="/clients" { "Clients" } }
+            h1 { "What clients lose after the sunset" }
+            p.lead { "Operations that clients have called, and what each loses once the old service is gone: by the routes of the pack under the settings of now, whatever phase an operation is in." }
+        }
+        (visit.staleness(&usage))
+        section.panel #after-sunset aria-label="What clients lose" {
+            @match &rows { Some(rows) => (losses_table(visit, rows)), None => (unread()) }
+        }
+    };
+    visit.page(Page::live(Tab::Clients, "What clients lose after the sunset", body))
+}
+
+fn losses_table(visit: &Visit<'_>, rows: &[AfterSunset]) -> Markup {
+    let searched = visit.query.get("q").to_lowercase();
+    let losing = rows.iter().filter(|row| !row.loses.is_empty());
+    let losing: Vec<&AfterSunset> =
+        losing.filter(|row| row.client.to_lowercase().contains(&searched)).collect();
+    let from = (visit.query.page() - 1).saturating_mul(OF_PAGE).min(losing.len());
+    let shown = &losing[from..(from + OF_PAGE).min(losing.len())];
+    let all_losing = rows.iter().filter(|row| !row.loses.is_empty()).count();
+    html! {
+        @if rows.is_empty() {
+            (empty("No calls yet", &html! { "Calls are counted from the first one on, by client and operation." }))
+        } @else {
+            p #after-sunset-sum {
+                "Clients call " (counted(rows.len() as u64, "operation")) ", counted for each client. "
+                strong { (count(all_losing as u64)) } " of them lose something, " (count((rows.len() - all_losing) as u64)) " lose nothing."
+            }
+            form.filter method="get" action="/clients" {
+                input type="hidden" name="show" value="after-sunset";
+                label.grow { "Client" input type="search" name="q" value=(visit.query.get("q")); }
+                button type="submit" { "Find" }
+            }
+            @if shown.is_empty() { p.soft { @if all_losing == 0 { "No client loses anything." } @else { "No such client loses anything." } } } @else {
+                div.scroll role="region" aria-label="Losses by client and operation" tabindex="0" { table {
+                    thead { tr { th { "Client" } th { "Operation" } th { "Verdict" } th.n { "Calls" } th { "Last" } th { "Loses" } th { "Settings that would serve it" } } }
+                    tbody { @for row in shown { (loss_row(row, visit.now_ms)) } }
+                } }
+            }
+            (pager(visit, shown.len(), losing.len(), OF_PAGE))
+        }
+    }
+}
+
+fn loss_row(row: &AfterSunset, now_ms: i64) -> Markup {
+    html! {
+        tr id={ "loss-" (row.client) "-" (row.side) "-" (row.operation) } {
+            td { @if row.client.is_empty() { span.soft { "not enrolled" } } @else { a href={ "/clients/" (encoded(&row.client)) } { (row.client) } } }
+            td { (row.side) " " (operation(&row.operation)) }
+            td { (badge(verdict_tone(row.verdict), row.verdict)) }
+            td.n { (count(row.calls.unsigned_abs())) @if row.refused > 0 { " " span.soft { (count(row.refused.unsigned_abs())) " refused already" } } }
+            td { (moment_text(&row.last, now_ms)) }
+            td { (loss_list(&row.loses)) }
+            td {
+                @if row.settings.is_empty() { span.soft { "none" } }
+                @for then in &row.settings {
+                    p { code { (then.setting) } " " (badge(verdict_tone(then.verdict), then.verdict)) }
+                    @if !then.loses.is_empty() { (loss_list(&then.loses)) }
+                }
+            }
+        }
+    }
+}
+
+fn loss_list(loses: &[String]) -> Markup {
+    const OPEN_MAX: usize = 3;
+    let list = html! { ul.plain { @for text in loses { li { (text) } } } };
+    html! {
+        @if loses.len() <= OPEN_MAX { (list) } @else {
+            details { summary { (count(loses.len() as u64)) " losses" } (list) }
         }
     }
 }
@@ -729,6 +886,7 @@ async fn one(visit: &Visit<'_>, name: &str, told: Option<Markup>) -> Answer {
         div.page-head { h1 { (name) } @if let Some(client) = found { @let (tone, state) = tone(client); (badge(tone, &state)) } }
         (visit.staleness(&clients))
         @if let Some(told) = &told { (told) }
+        @if let Some(link) = new_link(visit) { (link) }
         @if let Some(client) = found {
             div.grid {
                 section.panel.w6 aria-labelledby="grant-title" { h2 #grant-title { "Grant" } (grant(visit, client)) }
@@ -736,7 +894,7 @@ async fn one(visit: &Visit<'_>, name: &str, told: Option<Markup>) -> Answer {
             }
         }
         section.panel #calls aria-labelledby="calls-title" {
-            h2 #calls-title { "What it still calls" }
+            header { h2 #calls-title { "What it still calls" } a.aside href={ "/clients?show=after-sunset&q=" (encoded(name)) } { "What it loses after the sunset" } }
             @if usage.value.is_none() { (unread()) } @else { (calls(visit, name, called)) }
         }
         (brownouts(visit, Some(name)))
@@ -771,6 +929,15 @@ fn grant(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
         dl.facts {
             dt { "State" } dd { @let (tone, state) = tone(client); (badge(tone, &state)) }
             @if let Some(reason) = &grant.reason { dt { "Why" } dd { (reason_words(reason, grant.state)) } }
+            @if client.damaged { dt { "Record" } dd { (damaged_badge()) " It was changed outside Switchback: no token selects this client." } }
+            @if client.left_configuration { dt { "Configuration" } dd { (left_badge()) " Its tokens select it until it is revoked." } }
+            @for credential in &client.credentials {
+                dt { "Credential for " (credential.side) }
+                dd {
+                    @match credential_trouble(credential, visit.now_ms) { Some(words) => (words), None => "works" }
+                    ", set " (moment_text(&credential.set_at, visit.now_ms))
+                }
+            }
             dt { "Last refresh" } dd { @match &grant.issued_at { Some(at) => { (moment_text(at, visit.now_ms)) ", " (grant.generation) ". token set" } None => span.soft { "never" } } }
             dt { "Access token ends" } dd { (token_end(grant, visit.now_ms)) }
             @if let Some(warning) = grant.warning { dt { "Warning" } dd #no-refresh-token { (warning) } }
@@ -853,6 +1020,38 @@ fn new_sunset(
     }
 }
 
+/// The clients that call an operation, the last to call first, for the page of that operation.
+pub(super) fn callers(visit: &Visit<'_>, side: &str, operation: &str, usage: &[UsageInfo]) -> Markup {
+    let mut of: BTreeMap<&str, (i64, i64, &str)> = BTreeMap::new();
+    for one in usage.iter().filter(|one| one.side == side && one.operation == operation) {
+        let (calls, unanswered, last) = of.entry(&one.client).or_default();
+        *calls += one.calls;
+        *unanswered += if is_answered(one) { 0 } else { one.calls };
+        *last = (*last).max(&one.last);
+    }
+    let mut of: Vec<_> = of.into_iter().collect();
+    of.sort_by_key(|(_, (.., last))| std::cmp::Reverse(unix_ms(last)));
+    html! {
+        @if of.is_empty() { p.soft { "No client has called it since calls were first counted." } } @else {
+            div.scroll role="region" aria-label="Clients that call this operation" tabindex="0" { table {
+                thead { tr { th { "Client" } th.n { "Calls" } th.n { "Without an answer of a service" } th { "Last" } } }
+                tbody { @for (name, (calls, unanswered, last)) in of.iter().take(CALLERS_MAX) {
+                    tr id={ "caller-" (name) } {
+                        td { @if name.is_empty() { span.soft { "not enrolled" } } @else { a href={ "/clients/" (encoded(name)) } { (name) } } }
+                        td.n { (count(calls.unsigned_abs())) }
+                        td.n { (count(unanswered.unsigned_abs())) }
+                        td { (moment_text(last, visit.now_ms)) }
+                    }
+                } }
+            } }
+            @if of.len() > CALLERS_MAX { p.soft { (counted((of.len() - CALLERS_MAX) as u64, "further client")) ": " a href="/clients#usage" { "all clients" } "." } }
+        }
+    }
+}
+
+/// Callers of an operation that its page lists.
+const CALLERS_MAX: usize = 20;
+
 /// Whether the client got the answer of a service.
 fn is_answered(one: &UsageInfo) -> bool {
     Outcome::parse(one.outcome).is_some_and(Outcome::is_answered)
@@ -879,5 +1078,18 @@ fn calls(visit: &Visit<'_>, name: &str, usage: &[UsageInfo]) -> Markup {
                 } }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_brownout_reaches_only_calls_that_are_not_rejected_anyway() {
+        let mut outcomes = [1; OUTCOMES.len()];
+        outcomes[Outcome::Brownout as usize] = 100;
+        outcomes[Outcome::Retired as usize] = 100;
+        assert_eq!(rejectable(outcomes), OUTCOMES.len() as u64 - 2);
     }
 }

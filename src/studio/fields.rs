@@ -34,9 +34,14 @@ impl Fields {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The page of a list that is asked for, from 1.
+    /// The page of the list that is asked for, from 1.
     pub(crate) fn page(&self) -> usize {
-        self.get("page").parse().unwrap_or(1).max(1)
+        self.page_of("page")
+    }
+
+    /// The same where a page has several lists, each with a name of its own.
+    pub(crate) fn page_of(&self, name: &str) -> usize {
+        self.get(name).parse().unwrap_or(1).max(1)
     }
 
     /// The same as a query, with one name set anew; an empty value takes it out.

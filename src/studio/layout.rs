@@ -314,13 +314,23 @@ pub(crate) fn unread() -> Markup {
 
 /// Links to the pages of a list.
 pub(crate) fn pager(visit: &Visit<'_>, shown: usize, all: usize, of_page: usize) -> Markup {
-    let (page, pages) = (visit.query.page(), all.div_ceil(of_page).max(1));
+    pager_of(visit, "page", "Pages of the list", (shown, all, of_page))
+}
+
+/// The same for one of several lists of a page: each has a name of its own for its page in the address.
+pub(crate) fn pager_of(
+    visit: &Visit<'_>,
+    name: &str,
+    label: &str,
+    (shown, all, of_page): (usize, usize, usize),
+) -> Markup {
+    let (page, pages) = (visit.query.page_of(name), all.div_ceil(of_page).max(1));
     let link = |page: usize, words: &str, rel: &str| {
-        html! { a.button rel=(rel) href={ (visit.path) (visit.query.with("page", &page.to_string())) } { (words) } }
+        html! { a.button rel=(rel) href={ (visit.path) (visit.query.with(name, &page.to_string())) } { (words) } }
     };
     html! {
         @if pages > 1 {
-            nav.pager aria-label="Pages of the list" {
+            nav.pager aria-label=(label) {
                 @if page > 1 { (link((page - 1).min(pages), "Previous", "prev")) }
                 span { "Page " (page) " of " (pages) ", " (shown) " of " (all) }
                 @if page < pages { (link(page + 1, "Next", "next")) }

@@ -12,6 +12,7 @@
 //!   that session's token, from somebody who may.
 
 mod assets;
+mod attention;
 mod charts;
 mod clients;
 mod differences;
@@ -47,7 +48,7 @@ use switchback_gateway::body::Body;
 use switchback_gateway::retire::UsageInfo;
 use switchback_gateway::server::Peer;
 use switchback_gateway::shadow::{GateView, Transition, gate_views};
-use switchback_gateway::store::HistoryRow;
+use switchback_gateway::store::{EventCount, HistoryRow};
 use switchback_gateway::token::ClientInfo;
 use tokio::task::spawn_blocking;
 use traffic::Traffic;
@@ -73,6 +74,7 @@ pub(crate) struct Studio {
     transitions: Readings<Vec<Transition>>,
     notes: Readings<Vec<HistoryRow>>,
     gates: Readings<Vec<GateView>>,
+    events: Readings<Vec<EventCount>>,
     /// The number of the store's last write: whether it answers at all.
     store: Readings<i64>,
 }
@@ -210,6 +212,12 @@ impl Visit<'_> {
             .await
     }
 
+    /// How many events wait for each receiver, and how many are dead.
+    pub(crate) async fn events(&self) -> Seen<Vec<EventCount>> {
+        let store = self.parts.store.clone();
+        self.studio.events.look(self.patience(), async move { store.event_counts().await }).await
+    }
+
     /// Calls that were counted, of all clients.
     pub(crate) async fn usage(&self) -> Seen<Vec<UsageInfo>> {
         let usage = self.parts.usage.clone();
@@ -245,6 +253,7 @@ impl Studio {
             transitions: Readings::new(clock.clone()),
             notes: Readings::new(clock.clone()),
             gates: Readings::new(clock.clone()),
+            events: Readings::new(clock.clone()),
             store: Readings::new(clock),
             parts,
             guard,
@@ -271,6 +280,7 @@ impl Studio {
         self.transitions.outdate();
         self.notes.outdate();
         self.gates.outdate();
+        self.events.outdate();
     }
 
     /// Answers a request for anything that is not the API's.

@@ -39,8 +39,6 @@ pub(crate) struct Standing {
     pub(crate) seconds: f64,
     pub(crate) in_flight: f64,
     pub(crate) connections: f64,
-    /// Requests that failed since the start.
-    pub(crate) failed: u64,
 }
 
 impl Standing {
@@ -58,7 +56,6 @@ impl Standing {
             seconds,
             in_flight: totals.requests_in_flight.max(0.0),
             connections: totals.connections.max(0.0),
-            failed: totals.operations.values().map(|one| errors_of(&one.outcomes)).sum(),
         }
     }
 

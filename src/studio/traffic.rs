@@ -3,7 +3,7 @@
 //! What other replicas have counted is in rings of their own, fed by `replicas`; what is shown is the sum.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use switchback_gateway::clock::Clock;
@@ -12,10 +12,13 @@ use switchback_gateway::telemetry::metrics::Metrics;
 use switchback_gateway::telemetry::reading::{Durations, OperationReading, Reading};
 use tokio::task::spawn_blocking;
 
-/// How often the counters are read, and the width of the finest slots.
+/// How often the counters are read.
 const EVERY: Duration = Duration::from_secs(2);
 /// A reading is followed by so many times its own duration without one.
 const REST: u32 = 100;
+
+/// The least time that "now" covers: long enough for rates that do not jump with each reading.
+const NOW_MS: i64 = 10_000;
 
 /// What a chart spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +44,9 @@ pub(crate) struct Point {
     /// In the order of [`OUTCOMES`].
     pub(crate) outcomes: [u64; OUTCOMES.len()],
     pub(crate) durations: Durations,
-    pub(crate) upstreams: Durations,
+    /// What the gateway added to requests for which it made calls.
+    #[serde(default)]
+    pub(crate) added: Durations,
 }
 
 /// What happened to one operation in one slot.
@@ -165,7 +170,11 @@ pub(crate) struct Traffic {
 
 struct State {
     last: Reading,
-    fine: Slots<Point>,
+    /// When that was, and when the first reading was from which on is counted.
+    last_ms: i64,
+    begun_ms: Option<i64>,
+    /// The newest readings, each with how many milliseconds it covers: as many as cover [`NOW_MS`].
+    newest: VecDeque<(i64, Point)>,
     own: Rings,
     /// What the other replicas have counted, those that are gone too; none until one is heard.
     others: Option<Rings>,
@@ -189,7 +198,9 @@ impl Traffic {
     pub(crate) fn new(metrics: Metrics, clock: Clock) -> Traffic {
         let state = State {
             last: Reading::default(),
-            fine: Slots::new(2_000, 60),
+            last_ms: 0,
+            begun_ms: None,
+            newest: VecDeque::new(),
             own: Rings::new(),
             others: None,
             untold: None,
@@ -220,14 +231,38 @@ impl Traffic {
         self.state().last.clone()
     }
 
-    /// The last seconds, summed, with how many seconds they are.
+    /// The newest readings, summed, with how many seconds they cover.
     pub(crate) fn now(&self) -> (Point, f64) {
-        const SLOTS: usize = 5;
-        let all = self.state().fine.all(self.clock.unix_ms());
-        let seen: Vec<Point> = all.iter().rev().take(SLOTS).filter_map(|(_, point)| *point).collect();
+        let state = self.state();
         let mut sum = Point::default();
-        seen.iter().for_each(|point| sum.add(point));
-        (sum, seen.len() as f64 * EVERY.as_secs_f64())
+        state.newest.iter().for_each(|(_, point)| sum.add(point));
+        (sum, covered_ms(&state.newest) as f64 / 1e3)
+    }
+
+    /// All of a span, up to now, over all replicas.
+    pub(crate) fn total(&self, span: Span) -> Point {
+        let (state, now_ms) = (self.state(), self.clock.unix_ms());
+        let mut sum = Point::default();
+        state.replicas().flat_map(|rings| rings.whole(span).until(now_ms)).for_each(|point| sum.add(point));
+        sum
+    }
+
+    /// Since when traffic is known, in milliseconds since 1970. `None` where it is known for all of the span.
+    pub(crate) fn known_since(&self, span: Span, now_ms: i64) -> Option<i64> {
+        let state = self.state();
+        let own = state.own.whole(span);
+        let all = own.numbers(now_ms);
+        let is_read = |number: &i64| state.replicas().any(|rings| rings.whole(span).get(*number).is_some());
+        let first = (all.start + 1..=all.end).find(is_read);
+        let begun_ms = state.begun_ms.unwrap_or(now_ms);
+        let since = match first {
+            None => begun_ms,
+            Some(number) if number == all.start + 1 => return None,
+            Some(number) if own.get(number).is_some() => begun_ms.max(number * own.width_ms),
+            Some(number) => number * own.width_ms,
+        };
+        // A reading may have come since the page began.
+        Some(since.min(now_ms))
     }
 
     /// Of all replicas.
@@ -267,11 +302,15 @@ impl Traffic {
         })
     }
 
-    /// How requests ended in a span, up to now, over all replicas.
-    pub(crate) fn outcomes(&self, span: Span) -> [u64; OUTCOMES.len()] {
+    /// How the calls of a side's clients ended in the last hour, up to now, over all replicas: of these operations, or of all
+    /// and of what no operation is for.
+    pub(crate) fn outcomes_of_side(&self, side: &str, operations: &[String]) -> [u64; OUTCOMES.len()] {
         let (state, now_ms) = (self.state(), self.clock.unix_ms());
+        let is_meant =
+            |key: &(String, String)| key.0 == side && (operations.is_empty() || operations.contains(&key.1));
         let mut sum = [0; OUTCOMES.len()];
-        for point in state.replicas().flat_map(|rings| rings.whole(span).until(now_ms)) {
+        let meant = state.replicas().flat_map(|rings| &rings.operations).filter(|(key, _)| is_meant(key));
+        for point in meant.flat_map(|(_, operation)| operation.hour.until(now_ms)) {
             sum.iter_mut().zip(point.outcomes).for_each(|(sum, more)| *sum += more);
         }
         sum
@@ -382,8 +421,7 @@ impl State {
     }
 
     fn take(&mut self, reading: Reading, now_ms: i64, counts: bool) {
-        let mut whole =
-            Point { upstreams: reading.upstreams.since(&self.last.upstreams), ..Point::default() };
+        let mut whole = Point { added: reading.added.since(&self.last.added), ..Point::default() };
         let nothing = OperationReading::default();
         let mut operations = Vec::new();
         // Events are compared, and nobody requests them.
@@ -409,7 +447,12 @@ impl State {
             operations.push((key.clone(), point));
         }
         if counts {
-            self.fine.add(now_ms, |slot| slot.add(&whole));
+            self.newest.push_back((now_ms.saturating_sub(self.last_ms).max(0), whole));
+            while self.newest.len() > 1
+                && covered_ms(&self.newest) - self.newest.front().map_or(0, |(ms, _)| *ms) >= NOW_MS
+            {
+                self.newest.pop_front();
+            }
             if let Some(untold) = &mut self.untold {
                 untold.entry(now_ms.div_euclid(TOLD_MS)).or_default().add(&whole, &operations);
                 while untold.len() > TOLD_MAX {
@@ -418,8 +461,14 @@ impl State {
             }
             self.own.add(now_ms, &whole, operations.into_iter());
         }
-        self.last = reading;
+        self.begun_ms.get_or_insert(now_ms);
+        (self.last, self.last_ms) = (reading, now_ms);
     }
+}
+
+/// The milliseconds that readings cover.
+fn covered_ms(readings: &VecDeque<(i64, Point)>) -> i64 {
+    readings.iter().map(|(ms, _)| ms).sum()
 }
 
 impl Counts {
@@ -459,13 +508,13 @@ impl Point {
     pub(crate) fn add(&mut self, more: &Point) {
         self.outcomes.iter_mut().zip(more.outcomes).for_each(|(sum, more)| *sum += more);
         self.durations.add(&more.durations);
-        self.upstreams.add(&more.upstreams);
+        self.added.add(&more.added);
     }
 
-    /// What the gateway itself took, on average, where that is known: requests less the calls that they made.
-    pub(crate) fn own_seconds(&self) -> Option<f64> {
-        let requests = self.durations.count();
-        (requests > 0).then(|| (self.durations.seconds - self.upstreams.seconds).max(0.0) / requests as f64)
+    /// What the gateway added to a request, on average, where it made a call for one.
+    pub(crate) fn added_seconds(&self) -> Option<f64> {
+        let requests = self.added.count();
+        (requests > 0).then(|| self.added.seconds / requests as f64)
     }
 }
 
@@ -528,6 +577,67 @@ mod tests {
         assert_eq!(line.slots.len(), 60);
         assert_eq!(traffic.of_the_hour("old", "GET /a"), (20, 0));
         assert_eq!(traffic.of_the_hour("old", "GET /nothing"), (0, 0));
+    }
+
+    #[test]
+    fn rates_are_per_second_that_was_covered_however_seldom_the_counters_are_read() {
+        let traffic = Traffic::new(switchback_gateway::telemetry::metrics::install(), Clock::paused_at(0));
+        let take = |at_ms, requests| traffic.state().take(reading(requests, (0, 0)), at_ms, at_ms > 0);
+        take(0, 0);
+        assert_eq!(traffic.now().1, 0.0);
+        take(2_000, 10);
+        take(8_000, 60);
+        let (sum, seconds) = traffic.now();
+        assert_eq!((requests_of(&sum.outcomes), seconds), (60, 8.0));
+        take(15_000, 130);
+        let (sum, seconds) = traffic.now();
+        assert_eq!(
+            (requests_of(&sum.outcomes), seconds),
+            (120, 13.0),
+            "the first one is not needed any more"
+        );
+    }
+
+    #[test]
+    fn traffic_is_known_from_the_first_reading_on() {
+        const MINUTE_MS: i64 = 60_000;
+        let clock = Clock::paused_at(100 * MINUTE_MS);
+        let traffic = Traffic::new(switchback_gateway::telemetry::metrics::install(), clock.clone());
+        let take = |counts| {
+            traffic.state().take(reading(5, (0, 0)), clock.unix_ms(), counts);
+        };
+        assert_eq!(
+            traffic.known_since(Span::Hour, clock.unix_ms()),
+            Some(100 * MINUTE_MS),
+            "nothing is known"
+        );
+        clock.advance(Duration::from_secs(5));
+        take(false);
+        clock.advance(Duration::from_secs(5));
+        take(true);
+        assert_eq!(traffic.known_since(Span::Hour, clock.unix_ms()), Some(100 * MINUTE_MS + 5_000));
+        clock.advance(Duration::from_secs(59 * 60));
+        take(true);
+        assert!(traffic.known_since(Span::Hour, clock.unix_ms()).is_some());
+        clock.advance(Duration::from_secs(40));
+        take(true);
+        assert_eq!(traffic.known_since(Span::Hour, clock.unix_ms()), None);
+        assert!(traffic.known_since(Span::Day, clock.unix_ms()).is_some());
+    }
+
+    #[test]
+    fn the_calls_of_a_side_are_those_of_its_clients() {
+        let traffic = Traffic::new(switchback_gateway::telemetry::metrics::install(), Clock::paused_at(0));
+        let of = |side: &str, name: &str, requests| {
+            let mut operation = OperationReading::default();
+            operation.outcomes[0] = requests;
+            ((side.to_owned(), name.to_owned()), operation)
+        };
+        let operations =
+            BTreeMap::from([of("old", "GET /a", 1), of("old", "", 2), of("new", "GET /a", 4), of("", "", 8)]);
+        traffic.state().take(Reading { operations, ..Reading::default() }, 0, true);
+        let requests = |operations: &[String]| requests_of(&traffic.outcomes_of_side("old", operations));
+        assert_eq!((requests(&[]), requests(&["GET /a".to_owned()])), (3, 1));
     }
 
     #[test]

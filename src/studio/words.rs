@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use switchback_gateway::clock::rfc3339;
 pub(crate) use switchback_gateway::clock::unix_ms;
+use switchback_gateway::telemetry::reading::Quantile;
 
 /// A moment, relative to now; the exact one on hover. The script counts on.
 pub(crate) fn moment(at_ms: i64, now_ms: i64) -> Markup {
@@ -66,6 +67,7 @@ pub(crate) fn percent(part: f64) -> String {
         p if p < 0.01 => "< 0.01".to_owned(),
         p if p < 10.0 => format!("{p:.2}"),
         p if p < 100.0 && p > 99.9 => "> 99.9".to_owned(),
+        100.0 => "100".to_owned(),
         p => format!("{p:.1}"),
     };
     format!("{text} %")
@@ -89,6 +91,14 @@ pub(crate) fn duration(seconds: f64) -> String {
         ms if ms < 10.0 => format!("{ms:.1} ms"),
         ms if ms < 1_000.0 => format!("{ms:.0} ms"),
         _ => format!("{seconds:.1} s"),
+    }
+}
+
+/// A quantile of durations with its unit.
+pub(crate) fn quantile(quantile: Quantile) -> String {
+    match quantile {
+        Quantile::Seconds(seconds) => duration(seconds),
+        Quantile::Beyond(seconds) => format!("more than {seconds:.0} s"),
     }
 }
 
@@ -161,7 +171,7 @@ mod tests {
         );
         assert_eq!(
             [percent(0.0), percent(0.00001), percent(0.0123), percent(0.99996), percent(1.0)],
-            ["0 %", "< 0.01 %", "1.23 %", "> 99.9 %", "100.0 %"]
+            ["0 %", "< 0.01 %", "1.23 %", "> 99.9 %", "100 %"]
         );
         assert_eq!(
             [duration(0.0004), duration(0.0042), duration(0.25), duration(2.0)],
@@ -172,6 +182,10 @@ mod tests {
             ["0", "1.23", "12.3", "5\u{202f}000"]
         );
         assert_eq!([bytes(12), bytes(2_048), bytes(3 << 20)], ["12 B", "2.0 KiB", "3.0 MiB"]);
+        assert_eq!(
+            [quantile(Quantile::Seconds(0.25)), quantile(Quantile::Beyond(30.0))],
+            ["250 ms", "more than 30 s"]
+        );
         assert_eq!([counted(1, "call"), counted(2, "call")], ["1 call", "2 calls"]);
     }
 

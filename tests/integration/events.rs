@@ -396,6 +396,8 @@ async fn what_nobody_takes_becomes_a_dead_letter_and_is_tried_again_when_somebod
         running.admin("GET /metrics", "").await.contains("switchback_events_dead{receiver=\"acme\"} 3")
     })
     .await;
+    let overview = running.admin("GET /", "").await;
+    assert!(overview.contains("3 events for acme</strong> are dead letters"), "{overview}");
     is_up.store(true, SeqCst);
     let first = listed[0]["id"].as_str().expect("an id").to_owned();
     let retried = running.admin("POST /api/events/retry", &json!({"ids": [first]}).to_string()).await;

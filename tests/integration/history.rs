@@ -217,7 +217,11 @@ async fn every_form_of_the_studio_that_changes_something_leaves_an_entry() {
     done.insert("/clients/{name}/retry");
     let path = "POST /clients/manager/connect";
     let answer = send(&gateway, path, &fields, &format!("form_token={token}")).await;
-    assert!(answer.text().contains("connect-url"), "{}", answer.text());
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    let link = answer.value("set-cookie").split(';').next().unwrap_or_default().to_owned();
+    let with_link = fields.replacen("cookie: ", &format!("cookie: {link}; "), 1);
+    let client = send(&gateway, "GET /clients/manager", &with_link, "").await.text();
+    assert!(client.contains("connect-url"), "{link}: {client}");
     done.insert("/clients/{name}/connect");
     assert_eq!(
         done,

@@ -3,9 +3,13 @@
 
 use crate::support::dual::{Running, Upstreams, ask, control, eventually, started};
 use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::time::Duration;
 use switchback_gateway::clock::{Clock, rfc3339};
 use switchback_gateway::outcome::OUTCOMES;
 use switchback_sandbox::{Options, Sandbox};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 /// How the calls of the test end.
 const ENDS: [(&str, u64); 5] =
@@ -82,13 +86,18 @@ async fn every_page_says_the_same_of_the_same_calls() {
         assert_eq!(number(&overview, &format!("outcome-{outcome}"), 1), Some(requests), "{outcome}");
     }
     let errors = section(&overview, "now-errors");
-    assert!(errors.contains("2 since the start"), "the answers that the service failed: {errors}");
-    assert!(errors.contains("3 turned away by brownouts in the last hour"), "{errors}");
+    assert!(errors.contains("15.4%2 requests,"), "the answers that the service failed: {errors}");
+    assert!(errors.contains("3 rejected by brownouts"), "{errors}");
+    assert!(section(&overview, "now-requests").contains("Requests in the last hour13"), "{overview}");
+    assert!(
+        section(&overview, "known-since").contains("Counting began"),
+        "the gateway is younger than an hour"
+    );
     assert!(section(&overview, "attention").contains("A brownout is open"), "{overview}");
     let busy = |operation: &str| format!("busy-v2-{operation}");
     for (operation, requests, failed, share) in [
         ("GET%20%2Fchats%2F%7Bid%7D", 6, 0, "0 %"),
-        ("GET%20%2Fcontacts", 2, 2, "100.0 %"),
+        ("GET%20%2Fcontacts", 2, 2, "100 %"),
         ("GET%20%2Fagents", 3, 0, "0 %"),
     ] {
         let row = cells(&overview, &busy(operation));
@@ -104,6 +113,19 @@ async fn every_page_says_the_same_of_the_same_calls() {
 
     let refused = page(&gateway, "/operations/v2/GET%20%2Fchats%2F%7Bid%7D%2Ffeedback").await;
     assert!(refused.contains("not possible") && !refused.contains("every field survives"), "{refused}");
+
+    let operation = page(&gateway, "/operations/v2/GET%20%2Fcontacts").await;
+    assert_eq!(
+        cells(&operation, "caller-administrator")[1..3],
+        ["2", "2"],
+        "no call got an answer: {operation}"
+    );
+    let after = page(&gateway, "/clients?show=after-sunset").await;
+    let row = cells(&after, "loss-administrator-v2-GET /chats/{id}/feedback");
+    assert_eq!(row[2..4], ["not possible", "1"], "{row:?}");
+    assert!(row[5].contains("Survey results cannot be read") && row[6].contains("chats.archived"), "{row:?}");
+    let sum = section(&after, "after-sunset-sum");
+    assert!(sum.contains("Clients call 5 operations, counted for each client."), "{sum}");
 
     let client = page(&gateway, "/clients/administrator").await;
     for (operation, outcome, calls) in [
@@ -124,4 +146,63 @@ async fn every_page_says_the_same_of_the_same_calls() {
 /// The number in a cell of a row.
 fn number(page: &str, id: &str, cell: usize) -> Option<u64> {
     cells(page, id).get(cell)?.parse().ok()
+}
+
+/// A service: its answers to `/v2` are an event stream, and those to `/v3` have a body that comes late.
+async fn slow_service() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback address");
+    let address = listener.local_addr().expect("it is bound");
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await?);
+                }
+                if head.starts_with(b"GET /v2") {
+                    let answer = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\r\ndata: x\n\n";
+                    return stream.write_all(answer.as_bytes()).await;
+                }
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n";
+                stream.write_all(head.as_bytes()).await?;
+                tokio::time::sleep(LATE).await;
+                stream.write_all(b"{}").await
+            });
+        }
+    });
+    address
+}
+
+/// How late the body comes.
+const LATE: Duration = Duration::from_millis(300);
+
+/// The sum of all samples of a metric, or of a part of it (`_sum`, `_count`).
+fn sum_of(metrics: &str, name: &str) -> f64 {
+    let of_it = metrics
+        .lines()
+        .filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])));
+    of_it.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_others_take_is_not_counted_as_added_and_streams_have_no_latency() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let slow = slow_service().await;
+    let (_dual, gateway) = started(&service, Upstreams { v2: slow, v3: slow }, "").await;
+    ask(&gateway, &service, "GET /v2/news", "").await;
+    ask(&gateway, &service, "GET /v2/agents/7", "").await;
+    // Answered by the gateway itself.
+    assert_eq!(ask(&gateway, &service, "GET /elsewhere", "").await.status, 404);
+    let mut metrics = String::new();
+    eventually("all are counted", async || {
+        metrics = gateway.admin_text("GET /metrics", &Value::Null).await.text();
+        sum_of(&metrics, "switchback_requests_total") == 3.0
+    })
+    .await;
+    let of = |name: &str| sum_of(&metrics, name);
+    assert_eq!(of("switchback_request_duration_seconds_count"), 2.0, "without the stream: {metrics}");
+    assert_eq!(of("switchback_added_duration_seconds_count"), 1.0, "of the request with a call: {metrics}");
+    let (all, added) =
+        (of("switchback_request_duration_seconds_sum"), of("switchback_added_duration_seconds_sum"));
+    assert!(all - added >= LATE.as_secs_f64(), "{added} s of {all} s are the gateway's");
 }

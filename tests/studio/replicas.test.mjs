@@ -55,8 +55,8 @@ test("two replicas: the numbers are of both, one that is killed is named with si
   await row(third.child).getByText("left", { exact: true }).waitFor();
   other.child.kill("SIGKILL");
   const gone = page.locator("#attention li", { hasText: `process ${other.child.pid}` });
-  await gone.getByText("has gone without a word").waitFor();
-  assert.match(await gone.innerText(), /last heard (\d+ s|\d+ min) ago/);
+  await gone.getByText("stopped without leaving").waitFor();
+  assert.match(await gone.innerText(), /last message came (\d+ s|\d+ min) ago/);
   await row(other.child).getByText("away", { exact: true }).waitFor();
   assert.equal(await page.locator("#attention li", { hasText: `process ${third.child.pid}` }).count(), 0, "who took leave needs nobody");
   await page.screenshot({ path: join(ARTEFACTS, "replicas.png"), fullPage: true });

@@ -133,7 +133,13 @@ test('a grant that was ended is shown, connected by a link, and a client is rota
   await sound('/clients/coda', 'client');
   await press(page, 'form[action="/clients/coda/connect"] button');
   assert.match(await text('#connect-url'), /\/oauth\/authorize\?.*state=/);
-  assert.match(await text('#connect-link'), /good once, until/);
+  assert.match(await text('#connect-link'), /Single use, expires in/);
+  const link = await text('#connect-url');
+  assert.ok(await page.$('body[data-live]'), 'the page goes on following');
+  await page.reload();
+  assert.equal(await text('#connect-url'), link, 'it stays until it expires');
+  await go('/clients/bolt');
+  assert.equal(await page.$('#connect-url'), null, 'it is of one client');
 
   await go('/clients/bolt');
   await press(page, 'form[action="/clients/bolt/rotate"] button').catch(() => {});
@@ -144,6 +150,14 @@ test('a grant that was ended is shown, connected by a link, and a client is rota
   assert.match(await text('.page-head'), /revoked/);
   await press(page, 'form[action="/clients/delta/restore"] button');
   assert.doesNotMatch(await text('.page-head'), /revoked/);
+});
+
+test('what clients lose after the sunset is a page, which the overview links to', { skip }, async () => {
+  await go('/');
+  await Promise.all([page.waitForURL(/show=after-sunset/), page.click('#after-sunset-link')]);
+  assert.match(await text('#after-sunset-sum'), /\d+ of them lose something, \d+ lose nothing/);
+  assert.ok((await page.$$('#after-sunset tbody tr')).length > 0, 'clients have called what the new version has not');
+  await sound('/clients?show=after-sunset', 'after-sunset');
 });
 
 test('the matrix can be narrowed, and a window that cannot be is refused with what was meant', { skip }, async () => {

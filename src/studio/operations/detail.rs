@@ -3,6 +3,7 @@
 use super::{AS_CONFIGURED, REASON_CHARS_MAX, address};
 use crate::admin::Answer;
 use crate::studio::charts::{self, Chart, Series};
+use crate::studio::clients::callers;
 use crate::studio::fields::encoded;
 use crate::studio::layout::{Page, Tab, unread};
 use crate::studio::traffic::Span;
@@ -19,8 +20,8 @@ use switchback_gateway::shadow::{GateView, PHASES, PhaseInfo, Transition};
 const TRANSITIONS: usize = 12;
 
 pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
-    let (summaries, transitions, gates) =
-        tokio::join!(visit.current_summaries(), visit.transitions(), visit.gates());
+    let (summaries, transitions, gates, usage) =
+        tokio::join!(visit.current_summaries(), visit.transitions(), visit.gates(), visit.usage());
     let is_this = |side: &str, operation: &str| side == info.side && operation == info.operation;
     let summary =
         summaries.value.as_deref().and_then(|all| all.iter().find(|one| is_this(&one.side, &one.operation)));
@@ -72,6 +73,10 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
                     header { h2 #losses-title { "What is lost" } }
                     (route::losses(pack, serves, route))
                 }
+            }
+            section.panel.w12 #callers aria-labelledby="callers-title" {
+                header { h2 #callers-title { "Callers" } span.soft { "over all replicas, since calls were first counted, at most 400 days ago" } }
+                @match usage.value.as_deref() { Some(usage) => (callers(visit, &info.side, &info.operation, usage)), None => (unread()) }
             }
             section.panel.w12 #transitions aria-labelledby="transitions-title" {
                 header { h2 #transitions-title { "Transitions" } a.aside href={ "/history?q=" (encoded(&info.operation)) } { "History" } }

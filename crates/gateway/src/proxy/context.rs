@@ -152,6 +152,8 @@ pub struct RequestContext {
     calls: AtomicU32,
     /// Microseconds that calls waited for the heads of their answers, all together.
     waited: AtomicU64,
+    /// Microseconds in which bodies were awaited before the answer had a head, and pauses of the plan passed.
+    paused: AtomicU64,
     /// From arrival to the end of the answer.
     took: OnceLock<Duration>,
 }
@@ -204,6 +206,7 @@ impl RequestContext {
             notice: OnceLock::new(),
             calls: AtomicU32::new(0),
             waited: AtomicU64::new(0),
+            paused: AtomicU64::new(0),
             took: OnceLock::new(),
         }
     }
@@ -463,6 +466,25 @@ impl RequestContext {
     /// How long calls waited for the heads of their answers, all together.
     pub fn waited(&self) -> Duration {
         Duration::from_micros(self.waited.load(Relaxed))
+    }
+
+    /// Awaits what the gateway does not work on: a body of the client or of a service, or a pause that the plan makes.
+    pub(crate) async fn pause<T>(&self, awaited: impl Future<Output = T>) -> T {
+        let started = Instant::now();
+        let outcome = awaited.await;
+        self.add_pause(started.elapsed());
+        outcome
+    }
+
+    /// Adds time in which the gateway waited for something other than the head of an answer.
+    pub(crate) fn add_pause(&self, time: Duration) {
+        self.paused.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Relaxed);
+    }
+
+    /// The time that the gateway itself has taken so far: all of it, less what was waited for. `None` where no call was made.
+    pub(crate) fn own_time(&self) -> Option<Duration> {
+        let awaited = self.waited() + Duration::from_micros(self.paused.load(Relaxed));
+        (self.calls() > 0).then(|| self.arrived.elapsed().saturating_sub(awaited))
     }
 
     /// Left by `phase`: the one in which the operation was when the request came.

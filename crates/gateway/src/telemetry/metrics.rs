@@ -23,6 +23,7 @@ pub(crate) const EVENTS: &str = "switchback_events_total";
 pub(crate) const EVENTS_PENDING: &str = "switchback_events_pending";
 pub(crate) const EVENTS_DEAD: &str = "switchback_events_dead";
 pub(crate) const REQUEST_DURATION: &str = "switchback_request_duration_seconds";
+pub(crate) const ADDED_DURATION: &str = "switchback_added_duration_seconds";
 pub(crate) const REQUESTS_IN_FLIGHT: &str = "switchback_requests_in_flight";
 /// Gauge: clients' connections that are open.
 pub const CONNECTIONS: &str = "switchback_connections";
@@ -126,6 +127,7 @@ pub(crate) struct RequestMeter {
     /// By outcome and status, as they come: of each outcome a few.
     counters: RefCell<Vec<(Outcome, u16, Counter)>>,
     duration: Histogram,
+    added: Histogram,
 }
 
 /// Outcomes with the most usual status of each. These series exist at 0 from the start, so that the first error is an increase
@@ -148,7 +150,8 @@ impl RequestMeter {
         let labels =
             [("client", or_none(client)), ("side", or_none(side)), ("operation", or_none(operation))];
         let duration = histogram!(REQUEST_DURATION, &labels[1..]);
-        let meter = RequestMeter { labels, side: side.into(), counters: RefCell::default(), duration };
+        let added = histogram!(ADDED_DURATION, &labels[1..2]);
+        let meter = RequestMeter { labels, side: side.into(), counters: RefCell::default(), duration, added };
         USUAL.iter().for_each(|(outcome, status)| meter.count(*outcome, *status, 0));
         meter
     }
@@ -173,10 +176,18 @@ impl RequestMeter {
         &self.side
     }
 
-    /// Counts a finished request that was answered with this status, or with none, and took so many seconds.
-    pub(crate) fn record(&self, outcome: Outcome, status: Option<u16>, seconds: f64) {
+    /// Counts a finished request that was answered with this status, or with none: how long it took, and how much of that the
+    /// gateway added, where this is known.
+    pub(crate) fn record(
+        &self,
+        outcome: Outcome,
+        status: Option<u16>,
+        took: Option<Duration>,
+        added: Option<Duration>,
+    ) {
         self.count(outcome, status.unwrap_or(CLIENT_GONE), 1);
-        self.duration.record(seconds);
+        took.iter().for_each(|took| self.duration.record(took.as_secs_f64()));
+        added.iter().for_each(|added| self.added.record(added.as_secs_f64()));
     }
 }
 
@@ -474,7 +485,12 @@ fn describe() {
     describe_histogram!(
         REQUEST_DURATION,
         Unit::Seconds,
-        "From the head of a request to the end of its answer; of a tunnel or a stream of events, to its end"
+        "From the head of a request to the end of its answer; without tunnels and event streams"
+    );
+    describe_histogram!(
+        ADDED_DURATION,
+        Unit::Seconds,
+        "From the head of a request to the head of its answer, less the time in which heads and bodies of others were awaited; requests without a call, tunnels and event streams are left out"
     );
     describe_gauge!(REQUESTS_IN_FLIGHT, "Requests being answered");
     describe_gauge!(CONNECTIONS, "Open client connections");
@@ -565,6 +581,8 @@ mod tests {
     use super::recorder::parse_labels;
     use super::*;
 
+    const MS: Duration = Duration::from_millis(1);
+
     #[test]
     fn finished_requests_are_rendered_and_tabled() {
         let metrics = install();
@@ -574,7 +592,7 @@ mod tests {
             ("metrics-test b", Outcome::Translated),
             ("", Outcome::Refused),
         ] {
-            RequestMeter::new(client, operation, "old").record(outcome, Some(200), 0.003);
+            RequestMeter::new(client, operation, "old").record(outcome, Some(200), Some(MS), Some(MS));
         }
         let text = metrics.render();
         assert!(text.contains("# TYPE switchback_requests_total counter"), "{text}");
@@ -583,14 +601,15 @@ mod tests {
         let table = metrics.requests_by_operation();
         let row = &table["old GET /metrics-test/{id}"];
         assert_eq!((row["translated"], row["refused"]), (2, 1));
-        RequestMeter::new("", operation, "new").record(Outcome::Translated, Some(200), 0.003);
+        RequestMeter::new("", operation, "new").record(Outcome::Translated, Some(200), Some(MS), Some(MS));
         assert_eq!(metrics.requests_by_operation()["new GET /metrics-test/{id}"]["translated"], 1);
     }
 
     /// Every metric, by its name, its kind and the labels that it has.
-    const EVERY_METRIC: [(&str, &str, &[&str]); 36] = [
+    const EVERY_METRIC: [(&str, &str, &[&str]); 37] = [
         ("switchback_requests_total", "counter", &["client", "operation", "outcome", "side", "status"]),
         ("switchback_request_duration_seconds", "histogram", &["operation", "side"]),
+        ("switchback_added_duration_seconds", "histogram", &["side"]),
         ("switchback_requests_in_flight", "gauge", &[]),
         ("switchback_connections", "gauge", &[]),
         ("switchback_deprecated_requests_total", "counter", &["client", "operation", "side"]),
@@ -630,7 +649,12 @@ mod tests {
     #[test]
     fn every_metric_has_its_name_its_labels_and_a_description() {
         let metrics = install();
-        RequestMeter::new("every", "GET /every", "old").record(Outcome::Translated, Some(200), 0.001);
+        RequestMeter::new("every", "GET /every", "old").record(
+            Outcome::Translated,
+            Some(200),
+            Some(MS),
+            Some(MS),
+        );
         requests_in_flight().set(1.0);
         connections().set(1.0);
         deprecated_request("every", "old", "GET /every");

@@ -3,8 +3,8 @@
 //! request.
 
 use super::metrics::{
-    CONNECTIONS, DURATION_BUCKETS, Metrics, REQUEST_DURATION, REQUESTS, REQUESTS_IN_FLIGHT, SHADOW_COMPARED,
-    UPSTREAM_DURATION, UPSTREAM_REQUESTS,
+    ADDED_DURATION, CONNECTIONS, DURATION_BUCKETS, Metrics, REQUEST_DURATION, REQUESTS, REQUESTS_IN_FLIGHT,
+    SHADOW_COMPARED,
 };
 use crate::outcome::{OUTCOMES, Outcome};
 use std::collections::{BTreeMap, HashSet};
@@ -40,10 +40,8 @@ pub struct Reading {
     /// Answers and events of both sides that were compared in the dual run, and those that differed, did not repeat their
     /// difference or came of one side alone; by side and operation.
     pub compared: BTreeMap<(String, String), (u64, u64)>,
-    /// What upstreams took until the heads of their answers, over the calls that were made for clients.
-    pub upstreams: Durations,
-    /// Calls that upstreams failed: 5xx, or no answer.
-    pub upstream_failures: u64,
+    /// What the gateway added to requests for which calls were made, until the heads of their answers.
+    pub added: Durations,
     /// Requests that are being answered now.
     pub requests_in_flight: f64,
     /// Clients' connections that are open now.
@@ -56,17 +54,17 @@ impl Durations {
         self.buckets.iter().sum()
     }
 
-    /// The duration that this share of them does not pass, in seconds: exact to the bucket, and within it as if its members
-    /// were evenly spread. None without any.
-    pub fn quantile(&self, share: f64) -> Option<f64> {
+    /// The duration that this share of them does not pass: exact to the bucket, and within it as if its members were evenly
+    /// spread. `None` without any.
+    pub fn quantile(&self, share: f64) -> Option<Quantile> {
         let count = self.count();
         let wanted = share * count as f64;
         let mut below = 0.0;
         for (at, members) in self.buckets.iter().map(|members| *members as f64).enumerate() {
             if members > 0.0 && below + members >= wanted {
                 let from = if at == 0 { 0.0 } else { DURATION_BUCKETS[at - 1] };
-                let to = DURATION_BUCKETS.get(at).copied().unwrap_or(from);
-                return Some(from + (to - from) * ((wanted - below) / members));
+                let Some(to) = DURATION_BUCKETS.get(at) else { return Some(Quantile::Beyond(from)) };
+                return Some(Quantile::Seconds(from + (to - from) * ((wanted - below) / members)));
             }
             below += members;
         }
@@ -91,6 +89,24 @@ impl Durations {
     }
 }
 
+/// A quantile of durations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Quantile {
+    /// So many seconds.
+    Seconds(f64),
+    /// More than so many seconds: the recorder has no bound beyond.
+    Beyond(f64),
+}
+
+impl Quantile {
+    /// Its seconds, of one beyond all bounds the last bound.
+    pub fn seconds(self) -> f64 {
+        match self {
+            Quantile::Seconds(seconds) | Quantile::Beyond(seconds) => seconds,
+        }
+    }
+}
+
 impl OperationReading {
     /// All requests.
     pub fn requests(&self) -> u64 {
@@ -105,16 +121,13 @@ impl Metrics {
     }
 }
 
-/// What the names of all metrics of upstreams begin with.
-const UPSTREAM: &str = "switchback_upstream_";
-
 fn read(text: &str) -> Reading {
     let mut reading = Reading::default();
     let mut clients: BTreeMap<(String, String), HashSet<&str>> = BTreeMap::new();
-    let mut upstream_cumulated = [0; BUCKETS];
+    let mut added_cumulated = [0; BUCKETS];
     let bucket_line = |line: &'static str| format!("{line}_bucket");
-    let (request_bucket, upstream_bucket) = (bucket_line(REQUEST_DURATION), bucket_line(UPSTREAM_DURATION));
-    let (request_sum, upstream_sum) = (format!("{REQUEST_DURATION}_sum"), format!("{UPSTREAM_DURATION}_sum"));
+    let (request_bucket, added_bucket) = (bucket_line(REQUEST_DURATION), bucket_line(ADDED_DURATION));
+    let (request_sum, added_sum) = (format!("{REQUEST_DURATION}_sum"), format!("{ADDED_DURATION}_sum"));
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let Some((head, value)) = line.rsplit_once(' ') else { continue };
         let (name, labels) =
@@ -127,8 +140,10 @@ fn read(text: &str) -> Reading {
                 let Some(outcome) = label(labels, "outcome") else { continue };
                 let Some(outcome) = Outcome::parse(outcome) else { continue };
                 let key = key(labels);
+                // Calls that no client was found for are one row, and no client.
                 if whole > 0
                     && let Some(client) = label(labels, "client")
+                    && client != super::metrics::NONE
                 {
                     clients.entry(key.clone()).or_default().insert(client);
                 }
@@ -146,10 +161,6 @@ fn read(text: &str) -> Reading {
             }
             REQUESTS_IN_FLIGHT => reading.requests_in_flight = value,
             CONNECTIONS => reading.connections = value,
-            _ if name.starts_with(UPSTREAM) && label(labels, "role") != Some("client") => {}
-            UPSTREAM_REQUESTS if matches!(label(labels, "status"), Some("5xx" | "none")) => {
-                reading.upstream_failures += whole;
-            }
             _ if name == request_bucket => {
                 let Some(at) = bucket(labels) else { continue };
                 reading.operations.entry(key(labels)).or_default().durations.buckets[at] = whole;
@@ -157,15 +168,15 @@ fn read(text: &str) -> Reading {
             _ if name == request_sum => {
                 reading.operations.entry(key(labels)).or_default().durations.seconds = value
             }
-            _ if name == upstream_bucket => {
+            _ if name == added_bucket => {
                 let Some(at) = bucket(labels) else { continue };
-                upstream_cumulated[at] += whole;
+                added_cumulated[at] += whole;
             }
-            _ if name == upstream_sum => reading.upstreams.seconds += value,
+            _ if name == added_sum => reading.added.seconds += value,
             _ => {}
         }
     }
-    reading.upstreams.buckets = apart(upstream_cumulated);
+    reading.added.buckets = apart(added_cumulated);
     for (key, operation) in &mut reading.operations {
         operation.durations.buckets = apart(operation.durations.buckets);
         operation.clients = clients.get(key).map_or(0, HashSet::len);
@@ -228,21 +239,27 @@ fn apart(cumulated: [u64; BUCKETS]) -> [u64; BUCKETS] {
 mod tests {
     use super::super::metrics::{RequestMeter, install, shadow_compared};
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn what_was_counted_is_read_by_operation_with_its_clients() {
         let metrics = install();
         let operation = "GET /reading-test/{\"id\"}";
-        for (client, outcome, seconds) in [
-            ("reading a", Outcome::Translated, 0.003),
-            ("reading b", Outcome::Translated, 0.003),
-            ("reading b", Outcome::GatewayError, 60.0),
+        let before = metrics.reading().added;
+        for (client, outcome, ms, added) in [
+            ("reading a", Outcome::Translated, Some(3), Some(1)),
+            ("reading b", Outcome::Translated, Some(3), Some(1)),
+            ("reading b", Outcome::GatewayError, Some(60_000), None),
+            // Of no client that is known, and an event stream.
+            ("", Outcome::Forwarded, None, None),
         ] {
-            RequestMeter::new(client, operation, "old").record(outcome, Some(200), seconds);
+            let time = |ms: Option<u64>| ms.map(Duration::from_millis);
+            RequestMeter::new(client, operation, "old").record(outcome, Some(200), time(ms), time(added));
         }
         let reading = metrics.reading();
+        assert_eq!(reading.added.since(&before).count(), 2, "of requests with a call");
         let found = &reading.operations[&("old".to_owned(), operation.to_owned())];
-        assert_eq!((found.requests(), found.outcomes[0], found.outcomes[7], found.clients), (3, 2, 1, 2));
+        assert_eq!((found.requests(), found.outcomes[0], found.outcomes[7], found.clients), (4, 2, 1, 2));
         assert_eq!((found.durations.count(), found.durations.buckets[BUCKETS - 1]), (3, 1));
         assert!((found.durations.seconds - 60.006).abs() < 1e-6);
     }
@@ -271,10 +288,12 @@ mod tests {
         assert_eq!(durations.quantile(0.5), None);
         durations.buckets[3] = 90;
         durations.buckets[6] = 10;
-        let median = durations.quantile(0.5).unwrap();
-        assert!(median > 0.0025 && median < 0.005, "{median}");
-        let slow = durations.quantile(0.99).unwrap();
-        assert!(slow > 0.025 && slow <= 0.05, "{slow}");
+        let seconds = |share| durations.quantile(share).unwrap().seconds();
+        assert!(seconds(0.5) > 0.0025 && seconds(0.5) < 0.005, "{}", seconds(0.5));
+        assert!(seconds(0.99) > 0.025 && seconds(0.99) <= 0.05, "{}", seconds(0.99));
+        let mut endless = durations;
+        endless.buckets[BUCKETS - 1] = 10;
+        assert_eq!(endless.quantile(0.99), Some(Quantile::Beyond(30.0)), "the recorder has no bound beyond");
         let before = Durations { buckets: [0; BUCKETS], seconds: 0.0 };
         assert_eq!(durations.since(&before), durations);
         let mut both = before;

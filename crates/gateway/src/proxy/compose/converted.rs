@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http_body::Frame;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 use switchback_engine::translate::TranslateError;
 use switchback_engine::translate::stream::Transcoder;
 use switchback_plan::Origin;
@@ -31,11 +32,13 @@ pub(super) fn converted_whole(
 
 /// The converted body. Up to `whole_bytes_max` bytes of `body` are converted before this returns, and as many more as it takes
 /// until there is something to send: no head goes out for an answer that turns out to be none.
+/// Each time of waiting for more of `body` is given to `waited`.
 pub(super) async fn converted(
     body: Body,
     transcoder: Box<Transcoder>,
     whole_bytes_max: u64,
     line: &Origin,
+    waited: impl Fn(Duration),
 ) -> Result<Body, GatewayError> {
     let mut converted = Converted {
         body,
@@ -48,7 +51,10 @@ pub(super) async fn converted(
     let mut out = Pieces::default();
     let mut pieces = 0;
     while converted.came <= whole_bytes_max || out.is_empty() {
-        let chunk = converted.body.chunk().await.transpose().map_err(|error| converted.broke_off(error))?;
+        let started = Instant::now();
+        let chunk = converted.body.chunk().await;
+        waited(started.elapsed());
+        let chunk = chunk.transpose().map_err(|error| converted.broke_off(error))?;
         let Some(chunk) = chunk else {
             out.add(converted.finish()?);
             return Ok(Body::full(out.joined()));
@@ -214,10 +220,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_small_body_is_whole_before_it_is_answered() {
-        let whole = converted(body(&["[1", ",2", "]"]), transcoder(), 100, &line()).await.unwrap();
+        let whole = converted(body(&["[1", ",2", "]"]), transcoder(), 100, &line(), |_| {}).await.unwrap();
         assert_eq!(whole.length(), Some(5));
         assert_eq!(whole.whole().await.unwrap(), "[1,2]");
-        assert!(converted(body(&["[1", ",2"]), transcoder(), 100, &line()).await.is_err());
+        assert!(converted(body(&["[1", ",2"]), transcoder(), 100, &line(), |_| {}).await.is_err());
     }
 
     /// White space that is always there already.
@@ -241,24 +247,24 @@ mod tests {
     #[tokio::test]
     async fn white_space_without_end_leaves_the_timer_its_turn() {
         let blank = Body::stream(Blank(0), Side::Upstream);
-        let converting = async { converted(blank, transcoder(), 1, &line()).await?.whole().await };
+        let converting = async { converted(blank, transcoder(), 1, &line(), |_| {}).await?.whole().await };
         let waiting = tokio::time::timeout(std::time::Duration::from_millis(5), converting);
         assert!(waiting.await.is_err(), "the timer was not asked until the body ended");
     }
 
     #[tokio::test]
     async fn a_large_body_streams_and_breaks_off_where_it_is_cut() {
-        let streamed = converted(body(&["[1", ",2", "]"]), transcoder(), 1, &line()).await.unwrap();
+        let streamed = converted(body(&["[1", ",2", "]"]), transcoder(), 1, &line(), |_| {}).await.unwrap();
         assert_eq!(streamed.length(), None);
         assert_eq!(streamed.whole().await.unwrap(), "[1,2]");
-        let cut = converted(body(&["[1", ",2"]), transcoder(), 1, &line()).await.unwrap();
+        let cut = converted(body(&["[1", ",2"]), transcoder(), 1, &line(), |_| {}).await.unwrap();
         assert_eq!(*cut.whole().await.unwrap_err().kind(), Kind::UpstreamBroken);
     }
 
     #[tokio::test]
     async fn a_large_body_that_begins_wrongly_is_no_answer() {
         for pieces in [&["<html>", "sign in"][..], &["  ", " ", "{\"a\":1}"], &["[\u{1}"], &["", "  "]] {
-            let error = converted(body(pieces), transcoder(), 1, &line()).await.unwrap_err();
+            let error = converted(body(pieces), transcoder(), 1, &line(), |_| {}).await.unwrap_err();
             assert_eq!(*error.kind(), Kind::UpstreamBroken, "{pieces:?}");
             assert!(error.detail().contains("things.map.yaml:7"), "{error:?}");
         }
@@ -267,7 +273,7 @@ mod tests {
     #[tokio::test]
     async fn a_byte_order_mark_is_passed_over_however_it_comes() {
         for pieces in [&["\u{feff}[1,2]"][..], &["\u{feff}", "[1,2]"], &["", "\u{feff}[1", ",2]"]] {
-            let whole = converted(body(pieces), transcoder(), 100, &line()).await.unwrap();
+            let whole = converted(body(pieces), transcoder(), 100, &line(), |_| {}).await.unwrap();
             assert_eq!(whole.whole().await.unwrap(), "[1,2]", "{pieces:?}");
         }
         let (sender, split) = Body::channel(4, None);
@@ -275,7 +281,7 @@ mod tests {
             sender.try_send(Ok(Bytes::from_static(piece))).unwrap();
         }
         drop(sender);
-        let whole = converted(split, transcoder(), 100, &line()).await.unwrap();
+        let whole = converted(split, transcoder(), 100, &line(), |_| {}).await.unwrap();
         assert_eq!(whole.whole().await.unwrap(), "[1,2]");
     }
 
@@ -284,7 +290,7 @@ mod tests {
         let (sender, cut) = Body::channel(2, None);
         sender.try_send(Ok(Bytes::from_static(b"[1,2,"))).unwrap();
         sender.try_send(Err(GatewayError::new(Kind::UpstreamClosed, "it broke off"))).unwrap();
-        let streamed = converted(cut, transcoder(), 1, &line()).await.unwrap();
+        let streamed = converted(cut, transcoder(), 1, &line(), |_| {}).await.unwrap();
         let error = streamed.whole().await.unwrap_err();
         assert_eq!(*error.kind(), Kind::UpstreamClosed);
         assert_eq!(error.detail(), "it broke off, after 5 bytes, at $[*] (things.map.yaml:7)");

@@ -367,7 +367,7 @@ impl Exchange<'_> {
         let body =
             decoded(body, &parts.headers, Side::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
         let Buffered { bytes, mut share } =
-            buffer(body, Side::Upstream, limits.held_bytes_max, share).await?;
+            self.context.pause(buffer(body, Side::Upstream, limits.held_bytes_max, share)).await?;
         let tree = tree_nodes_max(&bytes).min(json::Limits::DOCUMENT.nodes) as u64 * TREE_NODE_BYTES;
         if bytes.len() as u64 + tree > share.bytes().max(LIGHT_BYTES_MAX) {
             share.grow(bytes.len() as u64 + tree - share.bytes()).map_err(|Short| refused("memory"))?;

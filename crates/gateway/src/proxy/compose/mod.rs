@@ -154,7 +154,8 @@ async fn with_body(
     body: Body,
 ) -> Result<Response, GatewayError> {
     let waits = context.headers.contains_key(header::EXPECT);
-    let raw = buffer_request(body, composer.limits.request_bytes_max, composer.memory.share(), waits).await?;
+    let reading = buffer_request(body, composer.limits.request_bytes_max, composer.memory.share(), waits);
+    let raw = context.pause(reading).await?;
     // What is passed keeps its coding.
     let is_coded = context.headers.contains_key(header::CONTENT_ENCODING)
         && !raw.bytes.is_empty()

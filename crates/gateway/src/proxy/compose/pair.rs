@@ -172,7 +172,9 @@ impl Exchange<'_> {
                     // Most bodies are here already: no room is kept for waiting.
                     Err(body) => {
                         let transcoder = Box::new(self.transcoder(at));
-                        Box::pin(converted(body, transcoder, limits.whole_bytes_max, &route.origin)).await
+                        let waited = |time| self.context.add_pause(time);
+                        let whole_bytes_max = limits.whole_bytes_max;
+                        Box::pin(converted(body, transcoder, whole_bytes_max, &route.origin, waited)).await
                     }
                 };
                 body.map_err(|error| self.untranslated(error, &parts.headers))?
@@ -300,7 +302,8 @@ impl Exchange<'_> {
         let limits = &self.composer.limits;
         let body = decoded(body, headers, Side::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
         let share = self.composer.memory.share();
-        let held = buffer(body, Side::Upstream, limits.held_bytes_max, share).await?;
+        let reading = buffer(body, Side::Upstream, limits.held_bytes_max, share);
+        let held = self.context.pause(reading).await?;
         Ok(without_mark(held.bytes))
     }
 }

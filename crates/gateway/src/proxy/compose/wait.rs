@@ -28,7 +28,7 @@ impl Exchange<'_> {
             true => Poll::Ready(false),
             false => timer.as_mut().poll(cx).map(|()| true),
         });
-        match passed.await {
+        match context.pause(passed).await {
             true => Ok(wait.waited(now)),
             false => {
                 let detail =

@@ -14,12 +14,14 @@ use crate::retire::Usage;
 use crate::telemetry::metrics::{RequestMeter, requests_in_flight};
 use bytes::Bytes;
 use http::StatusCode;
+use http::header::CONTENT_TYPE;
 use metrics::Gauge;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[derive(Clone)]
 pub(crate) struct Count {
@@ -42,11 +44,15 @@ impl Middleware<Request> for Count {
         self.in_flight.increment(1.0);
         let context = Arc::clone(&request.context);
         let (in_flight, usage) = (self.in_flight.clone(), self.usage.clone());
-        ControlFlow::Continue((request, Sample { context, in_flight, usage, ending: Ending::default() }))
+        let sample =
+            Sample { context, in_flight, usage, ending: Ending::default(), is_open_ended: false, own: None };
+        ControlFlow::Continue((request, sample))
     }
 
     fn after(mut sample: Sample, response: &mut Response) {
         sample.ending.answered(response);
+        sample.is_open_ended = is_open_ended(response);
+        sample.own = sample.context.own_time().filter(|_| !sample.is_open_ended);
         response.body_mut().watch(Box::new(sample));
     }
 }
@@ -57,7 +63,22 @@ pub(crate) struct Sample {
     in_flight: Gauge,
     usage: Usage,
     ending: Ending,
+    /// Whether the answer ends when one of both sides leaves: how long it takes says nothing of either.
+    is_open_ended: bool,
+    /// What the gateway itself took until the head of the answer.
+    own: Option<Duration>,
 }
+
+/// Whether an answer is a tunnel or an event stream.
+fn is_open_ended(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).map_or(&b""[..], |kind| kind.as_bytes());
+    let is_stream =
+        kind.get(..EVENT_STREAM.len()).is_some_and(|start| start.eq_ignore_ascii_case(EVENT_STREAM));
+    is_stream || response.status() == StatusCode::SWITCHING_PROTOCOLS
+}
+
+/// The media type of server-sent events.
+const EVENT_STREAM: &[u8] = b"text/event-stream";
 
 impl Watch for Sample {
     fn chunk(&mut self, _bytes: &Bytes) {}
@@ -78,7 +99,8 @@ impl Drop for Sample {
         let outcome = self.ending.outcome(context);
         let side = context.front().map_or("", |front| &context.program.side(front.serves).name);
         with_meter(context.client(), context.operation(), side, |meter| {
-            meter.record(outcome, self.ending.status(), context.took().as_secs_f64());
+            let took = (!self.is_open_ended).then(|| context.took());
+            meter.record(outcome, self.ending.status(), took, self.own);
         });
         count_usage(&self.usage, context, side, outcome, self.ending.status());
     }
