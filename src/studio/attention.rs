@@ -268,7 +268,7 @@ fn of_client(client: &ClientInfo, reader: &Reader) -> Vec<Markup> {
             "client",
             html! {
                 "The grant of " strong { (client.name) } " " strong { (state_words(grant.state)) }
-                @if let Some(reason) = &grant.reason { ": " (reason_words(reason)) }
+                @if let Some(reason) = &grant.reason { ": " (reason_words(reason, grant.state)) }
                 "."
             },
             if is_owners { "Send its owner a link" } else { "Look at it" },
