@@ -27,6 +27,7 @@ mod early_answers;
 mod elements;
 mod events;
 mod events_dual;
+mod exchange_laws;
 mod forwarded_times;
 mod gateway_layers;
 mod gateway_load;
