@@ -4,6 +4,7 @@
 //! The judge reads the raw documents with the `jsonschema` crate. It shares no code with the compiler, so that a keyword that the
 //! compiler does not read is still judged.
 
+mod bounds;
 mod draw;
 mod edits;
 mod judge;

@@ -67,6 +67,8 @@ struct Place<'d> {
     is_property: bool,
     /// Whether the place is a component, whose name the pack's lines use.
     is_component: bool,
+    /// Whether it belongs to the bodies of errors.
+    is_error: bool,
 }
 
 type Apply = fn(&mut Rng, &mut Place<'_>) -> Option<Change>;
@@ -284,12 +286,12 @@ pub const ROWS: &[Row] = &[
         Some(SAME)
     }),
     row("readOnly", On::Schema, |_, at| {
-        let fits = at.kind == SiteKind::Body && at.is_property;
+        let fits = at.kind == SiteKind::Body && at.is_property && !at.is_error;
         let values = if at.is_required { Values::Apart } else { Values::Narrower };
         set(at, fits, "readOnly", json!(true), Change::request(values))
     }),
     row("writeOnly", On::Schema, |_, at| {
-        let fits = at.kind == SiteKind::Body && at.is_property;
+        let fits = at.kind == SiteKind::Body && at.is_property && !at.is_error;
         let values = if at.is_required { Values::Apart } else { Values::Narrower };
         set(at, fits, "writeOnly", json!(true), Change::answer(values))
     }),
@@ -529,7 +531,8 @@ fn apply(rng: &mut Rng, row: &Row, document: &mut Value, site: &Site) -> Option<
     let is_component = site.pointer == "/components/schemas/Thing";
     let value = document.pointer_mut(&site.pointer)?;
     let before = value.clone();
-    let mut place = Place { value, kind: site.kind, is_required, is_property, is_component };
+    let is_error = site.pointer.starts_with("/components/schemas/Error");
+    let mut place = Place { value, kind: site.kind, is_required, is_property, is_component, is_error };
     let change = (row.apply)(rng, &mut place);
     if change.is_none() {
         *place.value = before;
