@@ -375,6 +375,21 @@ fn each_outside_thing_has_one_place() {
 }
 
 #[test]
+fn the_judge_of_drawn_exchanges_shares_no_code_with_the_compiler() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integration/exchange_laws");
+    let mut broken = Vec::new();
+    for file in ["draw.rs", "edits.rs", "judge.rs", "values.rs"] {
+        let text = fs::read_to_string(folder.join(file)).expect("the tests are here when they run");
+        let source = take_apart("tests", file.to_owned(), &text);
+        let libraries =
+            ["compiler", "engine", "gateway", "json", "plan"].map(|name| format!("switchback_{name}"));
+        let used = libraries.iter().filter(|library| source.uses_of(library));
+        broken.extend(used.map(|library| format!("{file} uses {library}")));
+    }
+    assert_none(broken);
+}
+
+#[test]
 fn sources_are_taken_apart_as_the_other_tests_assume() {
     let text = r##"
         use crate::{alpha::{a, b}, beta}; // use crate::comment;

@@ -87,8 +87,12 @@ impl Bounded {
             Kind::Writes => json!({"/tags": {"post": {
                 "requestBody": {"required": true, "content": {"application/json": {"schema": object(json!(["ids"]), json!({"ids": self.list()}))}}},
                 "responses": answer_or(object(json!(["done"]), json!({"done": items(done)})), "400")}}}),
-            Kind::Readings => json!({"/details": {"get": {"responses": answer(object(json!(["items"]), json!({"items": items(detail)})))}}}),
-            Kind::Pages => json!({"/all": {"get": {"responses": answer(object(json!([]), json!({"items": items(json!({"type": "string"}))})))}}}),
+            Kind::Readings => {
+                json!({"/details": {"get": {"responses": answer(object(json!(["items"]), json!({"items": items(detail)})))}}})
+            }
+            Kind::Pages => {
+                json!({"/all": {"get": {"responses": answer(object(json!([]), json!({"items": items(json!({"type": "string"}))})))}}})
+            }
         };
         let item = object(json!(["id"]), json!({"id": {"type": "string"}}));
         let text = object(json!(["text"]), json!({"text": {"type": "string"}}));
@@ -168,7 +172,9 @@ impl Bounded {
                 Some(pack) => return Ok(pack),
                 None => {
                     let sorted = compiled.findings.sorted();
-                    let all = sorted.iter().map(|finding| format!("{}: {}", finding.code.number(), finding.message));
+                    let all = sorted
+                        .iter()
+                        .map(|finding| format!("{}: {}", finding.code.number(), finding.message));
                     why.push_str(&format!("{verdict}{}\n", all.collect::<Vec<_>>().join("\n")));
                 }
             }
@@ -191,13 +197,16 @@ impl Store {
     fn answer(&mut self, operation: &str, asked: &Asked) -> Answered {
         let last = asked.target.rsplit('/').next().unwrap_or_default().to_owned();
         let json = |status: u16, value: Value| {
-            let mut answered = Answered { status, body: value.to_string().into_bytes(), ..Answered::default() };
+            let mut answered =
+                Answered { status, body: value.to_string().into_bytes(), ..Answered::default() };
             answered.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             answered
         };
         match operation {
             _ if self.gone.contains(&last) => json(404, json!({"message": "gone"})),
-            "PUT /tags/{id}" if self.fails_at == Some(self.writes.len()) => json(500, json!({"message": "no"})),
+            "PUT /tags/{id}" if self.fails_at == Some(self.writes.len()) => {
+                json(500, json!({"message": "no"}))
+            }
             "PUT /tags/{id}" => {
                 self.writes.push(last);
                 json(200, json!({"status": "set"}))
@@ -220,7 +229,8 @@ fn fault(bounded: &Bounded, pack: &Arc<Pack>, store: &mut Store) -> Option<Strin
     let documents = bounded.documents();
     let judge = Judge::new(&documents[0]);
     let key = bounded.key();
-    let route = pack.directions[SideId::OLD].routes.iter().find(|route| route.operation.key.to_string() == key)?;
+    let route =
+        pack.directions[SideId::OLD].routes.iter().find(|route| route.operation.key.to_string() == key)?;
     let mut sent = Asked { target: key.split_once(' ')?.1.to_owned(), ..Asked::default() };
     if bounded.kind == Kind::Writes {
         sent.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -249,13 +259,13 @@ fn fault(bounded: &Bounded, pack: &Arc<Pack>, store: &mut Store) -> Option<Strin
     let is_clean = super::laws::is_exact(pack, key);
     let there = |id: &&String| !store.gone.contains(id);
     match bounded.kind {
-        Kind::Writes if length > bounded.upto => {
-            (!store.writes.is_empty() || body.is_some()).then(|| format!("{} of {length} written", store.writes.len()))
-        }
+        Kind::Writes if length > bounded.upto => (!store.writes.is_empty() || body.is_some())
+            .then(|| format!("{} of {length} written", store.writes.len())),
         Kind::Writes => {
             let wanted: Vec<&String> = store.ids.iter().filter(there).collect();
             let is_cut = store.fails_at.is_some_and(|at| at < wanted.len());
-            let statuses = store.ids.iter().map(|id| json!({"id": id, "status": if there(&id) { 200 } else { 404 }}));
+            let statuses =
+                store.ids.iter().map(|id| json!({"id": id, "status": if there(&id) { 200 } else { 404 }}));
             let told = json!({"done": statuses.collect::<Vec<_>>()});
             match body {
                 None if is_cut => None,
@@ -325,14 +335,23 @@ fn beyond_a_bound_nothing_is_written_and_nothing_is_called_complete() {
             continue;
         }
         for _ in 0..12 {
-            let most = if bounded.kind == Kind::Pages { bounded.upto * bounded.page.0 + 2 } else { bounded.upto + 2 };
-            let length = rng.usize(..=most).min(bounded.most.filter(|_| bounded.kind != Kind::Pages).unwrap_or(most));
+            let most = if bounded.kind == Kind::Pages {
+                bounded.upto * bounded.page.0 + 2
+            } else {
+                bounded.upto + 2
+            };
+            let length =
+                rng.usize(..=most).min(bounded.most.filter(|_| bounded.kind != Kind::Pages).unwrap_or(most));
             let ids: Vec<String> = (0..length).map(|at| format!("t{at}")).collect();
-            let gone = ids.iter().filter(|_| bounded.kind != Kind::Pages && rng.u8(..5) == 0).cloned().collect();
+            let gone =
+                ids.iter().filter(|_| bounded.kind != Kind::Pages && rng.u8(..5) == 0).cloned().collect();
             let fails_at = (rng.u8(..4) == 0).then(|| rng.usize(..4));
             let mut store = Store { ids, gone, fails_at, writes: Vec::new(), page: bounded.page };
             if let Some(why) = fault(&bounded, &pack, &mut store) {
-                failed.push(format!("seed {seed}: {bounded:?}, gone {:?}, fails at {fails_at:?}: {why}", store.gone));
+                failed.push(format!(
+                    "seed {seed}: {bounded:?}, gone {:?}, fails at {fails_at:?}: {why}",
+                    store.gone
+                ));
                 break;
             }
         }

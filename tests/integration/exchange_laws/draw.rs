@@ -97,7 +97,8 @@ pub fn case(seed: u64) -> Case {
 pub fn operations(document: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (path, item) in document["paths"].as_object().into_iter().flatten() {
-        for method in ["get", "put", "post", "delete"].into_iter().filter(|method| item.get(method).is_some()) {
+        for method in ["get", "put", "post", "delete"].into_iter().filter(|method| item.get(method).is_some())
+        {
             let pointer = format!("/paths/{}/{method}", escape(path));
             found.push((format!("{} {path}", method.to_uppercase()), pointer));
         }
@@ -258,14 +259,17 @@ fn document(rng: &mut fastrand::Rng, lines: Lines) -> Value {
         let mut operation = json!({"responses": {}});
         let mut parameters = Vec::new();
         if path.contains("{id}") {
-            parameters.push(json!({"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}));
+            parameters
+                .push(json!({"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}));
         }
-        for (name, place) in [("size", "query"), ("tags", "query"), ("X-Depth", "header"), ("theme", "cookie")] {
+        for (name, place) in
+            [("size", "query"), ("tags", "query"), ("X-Depth", "header"), ("theme", "cookie")]
+        {
             if rng.u8(..3) != 0 {
                 continue;
             }
             let mut schema = scalar(rng);
-            if name == "tags" {
+            if name == "tags" || (place == "header" && rng.u8(..3) == 0) {
                 schema = json!({"type": "array", "items": schema});
             }
             let mut parameter = json!({"name": name, "in": place, "schema": schema});
@@ -288,6 +292,9 @@ fn document(rng: &mut fastrand::Rng, lines: Lines) -> Value {
         let mut success = json!({"description": "it", "content": {"application/json": {"schema": answer}}});
         if rng.u8(..3) == 0 {
             let mut header = json!({"schema": scalar(rng)});
+            if rng.u8(..3) == 0 {
+                header = json!({"schema": {"type": "array", "items": header["schema"]}});
+            }
             if rng.bool() {
                 header["required"] = json!(true);
             }
@@ -299,7 +306,8 @@ fn document(rng: &mut fastrand::Rng, lines: Lines) -> Value {
         }
         paths[path][method] = operation;
     }
-    let error = json!({"type": "object", "required": ["message"], "properties": {"message": {"type": "string"}}});
+    let error =
+        json!({"type": "object", "required": ["message"], "properties": {"message": {"type": "string"}}});
     json!({
         "openapi": "3.1.0",
         "info": {"title": "drawn", "version": "1"},

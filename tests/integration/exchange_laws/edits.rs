@@ -117,7 +117,9 @@ fn has(schema: &Value, keywords: &[&str]) -> bool {
 
 /// A number without an enumeration and without these keywords.
 fn is_number_without(schema: &Value, keywords: &[&str]) -> bool {
-    (is(schema, "integer") || is(schema, "number")) && !has(schema, &["enum", "default"]) && !has(schema, keywords)
+    (is(schema, "integer") || is(schema, "number"))
+        && !has(schema, &["enum", "default"])
+        && !has(schema, keywords)
 }
 
 fn is_string_without(schema: &Value, keywords: &[&str]) -> bool {
@@ -136,7 +138,8 @@ fn set(place: &mut Place<'_>, fits: bool, keyword: &str, value: Value, change: C
 
 /// Replaces the keywords of an enumeration.
 fn instead_of_enum(place: &mut Place<'_>, of: &str, other: Value, change: Change) -> Option<Change> {
-    let fits = place.value["type"] == of && place.value["enum"].as_array().is_some_and(|values| values.len() == 3);
+    let fits =
+        place.value["type"] == of && place.value["enum"].as_array().is_some_and(|values| values.len() == 3);
     (fits && !has(place.value, &["default"])).then(|| *place.value = other)?;
     Some(change)
 }
@@ -191,7 +194,8 @@ pub const ROWS: &[Row] = &[
         set(at, fits, "format", json!("int32"), NARROWER)
     }),
     row("integer becomes number", On::Schema, |_, at| {
-        let fits = at.value["type"] == "integer" && !has(at.value, &["enum", "format", "multipleOf", "default"]);
+        let fits =
+            at.value["type"] == "integer" && !has(at.value, &["enum", "format", "multipleOf", "default"]);
         set(at, fits, "type", json!("number"), WIDER)
     }),
     row("maxLength", On::Schema, |_, at| {
@@ -221,7 +225,8 @@ pub const ROWS: &[Row] = &[
         set(at, fits, "format", json!("date-time"), APART)
     }),
     row("enum without a value", On::Schema, |_, at| {
-        let fits = at.value["enum"].as_array().is_some_and(|values| values.len() >= 3) && !has(at.value, &["default"]);
+        let fits = at.value["enum"].as_array().is_some_and(|values| values.len() >= 3)
+            && !has(at.value, &["default"]);
         fits.then(|| at.value["enum"].as_array_mut().map(|values| values.remove(1)))??;
         Some(NARROWER)
     }),
@@ -300,7 +305,8 @@ pub const ROWS: &[Row] = &[
         set(at, fits, "description", json!("Another text."), SAME)
     }),
     row("default", On::Schema, |_, at| {
-        let fits = at.value["type"] == "string" && !has(at.value, &["enum", "default"]) && !has(at.value, TEXT);
+        let fits =
+            at.value["type"] == "string" && !has(at.value, &["enum", "default"]) && !has(at.value, TEXT);
         set(at, fits, "default", json!("unset"), OPEN)
     }),
     row("maxItems", On::Schema, |_, at| {
@@ -316,7 +322,8 @@ pub const ROWS: &[Row] = &[
         set(at, fits, "uniqueItems", json!(true), NARROWER)
     }),
     row("contains", On::Schema31, |_, at| {
-        let fits = is(at.value, "array") && at.value["items"]["type"] == "string" && at.kind == SiteKind::Body;
+        let fits =
+            is(at.value, "array") && at.value["items"]["type"] == "string" && at.kind == SiteKind::Body;
         set(at, fits, "contains", json!({"type": "string", "minLength": 3}), NARROWER)
     }),
     row("closed object", On::Schema, |_, at| {
@@ -389,8 +396,10 @@ pub const ROWS: &[Row] = &[
         let properties = at.value["properties"].as_object_mut()?;
         let schema = properties.remove(&name)?;
         properties.insert("renamed".to_owned(), schema);
-        let all: Vec<String> =
-            required(at.value).into_iter().map(|one| if one == name { "renamed".to_owned() } else { one }).collect();
+        let all: Vec<String> = required(at.value)
+            .into_iter()
+            .map(|one| if one == name { "renamed".to_owned() } else { one })
+            .collect();
         if !all.is_empty() {
             at.value["required"] = json!(all);
         }
@@ -497,7 +506,9 @@ pub fn draw(
         // The members of an edited object and the object of an edited member are left alone, so that a row keeps its meaning.
         before.iter().all(|edit| {
             let other = &edit.pointer;
-            one != other && !one.starts_with(&(other.clone() + slash)) && !other.starts_with(&(one.clone() + slash))
+            one != other
+                && !one.starts_with(&(other.clone() + slash))
+                && !other.starts_with(&(one.clone() + slash))
         })
     };
     let mut places: Vec<Site> = sites(document).into_iter().filter(is_apart).collect();
@@ -526,8 +537,8 @@ fn apply(rng: &mut Rng, row: &Row, document: &mut Value, site: &Site) -> Option<
     let holder = parent.and_then(|(holder, _)| document.pointer(holder));
     // A list within a property is no property itself.
     let is_property = holder.is_some() && parent.is_some_and(|(_, name)| !name.contains('/'));
-    let is_required =
-        holder.is_some_and(|holder| parent.is_some_and(|(_, name)| required(holder).iter().any(|one| one == name)));
+    let is_required = holder
+        .is_some_and(|holder| parent.is_some_and(|(_, name)| required(holder).iter().any(|one| one == name)));
     let is_component = site.pointer == "/components/schemas/Thing";
     let value = document.pointer_mut(&site.pointer)?;
     let before = value.clone();

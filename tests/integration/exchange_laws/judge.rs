@@ -65,7 +65,8 @@ pub struct Judge<'d> {
 impl<'d> Judge<'d> {
     pub fn new(document: &'d Value) -> Judge<'d> {
         let found = operations(document).into_iter();
-        let operations = found.filter_map(|(key, pointer)| Some((key, document.pointer(&pointer)?))).collect();
+        let operations =
+            found.filter_map(|(key, pointer)| Some((key, document.pointer(&pointer)?))).collect();
         Judge { document, operations, built: RefCell::default() }
     }
 
@@ -87,7 +88,8 @@ impl<'d> Judge<'d> {
 
     /// Whether a place of answers is one that the document declares; the places of bodies are.
     pub fn knows(&self, key: &str, place: &str) -> bool {
-        let Some(header) = place.strip_prefix("header ").and_then(|rest| rest.strip_suffix(" of the answer")) else {
+        let Some(header) = place.strip_prefix("header ").and_then(|rest| rest.strip_suffix(" of the answer"))
+        else {
             return true;
         };
         let responses = self.operation(key)["responses"].as_object().into_iter().flatten();
@@ -113,7 +115,9 @@ impl<'d> Judge<'d> {
     fn breaches(&self, schema: &Value, message: Message, value: &Value, root: &str) -> Vec<Breach> {
         let schema = self.schema(schema, message);
         let errors = schema.validator.iter_errors(value);
-        errors.map(|e| Breach::new(&place(root, e.instance_path().as_str()), e.kind().keyword(), e.to_string())).collect()
+        errors
+            .map(|e| Breach::new(&place(root, e.instance_path().as_str()), e.kind().keyword(), e.to_string()))
+            .collect()
     }
 
     /// A valid value of a schema; none where a few attempts find none.
@@ -137,7 +141,8 @@ impl<'d> Judge<'d> {
                 let value = self.value(pool, rng, schema, Message::Request)?;
                 let texts = texts(&value)?;
                 // Each style has values that it cannot carry.
-                let is_plain = |text: &String| text.chars().all(|c| c.is_ascii_graphic() && !",;=\"\\".contains(c));
+                let is_plain =
+                    |text: &String| text.chars().all(|c| c.is_ascii_graphic() && !",;=\"\\".contains(c));
                 let carries = match parameter["in"].as_str() {
                     Some("query") => parameter["explode"] != false || texts.iter().all(is_plain),
                     Some("path") => texts.iter().all(|text| !text.is_empty() && is_plain(text)),
@@ -154,13 +159,13 @@ impl<'d> Judge<'d> {
             match parameter["in"].as_str()? {
                 "path" => asked.target = asked.target.replace(&format!("{{{name}}}"), &encoded(&texts[0])),
                 "query" if parameter["explode"] == false => {
-                    query.push(format!("{name}={}", texts.iter().map(|t| encoded(t)).collect::<Vec<_>>().join(",")));
+                    query.push(format!(
+                        "{name}={}",
+                        texts.iter().map(|t| encoded(t)).collect::<Vec<_>>().join(",")
+                    ));
                 }
                 "query" => query.extend(texts.iter().map(|text| format!("{name}={}", encoded(text)))),
-                "header" => {
-                    let name = HeaderName::from_bytes(name.to_ascii_lowercase().as_bytes()).ok()?;
-                    asked.headers.insert(name, HeaderValue::from_str(&texts[0]).ok()?);
-                }
+                "header" => add_lines(rng, &mut asked.headers, name, &texts)?,
                 _ => cookies.push(format!("{name}={}", texts[0])),
             }
         }
@@ -182,7 +187,13 @@ impl<'d> Judge<'d> {
         Some(asked)
     }
 
-    fn content(&self, pool: &Pool, rng: &mut Rng, content: &Value, message: Message) -> Option<(String, Vec<u8>)> {
+    fn content(
+        &self,
+        pool: &Pool,
+        rng: &mut Rng,
+        content: &Value,
+        message: Message,
+    ) -> Option<(String, Vec<u8>)> {
         let all: Vec<_> = content.as_object()?.iter().collect();
         let (media, of) = all[rng.usize(..all.len())];
         let value = match media.contains("json") {
@@ -203,15 +214,14 @@ impl<'d> Judge<'d> {
             if header["required"] != true && rng.bool() {
                 continue;
             }
-            let text = (0..10).find_map(|_| {
-                let text = texts(&self.value(pool, rng, &header["schema"], Message::Answer)?)?.pop()?;
-                (!text.is_empty() && text.is_ascii() && !text.contains([' ', ','])).then_some(text)
+            let lines = (0..10).find_map(|_| {
+                let texts = texts(&self.value(pool, rng, &header["schema"], Message::Answer)?)?;
+                let is_plain =
+                    |text: &String| !text.is_empty() && text.is_ascii() && !text.contains([' ', ',']);
+                (!texts.is_empty() && texts.iter().all(is_plain)).then_some(texts)
             });
-            match text {
-                Some(text) => {
-                    let name = HeaderName::from_bytes(name.to_ascii_lowercase().as_bytes()).ok()?;
-                    answered.headers.insert(name, HeaderValue::from_str(&text).ok()?);
-                }
+            match lines {
+                Some(texts) => add_lines(rng, &mut answered.headers, name, &texts)?,
                 None if header["required"] == true => return None,
                 None => {}
             }
@@ -250,7 +260,8 @@ impl<'d> Judge<'d> {
             let (place, found): (String, Vec<String>) = match parameter["in"].as_str().unwrap_or_default() {
                 "path" => {
                     let both = template.split('/').zip(path.split('/'));
-                    let mut of = both.filter(|(part, _)| *part == format!("{{{name}}}")).map(|(_, raw)| decoded(raw));
+                    let mut of =
+                        both.filter(|(part, _)| *part == format!("{{{name}}}")).map(|(_, raw)| decoded(raw));
                     (format!("path.{name}"), of.next().into_iter().collect())
                 }
                 "query" => {
@@ -262,12 +273,14 @@ impl<'d> Judge<'d> {
                     (format!("query.{name}"), texts)
                 }
                 "header" => {
-                    let lines = asked.headers.get_all(name.to_ascii_lowercase()).iter();
-                    (format!("header {name} of the request"), lines.map(text_of).collect())
+                    (format!("header {name} of the request"), self.lines(&asked.headers, name, schema))
                 }
                 _ => {
                     let of = cookies.iter().filter(|(found, _)| *found == name);
-                    (format!("cookie {name} of the request"), of.map(|(_, text)| (*text).to_owned()).collect())
+                    (
+                        format!("cookie {name} of the request"),
+                        of.map(|(_, text)| (*text).to_owned()).collect(),
+                    )
                 }
             };
             if found.is_empty() {
@@ -311,8 +324,7 @@ impl<'d> Judge<'d> {
         };
         for (name, header) in response["headers"].as_object().into_iter().flatten() {
             let place = format!("header {name} of the answer");
-            let lines: Vec<String> =
-                answered.headers.get_all(name.to_ascii_lowercase()).iter().map(text_of).collect();
+            let lines = self.lines(&answered.headers, name, &header["schema"]);
             if lines.is_empty() {
                 if header["required"] == true {
                     breaches.push(Breach::new(&place, "required", "is not there"));
@@ -360,6 +372,17 @@ impl<'d> Judge<'d> {
         }
     }
 
+    /// The values of a header field: the elements of a list, in one line or in several.
+    fn lines(&self, headers: &HeaderMap, name: &str, schema: &Value) -> Vec<String> {
+        let lines = headers.get_all(name.to_ascii_lowercase()).iter().map(text_of);
+        match has_type(&self.schema(schema, Message::Answer).lowered, "array") {
+            true => lines
+                .flat_map(|line| line.split(',').map(|one| one.trim().to_owned()).collect::<Vec<_>>())
+                .collect(),
+            false => lines.collect(),
+        }
+    }
+
     fn text_breaches(&self, schema: &Value, message: Message, found: &[String], at: &str) -> Vec<Breach> {
         let lowered = Rc::clone(&self.schema(schema, message));
         let value = match has_type(&lowered.lowered, "array") {
@@ -372,6 +395,16 @@ impl<'d> Judge<'d> {
         breaches.iter_mut().for_each(|breach| breach.place = at.to_owned());
         breaches
     }
+}
+
+/// Adds a header field, in one line or, for several elements, in several.
+fn add_lines(rng: &mut Rng, headers: &mut HeaderMap, name: &str, texts: &[String]) -> Option<()> {
+    let name = HeaderName::from_bytes(name.to_ascii_lowercase().as_bytes()).ok()?;
+    let lines = if rng.bool() { vec![texts.join(", ")] } else { texts.to_vec() };
+    for line in lines {
+        headers.append(name.clone(), HeaderValue::from_str(&line).ok()?);
+    }
+    Some(())
 }
 
 fn text_of(value: &HeaderValue) -> String {
@@ -443,7 +476,8 @@ fn lower(schema: &Value, document: &Value, message: Message) -> Value {
         return lower(target.unwrap_or(&Value::Null), document, message);
     }
     let mut lowered = members.clone();
-    for keyword in ["items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"] {
+    for keyword in ["items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"]
+    {
         if let Some(inner) = lowered.get_mut(keyword) {
             *inner = lower(inner, document, message);
         }

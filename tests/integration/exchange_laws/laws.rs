@@ -96,10 +96,8 @@ impl Excuses<'_> {
     /// Whether the report lists a loss at this place, around it or, where an object as a whole is wrong, within it.
     fn excuse(&mut self, place: &str, keyword: &str) -> bool {
         let places = self.report.lost.iter().map(|loss| &loss.place);
-        let all: Vec<&String> = places.chain(self.report.without_source.iter().map(|gap| &gap.place)).collect();
-        let is_within = |inner: &str, outer: &str| {
-            inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-        };
+        let all: Vec<&String> =
+            places.chain(self.report.without_source.iter().map(|gap| &gap.place)).collect();
         let of_objects = [
             "required",
             "falseSchema",
@@ -130,6 +128,14 @@ pub fn is_exact(pack: &Pack, key: &str) -> bool {
     let report = switchback_plan::report(pack);
     let found = report.sides[0].operations.iter().find(|operation| operation.operation == key);
     found.is_some_and(|report| Excuses { report, witnessed: BTreeSet::new() }.is_clean())
+}
+
+/// Whether a place is another one or lies in it; `*` is any member.
+fn is_within(inner: &str, outer: &str) -> bool {
+    let steps =
+        |place: &str| -> Vec<String> { place.replace('[', ".[").split('.').map(str::to_owned).collect() };
+    let (inner, outer) = (steps(inner), steps(outer));
+    inner.len() >= outer.len() && inner.iter().zip(&outer).all(|(one, other)| one == other || other == "*")
 }
 
 /// The places where two messages differ.
@@ -213,7 +219,10 @@ fn faults(case: &Case, counts: &mut Counts) -> Vec<String> {
             let found = operation_faults(case, pack, served, &judges, &pool, &mut excuses, counts);
             let who = format!("{} of {}", operation.operation, side.side);
             for (kind, why) in found {
-                let rows = case.edits.iter().filter(|edit| edit.uses.iter().any(|(of, _)| *of == operation.operation));
+                let rows = case
+                    .edits
+                    .iter()
+                    .filter(|edit| edit.uses.iter().any(|(of, _)| *of == operation.operation));
                 let rows: BTreeSet<&str> = rows.map(|edit| edit.row).collect();
                 let by_kind = counts.kinds.entry(format!("{rows:?}: {kind}")).or_insert((0, case.seed));
                 by_kind.0 += 1;
@@ -317,8 +326,11 @@ fn operation_faults(
 fn renamed(case: &Case, sender: usize, mut message: Parsed) -> Parsed {
     for edit in case.edits.iter().filter(|edit| edit.row == "renamed member") {
         let name = case.documents[1 - edit.side].pointer("/components/schemas/Thing/properties");
-        let Some(name) = name.and_then(Value::as_object).and_then(|members| members.keys().next()) else { continue };
-        let (from, to) = if sender == edit.side { ("renamed", name.as_str()) } else { (name.as_str(), "renamed") };
+        let Some(name) = name.and_then(Value::as_object).and_then(|members| members.keys().next()) else {
+            continue;
+        };
+        let (from, to) =
+            if sender == edit.side { ("renamed", name.as_str()) } else { (name.as_str(), "renamed") };
         let mut rename = |value: &mut Value| {
             if let Some(members) = value.as_object_mut()
                 && let Some(moved) = members.remove(from)

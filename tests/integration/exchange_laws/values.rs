@@ -37,7 +37,8 @@ impl Pool {
             pool.texts.extend(samples.iter().chain(others).map(|text| (*text).to_owned()));
         }
         documents.iter().for_each(|document| pool.read(document));
-        for wide in [2_147_483_647_i64, 2_147_483_648, -2_147_483_648, -2_147_483_649, 9_007_199_254_740_993] {
+        for wide in [2_147_483_647_i64, 2_147_483_648, -2_147_483_648, -2_147_483_649, 9_007_199_254_740_993]
+        {
             pool.numbers.push(json!(wide));
         }
         pool
@@ -53,7 +54,10 @@ impl Pool {
                             let bound = bound.as_u64().unwrap_or(0) as usize;
                             self.lengths.extend([bound.saturating_sub(1), bound, bound + 1]);
                         }
-                        ("minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum", Value::Number(bound)) => {
+                        (
+                            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum",
+                            Value::Number(bound),
+                        ) => {
                             let bound = bound.as_i64().unwrap_or(0);
                             self.numbers.extend([bound - 1, bound, bound + 1].map(|n| json!(n)));
                         }
@@ -118,9 +122,13 @@ impl Pool {
         }
         match schema["format"].as_str() {
             Some("date") => ["2024-02-29", "1999-12-31"][rng.usize(..2)].to_owned(),
-            Some("date-time") => ["2024-02-29T10:20:30Z", "1999-12-31T23:59:59.5-03:00"][rng.usize(..2)].to_owned(),
+            Some("date-time") => {
+                ["2024-02-29T10:20:30Z", "1999-12-31T23:59:59.5-03:00"][rng.usize(..2)].to_owned()
+            }
             Some("uuid") => "7d444840-9dc0-11d1-b245-5ffdce74fad2".to_owned(),
-            _ if rng.bool() => "qwertyuiop".chars().cycle().take(self.lengths[rng.usize(..self.lengths.len())]).collect(),
+            _ if rng.bool() => {
+                "qwertyuiop".chars().cycle().take(self.lengths[rng.usize(..self.lengths.len())]).collect()
+            }
             _ => self.texts[rng.usize(..self.texts.len())].clone(),
         }
     }
