@@ -417,6 +417,8 @@ mod tests {
                 generation: 1,
                 issued_at: None,
                 expires_at: None,
+                expired: false,
+                warning: None,
             },
             credentials: Vec::new(),
         }

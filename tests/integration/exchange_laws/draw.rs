@@ -382,7 +382,7 @@ impl Case {
         }
         text.push_str("routes:\n");
         for (key, pointer) in operations(&self.documents[0]) {
-            let _ = write!(text, "  - pair: {{a: '{key}', b: '{key}'}}\n");
+            let _ = writeln!(text, "  - pair: {{a: '{key}', b: '{key}'}}");
             let operation = self.documents[0].pointer(&pointer).unwrap_or(&Value::Null);
             let queries = |side: usize| -> Vec<String> {
                 let operation = self.documents[side].pointer(&pointer).unwrap_or(&Value::Null);

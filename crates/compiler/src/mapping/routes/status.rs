@@ -8,7 +8,8 @@ use crate::mapping::ast::{Pair, Spanned, StatusWord};
 use crate::mapping::errors;
 use std::sync::Arc;
 use switchback_plan::{
-    BodyPlan, Class, Message, Note, NoteKind, Response, ResponseBody, Root, SideId, StatusFrom, StatusTo, ValueOp,
+    BodyPlan, Class, Message, Note, NoteKind, Response, ResponseBody, Root, SideId, StatusFrom, StatusTo,
+    ValueOp,
 };
 
 /// The answer to a redirect that no contract lists: no client of a translated API can follow it.
