@@ -283,6 +283,7 @@ impl LossReport {
         let LossReport { side, place, to, .. } = self;
         match (to, self.extent()) {
             (Some(to), None) => format!("{place} of {side} does not reach {to}"),
+            (Some(to), Some(_)) if self.values.is_none() => format!("{place} of {side} reaches {to} in part"),
             (Some(to), Some(extent)) => format!("{place} of {side} does not reach {to} in full: {extent}"),
             (None, extent) => format!("{place} of {side}: {}", extent.unwrap_or_default()),
         }
@@ -293,7 +294,7 @@ impl LossReport {
         match (&self.values, &self.instead) {
             (Some(values), _) => Some(values.clone()),
             (None, Some(instead)) => Some(format!("always {instead}")),
-            (None, None) => self.partly.then(|| "some values or their spelling".to_owned()),
+            (None, None) => self.partly.then(|| "in part".to_owned()),
         }
     }
 
