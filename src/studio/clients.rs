@@ -618,7 +618,7 @@ fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
             @if seen.value.is_none() { (unread()) } @else if shown.is_empty() {
                 (empty("No such calls", &html! { "Calls are counted from the first one on, by client, operation and what became of them." }))
             } @else {
-                div.scroll role="region" aria-label="Calls by client and operation" tabindex="0" {
+                div.scroll role="region" aria-label="Table of calls" tabindex="0" {
                     table.matrix {
                         thead { tr {
                             th { "Client" } th { "Last call" }
@@ -685,7 +685,7 @@ fn losses_table(visit: &Visit<'_>, rows: &[AfterSunset]) -> Markup {
             }
             @if shown.is_empty() { p.soft { @if all_losing == 0 { "No client loses anything." } @else { "No such client loses anything." } } } @else {
                 div.scroll role="region" aria-label="Losses by client and operation" tabindex="0" { table {
-                    thead { tr { th { "Client" } th { "Operation" } th { "Verdict" } th.n { "Calls" } th { "Last" } th { "Loses" } th { "Settings that would serve it" } } }
+                    thead { tr { th { "Client" } th { "Operation" } th { "Verdict" } th.n { "Calls" } th { "Last" } th { "Loses" } th { "With a setting turned on" } } }
                     tbody { @for row in shown { (loss_row(row, visit.now_ms)) } }
                 } }
             }
@@ -1084,6 +1084,7 @@ fn calls(visit: &Visit<'_>, name: &str, usage: &[UsageInfo]) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use switchback_gateway::token::GrantInfo;
 
     #[test]
     fn a_brownout_reaches_only_calls_that_are_not_rejected_anyway() {
@@ -1091,5 +1092,42 @@ mod tests {
         outcomes[Outcome::Brownout as usize] = 100;
         outcomes[Outcome::Retired as usize] = 100;
         assert_eq!(rejectable(outcomes), OUTCOMES.len() as u64 - 2);
+    }
+
+    #[test]
+    fn a_row_of_a_client_has_marks_for_what_is_wrong_with_it() {
+        const NOON: &str = "1970-01-01T12:00:00Z";
+        let credential = CredentialInfo {
+            side: "v2".to_owned(),
+            state: CredentialState::Refused,
+            refused_at: Some(NOON.to_owned()),
+            set_at: NOON.to_owned(),
+        };
+        let client = ClientInfo {
+            name: "acme".to_owned(),
+            company: None,
+            created_at: NOON.to_owned(),
+            revoked_at: None,
+            damaged: true,
+            left_configuration: true,
+            tokens: 1,
+            token_sides: vec![None],
+            version: 1,
+            grant: GrantInfo {
+                state: GrantState::Unconnected,
+                reason: None,
+                generation: 0,
+                issued_at: None,
+                expires_at: None,
+            },
+            credentials: vec![credential],
+        };
+        let marked = row(&client, &[], 13 * 3_600_000).0;
+        for mark in [">damaged<", ">not in the configuration<", ">refused</span> since <time", ">1 h ago<"] {
+            assert!(marked.contains(mark), "{mark}: {marked}");
+        }
+        let well = ClientInfo { damaged: false, left_configuration: false, ..client };
+        let marked = row(&well, &[], 0).0;
+        assert!(!marked.contains("damaged") && !marked.contains("not in the configuration"), "{marked}");
     }
 }

@@ -261,7 +261,7 @@ fn charts(visit: &Visit<'_>, span: Span, phases: &[PhaseInfo]) -> Markup {
 fn progress(visit: &Visit<'_>, phases: &[PhaseInfo]) -> Markup {
     const CLASSES: [&str; 5] = ["b-legacy", "b-shadow", "b-canary", "b-translated", "b-none"];
     /// Operations that the pack refuses and the own service answers in every phase.
-    const FORWARDED: &str = "forwarded";
+    const FORWARDED: &str = "always forwarded";
     let program = visit.parts.program.load_full();
     let is_forwarded = |info: &PhaseInfo| is_forwarded(visit, program.pack(), &info.side, &info.operation);
     let rows: Vec<&str> = PHASES.iter().copied().chain([FORWARDED]).collect();

@@ -279,3 +279,27 @@ async fn a_live_reading_goes_straight_to_the_service_with_the_tls_of_its_upstrea
         assert_eq!(seen.load(Ordering::Relaxed), 0, "{upstream}: the proxy sees nothing");
     }
 }
+
+/// The old service is configured, and nothing listens there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_pack_refuses_is_said_to_be_forwarded_only_while_the_old_service_is_there() {
+    let service = sandbox().await;
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a loopback address");
+    let nobody = free.local_addr().expect("it is bound");
+    drop(free);
+    let more = "phases: { default: translated }\nlimits: { upstream_gone_after: 200ms }\n";
+    let upstreams = Upstreams { v2: nobody, v3: service.address() };
+    let (_dual, gateway) = started(&service, upstreams, more).await;
+    let request = json!({"method": "GET", "target": "/v2/chats/7/feedback"});
+    let tried = async || {
+        let (status, ran) = gateway.admin("POST /api/playground", &json!({"request": request})).await;
+        assert_eq!(status, 200, "{ran}");
+        (ran["forwarded"].clone(), ran["answered_by"].clone())
+    };
+    assert_eq!(tried().await, (json!(true), json!("v2")));
+    eventually("the old service counts as gone", async || {
+        ask(&gateway, &service, "GET /v2/chats/7/feedback", "").await.status == 501
+    })
+    .await;
+    assert_eq!(tried().await, (json!(false), json!("plans")));
+}
