@@ -1119,6 +1119,8 @@ mod tests {
                 generation: 0,
                 issued_at: None,
                 expires_at: None,
+                expired: false,
+                warning: None,
             },
             credentials: vec![credential],
         };
