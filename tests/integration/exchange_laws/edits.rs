@@ -297,7 +297,7 @@ pub const ROWS: &[Row] = &[
     }),
     row("writeOnly", On::Schema, |_, at| {
         let fits = at.kind == SiteKind::Body && at.is_property && !at.is_error;
-        let values = if at.is_required { Values::Apart } else { Values::Narrower };
+        let values = if at.is_required { Values::Wider } else { Values::Open };
         set(at, fits, "writeOnly", json!(true), Change::answer(values))
     }),
     row("description", On::Schema, |_, at| {

@@ -115,7 +115,12 @@ impl<'d> Judge<'d> {
     fn breaches(&self, schema: &Value, message: Message, value: &Value, root: &str) -> Vec<Breach> {
         let schema = self.schema(schema, message);
         let errors = schema.validator.iter_errors(value);
+        // A `writeOnly` member should not be in an answer; one that is there harms no client.
+        let is_meant = |e: &jsonschema::ValidationError<'_>| {
+            message == Message::Request || e.kind().keyword() != "falseSchema"
+        };
         errors
+            .filter(is_meant)
             .map(|e| Breach::new(&place(root, e.instance_path().as_str()), e.kind().keyword(), e.to_string()))
             .collect()
     }

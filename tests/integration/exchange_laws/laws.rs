@@ -311,6 +311,11 @@ fn operation_faults(
                     let is_known = |breach: &Breach| judges[served].knows(&key, &breach.place);
                     found.extend(differences(&sent, &got).into_iter().filter(is_known));
                 }
+                // The report tells the bodies of errors from those of successes.
+                if answered.status >= 400 {
+                    let of_body = found.iter_mut().filter(|breach| breach.place.starts_with('$'));
+                    of_body.for_each(|breach| breach.place = format!("error body {}", breach.place));
+                }
                 hold("answer", &found, excuses);
             }
             Ended::Stopped(why) if excuses.is_clean() => {
