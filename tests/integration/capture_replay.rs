@@ -285,13 +285,15 @@ struct Expected {
 /// Why nothing can be said of an exchange of the demo: nobody asked the other side, or the client has no credential there. All
 /// others are judged.
 fn unknown_reason(known: &Value) -> Option<&'static str> {
-    let has_calls = known["calls"].as_array().is_some_and(|calls| !calls.is_empty());
+    // HAR writes a status of 0 where nothing was answered.
+    let mut calls = known["calls"].as_array()?.iter();
+    let is_unasked = calls.all(|call| call["response"]["status"] == 0);
     match (known["outcome"].as_str()?, &known["shadow"]) {
         ("forwarded", Value::Null) => Some("the old service answered it, and nobody asked the other side"),
-        ("forwarded", shadow) if shadow["dropped"] == "credential" => {
+        ("forwarded", shadow) if shadow["dropped"] == "credential" && is_unasked => {
             Some("the shadow came to no answer: credential")
         }
-        ("gateway_error", Value::Null) if !has_calls => Some("the gateway answered it itself: gateway error"),
+        ("gateway_error", Value::Null) if is_unasked => Some("the gateway answered it itself: gateway error"),
         _ => None,
     }
 }
@@ -358,7 +360,7 @@ fn a_capture_of_the_demo_is_unchanged_through_its_own_pack_and_whatever_has_reco
         "{said:#}"
     );
     let judged: u64 = wanted.values().map(|of| of.judged).sum();
-    assert!(judged > 40 && planned > 0, "{judged} {planned}: {said:#}");
+    assert!(judged > 40, "{judged}: {said:#}");
     assert_eq!(
         (&said["judged"], &said["total"]["calls_only"]),
         (&json!(judged), &json!(planned)),

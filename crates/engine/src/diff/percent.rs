@@ -14,7 +14,7 @@ pub(super) fn percent(rate: f64) -> String {
 pub(super) fn bound(rate: f64) -> String {
     // Half of what a product of two doubles may be off, so that 7 % stays 7 %.
     const ERROR: f64 = 1e-9;
-    let rounded = (rate * 10_000.0 - ERROR).ceil().max(0.0) / 100.0;
+    let rounded = (rate * 10_000.0 - ERROR).max(0.0).ceil() / 100.0;
     match rounded >= 100.0 && rate < 1.0 {
         true => "< 100 %".to_owned(),
         false => format!("{rounded:.2} %"),

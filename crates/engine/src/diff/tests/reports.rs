@@ -44,7 +44,7 @@ fn the_worst_comes_first_with_its_line_and_what_to_do() {
     assert_eq!(report.verdict, Proof::Above);
     let text = report.text();
     for said in [
-        "GET /bad  shadow  compared 100, equal 90.00 %, differences at most 16.37 %  above the threshold",
+        "GET /bad  shadow  compared 100, equal 90.00 %, differences at most 16.38 %  above the threshold",
         "    value $.a in 10 calls, copied by things.map.yaml:2",
         "        $.a: 1 became 2",
         "        $.note: \"x`y|z\" became \"w\"",
