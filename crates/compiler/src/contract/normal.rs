@@ -88,10 +88,11 @@ pub(super) struct RawResponse<'n> {
 pub(super) enum Content<'n> {
     /// JSON, with its media type as the document has it; and the other media types that the body may have, with their schemas.
     Json { media: &'n str, schema: Option<&'n Node>, others: Vec<(&'n str, Option<&'n Node>)> },
-    /// A form, by a schema of an object; and what it says of how parts and lists are written.
+    /// A form, by a schema of an object; what it says of how parts and lists are written; and the other media types.
     Form {
         media: &'n str,
         schema: Option<&'n Node>,
+        others: Vec<(&'n str, Option<&'n Node>)>,
         parts: Vec<(&'n str, PartEncoding)>,
         lists: Vec<(&'n str, ListStyle)>,
     },

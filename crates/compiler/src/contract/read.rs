@@ -301,12 +301,16 @@ impl<'n> Reader<'n, '_> {
         read
     }
 
-    /// Media types of a JSON body that are not read: other ones, and JSON of another schema.
+    /// Media types of a body that are not read: other ones than the one that is, and JSON of another schema.
     fn unread_media(&self, content: &Content<'n>) -> Vec<Arc<str>> {
-        let Content::Json { schema, others, .. } = content else { return Vec::new() };
+        let (schema, others, is_form) = match content {
+            Content::Json { schema, others, .. } => (schema, others, false),
+            Content::Form { schema, others, .. } => (schema, others, true),
+            Content::Fields { .. } | Content::Bytes { .. } => return Vec::new(),
+        };
         let text = |schema: &Option<&'n Node>| schema.map(|schema| self.schemas.canonical(schema));
         let is_read = |media: &str, other: &Option<&'n Node>| {
-            is_json(essence(media)) && (other.is_none() || text(other) == text(schema))
+            !is_form && is_json(essence(media)) && (other.is_none() || text(other) == text(schema))
         };
         // A range names no type that a client could send.
         let unread = others.iter().filter(|(media, other)| !media.contains('*') && !is_read(media, other));
@@ -323,7 +327,7 @@ impl<'n> Reader<'n, '_> {
                 };
                 (ty, Media::of_json(media))
             }
-            Content::Form { schema, media, parts, lists } => {
+            Content::Form { schema, media, parts, lists, .. } => {
                 let mut ty = match schema {
                     Some(schema) => self.schemas.read(schema, self.findings),
                     None => Type::any(span),

@@ -784,6 +784,11 @@ fn a_narrower_target_is_found_by_every_bound() {
             vec![r#"values that `contains: {"const":1}` excludes"#],
         ),
         (
+            "type: array, items: {}",
+            "type: array, prefixItems: [{type: integer}]",
+            vec![r#"values that `prefixItems: [{"type":"integer"}]` excludes"#],
+        ),
+        (
             "type: string",
             "type: string, contentEncoding: base64",
             vec![r#"values that `contentEncoding: "base64"` excludes"#],

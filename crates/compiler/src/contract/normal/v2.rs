@@ -188,7 +188,14 @@ fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Groupe
             }
             (_, Err(media)) => match media.iter().find(|media| media.eq_ignore_ascii_case(URLENCODED)) {
                 Some(form) => {
-                    Content::Form { media: form, schema: Some(schema), parts: Vec::new(), lists: Vec::new() }
+                    let others = others(form, Some(schema), &media);
+                    Content::Form {
+                        media: form,
+                        schema: Some(schema),
+                        others,
+                        parts: Vec::new(),
+                        lists: Vec::new(),
+                    }
                 }
                 None => Content::Bytes { media },
             },

@@ -156,12 +156,14 @@ fn content<'n>(
         let schema = schema(media).and_then(|schema| follow.follow(schema));
         name.contains('*') && schema.is_some_and(|schema| text(schema, "format") == Some("binary"))
     };
+    let others = |read: &Key| {
+        let others = all.iter().filter(|(other, _)| other.name != read.name);
+        others.map(|(key, node)| (key.name.as_str(), schema(node))).collect()
+    };
     let json = all.iter().filter(|(key, node)| !is_bytes(&key.name, node));
     let json = json.filter_map(|(key, node)| Some((json_rank(&key.name)?, key, node)));
     if let Some((_, key, node)) = json.min_by_key(|(rank, ..)| *rank) {
-        let others = all.iter().filter(|(other, _)| other.name != key.name);
-        let others = others.map(|(key, node)| (key.name.as_str(), schema(node))).collect();
-        return Some(Content::Json { media: &key.name, schema: schema(node), others });
+        return Some(Content::Json { media: &key.name, schema: schema(node), others: others(key) });
     }
     let form = all.iter().find(|(key, _)| match request {
         true => is_form(&key.name),
@@ -171,6 +173,7 @@ fn content<'n>(
         return Some(Content::Form {
             media: &key.name,
             schema: schema(node),
+            others: others(key),
             parts: parts(node, follow),
             lists: lists(node, follow),
         });

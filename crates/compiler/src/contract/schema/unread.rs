@@ -16,7 +16,8 @@ const OF_ALL: &[&str] = &["not", "$dynamicRef", "$recursiveRef"];
 const OF_TEXTS: &[&str] = &["contentEncoding", "contentMediaType", "contentSchema"];
 
 /// Keywords that constrain lists.
-const OF_LISTS: &[&str] = &["contains", "minContains", "maxContains", "unevaluatedItems", "additionalItems"];
+const OF_LISTS: &[&str] =
+    &["contains", "minContains", "maxContains", "prefixItems", "unevaluatedItems", "additionalItems"];
 
 /// Keywords that constrain objects.
 const OF_OBJECTS: &[&str] = &[
@@ -64,6 +65,12 @@ impl<'n> Schemas<'n, '_> {
             }
             match word {
                 "object" => self.unread_of_object(layer, layers, &mut add),
+                // Before 2020-12 a list under `items` was what `prefixItems` is.
+                "array" => {
+                    if let Some(items) = layer.node.get("items").filter(|items| items.as_seq().is_some()) {
+                        add("prefixItems", self.canonical(items));
+                    }
+                }
                 "string" => {
                     let first = text_of(layers, "format");
                     let other = layer.node.get("format").and_then(Node::as_str);

@@ -56,8 +56,8 @@ impl<'a> RouteCheck<'_, 'a> {
         self.required_headers(&headers, called, pair.span);
         if passed.as_ref().is_none_or(|passed| passed.request.is_none() && passed.answers.is_none()) {
             self.json_names(called, &mut headers);
-            self.unread_media(pair.span);
         }
+        self.unread_media(pair.span);
         let response_headers = (&pair.response_headers, &pair.constant_response_headers);
         let mut answer_headers =
             self.pair_headers(response_headers.0, response_headers.1, &["reply", "headers"], self.serves);
