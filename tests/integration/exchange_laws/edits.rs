@@ -494,6 +494,7 @@ pub fn draw(
     before: &[Edit],
 ) -> Option<Edit> {
     let side = rng.usize(..2);
+    let others = sites(&documents[1 - side]);
     let document = &mut documents[side];
     let is_apart = |site: &Site| {
         let (one, slash) = (&site.pointer, "/");
@@ -522,7 +523,15 @@ pub fn draw(
         };
         for site in places.iter().filter(fits) {
             if let Some(change) = apply(rng, row, document, site) {
-                let (pointer, uses) = (site.pointer.clone(), site.uses.clone());
+                // A message that one document alone declares has nothing to be compared with.
+                let is_of_both = |used: &&(String, Message)| {
+                    others.iter().any(|other| other.pointer == site.pointer && other.uses.contains(used))
+                };
+                let uses = site.uses.iter().filter(is_of_both).cloned().collect();
+                // `init` writes a conversion that takes null for absence.
+                let is_converted = lines == Lines::Drafted && row.name == "null";
+                let change = if is_converted { OPEN } else { change };
+                let pointer = site.pointer.clone();
                 return Some(Edit { row: row.name, side, pointer, uses, change });
             }
         }
