@@ -164,7 +164,7 @@ fn explain_says_what_becomes_of_an_event() {
             "delivered one after the other by $.body.data.id",
             "compared in a dual run with the one of the same $.body.ticket.id and $.body.at, within 120 s",
             "$.ticket.subject ← $.data.title   (tickets.map.yaml:",
-            "lost: $.type of v2   (tickets.map.yaml:",
+            "lost: $.type of v2 does not reach v1   (tickets.map.yaml:",
         ] {
             assert!(out.contains(said), "`{said}` is not in:\n{out}");
         }

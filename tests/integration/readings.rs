@@ -60,7 +60,8 @@ async fn custom_fields_are_shown_in_whatever_form_they_come() {
 #[tokio::test]
 async fn what_a_contact_does_not_have_is_sent_as_the_operator_says() {
     let page = |body: &str| Act::json(200, body);
-    let now = r#"{"id":"7","name":"Ana","email":null,"phone":null,"mobile":null,"city":"Recife","obs":null}"#;
+    let now = r#"{"id":"7","name":"Ana","email":null,"phone":null,"mobile":null,"city":"Recife","obs":null,
+        "address":null,"district":null,"state":null,"zipCode":null,"gender":null,"birthDate":null,"customFields":null}"#;
     for (nulls_as_texts, sent) in [
         (true, object!({"name": "Ana", "email": "", "phone": "5511", "mobile": "", "city": "Recife"})),
         (false, object!({"name": "Ana", "phone": "5511", "city": "Recife"})),

@@ -267,7 +267,7 @@ impl Builder<'_> {
             Some(Open::Seq { items, .. }) => items.push(node),
             Some(Open::Map { entries, key, .. }) => match key.take() {
                 Some(Slot::Key(key)) => {
-                    if node.span.start == node.span.end {
+                    if node.span.start == node.span.end && !matches!(node.kind, Kind::Seq(_) | Kind::Map(_)) {
                         node.span = key.span;
                     }
                     entries.push((key, node));

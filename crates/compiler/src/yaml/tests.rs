@@ -273,6 +273,13 @@ fn yaml_like() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
+#[test]
+fn an_empty_item_after_a_key_lies_within_its_list() {
+    for text in ["a: \r\n- ", "a:\n- ", "a:\n-", "- a:\n  - "] {
+        survives(text.as_bytes());
+    }
+}
+
 fn survives(bytes: &[u8]) {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let node = read(&mut sources, "a.yaml", bytes, &mut findings);

@@ -520,7 +520,7 @@ fn describe() {
     );
     describe_counter!(
         UPSTREAM_REQUESTS,
-        "Calls to upstreams, by upstream, role (for a client or for the shadow) and class of status"
+        "Calls to upstreams, by upstream, role (for a client or for the shadow) and class of status; a call that is sent again counts each time, and one that its client gave up does not count"
     );
     describe_histogram!(UPSTREAM_DURATION, Unit::Seconds, "From sending a call to the head of its answer");
     describe_counter!(

@@ -325,6 +325,13 @@ impl RouteCheck<'_, '_> {
             self.findings.push(faults::conversion_source(&reading, &made.held.ty));
             return None;
         }
+        if let ConversionKind::ObjectToPairs { key, value } = &kind
+            && to == SideId::OLD
+            && let Some(name) = lacking(made.held.in_types(self.ground.contracts), [key, value])
+        {
+            self.findings.push(faults::pair_lacks(written.name.span, name));
+            return None;
+        }
         if let Some(wanted) = wanted {
             let takes = kinds_of(&self.ground.types(wanted.side).json_kinds(wanted.ty));
             if !within(gives, takes) {
@@ -663,6 +670,14 @@ fn type_of(node: &Node) -> Type {
         Kind::Seq(_) => list(Type::any(span), span),
         Kind::Map(_) => super::context::object(Vec::new(), Additional::Open, span),
     }
+}
+
+/// The first of the names that the objects of a list cannot have.
+fn lacking<'n>(list: TypeIn<'_>, names: [&'n str; 2]) -> Option<&'n str> {
+    let TypeKind::Array(array) = list.types.resolve(list.ty).kind else { return None };
+    let TypeKind::Object(object) = list.types.resolve(&array.items).kind else { return None };
+    let is_closed = object.additional == Additional::Closed;
+    names.into_iter().find(|name| is_closed && object.field(name).is_none())
 }
 
 /// What `pairs` makes of a member of an object.

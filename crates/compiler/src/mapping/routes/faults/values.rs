@@ -124,6 +124,11 @@ pub(in super::super) fn conversion_source(read: &Read<'_>, ty: &Type) -> Finding
         .help("lead the path to such a value, or take a conversion that makes what is wanted of this one")
 }
 
+pub(in super::super) fn pair_lacks(span: Span, name: &str) -> Finding {
+    Finding::error(Code::ValueType, span, format!("the objects of this list have no member `{name}`"))
+        .help("name the members that the objects have as `key` and `value`")
+}
+
 pub(in super::super) fn conversion_target(read: &Read<'_>, ty: &Type) -> Finding {
     let message = format!("{}, and this place takes {ty}", read.sentence());
     Finding::error(Code::ValueType, read.name.span, message)
