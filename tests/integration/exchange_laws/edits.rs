@@ -506,11 +506,7 @@ pub fn draw(
                 && !other.starts_with(&(one.clone() + slash))
         })
     };
-    // The bounds of a list whose elements a shape turns are not compared yet.
-    let is_compared =
-        |site: &Site| lines != Lines::Shapes || !site.pointer.ends_with("/application~1json/schema");
-    let is_drawn = |site: &Site| is_apart(site) && is_compared(site);
-    let mut places: Vec<Site> = sites(document).into_iter().filter(is_drawn).collect();
+    let mut places: Vec<Site> = sites(document).into_iter().filter(is_apart).collect();
     rng.shuffle(&mut places);
     for _ in 0..8 {
         let row = &ROWS[rng.usize(..ROWS.len())];

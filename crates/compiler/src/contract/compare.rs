@@ -173,6 +173,32 @@ pub(crate) fn compare_but_for_null(
     compare_from(Root::ButForNull, from, to, message, &HashSet::new()).map(|(_, narrowings)| narrowings)
 }
 
+/// The narrowings of a list itself, without its elements; none where one of the types is no list.
+pub(crate) fn compare_lists(from: TypeIn<'_>, to: TypeIn<'_>) -> Vec<Narrowing> {
+    match (from.types.resolve(from.ty).kind, to.types.resolve(to.ty).kind) {
+        (TypeKind::Array(a), TypeKind::Array(b)) => {
+            list_bounds(a, b).into_iter().map(Narrowing::of).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The values of a list that a narrower one excludes, by its bounds and by keywords that types do not show.
+fn list_bounds(a: &Array, b: &Array) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some(most) = b.max_items.filter(|most| a.max_items.is_none_or(|own| own > *most)) {
+        found.push(format!("lists of more than {most} elements"));
+    }
+    if a.min_items < b.min_items {
+        found.push(format!("lists of fewer than {} elements", b.min_items));
+    }
+    if b.unique && !a.unique {
+        found.push("lists with equal elements".to_owned());
+    }
+    found.extend(scalars::unread(&a.unread, &b.unread));
+    found
+}
+
 /// [`assignable`] in one message at least, where null at the top does not matter.
 pub(crate) fn assignable_but_for_null(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
     compare_but_for_null(from, to, None).map(drop)
@@ -448,16 +474,9 @@ impl<'a> Comparison<'a> {
     }
 
     fn lengths(&mut self, a: &Array, b: &Array) {
-        if let Some(most) = b.max_items.filter(|most| a.max_items.is_none_or(|own| own > *most)) {
-            self.narrow(None, Narrowing::of(format!("lists of more than {most} elements")));
+        for values in list_bounds(a, b) {
+            self.narrow(None, Narrowing::of(values));
         }
-        if a.min_items < b.min_items {
-            self.narrow(None, Narrowing::of(format!("lists of fewer than {} elements", b.min_items)));
-        }
-        if b.unique && !a.unique {
-            self.narrow(None, Narrowing::of("lists with equal elements".to_owned()));
-        }
-        self.unread(&a.unread, &b.unread);
     }
 
     fn unread(&mut self, a: &[Keyword], b: &[Keyword]) {

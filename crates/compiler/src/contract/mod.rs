@@ -33,7 +33,8 @@ mod types;
 pub use call::{call_breaches, parameter_breaches};
 pub use compare::{Mismatch, Narrowing, Proven, Why, assignable, compare, compare_once};
 pub(crate) use compare::{
-    assignable_but_for_null, compare_but_for_null, defaults, exclusions, is_out_of_bounds, unread,
+    assignable_but_for_null, compare_but_for_null, compare_lists, defaults, exclusions, is_out_of_bounds,
+    unread,
 };
 pub use conform::{Breach, BreachKind, breaches, breaches_in};
 pub use documents::{Documents, Fetch};

@@ -4,7 +4,7 @@ use super::Served;
 use super::faults;
 use super::route::{RouteCheck, allow_slashes, effect, operation};
 use super::status::is_redirect;
-use crate::contract::{Narrowing, Operation, Part, Segment, Type, TypeIn, compare_once};
+use crate::contract::{Narrowing, Operation, Part, Segment, Type, TypeIn, compare_lists, compare_once};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{Body, Pair};
 use crate::mapping::expected;
@@ -264,6 +264,13 @@ impl<'a> RouteCheck<'_, 'a> {
                 let Some(types) = self.lens_types(used.name.span, what) else { return Translated::Faulty };
                 if types.is_empty() {
                     return Translated::Empty;
+                }
+                if used.each {
+                    let [source, target] = match what.towards {
+                        SideId::OLD => [types[1], types[0]],
+                        _ => [types[0], types[1]],
+                    };
+                    self.lose_narrower(&compare_lists(source, target), what.towards, "$", used.name.span);
                 }
                 let supply = self.supply_of(what);
                 let lens =

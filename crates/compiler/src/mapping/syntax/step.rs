@@ -123,6 +123,11 @@ impl Reader<'_> {
                 &["absent", "_"],
                 "null is absent too, and a list of one says that the text is meant",
             );
+            if let Node { kind: Kind::String(word, Style::Plain), span } = cell
+                && let Some(near) = suggest(word, &["absent"])
+            {
+                self.findings.push(faults::nearly_otherwise(word, near, *span));
+            }
         }
         Some(Row { cells: cells.iter().map(cell).collect(), outcome, span: node.span })
     }
