@@ -328,6 +328,20 @@ fn a_parameter_whose_default_differs_is_a_difference() {
     assert_eq!(losses(&of(10), &of(10), None).0, "exact");
 }
 
+/// An element of a list that is written as one text cannot hold what separates its elements.
+#[test]
+fn a_list_in_one_text_takes_fewer_elements_than_one_in_several_parameters() {
+    let of = |elements: &str, explode: bool| {
+        let list = format!("schema: {{type: array, items: {{{elements}}}}}, explode: {explode}");
+        document("{type: integer}", "").replace("schema: {type: integer}", &list)
+    };
+    let texts = |explode| of("type: string", explode);
+    let (_, lost) = losses(&texts(true), &texts(false), None);
+    assert_eq!(lost, ["v1 query.size: lists with an element that is empty or holds `,`"]);
+    assert_eq!(losses(&texts(false), &texts(true), None).0, "exact");
+    assert_eq!(losses(&of("type: integer", true), &of("type: integer", false), None).0, "exact");
+}
+
 /// A parameter that is a text of a media type is described by that.
 #[test]
 fn a_parameter_of_a_media_type_is_compared_by_it() {

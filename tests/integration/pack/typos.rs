@@ -130,7 +130,8 @@ fn slips_are_seen_where_they_are_made() {
         let line = text[..word.start].matches('\n').count() as u32 + 1;
         let (before, after) = (&text[..word.start], &text[word.start + word.text.len()..]);
         let compiled = compiler.compile(&with_file(&pack, &word.file, format!("{before}{slipped}{after}")));
-        let is_at_reader = AT_THE_READER.contains(&(word.file.as_str(), word.text.as_str(), slipped.as_str()));
+        let is_at_reader =
+            AT_THE_READER.contains(&(word.file.as_str(), word.text.as_str(), slipped.as_str()));
         let seen = match is_at_reader {
             true => compiled.findings.has_errors(),
             false => is_on_line(&compiled, &word.file, line),

@@ -5,7 +5,7 @@ use super::faults;
 use super::paths::location;
 use super::route;
 use super::route::RouteCheck;
-use crate::contract::{Operation, Parameter, ParameterForm, TypeIn};
+use crate::contract::{Narrowing, Operation, Parameter, ParameterForm, ScalarKind, TypeIn, TypeKind};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{ConstantParameter, ConversionUse, Expr, ExprKind, Pair, ParameterLine, Spanned};
 use crate::mapping::lens::{
@@ -116,6 +116,14 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         let span = if self.serves == SideId::OLD { line.old.span } else { line.new.span };
         self.parameter_types("query", from, to, span);
+        if let Some(delimiter) = style.delimiter()
+            && style != style_of(from)
+            && may_hold_texts(types[0].at(&from.ty))
+        {
+            let values = format!("lists with an element that is empty or holds `{delimiter}`");
+            let place = format!("query.{}", from.name);
+            self.lose_narrower(&[Narrowing::of(values)], self.serves.other(), &place, span);
+        }
         match &shapes {
             [ParameterShape::Fields(_), ParameterShape::Fields(_)] => {
                 rule(QueryFrom::ClientFields(from.name.as_str().into()))
@@ -418,6 +426,15 @@ impl<'a> RouteCheck<'_, 'a> {
 }
 
 /// How lists of a parameter are written.
+/// Whether an element of a list can be a text that its contract does not list.
+fn may_hold_texts(list: TypeIn<'_>) -> bool {
+    let TypeKind::Array(array) = list.types.resolve(list.ty).kind else { return false };
+    match list.types.resolve(&array.items).kind {
+        TypeKind::Scalar(scalar) => scalar.kind == ScalarKind::String && scalar.values.is_none(),
+        _ => true,
+    }
+}
+
 fn style_of(parameter: &Parameter) -> ListStyle {
     match parameter.form {
         ParameterForm::Joined(style) => style,
