@@ -64,11 +64,37 @@ fn shell_words(line: &str) -> Vec<String> {
     words
 }
 
+/// Each line of the demo that the README shows is printed, apart from tokens and ports.
+fn assert_readme_shows(printed: &str) {
+    let plain = |line: &str| {
+        let tokens = ["the token ", "Bearer "];
+        let mut line = line.to_owned();
+        for token in tokens {
+            if let Some((before, after)) = line.split_once(token) {
+                let rest = after.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || "-<>".contains(c));
+                line = format!("{before}{token}{rest}");
+            }
+        }
+        let mut parts = line.split("127.0.0.1:");
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |line, part| {
+            line + "127.0.0.1" + part.trim_start_matches(|c: char| c.is_ascii_digit())
+        })
+    };
+    let readme = include_str!("../../README.md");
+    let block = readme.split("```text\n").find(|block| block.contains("studio  ")).expect("the demo's lines");
+    let shown = block.split("\n```").next().expect("an end").lines().filter(|line| !line.is_empty());
+    for line in shown {
+        assert!(printed.lines().any(|of_demo| plain(of_demo) == plain(line)), "{line}\n{printed}");
+    }
+}
+
 #[tokio::test]
 async fn every_line_that_the_demo_prints_works_when_pasted() {
     let any = "127.0.0.1:0";
     let demo = Program::start(&["demo", "--listen", any, "--admin", any, "--sandbox", any], &[]);
     let printed = demo.stdout_until("Ctrl-C");
+    assert_readme_shows(&printed);
     let lines: Vec<&str> = printed.lines().map(str::trim).filter(|line| line.starts_with("curl ")).collect();
     assert_eq!(lines.len(), 8, "{printed}");
     let http = crate::support::http::client();

@@ -58,6 +58,7 @@ mod paths;
 mod playground;
 mod program;
 mod readings;
+mod readme;
 mod reload_everything;
 mod reload_pack;
 mod retired_tokens;
