@@ -61,7 +61,7 @@ async fn what_a_write_has_changed_is_looked_at_on_both_sides_and_found_where_the
     let (code, said, _) = dual.cli(&["diff", "report"]).await;
     for words in [
         "read back 2, of these different 1".to_owned(),
-        format!("value $.phone (read back by {reading}) in 1 calls, copied by {line}"),
+        format!("value $.phone (read back by {reading}) in 1 call, copied by {line}"),
     ] {
         assert!(said.contains(&words), "{words}\n{said}");
     }

@@ -152,7 +152,7 @@ async fn a_wrong_answer_of_a_canary_that_is_not_repeated_is_unsettled_and_not_eq
     assert_eq!(records[0]["kind"], "unsettled", "{records:?}");
     let (_, said, _) = dual.cli(&["diff", "report"]).await;
     assert!(
-        said.contains("unsettled 1 (at most 100.00 %)") && said.contains("(unsettled) in 1 calls"),
+        said.contains("unsettled 1 (at most 100.00 %)") && said.contains("(unsettled) in 1 call"),
         "{said}"
     );
     let page =

@@ -88,7 +88,7 @@ pub struct Blamed {
 }
 
 /// Most tallies kept of one operation; the rarest give way.
-const TALLIES_MAX: usize = 200;
+pub(super) const TALLIES_MAX: usize = 200;
 
 impl Summary {
     /// The summary of an operation of which nothing has been seen.

@@ -3,7 +3,7 @@
 
 use super::counts::Counts;
 use super::percent::{at_most, bound, exact, percent};
-use super::record::{Summary, Tally};
+use super::record::{Summary, TALLIES_MAX, Tally};
 use super::skip::NotReadBack;
 use crate::evidence::{Observed, Stage, TimedQuantile, exact_upper};
 use serde::Serialize;
@@ -83,6 +83,9 @@ pub struct OperationReport {
     pub top: Vec<Tally>,
     /// Differences beyond those shown.
     pub others: usize,
+    /// Whether rarer differences may have been dropped, so that a number of calls may be too low.
+    #[serde(skip)]
+    pub is_full: bool,
     /// What to do next, in a sentence.
     pub next: String,
 }
@@ -135,6 +138,7 @@ fn operation(summary: &Summary, threshold: &Threshold) -> OperationReport {
         proof,
         top: summary.tallies.iter().take(threshold.top).cloned().collect(),
         others: summary.tallies.len().saturating_sub(threshold.top),
+        is_full: summary.tallies.len() >= TALLIES_MAX,
         next: next(summary, proof, threshold),
     }
 }
@@ -165,7 +169,8 @@ fn next(summary: &Summary, proof: Proof, threshold: &Threshold) -> String {
         (Proof::NotEnough, _) => {
             let Observed { different, compared } = summary.counts.counted().answers;
             let more = enough(different + summary.counts.unsettled, threshold).saturating_sub(compared);
-            format!("Compare about {more} more calls without another difference.")
+            let calls = if more == 1 { "call" } else { "calls" };
+            format!("Compare about {more} more {calls} without another difference.")
         }
         (Proof::Above, Some(tally)) if tally.is_unsettled => {
             format!("Look at the other service: `{}` differed and did not repeat.", tally.pattern)
@@ -206,10 +211,13 @@ impl Report {
     pub fn text(&self) -> String {
         let mut out = String::new();
         for operation in &self.operations {
-            let _ = writeln!(out, "{}", operation.headline());
+            let _ = writeln!(out, "{}  {}", self.name(operation), operation.headline());
             for tally in &operation.top {
                 let _ = writeln!(out, "    {}", tally.line());
                 let _ = writeln!(out, "        {}", tally.example_line());
+            }
+            if let Some(rest) = operation.rest() {
+                let _ = writeln!(out, "    {rest}");
             }
             let _ = writeln!(out, "    → {}", operation.next);
         }
@@ -227,7 +235,7 @@ impl Report {
             let _ = writeln!(
                 out,
                 "| `{}` | {} | {} | {} | {} | {} |",
-                operation.operation,
+                self.name(operation),
                 operation.period(),
                 operation.counts.compared(),
                 operation.equal(),
@@ -236,8 +244,9 @@ impl Report {
             );
         }
         for operation in &self.operations {
-            let _ = writeln!(out, "\n## `{}`\n\n{}\n", operation.operation, operation.next);
+            let _ = writeln!(out, "\n## `{}`\n\n{}\n", self.name(operation), operation.next);
             let facts = [
+                operation.sampled(),
                 operation.unsettled(),
                 operation.planned(),
                 operation.read_back(),
@@ -253,18 +262,29 @@ impl Report {
             for tally in &operation.top {
                 let _ = writeln!(
                     out,
-                    "- {} {}{} in {} calls, {}. Last: {}",
+                    "- {} {}{} in {}, {}. Last: {}",
                     tally.kind.word(),
                     code(&tally.pattern),
                     tally.reading(),
-                    tally.calls,
+                    calls(tally.calls),
                     tally.cause,
                     code(&tally.example_line())
                 );
             }
+            if let Some(rest) = operation.rest() {
+                let _ = writeln!(out, "- {rest}");
+            }
         }
         let _ = writeln!(out, "\n{}", self.last_line());
         out
+    }
+
+    /// The operation, after its side where the report has several: both sides may have an operation of this name.
+    fn name(&self, operation: &OperationReport) -> String {
+        match self.operations.iter().any(|other| other.side != operation.side) {
+            true => format!("{} {}", operation.side, operation.operation),
+            false => operation.operation.clone(),
+        }
     }
 
     fn last_line(&self) -> String {
@@ -280,12 +300,12 @@ impl Report {
 impl OperationReport {
     fn headline(&self) -> String {
         format!(
-            "{}  {}  compared {}, equal {}, differences {}{}{}{}{}{}{}{}  {}",
-            self.operation,
+            "{}  compared {}, equal {}, differences {}{}{}{}{}{}{}{}{}  {}",
             self.period(),
             self.counts.compared(),
             self.equal(),
             at_most(self.mismatch_bound),
+            self.sampled(),
             self.unsettled(),
             self.planned(),
             self.read_back(),
@@ -302,6 +322,28 @@ impl OperationReport {
         match &self.present_phase {
             None => self.phase.clone(),
             Some(present) => format!("{} (an earlier period; now in {present})", self.phase),
+        }
+    }
+
+    /// The differences that are not listed, where there are any.
+    fn rest(&self) -> Option<String> {
+        let listed = self.top.len() + self.others;
+        let full =
+            format!("Only the {TALLIES_MAX} most frequent are stored, and their counts may be too low.");
+        match (self.others, self.is_full) {
+            (0, false) => None,
+            (0, true) => Some(full),
+            (1, false) => Some(format!("and 1 further difference (--top {listed})")),
+            (others, false) => Some(format!("and {others} further differences (--top {listed})")),
+            (others, true) => Some(format!("and {others} further differences (--top {listed}). {full}")),
+        }
+    }
+
+    /// Answers of which a part was compared and found equal, where there were any. They prove nothing.
+    fn sampled(&self) -> String {
+        match self.counts.equal_so_far {
+            0 => String::new(),
+            answers => format!(", compared in part {answers} (without a difference)"),
         }
     }
 
@@ -397,8 +439,8 @@ impl OperationReport {
 
 impl Tally {
     fn line(&self) -> String {
-        let Tally { pattern, calls, cause, .. } = self;
-        format!("{} {pattern}{} in {calls} calls, {cause}", self.kind.word(), self.reading())
+        let Tally { pattern, cause, .. } = self;
+        format!("{} {pattern}{} in {}, {cause}", self.kind.word(), self.reading(), calls(self.calls))
     }
 
     /// How it was seen, in words after a blank: the reading after a write, or that it did not repeat; else nothing.
@@ -429,6 +471,10 @@ impl Proof {
             Proof::Above => "above the threshold",
         }
     }
+}
+
+fn calls(count: u64) -> String {
+    if count == 1 { "1 call".to_owned() } else { format!("{count} calls") }
 }
 
 /// A text from a message, so that Markdown takes nothing in it for its own.
