@@ -92,7 +92,9 @@ async fn capture(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Run(format!("the gateway answers {status}: {why}")));
     }
     let out = open(&args.out).map_err(|error| Failure::Usage(format!("{}: {error}", args.out.display())))?;
-    let end = client.post(format!("{url}/end")).bearer_auth(token.expose()).header(OPERATOR, &by).send();
+    // The admin port takes changes as JSON alone, those without a value as well.
+    let end = client.post(format!("{url}/end")).bearer_auth(token.expose()).header(OPERATOR, &by);
+    let end = end.json(&json!({})).send();
     match copy(response, out, signals, async move { drop(end.await) }).await {
         Ok(recorded) => eprintln!("{recorded}"),
         // Whoever reads the archive has what he wants of it, and the gateway ends the capture.

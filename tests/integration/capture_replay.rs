@@ -271,8 +271,25 @@ async fn an_archive_is_whole_however_its_recording_ends() {
         assert_eq!(entries(), Some(7), "{signal}: seven, in an archive that can be read");
         let mode = fs::metadata(&file).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{signal}");
-        gateway.program.stderr_until("a capture of traffic ends");
+        let logged = gateway.program.stderr_until("a capture of traffic ends");
+        let line = logged.lines().last().unwrap_or_default();
+        if signal != "KILL" {
+            assert!(line.contains("exchanges=7 left_out=0 cut=false"), "{signal}: {line}");
+        }
     }
+
+    // The gateway goes away: what it sent is in the archive, and the verb reports that the archive was cut short.
+    let (admin, out) = (format!("http://{}", gateway.admin), file.display().to_string());
+    let arguments = ["capture", "--admin", &admin, "--token", "env:ADMIN", "--out", &out];
+    let capturing = Program::start(&arguments, &[("ADMIN", ADMIN_TOKEN)]);
+    gateway.program.stderr_until("a capture of traffic begins");
+    assert_eq!(send(gateway.clients, &token, &TRAFFIC[..3]).await, 3);
+    crate::support::dual::eventually("all are written", async || entries() == Some(3)).await;
+    gateway.program.kill();
+    let (status, said) = tokio::task::spawn_blocking(|| capturing.ended()).await.expect("it ends");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines, ["the capture was cut short; what was recorded is kept", "3 exchanges"], "{status}");
+    assert_eq!(entries(), Some(3), "in an archive that can be read");
 }
 
 /// What an archive says that a replay of one operation must come to.
