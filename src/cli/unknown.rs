@@ -100,6 +100,10 @@ mod tests {
             words.join(" "),
             "2026-01-02T00:00:00Z 3 x since 2026-01-01T00:00:00Z GET /v2/reports/* unknown path (unknown client)"
         );
-        assert!(text(&vec![call; 50]).ends_with("older calls are no longer listed.\n"));
+        assert!(text(&vec![call.clone(); 50]).ends_with("older calls are no longer listed.\n"));
+        assert_eq!(text(&vec![call; 49]).lines().count(), 49);
+        let verb = <Args as clap::Args>::augment_args(clap::Command::new("unknown"));
+        let help = verb.get_long_about().map(ToString::to_string).unwrap_or_default();
+        assert!(help.contains("fifty") && UNKNOWN_CALLS_MAX == 50, "{help}");
     }
 }

@@ -215,4 +215,19 @@ mod tests {
         let help = after_help();
         assert!(OUTCOMES.iter().all(|outcome| help.contains(outcome.meaning())), "{help}");
     }
+
+    #[test]
+    fn the_help_has_the_periods_and_bounds_of_the_counts() {
+        use switchback_gateway::retire::{UNKNOWN_USAGE_MAX, USAGE_FLUSH, USAGE_KEEP};
+        let verb = <Args as clap::Args>::augment_args(clap::Command::new("usage"));
+        let help = verb.get_long_about().map(ToString::to_string).unwrap_or_default();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for (text, holds) in [
+            ("adds its own every five seconds", USAGE_FLUSH.as_secs() == 5),
+            ("dropped 400 days after its last call", USAGE_KEEP.as_secs() == 400 * 24 * 3600),
+            ("the newest 2,000 counts are retained", UNKNOWN_USAGE_MAX == 2000),
+        ] {
+            assert!(help.contains(text) && holds, "{text}: {help}");
+        }
+    }
 }

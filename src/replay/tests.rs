@@ -174,6 +174,10 @@ fn ended(outcome: &str, shadow: Option<Shadow>, is_recalled: bool) -> Exchange {
 fn each_reason_for_knowing_nothing_has_its_own_words() {
     let replayer = replayer();
     let failed = recorded(("GET", "/agents"), answered(200, AGENTS), &[("GET", "/agents", "", None)]);
+    // More values than a comparison looks at, and a recording in other bytes.
+    let large = format!("[{}]", [r#"{"id":1,"name":"Ana"}"#; 20_000].join(","));
+    let replies = [("GET", "/agents", "", answered(200, &large))];
+    let large = recorded(("GET", "/agents"), answered(200, &large.replacen('[', "[ ", 1)), &replies);
     for (exchange, wanted) in [
         (ended("gateway_error", None, false), "the gateway answered it itself: gateway error"),
         (ended("brownout", None, false), "the gateway answered it itself: brownout"),
@@ -187,7 +191,9 @@ fn each_reason_for_knowing_nothing_has_its_own_words() {
             "the shadow came to no answer: no credential",
         ),
         (ended("translated", None, true), "its plan read something that the gateway keeps"),
+        (ended("forwarded", Some(Shadow::Planned), true), "its plan read something that the gateway keeps"),
         (failed, "a call got no answer when it was recorded"),
+        (large, "only a part of the answer was compared, and that part is the same"),
     ] {
         let verdict = replayer.offline(&exchange).verdict;
         assert!(
@@ -195,20 +201,48 @@ fn each_reason_for_knowing_nothing_has_its_own_words() {
             "{wanted}: {verdict:?}"
         );
     }
-    // Those that a run alone comes to.
-    for (why, wanted) in [
-        (Unknown::Foreign, "not a call of the API"),
-        (Unknown::NoRequestBody, "the body of the request was not recorded"),
-        (Unknown::NoReply, "no reply to the last call was recorded"),
-        (Unknown::NoAnswer, "the answer was not recorded"),
-        (Unknown::Cursor, "it asks for a page by a cursor that the gateway sealed"),
-        (Unknown::Position, "its page was read from a position that the gateway remembered"),
-        (Unknown::Effects, "it has effects, and only reads are sent"),
-        (Unknown::Unreachable("refused".into()), "the service could not be asked: refused"),
-        (Unknown::Sampled, "only a part of the answer was compared, and that part is the same"),
-    ] {
-        assert_eq!(why.to_string(), wanted);
-    }
+}
+
+/// Every reason with its words: a reason that is added must be added here.
+#[test]
+fn no_two_reasons_for_knowing_nothing_have_the_same_words() {
+    let words = |why: &Unknown| match why {
+        Unknown::Foreign => "not a call of the API",
+        Unknown::NoRequestBody => "the body of the request was not recorded",
+        Unknown::NoReply => "no reply to the last call was recorded",
+        Unknown::NoAnswer => "the answer was not recorded",
+        Unknown::Forwarded => "the old service answered it, and nobody asked the other side",
+        Unknown::Unanswered(_) => "the gateway answered it itself: upstream error",
+        Unknown::CallUnanswered => "a call got no answer when it was recorded",
+        Unknown::ShadowDropped(_) => "the shadow came to no answer: no memory",
+        Unknown::Recalled => "its plan read something that the gateway keeps",
+        Unknown::Cursor => "it asks for a page by a cursor that the gateway sealed",
+        Unknown::Position => "its page was read from a position that the gateway remembered",
+        Unknown::Effects => "it has effects, and only reads are sent",
+        Unknown::Unreachable(_) => "the service could not be asked: refused",
+        Unknown::Sampled => "only a part of the answer was compared, and that part is the same",
+    };
+    let reasons = [
+        Unknown::Foreign,
+        Unknown::NoRequestBody,
+        Unknown::NoReply,
+        Unknown::NoAnswer,
+        Unknown::Forwarded,
+        Unknown::Unanswered("upstream_error".into()),
+        Unknown::CallUnanswered,
+        Unknown::ShadowDropped("no_memory".into()),
+        Unknown::Recalled,
+        Unknown::Cursor,
+        Unknown::Position,
+        Unknown::Effects,
+        Unknown::Unreachable("refused".into()),
+        Unknown::Sampled,
+    ];
+    let mut seen: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+    assert_eq!(seen, reasons.each_ref().map(words));
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), reasons.len());
 }
 
 /// A pack whose clients get cursors that the gateway seals, for a service that counts pages.

@@ -50,6 +50,18 @@ async fn what_was_set_wins_over_the_file_through_restart_and_reload_until_it_is_
     assert_eq!(answered_by(&service, &gateway, "administrator").await, "v3", "at once");
 
     gateway.stop().await;
+    let (_, listed, _) = dual.cli(&["phase", "list"]).await;
+    let line = |operation: &str| {
+        let mut lines = listed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        let start = format!("v2 {operation} ");
+        lines.find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("{operation}: {listed}"))
+    };
+    let since = set["since"].as_str().expect("it was set");
+    assert_eq!(
+        line("GET /chats"),
+        format!("v2 GET /chats translated set by the operator at {since}; configured: legacy")
+    );
+    assert_eq!(line("GET /agents"), "v2 GET /agents translated as configured");
     let gateway = dual.start().await;
     assert_eq!(answered_by(&service, &gateway, "administrator").await, "v3", "after a restart");
     let (status, _) = gateway.admin("POST /api/reload", &json!({})).await;
@@ -63,6 +75,9 @@ async fn what_was_set_wins_over_the_file_through_restart_and_reload_until_it_is_
     })
     .await;
     assert_eq!(answered_by(&service, &gateway, "administrator").await, "v2");
+    // A reset of what was never set is no transition, and its period goes on.
+    let never_set = phase_of(&gateway, "GET /agents").await;
+    assert_eq!(dual.cli_json(&["phase", "reset", "GET /agents"]).await, never_set);
     let transitions = dual.cli_json(&["phase", "transitions"]).await;
     let seen: Vec<_> =
         transitions.as_array().expect("a list").iter().map(|m| (&m["from"], &m["to"])).collect();

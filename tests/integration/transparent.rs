@@ -496,10 +496,36 @@ async fn what_nobody_knows_is_listed_for_the_operator_without_what_clients_write
     told(gateway.address, &asked("GET /old/reports/daily/rows/acme", TOKEN)).await;
     assert_eq!(gateway.unknown.newest()[0].path, "/old/reports/*/rows/*");
     // However many there are, the newest stay.
+    let word =
+        |number: u8| format!("list{}{}", char::from(b'a' + number / 26), char::from(b'a' + number % 26));
     for number in 0..120 {
-        told(gateway.address, &asked(&format!("GET /old{}", "/x".repeat(number % 60 + 3)), TOKEN)).await;
+        told(gateway.address, &asked(&format!("GET /old/{}", word(number % 60)), TOKEN)).await;
     }
-    assert!(gateway.unknown.newest().len() <= 50);
+    let newest = gateway.unknown.newest();
+    assert_eq!(newest.len(), 50);
+    // Each was called twice, and was off the list in between.
+    assert!(newest.iter().all(|call| call.count == 1 && call.first == call.last), "{newest:?}");
+    let paths: Vec<String> = newest.iter().map(|call| call.path.clone()).collect();
+    let expected: Vec<String> = (10..60).rev().map(|number| format!("/old/{}", word(number))).collect();
+    assert_eq!(paths, expected, "newest first");
+    told(gateway.address, &asked(&format!("GET /old/{}", word(10)), TOKEN)).await;
+    let now = gateway.unknown.newest();
+    assert_eq!((now.len(), &now[0].path, now[0].count), (50, &paths[49], 2));
+}
+
+#[tokio::test]
+async fn unknown_calls_are_listed_only_where_they_are_forwarded() {
+    for (unknown, count) in [(Strangers::Refuse, 0), (Strangers::default(), 2)] {
+        let old = Upstream::start(vec![reply("200 OK", "content-length: 0\r\n", b"")]).await;
+        let setup = Setup { old: Some(old.address), phase: Phase::Legacy, unknown, ..Setup::default() };
+        let gateway = Gateway::start(SOMEWHERE, setup).await;
+        for (path, token) in [("never/heard", TOKEN), ("things/a", "a-token-of-nobody")] {
+            let request = format!("GET /old/{path} HTTP/1.1\r\nhost: a\r\nx-own: Bearer {token}\r\n\r\n");
+            told(gateway.address, request.as_bytes()).await;
+        }
+        let forwarded = old.seen().len();
+        assert_eq!((gateway.unknown.newest().len(), forwarded), (count, count), "{unknown:?}");
+    }
 }
 
 /// An old service that speaks another protocol once it is asked to, and a client that has asked.

@@ -16,4 +16,4 @@ pub use retirement::{RetireError, Retirement, Rules, SideOperations};
 pub(crate) use standing::Standing;
 pub use sunset::ClientSunset;
 pub(crate) use sunset::Notice;
-pub use usage::{UNRECORDED, Usage, UsageInfo};
+pub use usage::{UNKNOWN_USAGE_MAX, UNRECORDED, USAGE_FLUSH, USAGE_KEEP, Usage, UsageInfo};

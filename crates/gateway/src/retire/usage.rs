@@ -16,14 +16,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often counts are taken to the store.
-const FLUSH: Duration = Duration::from_secs(5);
+pub const USAGE_FLUSH: Duration = Duration::from_secs(5);
 /// Different counts in memory while the store takes none. Beyond them calls of all clients and operations are one count, see
 /// [`UsageInfo::is_overflow`].
 const COUNTS_MAX: usize = 50_000;
 /// Unknown calls that are kept in the store, the newest.
-const UNKNOWN_MAX: u32 = 2_000;
+pub const UNKNOWN_USAGE_MAX: u32 = 2_000;
 /// How long a count is kept after its last call.
-const KEEP: Duration = Duration::from_secs(400 * 24 * 3600);
+pub const USAGE_KEEP: Duration = Duration::from_secs(400 * 24 * 3600);
 const OTHERS: &str = "other";
 
 /// The word for calls that a release counted which recorded no outcome of the list.
@@ -139,8 +139,8 @@ impl Usage {
             return Ok(());
         }
         let forget_ms =
-            shared.clock.unix_ms().saturating_sub(KEEP.as_millis().try_into().unwrap_or(i64::MAX));
-        let written = shared.store.add_usage(&all.rows(), UNKNOWN_MAX, forget_ms).await;
+            shared.clock.unix_ms().saturating_sub(USAGE_KEEP.as_millis().try_into().unwrap_or(i64::MAX));
+        let written = shared.store.add_usage(&all.rows(), UNKNOWN_USAGE_MAX, forget_ms).await;
         if written.is_err() {
             shared.shards[0].0.lock().unwrap_or_else(PoisonError::into_inner).join(all);
         }
@@ -152,7 +152,7 @@ impl Usage {
         let Some(shared) = self.shared.clone() else { return };
         repeat(
             &shared.clock,
-            FLUSH,
+            USAGE_FLUSH,
             "who calls what cannot be stored; it is held in memory until it can be",
             || self.flush(),
         )
