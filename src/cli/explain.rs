@@ -92,7 +92,8 @@ fn event(pack: &Pack, name: &str, body: Option<&Path>) -> ExitCode {
     for route in found {
         said.push_str(&plan::explain_event(pack, events, route));
         if let (Some(body), Some(told)) = (&body, route.told()) {
-            said.push_str(&format!("with this body receivers get: {}\n", made(pack, told.body, body)));
+            let made = made(pack, told.body, body);
+            said.push_str(&format!("{} receivers get: {made}\n", given(pack)));
         }
     }
     write(&said)
@@ -142,7 +143,15 @@ fn first_step(pack: &Arc<Pack>, at: At, body: Vec<u8>) -> String {
     };
     let note =
         if missing.is_empty() { String::new() } else { format!("  (without the settings {missing})\n") };
-    format!("first, with this body: {}\n{note}", step.trim_end())
+    format!("first, {}: {}\n{note}", given(pack), step.trim_end())
+}
+
+/// The circumstances of a result: settings of the configuration may lead to another one.
+fn given(pack: &Pack) -> &'static str {
+    match pack.settings.is_empty() {
+        true => "with this body",
+        false => "with this body and the default settings",
+    }
 }
 
 /// The side and the route that a request line is for.

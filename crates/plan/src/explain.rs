@@ -16,7 +16,7 @@ pub fn explain(pack: &Pack, serves: SideId, route: &Route) -> String {
     text.line(&format!("{} of {side}", route.operation.key), Some(&route.origin));
     text.depth += 1;
     text.line(&format!("verdict: {}", route.verdict.word()), None);
-    text.line(&format!("calls: {}, up to {}", route.calls_min, route.calls_max), None);
+    text.line(&labelled_calls(route.calls_min, route.calls_max), None);
     if let (Some(class), Some(because)) = (route.class(), because(route)) {
         text.line(&format!("class: {}, because {because}", class.word()), None);
     }
@@ -59,6 +59,23 @@ pub fn explain(pack: &Pack, serves: SideId, route: &Route) -> String {
         text.line(&format!("note: {}", note.text), Some(&note.origin));
     }
     text.out
+}
+
+/// The number of calls for one request: `no call`, `1`, or `0, up to 20`.
+pub(super) fn calls(min: u32, max: u32) -> String {
+    match (min, max) {
+        (0, 0) => "no call".to_owned(),
+        (min, max) if min == max => min.to_string(),
+        (min, max) => format!("{min}, up to {max}"),
+    }
+}
+
+/// The same where nothing else says that it is a number of calls: `no call`, or `calls: 1`.
+pub(super) fn labelled_calls(min: u32, max: u32) -> String {
+    match max {
+        0 => calls(min, max),
+        _ => format!("calls: {}", calls(min, max)),
+    }
 }
 
 /// What becomes of an event, as text, with the line of the mapping that says each thing.
@@ -153,7 +170,7 @@ pub(super) fn because(route: &Route) -> Option<String> {
                     .map_or_else(|| "no body is translated".to_owned(), |plan| plan.because.clone()),
             )
         }
-        RouteKind::Serve(_) => Some("several calls are put together".to_owned()),
+        RouteKind::Serve(_) => Some("its steps read and build documents".to_owned()),
         RouteKind::Refuse(_) => None,
     }
 }

@@ -32,8 +32,8 @@ impl Report {
                 }
                 for instead in &op.instead {
                     let op = &instead.operation;
-                    let (name, verdict, calls) = (&instead.setting, op.verdict(), op.calls());
-                    let _ = writeln!(out, "    while {name} is on: {verdict}, calls: {calls}");
+                    let calls = crate::explain::labelled_calls(op.calls_min, op.calls_max);
+                    let _ = writeln!(out, "    while {} is on: {}, {calls}", instead.setting, op.verdict());
                     for (what, text) in op.details() {
                         let _ = writeln!(out, "      {what}: {text}");
                     }
@@ -157,7 +157,10 @@ impl Report {
 impl ArchiveReport {
     /// What it is for, who reads it, and what fills it.
     fn told(&self) -> String {
-        let read = format!(" Read by {}.", self.read_by.join(", "));
+        let read = match self.read_by.as_slice() {
+            [] => " Read by no operation.".to_owned(),
+            operations => format!(" Read by {}.", operations.join(", ")),
+        };
         let filled = (!self.filled_by.is_empty())
             .then(|| format!(" Filled by the harvest {}.", self.filled_by.join(", ")));
         self.about.clone() + &read + &filled.unwrap_or_default()
@@ -215,11 +218,7 @@ impl OperationReport {
     }
 
     fn calls(&self) -> String {
-        match (self.calls_min, self.calls_max) {
-            (0, 0) => "no call".to_owned(),
-            (min, max) if min == max => min.to_string(),
-            (min, max) => format!("{min}, up to {max}"),
-        }
+        crate::explain::calls(self.calls_min, self.calls_max)
     }
 
     fn details(&self) -> Vec<(&'static str, String)> {
