@@ -8,6 +8,8 @@ use crate::support::serving;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use switchback_gateway::store::seal::SealingKey;
@@ -206,6 +208,24 @@ const MANIFEST: &str = "pack: lists\nsides: {old: v1, new: v2}\n\
      \x20 v2: {read: [authorization], send: authorization, scheme: Bearer}\n\
      languages: [en]\nerrors: {body: {error: $text}}\nrefuse: {legacy: never, status: 501}\n";
 
+/// Writes the pack into a folder of its own.
+fn write_pack(folder: &Path) -> PathBuf {
+    let pack = folder.join("pack");
+    std::fs::create_dir_all(pack.join("contracts")).expect("it is made");
+    let v1 = contract(1, "items", |client, _| client);
+    let v2 = contract(2, "data", |_, service| service);
+    let files = [
+        ("pack.yaml", MANIFEST.to_owned()),
+        ("contracts/v1.openapi.yaml", v1),
+        ("contracts/v2.openapi.yaml", v2),
+        ("lists.map.yaml", mapping()),
+    ];
+    for (name, text) in files {
+        std::fs::write(pack.join(name), text).expect("the file is written");
+    }
+    pack
+}
+
 /// Replicas with the same key, each with a store of its own.
 struct Lists {
     replicas: Vec<SocketAddr>,
@@ -243,19 +263,7 @@ impl Lists {
         })
         .await;
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let pack = folder.path().join("pack");
-        std::fs::create_dir_all(pack.join("contracts")).expect("it is made");
-        let v1 = contract(1, "items", |client, _| client);
-        let v2 = contract(2, "data", |_, service| service);
-        let files = [
-            ("pack.yaml", MANIFEST.to_owned()),
-            ("contracts/v1.openapi.yaml", v1),
-            ("contracts/v2.openapi.yaml", v2),
-            ("lists.map.yaml", mapping()),
-        ];
-        for (name, text) in files {
-            std::fs::write(pack.join(name), text).expect("the file is written");
-        }
+        write_pack(folder.path());
         let key = Arc::new(SealingKey::generate());
         let (mut addresses, mut programs) = (Vec::new(), Vec::new());
         for replica in 0..replicas {
@@ -469,4 +477,57 @@ async fn a_page_is_never_shorter_than_asked_for_without_the_client_being_told() 
     // Where nobody asks for a number, it is the client's that counts.
     let (_, items, _) = lists.page(OLD, "/page/offset?count_of=200").await;
     assert_eq!(items.len(), 5);
+}
+
+/// What the report must print of pages of one kind that are read from a service of another: of services, only the one that counts
+/// items has a maximum, 50.
+fn sentence(client: Kind, service: Kind) -> String {
+    let counts = |kind| matches!(kind, Page | More | Offset);
+    let word = |kind| match kind {
+        Page | More => "page number",
+        Offset => "offset",
+        Cursor | Header | Link | Url => "cursor",
+    };
+    let is_told = !matches!(client, Page | Offset);
+    let clauses = [
+        (!counts(client) && counts(service), "the cursor that clients get seals where they are"),
+        (
+            counts(client) && !counts(service),
+            "a page is found by reading the ones before it that nobody remembers",
+        ),
+        (counts(client) && !counts(service), "a page that needs more than 20 calls is refused"),
+        (
+            client == Offset && service != Offset,
+            "an offset at which no page of the service begins is refused",
+        ),
+        (service == Offset && client != Offset && is_told, "a page has at most 50 items"),
+        (service == Offset && client != Offset && !is_told, "more than 50 items at once are refused"),
+    ];
+    let clauses = clauses.into_iter().filter(|(holds, _)| *holds).map(|(_, clause)| format!("; {clause}"));
+    format!("pages by {}, read by {}{}", word(client), word(service), clauses.collect::<String>())
+}
+
+#[test]
+fn the_report_describes_the_pages_of_each_kind_before_each() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_switchback"));
+    let output = command.arg("report").arg(write_pack(folder.path())).args(["--format", "json"]).output();
+    let report: Value = serde_json::from_slice(&output.expect("it runs").stdout).expect("a report");
+    let mut seen = 0;
+    for (side, is_reversed) in [(0, false), (1, true)] {
+        for one in report["sides"][side]["operations"].as_array().expect("a list") {
+            let names: Vec<&str> = one["operation"]
+                .as_str()
+                .unwrap_or_default()
+                .trim_start_matches("GET /")
+                .split('/')
+                .collect();
+            let [v1, v2] =
+                [0, 1].map(|at| KINDS.into_iter().find(|kind| kind.name() == names[at]).expect("a kind"));
+            let (client, service) = if is_reversed { (v2, v1) } else { (v1, v2) };
+            assert_eq!(one["paging"], sentence(client, service), "{client:?} before {service:?}");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 2 * KINDS.len() * KINDS.len());
 }
