@@ -92,7 +92,7 @@ async fn capture(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Run(format!("the gateway answers {status}: {why}")));
     }
     let out = open(&args.out).map_err(|error| Failure::Usage(format!("{}: {error}", args.out.display())))?;
-    // The admin port takes changes as JSON alone, those without a value as well.
+    // The admin port rejects a change that is not sent as JSON, even one without a value.
     let end = client.post(format!("{url}/end")).bearer_auth(token.expose()).header(OPERATOR, &by);
     let end = end.json(&json!({})).send();
     match copy(response, out, signals, async move { drop(end.await) }).await {

@@ -146,7 +146,7 @@ fn first_step(pack: &Arc<Pack>, at: At, body: Vec<u8>) -> String {
     format!("first, {}: {}\n{note}", given(pack), step.trim_end())
 }
 
-/// The circumstances of a result: settings of the configuration may lead to another one.
+/// Returns the conditions of a result: other settings may lead to another one.
 fn given(pack: &Pack) -> &'static str {
     match pack.settings.is_empty() {
         true => "with this body",

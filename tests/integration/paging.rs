@@ -479,8 +479,8 @@ async fn a_page_is_never_shorter_than_asked_for_without_the_client_being_told() 
     assert_eq!(items.len(), 5);
 }
 
-/// What the report must print of pages of one kind that are read from a service of another: of services, only the one that counts
-/// items has a maximum, 50.
+/// Returns the sentence of the report about clients of one kind in front of a service of another. Only the service that counts
+/// items has a maximum: 50.
 fn sentence(client: Kind, service: Kind) -> String {
     let counts = |kind| matches!(kind, Page | More | Offset);
     let word = |kind| match kind {

@@ -10,7 +10,7 @@ const TWEETS: &str = "mappings/tweets";
 /// Small enough to count by hand what is printed of it.
 const SHELVES: &str = "tests/integration/statements";
 
-/// What the program prints, and its exit code.
+/// Runs the program; returns its exit code and its output.
 fn run(args: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_switchback"));
     let done = command.current_dir(env!("CARGO_MANIFEST_DIR")).args(args).output().expect("the program runs");
@@ -38,7 +38,7 @@ fn check(name: &str, printed: &str) {
 #[test]
 fn reports_and_explanations_of_a_pack_are_printed_word_for_word() {
     let loan = "tests/integration/statements/loan.json";
-    // The settings as an operator may have them: no operation reads the archives then.
+    // Under these settings no operation reads the archives.
     let off = ["report", SHELVES, "--set", "reviews.archived=false", "--set", "loans.days=14"];
     let cases: [(&str, &[&str]); 14] = [
         ("tickets-report.txt", &["report", TICKETS]),
@@ -63,7 +63,7 @@ fn reports_and_explanations_of_a_pack_are_printed_word_for_word() {
     }
 }
 
-/// Of the checks, the time is another one each time.
+/// The time of a check differs between runs.
 #[test]
 fn what_is_checked_and_tested_of_a_pack_is_counted() {
     let (code, text) = run(&["check", SHELVES]);
@@ -83,7 +83,7 @@ fn what_is_checked_and_tested_of_a_pack_is_counted() {
     }
 }
 
-/// A call of v1, as a gateway recorded it, with the calls of v2 that it made: each with its reply, where it got one.
+/// Returns a call of v1 as a gateway records it, with its calls of v2 and their replies.
 fn recorded(call: &str, answer: &str, calls: &[(&str, &str, Option<&str>)]) -> Exchange {
     let body = |text: &str| Body::from(bytes::Bytes::copy_from_slice(text.as_bytes()));
     let request = |call: &str, sent: &str, base: &str| {
@@ -115,7 +115,7 @@ fn recorded(call: &str, answer: &str, calls: &[(&str, &str, Option<&str>)]) -> E
     }
 }
 
-/// Ten entries, of which it is known what must come of each.
+/// Writes an archive of ten entries with known outcomes.
 fn archive(folder: &Path) -> PathBuf {
     let tea = r#"{"id":"7","title":"Tea"}"#;
     let read = |id: &str, rating: &str| {
@@ -167,14 +167,14 @@ fn a_replay_counts_what_changed_what_is_the_same_and_why_the_rest_is_unknown() {
     let (code, text) = run(&["replay", file, SHELVES, "--show", "2"]);
     assert_eq!(code, Some(1), "{text}");
     check("shelves-replay.txt", &text);
-    // Two are the same by their answers and one by its calls, three changed, and four are unknown, each for a reason of its own.
+    // Two answers and the calls of one write are the same, three exchanges changed, and four are unknown for four reasons.
     let (_, json) = run(&["replay", file, SHELVES, "--show", "2", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).expect("the report is JSON");
     let total = &json["total"];
     let counts = ["same", "calls_only", "changed", "unknown"].map(|name| total[name].as_u64());
     assert_eq!((counts, &json["exchanges"]), ([3, 1, 3, 4].map(Some), &10.into()), "{json:#}");
 
-    // A service that cannot be reached says nothing of the seven that are read, and a write is not sent.
+    // The service cannot be reached: the seven readings are unknown, and the write is not sent.
     let live = ["--upstream", "http://127.0.0.1:1", "--format", "json"];
     let (code, json) = run(&[&["replay", file, SHELVES], &live[..]].concat());
     assert_eq!(code, Some(3), "{json}");

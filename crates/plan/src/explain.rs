@@ -61,7 +61,7 @@ pub fn explain(pack: &Pack, serves: SideId, route: &Route) -> String {
     text.out
 }
 
-/// The number of calls for one request: `no call`, `1`, or `0, up to 20`.
+/// Returns the number of calls for one request: `no call`, `1`, or `0, up to 20`.
 pub(super) fn calls(min: u32, max: u32) -> String {
     match (min, max) {
         (0, 0) => "no call".to_owned(),
@@ -70,7 +70,7 @@ pub(super) fn calls(min: u32, max: u32) -> String {
     }
 }
 
-/// The same where nothing else says that it is a number of calls: `no call`, or `calls: 1`.
+/// Returns the number of calls with its label: `no call`, or `calls: 1`.
 pub(super) fn labelled_calls(min: u32, max: u32) -> String {
     match max {
         0 => calls(min, max),

@@ -279,7 +279,7 @@ impl Report {
         out
     }
 
-    /// The operation, after its side where the report has several: both sides may have an operation of this name.
+    /// Returns the operation, after its side where the report has both sides: each may have an operation of this name.
     fn name(&self, operation: &OperationReport) -> String {
         match self.operations.iter().any(|other| other.side != operation.side) {
             true => format!("{} {}", operation.side, operation.operation),
@@ -325,7 +325,7 @@ impl OperationReport {
         }
     }
 
-    /// The differences that are not listed, where there are any.
+    /// Returns a line about the differences that are not listed.
     fn rest(&self) -> Option<String> {
         let listed = self.top.len() + self.others;
         let full =
@@ -339,7 +339,7 @@ impl OperationReport {
         }
     }
 
-    /// Answers of which a part was compared and found equal, where there were any. They prove nothing.
+    /// Returns the number of answers that are equal as far as they were compared. They prove nothing.
     fn sampled(&self) -> String {
         match self.counts.equal_so_far {
             0 => String::new(),
