@@ -1,7 +1,8 @@
-//! Mapping files as written: one struct per form of the language, each with its place.
+//! Syntax tree of mapping files: one struct per form of the language, each with its span.
 //!
-//! The reader (`syntax/`) makes these out of YAML and complains about form only; whether names exist, types fit and
-//! nothing is forgotten is the checker's business. The manual with an example of every form is `mappings/README.md`.
+//! The reader (`syntax/`) builds these from YAML and reports errors of form only. The checker
+//! decides whether names exist, types fit and all fields are covered. `mappings/README.md` is the
+//! manual and has an example of every form.
 
 mod archive;
 mod paging;
@@ -15,14 +16,14 @@ use crate::diagnostic::Span;
 use crate::yaml::Node;
 use switchback_plan::{PerSide, Scheme, TokenRequests};
 
-/// A value and where it was written.
+/// A value and its span in the source.
 #[derive(Clone, Debug)]
 pub(crate) struct Spanned<T> {
     pub value: T,
     pub span: Span,
 }
 
-/// All files of a pack, read.
+/// All files of a pack, parsed.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub manifest: Manifest,
@@ -46,7 +47,8 @@ pub(crate) struct Manifest {
     pub contracts: [Spanned<String>; 2],
     /// `credentials: {v2: {read: […], send: …, scheme: …, headers: {…}}, …}`, by side.
     pub credentials: [Option<Credential>; 2],
-    /// `send: {v3: {headers: {name: value}, query: {name: value}}}`: what every call to a side has, by side.
+    /// `send: {v3: {headers: {name: value}, query: {name: value}}}`: additions to every call to a
+    /// side, by side.
     pub send: PerSide<Sent>,
     /// `hosts: {v3: {files: ['POST /files', 'https://files.example.com']}}`, by side.
     pub hosts: PerSide<Vec<Host>>,
@@ -56,103 +58,108 @@ pub(crate) struct Manifest {
     pub languages: Vec<Spanned<String>>,
     /// `paging: {query: page, first: 0, size: 20}`
     pub paging: Option<Paging>,
-    /// `serves: [v1]`: the sides that clients speak, by side; both when left out.
+    /// `serves: [v1]`: the sides that clients speak, by side; both if omitted.
     pub serves: [bool; 2],
-    /// `rest: refuse | forward | keep`, or by side: what happens to operations that no route names.
+    /// `rest: refuse | forward | keep`, for both sides or by side: the policy for operations
+    /// without a route.
     pub rest: [Option<Spanned<RestWord>>; 2],
-    /// By side: what a table writes there for a value that it does not list.
+    /// By side: the value that a table writes on that side for a value that it does not list.
     pub unknown_values: [Option<Node>; 2],
-    /// `identical: keep`: operations that are equal on both sides are pairs without being written.
+    /// `identical: keep`: creates pairs for operations that are equal on both sides.
     pub identical: Option<Span>,
-    /// `errors: {body: {message: $text}, types: {v2: Error, v3: Error}, status: {wrong_method: 501}, text: {unknown_token: reason_name}}`
+    /// `errors: {body: {message: $text}, types: {v2: Error, v3: Error}, status: {wrong_method:
+    /// 501}, text: {unknown_token: reason_name}}`
     pub errors: Errors,
     /// `events: {from: v2, name: {v1: $.headers.x-event, v2: $.body.type}}`
     pub events: Option<EventSides>,
     /// `refuse: {legacy: forward, status: 501, after: {date: null, status: 410}}`
     pub refuse: RefusePolicy,
-    /// `headers: {approximate: x-approximate}`: fields with which the gateway says what it did.
+    /// `headers: {approximate: x-approximate}`: response headers in which the gateway marks its own
+    /// actions.
     pub headers: OwnHeaders,
     /// `settings: {things.max: {type: integer, about: …}}`
     pub settings: Vec<Setting>,
-    /// `compare: {headers: […], types: {v2: {Thing: {key: id, …}}}, read_back: {v2: {POST /things: 'GET /things/{$.answer.body.id}'}}}`
+    /// `compare: {headers: […], types: {v2: {Thing: {key: id, …}}}, read_back: {v2: {POST /things:
+    /// 'GET /things/{$.answer.body.id}'}}}`
     pub compare: Compare,
     pub span: Span,
 }
 
-/// A host of a side besides the one at its own address.
+/// An additional host of a side, at an address other than the side's own.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub name: Spanned<String>,
-    /// Operations as the contract writes them, and servers that the contract gives to operations.
+    /// Operation keys, and server URLs that the contract assigns to operations.
     pub answers: Vec<Spanned<String>>,
 }
 
-/// What happens to operations that no route names.
+/// Policy for operations without a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RestWord {
     Refuse,
-    /// To the service of the client's own side, while it lives.
+    /// Forward to the service of the client's own side, while it is available.
     Forward,
-    /// Kept as they are; one that cannot be is an error.
+    /// Pass unchanged to the equal operation of the other side. An operation without one is an
+    /// error.
     Keep,
 }
 
-/// What comparing two answers in a dual run looks at and looks away from.
+/// Settings for comparing two responses in a dual run.
 #[derive(Debug, Default)]
 pub(crate) struct Compare {
-    /// Headers compared beside the usual ones.
+    /// Headers compared in addition to the default ones.
     pub headers: Vec<Spanned<String>>,
     pub types: Vec<CompareType>,
     pub read_back: Vec<ReadBack>,
     pub shows: Vec<Shows>,
 }
 
-/// Members of a write's body that its reading shows as they were written.
+/// Members of a write's body that a later read returns unchanged.
 #[derive(Debug)]
 pub(crate) struct Shows {
     pub side: SideRef,
-    /// The operation that writes, as its contract writes it.
+    /// Operation key of the write.
     pub write: Spanned<String>,
     pub members: Vec<Spanned<String>>,
 }
 
-/// Which reading shows what a write of the same side has changed.
+/// The read that observes the effect of a write on the same side.
 #[derive(Debug)]
 pub(crate) struct ReadBack {
     pub side: SideRef,
-    /// The operation that writes, as its contract writes it.
+    /// Operation key of the write.
     pub write: Spanned<String>,
-    /// Such as `GET /things/{id}` or `GET /things/{$.answer.body.id}`.
+    /// For example `GET /things/{id}` or `GET /things/{$.answer.body.id}`.
     pub read: Spanned<String>,
 }
 
-/// What is declared of one type of one side.
+/// Comparison rules for one type of one side.
 #[derive(Debug)]
 pub(crate) struct CompareType {
     pub side: SideRef,
     pub name: Spanned<String>,
-    /// The member by which elements of its lists are matched.
+    /// The member that identifies elements when lists of this type are matched.
     pub key: Option<Spanned<Place>>,
     pub noise: Vec<Spanned<Place>>,
     pub unordered: Vec<Spanned<Place>>,
     pub secret: Vec<Spanned<Place>>,
-    /// Places whose texts may be shown.
+    /// Places whose texts may be displayed.
     pub harmless: Vec<Spanned<Place>>,
 }
 
-/// Names of header fields that answers get.
+/// Names of headers that the gateway adds to responses.
 #[derive(Debug, Default)]
 pub(crate) struct OwnHeaders {
-    /// Says by which approximations an answer was made.
+    /// Lists the approximations that apply to a response.
     pub approximate: Option<Spanned<String>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Credential {
     pub read: Vec<Carrier>,
-    /// One or several.
+    /// One or more.
     pub send: Vec<Carrier>,
-    /// None where every carrier says for itself.
+    /// `None` if each carrier names its own scheme.
     pub scheme: Option<Spanned<String>>,
     /// Closed lists of words, so the reader checks them.
     pub tokens: TokenRequests,
@@ -160,7 +167,7 @@ pub(crate) struct Credential {
     pub span: Span,
 }
 
-/// Header fields and query parameters that every call to a side has.
+/// Header fields and query parameters added to every call to a side.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
     pub headers: Vec<(Spanned<String>, Node)>,
@@ -170,18 +177,18 @@ pub(crate) struct Sent {
 /// `x-api-key`, `{header: authorization, scheme: Token}`, `{basic: user}`, `{query: api_key}` or `{form: token}`.
 #[derive(Debug)]
 pub(crate) struct Carrier {
-    /// Of the header, of the query parameter or of the form's field.
+    /// Name of the header, query parameter or form field.
     pub name: Spanned<String>,
     pub kind: CarrierKind,
 }
 
 #[derive(Debug)]
 pub(crate) enum CarrierKind {
-    /// A header, as the side's `scheme` says.
+    /// A header with the side's `scheme`.
     Usual,
-    /// A header with a scheme of its own.
+    /// A header with its own scheme.
     Scheme(Spanned<String>),
-    /// A header with a scheme that has words of its own in the manifest.
+    /// A header whose scheme has a dedicated word in the manifest.
     Own(Scheme),
     Query,
     FormField,
@@ -194,12 +201,12 @@ impl CarrierKind {
 }
 
 impl Credential {
-    /// All places of a token, one way or the other.
+    /// Returns the carriers for reading and for sending tokens.
     pub(crate) fn carriers(&self) -> impl Iterator<Item = &Carrier> {
         self.read.iter().chain(&self.send)
     }
 
-    /// The headers that carry a token, one way or the other.
+    /// Returns the headers that carry a token in either direction.
     pub(crate) fn headers_of_tokens(&self) -> impl Iterator<Item = &Spanned<String>> {
         self.carriers().filter(|carrier| carrier.kind.is_header()).map(|carrier| &carrier.name)
     }
@@ -214,25 +221,27 @@ pub(crate) struct Paging {
 
 #[derive(Debug)]
 pub(crate) struct Errors {
-    /// Any YAML value with the text `$text` exactly once in it, and `$status` and `$kind` wherever they are wanted.
+    /// A YAML value that contains the text `$text` exactly once, and `$status` and `$kind` any
+    /// number of times.
     pub body: Node,
-    /// Name of the error type in each contract, by side; empty where errors have no one type.
+    /// Name of the error type in each contract, by side; empty if the errors of a side have no
+    /// common type.
     pub types: [Spanned<String>; 2],
-    /// Shape that turns one into the other.
+    /// Shape that converts between the two types.
     pub shape: Option<Spanned<String>>,
     pub status: Vec<(Spanned<String>, Spanned<i64>)>,
     pub text: Vec<(Spanned<String>, Spanned<String>)>,
-    /// What `$kind` stands for.
+    /// Values for `$kind`, by kind of error.
     pub kind: Vec<(Spanned<String>, Spanned<String>)>,
-    /// `status: 200`: every error is answered with it.
+    /// `status: 200`: one status for every error.
     pub all: Option<Spanned<i64>>,
-    /// `sides: {v1: {status: 200, body: {ok: false, error: $kind}}}`: what one side has otherwise.
+    /// `sides: {v1: {status: 200, body: {ok: false, error: $kind}}}`: overrides for one side.
     pub sides: [Option<SideErrors>; 2],
     /// `failures: {v2: [{when: {$.body.ok: false}, status: 401}]}`, by side.
     pub failures: [Vec<Failure>; 2],
 }
 
-/// How errors look to clients of one side, where that is not what both have.
+/// Error format for clients of one side, where it differs from the common one.
 #[derive(Debug, Default)]
 pub(crate) struct SideErrors {
     pub body: Option<Node>,
@@ -241,76 +250,79 @@ pub(crate) struct SideErrors {
     pub kind: Vec<(Spanned<String>, Spanned<String>)>,
 }
 
-/// Which answers of a side are failures, whatever their status says.
+/// Recognizes responses that are failures regardless of their status.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// A place and the values that it has one of.
+    /// A place and the values that match.
     pub when: Vec<(Spanned<String>, Vec<Node>)>,
     pub status: Spanned<i64>,
     pub span: Span,
 }
 
-/// Every field may be left out; the manifest's policy fills a route's.
+/// Refusal policy. Fields that a route omits are inherited from the manifest.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RefusePolicy {
-    /// `legacy: forward | never`, by side of the client; `{v2: forward, v3: never}` where they differ.
+    /// `legacy: forward | never`, by side of the client; `{v2: forward, v3: never}` if they differ.
     pub legacy_forward: [Option<bool>; 2],
     pub status: Option<Spanned<i64>>,
     pub after_date: Option<Spanned<AfterDate>>,
     pub after_status: Option<Spanned<i64>>,
 }
 
-/// From when on a refusal is for good.
+/// The date from which a refusal is permanent.
 #[derive(Clone, Debug)]
 pub(crate) enum AfterDate {
     Never,
     Day(String),
-    /// `$.config.name`: the operator says when.
+    /// `$.config.name`: set by the operator.
     Setting(Spanned<String>),
 }
 
 #[derive(Debug)]
 pub(crate) struct Setting {
     pub name: Spanned<String>,
-    /// `boolean`, `integer`, `string`, `date`.
+    /// `boolean`, `integer`, `string` or `date`.
     pub kind: Spanned<String>,
-    /// `null` for a setting that may be left out without standing for anything.
+    /// `null` if the setting is optional and has no default.
     pub default: Option<Node>,
-    /// The only texts that a `string` may be; any where this is empty.
+    /// The permitted values of a `string`; unrestricted if empty.
     pub values: Vec<Spanned<String>>,
     pub about: Spanned<String>,
-    /// Which open point of a contract the setting settles.
+    /// The ambiguity of a contract that the setting resolves.
     pub reading: Option<Spanned<String>>,
 }
 
 impl Setting {
-    /// Whether there may be no value: the default is `null`.
+    /// Returns whether the setting may have no value, that is, its default is `null`.
     pub(crate) fn is_optional(&self) -> bool {
         self.default.as_ref().is_some_and(Node::is_null)
     }
 }
 
-/// A lens between a type of the old side and a type of the new one. Inline shapes (in a pair's `request:`) have no name
-/// and no `of:`; their types are those of the operation.
+/// A lens between a type of the old side and a type of the new one.
+///
+/// Inline shapes (in a pair's `request:`) have no name and no `of:`; they use the types of the
+/// operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub name: Option<Spanned<String>>,
     /// `of: {v2: Thing, v3: Item}`: component schema names, by side.
     pub of: Option<[Spanned<String>; 2]>,
-    /// `alternatives: [Cat, Dog]`: for types that are one of several objects, the shape of each.
+    /// `alternatives: [Cat, Dog]`: the shape of each alternative, for types that are one of several
+    /// objects.
     pub alternatives: Vec<Spanned<String>>,
-    /// `like: Other`: takes over all lines of another shape; lines here win.
+    /// `like: Other`: inherits all lines of another shape; lines here override them.
     pub like: Option<Spanned<String>>,
     /// `same: [id, name]`
     pub same: Vec<Spanned<String>>,
     /// `rename: {old_place: new_place}` or `{old_place: {v3: new_place, shape: S, as: conversion, else: …}}`
     pub rename: Vec<Rename>,
-    /// `copy: {v2: {place: $.a.b}}`: an extra view on one side of a place of the other; not written back.
+    /// `copy: {v2: {place: $.a.b}}`: a read-only copy on one side of a place of the other.
     pub copy: Vec<Copy>,
     /// `constant: {place: {v2: literal, v3: literal}}`: fixed on both sides, same name.
     pub constant: Vec<Constant>,
-    /// `by_kind: {old_place: {integer: $.a, string: $.b}}`: one place of the old side, several of the new one, chosen by
-    /// the kind of the value.
+    /// `by_kind: {old_place: {integer: $.a, string: $.b}}`: splits one place of the old side into
+    /// several of the new side by the JSON kind of the value.
     pub by_kind: Vec<ByKind>,
     /// `only: {v2: {field: …}, v3: {field: …}}`
     pub only: Vec<Only>,
@@ -319,8 +331,8 @@ pub(crate) struct Shape {
     pub span: Span,
 }
 
-/// A place: member names from the enclosing object down. A bare word is one name, a text starting with `$` a singular
-/// JSONPath of names.
+/// A place: member names from the enclosing object down. A bare word is one name; a text that
+/// starts with `$` is a singular JSONPath of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place(pub Vec<String>);
 
@@ -332,19 +344,20 @@ pub(crate) struct Rename {
     pub shape: Option<ShapeUse>,
     /// `as: name` or `as: {name: arguments}`
     pub conversion: Option<ConversionUse>,
-    /// `default: {v2: literal}`: written on that side when the other has nothing there.
+    /// `default: {v2: literal}`: the value on that side if the other side has no value.
     pub defaults: Vec<(SideRef, Node)>,
     pub span: Span,
 }
 
-/// A shape by name, for a value or for each element of an array.
+/// A reference to a shape, applied to a value or to each element of an array.
 #[derive(Clone, Debug)]
 pub(crate) struct ShapeUse {
     pub name: Spanned<String>,
     pub each: bool,
-    /// `each_value: S`: for each value of a map.
+    /// `each_value: S`: applies the shape to each value of a map.
     pub each_value: bool,
-    /// `else: error | drop | <literal>`, or one of these for each side: what follows for a value that the shape does not take.
+    /// `else: error | drop | <literal>`, for both sides or by side: the fallback for a value that
+    /// the shape does not accept.
     pub otherwise: Option<Node>,
 }
 
@@ -352,15 +365,15 @@ pub(crate) struct ShapeUse {
 pub(crate) struct ConversionUse {
     pub name: Spanned<String>,
     pub arguments: Option<Node>,
-    /// `else: error | keep | drop | <literal>`, or one of these for each side
+    /// `else: error | keep | drop | <literal>`, for both sides or by side.
     pub otherwise: Option<Node>,
-    /// `as: {each: conversion}`: for each element of a list.
+    /// `as: {each: conversion}`: converts each element of a list.
     pub each: Option<Span>,
-    /// `as: [this, …]`: tried in this order where this one does not take the value.
+    /// `as: [this, …]`: fallbacks, tried in order if this conversion does not accept the value.
     pub or: Vec<ConversionUse>,
 }
 
-/// Name of a side as written, resolved: 0 old, 1 new.
+/// A side's name, resolved: 0 is old, 1 is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SideRef {
     pub side: usize,
@@ -369,7 +382,7 @@ pub(crate) struct SideRef {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Copy {
-    /// The side that gets the extra view.
+    /// The side that receives the copy.
     pub to: SideRef,
     pub name: Spanned<String>,
     pub from: Spanned<Place>,
@@ -388,12 +401,12 @@ pub(crate) struct ByKind {
     pub old: Spanned<Place>,
     /// Kind (`integer`, `number`, `boolean`, `string`, `object`, `array`) → place on the new side.
     pub new: Vec<(Spanned<String>, Spanned<Place>)>,
-    /// `default: {old side: value}`: written on the old side where none of the places is there.
+    /// `default: {old side: value}`: the value on the old side if all of the places are absent.
     pub default: Option<Node>,
     pub span: Span,
 }
 
-/// A field that one side has and the other has not.
+/// A field that exists on one side only.
 #[derive(Clone, Debug)]
 pub(crate) struct Only {
     pub side: SideRef,
@@ -402,31 +415,32 @@ pub(crate) struct Only {
     pub span: Span,
 }
 
-/// What a one-sided field gets when its side is built.
+/// Value of a one-sided field when its side is built.
 #[derive(Clone, Debug)]
 pub(crate) enum Fill {
     /// A literal, or `{value: literal, despite: type}`.
     Value { value: Node, despite_type: Option<Span> },
-    /// `absent`: left out.
+    /// `absent`: omitted.
     Absent,
-    /// `none`: cannot be made up; a route that builds this side supplies it under `with:`.
+    /// `none`: has no default; a route that builds this side supplies it under `with:`.
     Nothing,
     /// `$.config.name`
     Setting(Spanned<String>),
-    /// `{refuse: reason}`: left out when built; a value that comes from this side refuses the call.
+    /// `{refuse: reason}`: omitted when built; a value that arrives from this side refuses the
+    /// call.
     Refuse(Spanned<String>),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Rest {
     pub side: SideRef,
-    /// What they are built with; none (`lost`) when the side can only be built without them.
+    /// The fill value; `None` for `lost`: the side can only be built without these fields.
     pub fill: Option<RestFill>,
     pub span: Span,
 }
 
-/// One literal for all fields that no line names: `null`, or `{value: null, despite: type}` where some of them break their
-/// type with it.
+/// One literal for all fields that no line names: `null`, or `{value: null, despite: type}` if it
+/// violates the type of some of them.
 #[derive(Clone, Debug)]
 pub(crate) struct RestFill {
     pub value: Node,
@@ -441,7 +455,7 @@ pub(crate) enum Route {
 }
 
 impl Route {
-    /// The setting that it answers with.
+    /// Returns the setting that enables the route.
     pub(crate) fn only_if(&self) -> Option<&Spanned<String>> {
         match self {
             Route::Pair(pair) => pair.only_if.as_ref(),
@@ -453,25 +467,26 @@ impl Route {
 /// `pair: {v2: GET /a, v3: GET /b, front: v2}`
 #[derive(Debug)]
 pub(crate) struct Pair {
-    /// `if: $.config.name`: answers while the setting is on, instead of the route that has no `if`.
+    /// `if: $.config.name`: replaces the route without `if` while the setting is on.
     pub only_if: Option<Spanned<String>>,
     /// `paging: {v1: {page: page}, v2: {cursor: after}}`
     pub paging: Option<PagedRoute>,
     /// Operation keys, by side.
     pub operations: [Spanned<String>; 2],
-    /// Only this side is served by the pair; both when left out.
+    /// The only side that the pair serves; both if omitted.
     pub front: Option<SideRef>,
-    /// Made for operations that are equal on both sides, and left out where they are not.
+    /// Generated for operations that are equal on both sides, and dropped if they turn out to
+    /// differ.
     pub made: bool,
-    /// `path: {old variable: new variable}`; same names need no line.
+    /// `path: {old variable: new variable}`; equal names need no line.
     pub path: Vec<(Spanned<String>, Spanned<String>)>,
-    /// `allow_slash: [id]`: path variables, of either side, whose values may hold escaped slashes.
+    /// `allow_slash: [id]`: path variables of either side whose values may contain escaped slashes.
     pub allow_slash: Vec<Spanned<String>>,
     /// `query: [page]`, `{old: new}` or `{old: {v2: new, as: conversion}}`
     pub query: Vec<ParameterLine>,
     /// `query: {name: {constant: {v2: value}}}`
     pub constant_query: Vec<ConstantParameter>,
-    /// Names in lines that were found faulty: nothing more is said of them.
+    /// Names in lines with an error; suppresses further findings about them.
     pub faulty_query: Vec<String>,
     /// `query: {name: {refuse: reason, unless: [value]}}`
     pub refused_query: Vec<RefusedParameter>,
@@ -481,24 +496,26 @@ pub(crate) struct Pair {
     /// `headers: {request: {name: {constant: {v2: value}}}}`
     pub constant_request_headers: Vec<ConstantParameter>,
     pub constant_response_headers: Vec<ConstantParameter>,
-    /// `media: {request: {old: new}, response: {old: new}}`: media types of bodies that are passed.
+    /// `media: {request: {old: new}, response: {old: new}}`: media types of bodies that are passed
+    /// through.
     pub request_media: Vec<(Spanned<String>, Spanned<String>)>,
     pub response_media: Vec<(Spanned<String>, Spanned<String>)>,
     pub request: Option<Body>,
     pub response: Option<Body>,
-    /// `status: {201: [200, 2xx]}`: old status → new statuses; the first is sent when going the other way.
+    /// `status: {201: [200, 2xx]}`: old status → new statuses; the first is sent in the opposite
+    /// direction.
     pub status: Vec<StatusLine>,
     /// `business_errors: [500]`
     pub business_errors: Vec<Spanned<i64>>,
-    /// `retry: safe`: a repeat of a write is harmless.
+    /// `retry: safe`: repeating a write is harmless.
     pub retry: Option<Spanned<bool>>,
-    /// `effect: none | write` where the method misleads.
+    /// `effect: none | write`: overrides the effect implied by the method.
     pub effect: Option<Spanned<bool>>,
     pub notes: Notes,
     pub span: Span,
 }
 
-/// A query parameter or header field of one side, and the one of the other side that it is.
+/// A query parameter or header of one side and its counterpart on the other.
 #[derive(Clone, Debug)]
 pub(crate) struct ParameterLine {
     pub old: Spanned<String>,
@@ -507,13 +524,13 @@ pub(crate) struct ParameterLine {
 }
 
 impl ParameterLine {
-    /// As it came.
+    /// Creates a line without a conversion.
     pub(crate) fn plain(old: Spanned<String>, new: Spanned<String>) -> ParameterLine {
         ParameterLine { old, new, conversion: None }
     }
 }
 
-/// A query parameter or header field that always has one value on a side.
+/// A query parameter or header with a fixed value on one side.
 #[derive(Clone, Debug)]
 pub(crate) struct ConstantParameter {
     pub name: Spanned<String>,
@@ -521,24 +538,27 @@ pub(crate) struct ConstantParameter {
     pub value: Node,
 }
 
-/// A query parameter of either side that a client is refused for.
+/// A query parameter of either side that refuses the call.
 #[derive(Clone, Debug)]
 pub(crate) struct RefusedParameter {
     pub name: Spanned<String>,
     pub reason: Spanned<String>,
-    /// Values for which it is dropped instead.
+    /// Values that are dropped instead of refused.
     pub unless: Vec<Spanned<String>>,
 }
 
-/// What the report says about a route.
+/// Annotations of a route for the report.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notes {
-    /// `verdict: different` or, where a pair's directions differ, `verdict: {v2: different, v3: partly}`; `exact` when left
-    /// out. The compiler works the verdict out and holds the author to it. Refused routes need none.
+    /// `verdict: different` or, if a pair's directions differ, `verdict: {v2: different, v3:
+    /// partly}`; `exact` if omitted.
+    ///
+    /// The compiler derives the verdict and reports a declared one that differs. Refused routes
+    /// have no verdict.
     pub verdict: Vec<(Option<SideRef>, Spanned<String>)>,
     /// `differs: …` and `approximate: …`: sentences.
     pub differs: Vec<Spanned<String>>,
-    /// Each with its name where the pack marks answers: `approximate: {name: sentence}`.
+    /// `approximate: sentence`, or `approximate: {name: sentence}` if the pack marks responses.
     pub approximate: Vec<(Option<Spanned<String>>, Spanned<String>)>,
 }
 
@@ -560,7 +580,7 @@ pub(crate) enum StatusWord {
 pub(crate) enum Body {
     /// `empty`
     Empty(Span),
-    /// `keep`: the same on both sides.
+    /// `keep`: identical on both sides.
     Keep(Span),
     Shape(ShapeUse),
     /// `{same: […], …}`: an unnamed shape.
@@ -570,19 +590,19 @@ pub(crate) enum Body {
 /// `serve: v2, at: POST /a`
 #[derive(Debug)]
 pub(crate) struct Serve {
-    /// As in [`Pair::only_if`].
+    /// See [`Pair::only_if`].
     pub only_if: Option<Spanned<String>>,
     pub side: SideRef,
     pub at: Spanned<String>,
-    /// `allow_slash: [id]`: path variables whose values may hold escaped slashes.
+    /// `allow_slash: [id]`: path variables whose values may contain escaped slashes.
     pub allow_slash: Vec<Spanned<String>>,
     pub check: Vec<Check>,
     pub fill: Vec<(Spanned<String>, Node)>,
     /// `query: {name: drop}`: parameters that no step reads.
     pub dropped: Vec<Spanned<String>>,
-    /// `headers: {name: drop}`, of requests and of answers.
+    /// `headers: {name: drop}`, of requests and responses.
     pub dropped_headers: Vec<Spanned<String>>,
-    /// As in [`Pair::paging`].
+    /// See [`Pair::paging`].
     pub paging: Option<PagedRoute>,
     pub block: Block,
     pub business_errors: Vec<Spanned<i64>>,
@@ -590,7 +610,7 @@ pub(crate) struct Serve {
     pub span: Span,
 }
 
-/// A value to be made.
+/// An expression that produces a value.
 #[derive(Clone, Debug)]
 pub(crate) struct Expr {
     pub kind: ExprKind,
@@ -617,7 +637,8 @@ pub(crate) enum ExprKind {
     },
     /// `{$shape: S | [S], from: expr, over: expr, with: {field: expr}, null_as: {field: literal}, null_else: keep | absent}`
     Shape(Box<ShapeExpr>),
-    /// `{$value: literal}`, optionally with `despite: type`: a literal that may start with `$` or miss its type.
+    /// `{$value: literal}`, optionally with `despite: type`: a literal that may start with `$` or
+    /// violate its type.
     Value {
         value: Node,
         despite_type: Option<Span>,
@@ -627,9 +648,9 @@ pub(crate) enum ExprKind {
         what: switchback_plan::Aggregate,
         list: Box<Expr>,
     },
-    /// `{$first: [expr, …]}`: the first that is there and not null.
+    /// `{$first: [expr, …]}`: the first value that is present and not null.
     FirstOf(Vec<Expr>),
-    /// `{$present: [expr, …]}`: a list of those that are there and not null.
+    /// `{$present: [expr, …]}`: a list of the values that are present and not null.
     Present(Vec<Expr>),
     /// `{$lookup: value, in: list, by: member, field: member}`
     Lookup {
@@ -638,19 +659,19 @@ pub(crate) enum ExprKind {
         by: Spanned<String>,
         field: Option<Spanned<String>>,
     },
-    /// `{$each: {name: list}, give: expr}`: a list of what each element gives.
+    /// `{$each: {name: list}, give: expr}`: a list with the value of `give` for each element.
     Each {
         name: Spanned<String>,
         list: Box<Expr>,
         give: Box<Expr>,
     },
-    /// `{$if: predicate, then: expr, else: expr}`; nothing without `else`.
+    /// `{$if: predicate, then: expr, else: expr}`; absent without `else`.
     If {
         predicate: Predicate,
         then: Box<Expr>,
         otherwise: Option<Box<Expr>>,
     },
-    /// `{$lines: [expr, …], numbered: [expr, …]}`: a text of lines.
+    /// `{$lines: [expr, …], numbered: [expr, …]}`: a multi-line text.
     Lines {
         plain: Vec<Expr>,
         numbered: Vec<Expr>,
@@ -665,7 +686,7 @@ pub(crate) struct ShapeExpr {
     pub with: Vec<(Spanned<String>, Expr)>,
     pub null_as: Vec<(Spanned<String>, Node)>,
     pub null_else_absent: Option<Spanned<bool>>,
-    /// `despite: type`: what `null_else: absent` leaves out may be required.
+    /// `despite: type`: permits `null_else: absent` to omit required members.
     pub despite_type: Option<Span>,
 }
 
@@ -677,7 +698,7 @@ pub(crate) struct Reason {
     pub texts: Vec<(Spanned<String>, Spanned<String>)>,
 }
 
-/// One entry of `examples:`; the values stay YAML until the example runs.
+/// One entry of `examples:`. Values remain YAML until the example runs.
 #[derive(Debug)]
 pub(crate) enum Example {
     Route(RouteExample),
@@ -685,7 +706,7 @@ pub(crate) enum Example {
     Harvest(HarvestExample),
 }
 
-/// One page of a harvest: the calls made with their scripted replies, and what is kept.
+/// One page of a harvest: the expected calls with their scripted replies, and the archived entries.
 #[derive(Debug)]
 pub(crate) struct HarvestExample {
     /// `harvest: NAME`
@@ -696,10 +717,10 @@ pub(crate) struct HarvestExample {
     pub span: Span,
 }
 
-/// A request, the calls it must make with their scripted replies, and the answer.
+/// A request, the expected calls with their scripted replies, and the expected response.
 #[derive(Debug)]
 pub(crate) struct RouteExample {
-    /// Side and address, such as `v2 PUT /things/7?x=1`.
+    /// Side and request line, such as `v2 PUT /things/7?x=1`.
     pub at: Spanned<String>,
     pub config: Vec<(Spanned<String>, Node)>,
     pub headers: Vec<(Spanned<String>, Spanned<String>)>,
@@ -707,16 +728,16 @@ pub(crate) struct RouteExample {
     /// `archives: {name: {key: {age: 60, value: …}}}`
     pub archived: Vec<Archived>,
     pub exchange: Exchange,
-    /// `again: {calls, answer}`: the same request once more, with what `resume` remembered.
+    /// `again: {calls, answer}`: the same request repeated, with the state that `resume` saved.
     pub again: Option<Exchange>,
     pub span: Span,
 }
 
-/// The calls made and the answer given.
+/// The expected calls and the expected response.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub calls: Vec<ExampleCall>,
-    /// `keeps: {name: {key: value}}`, or `{name: [key]}` where entries are their keys alone.
+    /// `keeps: {name: {key: value}}`, or `{name: [key]}` for archives without values.
     pub keeps: Vec<Archived>,
     pub answer: ExampleAnswer,
 }
@@ -734,45 +755,45 @@ pub(crate) struct Archived {
 pub(crate) struct ExampleCall {
     pub headers: Vec<(Spanned<String>, Spanned<String>)>,
     pub reply_headers: Vec<(Spanned<String>, Spanned<String>)>,
-    /// Such as `GET /things/7?page=1`.
+    /// For example `GET /things/7?page=1`.
     pub expect: Spanned<String>,
-    /// The body that must be sent, exactly.
+    /// The exact body of the call.
     pub body: Option<Node>,
     pub reply_status: Spanned<i64>,
-    /// None = empty.
+    /// `None` is an empty body.
     pub reply_body: Option<Node>,
 }
 
 #[derive(Debug)]
 pub(crate) enum ExampleAnswer {
-    /// `answer: {status, headers, body}`; body `?` asks `--bless` to fill it in.
+    /// `answer: {status, headers, body}`. With `--bless`, a body of `?` is filled in.
     Answer { status: Spanned<i64>, headers: Vec<(Spanned<String>, Spanned<String>)>, body: Option<Node> },
     /// `refused: reason`
     Refused(Spanned<String>),
 }
 
-/// One value on each side; runs both ways. `lost` lists the places that do not come back.
+/// One value on each side, translated both ways. `lost` lists the places that the round trip loses.
 #[derive(Debug)]
 pub(crate) struct ShapeExample {
     pub shape: Spanned<String>,
     pub values: [Option<Node>; 2],
-    /// Which of the two was written first: the one the other is made from.
+    /// The side whose value is written first; the other value is derived from it.
     pub source: usize,
-    /// Places lost on the way there, as paths.
+    /// Places lost in the first direction, as paths.
     pub lost: Vec<Spanned<String>>,
     pub span: Span,
 }
 
-/// Which side sends events, and where their names stand.
+/// The side that sends events, and the location of their names.
 #[derive(Debug)]
 pub(crate) struct EventSides {
     pub from: SideRef,
-    /// By side; the other side's receivers need none where the body says it.
+    /// By side. The receivers' side needs no name if the body contains it.
     pub names: [Option<Spanned<String>>; 2],
     pub span: Span,
 }
 
-/// What becomes of an event of the side that sends.
+/// Translation of one event of the sending side.
 #[derive(Debug)]
 pub(crate) struct Event {
     /// `{v2: note.changed, v1: noteChanged}`, by side.
@@ -782,24 +803,24 @@ pub(crate) struct Event {
     pub key: Option<EventKey>,
     /// `{by: $.body.note.id, within: 2m}`
     pub correlate: Option<Correlation>,
-    /// Why receivers of the other side get nothing of it.
+    /// The reason why receivers of the other side do not get the event.
     pub drop: Option<Spanned<String>>,
     pub span: Span,
 }
 
-/// What keeps events in order.
+/// Ordering key: events with the same key are delivered in order.
 #[derive(Debug)]
 pub(crate) enum EventKey {
-    /// Of the side that sends.
+    /// A path in the event of the sending side.
     Sent(Spanned<String>),
-    /// Of the events that the other side sends itself, too.
+    /// One path per side, if the other side also sends events itself.
     BySide([Option<Spanned<String>>; 2]),
 }
 
-/// By what two events, one of each side, are the same one told twice.
+/// Deduplication: identifies two events, one of each side, as the same event.
 #[derive(Debug)]
 pub(crate) struct Correlation {
-    /// `$.body.note.id`, in the form that receivers know.
+    /// `$.body.note.id`, in the receivers' format.
     pub by: Vec<Spanned<String>>,
     /// `2m`
     pub within: Spanned<String>,

@@ -1,33 +1,36 @@
-//! One cause, one finding. A line that cannot be read says nothing, so that its field seems to have no line, its shape no
-//! use, its operation no route; and a value that is wrongly written fits nowhere. Such findings are left out while their
-//! cause stands: they would be gone with it, or come up then.
+//! Removes consequential findings, so that each mistake is reported once.
 //!
-//! What belongs together is told by names and by blocks. A block is a shape, a route, a reason, a setting: what stands below
-//! one of the keys of a file. Of a block that could not be read whole nothing is said that is a judgement on the whole; and
-//! what another place misses of it is not missed while it names it.
+//! A line with an error has no effect: its field seems unmapped, its shape unused, its operation
+//! unrouted, and its value fits no type. Such consequences are suppressed while their cause is
+//! reported. They disappear with the cause or are reported after it is fixed.
+//!
+//! Causes and consequences are related by names and by blocks. A block is the text below one key of
+//! a top-level section, such as a shape, a route, a reason or a setting. Findings that judge a
+//! block as a unit are suppressed if part of it could not be read, and so are findings elsewhere
+//! about items that such a block mentions.
 
 use crate::diagnostic::{Aspect, Code, Finding, Findings, Named, Severity, Sources, Span, suggest};
 
-/// How far a cause may be from what follows.
+/// Scope in which a cause explains a finding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Within {
-    /// Anywhere in the pack: the block of the cause names what is missed.
+    /// Anywhere in the pack, if the block of the cause mentions the missing item.
     Pack,
-    /// Anywhere in the pack: the block of the cause is what is missed.
+    /// Anywhere in the pack, if the block of the cause declares the missing item.
     Declared,
-    /// In the block of the finding, which has to name what is missed.
+    /// The block of the finding, if the cause mentions the missing item.
     Fields,
-    /// In the block of the finding.
+    /// The block of the finding.
     Block,
-    /// On the line of the finding.
+    /// The line of the finding.
     Line,
-    /// In the value that the finding is about.
+    /// The value that the finding is about.
     Value,
-    /// Anywhere in the same block, or in a shape.
+    /// The same block, or any shape.
     Verdict,
 }
 
-/// Findings that may say nothing but that something else was not read, and where that stands.
+/// Codes that may be mere consequences of an unread line, with the scopes of possible causes.
 const FOLLOWING: &[(Code, &[Within])] = &[
     (Code::Unused, &[Within::Pack]),
     (Code::Unanswered, &[Within::Pack]),
@@ -60,7 +63,7 @@ const FOLLOWING: &[(Code, &[Within])] = &[
     (Code::MissingKey, &[Within::Line]),
 ];
 
-/// The same, of codes of which only those that judge a whole block follow.
+/// Like [`FOLLOWING`], but only for findings that judge a block as a unit.
 const FOLLOWING_AS_WHOLE: &[(Code, &[Within])] = &[
     (Code::Outcome, &[Within::Block]),
     (Code::ShapePlace, &[Within::Block]),
@@ -69,7 +72,7 @@ const FOLLOWING_AS_WHOLE: &[(Code, &[Within])] = &[
     (Code::ValueType, &[Within::Block]),
 ];
 
-/// Findings about values, which say nothing where something on their line could not be read.
+/// Codes about values. They are unreliable if another part of their line could not be read.
 const OF_VALUES: &[Code] = &[
     Code::MayBeAbsent,
     Code::Types,
@@ -79,15 +82,16 @@ const OF_VALUES: &[Code] = &[
     Code::PartialConversion,
 ];
 
-/// Faults that leave nothing of a file.
+/// Codes after which no content of a file is available.
 const OF_FILES: &[Code] = &[Code::YamlSyntax, Code::NotUtf8, Code::EmptyFile, Code::TooLarge];
 
-/// Findings that say no more than that nothing was seen of something, wherever it might stand.
+/// Codes that report the absence of something from the entire pack.
 const OF_ABSENCE: &[Code] = &[Code::Unused, Code::Unanswered, Code::EventUnanswered];
 
-/// Makes one finding of those that are about one mistake.
+/// Merges findings that are about the same mistake.
 pub(super) fn join(findings: &mut Findings, sources: &Sources) {
-    // Names of a line that could not be read seem to be declared nowhere, or used nowhere: no slips of one another.
+    // Names on an unreadable line seem undeclared or unused. Remove those findings first, or they
+    // would be paired as misspellings of each other.
     leave_out(findings, sources, |cause| cause.is_form, |finding| finding.name.is_some());
     let mut all: Vec<Finding> = findings.sorted().into_iter().cloned().collect();
     join_names(&mut all);
@@ -97,12 +101,12 @@ pub(super) fn join(findings: &mut Findings, sources: &Sources) {
     findings.extend(all);
 }
 
-/// Leaves out what only follows from other findings.
+/// Removes findings that only follow from others.
 pub(super) fn prune(findings: &mut Findings, sources: &Sources) {
     leave_out(findings, sources, |_| true, |_| true);
 }
 
-/// Leaves out those of the findings that follow from some of the causes.
+/// Removes the findings selected by `which` that follow from causes selected by `of`.
 fn leave_out(
     findings: &mut Findings,
     sources: &Sources,
@@ -129,8 +133,10 @@ fn leave_out(
     findings.extend(kept);
 }
 
-/// A name that is declared and not used, and one near to it that is used and not declared, are one mistake: what is used is
-/// reported, or, where that is so in several places, what is declared; the other place is shown beside it.
+/// Merges a name that is declared but not used with a similar one that is used but not declared.
+///
+/// The use is reported. If there are several uses, the declaration is reported instead. The other
+/// location becomes a related span.
 fn join_names(all: &mut Vec<Finding>) {
     let mut at = 0;
     while at < all.len() {
@@ -146,7 +152,7 @@ fn join_names(all: &mut Vec<Finding>) {
         let uses: Vec<usize> = (0..all.len()).filter(|at| wanted(&all[*at])).collect();
         match uses.as_slice() {
             [] => at += 1,
-            // What is only warned of takes no error's place.
+            // A warning about the declaration must not replace the error of its use.
             [first, others @ ..] if others.is_empty() || here.severity != Severity::Error => {
                 let (first, span) = (*first, here.span);
                 let words = format!("`{declared}` is declared here, and nothing uses it");
@@ -160,7 +166,7 @@ fn join_names(all: &mut Vec<Finding>) {
                 let several = several.to_vec();
                 all[at].related.push(related);
                 all[at].help = Some(format!("did you mean `{name}`?"));
-                // Another line of its block does not change it any more.
+                // Marks the finding as a cause: no other line of its block can explain it.
                 if matches!(all[at].aspect, Aspect::Plain | Aspect::Whole) {
                     all[at].aspect = Aspect::Joined;
                 }
@@ -178,8 +184,9 @@ fn is_undeclared(finding: &Finding) -> bool {
     finding.aspect == Aspect::Undeclared
 }
 
-/// What a step makes under one name and later lines read under another, nearly the same, is one mistake, however often it is
-/// read: nothing reads what is made. Where something does, each reading is a mistake of its own.
+/// Merges findings about reads of a misspelled step result: if no line reads the result under its
+/// own name, all reads of the misspelled name are one mistake. If one does, each misspelled read is
+/// reported.
 fn join_made(all: &mut Vec<Finding>) {
     let unread: Vec<Span> =
         all.iter().filter(|finding| finding.code == Code::Unread).map(|finding| finding.span).collect();
@@ -199,12 +206,12 @@ fn join_made(all: &mut Vec<Finding>) {
     });
 }
 
-/// What a finding asks for.
+/// Returns the correction that a finding suggests.
 fn meant(finding: &Finding) -> Option<String> {
     super::corrections::meant(finding).map(str::to_owned)
 }
 
-/// One name that is wrong in the same place for two reasons is wrong once.
+/// Removes duplicate errors about the same name at the same span.
 fn say_once(all: &mut Vec<Finding>) {
     all.dedup_by(|next, first| {
         next.severity == Severity::Error
@@ -215,13 +222,13 @@ fn say_once(all: &mut Vec<Finding>) {
     });
 }
 
-/// Whether a finding may be what others follow from: what follows itself from nothing but the line that it stands on.
+/// Returns whether a finding may be a cause: at most the line that contains it can explain it.
 fn is_cause(finding: &Finding) -> bool {
     matches!(within(finding), [] | [Within::Line])
 }
 
 fn within(finding: &Finding) -> &'static [Within] {
-    // What is declared under one name and used under another was joined: it is a cause itself.
+    // A joined finding reports a misspelling, which is a cause.
     if finding.aspect == Aspect::Joined {
         return &[];
     }
@@ -230,12 +237,12 @@ fn within(finding: &Finding) -> &'static [Within] {
     of_code.map_or(&[], |(_, within)| *within)
 }
 
-/// Where a finding stands.
+/// Location of a finding.
 struct Place<'s> {
     line: u32,
-    /// The line's text.
+    /// Text of the line.
     text: &'s str,
-    /// The block around it, and what it is called.
+    /// The enclosing block, and the key that introduces it.
     block: &'s str,
     block_start: usize,
     head: &'s str,
@@ -264,7 +271,7 @@ impl<'s> Place<'s> {
     }
 }
 
-/// The top key around a line, and the block below it that the line belongs to.
+/// Returns the top-level key above a line, and the range of the block that contains the line.
 fn block_around(file: &str, line_start: usize) -> (&str, std::ops::Range<usize>) {
     let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let is_said = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
@@ -275,6 +282,7 @@ fn block_around(file: &str, line_start: usize) -> (&str, std::ops::Range<usize>)
     for line in file.split_inclusive('\n') {
         let start = at;
         at += line.len();
+        // Blank lines and comments neither open nor close a block, whatever their indentation.
         if !is_said(line) {
             continue;
         }
@@ -293,13 +301,13 @@ fn block_around(file: &str, line_start: usize) -> (&str, std::ops::Range<usize>)
     (section, block..file.len())
 }
 
-/// Something that is wrong by itself.
+/// A finding that is wrong in its own right.
 struct Cause<'f> {
     finding: &'f Finding,
     place: &'f Place<'f>,
-    /// Whether something could not be read or found, so that nothing is known of what it stands for.
+    /// Whether an item could not be read or resolved, so that its meaning is unknown.
     is_unread: bool,
-    /// Whether a key or a whole value was not read.
+    /// Whether a key or an entire value was not read.
     is_form: bool,
 }
 
@@ -337,15 +345,16 @@ impl<'f> Cause<'f> {
         Cause { finding, place, is_unread, is_form }
     }
 
-    /// Whether a finding only follows from this.
+    /// Returns whether `finding` is a consequence of this cause.
     fn explains(&self, finding: &Finding, place: &Place<'_>) -> bool {
-        // What the rest of such a file declares, uses and answers is not known.
+        // Declarations, uses and routes in the unread rest of the file are unknown.
         let is_of_absence = OF_ABSENCE.contains(&finding.code) || finding.name.is_some();
         if OF_FILES.contains(&self.finding.code) && is_of_absence {
             return true;
         }
         let same_file = finding.span.file == self.finding.span.file;
         let same_line = same_file && place.line == self.place.line;
+        // The texts of the cause often contain the correct name as a suggestion.
         let same_block = same_file && place.block_start == self.place.block_start;
         let said = [&self.finding.message, self.finding.help.as_deref().unwrap_or_default()];
         let follows = |within: &Within| match within {
@@ -366,7 +375,8 @@ impl<'f> Cause<'f> {
                 let is_below = |name| self.is_form && has_word(below(self.place), name);
                 let is_all = self.is_form && (self.names_key("like") || self.names_key("rest"))
                     || self.finding.code == Code::UnknownShape && self.place.text.contains("like:");
-                // A shape that is like another has its lines.
+                // A shape with `like:` inherits lines, so a cause in the parent's block may explain
+                // it.
                 self.is_unread
                     && (same_block || place.block.contains("like:"))
                     && (is_all
@@ -388,12 +398,12 @@ impl<'f> Cause<'f> {
             }
             Within::Verdict => self.is_unread && (same_block || self.place.is_shape),
         };
-        // A route that does not say which operation it answers may be for any.
+        // A route without an operation key might serve any operation.
         let may_answer = self.finding.code == Code::MissingKey && self.place.is_route;
         if within(finding).iter().any(follows) || (finding.code == Code::Unanswered && may_answer) {
             return true;
         }
-        // What a step gives is not known where the block was not read whole.
+        // If a step of the block was not read, the names that it defines are unknown.
         if is_undeclared(finding) && !is_undeclared(self.finding) {
             let name = first_name(finding).unwrap_or_default();
             let is_below =
@@ -402,7 +412,7 @@ impl<'f> Cause<'f> {
                 || (self.is_unread
                     && (name == self.place.head || suggest(name, [self.place.head]).is_some()));
         }
-        // Nothing is known of the values of an answer that the contract does not have.
+        // The types of a response that the contract does not define are unknown.
         let is_of_answer = same_block && self.finding.code == Code::UnknownStatus;
         OF_VALUES.contains(&finding.code)
             && self.is_unread
@@ -410,18 +420,19 @@ impl<'f> Cause<'f> {
             && finding.span != self.finding.span
     }
 
-    /// Whether it keeps a step from being read. One with a path that leads nowhere is read, and what it gives is not known.
+    /// Returns whether the cause prevents a step from being read. A step with an invalid path is
+    /// read, but its type is unknown.
     fn is_of_step(&self) -> bool {
         self.finding.code != Code::PathUnknown
     }
 
-    /// Whether it is about this key, or one that was meant to be.
+    /// Returns whether the cause is about `key` or a misspelling of it.
     fn names_key(&self, key: &str) -> bool {
         self.finding.help.as_deref().is_some_and(|help| has_word(help, key))
     }
 }
 
-/// The lines of a block that stand below the place's line and further right.
+/// Returns the lines of a block below the place's line that are indented further.
 fn below<'s>(place: &Place<'s>) -> &'s str {
     let Some(at) = place.block.find(place.text) else { return "" };
     let rest = &place.block[at + place.text.len()..];
@@ -431,7 +442,7 @@ fn below<'s>(place: &Place<'s>) -> &'s str {
     &rest[..length]
 }
 
-/// Whether a block gives this name to something, rather than reading it.
+/// Returns whether a block assigns `name` to an item, as opposed to reading it.
 fn declares(block: &str, name: &str) -> bool {
     !name.is_empty()
         && block.match_indices(name).any(|(at, _)| {
@@ -441,7 +452,7 @@ fn declares(block: &str, name: &str) -> bool {
         })
 }
 
-/// What a message names in backticks.
+/// Returns the names in backticks in a message.
 fn names(message: &str) -> impl Iterator<Item = &str> {
     message.split('`').skip(1).step_by(2).map(|name| name.trim_end_matches(':'))
 }
@@ -450,7 +461,7 @@ fn first_name(finding: &Finding) -> Option<&str> {
     names(&finding.message).next()
 }
 
-/// Whether a text has a name as a word of its own.
+/// Returns whether a text contains `name` as a separate word.
 fn has_word(text: &str, name: &str) -> bool {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '-';
     !name.is_empty()
@@ -461,7 +472,7 @@ fn has_word(text: &str, name: &str) -> bool {
         })
 }
 
-/// Whether a text has every word of a name, or one that is nearly it.
+/// Returns whether a text contains every word of `name`, or a similar one.
 fn is_nearly_in(text: &str, name: &str) -> bool {
     let words = |text| str::split(text, |letter: char| !letter.is_alphanumeric() && letter != '_');
     let have: Vec<&str> = words(text).collect();

@@ -1,5 +1,6 @@
-//! `compare:` of `pack.yaml`: what is declared of types, checked against the contracts and brought down to the places where
-//! each operation's answer has values of those types. What may be shown of values is brought down in `disclosures`.
+//! `compare:` of `pack.yaml`: checks the declarations of types against the contracts, and lowers
+//! them to the places of each operation's responses that contain values of those types.
+//! `disclosures` lowers the rules for displaying values.
 
 use super::ast::{CompareType, Manifest, Place, Spanned};
 use super::disclosures::Declared as Shown;
@@ -13,29 +14,30 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use switchback_plan::{CompareKind, CompareRule, Disclosures};
 
-/// How often a type may lie within itself before it is followed no further.
+/// Maximum number of times that a type is entered within itself.
 const REPEATS_MAX: usize = 2;
-/// Places of one answer that are looked at for declared types, nearest first: types that refer to one another have more
-/// places than can be counted.
+/// Maximum number of places of one response that are searched for declared types, nearest first.
+/// Mutually recursive types have exponentially many places.
 const PLACES_MAX: usize = 20_000;
 
-/// Declarations, checked.
+/// The declarations, checked.
 pub(super) struct Comparisons<'a> {
     contracts: &'a [Contract; 2],
     sources: &'a Sources,
-    /// By side and name of the type.
+    /// By side and type name.
     types: [HashMap<&'a str, Declared<'a>>; 2],
-    /// By side and id: whether a declared type lies in this one, or is this one.
+    /// By side and type id: whether the type is a declared one or contains one.
     reaches: [Vec<bool>; 2],
-    /// Lower case.
+    /// In lower case.
     pub headers: Vec<String>,
 }
 
 struct Declared<'a> {
     written: &'a CompareType,
-    /// What is declared of showing its values.
+    /// The declared rules for displaying values.
     shown: Shown,
-    /// Whether an answer, or any message, has a value of the type in it.
+    /// `is_answered`: whether a response or event contains a value of the type. `is_used`: whether
+    /// any message does.
     is_answered: Cell<bool>,
     is_used: Cell<bool>,
 }
@@ -71,7 +73,8 @@ pub(super) fn check<'a>(
     Comparisons { contracts, sources, types, reaches, headers }
 }
 
-/// Which named types lead to a declared one: found backwards from these, so that every type is looked at once.
+/// Returns which named types lead to a declared one. Searches backwards from the declared types, so
+/// each type is visited once.
 fn reaches(types: &Types, declared: &HashMap<&str, Declared<'_>>) -> Vec<bool> {
     let all: Vec<_> = types.iter().collect();
     let mut reaches = vec![false; all.len()];
@@ -92,7 +95,7 @@ fn reaches(types: &Types, declared: &HashMap<&str, Declared<'_>>) -> Vec<bool> {
     reaches
 }
 
-/// Calls `found` for each named type that a type refers to itself.
+/// Calls `found` for each named type that a type refers to directly.
 fn each_reference(ty: &Type, found: &mut dyn FnMut(TypeId)) {
     match &ty.kind {
         TypeKind::Named(reference) => found(reference.id),
@@ -160,7 +163,8 @@ fn is_scalar(ty: TypeIn<'_>) -> bool {
     }
 }
 
-/// The type of a member; none after a finding, or where the contract does not show it.
+/// Returns the type of a member, or `None` if it does not exist (reported) or the contract leaves
+/// it open.
 fn member<'t>(
     ty: TypeIn<'t>,
     place: &Spanned<Place>,
@@ -186,7 +190,7 @@ fn member<'t>(
 }
 
 impl Comparisons<'_> {
-    /// The rules for successful answers of an operation of a side.
+    /// Returns the rules for successful responses of an operation.
     pub(super) fn of_operation(&self, side: usize, operation: &Operation) -> Vec<CompareRule> {
         let mut rules = Vec::new();
         for body in successes(operation) {
@@ -196,7 +200,7 @@ impl Comparisons<'_> {
         rules
     }
 
-    /// The rules for the body of an event of a side.
+    /// Returns the rules for the body of an event.
     pub(super) fn of_event(&self, side: usize, name: &str) -> Vec<CompareRule> {
         let mut rules = Vec::new();
         let told = self.contracts[side].webhooks.iter().find(|webhook| webhook.name == name);
@@ -207,7 +211,7 @@ impl Comparisons<'_> {
         rules
     }
 
-    /// The rules for a body that is of the named type of a side.
+    /// Returns the rules for a body of the named type.
     pub(super) fn of_type(&self, side: usize, name: &str) -> Vec<CompareRule> {
         let mut rules = Vec::new();
         let types = &self.contracts[side].types;
@@ -219,12 +223,12 @@ impl Comparisons<'_> {
         rules
     }
 
-    /// What may be shown of the messages of each side.
+    /// Returns the display rules for the messages of each side.
     pub(super) fn disclosures(&self) -> [Disclosures; 2] {
         [0, 1].map(|side| disclosures::of_side(self, side))
     }
 
-    /// Whether something is declared of a type, or of one within it.
+    /// Returns whether a type contains a declared type or refers to one.
     pub(super) fn holds_declared(&self, side: usize, ty: &Type) -> bool {
         let mut holds = false;
         each_reference(ty, &mut |id| holds |= self.reaches[side][id.index()]);
@@ -235,15 +239,16 @@ impl Comparisons<'_> {
         &self.contracts[side]
     }
 
-    /// What is declared of showing values of a type that some message has.
+    /// Returns the display rules of a declared type, and marks it as used.
     pub(super) fn declared(&self, side: usize, name: &str) -> Option<&Shown> {
         let declared = self.types[side].get(name)?;
         declared.is_used.set(true);
         Some(&declared.shown)
     }
 
-    /// Reports declarations of types that no message has, whatever the routes make of the operations; of those that are about
-    /// comparing, those that no answer has. To be asked after [`Comparisons::disclosures`].
+    /// Reports declarations of types that no message contains, and comparison rules for types that
+    /// no response contains, independently of the routes. Call it after
+    /// [`Comparisons::disclosures`], which marks used types.
     pub(super) fn unused(&self, findings: &mut Findings) {
         for (side, contract) in
             self.contracts.iter().enumerate().filter(|(side, _)| !self.types[*side].is_empty())
@@ -266,7 +271,8 @@ impl Comparisons<'_> {
         }
     }
 
-    /// Marks the declared types that successful answers and events hold, each type looked at once.
+    /// Marks the declared types that successful responses and events contain. Visits each type
+    /// once.
     fn mark_used(&self, side: usize, contract: &Contract) {
         let all: Vec<_> = contract.types.iter().collect();
         let mut seen = vec![false; all.len()];
@@ -286,12 +292,15 @@ impl Comparisons<'_> {
         }
     }
 
-    /// Declares what lies in a type, nearest places first. Only types that a declared one lies in are entered.
+    /// Collects the rules for all places within a type, nearest first. Enters only types that lead
+    /// to a declared one.
     fn walk(&self, side: usize, ty: &Type, rules: &mut Vec<CompareRule>) {
         let types = &self.contracts[side].types;
         if self.types[side].is_empty() {
             return;
         }
+        // A breadth-first search, so that the limit cuts off the deepest places. The queue is never
+        // drained, because its entries are the parents of later ones.
         let mut places = vec![Step { parent: None, name: None, within: None, ty }];
         let mut at = 0;
         while at < places.len() && places.len() <= PLACES_MAX {
@@ -313,7 +322,8 @@ impl Comparisons<'_> {
                     }
                 }
                 TypeKind::Array(array) => below(Some("*".into()), None, &array.items),
-                // Names that nobody knows beforehand have no place; what is declared of their values does not apply.
+                // Keys of maps are unknown at compile time, so rules about their values have no
+                // place to apply to.
                 TypeKind::Object(object) => {
                     for field in &object.fields {
                         below(Some(field.name.as_str().into()), None, &field.ty);
@@ -335,7 +345,7 @@ impl Comparisons<'_> {
         let below = |place: &Spanned<Place>| -> Vec<Arc<str>> {
             at.iter().cloned().chain(place.value.0.iter().map(|name| name.as_str().into())).collect()
         };
-        // Only elements of a list are matched by a key.
+        // Keys only match elements of lists.
         if let (Some(key), Some((last, list))) = (&written.key, at.split_last())
             && &**last == "*"
             && let [name] = key.value.0.as_slice()
@@ -347,7 +357,7 @@ impl Comparisons<'_> {
     }
 }
 
-/// The bodies of an operation's successful answers.
+/// Returns the bodies of an operation's successful responses.
 fn successes(operation: &Operation) -> impl Iterator<Item = &Type> {
     let is_success = |status: StatusPattern| match status {
         StatusPattern::Exact(status) => status < 300,
@@ -358,17 +368,17 @@ fn successes(operation: &Operation) -> impl Iterator<Item = &Type> {
     successes.filter_map(|response| response.body.as_ref())
 }
 
-/// One place on the way down into a type.
+/// One place on a path into a type.
 struct Step<'t> {
     parent: Option<usize>,
-    /// The member that leads here; none for what is at the place of its parent.
+    /// The member that leads here; `None` if the place equals that of its parent.
     name: Option<Arc<str>>,
     /// The named type that is entered here.
     within: Option<TypeId>,
     ty: &'t Type,
 }
 
-/// A place and those around it, innermost first.
+/// Returns a place and its ancestors, innermost first.
 fn ancestors<'s, 't>(places: &'s [Step<'t>], at: usize) -> impl Iterator<Item = &'s Step<'t>> {
     std::iter::successors(Some(&places[at]), |step| step.parent.map(|parent| &places[parent]))
 }
@@ -386,7 +396,8 @@ mod tests {
     use crate::diagnostic::Span;
     use crate::mapping::ast::SideRef;
 
-    /// A contract of `count` types that all refer to one another, and a reading of the first.
+    /// Returns a contract of `count` types that all refer to one another, and an operation that
+    /// reads the first.
     fn mutual(count: usize) -> String {
         let mut text = String::from(
             "openapi: 3.1.0\ninfo: {title: t, version: '1'}\npaths:\n  /a:\n    get: {responses: {200: {description: a, content: {application/json: {schema: {$ref: '#/components/schemas/T0'}}}}}}\ncomponents:\n  schemas:\n",

@@ -1,7 +1,7 @@
-//! A pack's files → its compiled form, or everything that is wrong with them.
+//! Compiles the files of a pack, or reports all of their errors.
 //!
-//! All checks run, whatever the ones before them found, so that one run shows every mistake; a pack comes out only when
-//! none of the findings is an error.
+//! Every check runs even after others have failed, so one run reports all mistakes. A pack is
+//! produced only if no finding is an error.
 
 use super::ast::{Program, RestWord, Spanned};
 use super::corrections::{self, Corrections, PASSES_MAX};
@@ -14,28 +14,30 @@ use crate::diagnostic::{Aspect, Findings, Sources, Span};
 use std::sync::Arc;
 use switchback_plan::{self as plan, Direction, Pack, SideId};
 
-/// What came of a pack's files.
+/// Result of compiling a pack's files.
 #[derive(Debug)]
 pub struct Compiled {
-    /// The files, for showing where findings are.
+    /// The files, for rendering the locations of findings.
     pub sources: Sources,
-    /// What is wrong, or worth knowing, in the order of the files.
+    /// Errors, warnings and notes, in file order.
     pub findings: Findings,
-    /// None when a finding is an error.
+    /// `None` if a finding is an error.
     pub pack: Option<Arc<Pack>>,
-    /// The mapping files as written; none when the manifest or a contract cannot be read.
+    /// The parsed mapping files; `None` if the manifest or a contract cannot be read.
     pub(super) program: Option<Program>,
-    /// Old side first; none when the manifest or a contract cannot be read.
+    /// Old side first; `None` if the manifest or a contract cannot be read.
     pub contracts: Option<[Contract; 2]>,
 }
 
 impl Compiled {
-    /// The pack's name as its manifest has it, also of a pack with errors. None when the manifest or a contract cannot be read.
+    /// Returns the pack's name from its manifest, even if the pack has errors, or `None` if the
+    /// manifest or a contract cannot be read.
     pub fn name(&self) -> Option<&str> {
         self.program.as_ref().map(|program| program.manifest.name.value.as_str())
     }
 
-    /// How many shapes its files declare, used or not. None when the manifest or a contract cannot be read.
+    /// Returns the number of declared shapes, used or not, or `None` if the manifest or a contract
+    /// cannot be read.
     pub fn shapes_declared(&self) -> Option<usize> {
         self.program.as_ref().map(|program| program.shapes.len())
     }
@@ -46,21 +48,24 @@ pub fn compile(source: &PackSource) -> Compiled {
     Compiler::default().compile(source)
 }
 
-/// Compiles a pack again and again while its files change: what is still as it was is not read anew, which is most of the work.
-/// What comes out is what [`compile`] gives. It keeps the trees of all files.
+/// An incremental compiler for packs whose files change over time.
+///
+/// Parsing dominates the cost, so the compiler caches the trees of all files and parses only
+/// changed ones. Results equal those of [`compile`].
 #[derive(Debug, Default)]
 pub struct Compiler {
     texts: Texts,
 }
 
 impl Compiler {
-    /// Reads, checks and lowers a pack. Gives what [`compile`] gives of these files, whatever was compiled before.
+    /// Reads, checks and lowers a pack. The result is that of [`compile`], regardless of earlier
+    /// calls.
     pub fn compile(&mut self, source: &PackSource) -> Compiled {
         let mut compiled = once(source, &Corrections::default(), &mut Vec::new(), &mut self.texts);
         let (mut corrections, mut said) = (Corrections::default(), Findings::new());
         let mut first = None;
         for _ in 0..PASSES_MAX {
-            // What only follows from a slip asks for the wrong corrections.
+            // Consequences of a mistake would suggest wrong corrections, so prune them first.
             super::cascade::prune(&mut compiled.findings, &compiled.sources);
             if !corrections.learn(&compiled.findings) {
                 break;
@@ -74,15 +79,17 @@ impl Compiler {
                     && finding.aspect != Aspect::Method
             });
             said.append(std::mem::replace(&mut compiled.findings, again.findings));
-            // The first pass may have read no more than a manifest that it did not understand.
+            // The first pass may have failed at the manifest, without registering any other file.
             compiled.sources = again.sources;
         }
         super::cascade::prune(&mut compiled.findings, &compiled.sources);
-        // What a misspelt method was taken for is a guess: that its path does not have that one says nothing more.
+        // The method of a corrected operation is a guess. A further finding that the path lacks the
+        // guessed method would mislead.
         let is_said = |span: Span| said.sorted().iter().any(|finding| finding.span == span);
         compiled.findings.retain(|finding| !(finding.aspect == Aspect::Method && is_said(finding.span)));
         compiled.findings.append(said);
-        // A guess may mend all and be taken for no finding. The pack has none without its error, as it was written.
+        // Corrections may remove every finding. The pack as written is invalid, so restore the
+        // findings of the first pass.
         if compiled.pack.is_none()
             && !compiled.findings.has_errors()
             && let Some((findings, sources)) = first
@@ -94,7 +101,7 @@ impl Compiler {
     }
 }
 
-/// Reads a pack with these corrections; `corrected` gets the places where they were put in.
+/// Runs one pass with `corrections` applied. Appends the corrected spans to `corrected`.
 fn once(
     source: &PackSource,
     corrections: &Corrections,
@@ -110,13 +117,14 @@ fn once(
     hosts::place(&program.manifest, &mut contracts, &mut findings);
     made::add(&mut program, &contracts);
     let pack = lower(&program, &contracts, &sources, &mut findings);
-    // Before findings are joined: that never leaves a pack without its error.
+    // Decide before findings are joined. Joining never removes the last error of a pack.
     let pack = pack.filter(|_| !findings.has_errors()).map(Arc::new);
     super::cascade::join(&mut findings, &sources);
     Compiled { sources, findings, pack, program: Some(program), contracts: Some(contracts) }
 }
 
-/// The contracts of a pack, as [`compile`] gives them: old side first. None where they or the manifest cannot be read.
+/// Returns the contracts of a pack as [`compile`] does, old side first, or `None` if they or the
+/// manifest cannot be read.
 pub fn contracts(source: &PackSource) -> Option<[Contract; 2]> {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let (program, mut contracts) = load::read(source, &mut sources, &mut findings)?;
@@ -133,7 +141,8 @@ fn lower(
     let written = &program.manifest;
     let names = Names::collect(program, findings);
     if written.rest.iter().flatten().any(|word| word.value != RestWord::Keep) {
-        // Every operation may have a route; the reason is there for those to come.
+        // The rest policy uses this reason even if every operation has a route today: a new
+        // operation may come without one.
         let name = Spanned { value: made::REST_REASON.to_owned(), span: written.span };
         names.reason(&name, findings);
     }
@@ -154,7 +163,8 @@ fn lower(
         .flat_map(|side| side.credential.headers_of_tokens().map(str::to_owned))
         .collect();
     manifest::sent(written, &credential_headers, findings);
-    // Without a plan for errors the routes are checked all the same, with one that is never run.
+    // Without a valid error plan the pack is rejected below. A placeholder lets the routes be
+    // checked all the same.
     let keep = || plan::BodyPlan {
         op: plan::ValueOp::Keep,
         root: plan::Root::ANY,
@@ -196,6 +206,7 @@ fn lower(
     let compared_errors = [0, 1].map(|side| comparisons.of_type(side, &written.errors.types[side].value));
     let disclosures = comparisons.disclosures().map(Arc::new);
     let events = events::compile(world, &lenses, &comparisons, findings);
+    // Checks for unused items run last, because every step above marks the items that it uses.
     comparisons.unused(findings);
     let shapes = shapes(program, &lenses, sources);
     lenses.unused(findings);
@@ -236,8 +247,9 @@ fn lower(
     })
 }
 
-/// The named shapes in the directions that they can build, for examples and explanations. Whether a route needs a
-/// direction that cannot be built was found where it does.
+/// Lowers the named shapes in every direction that can be built, for examples and explanations.
+///
+/// Discards findings: a route that needs a direction reports why it cannot be built.
 fn shapes(program: &Program, lenses: &Lenses<'_>, sources: &Sources) -> Vec<plan::Shape> {
     let plan = |name: &str, to: SideId| {
         let mut findings = Findings::new();

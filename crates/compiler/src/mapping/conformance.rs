@@ -1,10 +1,13 @@
-//! Whether the messages of examples are what the contracts promise. An example whose request no client sends, or whose reply no
-//! service gives, proves nothing.
+//! Checks the messages of examples against the contracts. An example whose request no client sends,
+//! or whose reply no service returns, proves little.
 //!
-//! Judged: the values of JSON bodies, and those of query parameters. Not judged: a request that is refused, replies of an
-//! exchange that ends in an error of the gateway (5xx), and bodies of statuses that the contract does not list, since these
-//! examples are about broken messages; members that are left out, since examples abbreviate; and null, or no body, in what the
-//! gateway makes, which the run of the example compares.
+//! Checked: values in JSON bodies and in query parameters. Not checked:
+//! - requests that do not end in a status below 400, calls of exchanges that end in a gateway error
+//!   (5xx), and bodies of statuses that the contract does not list: these examples are about broken
+//!   messages;
+//! - omitted members, because examples abbreviate;
+//! - null values in messages from the gateway, and a missing body in its responses, which running
+//!   the example compares.
 
 use super::ast::{Example, ExampleAnswer, ExampleCall, Exchange, Program, RouteExample, Spanned};
 use super::examples::is_open;
@@ -16,7 +19,7 @@ use http::Method;
 use switchback_json::{Limits, Value};
 use switchback_plan::Message;
 
-/// Reports each place of an example that breaks a contract.
+/// Reports each place of an example that violates a contract.
 pub(super) fn check(program: &Program, contracts: &[Contract; 2], findings: &mut Findings) {
     let mut judge = Judge { findings };
     for example in &program.examples {
@@ -37,7 +40,7 @@ pub(super) fn check(program: &Program, contracts: &[Contract; 2], findings: &mut
     }
 }
 
-/// Who makes a message of an example.
+/// Origin of a message in an example.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Maker {
     Gateway,
@@ -100,6 +103,8 @@ impl Judge<'_> {
     ) {
         match (&operation.body, body) {
             (Some(wanted), None) if wanted.required && wanted.media.is_json() => {
+                // An empty reply is a violation only for successes; the bodies of failures are
+                // rarely written out.
                 self.report(span, "request", operation, "the body is required and missing");
             }
             (None, Some(body)) => {
@@ -139,6 +144,7 @@ impl Judge<'_> {
     }
 
     fn body(&mut self, maker: Maker, word: &str, body: &Node, operation: &Operation, found: &[Breach]) {
+        // Examples abbreviate, so missing members are not reported.
         for breach in found.iter().filter(|breach| breach.what != BreachKind::Missing) {
             let node = at(body, &breach.place);
             if maker == Maker::Gateway && node.kind == Kind::Null {
@@ -156,14 +162,14 @@ impl Judge<'_> {
     }
 }
 
-/// The operation of a contract that `GET /things/7?page=1` calls.
+/// Returns the operation of a contract that a call such as `GET /things/7?page=1` addresses.
 fn operation<'c>(contract: &'c Contract, call: &str) -> Option<&'c Operation> {
     let (method, target) = call.split_once(' ')?;
     let path = target.split('?').next().unwrap_or(target);
     contract.find_path(&Method::from_bytes(method.as_bytes()).ok()?, path)
 }
 
-/// The status that an exchange ends with; none where it is refused.
+/// Returns the final status of an exchange, or `None` if it is refused.
 fn status(exchange: &Exchange) -> Option<i64> {
     match &exchange.answer {
         ExampleAnswer::Answer { status, .. } => Some(status.value),
@@ -175,7 +181,7 @@ fn value(node: &Node) -> Value {
     Value::parse(&json(node), &Limits::UNLIMITED).unwrap_or(Value::Null)
 }
 
-/// The node at a place such as `$.items[3].name`, or the last one on the way that is there.
+/// Returns the node at a place such as `$.items[3].name`, or its deepest existing ancestor.
 fn at<'n>(root: &'n Node, place: &str) -> &'n Node {
     let (mut node, mut rest) = (root, place.strip_prefix('$').unwrap_or(place));
     loop {

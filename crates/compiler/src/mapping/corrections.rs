@@ -1,16 +1,17 @@
-//! What is misspelt is read on as what was meant: a finding that asks "did you mean", about a key or about a whole text, says
-//! what to read there instead. Then nothing follows from the slip, and what is wrong behind it is found as well.
+//! Reads misspelled texts as their probable correction, so that one pass reports further mistakes
+//! behind a slip and no consequences of it. Corrections are taken from "did you mean" findings
+//! about a key or a text value.
 //!
-//! Nothing is ever served that was read so: the finding stands.
+//! The findings remain errors, so a corrected pack is never served.
 
 use crate::diagnostic::{Code, Finding, Findings, Severity, Span, suggest};
 use crate::yaml::{Kind, Node};
 use std::collections::BTreeMap;
 
-/// How often a pack is read anew: behind a slip there may be another one.
+/// Maximum number of corrected passes. A correction may reveal another slip.
 pub(super) const PASSES_MAX: usize = 3;
 
-/// Texts to be read in place of others.
+/// Replacement texts, by span.
 #[derive(Debug, Default)]
 pub(super) struct Corrections {
     meant: BTreeMap<Span, Meant>,
@@ -19,12 +20,13 @@ pub(super) struct Corrections {
 #[derive(Clone, Debug)]
 struct Meant {
     text: String,
-    /// Whether it is an operation: of another method it would be another one.
+    /// Whether the text is an operation key, whose method must match.
     is_operation: bool,
 }
 
 impl Meant {
-    /// Whether it may stand for what is written: that is nearly it, rather than a part of it.
+    /// Returns whether the correction may replace `written`: the texts are similar, and operations
+    /// have the same method.
     fn is_for(&self, written: &str) -> bool {
         let method = |text: &str| text.split(' ').next().map(str::to_owned);
         suggest(written, [self.text.as_str()]).is_some()
@@ -33,7 +35,7 @@ impl Meant {
 }
 
 impl Corrections {
-    /// Takes over what findings say was meant; whether any of it is new.
+    /// Learns the corrections that findings suggest, and returns whether any of them is new.
     pub(super) fn learn(&mut self, findings: &Findings) -> bool {
         let before = self.meant.len();
         for finding in findings.sorted() {
@@ -46,12 +48,12 @@ impl Corrections {
         self.meant.len() > before
     }
 
-    /// Whether nothing is to be read as anything else.
+    /// Returns whether there are no corrections.
     pub(super) fn is_empty(&self) -> bool {
         self.meant.is_empty()
     }
 
-    /// Puts in what was meant; returns the places where that was done.
+    /// Applies the corrections to a tree and returns the corrected spans.
     pub(super) fn put_in(&self, node: &mut Node) -> Vec<Span> {
         let mut done = Vec::new();
         if !self.is_empty() {
@@ -65,6 +67,7 @@ impl Corrections {
             Kind::Map(entries) => {
                 for at in 0..entries.len() {
                     let key = &entries[at].0;
+                    // Never create a duplicate key: the reader would report it as a second mistake.
                     if let Some(meant) = self.meant.get(&key.span).filter(|meant| meant.is_for(&key.name))
                         && entries.iter().all(|(key, _)| key.name != meant.text)
                     {
@@ -76,7 +79,7 @@ impl Corrections {
             }
             Kind::Seq(items) => items.iter_mut().for_each(|item| self.walk(item, done)),
             Kind::String(text, _) => {
-                // A place within a text is the writer's: what is suggested for the whole text does not have it.
+                // The suggestion for an entire text would discard an embedded place.
                 let fits =
                     |meant: &&Meant| meant.is_for(text) && (!text.contains('$') || meant.text.contains('$'));
                 if let Some(meant) = self.meant.get(&node.span).filter(fits) {
@@ -89,9 +92,9 @@ impl Corrections {
     }
 }
 
-/// What a finding says was meant in its place.
+/// Returns the correction that a finding suggests for its span.
 pub(super) fn meant(finding: &Finding) -> Option<&str> {
-    // With another contract all would be different.
+    // A different contract would change every other finding.
     if finding.severity != Severity::Error || finding.code == Code::NoContract {
         return None;
     }

@@ -1,5 +1,6 @@
-//! What may be shown of the messages of a side: its contract and what `compare.types` declares `secret` and `harmless`,
-//! brought down from types to the bodies, paths, queries and header fields of operations.
+//! Display rules for the messages of a side: lowers the contract and the `secret` and `harmless`
+//! declarations of `compare.types` from types to the bodies, paths, queries and headers of
+//! operations.
 
 use super::ast::Place;
 use super::compare::Comparisons;
@@ -15,7 +16,7 @@ use switchback_plan::{
     Disclosure, DisclosureId, Disclosures, OperationDisclosure, SegmentDisclosure, StatusFrom,
 };
 
-/// What is declared of a type and of places in it.
+/// Declarations for a type and for places within it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Declared {
     is_secret: bool,
@@ -38,7 +39,7 @@ impl Declared {
         place.0.iter().fold(self, |declared, name| declared.members.entry(name.clone()).or_default())
     }
 
-    /// What both say.
+    /// Returns the union of two sets of declarations.
     fn and(&self, other: &Declared) -> Declared {
         let mut both = self.clone();
         both.is_secret |= other.is_secret;
@@ -51,7 +52,7 @@ impl Declared {
     }
 }
 
-/// What may be shown of all messages of a side.
+/// Returns the display rules for all messages of a side.
 pub(super) fn of_side(comparisons: &Comparisons<'_>, side: usize) -> Disclosures {
     let contract = comparisons.contract(side);
     let mut builder = Builder {
@@ -74,12 +75,14 @@ struct Builder<'b> {
     contract: &'b Contract,
     side: usize,
     values: Vec<Disclosure>,
-    /// Named types by what is declared of their places from outside. There are finitely many such declarations, so types
-    /// that contain themselves come to an end.
+    /// Rules of named types, by the outer declarations for their places. The number of such
+    /// declarations is finite, so recursive types terminate.
     known: HashMap<(TypeId, Declared), DisclosureId>,
-    /// Alternatives that are written out, by where: types may lead to one another by nothing else.
+    /// Rules of inline unions, by address. Unions may refer to each other without a named type
+    /// between them.
     written: HashMap<(*const Type, Declared), DisclosureId>,
-    /// Values in which nothing is, by all that is said of them: most of a contract's fields are one of a few.
+    /// Rules of leaf values, by their flags. Most fields of a contract share one of a few
+    /// combinations.
     plain: HashMap<[bool; 4], DisclosureId>,
 }
 
@@ -97,7 +100,8 @@ impl Builder<'_> {
                         let ty = variables.next().map(|parameter| &parameter.ty);
                         SegmentDisclosure::Variable(self.outermost(ty))
                     }
-                    // Nothing is declared of a segment of several parts as a whole.
+                    // A segment with several variables is displayed as one value, so the types of
+                    // its variables do not apply.
                     Segment::Mixed(_) => {
                         variables.by_ref().take(segment.variables().count()).for_each(|_| {});
                         SegmentDisclosure::Variable(self.outermost(None))
@@ -116,9 +120,11 @@ impl Builder<'_> {
         }
     }
 
-    /// Of the method that no request has: it is asked for by its name alone.
+    /// Returns the rules of an event. Its method occurs in no request, so events are found only by
+    /// key.
     fn event(&mut self, webhook: &Webhook) -> OperationDisclosure {
         let body = webhook.body.as_ref().map(|body| self.outermost(Some(&body.ty)));
+        // `EVENT` is not a registered method, so no request matches this entry.
         OperationDisclosure {
             key: events::operation(&webhook.name).into(),
             method: Method::from_bytes(b"EVENT").expect("it is a token"),
@@ -158,7 +164,7 @@ impl Builder<'_> {
         DisclosureId(id)
     }
 
-    /// A value of a type, of whose places `declared` says more than the type itself.
+    /// Returns the rules for a value of a type, extended by `declared`.
     fn value(&mut self, ty: &Type, declared: &Declared) -> DisclosureId {
         let named = match &ty.kind {
             TypeKind::Named(reference) => Some((reference.id, declared.clone())),
@@ -172,6 +178,7 @@ impl Builder<'_> {
         if let Some(id) = written.as_ref().and_then(|written| self.written.get(written)) {
             return *id;
         }
+        // Reserve the id before the type is entered, so that a recursive reference finds it.
         let id = self.add(Disclosure::default());
         if let Some(written) = &written {
             self.written.insert(written.clone(), id);
@@ -191,7 +198,8 @@ impl Builder<'_> {
         same
     }
 
-    /// The value that is there already and says the same as this one, of which nothing is made but its place.
+    /// Returns an equal value that exists already. Leaf values only, and only if `id` is the last
+    /// value: then removing it leaves no gap.
     fn same(&mut self, value: &Disclosure, id: DisclosureId) -> Option<DisclosureId> {
         let Disclosure {
             is_secret,
@@ -245,16 +253,17 @@ impl Builder<'_> {
                         value.others = Some(self.value(others, &Declared::default()));
                         value.has_data_names = true;
                     }
-                    // An object of which no member is declared is a map in all but name.
+                    // An object without declared members is a map.
                     Additional::Open => value.has_data_names |= object.fields.is_empty(),
                     Additional::Closed => {}
                 }
             }
-            // They differ by JSON kind, so what is said of one cannot be taken for what is said of another.
+            // Alternatives differ by JSON kind, so their rules can be merged without conflict.
             TypeKind::OneOf(alternatives) => {
                 alternatives.iter().for_each(|one| self.fill(value, one, declared));
             }
-            // Which of the objects it is, nobody asks when it is shown: where one of them holds what is declared, none is.
+            // The renderer does not determine which alternative a value is. If any of them contains
+            // a declared type, the entire value is secret.
             TypeKind::Choice(choice) => {
                 for one in &choice.alternatives {
                     if let TypeKind::Named(reference) = &one.kind {

@@ -1,5 +1,5 @@
-//! A pack's files, from a folder or from memory, and their reading into one program. The only part of the front end that
-//! touches a disk, and it only reads.
+//! Loads a pack from a folder or from memory and parses it into one program. This is the only part
+//! of the front end that accesses the file system, and it only reads.
 
 use super::ast::{Manifest, Program, Spanned};
 use super::corrections::Corrections;
@@ -13,43 +13,46 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Name of the file that makes a folder a pack.
+/// Name of the manifest. A folder that contains it is a pack.
 pub const MANIFEST: &str = "pack.yaml";
-/// What the names of mapping files end with.
+/// File name suffix of mapping files.
 pub const MAPPING_SUFFIX: &str = ".map.yaml";
-/// Files of one folder that are looked at; more is taken for a mistake in the path.
+/// Maximum number of files in a pack. A larger folder indicates a wrong path.
 const FILES_MAX: usize = 5_000;
-/// Folders inside one another.
+/// Maximum depth of nested folders.
 const DEPTH_MAX: usize = 8;
 
-/// The files of a pack, by their path inside it, sorted.
+/// The files of a pack, sorted by their path inside it.
 #[derive(Clone, Debug, Default)]
 pub struct PackSource {
     files: Vec<PackFile>,
 }
 
-/// A file of a pack: its path inside it, with `/` between folders, and its content, which copies of a source share.
+/// A file of a pack: its path inside the pack, separated by `/`, and its content. Clones of a
+/// source share the content.
 pub type PackFile = (String, Arc<[u8]>);
 
 impl PackSource {
-    /// Reads `pack.yaml`, all `*.map.yaml` beside it, and all YAML and JSON in the folders below.
+    /// Reads `pack.yaml`, all `*.map.yaml` files next to it, and all YAML and JSON files in
+    /// subfolders.
     ///
-    /// # Errors
-    /// When the folder or one of these files cannot be read, or one of them is larger than any pack's file may be.
+    /// # Errors Returns an error if the folder or a file cannot be read, a file exceeds the size
+    /// limit of YAML documents, or the folder contains too many files.
     pub fn from_dir(folder: &Path) -> io::Result<PackSource> {
         let mut files = Vec::new();
         collect(folder, "", &mut files)?;
         Ok(PackSource::from_files(files))
     }
 
-    /// Takes files that are in memory already: path inside the pack, with `/` between folders and each once, and content.
+    /// Creates a source from files in memory: unique paths inside the pack, separated by `/`, and
+    /// contents.
     pub fn from_files<B: Into<Arc<[u8]>>>(files: Vec<(String, B)>) -> PackSource {
         let mut files: Vec<PackFile> = files.into_iter().map(|(name, bytes)| (name, bytes.into())).collect();
         files.sort();
         PackSource { files }
     }
 
-    /// The files, sorted by name.
+    /// Returns the files, sorted by name.
     pub fn files(&self) -> &[PackFile] {
         &self.files
     }
@@ -68,7 +71,7 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<(String, Vec<u8>)>) -> i
     let mut entries = std::fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
-        // A name that is not UTF-8 is not one of ours.
+        // File names of packs are UTF-8, so any other name belongs to an unrelated file.
         let Ok(name) = entry.file_name().into_string() else { continue };
         let (path, meta) = (entry.path(), std::fs::metadata(entry.path())?);
         if meta.is_dir() && prefix.matches('/').count() < DEPTH_MAX && !name.starts_with('.') {
@@ -95,8 +98,8 @@ fn is_of_pack(name: &str, prefix: &str) -> bool {
 
 /// Reads a pack: the program of its mapping files, and its contracts, old side first.
 ///
-/// `None` when the manifest cannot be read; findings then say why. Otherwise what could be read, and findings for the
-/// rest.
+/// Returns `None` if the manifest or a contract cannot be read. Findings report each file that
+/// could not be read.
 pub(super) fn read(
     source: &PackSource,
     sources: &mut Sources,
@@ -106,7 +109,8 @@ pub(super) fn read(
     read_with(source, &corrections, &mut corrected, &mut Texts::default(), sources, findings)
 }
 
-/// The same, with corrections put in; `corrected` gets the places where that was done. What `texts` has is not read again.
+/// Reads a pack with `corrections` applied. Appends the corrected spans to `corrected`, and reuses
+/// unchanged files of `texts`.
 pub(super) fn read_with(
     source: &PackSource,
     corrections: &Corrections,
@@ -143,32 +147,34 @@ pub(super) fn read_with(
     Some((program, [old?, new?]))
 }
 
-/// What files were read to, before corrections are put in: a file that is still the same is not read a second time.
+/// Cache of parsed files, before corrections are applied. Unchanged files are not parsed again.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     contracts: [Option<(ContractKey, Part<Contract>)>; 2],
-    /// By path, which is their order.
+    /// By path, the order in which they are processed.
     mappings: BTreeMap<String, Part<yaml::Node>>,
 }
 
-/// Name of the side, and path of its document.
+/// Name of the side and path of its document.
 type ContractKey = (String, String);
 
-/// What came of a file, or of a document and those that it refers to.
+/// Parse result of a mapping file, or of a contract document with the documents it references.
 #[derive(Debug)]
 struct Part<T> {
-    /// The files that were asked for, with what they held; nothing where there was none.
+    /// The requested files and their contents; `None` for a missing file.
     asked: Vec<(String, Option<Arc<[u8]>>)>,
-    /// How many files were there before: places name files by their number.
+    /// Number of source files registered before this part. Spans refer to files by number, so a
+    /// cached part is valid at this position only.
     before: usize,
-    /// The files that were added.
+    /// The source files that this part registered.
     added: Sources,
     findings: Findings,
     value: Option<T>,
 }
 
 impl<T> Part<T> {
-    /// Whether it would come out the same. What could not be read is read anew: why not may say something of other files.
+    /// Returns whether parsing again would yield the same result. Failures are never reused,
+    /// because their findings may depend on other files.
     fn holds(&self, source: &PackSource, sources: &Sources) -> bool {
         let is_same = |(name, then): &(String, Option<Arc<[u8]>>)| match (then, source.file(name)) {
             (None, None) => true,
@@ -178,8 +184,9 @@ impl<T> Part<T> {
         self.value.is_some() && self.before == sources.len() && self.asked.iter().all(is_same)
     }
 
-    /// The part as it is known, if it still holds, or as `read` makes it with what gives it files. Its files are added to
-    /// `sources`, and what was found in them to `findings`.
+    /// Reuses `known` if it is still valid, otherwise calls `read` with a function that fetches
+    /// files and records them as dependencies. Adds the part's files to `sources` and its findings
+    /// to `findings`.
     fn reuse_or_read<'s>(
         known: Option<Part<T>>,
         source: &'s PackSource,
@@ -206,8 +213,8 @@ impl<T> Part<T> {
 }
 
 impl Texts {
-    /// The contracts, as far as they can be read, and the mapping files that can be read, in their order. `sources` holds the
-    /// manifest.
+    /// Returns the contracts and mapping files that can be read, the latter in order of their
+    /// paths. Expects the manifest to be in `sources` already.
     fn read<'t>(
         &'t mut self,
         source: &PackSource,
@@ -228,6 +235,8 @@ impl Texts {
         for name in names.filter(|name| name.ends_with(MAPPING_SUFFIX)) {
             let known = self.mappings.remove(name);
             let part = Part::reuse_or_read(known, source, sources, findings, |fetch, sources, findings| {
+                // Move the entry instead of cloning it. Entries of deleted files stay behind and
+                // are dropped.
                 yaml::read(sources, name, fetch(name)?, findings)
             });
             mappings.insert(name.clone(), part);
@@ -237,7 +246,7 @@ impl Texts {
     }
 }
 
-/// The names of a pack's sides, old one first; none when the manifest cannot be read.
+/// Returns the names of a pack's sides, old side first, or `None` if the manifest cannot be read.
 pub fn sides(source: &PackSource) -> Option<[String; 2]> {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let root = yaml::read(&mut sources, MANIFEST, source.bytes(MANIFEST)?, &mut findings)?;
@@ -272,7 +281,7 @@ fn read_contract(
 }
 
 impl Program {
-    /// A program without shapes, routes, reasons, archives and examples.
+    /// Creates a program that contains only the manifest.
     pub(super) fn new(manifest: Manifest) -> Program {
         Program {
             manifest,

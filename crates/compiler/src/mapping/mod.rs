@@ -1,4 +1,4 @@
-//! Mapping files → plans: what is written (`ast`, `syntax`, `load`), whether it is right, and what it means.
+//! Compiles mapping files to plans: reading (`ast`, `syntax`, `load`), checking, and lowering.
 
 mod ast;
 mod cascade;
@@ -33,7 +33,7 @@ pub use compile::{Compiled, Compiler, compile, contracts};
 use crate::diagnostic::{Sources, Span};
 use switchback_plan::Origin;
 
-/// Where a plan says that something comes from.
+/// Returns the file and line that a plan records as its origin.
 fn origin(sources: &Sources, span: Span) -> Origin {
     Origin { file: sources.name(span.file).into(), line: sources.start(span).line }
 }

@@ -1,4 +1,5 @@
-//! Archives as written: what is kept, the steps that keep and look up, and how a side is read to fill them.
+//! Syntax tree of archives: declarations, the steps that store and look up entries, and harvests
+//! that fill archives from a side.
 
 use super::{Block, Expr, Predicate, SideRef, Spanned};
 use crate::diagnostic::Span;
@@ -8,7 +9,7 @@ use crate::diagnostic::Span;
 pub(crate) struct Archive {
     pub name: Spanned<String>,
     pub about: Spanned<String>,
-    /// None where entries are their keys alone.
+    /// `None` if entries consist of their keys alone.
     pub value: Option<ArchiveValue>,
 }
 
@@ -27,9 +28,9 @@ pub(crate) struct Harvest {
     pub about: Spanned<String>,
     /// `from: v1`
     pub from: SideRef,
-    /// `steps:`, and `page:` as its answer.
+    /// `steps:`, with `page:` as the answer of the block.
     pub block: Block,
-    /// `page: path`: the list that one page brought.
+    /// `page: path`: the list on the fetched page.
     pub page: Spanned<String>,
     pub span: Span,
 }
@@ -53,7 +54,7 @@ pub(crate) struct Keep {
     pub when: Option<Predicate>,
 }
 
-/// `each: {name: list}` without a bound: nothing is called.
+/// `each: {name: list}`. It has no bound because it makes no calls.
 #[derive(Debug)]
 pub(crate) struct EachOf {
     pub name: Spanned<String>,

@@ -1,4 +1,4 @@
-//! `paging:` of a route: how each side asks for pages and is told of them.
+//! Syntax tree of a route's `paging:`: how each side requests pages and announces further ones.
 
 use super::{Place, Spanned};
 use crate::diagnostic::Span;
@@ -7,22 +7,22 @@ use crate::diagnostic::Span;
 #[derive(Clone, Debug)]
 pub(crate) struct PagedRoute {
     pub sides: [PagedSide; 2],
-    /// The call that reads a page, where a `serve` route makes several.
+    /// The call that reads a page, if a `serve` route has several calls.
     pub call: Option<Spanned<String>>,
-    /// Most calls for one page.
+    /// Maximum number of calls for one page.
     pub upto: Option<Spanned<i64>>,
     pub span: Span,
 }
 
-/// How one side pages.
+/// Paging style of one side.
 #[derive(Clone, Debug)]
 pub(crate) struct PagedSide {
     pub page: Option<Spanned<String>>,
     pub offset: Option<Spanned<String>>,
     pub cursor: Option<Spanned<String>>,
-    /// The number of the first page.
+    /// Number of the first page.
     pub first: Option<Spanned<i64>>,
-    /// The cursors that stand for the first page, and for none.
+    /// Cursors that denote the first page (`start`) and the absence of a next page (`end`).
     pub start: Option<Spanned<String>>,
     pub end: Option<Spanned<String>>,
     pub size: Option<Spanned<String>>,
@@ -35,7 +35,7 @@ pub(crate) struct PagedSide {
     pub span: Span,
 }
 
-/// Where the next page is told.
+/// Where a response announces the next page.
 #[derive(Clone, Debug)]
 pub(crate) enum Told {
     /// `next: $.meta.next`
@@ -49,24 +49,26 @@ pub(crate) enum Told {
 }
 
 impl PagedRoute {
-    /// Whether clients of a side count pages or items, and the other side gives cursors.
+    /// Returns whether clients of a side address pages by number or offset while the other side
+    /// uses cursors.
     pub(crate) fn walks(&self, client: usize) -> bool {
         self.sides[client].counts() && !self.sides[1 - client].counts()
     }
 }
 
 impl PagedSide {
-    /// Whether any page can be asked for.
+    /// Returns whether the side has random access to pages.
     pub(crate) fn counts(&self) -> bool {
         self.page.is_some() || self.offset.is_some()
     }
 
-    /// The parameters about pages.
+    /// Returns the parameters that control paging.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = &Spanned<String>> {
         [&self.page, &self.offset, &self.cursor, &self.size].into_iter().flatten()
     }
 
-    /// The members of an answer that tell of other pages: the gateway writes them for clients.
+    /// Returns the response members that describe other pages. The gateway writes these for
+    /// clients.
     pub(crate) fn members(&self) -> impl Iterator<Item = &Place> {
         let next = self.next.as_ref().and_then(|told| match &told.value {
             Told::Member(place) | Told::LinkMember(place) => Some(place),

@@ -1,10 +1,10 @@
-//! Routes of several calls as written: checks, steps, tables and ends.
+//! Syntax tree of routes with several calls: checks, steps, decision tables and final responses.
 
 use super::{Expr, Notes, RefusePolicy, Spanned};
 use crate::diagnostic::Span;
 use crate::yaml::Node;
 
-/// Steps and their end: exactly one of `answer`, `refuse`, `decide`.
+/// Steps, followed by exactly one of `answer`, `refuse` or `decide`.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub steps: Vec<Step>,
@@ -37,7 +37,7 @@ pub(crate) struct Check {
     pub span: Span,
 }
 
-/// What follows when a check does not hold.
+/// Response to a check that fails.
 #[derive(Debug)]
 pub(crate) enum CheckElse {
     /// `{status, reason}`
@@ -50,16 +50,16 @@ pub(crate) enum CheckElse {
 #[derive(Clone, Debug)]
 pub(crate) struct Predicate {
     pub word: Spanned<PredicateWord>,
-    /// Paths as written, already with `$.request.body.` before bare words.
+    /// Paths, already prefixed with `$.request.body.` where the file has a bare word.
     pub places: Vec<Spanned<String>>,
-    /// `one_of` values or the `kind` word.
+    /// The values of `one_of`, or the word of `kind`.
     pub values: Vec<Node>,
-    /// The conditions that `all`, `any` and `not` are made of.
+    /// Operands of `all`, `any` and `not`.
     pub of: Vec<Predicate>,
 }
 
 impl Predicate {
-    /// The places that it looks at, those of the conditions in it too.
+    /// Returns all places that the predicate reads, including those of nested predicates.
     pub(in crate::mapping) fn all_places(&self) -> Vec<&Spanned<String>> {
         self.places.iter().chain(self.of.iter().flat_map(Predicate::all_places)).collect()
     }
@@ -106,11 +106,11 @@ pub(crate) enum StepAction {
 /// `call: 'PUT /things/{$.made.body.id}'`
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// As written; `{name}` is a path variable of the served operation, `{$.path}` a place.
+    /// As written: `{name}` is a path variable of the served operation, `{$.path}` a place.
     pub operation: Spanned<String>,
-    /// `when: predicate`: made only while this holds.
+    /// `when: predicate`: skips the call unless the predicate holds.
     pub when: Option<Predicate>,
-    /// `each: {name: list}` with `upto:`: made for each element.
+    /// `each: {name: list}` with `upto:`: repeats the call for each element.
     pub each: Option<Each>,
     pub query: Vec<(Spanned<String>, Expr)>,
     pub headers: Vec<(Spanned<String>, Expr)>,
@@ -129,20 +129,21 @@ pub(crate) struct Call {
 /// `each: {name: list}, upto: 20, beyond: absent`
 #[derive(Debug)]
 pub(crate) struct Each {
-    /// What an element is called while its call is made, and in the result.
+    /// Binds the current element, both in the call and in its result.
     pub name: Spanned<String>,
     pub list: Spanned<String>,
     pub upto: Spanned<i64>,
     pub beyond: Option<Spanned<Beyond>>,
 }
 
-/// `until: predicate, every: 1s, within: 20s`: made again until the condition holds of its reply.
+/// `until: predicate, every: 1s, within: 20s`: repeats the call until its reply satisfies the
+/// predicate.
 #[derive(Debug)]
 pub(crate) struct Poll {
     pub until: Predicate,
     pub every: Spanned<String>,
     pub within: Spanned<String>,
-    /// Of the word `until`.
+    /// Span of the word `until`.
     pub span: Span,
 }
 
@@ -154,12 +155,13 @@ pub(crate) struct Pages {
     pub span: Span,
 }
 
-/// What follows when a list goes on beyond a bound.
+/// Policy for a list that is longer than its bound.
 #[derive(Debug)]
 pub(crate) enum Beyond {
-    /// `cut`: of pages, those that were read are the list.
+    /// `cut`: truncates the list to the pages that were read.
     Cut,
-    /// `absent`: there is no body, as if the call had failed; of elements, for those beyond the bound.
+    /// `absent`: for pages, no body, as if the call had failed; for elements, no result for those
+    /// beyond the bound.
     Absent,
     /// `{refuse: reason}`
     Refuse(Refuse),
@@ -177,7 +179,7 @@ pub(crate) enum OnFail {
     Use(Expr),
     /// `{refuse: reason}`
     Refuse(Refuse),
-    /// `absent`, or `{absent: [404]}` for these statuses alone: goes on without a body.
+    /// `absent`, or `{absent: [404]}` for these statuses only: continues without a body.
     Absent(Vec<Spanned<i64>>),
 }
 
@@ -192,15 +194,15 @@ pub(crate) struct Pick {
 pub(crate) enum Take {
     All,
     First,
-    /// `newest: member`, or `newest: [member, …]` where later ones decide between equals.
+    /// `newest: member`, or `newest: [member, …]` with tie breakers in order.
     Newest(Vec<Spanned<String>>),
-    /// `page: path`: the part of all matches that a page of this number shows.
+    /// `page: path`: the slice of the matches on the page with this number.
     Page(Spanned<String>),
 }
 
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// `legacy: forward`: the clients' own service answers while it lives.
+    /// `legacy: forward`: forwards to the clients' own service while it is available.
     pub legacy_forward: [Option<bool>; 2],
     pub status: Spanned<i64>,
     pub headers: Vec<(Spanned<String>, Expr)>,
@@ -216,12 +218,12 @@ pub(crate) struct Decide {
     pub span: Span,
 }
 
-/// What a decision table looks at.
+/// A column of a decision table.
 #[derive(Debug)]
 pub(crate) enum Column {
     /// A path.
     Place(Spanned<String>),
-    /// `{predicate: …}`: its cells are `true` and `false`.
+    /// `{predicate: …}`; its cells are `true` and `false`.
     Holds(Predicate),
 }
 
