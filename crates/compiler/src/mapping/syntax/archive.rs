@@ -1,4 +1,4 @@
-//! Archives and harvests, and the steps that look up and keep.
+//! Reads archives and harvests, and the steps that look up and store entries.
 
 use super::{Reader, faults, keys};
 use crate::mapping::ast::{
@@ -46,6 +46,8 @@ impl Reader<'_> {
         let steps = self.list_of(fields.get("steps")).iter().filter_map(|n| self.step(n)).collect();
         let page = self.text_of(fields.get("page"))?;
         let body = Expr { kind: ExprKind::Path(page.value.clone()), span: page.span };
+        // A harvest has no client. The page is modelled as the answer of its block, so that the
+        // block compiles like any other.
         let status = Spanned { value: 200, span: page.span };
         let answer = Answer {
             legacy_forward: [None; 2],
@@ -82,7 +84,7 @@ impl Reader<'_> {
         Some(Keep { archive: archive?, key: key?, value, each, when })
     }
 
-    /// `when: predicate`. The outer `None` is a finding.
+    /// Reads `when: predicate`. An outer `None` is an error.
     fn archive_condition(&mut self, fields: &Fields<'_>) -> Option<Option<Predicate>> {
         match fields.get("when") {
             None => Some(None),
@@ -90,7 +92,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The outer `None` is a finding.
+    /// Reads `each: {name: list}`. An outer `None` is an error.
     fn each_of(&mut self, fields: &Fields<'_>) -> Option<Option<EachOf>> {
         let Some(node) = fields.get("each") else { return Some(None) };
         let [(key, list)] = node.map(self.findings)? else {
@@ -127,6 +129,8 @@ impl Reader<'_> {
                 Kind::Seq(keys) => {
                     for key in keys {
                         match &key.kind {
+                            // YAML reads an unquoted numeric key as a number, and keys of archives
+                            // are texts.
                             Kind::Number(text) => add(text.clone(), None),
                             _ => self.text(key).into_iter().for_each(|key| add(key.value, None)),
                         }

@@ -1,4 +1,4 @@
-//! Events: which side sends them, and what becomes of each.
+//! Reads events: the sending side, and the translation of each event.
 
 use super::{Reader, faults, keys};
 use crate::mapping::ast::{Correlation, Event, EventKey, EventSides, Spanned};
@@ -30,7 +30,7 @@ impl Reader<'_> {
         })
     }
 
-    /// One place is that of the side that sends.
+    /// Reads `key:`. A single place belongs to the sending side.
     fn event_key(&mut self, node: &Node) -> Option<EventKey> {
         Some(match node.kind {
             Kind::Map(_) => EventKey::BySide(self.event_names(node)),

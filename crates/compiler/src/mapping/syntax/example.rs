@@ -1,4 +1,4 @@
-//! Entries of `examples:`.
+//! Reads entries of `examples:`.
 
 use super::{Reader, faults, keys};
 use crate::mapping::ast::{
@@ -54,6 +54,7 @@ impl Reader<'_> {
         let page = fields.get("page").and_then(|n| self.whole(n, 0..=u64::from(u32::MAX)));
         let calls = self.list_of(fields.get("calls")).iter().filter_map(|n| self.example_call(n)).collect();
         let keeps = self.keeps(fields.get("keeps"));
+        // A harvest returns no response to check. An empty success stands for it.
         let status = Spanned { value: 200, span: node.span };
         let answer = ExampleAnswer::Answer { status, headers: Vec::new(), body: None };
         let exchange = Exchange { calls, keeps, answer };
@@ -98,6 +99,7 @@ impl Reader<'_> {
             return None;
         };
         let reply_status = self.status_key(status);
+        // In quotes the word is the text itself.
         let empty = matches!(&body.kind, Kind::String(word, Style::Plain) if word == "empty");
         Some(ExampleCall {
             expect: expect?,
@@ -118,6 +120,8 @@ impl Reader<'_> {
                 "lost" => lost = self.texts(Some(value)),
                 name => {
                     let Some(side) = self.side(name, key.span) else { continue };
+                    // The side that is written first is the source, so the order of the keys
+                    // matters.
                     source.get_or_insert(side.side);
                     values[side.side] = Some(value.clone());
                 }

@@ -1,4 +1,4 @@
-//! Values to be made: literals, paths, objects, arrays, and the `$` forms.
+//! Reads expressions: literals, paths, objects, arrays, and the `$` forms.
 
 use super::{Reader, faults, keys};
 use crate::mapping::ast::{Expr, ExprKind, ShapeExpr};
@@ -64,19 +64,19 @@ impl Reader<'_> {
         }
     }
 
-    /// A list of values.
+    /// Reads a list of expressions.
     fn values(&mut self, node: Option<&Node>) -> Vec<Expr> {
         self.list_of(node).iter().filter_map(|n| self.expr(n)).collect()
     }
 
-    /// `{$count: list}`, `{$sum: list}`
+    /// Reads `{$count: list}` or `{$sum: list}`.
     fn aggregate(&mut self, node: &Node, keys: &Keys, what: Aggregate) -> Option<ExprKind> {
         let fields = self.fields(node, keys)?;
         let list = self.expr(fields.get(keys.required[0])?)?;
         Some(ExprKind::Aggregate { what, list: Box::new(list) })
     }
 
-    /// `{$each: {name: list}, give: value}`
+    /// Reads `{$each: {name: list}, give: value}`.
     fn each_value(&mut self, node: &Node) -> Option<ExprKind> {
         let fields = self.fields(node, &keys::EACH)?;
         let give = fields.get("give").and_then(|n| self.expr(n));
@@ -89,7 +89,7 @@ impl Reader<'_> {
         Some(ExprKind::Each { name: Self::key(key), list: Box::new(list?), give: Box::new(give?) })
     }
 
-    /// `{$if: predicate, then: value, else: value}`
+    /// Reads `{$if: predicate, then: value, else: value}`.
     fn conditional(&mut self, node: &Node) -> Option<ExprKind> {
         let fields = self.fields(node, &keys::IF)?;
         let predicate = fields.get("$if").and_then(|n| self.predicate(n, &[]));

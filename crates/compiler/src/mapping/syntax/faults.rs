@@ -1,4 +1,4 @@
-//! The findings about the form of a pack, each worded once.
+//! Findings about the form of a pack.
 
 use crate::diagnostic::{Code, Finding, Span, did_you_mean};
 use crate::mapping::ast::Spanned;

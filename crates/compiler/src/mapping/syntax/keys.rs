@@ -1,5 +1,5 @@
-//! The keys of every kind of map in a pack, and the words of closed lists: what the reader knows, in one place, so that the
-//! schema for editors knows the same.
+//! The keys of every kind of map in a pack, and the words of closed lists. The reader and the JSON
+//! schema for editors share these tables.
 
 use crate::yaml::Keys;
 
@@ -55,7 +55,7 @@ pub(in crate::mapping) const FILE: Keys = Keys::new(
 );
 
 // shapes
-/// Keys of a shape's lines; a named shape has `of` and `like` besides.
+/// Keys for the lines of a shape. A named shape also has `of`, `alternatives` and `like`.
 pub(in crate::mapping) const LINES: &[&str] =
     &["same", "rename", "copy", "constant", "by_kind", "only", "rest"];
 pub(in crate::mapping) const SHAPE: Keys = Keys::new(
@@ -64,15 +64,15 @@ pub(in crate::mapping) const SHAPE: Keys = Keys::new(
     &["alternatives", "like", "same", "rename", "copy", "constant", "by_kind", "only", "rest"],
 );
 pub(in crate::mapping) const SHAPE_IN_PLACE: Keys = Keys::new("a shape in place", &[], LINES);
-/// A body that a shape makes, where more than its name is said.
+/// A body that uses a shape with options.
 pub(in crate::mapping) const SHAPED_BODY: Keys = Keys::new("a body", &["shape"], &["else"]);
-/// Keys of a rename beside the one that is the new side's name.
+/// Keys of a rename, in addition to the name of the new side.
 pub(in crate::mapping) const RENAME: &[&str] = &["shape", "each_value", "as", "else", "default"];
-/// Kinds that `by_kind` tells apart.
+/// JSON kinds that `by_kind` distinguishes.
 pub(in crate::mapping) const KINDS: &[&str] = &["integer", "number", "boolean", "string", "object", "array"];
 pub(in crate::mapping) const FILL_VALUE: Keys = Keys::new("a value", &["value"], &["despite"]);
 pub(in crate::mapping) const FILL_REFUSE: Keys = Keys::new("a refusal", &["refuse"], &[]);
-/// A word with a meaning, for writers that put every text in quotes.
+/// A keyword in map form, for writers that quote every text.
 pub(in crate::mapping) const WORD: Keys = Keys::new("a word", &["word"], &[]);
 
 /// Arguments of the conversion `pairs`.
@@ -109,11 +109,11 @@ pub(in crate::mapping) const PAGED_SIDE: Keys = Keys::new(
         "total", "items",
     ],
 );
-/// Keys of a route's `paging` beside the names of the sides.
+/// Keys of a route's `paging`, in addition to the names of the sides.
 pub(in crate::mapping) const PAGED_ROUTE: &[&str] = &["call", "upto"];
 pub(in crate::mapping) const PAGED_NEXT: Keys = Keys::new("`next`", &[], &["header", "link"]);
 pub(in crate::mapping) const QUERY_REFUSE: Keys = Keys::new("a refused parameter", &["refuse"], &["unless"]);
-/// Keys of a parameter or header field beside the one that is the new side's name.
+/// Keys of a parameter or header, in addition to the name of the new side.
 pub(in crate::mapping) const PARAMETER: &[&str] = &["as", "else"];
 pub(in crate::mapping) const CONSTANT: Keys = Keys::new("a constant", &["constant"], &[]);
 pub(in crate::mapping) const PAIR_HEADERS: Keys = Keys::new("`headers`", &[], &["request", "response"]);
@@ -149,13 +149,13 @@ pub(in crate::mapping) const OUTCOME: Keys = Keys::new(
     &[],
     &["steps", "answer", "refuse", "policy", "decide", "outcomes", "differs", "approximate"],
 );
-/// Keys of a check beside its condition.
+/// Keys of a check, in addition to its condition.
 pub(in crate::mapping) const CHECK: &[&str] = &["if", "unless", "else"];
 pub(in crate::mapping) const CHECK_ELSE: Keys = Keys::new("`else`", &["status", "reason"], &[]);
 pub(in crate::mapping) const CHECK_REFUSE: Keys = Keys::new("`else`", &["refuse"], &["policy"]);
 
 // steps
-/// Keys that tell an unnamed step from a named one.
+/// Keys that identify an unnamed step.
 pub(in crate::mapping) const ACTIONS: &[&str] = &["call", "pick", "first", "make", "recall", "keep"];
 pub(in crate::mapping) const CALL: Keys = Keys::new(
     "a call",
@@ -190,7 +190,7 @@ pub(in crate::mapping) const ARCHIVE: Keys = Keys::new("an archive", &["about"],
 pub(in crate::mapping) const HARVEST: Keys = Keys::new("a harvest", &["about", "from", "steps", "page"], &[]);
 
 // values
-/// The keys that make a map one of the forms of a value.
+/// Keys that make a map a special form.
 pub(in crate::mapping) const FORMS: &[&str] = &[
     "$from", "$text", "$shape", "$value", "$first", "$present", "$each", "$lookup", "$if", "$lines",
     "$count", "$sum",
@@ -222,5 +222,5 @@ pub(in crate::mapping) const ARCHIVED: Keys = Keys::new("an entry", &["age"], &[
 pub(in crate::mapping) const EXAMPLE_ANSWER: Keys = Keys::new("an answer", &["status"], &["headers", "body"]);
 pub(in crate::mapping) const EXAMPLE_CALL: Keys =
     Keys::new("a call", &["expect", "reply"], &["headers", "body", "reply_headers"]);
-/// Keys of an example of a shape beside the names of the sides.
+/// Keys of a shape example, in addition to the names of the sides.
 pub(in crate::mapping) const SHAPE_EXAMPLE: &[&str] = &["shape", "lost"];

@@ -1,4 +1,4 @@
-//! `pack.yaml`.
+//! Reads `pack.yaml`.
 
 use super::{Reader, keys};
 use crate::diagnostic::Findings;
@@ -12,7 +12,7 @@ use switchback_plan::{
     BasicPart, BodyForm, ClientAuth, PerSide, RefreshExtra, Scheme, SideId, TokenRequests,
 };
 
-/// What becomes of operations that no route names.
+/// Policies for operations without a route.
 pub(in crate::mapping) const REST: &[&str] = &["refuse", "forward", "keep"];
 
 pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
@@ -75,13 +75,15 @@ impl Reader<'_> {
         })
     }
 
-    /// None after a finding: that one is missing says nothing more.
+    /// Reads a list of carriers. Returns `None` after an error, so that no further finding reports
+    /// an empty list.
     fn carriers(&mut self, node: &Node) -> Option<Vec<Carrier>> {
         let all: Vec<_> = self.list_of(Some(node)).iter().map(|node| self.carrier(node)).collect();
         all.into_iter().collect()
     }
 
-    /// `x-api-key`, `{header: authorization, scheme: Token}`, `{basic: user}`, `{query: api_key}` or `{form: token}`.
+    /// Reads `x-api-key`, `{header: authorization, scheme: Token}`, `{basic: user}`, `{query:
+    /// api_key}` or `{form: token}`.
     fn carrier(&mut self, node: &Node) -> Option<Carrier> {
         if node.as_map().is_none() {
             return Some(Carrier { name: self.text(node)?, kind: CarrierKind::Usual });
@@ -132,7 +134,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `[v1]`
+    /// Reads a list of sides such as `[v1]`. Both sides if omitted.
     fn serves(&mut self, node: Option<&Node>) -> [bool; 2] {
         let Some(node) = node else { return [true, true] };
         let mut served = [false, false];
@@ -141,11 +143,12 @@ impl Reader<'_> {
                 served[side.side] = true;
             }
         }
-        // Nothing is served only after a finding.
+        // An empty list is only possible after an error. Serve both sides, so that the routes are
+        // checked.
         if served == [false, false] { [true, true] } else { served }
     }
 
-    /// `refuse`, `forward` or `keep`, for both sides or `{v1: forward, v2: refuse}`.
+    /// Reads `refuse`, `forward` or `keep`, for both sides or as `{v1: forward, v2: refuse}`.
     fn rest(&mut self, node: &Node) -> [Option<Spanned<RestWord>>; 2] {
         let word = |reader: &mut Self, node: &Node| {
             let value = match node.word(REST, reader.findings)? {
@@ -162,7 +165,7 @@ impl Reader<'_> {
         self.by_side(node, "`rest`", true).map(|node| word(self, node?))
     }
 
-    /// `{v2: {headers: {name: value}, query: {name: value}}}`
+    /// Reads `{v2: {headers: {name: value}, query: {name: value}}}`.
     fn send(&mut self, node: &Node) -> PerSide<Sent> {
         self.by_side(node, "`send`", true).map(|node| {
             let Some(fields) = node.and_then(|node| self.fields(node, &keys::SENT)) else {
@@ -223,7 +226,7 @@ impl Reader<'_> {
         Some(Errors { body, types, shape, status, text, kind, all, sides, failures })
     }
 
-    /// One status for all errors, or statuses by kind of error.
+    /// Reads one status for all errors, or statuses by kind of error.
     #[expect(clippy::type_complexity, reason = "a list of lines, as all maps are read")]
     fn error_statuses(
         &mut self,
@@ -248,7 +251,7 @@ impl Reader<'_> {
         Some(SideErrors { body: fields.get("body").cloned(), all, status, kind })
     }
 
-    /// `[{when: {$.body.ok: false, $.body.error: [expired, revoked]}, status: 401}]`
+    /// Reads `[{when: {$.body.ok: false, $.body.error: [expired, revoked]}, status: 401}]`.
     fn failures(&mut self, node: Option<&Node>) -> Vec<Failure> {
         let mut failures = Vec::new();
         for node in self.list_of(node) {
@@ -309,7 +312,7 @@ impl Reader<'_> {
         Some(Compare { headers, types, read_back, shows })
     }
 
-    /// `{v1: {files: ['POST /files']}}`
+    /// Reads `{v1: {files: ['POST /files']}}`.
     fn hosts(&mut self, node: Option<&Node>) -> PerSide<Vec<Host>> {
         let mut hosts = PerSide::default();
         for (key, node) in self.map_of(node) {
@@ -322,7 +325,7 @@ impl Reader<'_> {
         hosts
     }
 
-    /// `{v1: {POST /a: 'GET /a/{$.answer.body.id}'}}`
+    /// Reads `{v1: {POST /a: 'GET /a/{$.answer.body.id}'}}`.
     fn read_back(&mut self, node: Option<&Node>) -> Vec<ReadBack> {
         let mut lines = Vec::new();
         for (key, node) in self.map_of(node) {
@@ -333,7 +336,7 @@ impl Reader<'_> {
         lines
     }
 
-    /// `{v1: {'PUT /a/{id}': [name]}}`
+    /// Reads `{v1: {'PUT /a/{id}': [name]}}`.
     fn shown_members(&mut self, node: Option<&Node>) -> Vec<Shows> {
         let mut lines = Vec::new();
         for (key, node) in self.map_of(node) {

@@ -1,8 +1,10 @@
-//! YAML trees → the syntax tree of the language. Form only: unknown and missing keys, wrong kinds, words outside a closed
-//! list. Whether names exist and types fit is checked later, on the whole program.
+//! Converts YAML trees to the syntax tree of the language. Checks form only: unknown and missing
+//! keys, wrong kinds, words outside a closed list. Later checks on the entire program decide
+//! whether names exist and types fit.
 //!
-//! One file per part of the language. A part that cannot be read is left out after its finding, so that one slip does not
-//! hide the others; the program is then not compiled, because findings hold errors.
+//! There is one file per part of the language. A part with an error is reported and omitted, so
+//! that one slip does not hide others. The errors prevent the incomplete program from being
+//! compiled.
 
 mod archive;
 mod event;
@@ -21,23 +23,24 @@ use super::ast::{Manifest, Place, Program, Reason, SideRef, Spanned};
 use crate::diagnostic::{Findings, Span};
 use crate::yaml::{Fields, Key, Keys, Kind, Node};
 
-/// What every part needs to read: the names of the sides, and where findings go.
+/// Reader state: the names of the sides, and the findings.
 pub(super) struct Reader<'a> {
     sides: [Spanned<String>; 2],
     findings: &'a mut Findings,
 }
 
-/// The words of the closed list of conditions.
+/// Returns the keywords of conditions.
 pub(super) fn predicates() -> impl Iterator<Item = &'static str> {
     step::PREDICATES.iter().map(|(word, _)| *word)
 }
 
-/// Reads `pack.yaml`. `None` when the sides, the contracts or the form of errors cannot be known.
+/// Reads `pack.yaml`. Returns `None` if the name, the sides, the contracts or the error format
+/// cannot be read.
 pub(super) fn manifest(root: &Node, findings: &mut Findings) -> Option<Manifest> {
     manifest::read(root, findings)
 }
 
-/// Reads one mapping file into a program.
+/// Reads one mapping file and appends its contents to a program.
 pub(super) fn file(root: &Node, program: &mut Program, findings: &mut Findings) {
     let mut reader = Reader { sides: program.manifest.sides.clone(), findings };
     let Some(fields) = Fields::read(root, &keys::FILE, reader.findings) else { return };
@@ -68,7 +71,7 @@ pub(super) fn file(root: &Node, program: &mut Program, findings: &mut Findings) 
 }
 
 impl Reader<'_> {
-    /// The only version of the language there is.
+    /// Checks the version of the language. The only version is 1.
     fn version(&mut self, node: &Node) {
         if !matches!(&node.kind, Kind::Number(text) if text == "1") {
             self.findings.push(faults::version(node.span));
@@ -79,12 +82,14 @@ impl Reader<'_> {
         Fields::read(node, keys, self.findings)
     }
 
-    /// The entries of a map; none when the key is absent or holds no map.
+    /// Returns the entries of a map, or an empty slice if the key is absent or its value is not a
+    /// map.
     fn map_of<'n>(&mut self, node: Option<&'n Node>) -> &'n [(Key, Node)] {
         node.and_then(|n| n.map(self.findings)).unwrap_or(&[])
     }
 
-    /// The items of a list; none when the key is absent or holds no list.
+    /// Returns the items of a list, or an empty slice if the key is absent or its value is not a
+    /// list.
     fn list_of<'n>(&mut self, node: Option<&'n Node>) -> &'n [Node] {
         node.and_then(|n| n.list(self.findings)).unwrap_or(&[])
     }
@@ -107,12 +112,12 @@ impl Reader<'_> {
         Some(Spanned { value: value as i64, span: node.span })
     }
 
-    /// An HTTP status.
+    /// Reads an HTTP status. Interim statuses (1xx) are no final responses.
     fn status(&mut self, node: &Node) -> Option<Spanned<i64>> {
         self.whole(node, 200..=599)
     }
 
-    /// An HTTP status written as a key.
+    /// Reads an HTTP status from a key.
     fn status_key(&mut self, key: &Key) -> Option<Spanned<i64>> {
         match key.name.parse() {
             Ok(value) if (200..=599).contains(&value) => Some(Spanned { value, span: key.span }),
@@ -123,7 +128,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The side of this name.
+    /// Resolves the name of a side.
     fn side(&mut self, name: &str, span: Span) -> Option<SideRef> {
         let side = self.sides.iter().position(|side| side.value == name);
         if side.is_none() {
@@ -132,7 +137,7 @@ impl Reader<'_> {
         side.map(|side| SideRef { side, span })
     }
 
-    /// A map with one entry per side. Both are needed unless `optional`.
+    /// Reads a map with one entry per side. Reports missing sides unless `optional`.
     fn by_side<'n>(&mut self, node: &'n Node, what: &str, optional: bool) -> [Option<&'n Node>; 2] {
         let mut found = [None, None];
         let Some(entries) = node.map(self.findings) else { return found };
@@ -149,13 +154,13 @@ impl Reader<'_> {
         found
     }
 
-    /// A text for each side.
+    /// Reads a text for each side.
     fn texts_by_side(&mut self, node: &Node, what: &str) -> Option<[Spanned<String>; 2]> {
         let [old, new] = self.by_side(node, what, false);
         Some([self.text(old?)?, self.text(new?)?])
     }
 
-    /// A place: one name, or a JSONPath of names.
+    /// Reads a place: one name, or a JSONPath of names.
     fn place(&mut self, text: &str, span: Span) -> Option<Spanned<Place>> {
         let names = if text.starts_with('$') { names_of_path(text) } else { Some(vec![text.to_owned()]) };
         if names.is_none() {
@@ -177,7 +182,7 @@ impl Reader<'_> {
     }
 }
 
-/// The member names of a singular JSONPath without indexes.
+/// Returns the member names of a singular JSONPath, or `None` if it contains anything else.
 fn names_of_path(text: &str) -> Option<Vec<String>> {
     use jsonpath_rust::parser::model::{Segment, Selector};
     let query = jsonpath_rust::parser::parse_json_path(text).ok()?;
@@ -192,7 +197,7 @@ fn names_of_path(text: &str) -> Option<Vec<String>> {
     names.filter(|names| !names.is_empty())
 }
 
-/// A member name as the JSONPath parser gives it, without the quotes of its bracket form.
+/// Removes the quotes that the JSONPath parser retains in names in brackets.
 pub(super) fn unquoted(name: &str) -> String {
     let inner = |quote| name.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
     inner('\'').or_else(|| inner('"')).unwrap_or(name).to_owned()

@@ -1,18 +1,18 @@
-//! `paging:` of a route.
+//! Reads `paging:` of a route.
 
 use super::{Reader, keys};
 use crate::mapping::ast::{PagedRoute, PagedSide, Place, Spanned, Told};
 use crate::yaml::{Kind, Node};
 
 impl Reader<'_> {
-    /// `{v1: {…}, v2: {…}, call: GET /things, upto: 20}`
+    /// Reads `{v1: {…}, v2: {…}, call: GET /things, upto: 20}`.
     pub(super) fn paged_route(&mut self, node: &Node) -> Option<PagedRoute> {
         let mut sides = [None, None];
         let (mut call, mut upto) = (None, None);
         for (key, value) in node.map(self.findings)? {
             match key.name.as_str() {
                 "call" => call = self.text(value),
-                // As many as the calls of one request may be.
+                // The maximum number of calls per request.
                 "upto" => upto = self.whole(value, 1..=50),
                 _ => {
                     if let Some(side) = self.side(&key.name, key.span) {
@@ -56,7 +56,7 @@ impl Reader<'_> {
         (!self.findings.errors_since(mark)).then_some(side)
     }
 
-    /// `link`, `$.place`, `{header: name}` or `{link: $.place}`
+    /// Reads `link`, `$.place`, `{header: name}` or `{link: $.place}`.
     fn told(&mut self, node: &Node) -> Option<Spanned<Told>> {
         let span = node.span;
         let value = match &node.kind {
@@ -77,7 +77,7 @@ impl Reader<'_> {
         Some(Spanned { value, span })
     }
 
-    /// A place of an answer; `$` is the answer itself.
+    /// Reads a place in a response; `$` is the entire body.
     fn paged_place(&mut self, node: &Node) -> Option<Spanned<Place>> {
         let text = self.text(node)?;
         match text.value.as_str() {

@@ -1,11 +1,11 @@
-//! What happens to refused operations, as the manifest and single routes say it.
+//! Reads policies for refused operations, in the manifest and in routes.
 
 use super::{Reader, keys};
 use crate::mapping::ast::{AfterDate, Refuse, RefusePolicy, Spanned};
 use crate::yaml::{Kind, Node};
 
 impl Reader<'_> {
-    /// `{legacy, status, after: {date, status}}`
+    /// Reads `{legacy, status, after: {date, status}}`.
     pub(super) fn policy(&mut self, node: &Node) -> RefusePolicy {
         let mut policy = RefusePolicy::default();
         let Some(fields) = self.fields(node, &keys::POLICY) else { return policy };
@@ -23,7 +23,7 @@ impl Reader<'_> {
         policy
     }
 
-    /// `null`, a day, or `$.config.name`.
+    /// Reads `null`, a day, or `$.config.name`.
     fn after_date(&mut self, node: &Node) -> Option<AfterDate> {
         if node.is_null() {
             return Some(AfterDate::Never);
@@ -35,7 +35,7 @@ impl Reader<'_> {
         })
     }
 
-    /// `forward` or `never`, for clients of both sides or `{v2: forward, v3: never}`.
+    /// Reads `forward` or `never`, for clients of both sides or as `{v2: forward, v3: never}`.
     pub(super) fn legacy(&mut self, node: &Node) -> [Option<bool>; 2] {
         const WORDS: &[&str] = &["forward", "never"];
         let Kind::Map(entries) = &node.kind else {
@@ -52,7 +52,7 @@ impl Reader<'_> {
         by_side
     }
 
-    /// `refuse: reason` with an optional `policy:` beside it.
+    /// Reads `refuse: reason` with its optional `policy:`.
     pub(super) fn refuse(&mut self, reason: &Node, policy: Option<&Node>) -> Option<Refuse> {
         let policy = policy.map(|node| self.policy(node)).unwrap_or_default();
         Some(Refuse { reason: self.text(reason)?, policy })

@@ -1,4 +1,4 @@
-//! Entries of `routes:`: pairs, and the head of `serve` routes.
+//! Reads entries of `routes:`: pairs, and the head of `serve` routes.
 
 use super::{Reader, faults, keys};
 use crate::diagnostic::suggest;
@@ -8,7 +8,7 @@ use crate::mapping::ast::{
 };
 use crate::yaml::{Key, Kind, Node};
 
-/// Query parameters, or header fields, of a pair.
+/// Query parameters or headers of a pair.
 #[derive(Default)]
 struct Parameters {
     lines: Vec<ParameterLine>,
@@ -17,7 +17,7 @@ struct Parameters {
     faulty: Vec<String>,
 }
 
-/// `old: new`, each with its place.
+/// Lines `old: new`, with spans.
 type TextPairs = Vec<(Spanned<String>, Spanned<String>)>;
 
 impl Reader<'_> {
@@ -81,7 +81,7 @@ impl Reader<'_> {
         })
     }
 
-    /// `{v1: GET /a, v2: GET /b, front: v1}`
+    /// Reads `{v1: GET /a, v2: GET /b, front: v1}`.
     fn pair_of(&mut self, node: &Node) -> Option<([Spanned<String>; 2], Option<SideRef>)> {
         let mut operations = [None, None];
         let mut front = None;
@@ -103,7 +103,7 @@ impl Reader<'_> {
         Some(([old?, new?], front))
     }
 
-    /// `{old: new}`, both texts.
+    /// Reads a map of texts.
     pub(super) fn texts_map(&mut self, node: Option<&Node>) -> TextPairs {
         let mut lines = Vec::new();
         for (key, value) in self.map_of(node) {
@@ -112,7 +112,8 @@ impl Reader<'_> {
         lines
     }
 
-    /// `[name]`, or `{old: new}` with converted, constant and (in a query) refused ones among them.
+    /// Reads `[name]`, or `{old: new}` whose values may be converted, constant or, in a query,
+    /// refused.
     fn parameters(&mut self, node: Option<&Node>, refusable: bool) -> Parameters {
         let mut read = Parameters::default();
         if let (Some(Kind::Seq(_)), true) = (node.map(|n| &n.kind), refusable) {
@@ -135,6 +136,7 @@ impl Reader<'_> {
                     read.lines.extend(line);
                 }
             }
+            // Record every name on the line, because an error hides which of them it covers.
             if self.findings.errors_since(mark) {
                 let named = value.as_map().unwrap_or_default().iter().filter_map(|(_, value)| value.as_str());
                 read.faulty.extend(named.chain([key.name.as_str()]).map(str::to_owned));
@@ -143,7 +145,7 @@ impl Reader<'_> {
         read
     }
 
-    /// `name: {constant: {v2: value}}`
+    /// Reads `name: {constant: {v2: value}}`.
     fn constant_parameter(&mut self, key: &Key, node: &Node, read: &mut Parameters) {
         let Some(fields) = self.fields(node, &keys::CONSTANT) else { return };
         for (side, value) in self.map_of(fields.get("constant")) {
@@ -157,7 +159,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `old: {<new side>: new, as, else}`
+    /// Reads `old: {<new side>: new, as, else}`.
     fn converted_parameter(&mut self, key: &Key, node: &Node) -> Option<ParameterLine> {
         let new_side = self.sides[1].value.clone();
         let known = [&[new_side.as_str()], keys::PARAMETER].concat();
@@ -179,14 +181,14 @@ impl Reader<'_> {
         Some(ParameterLine { old: Self::key(key), new: self.text(new)?, conversion })
     }
 
-    /// `name: {refuse: reason, unless: [value]}`
+    /// Reads `name: {refuse: reason, unless: [value]}`.
     fn refused_parameter(&mut self, key: &Key, node: &Node) -> Option<RefusedParameter> {
         let fields = self.fields(node, &keys::QUERY_REFUSE)?;
         let unless = self.texts(fields.get("unless"));
         Some(RefusedParameter { name: Self::key(key), reason: self.text_of(fields.get("refuse"))?, unless })
     }
 
-    /// A body of a pair.
+    /// Reads a body of a pair.
     pub(super) fn body(&mut self, node: &Node) -> Option<Body> {
         match &node.kind {
             Kind::String(word, _) if word == "empty" => Some(Body::Empty(node.span)),
@@ -203,7 +205,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `{shape: [Name], else: drop}`
+    /// Reads `{shape: [Name], else: drop}`.
     fn shaped_body(&mut self, node: &Node) -> Option<ShapeUse> {
         let fields = self.fields(node, &keys::SHAPED_BODY)?;
         let mut shape = self.shape_use(fields.get("shape")?)?;
@@ -232,7 +234,7 @@ impl Reader<'_> {
         lines
     }
 
-    /// A status, or a class such as `2xx`.
+    /// Reads a status, or a class such as `2xx`.
     fn status_word(&mut self, node: &Node) -> Option<Spanned<StatusWord>> {
         let class = match &node.kind {
             Kind::String(text, _) => match text.as_bytes() {
@@ -255,14 +257,14 @@ impl Reader<'_> {
         self.list_of(node).iter().filter_map(|n| self.status(n)).collect()
     }
 
-    /// One of two words as a boolean: true for `yes`.
+    /// Reads one of two words as a boolean; `yes` is true.
     pub(super) fn flag(&mut self, node: Option<&Node>, yes: &str, no: &str) -> Option<Spanned<bool>> {
         let node = node?;
         let word = node.word(&[yes, no], self.findings)?;
         Some(Spanned { value: word == yes, span: node.span })
     }
 
-    /// `differs`, `approximate`, `verdict` of a route or an outcome.
+    /// Reads `differs`, `approximate` and `verdict` of a route or an outcome.
     pub(super) fn notes(&mut self, node: &Node) -> Notes {
         let mut notes = Notes {
             differs: self.sentences(node.get("differs")),
@@ -288,7 +290,7 @@ impl Reader<'_> {
         Some(Spanned { value: word.to_owned(), span: node.span })
     }
 
-    /// Sentences, or `{name: sentence}`.
+    /// Reads sentences, or `{name: sentence}`.
     fn approximate(&mut self, node: Option<&Node>) -> Vec<(Option<Spanned<String>>, Spanned<String>)> {
         match node.map(|n| &n.kind) {
             Some(Kind::Map(_)) => {
@@ -298,7 +300,7 @@ impl Reader<'_> {
         }
     }
 
-    /// One sentence or a list of them.
+    /// Reads one sentence or a list of them.
     fn sentences(&mut self, node: Option<&Node>) -> Vec<Spanned<String>> {
         match node.map(|n| &n.kind) {
             Some(Kind::Seq(_)) => self.texts(node),
@@ -306,7 +308,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `{name: drop}`
+    /// Reads `{name: drop}`.
     fn dropped(&mut self, node: Option<&Node>) -> Vec<Spanned<String>> {
         let mut names = Vec::new();
         for (key, value) in self.map_of(node) {

@@ -1,4 +1,4 @@
-//! Shapes, named and in place.
+//! Reads shapes, named and inline.
 
 use super::{Reader, faults, keys};
 use crate::mapping::ast::{
@@ -7,14 +7,14 @@ use crate::mapping::ast::{
 };
 use crate::yaml::{Key, Kind, Node};
 
-/// What makes a conversion one of each element of a list.
+/// Keyword that applies a conversion to each element of a list.
 pub(super) const EACH_ELEMENT: &str = "each";
 
-/// Words that fill a field, beside literals.
+/// Words that fill a field, in addition to literals.
 pub(super) const FILL_WORDS: &[&str] = &["absent", "none", "null"];
 
 impl Reader<'_> {
-    /// A shape; without a name it is one written in place.
+    /// Reads a shape. A shape without a name is inline.
     pub(super) fn shape(&mut self, name: Option<&Key>, node: &Node) -> Option<Shape> {
         let fields = self.fields(node, if name.is_some() { &keys::SHAPE } else { &keys::SHAPE_IN_PLACE })?;
         let of = match fields.get("of") {
@@ -41,7 +41,7 @@ impl Reader<'_> {
         self.map_of(node).iter().filter_map(|(key, value)| self.rename(key, value)).collect()
     }
 
-    /// `old: new` or `old: {<new side>: new, shape, as, else, default}`
+    /// Reads `old: new` or `old: {<new side>: new, shape, as, else, default}`.
     fn rename(&mut self, key: &Key, node: &Node) -> Option<Rename> {
         let old = self.place(&key.name, key.span);
         let span = key.span.to(node.span);
@@ -83,7 +83,7 @@ impl Reader<'_> {
         Some(rename)
     }
 
-    /// `Name` or `[Name]`
+    /// Reads `Name` or `[Name]`.
     pub(super) fn shape_use(&mut self, node: &Node) -> Option<ShapeUse> {
         match &node.kind {
             Kind::String(name, _) => {
@@ -101,18 +101,20 @@ impl Reader<'_> {
         }
     }
 
-    /// `else:` beside a shape.
+    /// Reads the `else:` of a shape.
     pub(super) fn shape_else(&mut self, shape: &mut ShapeUse, node: &Node) {
         if shape.each_value {
             self.findings.push(faults::else_of_map(node.span));
             return;
         }
-        // A text never is an object, so that quotes around a word are found where the literal is looked at.
+        // A text is never an object, so the type check of the literal reports a word in quotes.
         shape.otherwise = self.otherwise(node, &["error", "drop"], None);
     }
 
-    /// `else:`, with the words that mean something there. `meant`: what to write where the text of one is meant.
+    /// Reads an `else:` with its keywords. If `meant` is given, warns about keywords in quotes;
+    /// `meant` describes how to write the text itself.
     fn otherwise(&mut self, node: &Node, words: &[&str], meant: Option<&str>) -> Option<Node> {
+        // Short words resemble too many texts to be reported as misspellings.
         if let Node { kind: Kind::String(word, crate::yaml::Style::Plain), span } = node
             && word.len() >= 4
             && !words.contains(&word.as_str())
@@ -127,7 +129,7 @@ impl Reader<'_> {
         unquoted.or_else(|| Some(node.clone()))
     }
 
-    /// `as: name`, `as: {name: arguments}` or a list of these, with `else:` beside it.
+    /// Reads `as: name`, `as: {name: arguments}` or a list of these, with the `else:` of the line.
     pub(super) fn conversion(
         &mut self,
         node: Option<&Node>,
@@ -148,7 +150,7 @@ impl Reader<'_> {
         Some(ConversionUse { otherwise, or, ..first })
     }
 
-    /// A conversion by its name, or by its name and arguments.
+    /// Reads a conversion by name, with optional arguments.
     fn one_conversion(&mut self, node: &Node) -> Option<ConversionUse> {
         let (name, arguments) = match &node.kind {
             Kind::Map(entries) if entries.len() == 1 && entries[0].0.name == EACH_ELEMENT => {
@@ -164,7 +166,7 @@ impl Reader<'_> {
         Some(ConversionUse { name, arguments, otherwise: None, each: None, or: Vec::new() })
     }
 
-    /// `{side: {name: $.place}}`
+    /// Reads `{side: {name: $.place}}`.
     fn copies(&mut self, node: Option<&Node>) -> Vec<Copy> {
         let mut copies = Vec::new();
         for (side, lines) in self.lines_by_side(node) {
@@ -177,7 +179,7 @@ impl Reader<'_> {
         copies
     }
 
-    /// `{side: {…}}` → the lines of each side.
+    /// Reads `{side: {…}}` and returns the lines of each side.
     fn lines_by_side<'n>(&mut self, node: Option<&'n Node>) -> Vec<(SideRef, &'n [(Key, Node)])> {
         let mut lines = Vec::new();
         for (key, value) in self.map_of(node) {
@@ -223,7 +225,7 @@ impl Reader<'_> {
         lines
     }
 
-    /// `{old side: value}`
+    /// Reads `{old side: value}`.
     fn old_default(&mut self, node: &Node) -> Option<Node> {
         let old_side = self.sides[0].value.clone();
         for (key, _) in node.map(self.findings)?.iter().filter(|(key, _)| key.name != old_side) {
@@ -246,7 +248,7 @@ impl Reader<'_> {
         onlys
     }
 
-    /// What a one-sided field is built with.
+    /// Reads the fill value of a one-sided field.
     fn fill(&mut self, node: &Node) -> Option<Fill> {
         if let Some(word) = self.unquoted(node) {
             return self.fill(&word);
@@ -255,6 +257,7 @@ impl Reader<'_> {
         match &node.kind {
             Kind::String(word, crate::yaml::Style::Plain) if word == "absent" => Some(Fill::Absent),
             Kind::String(word, crate::yaml::Style::Plain) if word == "none" => Some(Fill::Nothing),
+            // An unquoted word is probably a misspelled keyword. Require quotes for texts.
             Kind::String(word, crate::yaml::Style::Plain) if !word.starts_with('$') => {
                 self.findings.push(faults::fill_word(word, node.span));
                 None
@@ -291,7 +294,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `{word: absent}`: the word as writers of JSON have it, who put every text in quotes.
+    /// Reads `{word: absent}`, the form of a keyword in JSON, where every text is in quotes.
     fn unquoted(&mut self, node: &Node) -> Option<Node> {
         let (Kind::Map(_), Some(_)) = (&node.kind, node.get("word")) else { return None };
         let fields = self.fields(node, &keys::WORD)?;
@@ -299,7 +302,7 @@ impl Reader<'_> {
         Some(Node { kind: Kind::String(word.value, crate::yaml::Style::Plain), span: word.span })
     }
 
-    /// Warns of a word that would mean something without its quotes. `meant`: what to write where the text is meant.
+    /// Warns about a keyword in quotes. `meant` describes how to write the text itself.
     pub(super) fn warn_of_quotes(&mut self, node: &Node, words: &[&str], meant: &str) {
         if let Kind::String(word, crate::yaml::Style::Quoted) = &node.kind
             && words.contains(&word.as_str())
@@ -311,7 +314,8 @@ impl Reader<'_> {
     fn rests(&mut self, node: Option<&Node>) -> Vec<Rest> {
         let mut rests = Vec::new();
         for (key, value) in self.map_of(node) {
-            // With a faulty filling the fields are accounted for all the same.
+            // Even with an invalid value the line covers the fields, so they are not reported as
+            // missing.
             let fill = self.rest_fill(value).unwrap_or(None);
             let side = self.side(&key.name, key.span);
             rests.extend(side.map(|side| Rest { side, fill, span: key.span.to(value.span) }));
@@ -319,7 +323,7 @@ impl Reader<'_> {
         rests
     }
 
-    /// `lost`, a literal, or a literal despite the type.
+    /// Reads `lost`, a literal, or a literal despite the type.
     fn rest_fill(&mut self, node: &Node) -> Option<Option<RestFill>> {
         if let Some(word) = self.unquoted(node) {
             return self.rest_fill(&word);
@@ -338,7 +342,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a plain text is so near to a word with a meaning that it is taken for a typing mistake.
+/// Returns whether a plain text is so similar to a keyword that it is probably a misspelling.
 fn nearly(word: &str) -> bool {
     word.len() >= 4 && crate::diagnostic::suggest(word, FILL_WORDS).is_some()
 }

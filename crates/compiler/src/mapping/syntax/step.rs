@@ -1,4 +1,4 @@
-//! Routes of several calls: checks, steps, ends, decision tables.
+//! Reads routes with several calls: checks, steps, block ends and decision tables.
 
 use super::{Reader, faults, keys};
 use crate::diagnostic::{Span, suggest};
@@ -8,7 +8,7 @@ use crate::mapping::ast::{
 };
 use crate::yaml::{Fields, Key, Kind, Node, Style};
 
-/// The closed list of conditions.
+/// Keywords of conditions.
 pub(super) const PREDICATES: &[(&str, PredicateWord)] = &[
     ("present", PredicateWord::Present),
     ("missing", PredicateWord::Missing),
@@ -27,7 +27,7 @@ pub(super) const PREDICATES: &[(&str, PredicateWord)] = &[
 ];
 
 impl Reader<'_> {
-    /// Steps and their end, out of the keys of a route or an outcome.
+    /// Reads the steps and the end of a route or an outcome.
     pub(super) fn block(&mut self, fields: &Fields<'_>, what: &str) -> Block {
         let steps = self.list_of(fields.get("steps")).iter().filter_map(|n| self.step(n)).collect();
         let ends: Vec<_> =
@@ -64,7 +64,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `{legacy, status, headers, body}`
+    /// Reads `{legacy, status, headers, body}`.
     pub(super) fn answer(&mut self, node: &Node) -> Option<Answer> {
         let fields = self.fields(node, &keys::ANSWER)?;
         let headers = self.exprs(fields.get("headers"));
@@ -74,7 +74,7 @@ impl Reader<'_> {
         Some(Answer { legacy_forward, status, headers, body, span: node.span })
     }
 
-    /// `{name: expr}`
+    /// Reads `{name: expr}`.
     pub(super) fn exprs(&mut self, node: Option<&Node>) -> Vec<(Spanned<String>, Expr)> {
         let mut lines = Vec::new();
         for (key, value) in self.map_of(node) {
@@ -109,7 +109,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `[cell, …, outcome]`
+    /// Reads `[cell, …, outcome]`.
     fn row(&mut self, node: &Node, columns: usize) -> Option<Row> {
         let items = node.list(self.findings)?;
         let Some((outcome, cells)) = items.split_last().filter(|(_, cells)| cells.len() == columns) else {
@@ -132,7 +132,8 @@ impl Reader<'_> {
         Some(Row { cells: cells.iter().map(cell).collect(), outcome, span: node.span })
     }
 
-    /// `{predicate: …, if: $.config.x, unless: $.config.y, else: {status, reason} | {refuse: reason}}`
+    /// Reads `{predicate: …, if: $.config.x, unless: $.config.y, else: {status, reason} | {refuse:
+    /// reason}}`.
     pub(super) fn check(&mut self, node: &Node) -> Option<Check> {
         let predicate = self.predicate(node, keys::CHECK);
         let only_if = self.text_of(node.get("if"));
@@ -156,7 +157,7 @@ impl Reader<'_> {
         Some(CheckElse::Answer { status: status?, reason: reason? })
     }
 
-    /// A map with exactly one condition, and no keys but `beside`.
+    /// Reads a map with exactly one condition. Other keys must be listed in `beside`.
     pub(super) fn predicate(&mut self, node: &Node, beside: &[&str]) -> Option<Predicate> {
         let words: Vec<&str> = PREDICATES.iter().map(|(word, _)| *word).collect();
         let possible: Vec<&str> = words.iter().chain(beside).copied().collect();
@@ -173,7 +174,7 @@ impl Reader<'_> {
             }
         }
         let Some((word, key, value)) = found else {
-            // A condition whose word is misspelt has one.
+            // A misspelled condition has been reported already.
             if !self.findings.errors_since(mark) {
                 self.findings.push(faults::one_of_keys(node.span, "a condition", &words));
             }
@@ -239,12 +240,13 @@ impl Reader<'_> {
         Some(node.list(self.findings)?.iter().filter_map(|n| self.operand(n)).collect())
     }
 
-    /// `name: {call: …}`, or the action alone.
+    /// Reads `name: {call: …}`, or an unnamed action.
     pub(super) fn step(&mut self, node: &Node) -> Option<Step> {
         let entries = node.map(self.findings)?;
         if entries.iter().any(|(key, _)| keys::ACTIONS.contains(&key.name.as_str())) {
             return Some(Step { name: None, action: self.action(node)?, span: node.span });
         }
+        // A misspelled action looks like the name of a step, but its value is rarely a map.
         let slip = |(key, value): &&(Key, Node)| {
             !matches!(value.kind, Kind::Map(_)) && suggest(&key.name, keys::ACTIONS).is_some()
         };
@@ -281,7 +283,7 @@ impl Reader<'_> {
                 Some(StepAction::First(choices.collect()))
             }
             [] => {
-                // A slip in the word that says what the step does is shown at the word.
+                // Report a misspelled action at the word itself.
                 let entries = node.as_map().unwrap_or_default();
                 let slip = entries.iter().find(|(key, _)| {
                     !keys::CALL.optional.contains(&key.name.as_str())
@@ -319,7 +321,7 @@ impl Reader<'_> {
         })
     }
 
-    /// `each: {name: list}, upto: 20, beyond: absent`
+    /// Reads `each: {name: list}, upto: 20, beyond: absent`.
     fn each(&mut self, fields: &Fields<'_>) -> Option<Each> {
         let upto = fields.get("upto").and_then(|n| self.whole(n, 1..=1000));
         let Some(node) = fields.get("each") else {
@@ -336,13 +338,13 @@ impl Reader<'_> {
         if fields.get("upto").is_none() {
             self.findings.push(faults::each_without_bound(node.span));
         }
-        // The rest of the route is looked at with any bound.
+        // Continue with an arbitrary bound to check the rest of the route.
         let upto = upto.unwrap_or(Spanned { value: 1, span: node.span });
         let beyond = self.beyond(fields, &["absent"]);
         Some(Each { name: Self::key(key), list: self.text(list)?, upto, beyond })
     }
 
-    /// `until: predicate, every: 1s, within: 20s`
+    /// Reads `until: predicate, every: 1s, within: 20s`.
     fn poll(&mut self, fields: &Fields<'_>) -> Option<Poll> {
         const WORDS: [&str; 3] = ["until", "every", "within"];
         let entries = WORDS.map(|word| fields.entry(word));
@@ -353,7 +355,7 @@ impl Reader<'_> {
             self.findings.push(faults::poll_without(first.span, &missing));
         }
         let [Some((key, until)), every, within] = entries else { return None };
-        // The rest of the route is looked at with any times.
+        // Continue with arbitrary times to check the rest of the route.
         let mut time = |entry: Option<(&Key, &Node)>| match entry {
             Some((_, node)) => self.text(node),
             None => Some(Spanned { value: "1s".to_owned(), span: key.span }),
@@ -370,11 +372,11 @@ impl Reader<'_> {
         Some(Pages { upto: upto?, until, beyond, span: node.span })
     }
 
-    /// `beyond:` with one of these words or `{refuse: reason}`.
+    /// Reads `beyond:` with one of `words`, or `{refuse: reason}`.
     fn beyond(&mut self, fields: &Fields<'_>, words: &[&str]) -> Option<Spanned<Beyond>> {
         let (key, node) = fields.entry("beyond")?;
         let value = if let Kind::String(..) = &node.kind {
-            // A faulty word is one finding; the rest of the route is checked with `absent`.
+            // Report an invalid word once, and check the rest of the route with `absent`.
             match node.word(words, self.findings) {
                 Some("cut") => Beyond::Cut,
                 _ => Beyond::Absent,
@@ -420,7 +422,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `pick: path` with `take:`, `newest:` or `page:`, and `when:` in a choice.
+    /// Reads `pick: path` with `take:`, `newest:` or `page:`, and `when:` within a `first:` step.
     fn pick(&mut self, node: &Node, choice: bool) -> Option<Pick> {
         let fields = self.fields(node, if choice { &keys::CHOICE } else { &keys::PICK })?;
         let when = fields.get("when").and_then(|n| self.predicate(n, &[]));
@@ -447,7 +449,7 @@ impl Reader<'_> {
     }
 }
 
-/// A bare word is a member of the request body.
+/// Expands a bare word to a member of the request body.
 fn place_of(text: &str, span: Span) -> Spanned<String> {
     let value = if text.starts_with('$') { text.to_owned() } else { format!("$.request.body.{text}") };
     Spanned { value, span }
