@@ -1,4 +1,5 @@
-//! How errors look, compiled: the type of errors on each side and the way between them, and the form of the gateway's own.
+//! Compiles `errors:` of `pack.yaml`: the error types of both sides, the plans that translate
+//! between them, and the format of the gateway's own errors.
 
 use super::ast::{self, Manifest, Spanned};
 use super::lens::{Lenses, Supply, World, lost};
@@ -14,12 +15,12 @@ use switchback_plan::{
     Message, PerSide, ReasonId, Response, ResponseBody, Root, Route, RouteKind, SideId, ValueOp,
 };
 
-/// What stands for something else in `errors: {body: …}`.
+/// Placeholders in `errors: {body: …}`.
 const TEXT: &str = "$text";
 const STATUS: &str = "$status";
 const KIND: &str = "$kind";
 
-/// The error type that each contract has under the name in `errors: {types: …}`.
+/// Returns the error type of each contract as named in `errors: {types: …}`.
 pub(super) fn types<'c>(
     manifest: &Manifest,
     contracts: &'c [Contract; 2],
@@ -39,10 +40,11 @@ pub(super) fn types<'c>(
     })
 }
 
-/// What the place of a loss in an error begins with.
+/// Prefix for places of losses in errors.
 const BODY: &str = "error body ";
 
-/// By served side: the other side's error as one of this side, and the values that this side's contract does not take.
+/// Returns, by served side, the plan that translates the other side's errors, and the values that
+/// the served side's contract does not accept.
 pub(super) fn plans(
     manifest: &Manifest,
     contracts: &[Contract; 2],
@@ -57,7 +59,7 @@ pub(super) fn plans(
     Some([old?, new?])
 }
 
-/// Values of an error that the contract of the side which gets it does not take.
+/// Returns the losses of an error body whose values one side's contract does not accept.
 pub(super) fn narrower(narrowings: &[Narrowing], to: SideId, world: &World<'_>, span: Span) -> Vec<Loss> {
     let of = |narrowing: &Narrowing| {
         let side = if narrowing.is_of_target { to } else { to.other() };
@@ -99,8 +101,9 @@ fn plan(
     Some((BodyPlan { op: lens.op, root: Root::ANY, class: lens.class, because: lens.because }, losses))
 }
 
-/// Warns of errors that are not of the declared type and have no form on the side that is served: their words are lost, since
-/// the gateway speaks instead. Once for each side, since a service has often one such type at many operations.
+/// Warns about errors that are not of the declared type and have no translation for the served
+/// side: the gateway replaces their text. Reports once per side, because many operations of a
+/// service share such a type.
 pub(super) fn reworded(
     manifest: &Manifest,
     contracts: &[Contract; 2],
@@ -127,7 +130,7 @@ pub(super) fn reworded(
     }
 }
 
-/// How errors of the gateway look to clients of each side.
+/// Returns the format of the gateway's errors for clients of each side.
 pub(super) fn style(
     manifest: &Manifest,
     contracts: &[Contract; 2],
@@ -147,7 +150,8 @@ pub(super) fn style(
     };
     let all = |status: &Option<Spanned<i64>>, findings: &mut Findings| {
         let status = status.as_ref()?;
-        // An answer with these statuses has no body (RFC 9110), or sends its client elsewhere.
+        // Responses with 204 or 205 have no body (RFC 9110, sections 15.3.5 and 15.3.6), and
+        // clients follow redirects instead of reading the error.
         if matches!(status.value, 204 | 205 | 300..=399) {
             findings.push(faults::error_status_of_all(status));
         }
@@ -160,6 +164,8 @@ pub(super) fn style(
     let shared_body = pieces(&errors.body);
     let mut is_sound = is_told(&errors.body, &shared_body, findings);
     let mut tells_kind = shared_body.contains(&ErrorPiece::Kind);
+    // Both sides may share the same invalid value. Collect the misfits first, so each value is
+    // reported once.
     let mut misfits: Vec<(Span, Vec<String>, String)> = Vec::new();
     let styles = [0, 1].map(|side| {
         let own = errors.sides[side].as_ref();
@@ -199,7 +205,7 @@ pub(super) fn style(
     is_sound.then_some(styles)
 }
 
-/// Whether a body tells one error from another: by the text for people, once, or by the word for its kind.
+/// Checks that a body distinguishes errors: it contains `$text` exactly once, or only `$kind`.
 fn is_told(written: &Node, body: &[ErrorPiece], findings: &mut Findings) -> bool {
     let texts = body.iter().filter(|piece| **piece == ErrorPiece::Text).count();
     let is_told = texts == 1 || (texts == 0 && body.contains(&ErrorPiece::Kind));
@@ -209,7 +215,7 @@ fn is_told(written: &Node, body: &[ErrorPiece], findings: &mut Findings) -> bool
     is_told
 }
 
-/// By side: which of its answers are failures, whatever their status says.
+/// Returns, by side, the rules that recognize failures regardless of their status.
 pub(super) fn failures(
     manifest: &Manifest,
     contracts: &[Contract; 2],
@@ -260,6 +266,7 @@ fn failure_place(
     if part == Part::Headers {
         return Some(FailurePlace::Header(names[0].to_ascii_lowercase()));
     }
+    // A rule applies to every success of the side, so the place must exist in at least one of them.
     let successes =
         contract.operations.iter().flat_map(|operation| &operation.responses).filter(|one| one.is_success());
     let bodies: Vec<&Type> = successes.filter_map(|response| response.body.as_ref()).collect();
@@ -272,7 +279,7 @@ fn failure_place(
     Some(FailurePlace::Body(names.into_iter().map(Into::into).collect()))
 }
 
-/// Lines by kind of error; kinds that there are not are reported.
+/// Collects lines by kind of error, and reports unknown kinds.
 fn by_kind<W, T>(
     lines: &[(Spanned<String>, W)],
     read: impl Fn(&W, &mut Findings) -> Option<T>,
@@ -291,7 +298,7 @@ fn by_kind<W, T>(
     found
 }
 
-/// A reason that needs nothing to be told.
+/// Resolves a reason whose text has no placeholders.
 fn text(
     reason: &Spanned<String>,
     names: &Names,
@@ -305,7 +312,8 @@ fn text(
     Some(id)
 }
 
-/// The body as some error has it, to be held against the contracts' types.
+/// Returns an example of the error body, for type checks. A text literal replaces `$text` and
+/// `$kind`, a number `$status`.
 fn sample(node: &Node) -> Node {
     let kind = match &node.kind {
         Kind::String(text, _) if text == STATUS => Kind::Number("500".to_owned()),
@@ -318,7 +326,7 @@ fn sample(node: &Node) -> Node {
     Node { kind, span: node.span }
 }
 
-/// The body in pieces: what is the same in every error, and what is not.
+/// Splits the body into fixed JSON pieces and variable ones.
 fn pieces(body: &Node) -> Vec<ErrorPiece> {
     let mut pieces = Vec::new();
     let mut same = String::new();
@@ -354,7 +362,7 @@ fn write(node: &Node, same: &mut String, pieces: &mut Vec<ErrorPiece>) {
     }
 }
 
-/// A piece that is not the same in every error, after what is.
+/// Appends a variable piece after the pending fixed text.
 fn varies(piece: ErrorPiece, same: &mut String, pieces: &mut Vec<ErrorPiece>) {
     end(same, pieces);
     pieces.push(piece);

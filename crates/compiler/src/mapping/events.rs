@@ -1,4 +1,5 @@
-//! Events: each that the one side sends becomes one of the other's, or is dropped for a reason that somebody has written down.
+//! Compiles event routes: each event that one side sends becomes an event of the other side, or is
+//! dropped with a stated reason.
 
 use super::ast::{Body, Correlation, Event, EventKey, EventSides, Spanned};
 use super::compare::Comparisons;
@@ -13,7 +14,7 @@ use switchback_plan::{
     Becomes, BodyPlan, Class, Correlate, EventName, EventRoute, Events, Loss, Message, Root, SideId, ValueOp,
 };
 
-/// How long an event may wait for the one that tells the same, least and most.
+/// Bounds of the time that an event may wait for its counterpart from the other side.
 const WITHIN_MIN: Duration = Duration::from_secs(1);
 const WITHIN_MAX: Duration = Duration::from_secs(86_400);
 
@@ -26,7 +27,8 @@ struct Check<'c, 'p> {
     findings: &'c mut Findings,
 }
 
-/// What becomes of the events of the side that sends; none where the pack carries none.
+/// Compiles the routes for the events of the sending side, or returns `None` if the pack has no
+/// events.
 pub(super) fn compile<'p>(
     world: World<'p>,
     lenses: &Lenses<'p>,
@@ -78,7 +80,7 @@ pub(super) fn compile<'p>(
 }
 
 impl<'p> Check<'_, 'p> {
-    /// Where the name of an event stands that is sent.
+    /// Returns where events of the sending side contain their name.
     fn name(&mut self, sides: &EventSides, webhooks: &[Webhook]) -> Option<EventName> {
         let place = sides.names[self.from.place()].as_ref()?;
         let Some((part, names)) = parse(&place.value) else {
@@ -94,7 +96,7 @@ impl<'p> Check<'_, 'p> {
         Some(EventName::Body(names.into_iter().map(Into::into).collect()))
     }
 
-    /// A place in the body of an event of a side.
+    /// Checks that a place in the body of an event exists and may be a scalar.
     fn is_there(
         &mut self,
         side: SideId,
@@ -106,6 +108,7 @@ impl<'p> Check<'_, 'p> {
         let mut missed = Missed::default();
         let found =
             webhook.body.as_ref().map(|body| walk(&body.ty, names, types, &mut missed)).unwrap_or_default();
+        // An object without declared fields may hold a scalar as far as the contract shows.
         let is_scalar = found.iter().any(|ty| {
             matches!(
                 types.resolve(ty).kind,
@@ -119,12 +122,12 @@ impl<'p> Check<'_, 'p> {
         Some(())
     }
 
-    /// Where the name stands in the events of the side that receives.
+    /// Returns where events of the receiving side contain their name.
     fn told(&mut self, sides: &EventSides) -> Option<EventName> {
         let place = sides.names[self.from.other().place()].as_ref()?;
         match parse(&place.value) {
             Some((Part::Headers, names)) => Some(EventName::Header(names[0].to_ascii_lowercase())),
-            // The shape makes it.
+            // Not checked against the contract: the shape writes this member.
             Some((Part::Body, names)) => Some(EventName::Body(names.into_iter().map(Into::into).collect())),
             None => {
                 self.findings.push(faults::event_place(place));
@@ -133,7 +136,7 @@ impl<'p> Check<'_, 'p> {
         }
     }
 
-    /// A place in the body of an event of a side.
+    /// Parses a place in the body of an event and checks that it exists.
     fn in_body(
         &mut self,
         side: SideId,
@@ -149,7 +152,8 @@ impl<'p> Check<'_, 'p> {
         Some(names.into_iter().map(Into::into).collect())
     }
 
-    /// What keeps events in order, of the side that sends and of the other one.
+    /// Returns the ordering keys of the sending side's event and of the receiving side's own event;
+    /// empty paths if not declared.
     fn keys(&mut self, event: &Event, webhook: &Webhook) -> Option<[Vec<Arc<str>>; 2]> {
         let to = self.from.other();
         let (sent, own) = match &event.key {
@@ -169,14 +173,14 @@ impl<'p> Check<'_, 'p> {
         Some(keys)
     }
 
-    /// The event of the other side that this one becomes.
+    /// Returns the receiving side's event that this one becomes.
     fn receiving(&self, event: &Event) -> Option<&'p Webhook> {
         let to = self.from.other().place();
         let name = event.names[to].as_ref()?;
         self.world.contracts[to].webhooks.iter().find(|known| known.name == name.value)
     }
 
-    /// By what the event that the other side sends itself is known.
+    /// Compiles the rule that matches the event with the receiving side's own event.
     fn correlate(&mut self, written: &Correlation, told: &Webhook) -> Option<Correlate> {
         let to = self.from.other();
         let within = period(&written.within.value);
@@ -192,8 +196,8 @@ impl<'p> Check<'_, 'p> {
         Some(Correlate { by: by.into_iter().collect::<Option<_>>()?, within: within? })
     }
 
-    /// Events that become one and the same are found again alike: the one that the other side sends itself does not tell them
-    /// apart.
+    /// Checks that all events that become the same event share one correlation: the receiving
+    /// side's own event does not reveal which of them it matches.
     fn agrees(&mut self, event: &Event, route: &EventRoute, before: &[EventRoute]) {
         let Some(told) = route.told() else {
             if let Some(written) = &event.correlate {
@@ -287,7 +291,7 @@ impl<'p> Check<'_, 'p> {
             }
             Some(Body::Shape(used)) => self.lenses.body(used, types, to, &supply, self.findings)?,
             Some(Body::Inline(shape)) => {
-                // Named shapes are enough for events: a shape in place has no name to be tested by.
+                // Require a named shape, so that examples can test it.
                 self.findings.push(faults::event_inline(shape.span));
                 return None;
             }
@@ -300,7 +304,7 @@ impl<'p> Check<'_, 'p> {
         Some((plan, lens.losses.into_iter().filter(matters).collect()))
     }
 
-    /// Both names are those of events that there are.
+    /// Checks that both names exist in the contracts.
     fn known(&mut self, event: &Event) {
         if event.names[self.from.place()].is_none() {
             self.findings.push(faults::event_or_drop(event.span));
@@ -317,12 +321,12 @@ impl<'p> Check<'_, 'p> {
     }
 }
 
-/// What a dual run calls an event, beside the operations of its side.
+/// Returns the name of an event in a dual run, in the same namespace as the operations of its side.
 pub(super) fn operation(name: &str) -> String {
     format!("event {name}")
 }
 
-/// `90s`, `2m` or `1h`, up to the most that an event may wait.
+/// Parses a time such as `90s`, `2m` or `1h` within the bounds.
 fn period(text: &str) -> Option<Duration> {
     literal::duration(text).filter(|time| (WITHIN_MIN..=WITHIN_MAX).contains(time))
 }

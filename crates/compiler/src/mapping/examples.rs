@@ -1,5 +1,5 @@
-//! Examples as written → examples as they run, and the filling in of what they leave open. Only their form is judged here;
-//! whether they hold is `translate::example`'s business.
+//! Lowers examples to their runnable form, and fills in their open values. Checks only the form;
+//! `translate::example` runs them.
 
 use super::ast::{self, ExampleAnswer, Program, Spanned};
 use super::compile::Compiled;
@@ -13,10 +13,10 @@ use switchback_plan::{
     RouteExample, ShapeExample, SideId, Wanted,
 };
 
-/// The text that asks for a value to be filled in.
+/// Placeholder for a value to be filled in.
 pub(super) const OPEN: &str = "?";
 
-/// The examples of a program, in its order. What has no meaning is reported and left out.
+/// Returns the examples of a program, in order. Reports and omits invalid ones.
 pub(super) fn lower(program: &Program, sources: &Sources, findings: &mut Findings) -> Vec<Example> {
     let mut reader = Reader { program, sources, findings };
     program.examples.iter().filter_map(|example| reader.example(example)).collect()
@@ -168,7 +168,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `GET /things/7?page=1`
+    /// Parses a request line such as `GET /things/7?page=1`.
     fn method_and_target(&mut self, text: &str, span: Span) -> Option<(Method, String)> {
         let parts = text.split_once(' ').filter(|(_, target)| target.starts_with('/'));
         let parsed = parts.and_then(|(method, target)| {
@@ -200,7 +200,7 @@ impl Reader<'_> {
         None
     }
 
-    /// A name of the pack that it does not have.
+    /// Reports a name that the pack does not declare.
     fn undeclared(&mut self, name: &Spanned<String>, kind: NameKind, message: String, help: Option<String>) {
         let finding = Finding::error(Code::ExampleForm, name.span, message).maybe_help(help);
         self.findings.push(finding.undeclared(kind, &name.value));
@@ -223,13 +223,15 @@ fn wanted(node: Option<&Node>) -> Wanted {
     }
 }
 
-/// Whether a value asks to be filled in.
+/// Returns whether a value is to be filled in.
 pub(super) fn is_open(node: &Node) -> bool {
     node.as_str() == Some(OPEN)
 }
 
-/// The texts of the files in which open places are filled in. `found`: for each example of the program the values for its
-/// open places, in the order they are written; an example without values is left as it is.
+/// Returns the texts of all files with open values, filled in.
+///
+/// `found` contains, for each example of the program, the values of its open places in the order of
+/// their appearance. Examples without values remain unchanged.
 pub fn blessed(compiled: &Compiled, found: &[Vec<Value>]) -> Vec<(FileId, String)> {
     compiled.program.as_ref().map_or(Vec::new(), |program| filled_in(program, &compiled.sources, found))
 }
@@ -240,7 +242,7 @@ fn filled_in(program: &Program, sources: &Sources, found: &[Vec<Value>]) -> Vec<
         let spans = open_places(example);
         edits.extend(spans.into_iter().zip(values).map(|(span, value)| (span, flow(value))));
     }
-    // From the end of a file to its start, so that no edit moves another.
+    // Edit each file from back to front, so that no edit shifts the spans of others.
     edits.sort_by_key(|(span, _)| (span.file, std::cmp::Reverse(span.start)));
     let mut texts: Vec<(FileId, String)> = Vec::new();
     for (span, text) in edits {
@@ -254,7 +256,7 @@ fn filled_in(program: &Program, sources: &Sources, found: &[Vec<Value>]) -> Vec<
     texts
 }
 
-/// Where an example asks for values to be filled in.
+/// Returns the spans of the open values of an example.
 fn open_places(example: &ast::Example) -> Vec<Span> {
     let nodes: Vec<&Node> = match example {
         ast::Example::Route(route) => std::iter::once(&route.exchange)
@@ -270,7 +272,7 @@ fn open_places(example: &ast::Example) -> Vec<Span> {
     nodes.into_iter().filter(|node| is_open(node)).map(|node| node.span).collect()
 }
 
-/// A value as YAML in one line, with as few quotes as it can be read back with.
+/// Formats a value as single-line YAML with minimal quoting.
 fn flow(value: &Value) -> String {
     match value {
         Value::Array(values) => format!("[{}]", values.iter().map(flow).collect::<Vec<_>>().join(", ")),
@@ -284,12 +286,14 @@ fn flow(value: &Value) -> String {
 }
 
 fn word(text: &str) -> String {
+    // YAML 1.1 reads these words as booleans or null. `empty` is a keyword of examples.
     const AMBIGUOUS: [&str; 10] = ["yes", "no", "on", "off", "y", "n", "true", "false", "null", "empty"];
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.ends_with(|c: char| c.is_alphanumeric())
         && text.chars().all(|c| c.is_alphanumeric() || "_-./@ ".contains(c));
     if plain && !AMBIGUOUS.contains(&text.to_lowercase().as_str()) {
         text.to_owned()
+    // Single-quoted YAML has no escapes, so control characters need the double-quoted JSON form.
     } else if text.chars().any(char::is_control) {
         Value::string(text).to_string()
     } else {
@@ -315,7 +319,7 @@ errors: {body: {error: $text}, types: {v1: Error, v2: Error}}
 refuse: {legacy: never, status: 501}
 ";
 
-    /// The program of one mapping file, its examples, and what was found.
+    /// Returns the program of one mapping file, its examples, and the findings.
     fn read(text: &str) -> (Program, Sources, Vec<Example>, Vec<String>) {
         let (mut sources, mut findings) = (Sources::new(), Findings::default());
         let manifest = yaml::read(&mut sources, "pack.yaml", MANIFEST.as_bytes(), &mut findings).unwrap();

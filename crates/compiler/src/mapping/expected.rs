@@ -1,25 +1,27 @@
-//! Types of a contract as what is checked of whole bodies.
+//! Converts contract types to run-time checks of entire bodies.
 
 use super::lens::kinds_of;
 use crate::contract::{Access, Type, TypeKind, Types};
 use switchback_plan::{Expected, Key, Kinds, Root};
 
-/// What is checked of an answer of this type while it passes.
+/// Returns the checks for a response of this type while it is streamed.
 pub(in crate::mapping) fn answer_root(ty: &Type, types: &Types) -> Root {
     let Expected { kinds, members, needed: _ } = answer(ty, types);
     Root { kinds, members: !members.is_empty() }
 }
 
-/// What is checked of a request of this type. Members that it lacks are for the service to name.
+/// Returns the checks for a request of this type. Missing members are left for the service to
+/// report.
 pub(in crate::mapping) fn request_root(ty: &Type, types: &Types) -> Root {
     Root { kinds: kinds(ty, types), members: false }
 }
 
-/// What is checked of an answer of this type that a step gets.
+/// Returns the checks for a response of this type that a step reads.
 pub(in crate::mapping) fn answer(ty: &Type, types: &Types) -> Expected {
     let members = match types.resolve(ty).kind {
         TypeKind::Object(object) => {
             let required =
+                // Responses never contain write-only members.
                 object.fields.iter().filter(|field| field.required && field.access != Access::WriteOnly);
             required.map(|field| Key::new(&field.name)).collect()
         }

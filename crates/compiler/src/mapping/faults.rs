@@ -1,4 +1,5 @@
-//! The findings about a pack as a whole: manifest, languages, reasons.
+//! Findings about a pack as a unit: manifest, languages, reasons, errors, comparisons, events and
+//! hosts.
 
 use super::ast::Spanned;
 use super::message_place::Missed;
@@ -41,7 +42,7 @@ pub(super) fn carrier(span: Span) -> Finding {
     )
 }
 
-/// Once said for the side, or by each carrier.
+/// The scheme is declared once for the side, or by each carrier.
 pub(super) fn no_scheme(header: &Spanned<String>) -> Finding {
     let what = format!("how the token stands in `{}` is not said", header.value);
     Finding::error(Code::PackForm, header.span, what)
@@ -109,7 +110,7 @@ pub(super) fn errors_differ(span: Span, why: &str) -> Finding {
         .help("name a shape that turns one into the other: `errors: {shape: …}`")
 }
 
-/// `operations`: of the side whose errors they are; at least one.
+/// `operations` belong to the side that returns the errors; there is at least one.
 pub(super) fn errors_reworded(declared: &Spanned<String>, side: &str, operations: &[String]) -> Finding {
     let count = operations.len();
     let first: Vec<String> = operations.iter().take(3).map(|one| format!("`{one}`")).collect();
@@ -126,7 +127,7 @@ pub(super) fn errors_reworded(declared: &Spanned<String>, side: &str, operations
     )
 }
 
-/// The same value may fit neither side.
+/// `sides` lists every side whose error type rejects the value.
 pub(super) fn error_body(span: Span, sides: &[String], why: &str) -> Finding {
     let sides = sides.iter().map(|side| format!("`{side}`")).collect::<Vec<_>>().join(" or ");
     Finding::error(Code::ErrorForm, span, format!("this is not an error of {sides}: the value {why}"))

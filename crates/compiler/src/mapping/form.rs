@@ -1,23 +1,23 @@
-//! Types of a contract as forms, for what is checked while requests and answers pass.
+//! Converts contract types to forms, which check requests and responses at run time.
 
 use crate::contract::{Additional, Literal, ScalarKind, Type, TypeId, TypeKind, Types};
 use std::collections::HashMap;
 use std::sync::Arc;
 use switchback_plan::{Form, FormField, FormKind, Key, Raw};
 
-/// The form of a type.
+/// Returns the form of a type.
 pub(in crate::mapping) fn of(ty: &Type, types: &Types) -> Arc<Form> {
     Forms { types, made: HashMap::new(), depth: 0 }.form(ty)
 }
 
-/// Makes forms of types; a named type once.
+/// Builds forms of types. The form of a named type is built once and shared.
 struct Forms<'t> {
     types: &'t Types,
     made: HashMap<(TypeId, bool), Arc<Form>>,
     depth: usize,
 }
 
-/// Types within one another that a form looks into.
+/// Maximum nesting depth of a form.
 const DEPTH_MAX: usize = 64;
 
 impl Forms<'_> {
@@ -31,13 +31,15 @@ impl Forms<'_> {
             return Arc::clone(made);
         }
         if let Some(named) = named {
-            // Within itself a type is any value: a form ends somewhere.
+            // Recursive references within the type find this entry and accept any value, so the
+            // form is finite.
             self.made.insert(named, Arc::new(Form { kind: FormKind::Any, nullable: true }));
         }
         self.depth += 1;
         let kind = match resolved.kind {
+            // Deeper values are not checked.
             _ if self.depth == DEPTH_MAX => FormKind::Any,
-            // Which of the objects it is, a form does not ask.
+            // Forms do not determine which alternative of a choice an object is.
             TypeKind::Any | TypeKind::Named(_) | TypeKind::Choice(_) => FormKind::Any,
             TypeKind::Null => FormKind::Null,
             TypeKind::Scalar(scalar) => {

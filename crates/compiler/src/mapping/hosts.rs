@@ -1,6 +1,7 @@
-//! `hosts:` of `pack.yaml`: which operations of a side are answered by another host than the one at its own address. A
-//! contract says it by `servers` of a path or of an operation (OpenAPI 3.1, section 4.8.9.1); what the pack does not name goes
-//! to the side's own address.
+//! `hosts:` of `pack.yaml`: assigns operations to hosts other than the side's own address.
+//!
+//! Contracts declare such hosts by `servers` of a path or an operation (OpenAPI 3.1, section
+//! 4.8.9.1). Operations that the pack does not list use the side's own address.
 
 use super::ast::{Host, Manifest, Spanned};
 use super::faults;
@@ -10,11 +11,11 @@ use crate::diagnostic::Findings;
 use std::collections::{BTreeSet, HashSet};
 use switchback_plan::{HostId, SideId};
 
-/// Hosts of one side, at most. Each has connections of its own.
+/// Maximum number of hosts per side. Each host has its own connections.
 pub(super) const HOSTS_MAX: usize = 32;
 const NAME_BYTES_MAX: usize = 32;
 
-/// Writes into each operation which host answers it.
+/// Sets the host of each operation.
 pub(super) fn place(manifest: &Manifest, contracts: &mut [Contract; 2], findings: &mut Findings) {
     for (side, contract) in contracts.iter_mut().enumerate() {
         let hosts = &manifest.hosts[SideId(side as u8)];
@@ -26,7 +27,8 @@ pub(super) fn place(manifest: &Manifest, contracts: &mut [Contract; 2], findings
         for host in hosts.iter().filter(|host| !is_name(&host.name.value)) {
             findings.push(faults::host_name(&host.name));
         }
-        // What is named itself goes before what its servers say, whichever is written first.
+        // Operations listed by key take precedence over those listed by server, regardless of their
+        // order in the file.
         let mut own = HashSet::new();
         for (host, id) in hosts.iter().zip(1..) {
             for answered in host.answers.iter().filter(|answered| !is_server(answered)) {
@@ -47,7 +49,7 @@ pub(super) fn place(manifest: &Manifest, contracts: &mut [Contract; 2], findings
                 set(contract, hosts, id, server, of, findings);
             }
         }
-        // A mistake in the list of a host may be why nothing is left for it.
+        // An error in a host's list may be the reason that it has no operations.
         if findings.errors_since(mark) {
             continue;
         }
@@ -59,7 +61,7 @@ pub(super) fn place(manifest: &Manifest, contracts: &mut [Contract; 2], findings
     }
 }
 
-/// Has the operations of one line answered by a host.
+/// Assigns the operations of one line to a host.
 fn set(
     contract: &mut Contract,
     hosts: &[Host],
@@ -72,7 +74,7 @@ fn set(
         match operation.host.place() {
             Some(first) if operation.host != HostId(id) => {
                 findings.push(faults::host_twice(answered, &operation.key.to_string(), &hosts[first].name));
-                // One finding for one line.
+                // Report each line once.
                 return;
             }
             _ => operation.host = HostId(id),
@@ -80,7 +82,7 @@ fn set(
     }
 }
 
-/// The servers that operations have of their own, each once.
+/// Returns the distinct servers that operations declare.
 fn servers(contract: &Contract) -> Vec<&str> {
     let all = contract.operations.iter().flat_map(|one| one.servers.iter().map(String::as_str));
     all.collect::<BTreeSet<_>>().into_iter().collect()
@@ -92,7 +94,8 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
-/// An address, or one relative to where the document is (OpenAPI 3.1, section 4.8.5); operations begin with a method.
+/// Returns whether an entry is a server URL, absolute or relative to the document (OpenAPI 3.1,
+/// section 4.8.5). Other entries are operation keys, which start with a method.
 fn is_server(answered: &Spanned<String>) -> bool {
     answered.value.contains("://") || answered.value.starts_with('/')
 }

@@ -1,5 +1,6 @@
-//! Examples of operations that are kept as they are (`identical: keep`, `rest: keep`, pairs of `keep`): nobody writes them,
-//! since they say nothing but what the contracts say. They are made of the contracts, one for each success.
+//! Generates examples of operations that pass unchanged (`identical: keep`, `rest: keep`, pairs
+//! with `keep`) from the contracts, one for each success. Authors need not write them, because they
+//! would only repeat the contracts.
 
 use crate::contract::{Contract, Operation, Parameter, Scalar, StatusPattern, TypeKind, Types, sample};
 use serde_json::Value;
@@ -9,7 +10,7 @@ use switchback_plan::{
     ValueOp, Wanted,
 };
 
-/// An example for each success of each operation that is kept as it is.
+/// Returns an example for each success of each operation that passes unchanged.
 pub fn examples(pack: &Pack, contracts: &[Contract; 2]) -> Vec<Example> {
     let of = |direction| of_direction(direction, contracts);
     pack.directions.iter().flat_map(of).collect()
@@ -45,6 +46,7 @@ fn operation<'c>(contract: &'c Contract, key: &str) -> Option<&'c Operation> {
 fn is_kept(pair: &Pair) -> bool {
     let same_query = pair.call.query.iter().all(|rule| match &rule.from {
         QueryFrom::Client(name) => *name == rule.name,
+        // List parameters need a serialization style, which the sample does not render.
         QueryFrom::Constant(value) => !value.starts_with(b"["),
         _ => false,
     });
@@ -56,7 +58,7 @@ fn is_kept(pair: &Pair) -> bool {
         && pair.call.headers.iter().all(is_constant)
 }
 
-/// A route that passes what it gets.
+/// A route that passes requests and responses unchanged.
 struct Kept<'p> {
     route: &'p Route,
     pair: &'p Pair,
@@ -67,7 +69,7 @@ struct Kept<'p> {
 }
 
 impl Kept<'_> {
-    /// The example of one success; none where its body is not JSON, or nothing is said of it.
+    /// Returns the example of one success, or `None` if its body is not JSON or not described.
     fn example(&self, direction: &Direction, response: &switchback_plan::Response) -> Option<Example> {
         let status = match response.from {
             StatusFrom::Exact(status) => status,
@@ -117,7 +119,7 @@ impl Kept<'_> {
         Some(Example { kind: ExampleKind::Route(Box::new(route)), origin })
     }
 
-    /// What is called for it: with the parameters that every call has.
+    /// Returns the expected target of the call, including constant parameters.
     fn called(&self, target: &str) -> String {
         let mut called = target.to_owned();
         for rule in &self.pair.call.query {
@@ -133,7 +135,8 @@ impl Kept<'_> {
         called
     }
 
-    /// The address with a value for each variable, and the parameters that go over.
+    /// Returns the request target, with a sample value for each variable and each forwarded
+    /// parameter.
     fn target(&self) -> String {
         let types = &self.served.types;
         let mut target = self.asked.key.path.to_string();
@@ -158,7 +161,7 @@ impl Kept<'_> {
     }
 }
 
-/// The value of a parameter as an address has it; none where it is no scalar.
+/// Returns the sample value of a parameter, percent-encoded, or `None` if it is not a scalar.
 fn text_of(types: &Types, parameter: &Parameter) -> Option<String> {
     let TypeKind::Scalar(Scalar { .. }) = types.resolve(&parameter.ty).kind else { return None };
     Some(match sample(types, &parameter.ty) {

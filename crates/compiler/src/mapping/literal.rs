@@ -1,4 +1,5 @@
-//! Literals of mapping files: YAML values as JSON text, and whether a literal is a value of a contract's type.
+//! Literals of mapping files: converts YAML values to JSON text, and checks literals against
+//! contract types.
 
 use crate::contract::{Additional, Enum, Literal, ScalarKind, TypeIn, TypeKind, is_out_of_bounds};
 use crate::yaml::{Kind, Node};
@@ -6,7 +7,7 @@ use std::time::Duration;
 use switchback_json::text;
 use switchback_plan::Raw;
 
-/// The literal as JSON text: members in the order they are written, numbers as they are written.
+/// Returns the literal as JSON text. Preserves the order of members and the spelling of numbers.
 pub(super) fn json(node: &Node) -> Raw {
     let mut out = String::new();
     write(node, &mut out);
@@ -52,7 +53,7 @@ pub(super) fn string(content: &str, out: &mut String) {
     out.push('"');
 }
 
-/// The scalar as contracts list it; none for null, lists and maps.
+/// Converts a scalar to the literal type of contracts. Returns `None` for null, lists and maps.
 pub(super) fn scalar(node: &Node) -> Option<Literal> {
     match &node.kind {
         Kind::Bool(value) => Some(Literal::Boolean(*value)),
@@ -62,12 +63,12 @@ pub(super) fn scalar(node: &Node) -> Option<Literal> {
     }
 }
 
-/// What keeps a literal from being a value of a type.
+/// The reason why a literal is not a value of a type.
 #[derive(Debug)]
 pub(super) struct Misfit<'n> {
     /// The literal, or the part of it that does not fit.
     pub node: &'n Node,
-    /// What is the matter, to be read after the literal: `is not integer`.
+    /// The predicate of the message, such as `is not integer`.
     pub why: String,
 }
 
@@ -76,7 +77,7 @@ pub(super) fn check<'n>(node: &'n Node, ty: TypeIn<'_>) -> Result<(), Misfit<'n>
     check_as(node, ty, true)
 }
 
-/// [`check`], where texts stand for others whose length and form are not known.
+/// Checks a literal whose texts are placeholders: like [`check`], but without bounds.
 pub(super) fn check_pattern<'n>(node: &'n Node, ty: TypeIn<'_>) -> Result<(), Misfit<'n>> {
     check_as(node, ty, false)
 }
@@ -97,6 +98,8 @@ fn check_as<'n>(node: &'n Node, ty: TypeIn<'_>, bounds: bool) -> Result<(), Misf
         (TypeKind::Scalar(wanted), _) => {
             let kind_fits = match (&node.kind, wanted.kind) {
                 (Kind::Bool(_), ScalarKind::Boolean) | (Kind::String(..), ScalarKind::String) => true,
+                // JSON Schema counts `1.0` as an integer as well. Literals are sent as written, so
+                // require the usual spelling.
                 (Kind::Number(text), ScalarKind::Integer) => !text.contains(['.', 'e', 'E']),
                 (Kind::Number(_), ScalarKind::Number) => true,
                 _ => false,
@@ -137,7 +140,7 @@ fn check_as<'n>(node: &'n Node, ty: TypeIn<'_>, bounds: bool) -> Result<(), Misf
     }
 }
 
-/// A length of time: `500ms`, `20s`, `2m` or `1h`.
+/// Parses a duration such as `500ms`, `20s`, `2m` or `1h`.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);

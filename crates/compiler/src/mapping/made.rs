@@ -1,12 +1,13 @@
-//! What a pack says about many operations in one line, brought into the form of single routes: pairs for operations that may
-//! be equal on both sides (`identical: keep`, `rest: keep`), and the words of operations that no route names.
+//! Expands pack-wide settings to single routes: pairs for operations that may be equal on both
+//! sides (`identical: keep`, `rest: keep`), and the reason for operations without a route.
 
 use super::ast::{Body, Pair, ParameterLine, Program, Reason, RestWord, Route, Spanned};
 use crate::contract::{Contract, OpKey, Operation};
 use crate::diagnostic::Span;
 use std::collections::HashSet;
 
-/// The reason with which operations are refused that no route names. A pack may declare it, and then says the words.
+/// Name of the reason that refuses operations without a route. A pack may declare it to replace the
+/// text.
 pub(super) const REST_REASON: &str = "rest";
 const REST_TEXT: &str = "This operation is not available here.";
 
@@ -29,7 +30,8 @@ pub(super) fn add(program: &mut Program, contracts: &[Contract; 2]) {
     }
 }
 
-/// A pair for each operation that both sides have under one method and path, and that no route names on both sides.
+/// Returns a pair for each operation that both sides have under the same method and path, unless
+/// routes name it on both sides.
 fn pairs(program: &Program, contracts: &[Contract; 2], span: Span) -> Vec<Route> {
     let named = named(program);
     let is_named = |side: usize, operation: &Operation| {
@@ -42,7 +44,7 @@ fn pairs(program: &Program, contracts: &[Contract; 2], span: Span) -> Vec<Route>
     both.map(|(old, new)| Route::Pair(pair(old, new, span))).collect()
 }
 
-/// The operations that routes are written for, by side, method and shape of the path.
+/// Returns the operations that routes are declared for, by side, method and path shape.
 fn named(program: &Program) -> HashSet<(usize, String, String)> {
     let mut named = HashSet::new();
     let mut add = |side: usize, text: &str| {
@@ -50,7 +52,7 @@ fn named(program: &Program) -> HashSet<(usize, String, String)> {
             named.insert((side, key.method.to_string(), key.path.shape()));
         }
     };
-    // What answers only while a setting is on leaves the operation to others.
+    // A route with a setting leaves the operation to others while the setting is off.
     for route in program.routes.iter().filter(|route| route.only_if().is_none()) {
         match route {
             Route::Serve(serve) => add(serve.side.side, &serve.at.value),
@@ -66,7 +68,8 @@ fn named(program: &Program) -> HashSet<(usize, String, String)> {
     named
 }
 
-/// Both sides taken for the same. Whether they are is for the checks of pairs to say.
+/// Creates a pair that treats both operations as equal. The checks of pairs decide whether they
+/// are.
 fn pair(old: &Operation, new: &Operation, span: Span) -> Pair {
     let text = |value: &str| Spanned { value: value.to_owned(), span };
     let same = |name: &str| ParameterLine::plain(text(name), text(name));

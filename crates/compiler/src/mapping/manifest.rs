@@ -1,4 +1,5 @@
-//! `pack.yaml` compiled: sides with their credentials and scopes, and settings. How errors look is in `errors`.
+//! Compiles `pack.yaml`: sides with their credentials and scopes, and settings. `errors` compiles
+//! the error format.
 
 use super::ast::{self, CarrierKind, Manifest, Spanned};
 use super::names::setting_kind;
@@ -9,7 +10,7 @@ use crate::diagnostic::{Findings, Sources};
 use crate::yaml::{Kind, Node};
 use switchback_plan::{Carrier, Credential, Scheme, Setting, SettingKind, Side, SideId};
 
-/// Both sides; some parts are missing after findings.
+/// Returns both sides, or `None` for a side with an invalid credential.
 pub(super) fn sides(manifest: &Manifest, findings: &mut Findings) -> [Option<Side>; 2] {
     let [old, new] = &manifest.sides;
     if old.value == new.value {
@@ -29,6 +30,7 @@ fn credential(written: &ast::Credential, findings: &mut Findings) -> Option<Cred
     let usual = written.scheme.as_ref().and_then(|word| scheme(word, findings));
     let unsaid = written.carriers().find(|carrier| matches!(carrier.kind, CarrierKind::Usual));
     if let (None, Some(carrier)) = (&written.scheme, unsaid) {
+        // Check the carriers of both directions before returning, so that all of them are reported.
         findings.push(faults::no_scheme(&carrier.name));
     }
     let mut carriers = |written: &[ast::Carrier]| -> Option<Vec<Carrier>> {
@@ -44,7 +46,7 @@ fn credential(written: &ast::Credential, findings: &mut Findings) -> Option<Cred
     let headers = headers.into_iter().collect::<Option<Vec<_>>>()?;
     let tokens = written.tokens.clone();
     let (first, others) = send.split_first()?;
-    // Header fields may carry it together, in one form.
+    // Several headers may carry the token if they share one scheme.
     let is_of_first = |carrier: &Carrier| match (carrier.header(), first.header()) {
         (Some((_, scheme)), Some((_, of_first))) => scheme == of_first,
         _ => false,
@@ -79,8 +81,8 @@ fn scheme(word: &Spanned<String>, findings: &mut Findings) -> Option<Scheme> {
     })
 }
 
-/// Takes the parameters and fields that carry tokens out of the contracts: like header fields they are the gateway's to read
-/// and to fill, and no route, comparison or recording is to know them.
+/// Removes the parameters and form fields that carry tokens from the contracts. The gateway alone
+/// reads and sets them, so routes, comparisons and recordings must not see them.
 pub(super) fn take_credentials(manifest: &Manifest, contracts: &mut [Contract; 2], findings: &mut Findings) {
     for (side, contract) in contracts.iter_mut().enumerate() {
         let Some(credential) = manifest.credentials[side].as_ref() else { continue };
@@ -102,16 +104,16 @@ pub(super) fn take_credentials(manifest: &Manifest, contracts: &mut [Contract; 2
     }
 }
 
-/// What is written for a token that stands in its field alone.
+/// The word for a token without a scheme.
 const NO_SCHEME: &str = "none";
 
-/// The lower-case name of a field that the gateway itself makes.
+/// Returns the lower-case name of a header that the gateway sets.
 pub(super) fn own_header(name: Option<&Spanned<String>>, findings: &mut Findings) -> Option<String> {
     header(name?, findings)
 }
 
-/// A field that all calls to a side carry. Those that the gateway makes itself are not for packs, but for the type that calls
-/// without a body name as well.
+/// Checks a header that all calls to a side carry. Packs cannot set headers that the gateway
+/// manages, except for `content-type`, which calls without a body carry.
 fn call_header(
     (name, value): &(Spanned<String>, Spanned<String>),
     credential: &ast::Credential,
@@ -131,7 +133,8 @@ fn call_header(
     Some((lower, value.value.clone()))
 }
 
-/// What all calls to a side have: fields that the gateway makes itself, or that carry tokens, are not for packs.
+/// Checks the headers of all calls to a side. Packs cannot set headers that the gateway manages or
+/// that carry tokens.
 pub(super) fn sent(manifest: &Manifest, credential_headers: &[String], findings: &mut Findings) {
     for (name, value) in manifest.send.iter().flat_map(|sent| &sent.headers) {
         let Some(lower) = header(name, findings) else { continue };
@@ -141,6 +144,7 @@ pub(super) fn sent(manifest: &Manifest, credential_headers: &[String], findings:
         let text = match &value.kind {
             Kind::String(text, _) | Kind::Number(text) => text.as_str(),
             Kind::Bool(_) => "true",
+            // Invalid in a header value, so null, lists and maps are reported below.
             _ => "\0",
         };
         if http::HeaderValue::from_str(text).is_err() {
@@ -168,7 +172,7 @@ fn checked_scope<'m>(scope: &'m Spanned<String>, findings: &mut Findings) -> Opt
     one.then_some(scope.value.as_str())
 }
 
-/// The settings, in the order they are declared.
+/// Returns the settings in the order of their declaration.
 pub(super) fn settings(manifest: &Manifest, sources: &Sources, findings: &mut Findings) -> Vec<Setting> {
     let mut settings = Vec::new();
     for setting in &manifest.settings {
@@ -184,7 +188,7 @@ pub(super) fn settings(manifest: &Manifest, sources: &Sources, findings: &mut Fi
         if !name.split('.').all(part) {
             findings.push(faults::setting_name(&setting.name));
         }
-        // A type that there is not was reported when the names were collected.
+        // `Names::collect` has reported the unknown type.
         let Some(kind) = setting_kind(&setting.kind.value) else { continue };
         let listed = setting.values.iter().filter(|_| kind == SettingKind::String);
         let values: Vec<String> = listed.map(|value| value.value.clone()).collect();
@@ -220,7 +224,7 @@ fn is_of(node: &Node, kind: SettingKind) -> bool {
     }
 }
 
-/// Whether a text is among those that a setting may be, where it may not be any.
+/// Returns whether a value is listed, or `true` if the setting accepts any text.
 fn is_listed(node: &Node, values: &[String]) -> bool {
     values.is_empty() || node.as_str().is_some_and(|text| values.iter().any(|value| value == text))
 }

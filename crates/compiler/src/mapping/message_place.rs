@@ -1,16 +1,17 @@
-//! Places in a message as `pack.yaml` writes them where nothing is selected: `$.body.name.name`, `$.headers.name`.
+//! Simple places in messages, without selectors: `$.body.name.name` and `$.headers.name`.
 
 use crate::contract::{Additional, Type, TypeKind, Types};
 use std::collections::BTreeSet;
 
-/// The part of a message that a place lies in.
+/// The part of a message that contains a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Body,
     Headers,
 }
 
-/// The part and the names that lead to the place, of header fields in one piece; none where the text is no such place.
+/// Parses a place into its part and the names that lead to it, or returns `None` if the text is not
+/// a simple place. The name of a header is one piece, even with dots.
 pub(super) fn parse(text: &str) -> Option<(Part, Vec<&str>)> {
     let (part, names) = text.strip_prefix("$.")?.split_once('.')?;
     let is_name = |name: &&str| !name.is_empty() && !name.contains(['[', ']', '*', '?', '\'', '"']);
@@ -22,16 +23,17 @@ pub(super) fn parse(text: &str) -> Option<(Part, Vec<&str>)> {
     names.iter().all(is_name).then_some((part, names))
 }
 
-/// What was found on the way to a place that there is none of.
+/// Details of a place that does not exist, for suggestions.
 #[derive(Debug, Default)]
 pub(super) struct Missed {
-    /// The first name that there is none of.
+    /// The first name that does not exist.
     pub name: String,
-    /// The names in its place.
+    /// The names that exist in its place.
     pub known: BTreeSet<String>,
 }
 
-/// The types that a value of a type can have at a place, one member within the other; none where it cannot be there.
+/// Returns the types that a value can have at a place within `ty`, or an empty list if the place
+/// cannot exist.
 pub(super) fn walk<'t>(ty: &'t Type, names: &[&str], types: &'t Types, missed: &mut Missed) -> Vec<&'t Type> {
     let Some((name, rest)) = names.split_first() else { return vec![ty] };
     let all = |alternatives: &'t [Type], missed: &mut Missed| {
@@ -41,7 +43,7 @@ pub(super) fn walk<'t>(ty: &'t Type, names: &[&str], types: &'t Types, missed: &
         TypeKind::Any => vec![ty],
         TypeKind::Object(object) => match object.field(name) {
             Some(field) => walk(&field.ty, rest, types, missed),
-            // An object that names no member of its own can have any, where others are allowed.
+            // An open object without declared members accepts any member.
             None if object.fields.is_empty() && !matches!(object.additional, Additional::Closed) => vec![ty],
             None => {
                 (*name).clone_into(&mut missed.name);

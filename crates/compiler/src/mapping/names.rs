@@ -1,4 +1,4 @@
-//! Names that the whole program shares: settings and reasons, by index, and whether anything uses them.
+//! Pack-wide names, by index, with a usage mark: settings and reasons.
 
 use super::ast::{Program, Spanned};
 use crate::diagnostic::{Code, Finding, Findings, NameKind, did_you_mean};
@@ -6,28 +6,28 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use switchback_plan::{ReasonId, SettingKind};
 
-/// The settings and reasons of a program. Looking one up marks it as used.
+/// The settings and reasons of a program. Each lookup marks the item as used.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     settings: Table<SettingRef>,
     reasons: Table<()>,
 }
 
-/// A setting that was looked up.
+/// A resolved setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SettingRef {
     /// Index into [`switchback_plan::Pack::settings`].
     pub index: u16,
-    /// None when its declaration names no type that there is; that is reported where it is declared.
+    /// `None` if the declaration has an unknown type, which is reported there.
     pub kind: Option<SettingKind>,
-    /// Whether there may be no value.
+    /// Whether the setting may have no value.
     pub optional: bool,
-    /// The only texts that it may be; empty = any.
+    /// The permitted texts; unrestricted if empty.
     pub values: Vec<String>,
 }
 
 impl Names {
-    /// Collects the declarations of a program, in its order. A second declaration of a name is reported.
+    /// Collects the declarations of a program in order. Reports duplicate names.
     pub(crate) fn collect(program: &Program, findings: &mut Findings) -> Names {
         let mut names = Names::default();
         for (index, setting) in program.manifest.settings.iter().enumerate() {
@@ -55,7 +55,7 @@ impl Names {
         names
     }
 
-    /// The setting of this dotted name (without `$.config.`).
+    /// Resolves a setting by its dotted name, without `$.config.`.
     pub(crate) fn setting(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<SettingRef> {
         let found = self.settings.find(&name.value);
         if found.is_none() {
@@ -71,7 +71,7 @@ impl Names {
         found.map(|(_, declared)| declared.clone())
     }
 
-    /// The reason of this name.
+    /// Resolves a reason by name.
     pub(crate) fn reason(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<ReasonId> {
         let found = self.reasons.find(&name.value);
         if found.is_none() {
@@ -88,7 +88,7 @@ impl Names {
         found.map(|(index, ())| ReasonId(index as u16))
     }
 
-    /// Reports settings and reasons that nothing looked up.
+    /// Reports settings and reasons that were never looked up.
     pub(crate) fn unused(&self, findings: &mut Findings) {
         let settings = self.settings.unused().map(|name| ("setting", NameKind::Setting, name));
         let reasons = self.reasons.unused().map(|name| ("reason", NameKind::Reason, name));
@@ -106,7 +106,7 @@ impl Names {
     }
 }
 
-/// The kind that a setting's `type:` names.
+/// Parses the `type:` of a setting.
 pub(crate) fn setting_kind(word: &str) -> Option<SettingKind> {
     SettingKind::WORDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)
 }
@@ -134,6 +134,7 @@ impl<T> Table<T> {
         } else {
             self.by_name.insert(name.value.clone(), self.rows.len());
         }
+        // A duplicate occupies a row as well: indexes must match those of the compiled pack.
         self.rows.push((name.clone(), value, Cell::new(false)));
     }
 

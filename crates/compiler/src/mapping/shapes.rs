@@ -1,5 +1,5 @@
-//! The shapes of a pack one by one, outside of routes: for the laws that every shape keeps, which tests try on values that are
-//! generated out of the contracts. Serving a pack needs none of this.
+//! Access to single shapes of a pack, outside of routes. Tests check the laws of shapes on values
+//! generated from the contracts; serving a pack does not use this module.
 
 use super::ast::{self, Program, Spanned};
 use super::lens::{Lenses, Supply, World};
@@ -15,28 +15,28 @@ pub struct Shapes<'p> {
     lenses: Lenses<'p>,
 }
 
-/// A shape in one direction.
+/// A shape, built in one direction.
 #[derive(Clone, Debug)]
 pub struct BuiltShape {
-    /// Makes the value of the other side.
+    /// Builds the value of the other side.
     pub op: ValueOp,
-    /// Places of the source that the target does not have, starting with `$`.
+    /// Places of the source that the target lacks, starting with `$`.
     pub losses: Vec<Loss>,
     /// Fields that must be supplied, in the order of [`switchback_plan::CloseFrom::Supplied`].
     pub supplied: Vec<Key>,
     /// Members of the target's type, for [`switchback_plan::Overlay`].
     pub fields: Vec<Key>,
-    /// Types broken on purpose.
+    /// Intended violations of types.
     pub notes: Vec<Note>,
-    /// Reasons with which a value may be refused.
+    /// Reasons that may refuse a value.
     pub refuses: Vec<ReasonId>,
-    /// Whether a conversion in it turns away values that may come, and nothing says what follows then.
+    /// Whether a conversion may reject a valid value and no fallback is declared.
     pub is_partial: bool,
 }
 
 impl Shapes<'_> {
-    /// Reads a pack and gives its shapes to `run`; returns what that returns. None when the pack cannot be read, or a shape
-    /// has an error.
+    /// Reads a pack, passes its shapes to `run` and returns the result, or `None` if the pack
+    /// cannot be read or a shape has an error.
     pub fn of<T>(source: &PackSource, run: impl FnOnce(&Shapes<'_>) -> T) -> Option<T> {
         let (mut sources, mut findings) = (Sources::new(), Findings::new());
         let (program, contracts) = load::read(source, &mut sources, &mut findings)?;
@@ -46,13 +46,13 @@ impl Shapes<'_> {
         (!findings.has_errors()).then(|| run(&Shapes { program: &program, lenses }))
     }
 
-    /// The types that a shape relates, the old side's first. None without a shape of this name.
+    /// Returns the types that a shape relates, old side first, or `None` for an unknown shape.
     pub fn types(&self, name: &str) -> Option<[TypeIn<'_>; 2]> {
         self.lenses.types(name)
     }
 
-    /// The shape that builds side `to`, with these fields supplied, and over an old value of that side or without one. None
-    /// where it cannot be built so.
+    /// Builds the shape towards side `to`, with `supplied` fields, and on top of an existing value
+    /// if `is_over`. Returns `None` if it cannot be built this way.
     pub fn build(&self, name: &str, to: SideId, supplied: &[&str], is_over: bool) -> Option<BuiltShape> {
         let span = self.shape(name)?.span;
         let with = supplied.iter().map(|field| Spanned { value: (*field).to_owned(), span }).collect();
@@ -69,8 +69,8 @@ impl Shapes<'_> {
         })
     }
 
-    /// Members of a side that the lines of a shape, or of those that it is like, give a value. Of a place within a member,
-    /// the member.
+    /// Returns the members of a side that the lines of a shape set, including inherited lines. For
+    /// a nested place, the outermost member.
     pub fn given(&self, name: &str, side: SideId) -> Vec<&str> {
         let Some(shape) = self.shape(name) else { return Vec::new() };
         let renamed = shape.rename.iter().map(|line| if side == SideId::OLD { &line.old } else { &line.new });
@@ -94,7 +94,7 @@ impl Shapes<'_> {
             .collect()
     }
 
-    /// Members of a side that show a place of the other side a second time.
+    /// Returns the members of a side that copy a place of the other side, including inherited ones.
     pub fn copies(&self, name: &str, side: SideId) -> Vec<&str> {
         let Some(shape) = self.shape(name) else { return Vec::new() };
         let own = shape.copy.iter().filter(|copy| copy.to.side == usize::from(side.0));

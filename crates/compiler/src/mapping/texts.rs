@@ -1,4 +1,4 @@
-//! Languages and reasons: every text in every language of the pack, with the same placeholders.
+//! Languages and reasons: every text in every language of the pack, with equal placeholders.
 
 use super::ast::{Manifest, Reason, Spanned};
 use super::{faults, origin};
@@ -6,7 +6,7 @@ use crate::diagnostic::{Findings, Sources};
 use std::collections::{BTreeMap, BTreeSet};
 use switchback_plan as plan;
 
-/// The languages of a pack, lower-case tags, default first.
+/// Returns the languages of a pack as lower-case tags, default first.
 pub(super) fn languages(manifest: &Manifest, findings: &mut Findings) -> Vec<String> {
     let mut languages: Vec<String> = Vec::new();
     for language in &manifest.languages {
@@ -24,7 +24,8 @@ pub(super) fn languages(manifest: &Manifest, findings: &mut Findings) -> Vec<Str
     languages
 }
 
-/// A language tag of BCP 47 in lower case: subtags of letters and digits, the first of letters.
+/// Returns whether a text is a lower-case language tag: subtags of letters and digits, the first of
+/// letters (BCP 47).
 fn is_tag(text: &str) -> bool {
     let mut parts = text.split('-');
     let first = parts.next().unwrap_or_default();
@@ -34,7 +35,7 @@ fn is_tag(text: &str) -> bool {
         && parts.all(|part| (1..=8).contains(&part.len()) && lower(part))
 }
 
-/// The reasons of a pack in the order of the program, and the placeholders of each.
+/// Returns the reasons of a pack in order, and the placeholders of each.
 pub(super) fn reasons(
     reasons: &[Reason],
     languages: &[String],
@@ -87,7 +88,7 @@ fn texts(
     (texts, first.map(|(_, names)| names).unwrap_or_default())
 }
 
-/// The names in braces; none when a brace is not paired or holds no name.
+/// Returns the names in braces, or `None` if a brace is unpaired or contains no valid name.
 fn placeholders(text: &str) -> Option<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     let mut rest = text;
