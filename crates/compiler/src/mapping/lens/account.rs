@@ -1,4 +1,4 @@
-//! Whether the lines of a shape account for every field of both its types, each once.
+//! Checks that the lines of a shape cover every field of both types exactly once.
 
 use super::line::{At, Lines};
 use super::others::{self, is_others};
@@ -8,8 +8,8 @@ use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::Place;
 use std::sync::LazyLock;
 
-/// Reports places that are not in their type, places that two lines claim, and fields that no line names. `shape` is where
-/// the shape is declared.
+/// Reports places that their type lacks, places that two lines claim, and fields that no line
+/// names. `shape` is the span of the declaration.
 pub(super) fn check(
     world: &World<'_>,
     lines: &Lines<'_>,
@@ -33,7 +33,8 @@ pub(super) fn check(
                 None => known.push(at),
             }
         }
-        // The place that a copy shows is not claimed, but it must be there.
+        // A copy does not claim its source, which has a line of its own. The source must exist all
+        // the same.
         for (at, from_side) in lines.lines.iter().filter_map(super::account::shown) {
             if from_side == side
                 && let Err(name) = field_at(types[side], &at.value)
@@ -55,7 +56,7 @@ pub(super) fn check(
     }
 }
 
-/// The place that a copy shows, and its side.
+/// Returns the source of a copy and its side.
 fn shown<'l>(line: &'l super::line::Line<'_>) -> Option<(&'l At, usize)> {
     match &line.what {
         super::line::What::Copy { to, from, .. } => Some((from, 1 - to)),
@@ -63,34 +64,36 @@ fn shown<'l>(line: &'l super::line::Line<'_>) -> Option<(&'l At, usize)> {
     }
 }
 
-/// Whether one of two places is, or is within, the other.
+/// Returns whether one place equals or contains the other.
 fn overlap(a: &Place, b: &Place) -> bool {
     a.0.iter().zip(&b.0).all(|(a, b)| a == b)
 }
 
-/// A field and whether it can be missing.
+/// A resolved field.
 #[derive(Clone, Copy)]
 pub(super) struct Found<'t> {
     pub(super) ty: TypeIn<'t>,
-    /// Always there: it and all objects around it are required, and those are not nullable.
+    /// Whether the field is always present: it and all enclosing objects are required, and the
+    /// latter are not nullable.
     pub(super) required: bool,
-    /// What a service takes where it is left out.
+    /// The value that a service assumes if the field is omitted.
     pub(super) default: Option<&'t str>,
-    /// In which messages it is: as the first field on the way there that is not in both.
+    /// The messages that contain the field, according to the first field on the path that is
+    /// restricted to requests or responses.
     pub(super) access: Access,
 }
 
-/// The type at a place of a type, and whether it is always there.
+/// Returns the type at a place, and whether the place is always present.
 pub(in crate::mapping) fn field_type<'t>(ty: TypeIn<'t>, place: &Place) -> Option<(TypeIn<'t>, bool)> {
     field_at(ty, place).ok().map(|found| (found.ty, found.required))
 }
 
-/// The field at a place; the error is the index of the name that its type does not have.
+/// Resolves the field at a place. The error is the index of the first name that does not exist.
 pub(super) fn field_at<'t>(ty: TypeIn<'t>, place: &Place) -> Result<Found<'t>, usize> {
     let mut found = Found { ty, required: true, default: None, access: Access::Both };
     for (index, name) in place.0.iter().enumerate() {
         if matches!(ty.types.resolve(found.ty.ty).kind, TypeKind::Any) {
-            // Nothing is known below a value whose shape is not shown.
+            // An untyped value may contain any member.
             return Ok(Found { ty: found.ty, required: false, default: None, access: found.access });
         }
         let inside: Option<&Field> = object(found.ty).and_then(|object| object.field(name));
@@ -98,6 +101,7 @@ pub(super) fn field_at<'t>(ty: TypeIn<'t>, place: &Place) -> Result<Found<'t>, u
             return others(ty).ok_or(index);
         }
         let field = inside.ok_or(index)?;
+        // The root is excluded: its own shape handles null before any line applies.
         let around_is_null = index > 0 && ty.types.resolve(found.ty.ty).nullable;
         found = Found {
             ty: ty.types.at(&field.ty),
@@ -109,7 +113,7 @@ pub(super) fn field_at<'t>(ty: TypeIn<'t>, place: &Place) -> Result<Found<'t>, u
     Ok(found)
 }
 
-/// What stands under the names that a type does not declare, where it may have any.
+/// Returns the type of undeclared members, or `None` if the object is closed.
 fn others(ty: TypeIn<'_>) -> Option<Found<'_>> {
     static ANY: LazyLock<Type> = LazyLock::new(Type::default);
     let value = match &object(ty)?.additional {
@@ -120,7 +124,7 @@ fn others(ty: TypeIn<'_>) -> Option<Found<'_>> {
     Some(Found { ty: ty.types.at(value), required: false, default: None, access: Access::Both })
 }
 
-/// The fields that no place names, as places, in the order of the type.
+/// Returns the fields that no place names, in the order of the type.
 pub(super) fn unaccounted(ty: TypeIn<'_>, claimed: &[&Place]) -> Vec<Place> {
     let mut missing = Vec::new();
     if let Some(object) = object(ty) {
@@ -143,7 +147,7 @@ fn walk(
         match object(ty.types.at(&field.ty)) {
             _ if whole => {}
             Some(inner) if within => walk(ty, inner, at, claimed, missing),
-            // Below a value whose shape is not shown nothing can be missing.
+            // The members of an untyped value are unknown, so none is reported as missing.
             None if within => {}
             _ => missing.push(Place(at.clone())),
         }

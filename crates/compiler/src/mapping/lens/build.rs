@@ -1,4 +1,4 @@
-//! The op that a shape is in one direction, and what is lost on the way.
+//! Builds the op of a shape in one direction, and the list of its losses.
 
 mod rest;
 
@@ -23,7 +23,7 @@ use switchback_plan::{
     NoteKind, ObjectOp, Origin, Others, Raw, SettingKind, SideId, ValueOp,
 };
 
-/// Builds the op of these lines towards side `to`. None after a finding.
+/// Builds the op of `lines` towards side `to`. Returns `None` if it reports an error.
 #[allow(clippy::too_many_arguments)]
 pub(super) fn build(
     lenses: &Lenses<'_>,
@@ -59,6 +59,8 @@ pub(super) fn build(
         because: "it renames, drops and fills members where they stand".to_owned(),
     };
     builder.supplied(lines);
+    // The order matters: lines claim members before `rest` collects the others, and presence is
+    // judged on all mapped values.
     for line in &lines.lines {
         builder.line(line);
     }
@@ -79,7 +81,7 @@ pub(super) struct Builder<'b, 'p> {
     pub(super) findings: &'b mut Findings,
     members: BTreeMap<String, Draft>,
     pub(super) close: Vec<CloseDraft>,
-    /// What becomes of members that nothing names, once it is known.
+    /// Treatment of undeclared members, once determined.
     pub(super) others: Option<Others>,
     captures: u16,
     losses: Vec<Loss>,
@@ -87,15 +89,15 @@ pub(super) struct Builder<'b, 'p> {
     turns_away: bool,
     notes: Vec<Note>,
     pub(super) refuses: Vec<switchback_plan::ReasonId>,
-    /// Shapes being built that this one leads back to.
+    /// Enclosing shapes under construction that this shape refers to.
     around: BTreeSet<BuiltKey>,
-    /// What goes from a place to a place.
+    /// The moved values, for the analysis of presence.
     pub(super) mapped: Vec<MappedValue>,
     class: Class,
     because: String,
 }
 
-/// A member before its place in the sorted list is known.
+/// A member before its index in the sorted list is known.
 pub(super) struct Draft {
     action: MemberAction,
     capture: Option<u16>,
@@ -134,7 +136,7 @@ impl<'b> Builder<'b, '_> {
     }
 
     fn found(&self, side: usize, place: &Place) -> Option<Found<'_>> {
-        // A place that is not there was reported by the account.
+        // `account::check` has reported missing places.
         field_at(self.types[side], place).ok()
     }
 
@@ -157,7 +159,7 @@ impl<'b> Builder<'b, '_> {
         }
         self.lose_one_way(read, built, (source, &target.value));
         if defaults[self.to].is_some() && !read.required {
-            // What stands there instead comes back as if it had been there.
+            // The default value of an absent source is not distinguishable on the way back.
             self.lose_partly(loss::path(&source.value), span);
         }
         self.mapped.push(MappedValue {
@@ -194,11 +196,13 @@ impl<'b> Builder<'b, '_> {
         self.connect(span, &source.value, &target.value, op, absent);
     }
 
-    /// Moves a value from a place to a place: where it stands when both are members, at the close otherwise.
+    /// Moves a value from one place to another: in its position if both are members of the
+    /// outermost object, otherwise when the object closes.
     fn connect(&mut self, span: Span, source: &Place, target: &Place, op: ValueOp, absent: Option<Raw>) {
         let origin = self.origin(span);
         if let ([source], [target]) = (source.0.as_slice(), target.0.as_slice()) {
             let emit = MemberAction::Emit(Emit { name: Key::new(target), op });
+            // The common case needs no buffer: the value is streamed under its new name.
             self.member(source, origin.clone()).action = emit;
             if let Some(value) = absent {
                 let what = Closing::Unless { member: source.clone(), value };
@@ -220,8 +224,8 @@ impl<'b> Builder<'b, '_> {
         self.members.entry(name.to_owned()).or_insert_with(draft)
     }
 
-    /// A member of the target's own: one of the source by its name that the source does not declare must not be taken for it.
-    /// Returns whether the source declares none by this name.
+    /// Reserves a name of the target: an undeclared member of the source with the same name must
+    /// not be written as well. Returns whether the source does not declare the name.
     pub(super) fn shadow(&mut self, name: &str, origin: &Origin) -> bool {
         let is_undeclared = !self.members.contains_key(name);
         if is_undeclared {
@@ -247,7 +251,8 @@ impl<'b> Builder<'b, '_> {
         }
     }
 
-    /// The ends of a line that is kept, what is done to its value on the way, and what is written when it is absent.
+    /// Returns the resolved ends of a line, the op for its value, and the value that is written if
+    /// the source is absent.
     pub(super) fn way(
         &mut self,
         span: Span,
@@ -256,14 +261,14 @@ impl<'b> Builder<'b, '_> {
         conversion: Option<&ConversionUse>,
     ) -> Option<([Found<'b>; 2], ValueOp, Option<Raw>)> {
         let (source, target) = (&places[self.from], &places[self.to]);
-        // A place that is not there was reported by the account.
+        // `account::check` has reported missing places.
         let read = field_at(self.types[self.from], &source.value).ok()?;
         let built = field_at(self.types[self.to], &target.value).ok()?;
         let (op, absent) = self.op(span, [read, built], (source, &target.value), shape, conversion)?;
         Some(([read, built], op, absent))
     }
 
-    /// What is done to a value on its way, and what is written when it is absent.
+    /// Returns the op for a value, and the value that is written if the source is absent.
     fn op(
         &mut self,
         span: Span,
@@ -313,7 +318,7 @@ impl<'b> Builder<'b, '_> {
         }
     }
 
-    /// A conversion in this direction, and what is written where its source is absent.
+    /// Returns the op of a conversion, and the value that is written if the source is absent.
     fn convert(
         &mut self,
         span: Span,
@@ -354,6 +359,7 @@ impl<'b> Builder<'b, '_> {
             Ok(Lost::Nothing) => {}
         }
         let each = if ready.each.is_some() { "[*]" } else { "" };
+        // Bounds of the target apply to results, so compare the values as converted.
         let mut exceeding = convert::exceeding(&conversion, read, built, self.message());
         exceeding.iter_mut().for_each(|found| found.path.insert_str(1, each));
         self.lose_narrower(&exceeding, (source, target));
@@ -387,7 +393,7 @@ impl<'b> Builder<'b, '_> {
         Some((if ready.each.is_some() { ValueOp::Array(Box::new(op)) } else { op }, absent))
     }
 
-    /// A conversion that turns away values which may come, where nobody says what follows.
+    /// Records a conversion that rejects valid values and has no fallback.
     fn partial(&mut self, used: &ConversionUse, read: TypeIn<'_>) {
         let side = |at: usize| self.lenses.world.sides()[at].to_owned();
         self.partials.push(Partial {
@@ -400,7 +406,7 @@ impl<'b> Builder<'b, '_> {
         });
     }
 
-    /// A value as it stands, or through a shape.
+    /// Returns the op that copies a value or applies a shape to it.
     fn value(
         &mut self,
         from: TypeIn<'_>,
@@ -428,7 +434,8 @@ impl<'b> Builder<'b, '_> {
             self.lenses.body(shape, types, SideId(self.to as u8), &Supply::default(), self.findings)?;
         let lens = if shape.each_value { lens.each_value(&shape.name.value) } else { lens };
         for inner in &lens.losses {
-            // A loss is a place of the side that is read, or, with what stands there instead, of the side that is built.
+            // Losses are relative to the inner value. Prefix them with the source, or with the
+            // target if a replacement is written there.
             let outer = if inner.instead.is_none() { &source.value } else { target };
             self.losses
                 .push(Loss { place: format!("{}{}", loss::path(outer), &inner.place[1..]), ..inner.clone() });
@@ -443,7 +450,7 @@ impl<'b> Builder<'b, '_> {
         Some(lens.op)
     }
 
-    /// The types of the values of two maps, which declare no members.
+    /// Returns the value types of two maps. Reports objects with declared members.
     fn values_of<'t>(&mut self, shape: &ShapeUse, maps: [TypeIn<'t>; 2]) -> Option<[TypeIn<'t>; 2]> {
         let of = |map: TypeIn<'t>| match map.types.resolve(map.ty).kind {
             TypeKind::Object(object) if object.fields.is_empty() => match &object.additional {
@@ -459,7 +466,7 @@ impl<'b> Builder<'b, '_> {
         Some([values[0]?, values[1]?])
     }
 
-    /// An extra view: written when `to` is built, dropped when it is read.
+    /// Adds a copy: written when `to` is built, dropped in the other direction.
     fn copy(&mut self, span: Span, to: usize, name: &At, from: &At) {
         let origin = self.origin(span);
         if to != self.to {
@@ -500,7 +507,7 @@ impl<'b> Builder<'b, '_> {
                 && listed.is_some_and(|all| *all == [read.to_vec()])
         };
         if !self.found(self.from, &name.value).is_some_and(is_always) {
-            // Another value, or none, comes back as the constant.
+            // Any other value is replaced by the constant on the round trip.
             self.lose_partly(loss::path(&name.value), span);
         }
         self.member(&name.value.0[0], origin.clone());
@@ -513,7 +520,7 @@ impl<'b> Builder<'b, '_> {
         self.close.push(CloseDraft { place: name.value.0.clone(), what, origin });
     }
 
-    /// A field of the built side that the other side does not have.
+    /// Adds a field that only the built side has.
     fn fill(&mut self, span: Span, at: &At, fill: &Fill) {
         if self.is_supplied(&at.value) {
             return;
@@ -563,7 +570,8 @@ impl<'b> Builder<'b, '_> {
                 self.findings.push(faults::absent_but_required(at, &world, to));
                 return;
             }
-            // The gateway writes it once the answer is made. An object around it is whole with it.
+            // The gateway overwrites this placeholder when it completes the response. It ensures
+            // that the enclosing object is built.
             Fill::Nothing if self.is_paged(to, &at.value) => CloseFrom::Constant(Raw::from(&b"null"[..])),
             Fill::Nothing if found.required && !self.with.over => {
                 self.findings.push(faults::no_source(self.name, at, &world, to));
@@ -574,7 +582,7 @@ impl<'b> Builder<'b, '_> {
         self.close.push(CloseDraft { place: at.value.0.clone(), what: Closing::From(close), origin });
     }
 
-    /// A field of the side that is read that the other side does not have.
+    /// Drops a field that only the source has, or refuses the call.
     fn leave(&mut self, span: Span, at: &At, fill: &Fill) {
         let origin = self.origin(span);
         if self.is_paged(self.from, &at.value) {
@@ -599,7 +607,7 @@ impl<'b> Builder<'b, '_> {
         self.member(&at.value.0[0], origin).action = MemberAction::Refuse(reason);
     }
 
-    /// Whether the gateway reads and writes a place of a side by itself.
+    /// Returns whether the gateway reads and writes a place for paging.
     fn is_paged(&self, side: usize, place: &Place) -> bool {
         self.with.paged[side].contains(&place.0)
     }
@@ -608,7 +616,7 @@ impl<'b> Builder<'b, '_> {
         place.0.len() == 1 && self.with.with.iter().any(|name| name.value == place.0[0])
     }
 
-    /// Fields given under `with:`.
+    /// Adds the fields that the route supplies under `with:`.
     fn supplied(&mut self, lines: &Lines<'_>) {
         let (world, to) = (self.lenses.world, self.to);
         for (index, name) in self.with.with.iter().enumerate() {
@@ -631,13 +639,13 @@ impl<'b> Builder<'b, '_> {
         }
     }
 
-    /// The message that is built.
+    /// Returns the kind of message that is built.
     pub(super) fn message(&self) -> Option<Message> {
         self.lenses.world.message(SideId(self.to as u8))
     }
 
-    /// The losses from `mark` on that were found within the only element of a list at `list` are at that element: places of
-    /// what is read when the list is, else of what is built.
+    /// Moves the losses recorded since `mark` into the single element of a list at `list`.
+    /// Depending on the direction, these are losses of the source or replacements in the target.
     fn inside_list(&mut self, mark: usize, list: &Place) {
         let (list, reads) = (loss::path(list), self.to == 0);
         for found in self.losses[mark..].iter_mut().filter(|found| found.instead.is_none() == reads) {
@@ -657,9 +665,9 @@ impl<'b> Builder<'b, '_> {
         self.losses.push(loss);
     }
 
-    /// Some values of a place, or how they are spelt.
+    /// Records a partial loss: some values of a place, or their spelling.
     pub(super) fn lose_partly(&mut self, place: String, span: Span) {
-        // What is spelt otherwise and what is replaced are told as one.
+        // Report each place once, even if it loses both spellings and values.
         if self.losses.iter().any(|loss| loss.partly && loss.place == place) {
             return;
         }
@@ -669,7 +677,7 @@ impl<'b> Builder<'b, '_> {
         }
     }
 
-    /// Values of what is copied that the contract of the side to build does not take.
+    /// Records values that the contract of the target does not accept.
     fn lose_narrower(&mut self, narrowings: &[Narrowing], (source, target): (&At, &Place)) {
         for narrowing in narrowings {
             let (side, place) = match narrowing.is_of_target {
@@ -682,7 +690,8 @@ impl<'b> Builder<'b, '_> {
         }
     }
 
-    /// A field that one side has in one of the two messages alone, and the other side in both.
+    /// Records a field that one side has only in requests or only in responses, and the other in
+    /// both.
     fn lose_one_way(&mut self, read: Found<'_>, built: Found<'_>, way: (&At, &Place)) {
         let narrowing = |values: &str, only_in, is_of_target| Narrowing {
             path: "$".to_owned(),
@@ -705,7 +714,7 @@ impl<'b> Builder<'b, '_> {
         self.lose_narrower(&[found], way);
     }
 
-    /// The same of members that no line names.
+    /// Records values of undeclared members that the contract of the target does not accept.
     pub(super) fn lose_narrower_others(&mut self, narrowings: &[Narrowing], place: &Place, span: Span) {
         for narrowing in narrowings {
             let side = if narrowing.is_of_target { self.to } else { self.from };
@@ -715,7 +724,7 @@ impl<'b> Builder<'b, '_> {
         }
     }
 
-    /// A field that always has the same value.
+    /// Records a field with a fixed value.
     fn always(&mut self, place: &Place, value: &Raw, span: Span) {
         let side = self.lenses.world.program.manifest.sides[self.to].value.clone();
         let instead = Some(String::from_utf8_lossy(value).into_owned());
@@ -765,7 +774,7 @@ impl<'b> Builder<'b, '_> {
     }
 }
 
-/// The loss that a narrowing is, of a value at `place`.
+/// Converts a narrowing to a loss of the value at `place`.
 pub(in crate::mapping) fn lost(narrowing: &Narrowing, side: String, place: &str, origin: Origin) -> Loss {
     Loss {
         side,
@@ -782,7 +791,7 @@ pub(in crate::mapping) fn lost(narrowing: &Narrowing, side: String, place: &str,
     }
 }
 
-/// Whether an op may leave a value out.
+/// Returns whether an op may omit a value.
 pub(super) fn yields_nothing(op: &ValueOp) -> bool {
     use switchback_plan::convert::ConversionKind;
     match op {

@@ -1,4 +1,4 @@
-//! `by_kind`: one place of the old side, several of the new one, chosen by the kind of the value.
+//! `by_kind`: one place of the old side, and several of the new side by the kind of the value.
 
 use super::account::field_at;
 use super::build::Builder;
@@ -31,8 +31,8 @@ impl Builder<'_, '_> {
         self.check_old(old, new, default);
     }
 
-    /// What is lost: of several new places that are there all but the first; and that nothing was there, or null, where a
-    /// default stands in.
+    /// Records the losses: towards the old side, all but the first of several present places; in
+    /// either direction, the absence of a value or null where a default replaces it.
     fn lose_by_kind(&mut self, span: Span, old: &At, new: &[(&str, &At)], has_default: bool) {
         let of_side = |place: &At| field_at(self.types[self.from], &place.value).ok();
         let may_lack = |place: &At| {
@@ -55,7 +55,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// What stands at `source`, if it is of this kind.
+    /// Captures the value at `source` if it is of this kind.
     fn of_kind(&mut self, source: &At, kind: &str, old: &At, origin: &Origin) -> Captured {
         let why = || format!("the kind of `{}` decides", old.value.0.join("."));
         let slot = self.capture(&source.value.0[0], origin, why);
@@ -68,7 +68,8 @@ impl Builder<'_, '_> {
         self.close.push(CloseDraft { place: place.value.0.clone(), what, origin: origin.clone() });
     }
 
-    /// Each kind that the old place may have needs a place, which takes it and can be without it.
+    /// Checks that each kind of the old place has a place on the new side that accepts it and may
+    /// be absent.
     fn check_new(&mut self, old: &At, new: &[(&str, &At)]) {
         let (types, world) = (self.types, self.lenses.world);
         let Ok(read) = field_at(types[0], &old.value) else { return };
@@ -94,7 +95,8 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// What stands at each new place is of its kind and goes to the old one, which has something in any case where it must.
+    /// Checks that the value at each new place is of its kind and fits the old place, and that a
+    /// required old place always gets a value.
     fn check_old(&mut self, old: &At, new: &[(&str, &At)], default: Option<&Node>) {
         let (types, world) = (self.types, self.lenses.world);
         let Ok(built) = field_at(types[0], &old.value) else { return };
@@ -117,7 +119,7 @@ impl Builder<'_, '_> {
     }
 }
 
-/// The types that a type may be, one by one.
+/// Returns the alternatives of a type, or the type itself.
 fn alternatives(ty: TypeIn<'_>) -> Vec<TypeIn<'_>> {
     match ty.types.resolve(ty.ty).kind {
         TypeKind::OneOf(alternatives) => alternatives.iter().map(|one| ty.types.at(one)).collect(),

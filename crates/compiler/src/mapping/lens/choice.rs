@@ -1,4 +1,4 @@
-//! Shapes over alternatives: which object of several it is, and the shape of each.
+//! Shapes over alternatives: selects which of several objects a value is, and the shape for it.
 
 use super::{BuiltKey, Lens, Lenses, Supply, faults, goes_but_for_null};
 use crate::contract::{Choice, Literal, Narrowing, Test, Type, TypeIn, TypeKind, compare};
@@ -7,7 +7,7 @@ use crate::mapping::ast::{Shape, Spanned};
 use std::collections::BTreeSet;
 use switchback_plan::{ChooseBy, ChooseOp, Class, Key, Loss, Origin, Raw, SideId, ValueOp};
 
-/// Whether a type is one of several objects.
+/// Returns whether a type is one of several objects.
 pub(super) fn is_choice(ty: TypeIn<'_>) -> bool {
     choice(ty).is_some()
 }
@@ -19,20 +19,22 @@ fn choice(ty: TypeIn<'_>) -> Option<&Choice> {
     }
 }
 
-/// Whether a type is an alternative of another by name. What tells them apart may be a text of any value there, as it mostly
-/// is where a discriminator lists what its values mean.
+/// Returns whether a type is an alternative of another one by name. A structural comparison would
+/// be too strict: an alternative often declares its discriminator as any text, although the mapping
+/// of the discriminator lists its values.
 fn is_one_of(ty: TypeIn<'_>, of: TypeIn<'_>) -> bool {
     choice(of).is_some_and(|of_choice| {
         of_choice.alternatives.iter().any(|one| identity(of.types.at(one)) == identity(ty))
     })
 }
 
-/// The type that an alternative is, whatever leads to it.
+/// Returns the identity of an alternative, independently of the references that lead to it.
 fn identity(ty: TypeIn<'_>) -> *const TypeKind {
     std::ptr::from_ref(ty.types.resolve(ty.ty).kind)
 }
 
-/// Builds the op of a shape with `alternatives` towards side `to`. None after a finding.
+/// Builds the op of a shape with `alternatives` towards side `to`. Returns `None` if it reports an
+/// error.
 pub(super) fn build(
     lenses: &Lenses<'_>,
     shape: &Shape,
@@ -45,13 +47,14 @@ pub(super) fn build(
     let world = &lenses.world;
     let way = faults::Way { world, from: usize::from(to.other().0), to: usize::from(to.0) };
     let (read, built) = (types[way.from], types[way.to]);
+    // The old value may be another alternative, so overlaying it could mix two objects.
     if with.over {
         findings.push(faults::alternatives_over(shape.span));
         return None;
     }
     let Some(found) = choice(read) else {
         if !is_choice(built) {
-            // Neither side has alternatives, which was found already.
+            // The check of the shape has reported that neither side has alternatives.
             return None;
         }
         findings.push(faults::nothing_tells(shape.span, &way));
@@ -92,7 +95,7 @@ pub(super) fn build(
     Some(together(name, &found.test, arms, origin, with))
 }
 
-/// An alternative that is copied as it stands.
+/// Returns the lens of an alternative that is copied.
 fn kept(
     lenses: &Lenses<'_>,
     shape: &crate::mapping::ast::Shape,
@@ -145,7 +148,7 @@ fn together(name: &str, test: &Test, arms: Vec<Lens>, origin: Origin, with: &Sup
         notes,
         refuses,
         partials,
-        // An object that is none of them.
+        // An object that matches no alternative is rejected.
         turns_away: true,
         around,
     }
@@ -160,7 +163,8 @@ fn raw(literal: &Literal) -> Raw {
     text.into_bytes().into()
 }
 
-/// Whether a shape may be of this type: one object, or with `alternatives` one of several.
+/// Returns whether a shape can have this type: one object, or one of several if it has
+/// `alternatives`.
 pub(super) fn takes(shape: &Shape, types: TypeIn<'_>, ty: &Type) -> bool {
     match types.types.resolve(ty).kind {
         TypeKind::Object(_) => true,

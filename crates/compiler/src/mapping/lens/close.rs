@@ -1,11 +1,11 @@
-//! What a shape writes when an object closes, put together into the objects that it belongs to.
+//! Values that a shape writes when an object closes, grouped into their enclosing objects.
 
 use crate::contract::TypeIn;
 use crate::mapping::ast::Place;
 use std::collections::BTreeMap;
 use switchback_plan::{Close, CloseFrom, Key, Origin, Raw};
 
-/// Something written at the close, before nested objects are put together.
+/// A value written on close, before it is grouped into nested objects.
 pub(super) struct CloseDraft {
     pub place: Vec<String>,
     pub what: Closing,
@@ -21,8 +21,8 @@ pub(super) enum Closing {
     },
 }
 
-/// Puts nested objects together, in the order in which each first appears. `built` is the type of what is built, `indexes`
-/// where each member of what is read stands in the op.
+/// Groups the drafts into nested objects, in the order of their first appearance. `built` is the
+/// target type; `indexes` maps source members to their position in the op.
 pub(super) fn nest(drafts: &[CloseDraft], built: TypeIn<'_>, indexes: &BTreeMap<&String, u16>) -> Vec<Close> {
     level(&drafts.iter().collect::<Vec<_>>(), 0, built, indexes)
 }
@@ -58,7 +58,7 @@ fn level(
     close
 }
 
-/// Whether the object that holds a place must have it, and whether it may be null there.
+/// Returns whether the enclosing object requires the place, and whether the place is nullable.
 fn is_needed(built: TypeIn<'_>, place: &[String]) -> [bool; 2] {
     let Some((name, around)) = place.split_last() else { return [false; 2] };
     let around = super::account::field_at(built, &Place(around.to_vec()));

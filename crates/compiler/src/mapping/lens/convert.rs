@@ -1,4 +1,4 @@
-//! Conversions as written → as run, and whether they fit the types of their two places.
+//! Compiles conversions, and checks whether they fit the types of their two places.
 
 use super::facts::{facts_of, is_digits};
 use super::{World, faults};
@@ -19,40 +19,40 @@ use switchback_plan::convert::{
 };
 use switchback_plan::{Kinds, Message, Raw, SideId};
 
-/// A conversion with its arguments read.
+/// A conversion with parsed arguments.
 pub(crate) enum Read {
     Convert(Ready),
-    /// `single_in_array`: an op of its own, since what is wrapped may be of any size.
+    /// `single_in_array` has an op of its own, because the wrapped value may be of any size.
     SingleInArray(Elses),
 }
 
-/// A conversion that is ready for either direction.
+/// A compiled conversion, usable in both directions.
 pub(crate) struct Ready {
     pub kind: ConversionKind,
     pub elses: Elses,
-    /// Where it is one of each element of a list.
+    /// Set if the conversion applies to each element of a list.
     pub each: Option<Span>,
 }
 
-/// What follows outside the domain, by the side that is built.
+/// Fallbacks for values outside the domain, by the side that is built.
 pub(crate) struct Elses(pub [Else; 2]);
 
-/// What follows outside the domain towards one side.
+/// Fallback for values outside the domain towards one side.
 #[derive(Clone)]
 pub(crate) struct Else {
     pub otherwise: Otherwise,
-    /// Whether somebody says so; otherwise it is an error because nobody says anything.
+    /// Whether the fallback is declared. An undeclared fallback is an error.
     pub is_said: bool,
-    /// The literal, where it is one.
+    /// The literal, if the fallback is one.
     pub literal: Option<Node>,
 }
 
-/// Name of the conversion that is an op of its own.
+/// Name of the conversion with an op of its own.
 pub(crate) const SINGLE_IN_ARRAY: &str = "single_in_array";
-/// Name of the conversion that goes by the pack's `unknown_values` where it does not say what else.
+/// Name of the conversion that falls back to the pack's `unknown_values`.
 const TABLE: &str = "table";
 
-/// Reads a conversion; `types` are those of its two places, as far as they are known.
+/// Compiles a conversion. `types` are the types of its two places, if known.
 pub(crate) fn read(
     used: &ConversionUse,
     types: [Option<TypeIn<'_>>; 2],
@@ -86,7 +86,7 @@ pub(crate) fn read(
     Some(Read::Convert(Ready { kind, elses, each: used.each }))
 }
 
-/// The type of the elements of a list.
+/// Returns the element type of a list.
 pub(crate) fn items_of(ty: TypeIn<'_>) -> Option<TypeIn<'_>> {
     match ty.types.resolve(ty.ty).kind {
         TypeKind::Array(array) => Some(ty.types.at(&array.items)),
@@ -94,7 +94,7 @@ pub(crate) fn items_of(ty: TypeIn<'_>) -> Option<TypeIn<'_>> {
     }
 }
 
-/// The conversion by its name and arguments.
+/// Compiles a conversion by its name and arguments.
 fn kind(
     used: &ConversionUse,
     types: [Option<TypeIn<'_>>; 2],
@@ -144,7 +144,8 @@ fn kind(
     }
 }
 
-/// Several conversions of one place. What looks at absence, or is an op of its own, cannot be one of several.
+/// Combines several conversions of one place. Conversions that handle absence or have an op of
+/// their own cannot be combined.
 fn first_of(
     first: ConversionKind,
     used: &ConversionUse,
@@ -155,7 +156,7 @@ fn first_of(
     let mut kinds = vec![(&used.name, Some(first))];
     for one in &used.or {
         let is_one = one.name.value != SINGLE_IN_ARRAY && one.each.is_none();
-        // One that cannot be among several is reported below, whatever else it has.
+        // Reported below, so do not report its arguments as well.
         let read = if is_one { Some(kind(one, types, world, findings)?) } else { None };
         kinds.push((&one.name, read));
     }
@@ -169,13 +170,14 @@ fn first_of(
     (found.len() == used.or.len() + 1).then(|| ConversionKind::FirstOf(found.into()))
 }
 
-/// A conversion without arguments.
+/// Returns a conversion without arguments.
 fn plain(spec: &Spec) -> Option<ConversionKind> {
-    // The examples of a conversion carry it ready made; those without arguments are all alike.
+    // Each example of a conversion holds a compiled one. Without arguments all of them are equal.
     spec.examples.first().map(|example| (example.kind)())
 }
 
-/// `else:` as said here, or by the pack for values that a table does not list.
+/// Returns the fallbacks: the `else:` of the line, or for tables the pack's `unknown_values` where
+/// they fit the type.
 fn elses(used: &ConversionUse, types: [Option<TypeIn<'_>>; 2], world: &World<'_>) -> Elses {
     let tables = std::iter::once(used).chain(&used.or).all(|one| one.name.value == TABLE);
     Elses([0, 1].map(|side: usize| {
@@ -191,7 +193,7 @@ fn elses(used: &ConversionUse, types: [Option<TypeIn<'_>>; 2], world: &World<'_>
     }))
 }
 
-/// What `else:` says for a side: the same for both, or something for each that it names.
+/// Returns the `else:` for a side, which may be common to both or given by side.
 pub(super) fn for_side<'n>(node: &'n Node, side: usize, world: &World<'_>) -> Option<&'n Node> {
     let sides = world.sides();
     let by_side = node.as_map().filter(|entries| {
@@ -212,8 +214,8 @@ pub(super) fn otherwise(node: &Node) -> Otherwise {
     }
 }
 
-/// `{old: new, …}` or `{old: [new, …], …}`: keys of YAML are texts, so the old side's type says what they mean. Of several
-/// values of one row the first is written.
+/// Reads `{old: new, …}` or `{old: [new, …], …}`. Keys in YAML are texts, so the type of the old
+/// side determines their kind. The first of several new values is written.
 fn table(node: &Node, types: [Option<TypeIn<'_>>; 2], findings: &mut Findings) -> Option<Table> {
     let mark = findings.len();
     let mut rows: Vec<(Raw, Raw)> = Vec::new();
@@ -258,7 +260,7 @@ fn pairs(node: &Node, findings: &mut Findings) -> Option<ConversionKind> {
     Some(ConversionKind::ObjectToPairs { key: Arc::from(key), value: Arc::from(value) })
 }
 
-/// The JSON kinds of a type's values, null included.
+/// Returns the JSON kinds of a type's values, including null.
 pub(in crate::mapping) fn kinds_of(ty: TypeIn<'_>) -> Kinds {
     use crate::contract::JsonKind;
     let resolved = ty.types.resolve(ty.ty);
@@ -285,7 +287,7 @@ const ALL_KINDS: [(Kind, &str); 6] = [
     (Kind::Object, "object"),
 ];
 
-/// The kinds in `have` that `allowed` lacks, in words.
+/// Returns the names of the kinds in `have` that `allowed` lacks.
 fn beyond(have: Kinds, allowed: Kinds) -> Vec<&'static str> {
     ALL_KINDS
         .iter()
@@ -294,17 +296,18 @@ fn beyond(have: Kinds, allowed: Kinds) -> Vec<&'static str> {
         .collect()
 }
 
-/// What going there by a conversion loses.
+/// Information that a conversion loses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::mapping) enum Lost {
     Nothing,
-    /// What the source says besides.
+    /// Additional information in the source.
     Besides,
-    /// Which of several values it was, or how it was spelt.
+    /// The distinction between values with the same result, or their spelling.
     Spelling,
 }
 
-/// Whether a conversion in one direction takes what the source may be, and gives what the target takes.
+/// Checks that a conversion accepts the values of the source type and yields values of the target
+/// type.
 pub(in crate::mapping) fn check(
     conversion: &Conversion,
     from: TypeIn<'_>,
@@ -343,7 +346,7 @@ pub(in crate::mapping) fn check(
     let mut gives = conversion.kind.kinds(from_side.other());
     let to_side = from_side.other();
     let makes_null = |kind: &ConversionKind| !kind.spec().null_passes && kind.kinds(to_side).null;
-    // Null passes where none of them takes it for something else.
+    // Null passes through unless one of the conversions accepts it as a value.
     let takes_null = alternatives.iter().any(|kind| kind.kinds(from_side).null);
     gives.null = (passes && !takes_null && kinds_of(from).null) || alternatives.iter().any(makes_null);
     let not_taken = beyond(gives, kinds_of(to));
@@ -360,7 +363,7 @@ pub(in crate::mapping) fn check(
     };
     if alternatives.iter().any(|kind| matches!(kind, ConversionKind::EmptyArrayToNull)) && may_be_empty(from)
     {
-        // `{}` is none as well, and comes back as none is written.
+        // `{}` counts as empty on both sides, and the round trip respells it as `[]` or null.
         return Ok(Lost::Spelling);
     }
     let loses = |law| match law {
@@ -378,16 +381,18 @@ pub(in crate::mapping) fn check(
     })
 }
 
-/// Values that a conversion gives and the target does not take, by its bounds. Only values that are listed are converted here;
-/// of others the bounds count that the kind of the conversion does not keep to anyhow.
+/// Returns the results of a conversion that violate the bounds of the target. Listed values are
+/// converted and compared; for others, the bounds count that the kind of conversion does not
+/// satisfy by itself.
 pub(in crate::mapping) fn exceeding(
     conversion: &Conversion,
     from: TypeIn<'_>,
     to: TypeIn<'_>,
     message: Option<Message>,
 ) -> Vec<Narrowing> {
+    // This conversion leaves present values unchanged, so the types can be compared.
     if matches!(conversion.kind, ConversionKind::AbsentToNull) {
-        // The value stays as it is.
+        // The value is unchanged.
         return compare_but_for_null(from, to, message).unwrap_or_default();
     }
     let values = exceeding_values(conversion, from, to);
@@ -426,8 +431,8 @@ fn exceeding_values(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -
         let outside = listed.into_iter().filter(|value| result(value).as_ref().is_some_and(is_outside));
         return outside.map(|value| format!("the value {}", String::from_utf8_lossy(&value))).collect();
     }
-    // Dates are written in the format of their contract, and integers without leading zeros. More than 64 bits have no integers
-    // that services count by.
+    // Dates are written in the format of their contract, and integers without leading zeros.
+    // Integers are assumed to fit 64 bits.
     let kept_to: &[&str] = match conversion.kind.spec().name {
         "date" => &["date", "date-time", "time"],
         _ => &["int64"],
@@ -440,12 +445,13 @@ fn exceeding_values(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -
     exclusions(&Scalar { format, limits: bounds.into(), ..scalar.clone() })
 }
 
-/// Whether some value that a place may have is outside a conversion's domain.
+/// Returns whether a value of the source type may be outside the domain of a conversion.
 pub(crate) fn is_partial(kind: &ConversionKind, from_side: SideId, from: TypeIn<'_>) -> bool {
     !matches!(kind, ConversionKind::AbsentToNull) && !kind.takes_all(from_side, &facts_of(from))
 }
 
-/// Whether what a conversion does not take can stand at its target as it is: of kinds that it takes in part, or not at all.
+/// Returns whether the target accepts, unchanged, all values that the conversion rejects: every
+/// kind is either converted completely or accepted by the target.
 pub(crate) fn may_stay(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> bool {
     if matches!(to.types.resolve(to.ty).kind, TypeKind::Any) {
         return true;
@@ -461,13 +467,14 @@ pub(crate) fn may_stay(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>
     })
 }
 
-/// Whether a list may have another number of elements than one.
+/// Returns whether a list may have a number of elements other than one.
 pub(crate) fn is_not_single(list: TypeIn<'_>) -> bool {
     let facts = facts_of(list);
     facts.items_least != 1 || facts.items_most != Some(1)
 }
 
-/// Members of a list's entries that the old side has no place for; `*` for those that are not declared.
+/// Returns the members of a list's entries that the old side cannot represent; `*` for undeclared
+/// members.
 pub(super) fn passed_over(kind: &ConversionKind, list: TypeIn<'_>) -> Vec<String> {
     let pairs = kind.alternatives().iter().find_map(|kind| match kind {
         ConversionKind::ObjectToPairs { key, value } => Some((key, value)),
@@ -486,7 +493,7 @@ fn has_fraction(ty: TypeIn<'_>) -> bool {
     matches!(ty.types.resolve(ty.ty).kind, TypeKind::Scalar(scalar) if scalar.kind == ScalarKind::Number)
 }
 
-/// The object that a type is, or that one of its alternatives is.
+/// Returns the object that a type or one of its alternatives is.
 fn object_in(ty: TypeIn<'_>) -> Option<&crate::contract::Object> {
     match ty.types.resolve(ty.ty).kind {
         TypeKind::Object(object) => Some(object),
@@ -495,7 +502,8 @@ fn object_in(ty: TypeIn<'_>) -> Option<&crate::contract::Object> {
     }
 }
 
-/// Where the target lists what it takes, a conversion that makes texts or numbers of its own must give nothing else.
+/// Checks that a conversion only yields values that the target lists. This can only be proven if
+/// the source lists its values as well.
 fn check_listed(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), String> {
     let gives_list = conversion.kind.kinds(conversion.from().other()).array;
     let target = match gives_list {
@@ -525,7 +533,8 @@ fn check_listed(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Re
     Err(format!("it may give other values than {}, which is all that may stand there", listed.join(", ")))
 }
 
-/// Every listed value of the source must be in the table, and what the table gives must be listed in the target.
+/// Checks that a table contains every listed value of the source, and only listed values of both
+/// types.
 fn check_table(
     table: &Table,
     conversion: &Conversion,
@@ -560,7 +569,7 @@ fn check_table(
     Ok(())
 }
 
-/// The values of a type that lists all it takes, as JSON; null aside.
+/// Returns the values of a type with a closed list, as JSON, without null.
 pub(super) fn closed_values(ty: TypeIn<'_>) -> Option<Vec<Vec<u8>>> {
     let TypeKind::Scalar(scalar) = ty.types.resolve(ty.ty).kind else { return None };
     if scalar.kind == ScalarKind::Boolean && scalar.values.is_none() {

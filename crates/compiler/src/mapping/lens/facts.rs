@@ -1,11 +1,12 @@
-//! What a contract says of the values at a place, in the words of conversions.
+//! Facts of a contract about the values at a place, as conversions need them.
 
 use super::convert::{closed_values, kinds_of};
 use crate::contract::{Array, Scalar, ScalarKind, TypeIn, TypeKind};
 use switchback_plan::Raw;
 use switchback_plan::convert::Facts;
 
-/// The facts of a type. Of alternatives that differ in kind each says what it can about its kind.
+/// Returns the facts of a type. Alternatives differ in kind, so each contributes the facts about
+/// its kind.
 pub(super) fn facts_of(ty: TypeIn<'_>) -> Facts {
     let mut facts = Facts { kinds: kinds_of(ty), ..Facts::default() };
     add(ty, &mut facts);
@@ -38,14 +39,14 @@ fn add_scalar(scalar: &Scalar, facts: &mut Facts) {
 
 fn add_list(ty: TypeIn<'_>, array: &Array, facts: &mut Facts) {
     let items = ty.types.at(&array.items);
-    // Lists within lists are of no interest to a conversion, and types may hold themselves.
+    // Conversions do not look into nested lists, and types may contain themselves.
     let holds_lists = matches!(items.types.resolve(items.ty).kind, TypeKind::Array(_) | TypeKind::OneOf(_));
     facts.items = (!holds_lists).then(|| Box::new(facts_of(items)));
     facts.items_least = array.min_items;
     facts.items_most = array.max_items;
 }
 
-/// Whether a pattern lets nothing pass but integers as JSON writes them.
+/// Returns whether a pattern only matches integers in the spelling of JSON.
 pub(super) fn is_digits(pattern: &str) -> bool {
     let Some(inner) = pattern.strip_prefix('^').and_then(|rest| rest.strip_suffix('$')) else { return false };
     let inner = inner.replace("\\d", "[0-9]");
@@ -73,7 +74,7 @@ mod tests {
         {
             assert!(is_digits(yes), "{yes}");
         }
-        // Leading zeros, nothing at all, and what is not bound to both ends.
+        // Leading zeros, the empty text, and patterns that are not anchored at both ends.
         for no in
             ["^[0-9]+$", r"^\d*$", "[1-9][0-9]*", "^[1-9][0-9]*", "^[1-9][0-9a]*$", "^(0|[1-9][0-9]*)?$"]
         {

@@ -1,4 +1,4 @@
-//! The findings about shapes, each worded once.
+//! Findings about shapes.
 
 use super::{Partial, World, object};
 use crate::contract::{Bounds, Type, TypeIn, TypeKind, Why};
@@ -7,7 +7,7 @@ use crate::mapping::ast::{Place, Spanned};
 use crate::mapping::lens::line::At;
 use switchback_plan::convert::{Arguments, SPECS};
 
-/// From which side to which.
+/// Direction of a translation.
 pub(super) struct Way<'w> {
     pub(super) world: &'w World<'w>,
     pub(super) from: usize,
@@ -339,7 +339,7 @@ pub(super) fn no_source(shape: &str, at: &At, world: &World<'_>, of: usize) -> F
     ))
 }
 
-/// A literal for the rest that some fields cannot be.
+/// A `rest` literal that does not fit some of the fields.
 pub(super) fn rest_misfits(span: Span, names: &[String], world: &World<'_>, of: usize) -> Finding {
     let message = format!("this does not fit {} of {}", some(names), side(world, of));
     Finding::error(Code::LiteralType, span, message)
@@ -351,7 +351,7 @@ pub(super) fn rest_fits(span: Span) -> Finding {
         .help("write the value alone")
 }
 
-/// The first few of some names.
+/// Returns a list of the first names.
 fn some(names: &[String]) -> String {
     let list = names.iter().take(8).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let more = if names.len() > 8 { format!(" and {} more", names.len() - 8) } else { String::new() };
@@ -448,7 +448,7 @@ pub(super) fn arguments_wrong(
     Finding::error(Code::ConversionArguments, span, message).maybe_help(such_as)
 }
 
-/// An example with the names of the sides in it.
+/// Inserts the names of the sides into an example.
 fn with_sides(example: &str, world: &World<'_>) -> String {
     example.replace("OLD", side(world, 0)).replace("NEW", side(world, 1))
 }
@@ -477,7 +477,8 @@ pub(super) fn else_keeps(name: &Spanned<String>, way: &Way<'_>, to: TypeIn<'_>) 
         .help("write `else:` with a literal, `drop` or `error`")
 }
 
-/// A conversion that turns away values which may come.
+/// A conversion rejects valid values and has no fallback. This is an error after a write, because
+/// the client would repeat it.
 pub(super) fn partial(partial: &Partial) -> Finding {
     let Partial { name, span, from, to, ty, .. } = partial;
     let message = format!(
@@ -494,7 +495,7 @@ pub(super) fn partial(partial: &Partial) -> Finding {
     }
 }
 
-/// What stands in place of a value that a shape does not take must fit there.
+/// The fallback of a shape must fit the place of its result.
 pub(super) fn shape_else(
     shape: &Spanned<String>,
     literal: &crate::yaml::Node,
@@ -509,7 +510,7 @@ pub(super) fn shape_else(
         .help("write `drop` (without quotes), `error`, or a value of that type")
 }
 
-/// Nothing in a shape turns a value away that may come.
+/// The shape accepts every valid value, so its `else:` is unused.
 pub(super) fn nothing_turned_away(shape: &str, span: Span) -> Finding {
     let message = format!("`{shape}` takes all that may come, and `else:` says nothing");
     Finding::warning(Code::NothingTurnedAway, span, message)

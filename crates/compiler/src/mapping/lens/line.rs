@@ -1,4 +1,4 @@
-//! The lines of a shape in one form, those of the shape it is like included.
+//! Uniform representation of a shape's lines, including inherited ones.
 
 use super::{World, faults};
 use crate::diagnostic::{Findings, Span};
@@ -9,23 +9,23 @@ use crate::yaml::Node;
 #[derive(Debug, Default)]
 pub(super) struct Lines<'p> {
     pub(super) lines: Vec<Line<'p>>,
-    /// Where the shape is declared.
+    /// Span of the shape's declaration.
     pub(super) span: Span,
     /// `rest: {side: …}`, by side.
     pub(super) rest: [Option<&'p Rest>; 2],
 }
 
-/// One line.
+/// A line.
 #[derive(Clone, Debug)]
 pub(super) struct Line<'p> {
     pub(super) span: Span,
     pub(super) what: What<'p>,
 }
 
-/// A place and where it was written.
+/// A place and its span.
 pub(super) type At = Spanned<Place>;
 
-/// What a line says.
+/// Content of a line.
 #[derive(Clone, Debug)]
 pub(super) enum What<'p> {
     /// A place on each side.
@@ -35,7 +35,7 @@ pub(super) enum What<'p> {
         conversion: Option<&'p ConversionUse>,
         defaults: [Option<&'p Node>; 2],
     },
-    /// An extra view on side `to` of a place of the other side.
+    /// A read-only copy on side `to` of a place of the other side.
     Copy { to: usize, name: At, from: At },
     /// Fixed on both sides.
     Constant { name: At, values: &'p [Node; 2] },
@@ -46,7 +46,8 @@ pub(super) enum What<'p> {
 }
 
 impl Line<'_> {
-    /// The places that the line accounts for on a side. A copy accounts for its name only: what it shows has its own line.
+    /// Returns the places that the line covers on a side. A copy covers its target only; its source
+    /// has a line of its own.
     pub(super) fn places(&self, side: usize) -> Vec<&At> {
         match &self.what {
             What::Both { places, .. } => vec![&places[side]],
@@ -60,7 +61,8 @@ impl Line<'_> {
     }
 }
 
-/// The lines of a shape, and of the shape it is like as far as its own lines say nothing else about the same places.
+/// Returns the lines of a shape and those that it inherits. A line overrides inherited lines about
+/// the same places.
 pub(super) fn lines<'p>(world: &World<'p>, shape: &'p Shape, findings: &mut Findings) -> Lines<'p> {
     let mut lines = own(shape);
     let (mut like, mut seen) =

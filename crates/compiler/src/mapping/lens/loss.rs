@@ -1,9 +1,9 @@
-//! Small facts about places, kinds and conversions that the account of losses needs.
+//! Helpers for the list of losses: paths and kinds.
 
 use crate::mapping::ast::Place;
 use switchback_plan::Kinds;
 
-/// A place as a path from the value: `$.a.b`.
+/// Returns a place as a path from the value, such as `$.a.b`.
 pub(super) fn path(place: &Place) -> String {
     place.0.iter().fold("$".to_owned(), |path, name| {
         let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -16,7 +16,7 @@ pub(super) fn path(place: &Place) -> String {
     })
 }
 
-/// The kind that a word of `by_kind` stands for.
+/// Returns the kind for a word of `by_kind`.
 pub(super) fn kind(word: &str) -> Kinds {
     let mut kinds = Kinds::default();
     match word {
@@ -40,7 +40,8 @@ pub(super) fn union(a: Kinds, b: Kinds) -> Kinds {
     }
 }
 
-/// The kinds in `have` that `covered` lacks, in words; null aside, which is passed over.
+/// Returns the names of the kinds in `have` that `covered` lacks. Null is ignored, because it
+/// passes through.
 pub(super) fn words_beyond(have: Kinds, covered: Kinds) -> Vec<&'static str> {
     let pairs = [
         (have.boolean, covered.boolean, "boolean"),

@@ -1,8 +1,8 @@
-//! Shapes: whether each is a lens between its two types, and the op that it is in each direction.
+//! Shapes: checks that each is a lens between its two types, and builds its op in each direction.
 //!
-//! Checked once per shape: that every field of both types is accounted for, exactly once. Checked once per direction, when
-//! a route first needs it: that what is built fits the type it is built for. A shape that only ever builds one side need
-//! not be able to build the other.
+//! Coverage is checked once per shape: every field of both types has exactly one line. Types are
+//! checked once per direction, when a route first needs it. A shape that is only used in one
+//! direction need not be valid in the other.
 
 mod account;
 mod build;
@@ -47,20 +47,22 @@ pub(crate) struct Lenses<'p> {
     /// Names in the order of the program.
     order: Vec<&'p Spanned<String>>,
     built: RefCell<HashMap<BuiltKey, Result<Lens, Findings>>>,
-    /// Shapes being built, innermost last: one that meets itself leads back there.
+    /// Shapes under construction, innermost last. A shape that refers to one of them refers back to
+    /// it.
     building: RefCell<Vec<(BuiltKey, Again)>>,
-    /// Shapes that are built but for what they lead back to, which still is. They are good as long as that is, since what is
-    /// lost by what they lead back to is not known yet.
+    /// Shapes that are complete except for a reference to an enclosing shape under construction.
+    /// They are valid only while that shape is being built, because the losses of the enclosing
+    /// shape are not known yet.
     partial: RefCell<Vec<(BuiltKey, Again, Lens)>>,
-    /// By a shape that is built: the shapes that lead back to it, and it to them.
+    /// By complete shape: the shapes that are mutually recursive with it.
     circles: RefCell<HashMap<BuiltKey, HashSet<BuiltKey>>>,
-    /// Conversions in use that turn away values which may come.
+    /// Conversions in use that reject valid values.
     partials: RefCell<Vec<Partial>>,
-    /// By the place of an `else:` of a shape: the name of the shape, and whether it turns away anything that may come.
+    /// By span of a shape's `else:`: the name of the shape, and whether it rejects any valid value.
     elses: RefCell<HashMap<Span, (String, bool)>>,
 }
 
-/// A conversion that does not take every value which may come, where nothing says what follows then.
+/// A conversion that rejects valid values and has no fallback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Partial {
     pub name: String,
@@ -68,19 +70,20 @@ pub(crate) struct Partial {
     /// Names of the sides.
     pub from: String,
     pub to: String,
-    /// The type that it reads, for messages.
+    /// The source type, for messages.
     pub ty: String,
-    /// The call that writes and was made before.
+    /// An earlier write of the route.
     pub wrote: Option<String>,
 }
 
-/// Shapes being built within one another: each wants stack, here and where they run.
+/// Maximum nesting depth of shapes under construction. Each level needs stack space, both in the
+/// compiler and at run time.
 const DEPTH_MAX: usize = 48;
 
-/// A named shape and the side that it builds.
+/// Name of a shape, and the side that it builds.
 type BuiltKey = (String, SideId);
 
-/// What every check of a shape looks at.
+/// Context of shape checks.
 #[derive(Clone, Copy)]
 pub(crate) struct World<'p> {
     pub program: &'p Program,
@@ -90,10 +93,11 @@ pub(crate) struct World<'p> {
 }
 
 impl World<'_> {
-    /// The message whose bodies are built for a side; none where they may be of both.
+    /// Returns the kind of message whose bodies are built for a side, or `None` if both occur.
     pub(super) fn message(&self, to: SideId) -> Option<Message> {
         let is_answer = match self.program.manifest.serves {
-            // Events go the way of answers, whichever side is served.
+            // Events are translated like responses, in a direction that does not depend on the
+            // served side.
             _ if !self.program.events.is_empty() => return None,
             [true, true] => return None,
             serves => serves[to.place()],
@@ -109,14 +113,15 @@ struct Named<'p> {
     used: Cell<bool>,
 }
 
-/// What a route gives to a shape besides the value it reads.
+/// Inputs of a shape that a route provides.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Supply {
-    /// Names of fields given under `with:`.
+    /// Names of the fields under `with:`.
     pub with: Vec<Spanned<String>>,
-    /// Whether the result is laid over an old value of the target, which then has whatever the shape cannot make up.
+    /// Whether the result is laid over an existing value of the target, which provides the fields
+    /// that the shape lacks.
     pub over: bool,
-    /// By side: places that say something of other pages. The gateway reads and writes them itself.
+    /// By side: places that describe other pages. The gateway reads and writes them itself.
     pub paged: [Vec<Vec<String>>; 2],
 }
 
@@ -125,35 +130,35 @@ pub(crate) struct Supply {
 pub(crate) struct Lens {
     pub op: ValueOp,
     pub class: Class,
-    /// Why the class is not a cheaper one.
+    /// The reason for the class.
     pub because: String,
     /// Places relative to the value, starting with `$`.
     pub losses: Vec<Loss>,
-    /// Fields the route must supply, in the order of [`switchback_plan::CloseFrom::Supplied`].
+    /// Fields that the route must supply, in the order of [`switchback_plan::CloseFrom::Supplied`].
     pub supplied: Vec<Key>,
     /// Members of the target's type, for [`switchback_plan::Overlay`].
     pub fields: Vec<Key>,
-    /// Types broken on purpose.
+    /// Intended violations of types.
     pub notes: Vec<Note>,
-    /// Reasons with which a value may be refused.
+    /// Reasons that may refuse a value.
     pub refuses: Vec<ReasonId>,
-    /// Conversions in it that turn away values which may come.
+    /// Conversions that reject valid values.
     pub partials: Vec<Partial>,
-    /// Whether it turns away a value which may come, whoever said that this is an error.
+    /// Whether the shape rejects a valid value, by a declared `else: error` or by default.
     turns_away: bool,
-    /// Shapes being built that this one leads back to.
+    /// Enclosing shapes under construction that this shape refers to.
     around: BTreeSet<BuiltKey>,
 }
 
 impl World<'_> {
-    /// Names of the sides.
+    /// Returns the names of the sides.
     pub(crate) fn sides(&self) -> [&str; 2] {
         self.program.manifest.sides.each_ref().map(|side| side.value.as_str())
     }
 }
 
 impl<'p> Lenses<'p> {
-    /// Checks all named shapes: names, accounts of both types, conversions' arguments.
+    /// Checks all named shapes: names, coverage of both types, and arguments of conversions.
     pub(crate) fn check(world: World<'p>, findings: &mut Findings) -> Lenses<'p> {
         let mut lenses = Lenses {
             world,
@@ -191,7 +196,7 @@ impl<'p> Lenses<'p> {
         lenses
     }
 
-    /// The types that `of:` names.
+    /// Resolves the types in `of:`.
     fn types_of(&self, shape: &'p super::ast::Shape, findings: &mut Findings) -> Option<[TypeIn<'p>; 2]> {
         let of = shape.of.as_ref()?;
         let mut types = [None, None];
@@ -212,8 +217,8 @@ impl<'p> Lenses<'p> {
         Some([old?, new?])
     }
 
-    /// A shape with alternatives has no lines, and its types are one of several objects, on one side at least. Those that it
-    /// names have lines.
+    /// Checks a shape with alternatives: it has no lines, at least one of its types is one of
+    /// several objects, and the named shapes have lines.
     fn check_alternatives(&self, named: &Named<'p>, findings: &mut Findings) {
         let (shape, lines) = (named.shape, &named.lines);
         if !lines.lines.is_empty() || shape.like.is_some() || lines.rest.iter().any(Option::is_some) {
@@ -231,15 +236,16 @@ impl<'p> Lenses<'p> {
         }
     }
 
-    /// A shape that another one is like is used.
+    /// Marks the shape that another one inherits from as used.
     fn mark_like(&self, shape: &super::ast::Shape) {
         let like = shape.like.as_ref().and_then(|like| self.named.get(like.value.as_str()));
         like.inspect(|named| named.used.set(true));
     }
 
-    /// The op that builds side `to` of a body. `types` are the contracts' types of the body on both sides.
+    /// Returns the op that builds side `to` of a body. `types` are the types of the body in both
+    /// contracts.
     ///
-    /// None after a finding.
+    /// Returns `None` if it reports an error.
     pub(crate) fn body(
         &self,
         used: &ShapeUse,
@@ -267,7 +273,7 @@ impl<'p> Lenses<'p> {
         Some(if used.each { lens.each() } else { lens })
     }
 
-    /// The same with what `else:` says of a value that the shape does not take. `built` is the type that it would have made.
+    /// Adds the fallback in `else:` to a lens. `built` is the type of its result.
     fn attempt(
         &self,
         lens: Lens,
@@ -279,7 +285,7 @@ impl<'p> Lenses<'p> {
     ) -> Lens {
         let Some(said) = convert::for_side(otherwise, to.place(), &self.world) else { return lens };
         let instead = match convert::otherwise(said) {
-            // An error is meant, so that nothing is left unsaid.
+            // A declared error is a decision, so the partial conversions need no warning.
             Otherwise::Error => return Lens { partials: Vec::new(), ..lens },
             Otherwise::Drop => None,
             Otherwise::Value(value) if literal::check(said, built).is_ok() => Some(value),
@@ -309,7 +315,7 @@ impl<'p> Lenses<'p> {
         super::origin(self.world.sources, span)
     }
 
-    /// The op of a shape written in place.
+    /// Returns the op of an inline shape.
     pub(crate) fn inline(
         &self,
         shape: &'p super::ast::Shape,
@@ -333,14 +339,15 @@ impl<'p> Lenses<'p> {
         build::build(self, "in place", &lines, types, to, with, findings)
     }
 
-    /// A conversion that turns away values which may come is in use, after this call that writes.
+    /// Records the use of a conversion that rejects valid values; `wrote` is an earlier write of
+    /// the route.
     pub(crate) fn use_partial(&self, partial: &Partial, wrote: Option<&str>) {
         let partial = Partial { wrote: wrote.map(str::to_owned), ..partial.clone() };
         self.partials.borrow_mut().push(partial);
     }
 
-    /// Reports each such conversion once for each side that it builds, by the worst of its uses. Call after all routes were
-    /// compiled.
+    /// Reports each recorded conversion once per built side, with the worst of its uses. Call it
+    /// after all routes are compiled.
     pub(crate) fn report_partials(&self, findings: &mut Findings) {
         let partials = self.partials.borrow();
         let mut seen = HashSet::new();
@@ -353,22 +360,22 @@ impl<'p> Lenses<'p> {
         }
     }
 
-    /// Reports `else:` of shapes that turn nothing away in any direction in which they are used. Call after all routes were
-    /// compiled.
+    /// Reports `else:` of shapes that reject nothing in any direction in use. Call it after all
+    /// routes are compiled.
     pub(crate) fn report_elses(&self, findings: &mut Findings) {
         for (span, (shape, _)) in self.elses.borrow().iter().filter(|(_, (_, turns_away))| !turns_away) {
             findings.push(faults::nothing_turned_away(shape, *span));
         }
     }
 
-    /// Reports shapes that nothing uses. Call after all routes were compiled.
+    /// Reports unused shapes. Call it after all routes are compiled.
     pub(crate) fn unused(&self, findings: &mut Findings) {
         for name in self.order.iter().filter(|name| !self.named[name.value.as_str()].used.get()) {
             findings.push(faults::unused(name));
         }
     }
 
-    /// The types that a named shape relates.
+    /// Returns the types that a named shape relates.
     pub(crate) fn types(&self, name: &str) -> Option<[TypeIn<'p>; 2]> {
         self.named.get(name).and_then(|named| named.types)
     }
@@ -385,7 +392,7 @@ impl<'p> Lenses<'p> {
         found
     }
 
-    /// A named shape in one direction. Without a supply it is built once.
+    /// Returns a named shape in one direction. Without a supply it is built once and cached.
     pub(crate) fn lens(
         &self,
         name: &str,
@@ -396,7 +403,7 @@ impl<'p> Lenses<'p> {
         let plain = with.with.is_empty() && !with.over && with.paged.iter().all(Vec::is_empty);
         let key = (name.to_owned(), to);
         if let Some(built) = self.built.borrow().get(&key).filter(|_| plain && !self.is_around(&key)) {
-            // Who asked first may have thrown the findings away. Equal ones are shown once.
+            // The first caller may have discarded the findings. Duplicates are removed later.
             return built.as_ref().map_err(|why| findings.append(why.clone())).ok().cloned();
         }
         let named = self.named.get(name)?;
@@ -408,9 +415,11 @@ impl<'p> Lenses<'p> {
         if !plain {
             let mark = findings.len();
             let lens = build(findings);
-            // A member whose line is wrong is not in what was built.
+            // Members whose lines have errors are missing from the result.
             return lens.filter(|_| !findings.errors_since(mark));
         }
+        // Recursion: emit a reference, which is tied to the op once the enclosing shape is
+        // complete.
         if let Some((_, again)) = self.building.borrow().iter().find(|(open, _)| *open == key) {
             return Some(Lens::again(again, BTreeSet::from([key])));
         }
@@ -437,6 +446,8 @@ impl<'p> Lenses<'p> {
                 self.partial.borrow_mut().push((key, again, lens.clone()));
             }
             _ => {
+                // The outermost shape of a cycle is complete. Its partial shapes are discarded,
+                // because they refer to this op.
                 let circle = self.partial.borrow_mut().split_off(mark);
                 let circle: HashSet<BuiltKey> = circle.into_iter().map(|(key, ..)| key).collect();
                 if !circle.is_empty() {
@@ -448,15 +459,17 @@ impl<'p> Lenses<'p> {
         lens
     }
 
-    /// Whether a shape that is built holds one that is being built. Its op has that one within it, and so would this one have
-    /// it twice, and the next one four times: it is built anew, and leads back.
+    /// Returns whether a cached shape contains one that is under construction. Its op contains a
+    /// copy of that shape. Using it would double the op at each level, so the shape is built again
+    /// as a reference.
     fn is_around(&self, key: &BuiltKey) -> bool {
         let circles = self.circles.borrow();
         let Some(circle) = circles.get(key) else { return false };
         self.building.borrow().iter().any(|(open, _)| circle.contains(open))
     }
 
-    /// The types of the values that a shape is used on: themselves, or the items of lists.
+    /// Returns the types that a shape applies to: `types` themselves, or the element types of
+    /// lists.
     fn elements<'t>(
         &self,
         used: &ShapeUse,
@@ -482,7 +495,7 @@ impl<'p> Lenses<'p> {
 }
 
 impl Lens {
-    /// What is copied as it stands.
+    /// Returns a lens that copies a value.
     fn keep() -> Lens {
         Lens {
             op: ValueOp::Keep,
@@ -499,7 +512,7 @@ impl Lens {
         }
     }
 
-    /// What leads back to a shape around it, which accounts for what is lost.
+    /// Returns a lens that refers back to an enclosing shape, which accounts for the losses.
     fn again(again: &Again, around: BTreeSet<BuiltKey>) -> Lens {
         let because = "a shape within itself goes as deep as the body".to_owned();
         Lens {
@@ -512,7 +525,7 @@ impl Lens {
         }
     }
 
-    /// The same for each value of a map, under the name that it has.
+    /// Applies the lens to each value of a map, under an unchanged key.
     #[must_use]
     fn each_value(self, name: &str) -> Lens {
         let losses =
@@ -529,7 +542,7 @@ impl Lens {
         Lens { op: ValueOp::Object(op.into()), losses: losses.collect(), notes: notes.collect(), ..self }
     }
 
-    /// The same, with `instead` (or nothing) for a value of the side `from` that it does not take.
+    /// Adds a fallback for values of side `from` that the lens rejects: `instead`, or omission.
     #[must_use]
     fn attempt(self, instead: Option<Raw>, null: bool, origin: Origin, from: String) -> Lens {
         let lost = Loss {
@@ -557,7 +570,7 @@ impl Lens {
         }
     }
 
-    /// The same for each element of a list.
+    /// Applies the lens to each element of a list.
     #[must_use]
     pub(crate) fn each(self) -> Lens {
         let losses =
@@ -572,7 +585,7 @@ impl Lens {
     }
 }
 
-/// The object that a type is, if it is one.
+/// Returns the object that a type is.
 fn object(ty: TypeIn<'_>) -> Option<&Object> {
     match ty.types.resolve(ty.ty).kind {
         TypeKind::Object(object) => Some(object),
@@ -580,8 +593,8 @@ fn object(ty: TypeIn<'_>) -> Option<&Object> {
     }
 }
 
-/// Whether values of one type go into another, null aside: null passes through a shape, and whether it may stand at a
-/// place is asked there.
+/// Checks that values of one type fit another, except for null. Null passes through a shape, so
+/// each use checks whether its target accepts it.
 fn goes_but_for_null(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
     assignable_but_for_null(from, to)
 }

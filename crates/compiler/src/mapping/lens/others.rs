@@ -1,7 +1,7 @@
 //! `'*'`: the members that no line names and no contract declares.
 //!
-//! They are kept where both types leave room for them, since a mapping does not touch what it does not name. Where they cannot
-//! go on they are a loss like any other, and listed.
+//! They pass through where both types permit additional members, because a mapping does not touch
+//! what it does not name. Otherwise they are listed as a loss.
 
 use super::account::field_at;
 use super::build::{Builder, yields_nothing};
@@ -15,13 +15,14 @@ use switchback_plan::{Others, ValueOp};
 
 const NAME: &str = "*";
 
-/// Whether a place of a type stands for the members that nothing names.
+/// Returns whether a place denotes undeclared members. A type may declare a member that is really
+/// named `*`.
 pub(super) fn is_others(place: &Place, ty: TypeIn<'_>) -> bool {
     matches!(place.0.as_slice(), [name] if name == NAME)
         && object(ty).is_none_or(|object| object.field(NAME).is_none())
 }
 
-/// Reports lines that say of `'*'` what can only be said of one member.
+/// Reports lines for `'*'` that are only valid for a single member.
 pub(super) fn check_form(
     world: &World<'_>,
     lines: &Lines<'_>,
@@ -51,7 +52,8 @@ pub(super) fn check_form(
 }
 
 impl Builder<'_, '_> {
-    /// `'*'` on both sides: kept, each value through a shape or conversion where the line has one.
+    /// Handles `'*'` on both sides: passes the members, each through the shape or conversion of the
+    /// line.
     pub(super) fn both_others(
         &mut self,
         span: Span,
@@ -69,7 +71,7 @@ impl Builder<'_, '_> {
         });
     }
 
-    /// `'*'` on the side that is read alone.
+    /// Handles `'*'` on the source side only.
     pub(super) fn leave_others(&mut self, span: Span, at: &At, fill: &Fill) {
         self.others = match fill {
             Fill::Refuse(reason) => {
@@ -84,7 +86,8 @@ impl Builder<'_, '_> {
         };
     }
 
-    /// What becomes of members that nothing names, where no line says it; and those of objects that are taken apart.
+    /// Determines the treatment of undeclared members without a line, and of those in objects that
+    /// are taken apart.
     pub(super) fn unnamed(&mut self, lines: &Lines<'_>) {
         self.unnamed_within(lines);
         if let (Some(from), Some(to)) = (object(self.types[self.from]), object(self.types[self.to])) {
@@ -112,8 +115,9 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Whether the source's contract has a type for members that it does not name, or a line keeps them. Of an object that is
-    /// only not closed, a contract promises no more than its fields.
+    /// Returns whether undeclared members are part of the contract: the source's contract has a
+    /// type for them, or a line passes them. A contract that merely leaves an object open
+    /// guarantees its fields only.
     fn promises_others(&self, lines: &Lines<'_>) -> bool {
         let read = self.types[self.from];
         let has_type = object(read).is_some_and(|object| matches!(object.additional, Additional::Of(_)));
@@ -132,7 +136,7 @@ impl Builder<'_, '_> {
                 self.lose(&place, lines.span);
                 Others::Drop
             }
-            // The line is about what the other side has of its own.
+            // The line covers additional members of the target, which have another origin.
             _ if lines.lines.iter().any(taken) => {
                 self.lose(&place, lines.span);
                 Others::Drop
@@ -156,7 +160,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Of an object from which places are taken and that does not go over as one, the members that no line names are lost.
+    /// Records the undeclared members of objects that are taken apart as lost.
     fn unnamed_within(&mut self, lines: &Lines<'_>) {
         let read = self.types[self.from];
         let from = self.from;

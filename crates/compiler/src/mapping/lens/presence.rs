@@ -1,5 +1,6 @@
-//! Whether something is there. Objects that are taken apart into places of the other side, or put together out of such, tell
-//! of themselves only by what is in them; so an empty one, or one that lacks what it must have, may come back absent.
+//! Analyzes whether the presence of a value survives translation. An object that is taken apart, or
+//! assembled from parts, is represented only by its members. An empty one, or one without a
+//! required member, may therefore become absent.
 
 use super::build::Builder;
 use super::{loss, object};
@@ -8,21 +9,21 @@ use crate::diagnostic::Span;
 use crate::mapping::ast::Place;
 use std::collections::BTreeSet;
 
-/// A value that goes from a place to a place.
+/// A value that moves from one place to another.
 pub(super) struct MappedValue {
     pub source: Place,
     pub target: Place,
     pub span: Span,
-    /// Whether the other side tells a value that is there from none.
+    /// Whether the target distinguishes a present value from an absent one.
     pub tells: bool,
-    /// Whether something is written where there is none.
+    /// Whether an absent value is replaced.
     pub is_made: bool,
-    /// Whether values that are there may be left out.
+    /// Whether a present value may be omitted.
     pub is_left_out: bool,
 }
 
 impl Builder<'_, '_> {
-    /// Lists what is lost of whether something is there. Call when all lines were built.
+    /// Records the losses of presence. Call it after all lines are built.
     pub(super) fn lose_presence(&mut self) {
         let mapped = std::mem::take(&mut self.mapped);
         let mut lost: Vec<(&[String], Span)> = self.untold(&mapped);
@@ -32,7 +33,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Objects around places that are read of which the other side does not tell whether they were there.
+    /// Returns the objects around source places whose presence the target does not reveal.
     fn untold<'c>(&self, mapped: &'c [MappedValue]) -> Vec<(&'c [String], Span)> {
         let read = self.types[self.from];
         let (mut seen, mut untold) = (BTreeSet::new(), Vec::new());
@@ -56,7 +57,8 @@ impl Builder<'_, '_> {
         untold
     }
 
-    /// Places that are read and go into an object which is not written where another one is absent that it must have.
+    /// Returns the source places within a target object that is omitted if another required member
+    /// is absent.
     fn left_out<'c>(&self, mapped: &'c [MappedValue]) -> Vec<(&'c [String], Span)> {
         let (read, built) = (self.types[self.from], self.types[self.to]);
         let is_at_risk = |one: &MappedValue| {
@@ -76,8 +78,8 @@ impl Builder<'_, '_> {
     }
 }
 
-/// Whether a place must be there wherever its first `from` names lead to an object; with `or_null` unless one of the
-/// objects on the way may be null.
+/// Returns whether a place is present whenever its first `from` names lead to an object. With
+/// `or_null`, an intermediate object that may be null counts as absent.
 fn is_sure(ty: TypeIn<'_>, place: &[String], from: usize, or_null: bool) -> bool {
     let mut holder = ty;
     for (at, name) in place.iter().enumerate() {

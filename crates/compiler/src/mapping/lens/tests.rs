@@ -1,18 +1,18 @@
-//! The shapes of real packs, in both directions.
+//! The shapes of the included packs, in both directions.
 
 use super::*;
 use crate::diagnostic::{self, Findings, Sources};
 use crate::mapping::load::{self, PackSource};
 use std::path::Path;
 
-/// The manual of the language is a pack: its blocks that start with `# file:`.
+/// Returns the pack in the manual: its code blocks that start with `# file:`.
 fn manual() -> PackSource {
     let text = include_str!("../../../../../mappings/README.md");
     let blocks = text.split("```yaml\n# file: ").skip(1).map(|block| {
         let (name, rest) = block.split_once('\n').expect("a block has lines");
         (name.to_owned(), rest.split("```").next().expect("split gives one").as_bytes().to_vec())
     });
-    // Files below `shop/` are a pack of their own.
+    // Files below `shop/` form a separate pack.
     PackSource::from_files(blocks.filter(|(name, _)| !name.starts_with("shop/")).collect())
 }
 
@@ -21,7 +21,7 @@ fn messaging() -> PackSource {
     PackSource::from_dir(&folder).expect("the pack lies beside the sources")
 }
 
-/// Everything that checking the shapes and building these finds.
+/// Returns all findings from checking the shapes and building these.
 fn findings(source: &PackSource, builds: &[(&str, SideId)], with: &Supply) -> String {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let (program, contracts) = load::read(source, &mut sources, &mut findings).expect("the form is right");
@@ -74,7 +74,8 @@ fn what_an_edit_leaves_out_comes_from_the_value_it_is_laid_over_or_nowhere() {
     assert!(said.contains("`author` of v1 may be absent, and `author` of v2 is required"), "{said}");
 }
 
-/// A pack of `count` types on each side that all hold one another, and a shape for each pair of them.
+/// Returns a pack with `count` types per side that all contain each other, and a shape for each
+/// pair of them.
 fn mutual(count: usize) -> PackSource {
     let contract = |field: &str| {
         let mut text = String::from(
@@ -115,7 +116,7 @@ refuse: {legacy: never, status: 501}
 
 #[test]
 fn shapes_that_all_lead_to_one_another_are_built_once_each() {
-    // Every path through them would be 30! of them.
+    // The number of distinct paths is 30!.
     let names: Vec<String> = (0..30).map(|i| format!("T{i}")).collect();
     let builds: Vec<(&str, SideId)> =
         names.iter().flat_map(|name| [(name.as_str(), NEW), (name.as_str(), OLD)]).collect();

@@ -1,4 +1,4 @@
-//! The parts of mapping files that are met in several places.
+//! Definitions that several parts of mapping files share.
 
 use super::{Line, Sides, anything, by_side, keys, list_of, map_of, object, reference, text, words};
 use crate::mapping::lens::SINGLE_IN_ARRAY;
@@ -238,13 +238,13 @@ fn conversion() -> Value {
     json!({"anyOf": forms})
 }
 
-/// A value of a table, or several of which the first is written.
+/// A value of a table, or a list whose first value is written.
 fn cells() -> Value {
     let cell = json!({"type": ["string", "number", "boolean", "null"]});
     json!({"anyOf": [cell.clone(), {"type": "array", "items": cell, "minItems": 1}]})
 }
 
-/// What a one-sided field is built with.
+/// Fill values of one-sided fields.
 fn fill() -> Value {
     let value = object(
         &keys::FILL_VALUE,
@@ -261,7 +261,7 @@ fn fill() -> Value {
     json!({"anyOf": [literal, {"type": "object", "maxProperties": 0}, value, refuse, word(&["absent", "none"])]})
 }
 
-/// What the members that no line names are built with.
+/// Fill values of members that no line names.
 fn rest() -> Value {
     let value = object(
         &keys::FILL_VALUE,
@@ -274,7 +274,7 @@ fn rest() -> Value {
     json!({"anyOf": [words(&["lost"]), literal, value, word(&["lost"])]})
 }
 
-/// A word where every text has quotes.
+/// A keyword in a file where every text is in quotes.
 fn word(known: &[&str]) -> Value {
     object(&keys::WORD, &[("word", "A word that has a meaning, and is no text.", words(known))])
 }
@@ -362,7 +362,7 @@ fn pair(sides: Sides<'_>) -> Value {
     object(&keys::PAIR, &lines)
 }
 
-/// A parameter or header field with a conversion: `{<new side>: new, as, else}`.
+/// A parameter or header with a conversion: `{<new side>: new, as, else}`.
 fn parameter(sides: Sides<'_>) -> Value {
     let about = |key: &str| match key {
         "as" => describe("Conversion of the value.", reference("conversion")),
@@ -379,7 +379,7 @@ fn parameter(sides: Sides<'_>) -> Value {
     }
 }
 
-/// What a constant parameter may be.
+/// Values of constant parameters.
 pub(super) fn constant_value() -> Value {
     json!({"type": ["string", "number", "boolean", "array"]})
 }
@@ -443,7 +443,7 @@ fn serve(sides: Sides<'_>) -> Value {
     serve
 }
 
-/// How a side asks for pages and is told of them.
+/// How a side requests pages and announces further ones.
 fn paging(sides: Sides<'_>) -> Value {
     let count = |least: u32, most: u32| json!({"type": "integer", "minimum": least, "maximum": most});
     let next = object(
@@ -531,7 +531,7 @@ fn decide() -> Value {
     )
 }
 
-/// A map with exactly one condition, and other keys beside it.
+/// A map with exactly one condition, plus the keys in `beside`.
 fn predicate(beside: &[Line<'_>], needed: &[&str]) -> Value {
     let (one, list) = (text(), list_of(&text()));
     let two = json!({"type": "array", "items": text(), "minItems": 2, "maxItems": 2});
@@ -801,7 +801,7 @@ fn kept() -> Value {
     map_of(&json!({"anyOf": [map_of(&anything()), {"type": "array"}]}))
 }
 
-/// How an exchange of an example ends.
+/// Expected end of an exchange.
 fn ends() -> Vec<Line<'static>> {
     vec![
         ("calls", "The calls that must be made, in order.", list_of(&reference("exampleCall"))),

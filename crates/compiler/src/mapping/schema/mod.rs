@@ -1,6 +1,8 @@
-//! JSON Schema (2020-12) of a pack's files, for editors: which keys there are where, what each says, and which words and
-//! forms a value takes. The keys are those of the reader's own tables, so the two cannot drift apart; whether names exist
-//! and types fit is the checker's to say, not the schema's.
+//! JSON Schema (2020-12) of a pack's files, for editors: the keys, their descriptions, and the
+//! words and forms of values.
+//!
+//! The keys are those of the reader's tables, so schema and reader cannot diverge. The schema
+//! checks form only; the checker decides whether names exist and types fit.
 
 mod defs;
 mod manifest;
@@ -14,10 +16,10 @@ use serde_json::{Map, Value, json};
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// The names of a pack's sides, old one first, where they are known: then keys that name a side are closed as well.
+/// Names of a pack's sides, old side first, if known. Maps by side then accept these keys only.
 pub type Sides<'a> = Option<[&'a str; 2]>;
 
-/// The schema of mapping files (`*.map.yaml`).
+/// Returns the schema of mapping files (`*.map.yaml`).
 pub fn mapping(sides: Sides<'_>) -> Value {
     let mut schema = object(
         &keys::FILE,
@@ -60,7 +62,7 @@ pub fn mapping(sides: Sides<'_>) -> Value {
     schema
 }
 
-/// The schema of `pack.yaml`.
+/// Returns the schema of `pack.yaml`.
 pub fn pack(sides: Sides<'_>) -> Value {
     let mut schema = manifest::manifest(sides);
     schema["$schema"] = DIALECT.into();
@@ -69,10 +71,11 @@ pub fn pack(sides: Sides<'_>) -> Value {
     schema
 }
 
-/// What is said about one key: its name, what it says, and what its value is.
+/// A key: its name, description and value schema.
 type Line<'a> = (&'a str, &'a str, Value);
 
-/// A map with the keys of a table. Every key of the table has a line, and every line a key: a test holds it so.
+/// Returns a map with the keys of a table. Keys and lines correspond one to one, which a test
+/// checks.
 fn object(keys: &Keys, lines: &[Line<'_>]) -> Value {
     let named = |name: &str| lines.iter().find(|(line, ..)| *line == name);
     let all = keys.required.iter().chain(keys.optional);
@@ -90,7 +93,8 @@ fn object(keys: &Keys, lines: &[Line<'_>]) -> Value {
     object
 }
 
-/// The schema of a line with its sentence. Beside a reference other words count as well, since 2019-09.
+/// Returns the schema of a line with its description. Siblings of `$ref` are valid since draft
+/// 2019-09.
 fn described((_, about, schema): &Line<'_>) -> Value {
     let mut schema = schema.clone();
     if let Value::Object(members) = &mut schema {
@@ -100,7 +104,7 @@ fn described((_, about, schema): &Line<'_>) -> Value {
     json!({"description": about})
 }
 
-/// A map with one entry per side, of which `needed` must be there.
+/// Returns a map with one entry per side, of which `needed` are required.
 fn by_side(sides: Sides<'_>, needed: usize, value: &Value) -> Value {
     match sides {
         Some(sides) => {
@@ -114,7 +118,7 @@ fn by_side(sides: Sides<'_>, needed: usize, value: &Value) -> Value {
     }
 }
 
-/// A map with keys that are the author's.
+/// Returns a map with arbitrary keys.
 fn map_of(value: &Value) -> Value {
     json!({"type": "object", "additionalProperties": value})
 }

@@ -1,4 +1,5 @@
-//! The schema against the reader: what packs hold is valid, what the reader does not know is not, and no key is forgotten.
+//! Compares schema and reader: the files of packs are valid, unknown keys are not, and every key is
+//! described.
 
 use super::*;
 use crate::diagnostic::{Findings, Sources};
@@ -10,19 +11,19 @@ use jsonschema::Validator;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The manual of the language is a pack: its blocks that start with `# file:`.
+/// Returns the pack in the manual: its code blocks that start with `# file:`.
 fn manual() -> PackSource {
     let of_shop = |name: &str| name.starts_with(SHOP);
     PackSource::from_files(blocks().filter(|(name, _)| !of_shop(name)).collect())
 }
 
-/// The files of the manual's section about queries and other spellings, a pack of its own.
+/// Returns the second pack in the manual, in the section about queries and other spellings.
 fn shop() -> PackSource {
     let named = |(name, text): (String, Vec<u8>)| Some((name.strip_prefix(SHOP)?.to_owned(), text));
     PackSource::from_files(blocks().filter_map(named).collect())
 }
 
-/// Files of the pack `shop` are named below this.
+/// Folder of the second pack's files.
 const SHOP: &str = "shop/";
 
 fn blocks() -> impl Iterator<Item = (String, Vec<u8>)> {
@@ -33,7 +34,7 @@ fn blocks() -> impl Iterator<Item = (String, Vec<u8>)> {
     })
 }
 
-/// Every pack under `mappings/`, and the manual.
+/// Returns every pack under `mappings/`, and those in the manual.
 fn packs() -> Vec<PackSource> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mappings");
     let entries = std::fs::read_dir(folder).expect("the packs lie beside the sources");
@@ -45,14 +46,14 @@ fn packs() -> Vec<PackSource> {
         .collect()
 }
 
-/// A file as JSON.
+/// Returns a file as JSON.
 fn as_json(name: &str, bytes: &[u8]) -> Value {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let node = yaml::read(&mut sources, name, bytes, &mut findings).expect("files of packs are YAML");
     serde_json::from_slice(&literal::json(&node)).expect("what is written is JSON")
 }
 
-/// The files of a pack that have a schema, and the names of its sides.
+/// Returns the files of a pack that have a schema, and the names of its sides.
 fn files(source: &PackSource) -> (Vec<(String, Value)>, [String; 2]) {
     let with_schema = |name: &str| name == MANIFEST || name.ends_with(MAPPING_SUFFIX);
     let files = source.files().iter().filter(|(name, _)| with_schema(name));
@@ -88,7 +89,7 @@ fn every_file_of_every_pack_is_valid_with_and_without_the_names_of_its_sides() {
     assert!(seen > 30, "{seen} files");
 }
 
-/// Whether the reader takes the form of a file.
+/// Returns whether the reader accepts the form of a file.
 fn is_read(name: &str, file: &Value, manifest: &Value) -> bool {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let mut node = |name: &str, file: &Value, findings: &mut Findings| {
@@ -103,14 +104,15 @@ fn is_read(name: &str, file: &Value, manifest: &Value) -> bool {
     !findings.has_errors()
 }
 
-/// Pointers to the maps of a file, one for each way of keys, whatever the place in lists.
+/// Returns pointers to the maps of a file, one for each distinct path of keys, regardless of list
+/// positions.
 fn maps(file: &Value) -> Vec<String> {
     let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
     let mut open = vec![(String::new(), String::new(), file)];
     while let Some((pointer, way, value)) = open.pop() {
         match value {
             Value::Object(members) => {
-                // A list of different things is told apart by the keys of each.
+                // Elements of a list with different keys are different forms.
                 let keys = members.keys().map(String::as_str).collect::<Vec<_>>().join(",");
                 if seen.insert(format!("{way}{{{keys}}}")) {
                     found.push(pointer.clone());
@@ -178,7 +180,7 @@ fn every_key_has_a_sentence() {
     }
 }
 
-/// A key is in a table or nowhere, and every table is in the schema: `object` takes its keys from there.
+/// Every table of keys is used in the schema, and keys occur in tables only.
 #[test]
 fn every_table_of_the_reader_is_in_the_schema() {
     let tables = include_str!("../syntax/keys.rs");
@@ -199,7 +201,8 @@ fn every_table_of_the_reader_is_in_the_schema() {
             !schema[at + found.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
         })
     };
-    // The lines of a shape are those of the shape in place; the forms of a value are the first keys of their tables.
+    // `SHAPE_IN_PLACE` includes `LINES`, and each form in `FORMS` is the first key of its own
+    // table.
     let told_otherwise = ["LINES", "FORMS"];
     let missing: Vec<_> =
         names.iter().filter(|name| !told_otherwise.contains(name) && !is_used(name)).collect();

@@ -1,4 +1,4 @@
-//! The schema of values that routes make: literals, paths, and the `$` forms.
+//! Schema of expressions: literals, paths, and the `$` forms.
 
 use super::{anything, keys, list_of, map_of, object, reference, text, words};
 use serde_json::{Value, json};

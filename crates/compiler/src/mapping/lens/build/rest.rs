@@ -1,4 +1,4 @@
-//! The fields that no line of a shape names.
+//! Fields that no line of a shape names.
 
 use super::super::account::{field_at, unaccounted};
 use super::super::close::{CloseDraft, Closing};
@@ -11,8 +11,8 @@ use crate::mapping::literal;
 use switchback_plan::{CloseFrom, Note, NoteKind};
 
 impl Builder<'_, '_> {
-    /// `rest`: dropped when its side is read. When it is built, each field gets the literal that `rest` gives; with `lost`
-    /// only what need not be there can be missing.
+    /// Applies `rest`. Towards the other side, the fields are dropped. Towards their own side, each
+    /// field gets the literal of `rest`; with `lost`, only optional fields may be absent.
     pub(super) fn rest(&mut self, lines: &Lines<'_>) {
         let types = self.types;
         for side in [0, 1] {
@@ -24,7 +24,7 @@ impl Builder<'_, '_> {
                 let origin = self.origin(rest.span);
                 for place in &missing {
                     if let [name] = place.0.as_slice() {
-                        // No member that nothing declares, which might go on.
+                        // Claim the name, or the member would pass as an undeclared one.
                         self.member(name, origin.clone());
                     }
                     self.lose(place, rest.span);
@@ -51,7 +51,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// One literal for each field that no line names.
+    /// Adds one literal for each field that no line names.
     fn fill_rest(&mut self, span: Span, fill: &RestFill, missing: Vec<Place>) {
         let (types, to) = (self.types, self.to);
         let (value, origin) = (literal::json(&fill.value), self.origin(span));
@@ -62,7 +62,7 @@ impl Builder<'_, '_> {
             }
             let Ok(found) = field_at(types[to], &place) else { continue };
             if literal::check(&fill.value, found.ty).is_err() {
-                // What need not be there is left out before its type is broken.
+                // Prefer omitting an optional field to violating its type.
                 if !found.required {
                     continue;
                 }
