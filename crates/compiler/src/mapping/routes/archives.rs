@@ -1,5 +1,5 @@
-//! Archives: what is declared, the steps that look into them and keep, and harvests, which are checked as routes of an
-//! operation of their own that has nothing but the number of a page.
+//! Compiles archives, the steps that look up and store entries, and harvests. A harvest is checked
+//! as a route of a synthetic operation whose only input is a page number.
 
 use super::context::{ContextValue, fanned, object, scalar};
 use super::expr::Wanted;
@@ -14,27 +14,27 @@ use crate::mapping::ast::{self, Program, Spanned, Step};
 use std::cell::Cell;
 use switchback_plan::{self as plan, ArchiveId, Effect, HostId, Key, RouteId, RouteKind, SideId, Verdict};
 
-/// The name that the number of a harvest's page has.
+/// Query parameter of the synthetic operation: the number of the page.
 const PAGE: &str = "page";
 
-/// The archives of a program. Looking one up marks how it is used.
+/// The archives of a program. Each lookup marks how the archive is used.
 pub(in crate::mapping) struct Archives {
     all: Vec<Declared>,
-    /// By harvest: what it is a route of.
+    /// By harvest: its synthetic operation.
     operations: Vec<Operation>,
 }
 
 struct Declared {
     name: Spanned<String>,
     about: String,
-    /// What its values are; the inner none after a finding.
+    /// Type of the values: `None` for an archive of keys, `Some(None)` if the type has an error.
     value: Option<Option<ContextValue>>,
     is_kept: Cell<bool>,
     is_recalled: Cell<bool>,
 }
 
 impl Archives {
-    /// Collects the declarations of a program, in its order.
+    /// Collects the declarations of a program in order.
     pub(crate) fn collect(program: &Program, contracts: &[Contract; 2], findings: &mut Findings) -> Archives {
         let mut all: Vec<Declared> = Vec::new();
         for archive in &program.archives {
@@ -59,14 +59,14 @@ impl Archives {
         Archives { all, operations }
     }
 
-    /// The archives as plans have them. Reports those that nothing keeps into, or nothing looks into.
+    /// Lowers the archives. Reports those that are never written or never read.
     pub(crate) fn lower(&self, ground: &Ground<'_>, findings: &mut Findings) -> Vec<plan::Archive> {
         for archive in &self.all {
             if !archive.is_kept.get() && !archive.is_recalled.get() {
                 findings.push(faults::archive_of_nobody(&archive.name));
             }
         }
-        // What a faulty line would have used is not called unused besides.
+        // A line with an error may contain the missing use.
         for archive in self.all.iter().filter(|_| !findings.has_errors()).collect::<Vec<_>>() {
             if archive.is_kept.get() != archive.is_recalled.get() {
                 findings.push(faults::unused_archive(&archive.name, archive.is_kept.get()));
@@ -91,7 +91,7 @@ impl Archives {
     }
 }
 
-/// The type that is named, or a field of it.
+/// Resolves the declared type, or the type of one of its fields.
 fn value_of(
     value: &ast::ArchiveValue,
     contracts: &[Contract; 2],
@@ -128,7 +128,7 @@ fn value_of(
     Some(ContextValue::there(ty, SideId(u8::from(at == 1))))
 }
 
-/// An operation without anything but a page: what a harvest's steps are the steps of.
+/// Returns the synthetic operation of a harvest.
 fn operation_of(span: Span) -> Operation {
     let page = Parameter {
         name: PAGE.to_owned(),
@@ -162,7 +162,7 @@ fn operation_of(span: Span) -> Operation {
     }
 }
 
-/// The harvests of a program, lowered. Some are missing when `findings` gain errors.
+/// Lowers the harvests of a program. Harvests with errors are missing.
 pub(in crate::mapping) fn harvests(
     ground: &Ground<'_>,
     program: &Program,
@@ -181,6 +181,7 @@ fn lower<'a>(
     let from = SideId(u8::from(harvest.from.side == 1));
     let mark = findings.len();
     let mut check = RouteCheck::new(ground, from.other(), of, findings);
+    // `keep` steps are otherwise restricted to routes that write.
     check.harvests = true;
     let block = check.block(&harvest.block);
     check.unread_results();
@@ -192,7 +193,7 @@ fn lower<'a>(
     if !matches!(types.resolve(&list.held.ty).kind, TypeKind::Array(_) | TypeKind::Any) {
         findings.push(faults::harvest_without_list(harvest.page.span, &list.held.ty));
     }
-    // A call with a fault may be the one that passes it.
+    // A call with an error may be the one that passes the page.
     if !is_page_read && !findings.errors_since(mark) {
         findings.push(faults::harvest_without_page(&harvest.name));
     }
@@ -230,7 +231,8 @@ fn lower<'a>(
 }
 
 impl RouteCheck<'_, '_> {
-    /// `{age, value}` of an entry, or nothing; for each element of a list, the element with them.
+    /// Compiles a lookup. The result is `{age, value}` or absent; with `each`, a list of the
+    /// elements with their entries.
     pub(super) fn recall(
         &mut self,
         recall: &ast::Recall,
@@ -263,7 +265,8 @@ impl RouteCheck<'_, '_> {
             let mut ty = value.ty.clone();
             match &each {
                 None => side = value.side,
-                // Scalars are the same on both sides; types with names belong to one.
+                // Scalars have the same representation on both sides. Named types belong to one
+                // contract.
                 Some((_, element)) if value.side != side => {
                     let resolved = ground.types(value.side).resolve(&value.ty);
                     if !matches!(resolved.kind, TypeKind::Scalar(_) | TypeKind::Any) {
@@ -284,7 +287,7 @@ impl RouteCheck<'_, '_> {
         Some((plan::StepAction::Recall(Box::new(plan::Recall { archive: id, key, each, when })), held))
     }
 
-    /// Has no result.
+    /// Compiles a step that stores an entry. It has no result.
     pub(super) fn keep(&mut self, keep: &ast::Keep, step: &Step) -> Option<(plan::StepAction, ContextValue)> {
         let (span, ground) = (keep.archive.span, self.ground);
         let archive = ground.archives.find(&keep.archive, self.findings);
@@ -295,6 +298,8 @@ impl RouteCheck<'_, '_> {
         if !self.harvests && !writes {
             self.findings.push(faults::keep_in_reading(span));
         }
+        // Storing can fail. It must precede the first write, so that a failed request has no
+        // effect.
         if let (Some(write), false) = (&self.wrote, self.keeps) {
             self.findings.push(faults::keep_after(span, write));
         }
@@ -328,12 +333,12 @@ impl RouteCheck<'_, '_> {
         declared.is_kept.set(true);
         let each = each.map(|(each, _)| each);
         let made = plan::Keep { archive, key, value, each, when };
-        // Nothing reads this, as the step has no name.
+        // A placeholder: without a name, the step has no readers.
         let nothing = ContextValue::any(self.serves.other(), span);
         Some((plan::StepAction::Keep(Box::new(made)), nothing))
     }
 
-    /// Checks `when:`; its facts hold in the rest of the step. The outer `None` is a finding.
+    /// Compiles `when:`. Its facts hold for the rest of the step. An outer `None` is an error.
     fn archive_condition(&mut self, when: Option<&ast::Predicate>) -> Option<Option<plan::Predicate>> {
         let Some(when) = when else { return Some(None) };
         let condition = self.condition(when)?;
@@ -341,7 +346,8 @@ impl RouteCheck<'_, '_> {
         Some(Some(condition.predicate))
     }
 
-    /// Does `work` with the elements of a list in the context, if there is a list, and takes them out again.
+    /// Calls `work` with the current element of `each` in the context, if given, and restores the
+    /// context.
     fn of_each<T>(
         &mut self,
         each: Option<&ast::EachOf>,
@@ -358,6 +364,8 @@ impl RouteCheck<'_, '_> {
             }
         };
         let made = work(self, found.as_ref().map(|(_, element)| element));
+        // Restore the types but keep the record of reads, which later checks for unread places
+        // need.
         let read = std::mem::replace(&mut self.context, before).read;
         self.context.read.extend(read);
         if let Some(each) = each

@@ -1,5 +1,6 @@
-//! The closed list of conditions (`present: f`, `one_of: {f: [a, b]}`, …): their places exist, their values can occur, and
-//! what follows for the types of these places once a condition holds.
+//! Compiles conditions (`present: f`, `one_of: {f: [a, b]}`, …): checks that their places exist and
+//! their values can occur, and derives facts about these places for the case that a condition
+//! holds.
 
 use super::context::Fact;
 use super::faults;
@@ -12,7 +13,7 @@ use crate::mapping::literal;
 use crate::yaml::Node;
 use switchback_plan::{self as plan, Kinds, Location};
 
-/// A condition, lowered, and what it says of places once it holds.
+/// A lowered condition, with the facts that follow from it.
 pub(super) struct Condition {
     pub predicate: plan::Predicate,
     /// By the names that lead to a place.
@@ -76,8 +77,8 @@ impl RouteCheck<'_, '_> {
         Some(Condition { predicate, facts })
     }
 
-    /// `all`, `any` and `not`. Where all hold, what each says holds; where any does, what all of them say; where one does
-    /// not, the opposite of what it says, as far as that is a fact.
+    /// Compiles `all`, `any` and `not`. `all` implies the facts of every operand, `any` those that
+    /// all operands have in common, and `not` the negation of its operand where that is a fact.
     fn compound(&mut self, written: &ast::Predicate) -> Option<Condition> {
         let of: Vec<_> = written.of.iter().map(|one| self.condition(one)).collect();
         let of = of.into_iter().collect::<Option<Vec<Condition>>>()?;
@@ -97,15 +98,17 @@ impl RouteCheck<'_, '_> {
         Some(Condition { predicate, facts })
     }
 
-    /// What is known where a condition does not hold.
+    /// Returns the facts that follow if a condition does not hold.
     pub(super) fn opposite(&mut self, written: &ast::Predicate) -> Vec<(Vec<String>, Fact)> {
         match written.word.value {
             PredicateWord::Not => match self.quietly(|check| check.condition(&written.of[0])) {
                 Some(condition) => condition.facts,
                 None => Vec::new(),
             },
+            // By De Morgan: if `any` fails, every operand fails. The negation of `all` yields no
+            // fact.
             PredicateWord::Any => written.of.iter().flat_map(|one| self.opposite(one)).collect(),
-            // With one place alone, which must then be the one that is there.
+            // With several places, any of them could be the present one.
             PredicateWord::NonePresent if written.places.len() == 1 => {
                 let present = ast::Predicate {
                     word: Spanned { value: PredicateWord::Present, span: written.word.span },
@@ -123,7 +126,7 @@ impl RouteCheck<'_, '_> {
         }
     }
 
-    /// Does `work` once more on what was looked at already, without its findings.
+    /// Calls `work` on a condition that has been checked already, and discards its findings.
     fn quietly<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let mark = self.findings.len();
         let done = work(self);
@@ -131,7 +134,8 @@ impl RouteCheck<'_, '_> {
         done
     }
 
-    /// What a condition that holds has made sure of its places, whatever a client sent there.
+    /// Returns the property that a condition establishes for its places, independently of the
+    /// contract.
     fn made_sure_of(
         &self,
         word: PredicateWord,
@@ -152,7 +156,7 @@ impl RouteCheck<'_, '_> {
         }
     }
 
-    /// Places of the request's body, with what the contract says of them.
+    /// Compiles `conforms`: places of the request's body with their forms from the contract.
     fn conforming(&mut self, places: &[Found], written: &[Spanned<String>]) -> Option<Vec<plan::Conform>> {
         let mut fields = Vec::new();
         for (found, written) in places.iter().zip(written) {
@@ -171,13 +175,14 @@ impl RouteCheck<'_, '_> {
         (fields.len() == places.len()).then_some(fields)
     }
 
-    /// Literals that can be at a place.
+    /// Returns the literals, which must be possible values of a place.
     fn values(&mut self, found: &Found, nodes: &[Node]) -> Option<Vec<Literal>> {
         let values: Vec<_> = nodes.iter().map(|node| self.possible(found, node)).collect();
         values.into_iter().collect()
     }
 
-    /// A literal that can be at a place: of its kind, and listed where its values are.
+    /// Returns a literal if it is a possible value of a place: of its kind, and in its list of
+    /// values.
     pub(super) fn possible(&mut self, found: &Found, node: &Node) -> Option<Literal> {
         let Some(value) = literal::scalar(node) else {
             self.findings.push(faults::not_a_scalar(node.span));
@@ -224,7 +229,7 @@ impl RouteCheck<'_, '_> {
         Some(kinds)
     }
 
-    /// Two places that are compared can hold equal values.
+    /// Checks that two compared places can have equal values.
     fn comparable(&mut self, places: &[Found], written: &[Spanned<String>]) -> Option<()> {
         let [left, right] = places else { return None };
         let kinds = |found: &Found| self.ground.types(found.held.side).json_kinds(&found.held.ty);
@@ -238,7 +243,8 @@ impl RouteCheck<'_, '_> {
     }
 }
 
-/// The facts that hold by either of two conditions: those of both, and of listed values all that either lists.
+/// Returns the facts that follow from either of two conditions: those in common, and the union of
+/// listed values and kinds.
 fn either(a: &[(Vec<String>, Fact)], b: &[(Vec<String>, Fact)]) -> Vec<(Vec<String>, Fact)> {
     let joined = |(names, fact): &(Vec<String>, Fact)| {
         let others = || b.iter().filter(|(others, _)| others == names).map(|(_, fact)| fact);
@@ -268,7 +274,7 @@ fn either(a: &[(Vec<String>, Fact)], b: &[(Vec<String>, Fact)]) -> Vec<(Vec<Stri
     a.iter().filter_map(joined).collect()
 }
 
-/// Whether a scalar is of a kind.
+/// Returns whether a scalar is of a kind.
 pub(super) fn is_of(value: &Literal, kind: ScalarKind) -> bool {
     match (value, kind) {
         (Literal::Boolean(_), ScalarKind::Boolean)
@@ -296,7 +302,7 @@ fn lower(
             Predicate::OneOf(places.pop()?, written.values.iter().map(literal::json).collect())
         }
         PredicateWord::Kind => Predicate::Kind(places.pop()?, kinds_of(&kinds?)),
-        // These have their own fields.
+        // These are lowered by their callers.
         PredicateWord::Conforms | PredicateWord::All | PredicateWord::Any | PredicateWord::Not => {
             return None;
         }
@@ -310,7 +316,7 @@ fn lower(
     })
 }
 
-/// The kinds as plans have them.
+/// Converts the kinds to their form in plans.
 pub(super) fn kinds_of(of: &[JsonKind]) -> Kinds {
     use switchback_json::raw::Kind;
     let kind = |kind: &JsonKind| match kind {

@@ -1,7 +1,9 @@
-//! The types of the context document of a route: what may be found at a place, and what checks and decisions make of it.
+//! Types of a route's context document: the possible values at each place, narrowed by checks and
+//! decisions.
 //!
-//! Types are the contracts' own, owned here because a route narrows them: after `all_present: [name]` the request's
-//! `name` is there and not null. Named types in a [`ContextValue`] belong to the contract of its side.
+//! The types are owned copies of the contracts' types, because a route narrows them: after
+//! `all_present: [name]`, the request's `name` is present and not null. Named types in a
+//! [`ContextValue`] belong to the contract of its side.
 
 use super::proof::{Known, Proofs};
 use super::remembered::Provenance;
@@ -13,12 +15,12 @@ use crate::diagnostic::Span;
 use std::collections::BTreeSet;
 use switchback_plan::SideId;
 
-/// What may be at a place of the context.
+/// Type of a value in the context.
 #[derive(Clone, Debug)]
 pub(super) struct ContextValue {
     pub ty: Type,
     pub side: SideId,
-    /// Whether there may be nothing at all.
+    /// Whether the value may be absent.
     pub absent: bool,
 }
 
@@ -31,7 +33,7 @@ impl ContextValue {
         ContextValue { ty: Type::any(span), side, absent: true }
     }
 
-    /// The same list, of at most so many elements.
+    /// Limits the length of a list.
     pub(super) fn with_most(mut self, items: Option<u64>) -> ContextValue {
         if let TypeKind::Array(array) = &mut self.ty.kind {
             array.max_items = items;
@@ -39,7 +41,7 @@ impl ContextValue {
         self
     }
 
-    /// Of a list: how many elements there can be.
+    /// Returns the maximum length of a list.
     pub(super) fn most(&self) -> Option<u64> {
         let TypeKind::Array(array) = &self.ty.kind else { return None };
         array.max_items
@@ -50,49 +52,51 @@ impl ContextValue {
     }
 }
 
-/// The members of the context, in the order they come to be.
+/// The members of the context, in the order of their definition.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Context {
     members: Vec<(String, ContextValue)>,
-    /// Results of steps that come later, and their places.
+    /// Results of later steps, with their spans.
     pub later: Vec<(String, Span)>,
-    /// What paths have read, as places of up to three names: `request.body.name`.
+    /// Places that paths have read, with up to three names: `request.body.name`.
     pub read: BTreeSet<String>,
-    /// What checks have made sure of.
+    /// Properties that checks have established.
     pub proofs: Proofs,
-    /// Facts about places with an index on the way, which no type has: steps of the place, and what is known of it.
+    /// Facts about places behind an index, by the steps of the place. Types cannot express them,
+    /// because the elements of a list share one type.
     indexed: Vec<(Vec<String>, Fact)>,
-    /// What results of steps are made of.
+    /// Origins of step results.
     pub provenance: Provenance,
-    /// Optional settings that have a value here, by dotted name.
+    /// Optional settings that are known to have a value, by dotted name.
     set: BTreeSet<String>,
-    /// Results of calls, and the statuses, as they are written, with which each has a body for certain.
+    /// By result of a call: the statuses, as literals, with which its reply is certain to have a
+    /// body.
     pub with_body: Vec<(String, Vec<String>)>,
-    /// Members of the context of which nothing is known because of a finding; what reads them has no finding for that.
+    /// Members whose type is unknown because of an error. Reading one reports no further error.
     pub faulty: BTreeSet<String>,
-    /// How often such a member was read.
+    /// Number of reads of such members.
     pub faults_met: usize,
 }
 
 /// A fact about a place, from a check that held or a row that matched.
 #[derive(Clone, Debug)]
 pub(super) enum Fact {
-    /// There, and not null.
+    /// Present and not null.
     Present,
-    /// Not null, if it is there.
+    /// Not null, if present.
     NotNull,
-    /// One of these, if it is there and not null.
+    /// One of these values, if present and not null.
     OneOf(Vec<Literal>),
-    /// Of these kinds, if it is there and not null.
+    /// Of one of these kinds, if present and not null.
     Kinds(Vec<JsonKind>),
-    /// Never absent: the route fills it.
+    /// Never absent, because the route fills it.
     Filled,
-    /// Not what the contract says, which narrows nothing, but that a check makes sure of it.
+    /// A property that a check has established. It does not narrow the type.
     Known(Known),
 }
 
 impl Context {
-    /// The context of a request of this operation of this side.
+    /// Returns the context of a request to an operation.
     pub(super) fn of_request(operation: &Operation, side: SideId) -> Context {
         let span = operation.span;
         let members = |parameters: &[crate::contract::Parameter], always: bool| {
@@ -131,7 +135,7 @@ impl Context {
         self.members.push((name.to_owned(), held));
     }
 
-    /// Whether something has read this member of the context, or below it.
+    /// Returns whether a path has read this member of the context or a place below it.
     pub(super) fn is_root_read(&self, name: &str) -> bool {
         self.read.iter().any(|read| read == name || is_below(read, name))
     }
@@ -140,13 +144,13 @@ impl Context {
         self.members.retain(|(known, _)| known != name);
     }
 
-    /// Takes all facts of a condition into account.
+    /// Applies all facts of a condition.
     pub(super) fn learn_all(&mut self, facts: &[(Vec<String>, Fact)], contracts: &[Contract; 2]) {
         for (names, fact) in facts {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             self.learn(&names, fact, contracts);
         }
-        // A reply that is known by its status has the body which the contract promises with that.
+        // The status of a reply determines whether the contract guarantees a body.
         for (names, fact) in facts {
             let ([step, status], Fact::OneOf(values)) = (names.as_slice(), fact) else { continue };
             let is_there = |(other, fact): &(Vec<String>, Fact)| {
@@ -169,17 +173,17 @@ impl Context {
         self.members.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Whether a check or a row has made sure that an optional setting has a value.
+    /// Returns whether an optional setting is known to have a value.
     pub(super) fn is_set(&self, setting: &str) -> bool {
         self.set.contains(setting)
     }
 
-    /// Whether something at or below this place was read, or a place that holds it.
+    /// Returns whether a path has read this place, a place below it, or one that contains it.
     pub(super) fn is_read(&self, place: &str) -> bool {
         self.read.iter().any(|read| read == place || is_below(read, place) || is_below(place, read))
     }
 
-    /// Takes a fact into account; `names` lead from the root of the context to the place.
+    /// Applies a fact to the place that `names` lead to from the root of the context.
     pub(super) fn learn(&mut self, names: &[&str], fact: &Fact, contracts: &[Contract; 2]) {
         if let Fact::Known(known) = fact {
             self.proofs.learn(names, *known);
@@ -187,7 +191,7 @@ impl Context {
         }
         if let Some(at) = names.iter().position(|name| is_index(name)) {
             self.indexed.push((names.iter().map(|name| (*name).to_owned()).collect(), fact.clone()));
-            // A list with an element is there.
+            // A list with an element is present.
             if matches!(fact, Fact::Present) {
                 self.learn(&names[..at], fact, contracts);
             }
@@ -209,7 +213,7 @@ impl Context {
 }
 
 impl Context {
-    /// A value with what is known of its place, where an index is on the way there.
+    /// Applies the known facts about a place behind an index to its value.
     pub(super) fn narrowed(
         &self,
         steps: &[String],
@@ -217,7 +221,7 @@ impl Context {
         contracts: &[Contract; 2],
     ) -> ContextValue {
         for (place, fact) in self.indexed.iter().filter(|(place, _)| place.starts_with(steps)) {
-            // Of a place further down only that it is there says something of this one.
+            // A fact about a nested place implies only that this place is present.
             let is_here = place.len() == steps.len();
             if is_here || (matches!(fact, Fact::Present) && steps.iter().any(|step| is_index(step))) {
                 let mut required = !held.absent;
@@ -229,7 +233,7 @@ impl Context {
     }
 }
 
-/// Whether a step of a place is an index, and no name.
+/// Returns whether a step of a place is an index.
 fn is_index(step: &str) -> bool {
     step.strip_prefix('[').and_then(|step| step.strip_suffix(']')).is_some_and(|at| at.parse::<i64>().is_ok())
 }
@@ -238,8 +242,8 @@ fn is_below(place: &str, above: &str) -> bool {
     place.strip_prefix(above).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// Narrows a type by a fact about a place below it. A named type on the way is written out, since only this use of it
-/// is narrowed.
+/// Narrows a type by a fact about a place below it. Named types on the path are expanded, because
+/// the fact holds for this use only.
 fn learn(ty: &mut Type, required: &mut bool, names: &[&str], fact: &Fact, types: &Types) {
     let Some((name, rest)) = names.split_first() else {
         match fact {
@@ -264,7 +268,7 @@ fn learn(ty: &mut Type, required: &mut bool, names: &[&str], fact: &Fact, types:
     }
     write_out(ty, types);
     if matches!(fact, Fact::Present) && !matches!(ty.kind, TypeKind::Any) {
-        // What has a member is an object.
+        // A value with a member is an object.
         keep_kinds(ty, &[JsonKind::Object], types);
         write_out(ty, types);
         ty.nullable = false;
@@ -276,7 +280,7 @@ fn learn(ty: &mut Type, required: &mut bool, names: &[&str], fact: &Fact, types:
     }
 }
 
-/// The object that a type is, or may be.
+/// Returns the object that a type is, or that one of its alternatives is.
 fn object_of<'t>(ty: &'t mut Type, types: &Types) -> Option<&'t mut Object> {
     match &mut ty.kind {
         TypeKind::Object(object) => Some(object),
@@ -291,7 +295,7 @@ fn object_of<'t>(ty: &'t mut Type, types: &Types) -> Option<&'t mut Object> {
     }
 }
 
-/// A reference becomes what it leads to.
+/// Replaces a reference by its target.
 fn write_out(ty: &mut Type, types: &Types) {
     if let TypeKind::Named(_) = ty.kind {
         let resolved = types.resolve(ty);
@@ -319,7 +323,7 @@ fn keep_kinds(ty: &mut Type, kinds: &[JsonKind], types: &Types) {
     }
 }
 
-/// What a call leaves in the context.
+/// Returns the type of a call's result.
 pub(super) fn reply(body: Option<Type>, body_required: bool, span: Span) -> Type {
     let mut fields =
         vec![field("status", scalar(ScalarKind::Integer, span)), field("headers", headers(span))];
@@ -336,7 +340,8 @@ pub(super) fn reply(body: Option<Type>, body_required: bool, span: Span) -> Type
     object(fields, Additional::Closed, span)
 }
 
-/// What a call for each element of a list leaves in the context: a list of the elements, each with its reply if it got one.
+/// Returns the type of a fanned-out call's result: a list of the elements, each with its reply if
+/// there is one.
 pub(super) fn fanned(name: &str, element: ContextValue, mut reply: Type, span: Span) -> ContextValue {
     if let TypeKind::Object(object) = &mut reply.kind {
         object.fields.iter_mut().for_each(|field| field.required = false);
@@ -352,7 +357,7 @@ pub(super) fn fanned(name: &str, element: ContextValue, mut reply: Type, span: S
     ContextValue::there(list(reply, span), element.side)
 }
 
-/// Header fields: any name, texts.
+/// Returns the type of headers: text values with arbitrary names.
 fn headers(span: Span) -> Type {
     object(Vec::new(), Additional::Of(Box::new(scalar(ScalarKind::String, span))), span)
 }
@@ -369,13 +374,13 @@ pub(super) fn object(fields: Vec<Field>, additional: Additional, span: Span) -> 
     }
 }
 
-/// A scalar without bounds.
+/// Returns a scalar type without bounds.
 pub(super) fn scalar(kind: ScalarKind, span: Span) -> Type {
     let scalar = Scalar { kind, values: None, format: None, limits: Limits::default() };
     Type { kind: TypeKind::Scalar(scalar), nullable: false, span }
 }
 
-/// A list of any length.
+/// Returns a list type without bounds.
 pub(super) fn list(items: Type, span: Span) -> Type {
     let array = Array {
         items: Box::new(items),

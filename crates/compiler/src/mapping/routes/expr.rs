@@ -1,9 +1,9 @@
-//! Values that a route makes: bodies, fields, parameters. Checked against the type of the place they are made for, and
-//! lowered.
+//! Compiles expressions for bodies, headers and parameters: checks them against the type of their
+//! target, and lowers them.
 //!
-//! The rule for what a client sends: a field of the request body has the type that the served contract gives it, narrowed
-//! by what `fill` and the checks before it made sure of. So `{name: $.request.body.name}` can only fill a required field
-//! when the contract requires `name`, or a check does.
+//! A field of the request body has its type in the served contract, narrowed by `fill` and by the
+//! preceding checks. For example, `{name: $.request.body.name}` can only fill a required field if
+//! the contract requires `name` or a check ensures it.
 
 use super::conditions::kinds_of;
 use super::context::{ContextValue, list, scalar};
@@ -22,23 +22,24 @@ use crate::yaml::Node;
 use switchback_plan::convert::{Conversion, ConversionKind, Otherwise};
 use switchback_plan::{self as plan, Key, Kinds, NoteKind, NullElse, Overlay, SideId};
 
-/// The place a value is made for.
+/// The target of an expression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'w> {
     pub ty: &'w Type,
     pub side: SideId,
-    /// Whether something must be made.
+    /// Whether a value is mandatory.
     pub required: bool,
 }
 
-/// A value, lowered, and its type.
+/// A lowered expression and its type.
 pub(super) struct Made {
     pub expr: plan::Expr,
     pub held: ContextValue,
 }
 
 impl RouteCheck<'_, '_> {
-    /// A value for a place of this type; for any place without one. `None` after a finding.
+    /// Compiles an expression for `wanted`, or without constraints. Returns `None` if it reports an
+    /// error.
     pub(super) fn value(&mut self, expr: &Expr, wanted: Option<Wanted<'_>>) -> Option<Made> {
         let to = wanted.map_or(self.makes_for, |wanted| wanted.side);
         match &expr.kind {
@@ -74,7 +75,7 @@ impl RouteCheck<'_, '_> {
         }
     }
 
-    /// A value that becomes text: a header, a query parameter, a part of an address.
+    /// Compiles an expression that becomes text: a header, a query parameter or a part of a path.
     pub(super) fn scalar_value(&mut self, expr: &Expr, what: &str) -> Option<Made> {
         let made = self.value(expr, None)?;
         self.is_scalar(&made.held, what, expr.span)?;
@@ -85,7 +86,7 @@ impl RouteCheck<'_, '_> {
     pub(super) fn is_scalar(&mut self, held: &ContextValue, what: &str, span: Span) -> Option<()> {
         let kinds = self.ground.types(held.side).json_kinds(&held.ty);
         let whole = |kind: &JsonKind| matches!(kind, JsonKind::Array | JsonKind::Object);
-        // A value whose shape is not shown is all kinds; it is taken for what it is used as.
+        // An untyped value may be of any kind. Assume the kind that its use requires.
         let shown = !matches!(self.ground.types(held.side).resolve(&held.ty).kind, TypeKind::Any);
         if shown && (kinds.is_empty() || kinds.iter().any(whole)) {
             self.findings.push(faults::not_scalar(what, span, &held.ty));
@@ -113,7 +114,7 @@ impl RouteCheck<'_, '_> {
         Some(Made { expr: plan::Expr::Constant(literal::json(node)), held })
     }
 
-    /// `despite: type` is listed in the report, and must be needed.
+    /// Lists a `despite: type` in the report. Reports one that is unnecessary.
     fn despite(&mut self, node: &Node, span: Span, wanted: Option<Wanted<'_>>) {
         let misfit = wanted.and_then(|wanted| {
             let ty = TypeIn { types: self.ground.types(wanted.side), ty: wanted.ty };
@@ -129,7 +130,7 @@ impl RouteCheck<'_, '_> {
         }
     }
 
-    /// Whether a value of this type may stand at the place wanted.
+    /// Checks that a value fits its target.
     pub(super) fn fits(&mut self, held: &ContextValue, wanted: Option<Wanted<'_>>, span: Span) -> Option<()> {
         let Some(wanted) = wanted else { return Some(()) };
         if held.absent && wanted.required {
@@ -137,14 +138,14 @@ impl RouteCheck<'_, '_> {
             return None;
         }
         let to = TypeIn { types: self.ground.types(wanted.side), ty: wanted.ty };
-        // A value of the same side may come of either message.
+        // The rules for requests and responses only apply across sides.
         let message = (held.side != wanted.side).then(|| self.message(wanted.side));
         match compare(held.in_types(self.ground.contracts), to, message) {
             Ok(narrowings) => {
                 let read = self.ground.sources.text(span.file);
                 let read = read.get(span.start as usize..span.end as usize).unwrap_or("$");
                 let read = read.trim_matches(['\'', '"']);
-                // Of a value that is made of others its parts are compared.
+                // The parts of a composite expression are compared one by one.
                 if read.starts_with('$') && held.side != wanted.side {
                     self.lose_narrower(&narrowings, wanted.side, read, span);
                 }
@@ -187,7 +188,7 @@ impl RouteCheck<'_, '_> {
                 }
                 Some(FieldOf::Unknown) => {
                     let known = object.map(|object| object.fields.as_slice()).unwrap_or_default();
-                    // What has a value already was not meant, where there is anything else.
+                    // Suggest only names that are still free, unless all are taken.
                     let is_free = |field: &&Field| entries.iter().all(|(name, _)| name.value != field.name);
                     let free: Vec<&Field> = known.iter().filter(is_free).collect();
                     let known = if free.is_empty() { known.iter().collect() } else { free };
@@ -197,7 +198,8 @@ impl RouteCheck<'_, '_> {
                 }
             };
             let Some(made) = made else {
-                // What is made for later steps has the member all the same; nothing is known of its value.
+                // Define the member anyway, with an unknown type, so that later reads of it report
+                // no further error.
                 let unknown = ContextValue { absent: false, ..ContextValue::any(to, name.span) };
                 fields.push(self.field_made(name, &unknown, to));
                 complete = false;
@@ -221,20 +223,21 @@ impl RouteCheck<'_, '_> {
             .then(|| Made { expr: plan::Expr::Object(members), held: ContextValue::there(ty, to) })
     }
 
-    /// Whether the gateway writes this member of the object that is being made: it says something of other pages.
+    /// Returns whether the gateway writes this member of the response, because it describes other
+    /// pages.
     fn is_paged(&self, name: &str, to: SideId) -> bool {
         let Some(at) = self.answers.as_ref().filter(|_| to == self.serves) else { return false };
         let place = format!("{}.{name}", at.place);
         self.paged_members[to].iter().any(|names| format!("$.{}", names.join(".")) == place)
     }
 
-    /// The value of a member.
+    /// Compiles the value of a member.
     fn member(&mut self, name: &Spanned<String>, value: &Expr, wanted: Option<Wanted<'_>>) -> Option<Made> {
         self.below(&format!(".{}", name.value), |check| check.value(value, wanted))
     }
 
-    /// A member of an object that is made for no type. Types that have names belong to their side, and are not shown on the
-    /// other.
+    /// Returns a member of an object without a target type. Named types of the other side are
+    /// replaced by an untyped value, because they have no meaning on this side.
     fn field_made(&self, name: &Spanned<String>, held: &ContextValue, to: SideId) -> Field {
         let plain = matches!(self.ground.types(held.side).resolve(&held.ty).kind, TypeKind::Scalar(_));
         let ty = match &held.ty.kind {
@@ -285,7 +288,8 @@ impl RouteCheck<'_, '_> {
         let made = self.value(from, None);
         let read = self.ground.conversion(written, self.findings);
         let (made, read) = (made?, read?);
-        // A value made in a step goes away from the side that it was read on, by however many conversions.
+        // In a `make` step the direction follows from the source: a value leaves the side that it
+        // was read from. Nested conversions continue in the same direction.
         let to = match (&from.kind, self.makes) {
             (_, false) => to,
             (ExprKind::Convert { .. }, true) => made.held.side,
@@ -362,7 +366,7 @@ impl RouteCheck<'_, '_> {
         Some(Made { expr: plan::Expr::Convert { from: Box::new(made.expr), conversion }, held })
     }
 
-    /// `single_in_array`, which only a value going to the new side is put into.
+    /// Compiles `single_in_array`, which is only possible towards the new side.
     fn single(&mut self, made: Made, span: Span, wanted: Option<Wanted<'_>>, to: SideId) -> Option<Made> {
         if to == SideId::OLD {
             self.findings.push(faults::single_backwards(span));
@@ -406,7 +410,8 @@ impl RouteCheck<'_, '_> {
             self.findings.push(faults::first_of_nothing(span));
             return None;
         };
-        // Whatever is null or absent is passed over, so only the last one must be what is wanted in full.
+        // Null and absent values are skipped, so only the last expression must satisfy the target
+        // completely.
         let lenient = wanted.map(|wanted| Type { nullable: true, ..wanted.ty.clone() });
         let mut exprs = Vec::new();
         for item in others {
@@ -420,7 +425,8 @@ impl RouteCheck<'_, '_> {
         Some(Made { expr: plan::Expr::FirstOf(exprs), held })
     }
 
-    /// A shape run over a value. An element of a list may be left out, wanted or not.
+    /// Compiles the application of a shape. An element of a list may be omitted even if the target
+    /// requires elements.
     pub(super) fn shape(
         &mut self,
         shape: &ShapeExpr,
@@ -502,14 +508,15 @@ impl RouteCheck<'_, '_> {
         Some(Made { expr, held })
     }
 
-    /// What a shape is run over. Of a place only what the shape takes is read.
+    /// Compiles the source of a shape. A path is not recorded as an unrestricted read: the shape
+    /// only reads the members that it accepts.
     fn shaped(&mut self, from: &Expr) -> Option<Made> {
         let ExprKind::Path(path) = &from.kind else { return self.value(from, None) };
         let found = self.reading().find(path, from.span)?;
         Some(Made { expr: plan::Expr::At(found.location), held: found.held })
     }
 
-    /// The values of `with:`, in the order that the shape counts them.
+    /// Compiles the values of `with:`, in the order of the shape's supplied fields.
     fn supplied(
         &mut self,
         shape: &ShapeExpr,
@@ -521,6 +528,7 @@ impl RouteCheck<'_, '_> {
             _ => target,
         };
         let object = object_of(element).ok().flatten();
+        // The target does not carry its side. The address of its type table identifies it.
         let to = if std::ptr::eq(target.types, self.ground.types(SideId::OLD)) {
             SideId::OLD
         } else {
@@ -543,7 +551,8 @@ impl RouteCheck<'_, '_> {
         in_order.collect::<Option<Vec<_>>>().filter(|_| complete)
     }
 
-    /// The old value under `over:`: an object of the target's side whose fields fit, nulls aside that are cleaned away.
+    /// Compiles the old value under `over:`: an object of the target's side whose fields fit,
+    /// except for nulls that the shape removes.
     fn base(&mut self, over: &Expr, shape: &ShapeExpr, target: TypeIn<'_>) -> Option<plan::Expr> {
         let made = self.value(over, None)?;
         let old = made.held.in_types(self.ground.contracts);
@@ -612,10 +621,10 @@ impl RouteCheck<'_, '_> {
     }
 }
 
-/// What the declared fields of an object say of a name.
+/// Result of looking up a name in an object.
 enum FieldOf<'t> {
     Known(&'t Type, bool),
-    /// Any name goes.
+    /// Any name is accepted.
     Any,
     Unknown,
 }
@@ -629,7 +638,7 @@ fn field_of<'t>(object: &'t Object, name: &str) -> FieldOf<'t> {
     }
 }
 
-/// The object that a type is; none for a shape that is not shown, an error for everything else.
+/// Returns the object that a type is, `None` for an untyped value, or an error for any other type.
 fn object_of(ty: TypeIn<'_>) -> Result<Option<&Object>, ()> {
     match ty.types.resolve(ty.ty).kind {
         TypeKind::Any => Ok(None),
@@ -645,7 +654,8 @@ fn object_of(ty: TypeIn<'_>) -> Result<Option<&Object>, ()> {
     }
 }
 
-/// Whether every kind of the first set is in the second; null, and what no contract shows (all kinds), go anywhere.
+/// Returns whether each kind in `these` is in `those`. Null and untyped values (all kinds) are
+/// always accepted.
 fn within(these: Kinds, those: Kinds) -> bool {
     let all = kinds_of(&JsonKind::ALL);
     let fits = |mine: bool, other: bool| !mine || other;
@@ -657,7 +667,7 @@ fn within(these: Kinds, those: Kinds) -> bool {
             && fits(these.object, those.object))
 }
 
-/// The type of a literal, as far as it matters where no type is wanted.
+/// Returns the type of a literal without a target type.
 fn type_of(node: &Node) -> Type {
     use crate::yaml::Kind;
     let span = node.span;
@@ -672,7 +682,7 @@ fn type_of(node: &Node) -> Type {
     }
 }
 
-/// The first of the names that the objects of a list cannot have.
+/// Returns the first of the names that the objects of a list cannot have.
 fn lacking<'n>(list: TypeIn<'_>, names: [&'n str; 2]) -> Option<&'n str> {
     let TypeKind::Array(array) = list.types.resolve(list.ty).kind else { return None };
     let TypeKind::Object(object) = list.types.resolve(&array.items).kind else { return None };
@@ -680,7 +690,7 @@ fn lacking<'n>(list: TypeIn<'_>, names: [&'n str; 2]) -> Option<&'n str> {
     names.into_iter().find(|name| is_closed && object.field(name).is_none())
 }
 
-/// What `pairs` makes of a member of an object.
+/// Returns the type of the entries that `pairs` creates.
 fn entry(key: &str, value: &str, written: &ConversionUse, span: Span) -> Type {
     let arguments = written.arguments.as_ref().and_then(|node| node.as_map()).unwrap_or_default();
     let field = |name: &str, ty| {
@@ -703,7 +713,7 @@ fn type_of_kinds(kinds: Kinds, span: Span) -> Type {
     }
 }
 
-/// A place that was found, for the callers that need no more than its lowered form.
+/// Drops the type of a place.
 impl From<Found> for plan::Expr {
     fn from(found: Found) -> plan::Expr {
         plan::Expr::At(found.location)

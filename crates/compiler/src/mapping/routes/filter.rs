@@ -1,4 +1,5 @@
-//! Filters inside paths (`[?…]`): every place they look at exists, and every comparison can come out both ways.
+//! Checks filters in paths (`[?…]`): their places exist, and each comparison can be both true and
+//! false.
 
 use super::context::ContextValue;
 use super::faults;
@@ -13,7 +14,7 @@ use jsonpath_rust::parser::model::{
 use switchback_plan::{Location, Path};
 
 impl Reading<'_, '_> {
-    /// Checks a filter on elements like `element`. `None` after a finding.
+    /// Checks a filter on elements of the type `element`. Returns `None` if it reports an error.
     pub(super) fn filter(
         &mut self,
         filter: &Filter,
@@ -99,12 +100,13 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// What elements are selected by is known: a value of another type selects none, without a word.
+    /// Requires that a compared place has been validated: a value of another type would silently
+    /// select no element.
     fn known_here(&mut self, segments: &[Segment], words: &Words<'_>) {
         let steps = segments.iter().filter_map(step).collect();
         let location = Location { text: "".into(), path: Path::Singular(steps) };
         let places = self.context.proofs.behind(&location);
-        // Only a request has places behind it.
+        // Only the request is unvalidated.
         let Some(request) = self.context.get("request") else { return };
         let types = &self.ground.contracts[request.side].types;
         let unknown = self.context.proofs.unknown(&places, types);
@@ -113,7 +115,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// A literal must be able to be at the place it is compared with, and two places to be equal.
+    /// Checks that a literal is possible at the compared place, and that two places can be equal.
     fn comparison(&mut self, left: &Compared, right: &Compared, words: &Words<'_>) -> Option<()> {
         match (left, right) {
             (Compared::Place(place), Compared::Literal(literal, span))
@@ -153,11 +155,11 @@ impl Reading<'_, '_> {
     }
 }
 
-/// One side of a comparison.
+/// One operand of a comparison.
 enum Compared {
     Place(ContextValue),
     Literal(Literal, crate::diagnostic::Span),
-    /// What a function gives.
+    /// The result of a function.
     Unknown,
 }
 

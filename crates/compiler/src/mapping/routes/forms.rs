@@ -1,5 +1,5 @@
-//! Values that depend on others: one of two, one for each element of a list, those that are there, a text of lines.
-//! Literals, paths and the forms that take one value each are in `expr`.
+//! Compiles composite expressions: conditionals, lists from elements, present values, and
+//! multi-line texts. `expr` compiles literals, paths and the forms with a single value.
 
 use super::context::{ContextValue, list, scalar};
 use super::expr::{Made, Wanted};
@@ -11,7 +11,7 @@ use crate::mapping::ast::{Expr, ExprKind, Predicate, Spanned};
 use switchback_plan::{self as plan, Aggregate, Key, SideId};
 
 impl RouteCheck<'_, '_> {
-    /// `{$present: [value, …]}`
+    /// Compiles `{$present: [value, …]}`.
     pub(super) fn present(
         &mut self,
         items: &[Expr],
@@ -19,13 +19,13 @@ impl RouteCheck<'_, '_> {
         wanted: Option<Wanted<'_>>,
         to: SideId,
     ) -> Option<Made> {
-        // What is null or absent is left out, so each may be either.
+        // Null and absent values are omitted, so each expression may yield either.
         let item = self.wanted_items(wanted, span)?.map(|item| Type { nullable: true, ..item.clone() });
         let wanted_item = item.as_ref().map(|ty| Wanted { ty, side: to, required: false });
         let made: Vec<_> =
             items.iter().map(|item| self.below("[*]", |check| check.value(item, wanted_item))).collect();
         let made = made.into_iter().collect::<Option<Vec<_>>>()?;
-        // Without a wanted type, the elements are of the one type that all of them have.
+        // Without a target type, infer the element type if all expressions have the same one.
         let first =
             made.first().map(|made| (made.held.side, Type { nullable: false, ..made.held.ty.clone() }));
         let same = |ty: &Type| made.iter().all(|made| like(&made.held.ty, ty));
@@ -39,9 +39,8 @@ impl RouteCheck<'_, '_> {
         Some(Made { expr: plan::Expr::Present(exprs), held: ContextValue::there(ty, to) })
     }
 
-    /// `{$each: {name: list}, give: value}`
-    /// `{$lookup: value, in: list, by: member, field: member}`: one element of a list of a reply, or one for each of several
-    /// values.
+    /// Compiles `{$lookup: value, in: list, by: member, field: member}`: one element of a list, or
+    /// one for each of several values.
     pub(super) fn lookup(
         &mut self,
         value: &Expr,
@@ -109,7 +108,7 @@ impl RouteCheck<'_, '_> {
         self.check_name(name);
         let item = self.wanted_items(wanted, elements.span)?.cloned();
         let faults_met = self.context.faults_met;
-        // What a list is made of goes away from the side that it was read on, as what a step makes does.
+        // As in a `make` step, the elements leave the side that the list was read from.
         let makes = std::mem::replace(&mut self.makes, true);
         let over = self.value(elements, None);
         self.makes = makes;
@@ -117,7 +116,7 @@ impl RouteCheck<'_, '_> {
         self.element_of_fault(name, faults_met);
         let types = self.ground.types(over.held.side);
         let resolved = types.resolve(&over.held.ty);
-        // What is not shown is taken for what it is used as.
+        // Assume that an untyped value is what its use requires.
         let shown = !matches!(resolved.kind, TypeKind::Any);
         let absent = over.held.absent || resolved.nullable && shown;
         let element = match resolved.kind {
@@ -153,7 +152,7 @@ impl RouteCheck<'_, '_> {
         Some(Made { expr, held: ContextValue { ty, side: to, absent } })
     }
 
-    /// `{$count: list}` and `{$sum: list}`: an integer, or a number where the elements are not all integers.
+    /// Compiles `{$count: list}` and `{$sum: list}`. A sum is an integer if all elements are.
     pub(super) fn aggregate(
         &mut self,
         what: Aggregate,
@@ -192,7 +191,8 @@ impl RouteCheck<'_, '_> {
         Some(Made { expr: plan::Expr::Aggregate { what, list: Box::new(over.expr) }, held })
     }
 
-    /// `{$if: predicate, then: value, else: value}`: what the condition makes sure of holds in `then`.
+    /// Compiles `{$if: predicate, then: value, else: value}`. The facts of the condition hold in
+    /// `then`.
     pub(super) fn conditional(
         &mut self,
         predicate: &Predicate,
@@ -207,6 +207,7 @@ impl RouteCheck<'_, '_> {
             self.context.learn_all(&condition.facts, self.ground.contracts);
         }
         let made = self.value(then, wanted);
+        // Restore the types but keep the record of reads.
         let read = std::mem::replace(&mut self.context, before).read;
         self.context.read.extend(read);
         if otherwise.is_none() && wanted.is_some_and(|wanted| wanted.required) {
@@ -219,6 +220,7 @@ impl RouteCheck<'_, '_> {
         };
         let (condition, made) = (condition?, made?);
         let absent = made.held.absent || other.as_ref().is_none_or(|other| other.held.absent);
+        // Without a target the two branches need not agree. An untyped result covers both.
         let held = match &other {
             Some(other) if other.held.ty.kind != made.held.ty.kind && wanted.is_none() => {
                 ContextValue { absent, ..ContextValue::any(made.held.side, span) }
@@ -233,7 +235,7 @@ impl RouteCheck<'_, '_> {
         Some(Made { expr, held })
     }
 
-    /// `{$lines: [value, …], numbered: [value, …]}`
+    /// Compiles `{$lines: [value, …], numbered: [value, …]}`.
     pub(super) fn lines(
         &mut self,
         plain: &[Expr],
@@ -250,7 +252,7 @@ impl RouteCheck<'_, '_> {
         Some(Made { expr: plan::Expr::Lines { plain: all(plain)?, numbered: all(numbered)? }, held })
     }
 
-    /// A scalar, or a list of scalars.
+    /// Compiles a line: a scalar, or a list of scalars.
     fn line(&mut self, expr: &Expr) -> Option<plan::Expr> {
         let made = self.value(expr, None)?;
         let types = self.ground.types(made.held.side);
@@ -263,7 +265,7 @@ impl RouteCheck<'_, '_> {
         Some(made.expr)
     }
 
-    /// The type of the elements of a list that is wanted; the outer `None` is a finding.
+    /// Returns the element type of the target list. An outer `None` is an error.
     fn wanted_items<'w>(&mut self, wanted: Option<Wanted<'w>>, span: Span) -> Option<Option<&'w Type>>
     where
         Self: 'w,
@@ -282,7 +284,7 @@ impl RouteCheck<'_, '_> {
     }
 }
 
-/// Whether two types say the same of a value, wherever they are written.
+/// Returns whether two types are equal, regardless of their spans.
 fn like(a: &Type, b: &Type) -> bool {
     match (&a.kind, &b.kind) {
         (TypeKind::Object(a), TypeKind::Object(b)) => {

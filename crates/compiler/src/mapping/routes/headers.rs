@@ -1,8 +1,9 @@
-//! Header fields that contracts declare: one that both sides declare alike is passed without a line, one that they declare
-//! differently needs a line, and one that only the served side has is a loss that the report names.
+//! Headers that contracts declare. Headers that both sides declare alike pass without a line;
+//! headers that differ need a line; headers of the served side only are listed as a loss.
 //!
-//! Fields of the connection, of credentials and those that every translated call or answer has are no concern of a route.
-//! Cookies belong to the address that set them, and the gateway passes none: a declared one is a loss.
+//! Routes do not handle headers of the connection, of credentials, and those that every translated
+//! message carries. Cookies belong to the origin that set them, so the gateway never passes them: a
+//! declared cookie is a loss.
 
 use super::faults;
 use super::paths::location;
@@ -13,16 +14,16 @@ use crate::diagnostic::Span;
 use crate::mapping::ast::{Pair, ParameterLine, Serve};
 use switchback_plan::{self as plan, HeaderRule, Key, Loss, Message, Narrow, SideId};
 
-/// The field of an answer that says how long it may be stored.
+/// Response header that controls caching.
 const CACHE_CONTROL: &str = "cache-control";
 
-/// The field of an answer that says where to go.
+/// Response header with the target of a redirect.
 const LOCATION: &str = "location";
 
-/// The field of an answer that sets a cookie.
+/// Response header that sets a cookie.
 const SET_COOKIE: &str = "set-cookie";
 
-/// The word for a message under `headers:` of a pair.
+/// Returns the key for a kind of message under `headers:` of a pair.
 pub(super) fn key(message: Message) -> &'static str {
     match message {
         Message::Request => "request",
@@ -30,7 +31,7 @@ pub(super) fn key(message: Message) -> &'static str {
     }
 }
 
-/// The word for a message in sentences.
+/// Returns the word for a kind of message in sentences.
 pub(super) fn word(message: Message) -> &'static str {
     match message {
         Message::Request => "request",
@@ -46,7 +47,7 @@ fn is_passed_anyway(message: Message, name: &str) -> bool {
 }
 
 impl<'a> RouteCheck<'_, 'a> {
-    /// Adds the declared header fields that no line of a pair names to the rules of its call.
+    /// Adds rules for the declared request headers that no line of a pair names.
     pub(super) fn declared_request_headers(
         &mut self,
         pair: &Pair,
@@ -78,24 +79,26 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// Cookies that the served operation declares.
+    /// Records the cookies of the served operation as lost.
     fn lost_cookies(&mut self, span: Span) {
         for cookie in &self.operation.cookies {
             self.lose_part(format!("cookie {} of the request", cookie.name), span);
         }
     }
 
-    /// Adds the declared header fields that no line of a pair names to the rules of its answers.
+    /// Adds rules for the declared response headers that no line of a pair names.
     pub(super) fn declared_answer_headers(
         &mut self,
         pair: &Pair,
         called: &Operation,
         rules: &mut Vec<HeaderRule>,
     ) {
+        // Snapshot the names from lines: rules added by this loop must not suppress the checks of
+        // later responses.
         let made: Vec<String> = rules.iter().map(|rule| rule.name.text.to_string()).collect();
         for (promised, wanted) in declared(self.operation) {
             let name = wanted.name.to_ascii_lowercase();
-            // The links of pages are made anew.
+            // The gateway rewrites the links of pages.
             let is_paged = pair.paging.is_some() && name == "link";
             if !self.is_of_service(Message::Answer, &name) || made.contains(&name) || is_paged {
                 continue;
@@ -104,6 +107,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 self.lose_header(Message::Answer, &wanted.name, pair.span);
                 continue;
             }
+            // Without `status:` lines a failure keeps its status, so compare failures by status.
             let becomes = |response: &Response| match response.is_success() || !pair.status.is_empty() {
                 true => response.is_success() == promised.is_success(),
                 false => overlap(response.status, promised.status),
@@ -131,7 +135,8 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// A redirect has its `Location` whether its contract declares the field or not (RFC 9110, section 15.4).
+    /// Adds a rule for the `Location` of redirects, whether or not the contract declares it (RFC
+    /// 9110, section 15.4).
     pub(super) fn location_of_redirect(&self, pair: &Pair, rules: &mut Vec<HeaderRule>) {
         let is_made = rules.iter().any(|rule| *rule.name.text == *LOCATION);
         if !is_made && !is_dropped(&pair.response_headers, LOCATION) {
@@ -139,8 +144,8 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// Header fields that a `serve` route neither reads nor makes nor drops. Which of its calls they belong to is for a line
-    /// to say.
+    /// Reports headers that a `serve` route neither reads, writes nor drops. With several calls,
+    /// only a line can determine which call they belong to.
     pub(super) fn unread_headers(&mut self, serve: &Serve) {
         let is_dropped =
             |name: &str| serve.dropped_headers.iter().any(|one| one.value.eq_ignore_ascii_case(name));
@@ -192,7 +197,8 @@ impl<'a> RouteCheck<'_, 'a> {
             .any(|rest| rest.is_empty() || rest.trim_start_matches('.').eq_ignore_ascii_case(name))
     }
 
-    /// Whether a field (lower case) is the service's own and is not passed in every message.
+    /// Returns whether a header (in lower case) is specific to the service, that is, not managed by
+    /// the gateway and not part of every message.
     fn is_of_service(&self, message: Message, name: &str) -> bool {
         let has_credential = self.ground.credential_headers.iter().any(|known| known == name);
         let is_fixed = self.ground.world.program.manifest.credentials.iter().flatten().any(|credential| {
@@ -203,8 +209,8 @@ impl<'a> RouteCheck<'_, 'a> {
         !is_own && !has_credential && !is_fixed && !is_passed_anyway(message, name)
     }
 
-    /// Whether a field may be passed to the side that gets it; otherwise the reason. Values that this side does not take are
-    /// losses.
+    /// Checks whether a header may pass to the receiving side, and returns the reason if not.
+    /// Values that the receiver does not accept are losses.
     fn alike(
         &mut self,
         message: Message,
@@ -231,13 +237,14 @@ impl<'a> RouteCheck<'_, 'a> {
         self.findings.push(faults::header_differs(message, name, span, why));
     }
 
-    /// A field of one of the answers that no answer of the call has.
+    /// Records a response header that no response of the call has.
     fn lose_answer_header(&mut self, promised: &Response, name: &str, span: Span) {
         let of_error = if promised.is_success() { String::new() } else { format!(" {}", promised.status) };
         self.lose_part(format!("header {name} of the answer{of_error}"), span);
     }
 
-    /// `Cache-Control` without a line: only values that forbid storing are true of a translated answer.
+    /// Records the loss for `Cache-Control` without a line: a translated response only keeps
+    /// directives that forbid storing.
     fn lose_caching(&mut self, name: &str, span: Span) {
         let values = "values that allow caching".to_owned();
         self.lose(Loss {
@@ -268,7 +275,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 }
 
-/// The header fields of an operation's answers, each with its answer.
+/// Returns the headers of an operation's responses, each with its response.
 fn declared(operation: &Operation) -> impl Iterator<Item = (&Response, &Parameter)> {
     operation
         .responses
@@ -276,7 +283,7 @@ fn declared(operation: &Operation) -> impl Iterator<Item = (&Response, &Paramete
         .flat_map(|response| response.headers.iter().map(move |header| (response, header)))
 }
 
-/// Whether one status may be of both.
+/// Returns whether two patterns have a status in common.
 fn overlap(a: StatusPattern, b: StatusPattern) -> bool {
     match (a, b) {
         (StatusPattern::Default, _) | (_, StatusPattern::Default) => true,
@@ -289,7 +296,7 @@ fn is_dropped(lines: &[ParameterLine], name: &str) -> bool {
     lines.iter().any(|line| line.new.value == DROP && line.old.value.eq_ignore_ascii_case(name))
 }
 
-/// The rule that passes a field (lower case) as it comes.
+/// Returns the rule that passes a header (in lower case) unchanged.
 fn passed(name: &str, from: &str) -> HeaderRule {
     HeaderRule { name: Key::new(name), value: plan::Expr::At(location(&[from, "headers", name])) }
 }

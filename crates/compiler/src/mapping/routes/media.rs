@@ -1,4 +1,5 @@
-//! Bodies that a pair passes as they come: that both sides have their media types, or the mapping says which is which.
+//! Media types of bodies that a pair passes unchanged: both sides must share them, or the mapping
+//! relates them.
 
 use super::faults;
 use super::route::RouteCheck;
@@ -11,7 +12,8 @@ use switchback_plan::{
     media_in_range,
 };
 
-/// The request and the answers of a pair: the media types of each that is passed, none where it is read.
+/// The media types of the request and the responses that pass unchanged; `None` where the body is
+/// translated.
 #[derive(Default)]
 pub(super) struct Passed {
     pub request: Option<Arc<MediaTypes>>,
@@ -19,7 +21,7 @@ pub(super) struct Passed {
 }
 
 impl<'a> RouteCheck<'_, 'a> {
-    /// Clients that send or accept a media type which is not read are not served with it.
+    /// Records media types that contracts list but the gateway does not support as losses.
     pub(super) fn unread_media(&mut self, span: Span) {
         let operation = self.operation;
         let of_request = operation.body.iter().flat_map(|body| &body.unread);
@@ -32,13 +34,14 @@ impl<'a> RouteCheck<'_, 'a> {
         self.lose_narrower(&found, self.serves.other(), "$", span);
     }
 
-    /// The header fields of a call that say under which name of its own the called side writes its JSON.
+    /// Adds the request headers for a called side that uses its own name for JSON.
     pub(super) fn json_names(&self, called: &Operation, headers: &mut Vec<HeaderRule>) {
         if let Some(Media::OtherJson(name)) = called.body.as_ref().map(|body| &body.media) {
             name_json(http::header::CONTENT_TYPE, name, headers);
         }
         let answered = called.responses.iter().filter(|answer| answer.is_success() && answer.body.is_some());
         let names: Vec<&str> = answered.map(|answer| answer.media.name()).collect();
+        // One `Accept` header covers all successes, so it is only set if they agree.
         if let [name, others @ ..] = names.as_slice()
             && *name != BodyFormat::JSON
             && is_json(name)
@@ -48,7 +51,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// The header field of an answer that says under which name of its own the served side writes its JSON.
+    /// Adds the response header for a served side that uses its own name for JSON.
     pub(super) fn json_name_of_answer(&self, status: u16, headers: &mut Vec<HeaderRule>) {
         let promised = self.operation.response(status).filter(|answer| answer.body.is_some());
         if let Some(Media::OtherJson(name)) = promised.map(|answer| &answer.media) {
@@ -56,8 +59,9 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// Whether the request and the answers are passed: not read, or forms on both sides, and kept. `None` after a finding: what
-    /// is not read is not mapped, and not taken for JSON either.
+    /// Determines whether the request and the responses pass unchanged: with `keep`, and with media
+    /// types that are opaque or forms on both sides. Returns `None` if it reports an error, for
+    /// example an opaque body with a shape.
     pub(super) fn passed(&mut self, pair: &'a Pair, called: &'a Operation) -> Option<Passed> {
         let request = |operation: &'a Operation| -> Vec<&'a Media> {
             operation.body.iter().map(|body| &body.media).collect()
@@ -83,7 +87,7 @@ impl<'a> RouteCheck<'_, 'a> {
         Some(Passed { request: request?, answers: answers? })
     }
 
-    /// The outer `None` is a finding.
+    /// Determines it for one body. An outer `None` is an error.
     fn passed_one(
         &mut self,
         pair: &Pair,
@@ -99,7 +103,7 @@ impl<'a> RouteCheck<'_, 'a> {
             self.findings.push(faults::media_of_no_passed(old.span, medias.what));
             return None;
         }
-        // Of parts a shape maps the fields.
+        // A shape can map the fields of a multipart body.
         let is_shaped = medias.what == "request" && matches!(line, Some(Body::Shape(_) | Body::Inline(_)));
         let is_mapped = |media: &&&Media| is_shaped && matches!(media, Media::Multipart(..));
         let opaque = all.find(|media| !media.is_read() && !is_mapped(media));
@@ -111,7 +115,8 @@ impl<'a> RouteCheck<'_, 'a> {
         None
     }
 
-    /// The media types of a body that is passed. What no side can be sent is found; what only some clients can send is said.
+    /// Returns the media types of a body that passes unchanged. Reports an error if no type of the
+    /// sender is accepted, and a warning if only some are.
     fn media_types(&mut self, pair: &Pair, medias: &Medias<'_>) -> Option<Arc<MediaTypes>> {
         let ranges =
             |medias: &[&Media]| -> Vec<Arc<str>> { medias.iter().flat_map(|media| media.ranges()).collect() };
@@ -128,7 +133,7 @@ impl<'a> RouteCheck<'_, 'a> {
             return None;
         }
         let types = MediaTypes { from, to, renamed };
-        // Where one side has no body, that is what is wrong.
+        // A missing body is reported elsewhere.
         if types.from.is_empty() || types.to.is_empty() {
             return Some(Arc::new(types));
         }
@@ -140,7 +145,8 @@ impl<'a> RouteCheck<'_, 'a> {
         let stays: Vec<&Arc<str>> = types.from.iter().filter(|range| !goes(range)).collect();
         match stays.first() {
             Some(_) if stays.len() == types.from.len() => {
-                // Said once, whichever side is served.
+                // Order the sides, so that both directions report the same finding, which is then
+                // shown once.
                 let mut sides = [(names[0], &types.from[..]), (names[1], &types.to[..])];
                 if medias.from.0 != SideId::OLD {
                     sides.reverse();
@@ -167,7 +173,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 }
 
-/// The media types of one body on its way.
+/// The media types of one body, in the direction of its transfer.
 struct Medias<'m> {
     /// `request` or `response`.
     what: &'static str,
@@ -177,7 +183,7 @@ struct Medias<'m> {
     lines: &'m [(Spanned<String>, Spanned<String>)],
 }
 
-/// The status that clients get.
+/// Returns the status that clients receive.
 pub(super) fn answered(response: &Response) -> u16 {
     match (response.to, response.from) {
         (StatusTo::Exact(status), _) | (StatusTo::Same, StatusFrom::Exact(status)) => status,
@@ -185,7 +191,7 @@ pub(super) fn answered(response: &Response) -> u16 {
     }
 }
 
-/// Adds a constant field, unless the mapping has one.
+/// Adds a header with a constant value, unless the mapping sets it.
 fn name_json(field: http::HeaderName, name: &str, headers: &mut Vec<HeaderRule>) {
     if !headers.iter().any(|rule| rule.name.text.eq_ignore_ascii_case(field.as_str())) {
         let value = Expr::Constant(format!("\"{name}\"").into_bytes().into());

@@ -1,9 +1,17 @@
-//! Routes: checked against both contracts and lowered to plans, each in the direction that it serves.
+//! Checks routes against both contracts, and lowers them to plans, each in the direction that it
+//! serves.
 //!
-//! One file per idea: which operations are answered ([`totality`]), pairs ([`pair`], [`status`], [`rules`], [`headers`]), routes of
-//! several calls ([`serve`], [`steps`], [`table`], [`conditions`]), the values they make ([`expr`], [`forms`]), the paths these read
-//! ([`paths`], [`filter`]) and the types of what paths lead to ([`context`]), what is known of a request before it is used
-//! ([`proof`]), what is kept by the gateway itself ([`archives`]), what is read after a write in a dual run ([`read_back`]). Shapes are the business of `lens`.
+//! There is one file per concept:
+//! - [`totality`] assigns operations to routes;
+//! - [`pair`], [`status`], [`rules`] and [`headers`] compile pairs;
+//! - [`serve`], [`steps`], [`table`] and [`conditions`] compile routes with several calls;
+//! - [`expr`] and [`forms`] compile expressions, [`paths`] and [`filter`] their paths, and
+//!   [`context`] tracks the types of places;
+//! - [`proof`] tracks which parts of a request have been validated before use;
+//! - [`archives`] compiles archives and harvests;
+//! - [`read_back`] compiles the reads after a write in a dual run.
+//!
+//! `lens` compiles shapes.
 
 mod archives;
 mod conditions;
@@ -55,38 +63,39 @@ use switchback_plan::{
 };
 use totality::{Answered, Assigned};
 
-/// What is known before any route is looked at.
+/// Context shared by all routes.
 pub(super) struct Ground<'a> {
     pub sources: &'a Sources,
     pub contracts: &'a [Contract; 2],
     pub names: &'a Names,
     pub world: World<'a>,
-    /// Of each reason, by index.
+    /// Placeholders of each reason, by index.
     pub placeholders: &'a [BTreeSet<String>],
     pub lenses: &'a Lenses<'a>,
     pub refuse: &'a RefusePolicy,
-    /// By called side: types of bodies that are known to be kept. Contracts of real size hold the same types in every answer.
+    /// By called side: types whose bodies pass unchanged. Large contracts use the same types in
+    /// every response.
     pub proven: &'a [RefCell<Proven>; 2],
-    /// By side: what happens to operations that no route names.
+    /// By side: the policy for operations without a route.
     pub rest: &'a [Option<Spanned<RestWord>>; 2],
     pub comparisons: &'a Comparisons<'a>,
     pub paging: Option<&'a Paging>,
-    /// By side: what every call to it has.
+    /// By side: additions to every call.
     pub send: &'a PerSide<Sent>,
-    /// By served side: the other side's errors turned into this one's.
+    /// By served side: the translation of the other side's errors.
     pub errors: &'a [BodyPlan; 2],
-    /// By served side: values of errors that its contract does not take.
+    /// By served side: values of errors that its contract does not accept.
     pub error_losses: &'a [Vec<Loss>; 2],
     /// The error type of each side.
     pub error_types: [Option<&'a Type>; 2],
-    /// Lower-case names of the fields that carry tokens on either side.
+    /// Lower-case names of the headers that carry tokens on either side.
     pub credential_headers: &'a [String],
-    /// The field that says by which approximations an answer was made.
+    /// The response header that lists approximations.
     pub approximate_header: Option<&'a str>,
     pub archives: &'a Archives,
 }
 
-/// A route in one direction, lowered, before it has its number.
+/// A route lowered in one direction, without its id.
 struct Served {
     operation: plan::Operation,
     kind: RouteKind,
@@ -100,7 +109,8 @@ struct Served {
     origin: Origin,
 }
 
-/// The routes of both directions, in the order of the contracts. Some are missing when `findings` gain errors.
+/// Returns the routes of both directions, in the order of the contracts. Routes with errors are
+/// missing.
 pub(super) fn compile(
     ground: &Ground<'_>,
     program: &Program,
@@ -114,6 +124,8 @@ pub(super) fn compile(
         .collect();
     let written = program.routes.iter().filter(|route| !matches!(route, Route::Pair(pair) if pair.made));
     for route in written {
+        // Skip generated pairs: an error in one of them only means that the operations are not
+        // equal.
         check_once(ground, route, &assigned, findings);
     }
     let mut routes = assigned.map(|assigned| {
@@ -161,7 +173,8 @@ fn lower(
     Some(plan::Route { compare, ..served.with_id(id) })
 }
 
-/// A pair of two operations taken for the same; where they are not, the operation is one that no route names.
+/// Compiles a generated pair. If the operations are not equal, treats the served one as an
+/// operation without a route.
 fn kept(
     ground: &Ground<'_>,
     one: &Assigned<'_>,
@@ -177,7 +190,8 @@ fn kept(
     }
 }
 
-/// What the pack says about operations that no route names. `why`: what stands against keeping it.
+/// Applies the pack's policy for operations without a route. `why` contains the differences from
+/// the operation of the other side.
 fn unnamed(
     ground: &Ground<'_>,
     one: &Assigned<'_>,
@@ -212,7 +226,7 @@ fn unnamed(
     })
 }
 
-/// What is the same in both directions of a route is said once.
+/// Reports errors that concern both directions of a route, so that they are reported once.
 fn check_once(
     ground: &Ground<'_>,
     route: &Route,
@@ -244,7 +258,7 @@ fn check_once(
     check_variables(pair, operations, findings);
 }
 
-/// Names in `path:` are variables of the operations.
+/// Checks that the names in `path:` are variables of the operations.
 fn check_variables(pair: &Pair, operations: [&crate::contract::Operation; 2], findings: &mut Findings) {
     for (old, new) in &pair.path {
         for (name, operation) in [(old, operations[0]), (new, operations[1])] {
@@ -293,12 +307,13 @@ impl<'a> Ground<'a> {
         super::origin(self.sources, span)
     }
 
-    /// A setting that has a type; `None` after a finding.
+    /// Resolves a setting with a valid type. Returns `None` if it reports an error.
     fn setting(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<SettingRef> {
         self.names.setting(name, findings).filter(|setting| setting.kind.is_some())
     }
 
-    /// The boolean setting that a route answers with, written `$.config.name`. `None` after a finding.
+    /// Resolves the boolean setting of a route's `if: $.config.name`. Returns `None` if it reports
+    /// an error.
     fn switch(&self, path: &Spanned<String>, findings: &mut Findings) -> Option<u16> {
         let Some(name) = path.value.strip_prefix("$.config.") else {
             findings.push(faults::route_without_setting(path));
@@ -313,7 +328,8 @@ impl<'a> Ground<'a> {
         Some(setting.index)
     }
 
-    /// A reason by name, whose placeholders are the ones given. `None` after a finding.
+    /// Resolves a reason, and checks that `given` are its placeholders. Returns `None` if it
+    /// reports an error.
     fn reason(
         &self,
         name: &Spanned<String>,
@@ -334,7 +350,7 @@ impl<'a> Ground<'a> {
         right.then_some(id)
     }
 
-    /// The reason of a check, which may name the parameter that keeps it from holding.
+    /// Resolves the reason of a check. It may refer to the parameter that failed the check.
     fn reason_of_check(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<ReasonId> {
         let id = self.names.reason(name, findings)?;
         let parameter = Spanned { value: plan::PARAMETER.to_owned(), span: name.span };

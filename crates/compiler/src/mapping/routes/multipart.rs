@@ -1,5 +1,6 @@
-//! Bodies of parts (`multipart/form-data`) that a shape maps: which of their parts are texts, JSON and files, and that files
-//! stay files. What a shape makes of a file would have to be held, so a file is kept, renamed or dropped.
+//! `multipart/form-data` bodies that a shape maps: determines which parts are texts, JSON or files,
+//! and ensures that files remain files. Changing a file would require buffering it, so shapes can
+//! only pass, rename or drop files.
 
 use super::faults;
 use super::route::RouteCheck;
@@ -13,7 +14,7 @@ use switchback_plan::{
     PartKind, ValueOp,
 };
 
-/// How a body of parts is read and written.
+/// Returns the format of a multipart body.
 pub(super) fn format(
     ty: &Type,
     said: &[(String, PartEncoding)],
@@ -37,7 +38,7 @@ pub(super) fn format(
         };
         let is_list = matches!(types.resolve(&field.ty).kind, TypeKind::Array(_));
         if is_list && kind.is_none() && !lists.iter().any(|(name, _)| *name == field.name) {
-            // Each element is a part of the same name (RFC 7578, section 4.3).
+            // Each element is a separate part with the same name (RFC 7578, section 4.3).
             styles.push((Key::new(&field.name), ListStyle::Repeated));
         }
         parts.extend(kind.map(|kind| (Key::new(&field.name), kind)));
@@ -46,7 +47,8 @@ pub(super) fn format(
     BodyFormat::Multipart(Arc::new(MultipartFormat { fields, parts }))
 }
 
-/// What a part of a type is where its document does not say (OpenAPI 3, encoding object); none for a text.
+/// Returns the default content of a part by its type (OpenAPI 3, encoding object); `None` for a
+/// text.
 fn usual(ty: &Type, types: &Types) -> Option<PartKind> {
     match types.resolve(ty).kind {
         TypeKind::Any => Some(PartKind::File),
@@ -62,7 +64,7 @@ fn usual(ty: &Type, types: &Types) -> Option<PartKind> {
 }
 
 impl RouteCheck<'_, '_> {
-    /// That files stay files in what is made of a request. `used` is what the pair says of it.
+    /// Checks that the op of a request passes files as files. `used` is the pair's `request:`.
     pub(super) fn files(
         &mut self,
         op: &ValueOp,
@@ -123,7 +125,7 @@ impl RouteCheck<'_, '_> {
             });
             let is_settled = |from: &CloseFrom| !matches!(from, CloseFrom::Captured { .. });
             let closed = closes.iter().any(|close| *close.name.text == *name && is_settled(&close.from));
-            // What is captured of a file is found above.
+            // The first loop has reported captured files.
             let captured = closes.iter().any(|close| {
                 let CloseFrom::Captured { alternatives, .. } = &close.from else { return false };
                 let of = |slot: u16| members.iter().find(|member| member.capture == Some(slot));
@@ -141,7 +143,7 @@ impl RouteCheck<'_, '_> {
         (!self.findings.errors_since(mark)).then_some(())
     }
 
-    /// The line of a shape that names a member of a body.
+    /// Returns the line of a shape that names a member of a body.
     fn line_of(&self, used: &ast::Body, name: &str, otherwise: Span) -> Span {
         let shape = match used {
             ast::Body::Inline(shape) => Some(&**shape),
