@@ -1,4 +1,4 @@
-//! Operations as mappings write them: found in a contract, or the nearest one named.
+//! Resolves operation keys of mappings in a contract. Suggests similar operations for unknown ones.
 
 use super::faults;
 use super::proof::Need;
@@ -8,7 +8,7 @@ use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::Spanned;
 use switchback_plan::{PathPart, SideId};
 
-/// The operation of this name. `None` after a finding.
+/// Resolves an operation by its key. Returns `None` if it reports an error.
 pub(in crate::mapping) fn find<'a>(
     contract: &'a Contract,
     written: &Spanned<String>,
@@ -28,16 +28,16 @@ pub(in crate::mapping) fn find<'a>(
     found
 }
 
-/// A piece of the address in a `call:`.
+/// A piece of the path in a `call:`.
 enum Piece<'t> {
     Literal(&'t str),
-    /// What stands between braces, and its offset in the text.
+    /// The text between braces, and its offset.
     Variable(&'t str, usize),
 }
 
 impl<'a> RouteCheck<'_, 'a> {
-    /// The operation that `call: 'PUT /things/{id}'` means, and its address with variables and places filled in. What stands
-    /// at these places is always there, if `certain`.
+    /// Resolves the target of a call such as `call: 'PUT /things/{id}'`: its operation and the
+    /// parts of its path. With `certain`, reports places that may be absent or null.
     pub(super) fn target(
         &mut self,
         written: &Spanned<String>,
@@ -54,6 +54,8 @@ impl<'a> RouteCheck<'_, 'a> {
             }
         }
         let key = match OpKey::parse(&template) {
+            // Compile every piece before looking up the operation, so that errors in both are
+            // reported.
             Ok(key) => key,
             Err(fault) => {
                 self.findings.push(faults::operation_form(&written.value, written.span, &fault));
@@ -96,7 +98,8 @@ impl<'a> RouteCheck<'_, 'a> {
         Some(PathPart::Variable(index as u16))
     }
 
-    /// The span of a part of a text, as far as the text is written as it reads.
+    /// Returns the span of a part of a text, or that of the entire text if it is written with
+    /// escapes.
     fn inside(&self, written: &Spanned<String>, part: &str, offset: usize) -> Span {
         let whole = written.span;
         let source = self.ground.sources.text(whole.file);
@@ -113,7 +116,7 @@ fn is_any(types: &crate::contract::Types, ty: &crate::contract::Type) -> bool {
     matches!(types.resolve(ty).kind, crate::contract::TypeKind::Any)
 }
 
-/// The method, and the pieces of the address after it.
+/// Splits a call into its method and the pieces of its path.
 fn pieces(text: &str) -> (&str, Vec<Piece<'_>>) {
     let (method, _) = text.split_once(' ').unwrap_or(("", text));
     let mut pieces = Vec::new();
@@ -134,7 +137,7 @@ fn pieces(text: &str) -> (&str, Vec<Piece<'_>>) {
     (method, pieces)
 }
 
-/// The brace that closes the one at `open`.
+/// Returns the position of the brace that closes the one at `open`.
 fn closing(text: &str, open: usize) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in text[open..].char_indices() {

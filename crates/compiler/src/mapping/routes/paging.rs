@@ -1,5 +1,5 @@
-//! `paging:` of a route, checked against both contracts and lowered: what clients of the served side ask for and are told,
-//! and what the other side's service wants to be asked and tells.
+//! Compiles `paging:` of a route: checks both sides against their contracts, and lowers the
+//! parameters and members that clients of the served side use to those of the other side's service.
 
 use super::faults;
 use super::route::RouteCheck;
@@ -10,19 +10,19 @@ use crate::mapping::lens::field_type;
 use std::sync::Arc;
 use switchback_plan::{self as plan, CompareKind, CompareRule, Key, LastPage, PagedBy, SideId};
 
-/// Most calls for a page, unless the mapping says otherwise.
+/// Default maximum of calls for one page.
 const UPTO: u32 = 20;
 
-/// Formats of texts that are links.
+/// String formats of links.
 const LINK_FORMATS: [&str; 5] = ["uri", "uri-reference", "url", "iri", "iri-reference"];
-/// Names of links to other pages, as IANA registers link relations.
+/// Names of link relations (IANA link relations registry), plus common variants.
 const RELATIONS: [&str; 6] = ["first", "last", "prev", "previous", "self", "start"];
 
-/// What a member about pages has to be.
+/// Expected type of a member that describes pages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Text,
-    /// A cursor, a number of a page, an offset.
+    /// A cursor, a page number or an offset.
     Position,
     Boolean,
     Integer,
@@ -56,8 +56,8 @@ impl Wanted {
 }
 
 impl<'a> RouteCheck<'_, 'a> {
-    /// Notes what `paging` takes upon itself, before the route is looked at: its parameters are read and sent by it, its
-    /// members written.
+    /// Claims the parameters and members that `paging` handles, before the route is checked: it
+    /// reads and sends the former and writes the latter.
     pub(super) fn begin_paging(&mut self, paging: Option<&PagedRoute>) {
         let Some(paging) = paging else { return };
         let [own, other] = [self.serves.place(), self.serves.other().place()];
@@ -70,7 +70,7 @@ impl<'a> RouteCheck<'_, 'a> {
             paging.sides.each_ref().map(|side| side.members().map(|place| place.0.clone()).collect());
     }
 
-    /// Lines of a pair about what `paging` says already; once per pair.
+    /// Reports lines of a pair that repeat what `paging` handles. Call it once per pair.
     pub(super) fn paged_twice(&mut self, pair: &Pair) {
         let Some(paging) = &pair.paging else { return };
         if let Some(call) = &paging.call {
@@ -92,7 +92,8 @@ impl<'a> RouteCheck<'_, 'a> {
         self.findings.extend(twice);
     }
 
-    /// Links beside the one to the next page, in an answer that is kept: they are the service's own.
+    /// Warns about other links next to the one to the next page, in a response that passes
+    /// unchanged: they point to the service, not to the gateway.
     pub(super) fn kept_links(&mut self, pair: &Pair) {
         let (Some(paging), Some(Body::Keep(span))) = (&pair.paging, &pair.response) else { return };
         let side = self.serves;
@@ -122,7 +123,8 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// The paging of a `serve` route, by the one of its calls that reads a page.
+    /// Compiles the paging of a `serve` route for the call that reads a page. An outer `None` is an
+    /// error.
     pub(super) fn paging_of_serve(
         &mut self,
         paging: Option<&'a PagedRoute>,
@@ -157,7 +159,7 @@ impl<'a> RouteCheck<'_, 'a> {
         self.paging(paging, found).map(Some)
     }
 
-    /// Checks and lowers a route's paging in this direction. `None` after a finding.
+    /// Compiles a route's paging in this direction. Returns `None` if it reports an error.
     pub(super) fn paging(&mut self, paging: &PagedRoute, called: &Operation) -> Option<Arc<plan::Paging>> {
         let mark = self.findings.len();
         let [own, other] = [self.serves, self.serves.other()];
@@ -213,7 +215,8 @@ impl<'a> RouteCheck<'_, 'a> {
             }
         }
         let known: Vec<&str> = operation.query.iter().map(|parameter| parameter.name.as_str()).collect();
-        // Who follows links need not know what is in them.
+        // Clients that follow links need not know the cursor parameter within, so the contract may
+        // omit it.
         let free = written.cursor.as_ref().filter(|_| by_link).map(|name| name.value.as_str());
         for name in written.parameters() {
             if !known.contains(&name.value.as_str()) && free != Some(name.value.as_str()) {
@@ -255,6 +258,8 @@ impl<'a> RouteCheck<'_, 'a> {
                     let resolved = ty.types.resolve(ty.ty);
                     is_number = matches!(resolved.kind, TypeKind::Scalar(scalar) if scalar.kind == ScalarKind::Integer);
                     last = match &written.end {
+                        // A response needs a value that marks the last page. The contract decides
+                        // which one is valid.
                         Some(end) if !is_link => LastPage::Word(text(end)),
                         _ if resolved.nullable => LastPage::Null,
                         _ if !required => LastPage::Absent,
@@ -289,7 +294,7 @@ impl<'a> RouteCheck<'_, 'a> {
         })
     }
 
-    /// The most items of a page as the contract says it of the parameter.
+    /// Returns the maximum page size according to the contract's bound of the parameter.
     fn maximum_of(&self, written: &PagedSide, operation: &Operation, side: SideId) -> Option<u32> {
         let size = written.size.as_ref()?;
         let parameter = operation.query.iter().find(|parameter| parameter.name == size.value)?;
@@ -299,7 +304,8 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// A member of the answer, where the contract has it and it is of the type for it.
+    /// Resolves a member of the response, and checks that the contract declares it with the
+    /// expected type.
     fn paged_places(
         &mut self,
         place: Option<&Spanned<Place>>,
@@ -320,7 +326,7 @@ impl<'a> RouteCheck<'_, 'a> {
         None
     }
 
-    /// What has to be told, is.
+    /// Checks that each side announces what the other side needs in order to page.
     fn told(&mut self, paging: &PagedRoute, client: &plan::PagedSide, service: &plan::PagedSide) {
         let names = [self.serves, self.serves.other()].map(|side| self.ground.side_name(side));
         let spans = [self.serves, self.serves.other()].map(|side| paging.sides[side].span);
@@ -373,7 +379,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// How large a page is, is known wherever it is counted with.
+    /// Checks that the page size is known wherever the gateway calculates with it.
     fn sizes(&mut self, paging: &PagedRoute, client: &plan::PagedSide, service: &plan::PagedSide) {
         let names = [self.serves, self.serves.other()].map(|side| self.ground.side_name(side));
         let spans = [self.serves, self.serves.other()].map(|side| paging.sides[side].span);
@@ -409,7 +415,8 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 }
 
-/// What is compared about pages in a dual run: a cursor that the gateway seals is never the service's, and no URL is.
+/// Returns the noise rule for the next page in a dual run: a sealed cursor and a URL always differ
+/// from the service's own.
 pub(super) fn noise(paging: Option<&plan::Paging>) -> Option<CompareRule> {
     let paging = paging?;
     let told = paging.client.next.as_ref()?;

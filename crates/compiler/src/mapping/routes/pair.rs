@@ -1,4 +1,4 @@
-//! Pairs: one call there, one answer back, in each direction that the pair serves.
+//! Compiles pairs: one call and its response, in each direction that the pair serves.
 
 use super::Served;
 use super::faults;
@@ -15,17 +15,17 @@ use switchback_plan::{
     SideId, ValueOp,
 };
 
-/// What a body line makes of one body.
+/// Translation of a body.
 pub(super) enum Translated {
-    /// Nothing is sent.
+    /// No body is sent.
     Empty,
     Plan(BodyPlan),
-    /// After a finding.
+    /// An error was reported.
     Faulty,
 }
 
 impl<'a> RouteCheck<'_, 'a> {
-    /// Checks and lowers a pair in the direction that serves `self.serves`.
+    /// Compiles a pair in the direction that serves `self.serves`.
     pub(super) fn pair(mut self, pair: &'a Pair, operations: [&'a Operation; 2]) -> Option<Served> {
         let called = operations[self.serves.other()];
         self.sentences(&pair.notes);
@@ -37,7 +37,8 @@ impl<'a> RouteCheck<'_, 'a> {
             None => Some(None),
         };
         if paging.is_none() {
-            // What a faulty line would have taken over is not said to be missing besides.
+            // Treat all parameters as claimed, because the invalid line would have claimed some of
+            // them.
             let names = |operation: &Operation| operation.query.iter().map(|one| one.name.clone()).collect();
             self.paged_parameters = [names(self.operation), names(called)];
             self.is_paging_faulty = true;
@@ -62,6 +63,8 @@ impl<'a> RouteCheck<'_, 'a> {
         let mut answer_headers =
             self.pair_headers(response_headers.0, response_headers.1, &["reply", "headers"], self.serves);
         self.declared_answer_headers(pair, called, &mut answer_headers);
+        // The request precedes the write, and the response follows it. Only the latter is checked
+        // with `wrote` set.
         let request = self.request(pair, called);
         let effect = effect(&called.key.method, pair.effect.as_ref());
         self.wrote = (effect == Effect::Write).then(|| called.key.to_string().into());
@@ -130,7 +133,7 @@ impl<'a> RouteCheck<'_, 'a> {
         })
     }
 
-    /// The address of the call: its variables come from those of the served operation.
+    /// Returns the path of the call, with variables from the served operation.
     fn path(&mut self, pair: &Pair, called: &Operation) -> Option<Vec<PathPart>> {
         let names: Vec<&str> = self.operation.key.path.variables().collect();
         let mut parts = Vec::new();
@@ -178,7 +181,7 @@ impl<'a> RouteCheck<'_, 'a> {
         Some(parts)
     }
 
-    /// Path variables whose values the called operation does not all take.
+    /// Records values of path variables that the called operation does not accept.
     fn path_types(&mut self, pair: &Pair, called: &Operation) {
         for taken in &called.path_params {
             let from = self.source_of_variable(pair, &taken.name);
@@ -188,7 +191,8 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// The served variable that a called one is filled from: by a line of `path:`, else the same name.
+    /// Returns the served variable for a called one: that of a `path:` line, otherwise the one with
+    /// the same name.
     fn source_of_variable<'n>(&self, pair: &'n Pair, name: &'n str) -> &'n str {
         let lines = pair.path.iter().map(|(old, new)| match self.serves {
             SideId::OLD => (old.value.as_str(), new.value.as_str()),
@@ -224,7 +228,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// What becomes of the body of an answer.
+    /// Translates the body of a response.
     pub(super) fn response_body(
         &mut self,
         pair: &Pair,
@@ -294,7 +298,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let promised = super::steps::success_body(self.operation).is_some();
         let (from, to) = match (what.from, what.to) {
             (Some(from), Some(to)) => (from, to),
-            // Of several successes some may have a body and some not.
+            // Some successes may have a body and others not.
             (_, None) if what.what == "response" && promised => return Translated::Empty,
             (None, Some(_)) if what.what == "request" && !what.to_required => return Translated::Empty,
             _ => {
@@ -322,13 +326,13 @@ impl<'a> RouteCheck<'_, 'a> {
         })
     }
 
-    /// The types that a shape relates, by side; none of them where no body is made.
+    /// Returns the types that a shape relates, by side, or an empty list if no body is produced.
     fn lens_types<'t>(&mut self, span: Span, what: &Types<'t>) -> Option<Vec<TypeIn<'t>>>
     where
         'a: 't,
     {
         let ground = self.ground;
-        // Of several successes some may have a body and some not; where none has, there is nothing to shape.
+        // Some successes may have a body and others not. A shape is an error only if none has one.
         let promised = super::steps::success_body(self.operation).is_some();
         match (what.from, what.to) {
             (Some(from), Some(to)) => {
@@ -336,7 +340,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 let target = ground.types(what.towards).at(to);
                 Some(if what.towards == SideId::OLD { vec![target, source] } else { vec![source, target] })
             }
-            // The other side says nothing, or this one wants nothing.
+            // The called side has no body, or the served side does not expect one.
             (_, None) if what.what == "response" && promised => Some(Vec::new()),
             _ => {
                 self.findings.push(faults::shape_without_body(span, what.what, what.from.is_none()));
@@ -345,7 +349,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// What the gateway writes into an answer by itself.
+    /// Returns the members of a response that the gateway writes by itself.
     fn supply_of(&self, what: &Types<'_>) -> Supply {
         let paged = if what.what == "response" { self.paged_members.clone() } else { Default::default() };
         Supply { paged, over: self.is_paging_faulty, ..Supply::default() }
@@ -356,7 +360,7 @@ impl<'a> RouteCheck<'_, 'a> {
         self.take_over(&lens, what.towards, None);
         let types = self.ground.types(what.towards.other());
         let root = match (&lens.op, what.from) {
-            // What is turned away has a value that stands in for it.
+            // A rejected value has a fallback, so it must not fail the check of the entire body.
             (ValueOp::Attempt(_), _) | (_, None) => Root::ANY,
             (_, Some(ty)) if what.what == "request" => expected::request_root(ty, types),
             (_, Some(ty)) => expected::answer_root(ty, types),
@@ -365,12 +369,12 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 }
 
-/// Most calls for one page.
+/// Returns the maximum number of calls for one page.
 fn plan_calls(paging: &Arc<plan::Paging>) -> u32 {
     if paging.walks() { paging.upto } else { 1 }
 }
 
-/// One body on its way.
+/// A body, in the direction of its transfer.
 struct Types<'t> {
     /// `request` or `response`.
     what: &'static str,

@@ -1,8 +1,10 @@
-//! Paths into the context: parsed by jsonpath-rust, walked along the types of the contracts, lowered to plain steps where
-//! they are singular. A path that cannot match anything is an error at the word that leads nowhere.
+//! Paths into the context: parsed by jsonpath-rust, resolved along the types of the contracts, and
+//! lowered to plain steps if singular. A path that cannot match is an error at the first word that
+//! does not exist.
 //!
-//! Stricter than RFC 9535: a member that the contract does not declare is an error also where the contract would let it
-//! through, since nobody promises it; and `..` is not read, since it hides where a value comes from.
+//! The rules are stricter than RFC 9535. A member that the contract does not declare is an error
+//! even if the type is open, because it has no guarantee. `..` is not supported, because it
+//! obscures where a value comes from.
 
 use super::context::{Context, ContextValue, list};
 use super::faults;
@@ -17,7 +19,7 @@ use jsonpath_rust::parser::parse_json_path;
 use std::sync::Arc;
 use switchback_plan::{Key, Location, Path, Segment as Step, SettingKind};
 
-/// A path, and what it leads to.
+/// A resolved path with its type.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub location: Location,
@@ -29,13 +31,13 @@ impl Found {
         matches!(self.location.path, Path::Singular(_))
     }
 
-    /// The steps of a singular path as facts have them: names, and indexes in brackets.
+    /// Returns the steps of a singular path: names, and indexes in brackets.
     pub(super) fn steps(&self) -> Option<Vec<String>> {
         let Path::Singular(steps) = &self.location.path else { return None };
         Some(steps.iter().map(step_text).collect())
     }
 
-    /// The member names of a singular path without indexes.
+    /// Returns the member names of a singular path without indexes.
     pub(super) fn names(&self) -> Option<Vec<&str>> {
         let Path::Singular(steps) = &self.location.path else { return None };
         let names = steps.iter().map(|step| match step {
@@ -46,7 +48,7 @@ impl Found {
     }
 }
 
-/// Finds words of a path in the text that it was written in, from left to right.
+/// Locates the words of a path in its source text, from left to right.
 pub(super) struct Words<'s> {
     sources: &'s Sources,
     text: &'s str,
@@ -60,18 +62,19 @@ impl<'s> Words<'s> {
         Words { sources, text: text.unwrap_or(""), whole, from: 0 }
     }
 
-    /// The place, if it is one of the path's own file at which this name is written, plain or in quotes.
+    /// Returns `place` if it is in the same file and contains exactly this name, plain or quoted.
     fn written(&self, name: &str, place: Span) -> Option<Span> {
         let text = self.sources.text(place.file).get(place.start as usize..place.end as usize)?;
         (place.file == self.whole.file && text.trim_matches(['\'', '"']) == name).then_some(place)
     }
 
-    /// The whole path.
+    /// Returns the span of the entire path.
     pub(super) fn whole(&self) -> Span {
         self.whole
     }
 
-    /// The next occurrence of a word, or everything when it is written otherwise (with escapes).
+    /// Returns the span of the next occurrence of a word, or of the entire path if the word is
+    /// written with escapes.
     pub(super) fn next(&mut self, word: &str) -> Span {
         let is_name = |c: char| c.is_alphanumeric() || c == '_';
         let mut from = self.from;
@@ -93,7 +96,7 @@ impl<'s> Words<'s> {
     }
 }
 
-/// What paths of one place in the mapping are read with.
+/// Environment for resolving paths at one point of a route.
 pub(super) struct Reading<'g, 'a> {
     pub ground: &'g Ground<'a>,
     pub context: &'g mut Context,
@@ -101,7 +104,7 @@ pub(super) struct Reading<'g, 'a> {
 }
 
 impl Reading<'_, '_> {
-    /// Reads a path. `None` after a finding.
+    /// Resolves a path. Returns `None` if it reports an error.
     pub(super) fn find(&mut self, text: &str, span: Span) -> Option<Found> {
         let query = match parse_json_path(text) {
             Ok(query) => query,
@@ -131,7 +134,7 @@ impl Reading<'_, '_> {
         Some(Found { location: Location { text: text.into(), path }, held })
     }
 
-    /// Reads a path that must lead to one place.
+    /// Resolves a path that must be singular.
     pub(super) fn find_one(&mut self, text: &str, span: Span) -> Option<Found> {
         let found = self.find(text, span)?;
         if !found.is_singular() {
@@ -141,7 +144,7 @@ impl Reading<'_, '_> {
         Some(found)
     }
 
-    /// A path that may lead to several places.
+    /// Resolves a path that may be singular or not.
     pub(super) fn find_spanned_any(&mut self, path: &Spanned<String>) -> Option<Found> {
         self.find(&path.value, path.span)
     }
@@ -150,7 +153,8 @@ impl Reading<'_, '_> {
         self.find_one(&path.value, path.span)
     }
 
-    /// From the root of the context: what a path leads to, and whether it may be several values.
+    /// Resolves segments from the root of the context, and returns the type and whether they may
+    /// select several values.
     pub(super) fn held_from_root(
         &mut self,
         segments: &[Segment],
@@ -171,7 +175,7 @@ impl Reading<'_, '_> {
                 Some(later) => faults::used_before(&root, span, later),
                 None => faults::unknown_root(&root, span, &self.roots()),
             });
-            // Nearly another name, it is read on as that one, so that what is wrong behind it is found as well.
+            // Continue with the most similar name to report errors further along the path.
             let roots = self.roots();
             let meant = suggest(&root, &roots).filter(|_| later.is_none());
             let held = meant.and_then(|meant| self.context.get(meant).cloned())?;
@@ -181,6 +185,8 @@ impl Reading<'_, '_> {
             Segment::Selector(Selector::Name(name)) => Some(unquoted(name)),
             _ => None,
         });
+        // Track reads with two names below the root at most. Checks for unread fields look no
+        // deeper.
         let root_name = root.clone();
         let read = names.take(2).fold(root, |read, name| read + "." + &name);
         self.context.read.insert(read);
@@ -199,7 +205,7 @@ impl Reading<'_, '_> {
         self.context.names().map(str::to_owned).chain(["config".to_owned()]).collect()
     }
 
-    /// `$.config.…`: all names together are the dotted name of a setting.
+    /// Resolves `$.config.…`: the remaining names form the dotted name of a setting.
     fn setting(&mut self, rest: &[Segment], words: &mut Words<'_>) -> Option<ContextValue> {
         words.next("config");
         let mut names = Vec::new();
@@ -229,7 +235,7 @@ impl Reading<'_, '_> {
         Some(ContextValue { ty, side: switchback_plan::SideId::OLD, absent: setting.optional && absent })
     }
 
-    /// Along the segments from a value that is known.
+    /// Resolves segments relative to a known value.
     pub(super) fn walk(
         &mut self,
         mut held: ContextValue,
@@ -244,6 +250,7 @@ impl Reading<'_, '_> {
                 }
                 Segment::Selector(Selector::Index(index)) => {
                     held = self.items(&held, words)?;
+                    // The length of a list is unknown, so an element by index may be absent.
                     held.absent = true;
                     words.next(&index.to_string());
                 }
@@ -266,7 +273,7 @@ impl Reading<'_, '_> {
         Some((held, many))
     }
 
-    /// A member of a value.
+    /// Resolves a member of a value.
     fn member(&mut self, held: &ContextValue, name: &str, words: &mut Words<'_>) -> Option<ContextValue> {
         let span = words.next(name);
         let types = &self.ground.contracts[held.side].types;
@@ -310,7 +317,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// The elements of a list.
+    /// Resolves the elements of a list.
     fn items(&mut self, held: &ContextValue, words: &Words<'_>) -> Option<ContextValue> {
         let types = &self.ground.contracts[held.side].types;
         let item = |ty: &Type| ContextValue { ty: ty.clone(), side: held.side, absent: false };
@@ -344,7 +351,7 @@ fn step_text(step: &Step) -> String {
     }
 }
 
-/// The step of a singular segment.
+/// Converts a singular segment to a step.
 pub(super) fn step(segment: &Segment) -> Option<Step> {
     match segment {
         Segment::Selector(Selector::Name(name)) => Some(Step::Member(Key::new(&unquoted(name)))),
@@ -353,7 +360,7 @@ pub(super) fn step(segment: &Segment) -> Option<Step> {
     }
 }
 
-/// A singular path of these names, as the mapping would write it.
+/// Returns the singular path with these names.
 pub(super) fn location(names: &[&str]) -> Location {
     let steps = names.iter().map(|name| Step::Member(Key::new(name))).collect();
     Location { text: format!("$.{}", names.join(".")).into(), path: Path::Singular(steps) }

@@ -1,4 +1,4 @@
-//! What happens to refused operations, as the pack says and single routes override.
+//! Policy for refused operations: defaults of the pack, with overrides by routes.
 
 use super::faults;
 use crate::diagnostic::Findings;
@@ -6,7 +6,8 @@ use crate::mapping::ast;
 use crate::mapping::names::Names;
 use switchback_plan::{self as plan, AfterDate, RefusePolicy, SettingKind};
 
-/// The pack's policy. What it leaves out: refused calls are not forwarded, and are answered 501 now, 410 from a date on.
+/// Returns the pack's policy. By default refused calls are not forwarded, and are answered with
+/// 501, or with 410 after the date.
 pub(in crate::mapping) fn of_pack(
     written: &ast::RefusePolicy,
     names: &Names,
@@ -22,8 +23,8 @@ pub(in crate::mapping) fn of_pack(
     }
 }
 
-/// A refusal is an error to the client, and its date a day that there is, or a setting that is one. Gives the date, if one is
-/// said.
+/// Checks that the statuses of a policy are errors and that its date is a valid day or a date
+/// setting. Returns the date, if declared.
 pub(super) fn check(
     written: &ast::RefusePolicy,
     names: &Names,

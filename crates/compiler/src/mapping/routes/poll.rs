@@ -1,6 +1,9 @@
-//! Steps that wait for something to end: `until`, `every` and `within` beside a call. Only a reading is made again; its own
-//! reply decides; by the contract the condition can hold and can fail to; and what was written before is not written again
-//! by a client that comes back when time is up. After the step its reply is one that the condition holds of.
+//! Compiles polling calls: `until`, `every` and `within`.
+//!
+//! Only reads are repeated. The condition must depend on the call's own reply, and according to the
+//! contract it must be able to both hold and fail. An earlier write must be remembered, because a
+//! client that repeats the request after a timeout would write again. The condition's facts hold
+//! for the result of the step.
 
 use super::context::ContextValue;
 use super::faults;
@@ -13,7 +16,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use switchback_plan::{self as plan, Effect, Raw};
 
-/// What the times are, as a finding says it.
+/// Descriptions of the times in findings.
 pub(super) const EVERY: &str = "from one call to the next";
 const WITHIN: &str = "to wait for";
 
@@ -21,7 +24,7 @@ const EVERY_MIN: Duration = Duration::from_millis(100);
 const EVERY_MAX: Duration = Duration::from_secs(60);
 const WITHIN_MAX: Duration = Duration::from_secs(300);
 
-/// Whether a condition can hold, and can fail to, by what the contract says of its places.
+/// Whether a condition can hold and can fail, according to the contract.
 #[derive(Clone, Copy)]
 struct Open {
     holds: bool,
@@ -29,7 +32,7 @@ struct Open {
 }
 
 impl RouteCheck<'_, '_> {
-    /// The waiting of a call, and what its result holds when it is over.
+    /// Compiles the polling of a call, and returns the narrowed type of its result.
     pub(super) fn poll(
         &mut self,
         poll: &ast::Poll,
@@ -88,7 +91,7 @@ impl RouteCheck<'_, '_> {
             Open { .. } => {}
         }
         let made = plan::Poll { until: condition, every, within: time };
-        // What goes on after a failure goes on with another reply, or with none.
+        // After a failure the step may continue with a different reply, so the facts do not apply.
         let goes_on = matches!(call.on_fail, Some(ast::OnFail::Absent(_) | ast::OnFail::Use(_)));
         Some((made, if goes_on { held } else { finished.unwrap_or(held) }))
     }
@@ -117,7 +120,7 @@ impl RouteCheck<'_, '_> {
         Some((every, within))
     }
 
-    /// Whether a condition, of which nothing was found wrong, can hold and can fail to.
+    /// Determines whether a valid condition can hold and can fail.
     fn open(&mut self, written: &Predicate) -> Open {
         let any = Open { holds: true, fails: true };
         match written.word.value {
@@ -128,6 +131,7 @@ impl RouteCheck<'_, '_> {
             PredicateWord::All => {
                 let of: Vec<Open> = written.of.iter().map(|one| self.open(one)).collect();
                 let holds = of.iter().all(|one| one.holds) && are_joinable(written);
+                // A condition that cannot hold always fails.
                 Open { holds, fails: of.iter().any(|one| one.fails) || !holds }
             }
             PredicateWord::Any => {
@@ -143,7 +147,7 @@ impl RouteCheck<'_, '_> {
                     PredicateWord::Present => {
                         Open { holds: true, fails: may_be_absent || may_be_null || !is_known }
                     }
-                    // What is null is there.
+                    // A null value is present.
                     PredicateWord::Missing => Open { holds: may_be_absent || !is_known, fails: true },
                     _ => Open { holds: true, fails: !lists_all(ty.kind, &written.values) },
                 }
@@ -153,7 +157,8 @@ impl RouteCheck<'_, '_> {
     }
 }
 
-/// What is not there ends nothing: where values or kinds are waited for, there must be something.
+/// Adds presence to conditions about values and kinds, so that an absent value does not finish the
+/// polling.
 fn strict(written: &Predicate, positive: bool) -> Predicate {
     let of = |positive| written.of.iter().map(|one| strict(one, positive)).collect();
     match written.word.value {
@@ -174,7 +179,7 @@ fn strict(written: &Predicate, positive: bool) -> Predicate {
     }
 }
 
-/// Whether all values that a place can have, but null, are among these.
+/// Returns whether `values` include all values of a type, except null.
 fn lists_all(kind: &TypeKind, values: &[crate::yaml::Node]) -> bool {
     let TypeKind::Scalar(scalar) = kind else { return false };
     let listed: Vec<_> = values.iter().filter_map(literal::scalar).collect();
@@ -184,7 +189,7 @@ fn lists_all(kind: &TypeKind, values: &[crate::yaml::Node]) -> bool {
     }
 }
 
-/// Whether there are values that all conditions of a list take at each place.
+/// Returns whether a conjunction leaves at least one value for each place.
 fn are_joinable(all: &Predicate) -> bool {
     fn collect<'p>(of: &'p Predicate, known: &mut BTreeMap<&'p str, Vec<Raw>>) {
         match of.word.value {
@@ -202,7 +207,7 @@ fn are_joinable(all: &Predicate) -> bool {
     known.values().all(|values| !values.is_empty())
 }
 
-/// Whether a path leads to a member of the context of this name, or below it.
+/// Returns whether a path leads to this member of the context or below it.
 fn is_below(path: &str, name: &str) -> bool {
     let rest = path.strip_prefix("$.").and_then(|path| path.strip_prefix(name));
     rest.is_some_and(|rest| rest.starts_with(['.', '[']))

@@ -1,9 +1,12 @@
-//! What is known of a request before it is used. The served contract says what a client should send; a client may send
-//! anything. Two uses cannot take that: what is read of a request after a write (the other side would turn away half of
-//! what was asked for), and what is made a text of (anything would become one). Both want a check before them.
+//! Tracks which parts of a request have been validated before use.
 //!
-//! A place is known by `conforms`; or by `kind` or `one_of`, where these say as much as its type, together with `present`
-//! where the contract requires it. Parameters of the path and the query are typed by the gateway itself.
+//! Clients may send values that the served contract does not permit. Two uses cannot accept them:
+//! values used after a write, where a rejection by the other side leaves the request half done, and
+//! values converted to text, because any value can become text. Both require a preceding check.
+//!
+//! A place is validated by `conforms`, or by `kind` or `one_of` where these are as strict as its
+//! type, together with `present` if the contract requires the place. The gateway itself validates
+//! path and query parameters.
 
 use super::faults;
 use super::route::RouteCheck;
@@ -15,36 +18,37 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchback_plan::{self as plan, Form, Location, Path, Segment, ValueOp};
 
-/// How a place of the request's body is used.
+/// Use of a place of the request's body that requires validation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Need<'w> {
-    /// Sent, or made something of, after this call has written.
+    /// Used after this write.
     After(&'w str),
-    /// It becomes such a text: `a line of a text`.
+    /// Converted to text; describes the target, such as `a line of a text`.
     Text(&'w str),
-    /// A table decides by it, or a selection looks for it.
+    /// Decides a row of a table, or selects elements.
     Decides,
 }
 
-/// What checks have made sure of.
+/// Properties that checks have established.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Proofs {
     body: Option<(Type, bool)>,
     places: BTreeMap<String, Proof>,
-    /// By the name of a step or an element, and one of its members: the places of the request that are in it.
+    /// By name of a step or an element, and one of its members: the places of the request that it
+    /// is derived from.
     derived: Vec<(String, Option<String>, Vec<String>)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Proof {
-    /// There, and not null.
+    /// Present and not null.
     there: bool,
-    /// Of its type, if it is there.
+    /// Of its type, if present.
     typed: bool,
     conforms: bool,
 }
 
-/// Something that a check has made sure of a place.
+/// A property that a check establishes for a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     There,
@@ -67,14 +71,14 @@ impl Proofs {
         }
     }
 
-    /// What the result of a step is made of.
+    /// Records the places that the result of a step is derived from.
     pub(super) fn derive(&mut self, name: &str, made: Vec<(Option<String>, Vec<String>)>) {
         self.derived.retain(|(known, ..)| known != name);
         let made = made.into_iter().filter(|(_, places)| !places.is_empty());
         self.derived.extend(made.map(|(member, places)| (name.to_owned(), member, places)));
     }
 
-    /// The places of the request's body that a place of the context leads to.
+    /// Returns the places of the request's body that a place of the context is derived from.
     pub(super) fn behind(&self, location: &Location) -> Vec<String> {
         let names = names_of(location);
         match names.as_slice() {
@@ -86,6 +90,7 @@ impl Proofs {
                 let member = rest.first();
                 let meets = |known: &Option<String>| match (known, member) {
                     (Some(known), Some(member)) => known == member,
+                    // Without a member on either side the match is uncertain, so assume derivation.
                     _ => true,
                 };
                 let of_root = self
@@ -98,7 +103,7 @@ impl Proofs {
         }
     }
 
-    /// The first of these places that no check has made sure of.
+    /// Returns the places that no check has validated.
     pub(super) fn unknown<'p>(&self, places: &'p [String], types: &Types) -> Vec<&'p str> {
         let names = |place: &'p String| place.split('.').collect::<Vec<_>>();
         let unknown = places.iter().filter(|place| !self.is_known(&names(place), types));
@@ -107,6 +112,7 @@ impl Proofs {
 
     fn is_known(&self, names: &[&str], types: &Types) -> bool {
         let at = |upto: usize| self.places.get(&names[..upto].join(".")).copied().unwrap_or_default();
+        // A conforming object conforms in all of its members.
         if (2..=names.len()).any(|upto| at(upto).conforms) {
             return true;
         }
@@ -129,7 +135,7 @@ impl Proofs {
         is_any(ty, types) && !required
     }
 
-    /// Whether a check has made sure that there is an object at this place.
+    /// Returns whether a check has established that a place is an object.
     pub(super) fn is_object(&self, place: &str) -> bool {
         let below = format!("{place}.");
         self.places.iter().any(|(known, proof)| {
@@ -140,7 +146,7 @@ impl Proofs {
 }
 
 impl RouteCheck<'_, '_> {
-    /// Places of the request's body are known where they are needed.
+    /// Reports places of the request's body that have not been validated.
     pub(super) fn needs(&mut self, places: &[String], need: Need<'_>, span: Span) {
         let types = self.ground.types(self.serves);
         let mut unknown = self.context.proofs.unknown(places, types);
@@ -151,20 +157,21 @@ impl RouteCheck<'_, '_> {
         }
     }
 
-    /// The same for what stands at a place.
+    /// Reports the unvalidated places behind `location`.
     pub(super) fn needs_place(&mut self, location: &Location, need: Need<'_>, span: Span) {
         let places = self.context.proofs.behind(location);
         self.needs(&places, need, span);
     }
 
-    /// After a write, what is read at a place is known.
+    /// Reports an unvalidated place that is read after a write.
     pub(super) fn read_late(&mut self, location: &Location, span: Span) {
         if let Some(write) = self.wrote.clone() {
             self.needs_place(location, Need::After(&write), span);
         }
     }
 
-    /// After a write, what a shape reads of the request is known: the members that it takes, and that they are in an object.
+    /// Reports unvalidated places that a shape reads after a write: the members it accepts, and the
+    /// object around them.
     pub(super) fn shaped_late(&mut self, location: &Location, op: &ValueOp, span: Span) {
         let Some(write) = self.wrote.clone() else { return };
         let names = names_of(location);
@@ -175,7 +182,7 @@ impl RouteCheck<'_, '_> {
         };
         let mut places: Vec<String> = members.iter().flat_map(member).collect();
         if names.first().is_some_and(|root| root == "request") {
-            // What the contract does not declare can be anything, and no check speaks of it.
+            // Checks cannot validate undeclared members, which may contain anything.
             let is_declared = |place: &String| {
                 let names: Vec<&str> = place.split('.').skip(2).collect();
                 self.form_of(&names).is_some()
@@ -195,14 +202,15 @@ impl RouteCheck<'_, '_> {
         self.needs(&places, Need::After(&write), span);
     }
 
-    /// What becomes a text is of the type that it is taken for. What an earlier conversion takes is judged by that.
+    /// Reports unvalidated places in a value that becomes text. A strict conversion validates its
+    /// source.
     pub(super) fn becomes_text(&mut self, expr: &plan::Expr, what: &str, span: Span) {
         let mut places = Vec::new();
         verbatim(expr, &mut |location| places.extend(self.context.proofs.behind(location)));
         self.needs(&places, Need::Text(what), span);
     }
 
-    /// Remembers what a step's result is made of.
+    /// Records the places that a step's result is derived from.
     pub(super) fn derived_by(&mut self, name: &str, action: &plan::StepAction) {
         match action {
             plan::StepAction::Make(expr) => self.derived(name, expr),
@@ -211,12 +219,12 @@ impl RouteCheck<'_, '_> {
                 let places = selection.choices.iter().flat_map(behind).collect();
                 self.context.proofs.derive(name, vec![(None, places)]);
             }
-            // What replies and archives show was not sent with this request.
+            // Replies and archives do not contain values of this request.
             plan::StepAction::Call(_) | plan::StepAction::Recall(_) | plan::StepAction::Keep(_) => {}
         }
     }
 
-    /// The same of a value that is in the context under a name.
+    /// Records the places that a named value is derived from.
     pub(super) fn derived(&mut self, name: &str, expr: &plan::Expr) {
         let proofs = &self.context.proofs;
         let of = |expr: &plan::Expr| {
@@ -233,7 +241,8 @@ impl RouteCheck<'_, '_> {
         self.context.proofs.derive(name, made);
     }
 
-    /// The form of a place of the request's body, and whether the contract requires it.
+    /// Returns the form of a place of the request's body, and whether the contract requires the
+    /// place.
     pub(super) fn form_of(&self, names: &[&str]) -> Option<(Arc<Form>, bool)> {
         let Body { ty, required, .. } = self.operation.body.as_ref()?;
         let types = self.ground.types(self.serves);
@@ -246,7 +255,7 @@ impl RouteCheck<'_, '_> {
     }
 }
 
-/// The object that a type is, or may be.
+/// Returns the object that a type is, or that one of its alternatives is.
 fn object_of<'t>(ty: &'t Type, types: &'t Types) -> Option<&'t Object> {
     match types.resolve(ty).kind {
         TypeKind::Object(object) => Some(object),
@@ -262,7 +271,7 @@ fn is_any(ty: &Type, types: &Types) -> bool {
     matches!(types.resolve(ty).kind, TypeKind::Any)
 }
 
-/// Whether a value of these kinds is all that a type asks for.
+/// Returns whether a check of the kind is as strict as the type.
 pub(super) fn is_told_by_kind(ty: &Type, kinds: &[JsonKind], types: &Types) -> bool {
     let plain = |ty: &Type| match types.resolve(ty).kind {
         TypeKind::Scalar(scalar) => {
@@ -290,7 +299,7 @@ pub(super) fn is_told_by_kind(ty: &Type, kinds: &[JsonKind], types: &Types) -> b
     all_plain && kinds.iter().all(|kind| declared.contains(kind))
 }
 
-/// The names that a path begins with.
+/// Returns the leading names of a path.
 pub(super) fn names_of(location: &Location) -> Vec<String> {
     match &location.path {
         Path::Singular(steps) => steps
@@ -311,8 +320,8 @@ pub(super) fn names_of(location: &Location) -> Vec<String> {
     }
 }
 
-/// The members of its source that an op takes something of; none where it takes the whole. What is copied whatever it is does
-/// not count: nothing can be wrong with it.
+/// Returns the members of its source that an op reads, or `None` if it reads the entire value.
+/// Undeclared members that pass unchanged do not count, because they need no validation.
 fn members_read(op: &ValueOp) -> Option<Vec<String>> {
     if let ValueOp::Attempt(attempt) = op {
         return members_read(&attempt.op);
@@ -328,7 +337,7 @@ fn members_read(op: &ValueOp) -> Option<Vec<String>> {
     Some(read.map(|member| member.name.text.to_string()).collect())
 }
 
-/// Every place that a value is made of.
+/// Visits every place that a value is derived from.
 fn all(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
     use plan::Expr;
     let mut each = |exprs: &[Expr]| exprs.iter().for_each(|expr| all(expr, &mut *see));
@@ -363,7 +372,8 @@ fn all(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
     }
 }
 
-/// The places whose values are in a value as they stand. A conversion that turns away what it does not take is a check.
+/// Visits the places whose values occur unchanged in a value. A conversion that rejects invalid
+/// values counts as a check.
 fn verbatim(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
     use plan::Expr;
     use plan::convert::Otherwise;
@@ -377,9 +387,9 @@ fn verbatim(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
             verbatim(then, see);
             otherwise.iter().for_each(|expr| verbatim(expr, &mut *see));
         }
-        // Lines and texts are judged where they are made.
+        // Checked where they are compiled.
         Expr::Lines { .. } | Expr::Text { .. } | Expr::Constant(_) => {}
-        // What is looked up decides which element it is, and is not in it.
+        // The value that is looked up selects an element but does not occur in it.
         Expr::Lookup { list, .. } => see(list),
         // A number, or an error.
         Expr::Aggregate { .. } => {}

@@ -1,6 +1,6 @@
-//! `read_back:` of `pack.yaml`: which reading of a side shows what a write of it has changed, and where the address of the
-//! reading comes from: variables of the write, places of its request and of its answer. `shows:` names the members of the
-//! write's body that the reading shows as they were written.
+//! Compiles `read_back:` and `shows:` of `pack.yaml`. `read_back:` declares the read that observes
+//! the effect of a write, with a path from variables of the write and from places of its request
+//! and response. `shows:` lists the members of the write's body that the read returns unchanged.
 
 use super::context::ContextValue;
 use super::route::RouteCheck;
@@ -11,27 +11,29 @@ use crate::mapping::ast::{Program, ReadBack, Shows};
 use http::Method;
 use switchback_plan::{self as plan, Effect, RouteKind, SideId};
 
-/// Checks the declarations of a pack, and puts each into the route of its write.
+/// Checks the declarations of a pack, and adds each to the route of its write.
 pub(super) fn declare(
     ground: &Ground<'_>,
     program: &Program,
     routes: &mut [Vec<plan::Route>; 2],
     findings: &mut Findings,
 ) {
-    // Sides of which a line names no operation: that write may be the one that `shows` names.
+    // Sides with an unknown write. `shows` may refer to it, so it is not reported again.
     let mut misspelt = Vec::new();
     for line in &program.manifest.compare.read_back {
         let side = SideId(line.side.side as u8);
         let Some(write) = operations::find(ground.contract(side), &line.write, findings) else {
             misspelt.push(line.side.side);
-            // Places of the write are not known, and the operation is looked at where it has none.
+            // Without the write its places are unknown, so the read can only be checked if it has
+            // none.
             if !line.read.value.contains('$') {
                 operations::find(ground.contract(side), &line.read, findings);
             }
             continue;
         };
         let mut check = RouteCheck::new(ground, side, write, findings);
-        // The answer is that of the service itself: it has what the contract promises, or there is nothing to read back.
+        // The response is that of the service itself. It contains what the contract guarantees, or
+        // there is nothing to read back.
         let answer = steps::result(write, true, line.read.span);
         check.context.set("answer", ContextValue::there(answer, side));
         let Some((read, path)) = check.target(&line.read, side, false) else { continue };
@@ -39,7 +41,7 @@ pub(super) fn declare(
         if !fits(line, write, read, routes, findings) {
             continue;
         }
-        // A route with faults of its own is not among them.
+        // Routes with errors have not been lowered.
         let Some(route) = routes.iter_mut().find(|route| is_of(route, write)) else { continue };
         let origin = ground.origin(line.write.span);
         let mut shows = Vec::new();
@@ -64,7 +66,7 @@ pub(super) fn declare(
         if !misspelt.contains(&shown.side.side) {
             findings.push(faults::shows_without_reading(shown.write.span, &shown.write.value));
         }
-        // The write is not known, so its members may be those of any type.
+        // The write is unknown, so a member is valid if any type declares it.
         let types = &ground.contract(SideId(shown.side.side as u8)).types;
         let is_known = |member: &str| {
             types.iter().any(|named| {
@@ -77,7 +79,7 @@ pub(super) fn declare(
     }
 }
 
-/// The members that both the write's body and the reading's answer have. Reports the others.
+/// Returns the members that both the write's body and the read's response have. Reports the others.
 fn shown_members(
     ground: &Ground<'_>,
     side: SideId,
@@ -111,7 +113,7 @@ fn shown_members(
     members
 }
 
-/// Whether the one is a write and the other shows what it did. Reports what speaks against it.
+/// Checks that the operations are a write and a read that can observe it.
 fn fits(
     line: &ReadBack,
     write: &Operation,

@@ -1,5 +1,6 @@
-//! The key that a reply is remembered under. A request with the same key takes the reply and does not write, so everything of
-//! the request that the write is made of belongs to the key: also what chose the record that it writes to.
+//! Checks the key under which a reply is remembered (`resume:`). A repeated request with the same
+//! key reuses the reply instead of writing, so the key must cover every part of the request that
+//! the write depends on, including the parts that select the record.
 
 use super::faults;
 use super::proof::names_of;
@@ -11,20 +12,21 @@ use switchback_plan::{
     StepAction, StepCall, Take, ValueOp,
 };
 
-/// What the results of steps are made of.
+/// Origins of step results.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Provenance {
-    /// Name of the result, one of its members, and the places that this is made of, such as `request.body.name`.
+    /// Name of the result, one of its members, and the places that it is derived from, such as
+    /// `request.body.name`.
     made: Vec<(String, Option<String>, Vec<String>)>,
 }
 
 impl Provenance {
-    /// Notes what a result, or one of its members, is made of.
+    /// Records the origin of a result or of one of its members.
     fn put(&mut self, name: &str, member: Option<&str>, places: Vec<String>) {
         self.made.push((name.to_owned(), member.map(str::to_owned), places));
     }
 
-    /// The places that a place is made of.
+    /// Returns the places that a place is derived from.
     fn behind<'f>(&'f self, place: &'f str) -> impl Iterator<Item = &'f String> {
         let mut names = place.split('.');
         let (root, member) = (names.next().unwrap_or_default(), names.next());
@@ -36,7 +38,7 @@ impl Provenance {
         of_root.flat_map(|(.., places)| places)
     }
 
-    /// The places of the request that lead to one of these, other than by way of a place that is covered.
+    /// Returns the places of the request that lead to `places` without passing a covered place.
     fn of_request(&self, places: Vec<String>, covered: &[String]) -> BTreeSet<String> {
         let is_covered =
             |place: &str| covered.iter().any(|key| place.strip_prefix(key.as_str()).is_some_and(is_rest));
@@ -50,7 +52,7 @@ impl Provenance {
                 _ => open.extend(self.behind(&place).cloned()),
             }
         }
-        // A place that holds another one says it all.
+        // A place includes the places below it.
         let all = found.clone();
         let is_below = |place: &String| {
             let above =
@@ -67,7 +69,7 @@ fn is_rest(rest: &str) -> bool {
 }
 
 impl RouteCheck<'_, '_> {
-    /// Notes what a step's result is made of.
+    /// Records the origin of a step's result.
     pub(super) fn record_sources(&mut self, name: &str, action: &StepAction) {
         let mut provenance = std::mem::take(&mut self.context.provenance);
         match action {
@@ -110,19 +112,19 @@ impl RouteCheck<'_, '_> {
         self.context.provenance = provenance;
     }
 
-    /// Notes the list that an element comes from.
+    /// Records the list that an element comes from.
     pub(super) fn record_element(&mut self, name: &str, list: &Location) {
         self.context.provenance.put(name, None, gathered(|out| of_place(list, out)));
     }
 
-    /// The key of a remembered write has all of the request that the write is made of.
+    /// Reports parts of the request that a remembered write depends on and its key lacks.
     pub(super) fn check_key(&mut self, call: &StepCall, span: Span) {
         let Some(key) = &call.resume else { return };
         let of_key = |expr: &Expr| match expr {
             Expr::At(location) => exact(location),
             _ => None,
         };
-        // The gateway adds the element that a call is made for.
+        // The gateway adds the current element to the key.
         let element = call.each.iter().map(|each| each.name.text.to_string());
         let covered: Vec<String> = key.iter().filter_map(of_key).chain(element).collect();
         let missing = self.context.provenance.of_request(gathered(|out| self.of_call(call, out)), &covered);
@@ -138,7 +140,7 @@ impl RouteCheck<'_, '_> {
         }
     }
 
-    /// What a call sends is made of these.
+    /// Collects the places that a call depends on.
     fn of_call(&self, call: &StepCall, out: &mut Vec<String>) {
         let CallHead { path, query, headers, .. } = &call.head;
         for part in path {
@@ -171,7 +173,7 @@ fn gathered(gather: impl FnOnce(&mut Vec<String>)) -> Vec<String> {
     places
 }
 
-/// The whole of a singular place; none where an index is in it.
+/// Returns a singular place without indexes.
 fn exact(location: &Location) -> Option<String> {
     let Path::Singular(steps) = &location.path else { return None };
     let is_plain = steps.iter().all(|step| matches!(step, Segment::Member(_)));
@@ -185,8 +187,8 @@ fn of_place(location: &Location, out: &mut Vec<String>) {
     }
 }
 
-/// The places that the filters of a path look at: `$.name.name`, outside of quotes. A name in brackets ends the place, which is
-/// then a wider one.
+/// Returns the places that filters of a path refer to: `$.name.name`, outside of quotes. A bracket
+/// ends the place, which yields a wider one.
 fn compared(text: &str) -> Vec<String> {
     let (mut quote, mut found) = (None, Vec::new());
     for (at, letter) in text.char_indices() {
@@ -209,7 +211,7 @@ fn of_predicate(predicate: &Predicate, out: &mut Vec<String>) {
     predicate.places().into_iter().for_each(|place| of_place(place, out));
 }
 
-/// The places that a value is made of, those that decide between values included.
+/// Collects the places that a value depends on, including those of conditions.
 fn of_expr(expr: &Expr, out: &mut Vec<String>) {
     match expr {
         Expr::Constant(_) => {}
@@ -237,6 +239,8 @@ fn of_expr(expr: &Expr, out: &mut Vec<String>) {
         }
         Expr::Each { name, list, give } => {
             of_expr(list, out);
+            // The element itself is not a place of the context. The list, collected above, covers
+            // it.
             let of_element = |place: &String| place.split('.').next() == Some(&*name.text);
             out.extend(gathered(|out| of_expr(give, out)).into_iter().filter(|place| !of_element(place)));
         }
@@ -249,7 +253,7 @@ fn of_expr(expr: &Expr, out: &mut Vec<String>) {
     }
 }
 
-/// The members that a shape takes over; none where it takes others, too.
+/// Returns the members that a shape reads, or `None` if it also passes others.
 fn members_of(op: &ValueOp) -> Option<Vec<&str>> {
     let ValueOp::Object(object) = op else { return None };
     let is_read = |member: &&plan::Member| {

@@ -1,4 +1,5 @@
-//! The parts of a called operation that a plan has to fill: required header fields and cookies, and a place for the token.
+//! Checks that a plan provides the required parts of a call: headers, cookies, and a place for the
+//! token.
 
 use super::faults;
 use super::route::RouteCheck;
@@ -8,12 +9,13 @@ use crate::diagnostic::Span;
 use crate::mapping::ast::CarrierKind;
 use switchback_plan::HeaderRule;
 
-/// The field that carries cookies.
+/// Request header that carries cookies.
 const COOKIE: &str = "cookie";
 
 impl RouteCheck<'_, '_> {
-    /// Reports required header fields and cookies of a call that neither these rules nor the gateway fill. The gateway fills those of the
-    /// connection and of the body, and the pack's `credentials` those that carry tokens and those that go with every call.
+    /// Reports required headers and cookies of a call that neither `rules` nor the gateway
+    /// provides. The gateway sets the headers of the connection and the body; `credentials` in the
+    /// pack provides those for tokens and for every call.
     pub(super) fn required_headers(&mut self, rules: &[HeaderRule], called: &Operation, span: Span) {
         let credential = self.ground.world.program.manifest.credentials[self.serves.other().place()].as_ref();
         let sends_form = credential.is_some_and(|credential| {

@@ -1,5 +1,5 @@
-//! What is gathered while one route is checked in one direction, and what every kind of route needs: places, notes,
-//! losses, refusals, statuses.
+//! State of checking one route in one direction, and the parts common to all kinds of routes:
+//! places, notes, losses, refusals and statuses.
 
 use super::Ground;
 use super::context::Context;
@@ -22,7 +22,7 @@ use switchback_plan::{
     Message, Note, NoteKind, ParameterKind, ParameterShape, Refusal, SideId, Variable,
 };
 
-/// One route, served to clients of one side.
+/// State of checking one route that serves clients of one side.
 pub(super) struct RouteCheck<'g, 'a> {
     pub ground: &'g Ground<'a>,
     pub findings: &'g mut Findings,
@@ -31,55 +31,54 @@ pub(super) struct RouteCheck<'g, 'a> {
     pub operation: &'a Operation,
     pub context: Context,
     pub notes: Vec<Note>,
-    /// Notes of what bounds and `over:` leave out.
+    /// Notes about values that bounds and `over:` omit.
     pub bounds: Vec<Note>,
     pub losses: Vec<Loss>,
-    /// The media types of a pair's answers, where they pass as they come.
+    /// Media types of a pair's responses that pass unchanged.
     pub passed_answers: Option<Arc<MediaTypes>>,
     /// Whether a field or an outcome is refused.
     pub refuses: bool,
-    /// Names of the results of steps so far.
+    /// Names of the step results so far.
     pub results: Vec<Spanned<String>>,
-    /// Those of them whose replies have a body that is not read: name, place of the call, media type.
+    /// Results whose body is opaque: name, span of the call, media type.
     pub opaque_results: Vec<(String, Span, String)>,
-    /// Members of values made in steps, each with the name of its step.
+    /// Members of values from `make` steps, with the name of the step.
     pub made: Vec<(String, Spanned<String>)>,
-    /// The side that values are made for where no type is wanted.
+    /// The side that values without a target type are built for.
     pub makes_for: SideId,
-    /// Whether the value in hand is made in a step of its own.
+    /// Whether the current value belongs to a `make` step.
     pub makes: bool,
-    /// The place of the answer that is being made, and whether a value is made there only where others were not found; none
-    /// while something else is made.
+    /// Target of the current value within the response; `None` outside of responses.
     pub answers: Option<Answering>,
-    /// The first call that writes and has been made on the way to the place in hand.
+    /// The first write before the current point.
     pub wrote: Option<Arc<str>>,
-    /// The first of these whose reply is not remembered, and which is not harmless to repeat.
+    /// The first write before the current point that is neither remembered nor safe to repeat.
     pub unremembered: Option<Arc<str>>,
-    /// Whether that is no call: something is kept.
+    /// Whether `wrote` is a `keep` step instead of a call.
     pub keeps: bool,
-    /// Parameters about pages, of the served operation and of the call: `paging` reads and sends them.
+    /// Paging parameters of the served operation and of the call, which `paging` reads and sends.
     pub paged_parameters: [Vec<String>; 2],
-    /// By side: members of answers about pages, which `paging` reads and writes.
+    /// By side: response members for paging, which `paging` reads and writes.
     pub paged_members: [Vec<Vec<String>>; 2],
-    /// Whether something was found wrong with `paging`.
+    /// Whether `paging` has an error.
     pub is_paging_faulty: bool,
-    /// Whether `paging` leaves clients less than they had.
+    /// Whether `paging` restricts clients.
     pub is_limited: bool,
-    /// Whether this is no route but a harvest.
+    /// Whether this is a harvest.
     pub harvests: bool,
-    /// Names of the steps whose results come of replies.
+    /// Names of the steps whose results come from replies.
     pub called_as: Vec<String>,
-    /// Whether a table has looked at replies since.
+    /// Whether a decision table has examined replies since the last write.
     pub judged: bool,
-    /// Names, in lower case, of the header fields that successful answers have.
+    /// Lower-case names of the headers that successful responses set.
     pub answered_headers: BTreeSet<String>,
-    /// Operations that are called, for the statuses that they list.
+    /// Called operations, for the statuses that they list.
     pub called: Vec<&'a Operation>,
-    /// Names of the approximations that the place in hand is served by.
+    /// Names of the approximations that apply at the current point.
     pub approximations: Vec<Arc<str>>,
 }
 
-/// See [`RouteCheck::answers`].
+/// Target of a value within the response.
 #[derive(Clone, Debug)]
 pub(super) struct Answering {
     /// Starts with `$`.
@@ -127,7 +126,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         }
     }
 
-    /// To read paths with.
+    /// Returns the environment for resolving paths.
     pub(super) fn reading(&mut self) -> Reading<'_, 'a> {
         Reading { ground: self.ground, context: &mut self.context, findings: self.findings }
     }
@@ -137,7 +136,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         self.notes.push(Note { kind, name: None, text, origin });
     }
 
-    /// The sentences of a route or an outcome.
+    /// Records the sentences of a route or an outcome.
     pub(super) fn sentences(&mut self, notes: &Notes) {
         let differs = notes.differs.iter().map(|text| (NoteKind::Differs, text));
         for (kind, text) in differs {
@@ -150,7 +149,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         }
     }
 
-    /// The name under which answers say that they are approximate, which counts from here on.
+    /// Checks and activates the name of an approximation.
     fn approximation(&mut self, name: Option<&Spanned<String>>, text: &Spanned<String>) -> Option<Arc<str>> {
         let Some(name) = name else {
             if self.ground.approximate_header.is_some() {
@@ -169,15 +168,15 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         Some(name)
     }
 
-    /// The field with which successful answers say by what they were approximated, if by anything.
+    /// Returns the header that lists the active approximations of a successful response, if any.
     pub(super) fn approximate_header(&self) -> Option<HeaderRule> {
         let name = self.ground.approximate_header.filter(|_| !self.approximations.is_empty())?;
         let value = format!("\"{}\"", self.approximations.join(", "));
         Some(HeaderRule { name: Key::new(name), value: plan::Expr::Constant(value.into_bytes().into()) })
     }
 
-    /// What a shape that builds `to` says of the route that uses it; `read` is the place that it reads, where that is not the body of the one
-    /// call.
+    /// Adds the notes, losses and refusals of a shape that builds `to`. `read` is the source place,
+    /// unless it is the body of the only call.
     pub(super) fn take_over(&mut self, lens: &Lens, to: SideId, read: Option<&str>) {
         for partial in &lens.partials {
             self.ground.lenses.use_partial(partial, self.wrote.as_deref());
@@ -209,12 +208,12 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         self.refuses |= !lens.refuses.is_empty();
     }
 
-    /// The message that is built for a side.
+    /// Returns the kind of message that is built for a side.
     pub(super) fn message(&self, to: SideId) -> Message {
         if to == self.serves { Message::Answer } else { Message::Request }
     }
 
-    /// Puts values on the list of losses that are not all values of a narrower type; `place` is where the value is.
+    /// Records the narrowings of a value at `place` as losses.
     pub(super) fn lose_narrower(
         &mut self,
         narrowings: &[Narrowing],
@@ -231,7 +230,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         }
     }
 
-    /// Compares a parameter that goes over as it comes, as a text.
+    /// Compares the types of a parameter that passes unchanged, as text.
     pub(super) fn parameter_types(&mut self, part: &str, from: &Parameter, to: &Parameter, span: Span) {
         let towards = self.serves.other();
         let source = TypeIn { types: self.ground.types(self.serves), ty: &from.ty };
@@ -239,6 +238,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         let place = format!("{part}.{}", from.name);
         let mut found = match compare(source, target, Some(Message::Request)) {
             Ok(narrowings) => narrowings,
+            // Any value can be written as text, so a type mismatch is irrelevant here.
             Err(_) if is_any_text(target) => Vec::new(),
             Err(why) => vec![Narrowing::of(format!("values that are no {}: {why}", to.ty))],
         };
@@ -251,14 +251,14 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         self.lose_narrower(&found, towards, &place, span);
     }
 
-    /// Puts a field on the list of losses, once.
+    /// Records a loss, unless it is known already.
     pub(super) fn lose(&mut self, loss: Loss) {
         if !self.losses.contains(&loss) {
             self.losses.push(loss);
         }
     }
 
-    /// A literal that stands in the answer because the other side has nothing for its place.
+    /// Records a literal in the response that replaces a value missing on the other side.
     pub(super) fn stands_in(&mut self, value: &Node, span: Span) {
         let Some(at) = self.answers.clone() else { return };
         self.lose(Loss {
@@ -272,7 +272,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         });
     }
 
-    /// Does `work` with the answer's place further down.
+    /// Calls `work` with the target in the response extended by `step`.
     pub(super) fn below<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.answers.clone();
         if let Some(at) = &mut self.answers {
@@ -283,7 +283,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         done
     }
 
-    /// Does `work` on a value that is made only where something else was not found, if `unless`.
+    /// Calls `work` on a value that is only built if another one is absent.
     pub(super) fn unless_found<T>(&mut self, unless: bool, work: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.answers.clone();
         if let Some(at) = &mut self.answers {
@@ -294,7 +294,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         done
     }
 
-    /// A refusal under the pack's policy and what the route says over it.
+    /// Compiles a refusal: the pack's policy with the overrides of the route.
     pub(super) fn refusal(&mut self, refuse: &Refuse) -> Option<Refusal> {
         let reason = self.ground.reason(&refuse.reason, &[], self.findings)?;
         let (pack, own) = (&self.ground.refuse, &refuse.policy);
@@ -309,7 +309,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         })
     }
 
-    /// Names under `allow_slash:` that are no path variables.
+    /// Reports names under `allow_slash:` that are no path variables.
     pub(super) fn unknown_slashes(&mut self, listed: &[Spanned<String>], operations: &[&Operation]) {
         for name in listed {
             let known: Vec<&str> =
@@ -320,7 +320,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         }
     }
 
-    /// A status answered must be one that the served operation promises.
+    /// Checks that the served operation lists the status of a response.
     pub(super) fn promised(&mut self, status: &Spanned<i64>) -> Option<u16> {
         let value = status.value as u16;
         if self.operation.response(value).is_none() {
@@ -332,7 +332,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     }
 }
 
-/// Whether a type takes every text.
+/// Returns whether a type accepts every text.
 fn is_any_text(ty: TypeIn<'_>) -> bool {
     match ty.types.resolve(ty.ty).kind {
         TypeKind::Scalar(scalar) => {
@@ -345,7 +345,7 @@ fn is_any_text(ty: TypeIn<'_>) -> bool {
     }
 }
 
-/// The operation as clients of its side know it.
+/// Returns the operation as its clients use it.
 pub(super) fn operation(operation: &Operation, types: &Types, effect: Effect) -> plan::Operation {
     let path =
         |parameter: &Parameter| Variable { shape: ParameterShape::Single, ..variable(parameter, types) };
@@ -369,7 +369,7 @@ pub(super) fn operation(operation: &Operation, types: &Types, effect: Effect) ->
     }
 }
 
-/// What the body of a request is written in.
+/// Returns the format of a request's body.
 pub(super) fn format(operation: &Operation, types: &Types) -> BodyFormat {
     match operation.body.as_ref().map(|body| (&body.media, body)) {
         None | Some((Media::Json | Media::OtherJson(_), _)) => BodyFormat::Json,
@@ -377,13 +377,13 @@ pub(super) fn format(operation: &Operation, types: &Types) -> BodyFormat {
         Some((Media::Multipart(_, parts, lists), body)) => {
             super::multipart::format(&body.ty, parts, lists, types)
         }
-        // Where it is passed, the pair says what it may be.
+        // If the body passes unchanged, the pair sets its media types.
         Some((Media::Bytes(_), _)) => BodyFormat::Opaque(Arc::default()),
     }
 }
 
-/// What the bodies of an operation's successes are written in: as the first that has one. What is not read is passed, or of
-/// no use.
+/// Returns the format of an operation's successful responses: that of the first one with a body.
+/// Opaque bodies pass unchanged or are not used.
 pub(super) fn answers(operation: &Operation, types: &Types) -> BodyFormat {
     let mut successes = operation.responses.iter().filter(|answer| answer.is_success());
     match successes.find_map(|answer| Some((&answer.media, answer.body.as_ref()?))) {
@@ -392,7 +392,7 @@ pub(super) fn answers(operation: &Operation, types: &Types) -> BodyFormat {
     }
 }
 
-/// Whether an operation lists 206 among its successes.
+/// Returns whether an operation lists 206 as a success.
 pub(super) fn lists_partial(operation: &Operation) -> bool {
     operation.responses.iter().any(|answer| answer.is_success() && answer.status.covers(206))
 }
@@ -402,7 +402,7 @@ fn form_of(ty: &Type, lists: &[(String, ListStyle)], types: &Types) -> BodyForma
     BodyFormat::Form(Arc::new(FormFormat { form: form::of(ty, types), lists }))
 }
 
-/// A parameter as requests have it.
+/// Returns a parameter in the form of plans.
 pub(super) fn variable(parameter: &Parameter, types: &Types) -> Variable {
     let kind = |ty: &Type| match types.resolve(ty).kind {
         TypeKind::Scalar(scalar) => match scalar.kind {
@@ -447,7 +447,8 @@ fn parameter_of(field: &Field) -> Parameter {
     }
 }
 
-/// Lets listed path variables of a served operation hold slashes. `other_name` gives the name that the other side has for one.
+/// Permits slashes in the listed path variables of a served operation. `other_name` returns the
+/// other side's name of a variable.
 pub(super) fn allow_slashes(
     listed: &[Spanned<String>],
     other_name: impl Fn(&str) -> String,
@@ -459,7 +460,7 @@ pub(super) fn allow_slashes(
     }
 }
 
-/// What a call of this method does unless the mapping says otherwise.
+/// Returns the effect of a call: that of its method, unless the mapping overrides it.
 pub(super) fn effect(method: &http::Method, said: Option<&Spanned<bool>>) -> Effect {
     let reads = [http::Method::GET, http::Method::HEAD, http::Method::OPTIONS].contains(method);
     match said.map_or(!reads, |writes| writes.value) {

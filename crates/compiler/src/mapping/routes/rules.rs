@@ -1,5 +1,5 @@
-//! Query parameters and header fields that cross from one side to the other: each is known where it comes from and where
-//! it goes, none is dropped without being said, and none is the gateway's own.
+//! Compiles rules for query parameters and headers: each has a known source and target, none is
+//! dropped implicitly, and none belongs to the gateway.
 
 use super::faults;
 use super::paths::location;
@@ -20,7 +20,8 @@ use switchback_plan::{
     QueryRule, SideId,
 };
 
-/// Fields that belong to one hop (RFC 9110, section 7.6.1) or are made by the gateway for each message.
+/// Headers that belong to one hop (RFC 9110, section 7.6.1), or that the gateway sets for each
+/// message.
 pub(in crate::mapping) const OWN_HEADERS: &[&str] = &[
     "connection",
     "keep-alive",
@@ -40,19 +41,20 @@ pub(in crate::mapping) const OWN_HEADERS: &[&str] = &[
     "date",
 ];
 
-/// Fields that carry cookies. These belong to the address that set them, and the context has none.
+/// Headers that carry cookies. Cookies belong to the origin that set them, and the context does not
+/// contain them.
 pub(super) const COOKIES: [&str; 2] = ["cookie", "set-cookie"];
 
-/// Whether a field (lower case) belongs to one hop or is the gateway's to make.
+/// Returns whether a header (in lower case) belongs to one hop or is set by the gateway.
 pub(super) fn is_own_header(name: &str) -> bool {
     OWN_HEADERS.contains(&name) || name == "accept"
 }
 
-/// What `query: {name: drop}` and `headers: {request: {name: drop}}` say.
+/// The word in `query: {name: drop}` and `headers: {request: {name: drop}}`.
 pub(super) const DROP: &str = "drop";
 
 impl<'a> RouteCheck<'_, 'a> {
-    /// The parameters of a pair's call, from the ones of the served operation.
+    /// Compiles the query parameters of a pair's call.
     pub(super) fn pair_query(&mut self, pair: &Pair, called: &'a Operation) -> Vec<QueryRule> {
         let mut rules = Vec::new();
         let mut passed: Vec<&str> = Vec::new();
@@ -85,7 +87,7 @@ impl<'a> RouteCheck<'_, 'a> {
         passed.extend(pair.faulty_query.iter().map(String::as_str));
         let paged = self.paged_parameters.clone();
         passed.extend(paged[0].iter().map(String::as_str));
-        // A faulty line may have meant any parameter of the new side.
+        // A line with an error may refer to any parameter of the new side.
         let is_hidden = self.serves == SideId::NEW && !pair.faulty_query.is_empty();
         for parameter in self.operation.query.iter().filter(|_| !is_hidden) {
             if !passed.contains(&parameter.name.as_str()) {
@@ -102,7 +104,8 @@ impl<'a> RouteCheck<'_, 'a> {
         rules
     }
 
-    /// The rule for one parameter: as it came where both sides write it alike, else made anew of its values.
+    /// Compiles the rule for one parameter: passed unchanged if both sides serialize it alike,
+    /// otherwise serialized again.
     fn parameter(&mut self, line: &ParameterLine, from: &Parameter, to: &Parameter) -> Option<QueryRule> {
         let types = [self.ground.types(self.serves), self.ground.types(self.serves.other())];
         let shapes = [route::variable(from, types[0]).shape, route::variable(to, types[1]).shape];
@@ -116,6 +119,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         let span = if self.serves == SideId::OLD { line.old.span } else { line.new.span };
         self.parameter_types("query", from, to, span);
+        // The delimiter has no escape, so such elements would split or vanish.
         if let Some(delimiter) = style.delimiter()
             && style != style_of(from)
             && may_hold_texts(types[0].at(&from.ty))
@@ -146,7 +150,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// A parameter or header field on its way from the served side, by a conversion. `None` after a finding.
+    /// Compiles the conversion of a parameter. Returns `None` if it reports an error.
     fn converted(
         &mut self,
         written: &ConversionUse,
@@ -198,7 +202,8 @@ impl<'a> RouteCheck<'_, 'a> {
         Some(plan::Expr::Convert { from: Box::new(value), conversion })
     }
 
-    /// The one value of a parameter of the served side that is served (`constant:`).
+    /// Returns the constant parameters of the served side: the only value that clients may send for
+    /// each.
     pub(super) fn constants(&mut self, pair: &Pair) -> Vec<(Arc<str>, Arc<str>)> {
         let served = self.serves.place();
         let of_side = pair.constant_query.iter().filter(|constant| constant.side.side == served);
@@ -210,7 +215,8 @@ impl<'a> RouteCheck<'_, 'a> {
         of_side.filter_map(|constant| Some((constant.name.value.as_str().into(), text(constant)?))).collect()
     }
 
-    /// Adds what all calls to the other side send in their query (`send:`), unless the route says something else of it.
+    /// Adds the query parameters that all calls to the other side send (`send:`). Rules of the
+    /// route take precedence.
     pub(super) fn sent_query(&self, rules: &mut Vec<QueryRule>, called: &Operation) {
         for (name, value) in &self.ground.send[self.serves.other()].query {
             if !rules.iter().any(|rule| *rule.name == *name.value) {
@@ -222,7 +228,8 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// Adds the header fields that all calls to the other side send (`send:`), unless the route says something else of them.
+    /// Adds the headers that all calls to the other side send (`send:`). Rules of the route take
+    /// precedence.
     pub(super) fn sent_headers(&self, rules: &mut Vec<HeaderRule>) {
         for (name, value) in &self.ground.send[self.serves.other()].headers {
             let name = name.value.to_ascii_lowercase();
@@ -235,7 +242,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// The parameters of the served operation that a client is refused for.
+    /// Compiles the parameters of the served operation that refuse a call.
     pub(super) fn refused_query(&mut self, pair: &Pair) -> Vec<QueryRefusal> {
         let mut refusals = Vec::new();
         for refused in &pair.refused_query {
@@ -253,7 +260,7 @@ impl<'a> RouteCheck<'_, 'a> {
         refusals
     }
 
-    /// Names in `query:` that the operations do not have; once per pair.
+    /// Reports names in `query:` that the operations lack. Call it once per pair.
     pub(super) fn unknown_parameters(&mut self, pair: &Pair, operations: [&Operation; 2]) {
         let names = |side: usize| -> Vec<&str> {
             operations[side].query.iter().map(|parameter| parameter.name.as_str()).collect()
@@ -286,7 +293,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// The parameters of a step's call.
+    /// Compiles the query parameters of a step's call.
     pub(super) fn call_query(
         &mut self,
         query: &[(Spanned<String>, Expr)],
@@ -314,7 +321,7 @@ impl<'a> RouteCheck<'_, 'a> {
             let wanted = super::expr::Wanted { ty: &parameter.ty, side, required: parameter.required };
             let Some(made) = self.value(value, Some(wanted)) else { continue };
             let shape = route::variable(parameter, self.ground.types(side)).shape;
-            // Of lists and objects the type has said all.
+            // The types of lists and objects have been checked already.
             let is_single = matches!(shape, ParameterShape::Single);
             if is_single && self.is_scalar(&made.held, "a query parameter", value.span).is_none() {
                 continue;
@@ -338,7 +345,8 @@ impl<'a> RouteCheck<'_, 'a> {
         rules
     }
 
-    /// Header fields of a pair's call or answer: `from` is the part of the context they are read from.
+    /// Compiles the headers of a pair's request or response. `from` is the part of the context that
+    /// they are read from.
     pub(super) fn pair_headers(
         &mut self,
         lines: &[ParameterLine],
@@ -373,7 +381,8 @@ impl<'a> RouteCheck<'_, 'a> {
         rules
     }
 
-    /// Header fields are texts on both sides, whatever a contract says of them.
+    /// Compiles the conversion of a header. Headers are texts on both sides, whatever their
+    /// contracts declare.
     fn converted_header(
         &mut self,
         written: &ConversionUse,
@@ -396,7 +405,7 @@ impl<'a> RouteCheck<'_, 'a> {
         Some(plan::Expr::Convert { from: Box::new(value), conversion })
     }
 
-    /// Header fields with values made for them.
+    /// Compiles headers from expressions.
     pub(super) fn made_headers(&mut self, headers: &[(Spanned<String>, Expr)]) -> Option<Vec<HeaderRule>> {
         let mut rules = Vec::new();
         for (name, value) in headers {
@@ -409,7 +418,7 @@ impl<'a> RouteCheck<'_, 'a> {
         rules.into_iter().collect()
     }
 
-    /// The lower-case name of a field that a mapping may touch.
+    /// Returns the lower-case name of a header that mappings may set or read.
     fn header_name(&mut self, name: &Spanned<String>) -> Option<String> {
         let Ok(parsed) = http::HeaderName::from_bytes(name.value.as_bytes()) else {
             self.findings.push(faults::header_form(name));
@@ -425,8 +434,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 }
 
-/// How lists of a parameter are written.
-/// Whether an element of a list can be a text that its contract does not list.
+/// Returns whether an element of a list can be a text that its contract does not list.
 fn may_hold_texts(list: TypeIn<'_>) -> bool {
     let TypeKind::Array(array) = list.types.resolve(list.ty).kind else { return false };
     match list.types.resolve(&array.items).kind {

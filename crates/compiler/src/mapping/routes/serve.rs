@@ -1,4 +1,4 @@
-//! `serve` routes: checks on the request, what is filled in, then a block.
+//! Compiles `serve` routes: checks on the request, defaults, then a block.
 
 use super::context::Fact;
 use super::faults;
@@ -10,11 +10,11 @@ use crate::mapping::literal;
 use crate::yaml::Node;
 use switchback_plan::{self as plan, Key, Loss, Raw, RouteKind};
 
-/// Calls to the other side that one request may make.
+/// Maximum number of calls for one request.
 pub(super) const CALLS_MAX: u32 = 50;
 
 impl<'a> RouteCheck<'_, 'a> {
-    /// Checks and lowers a `serve` route.
+    /// Compiles a `serve` route.
     pub(super) fn serve(mut self, serve: &'a Serve) -> Option<Served> {
         self.sentences(&serve.notes);
         self.begin_paging(serve.paging.as_ref());
@@ -45,7 +45,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         let verdict = match &kind {
             RouteKind::Refuse(_) => plan::Verdict::Not,
-            // It looks before it refuses: errors of what is looked at are all that is answered.
+            // All ends refuse, so the only responses are refusals and errors of the calls before.
             RouteKind::Serve(served) if verdict::only_refuses(&served.block) => {
                 verdict::of_refused(&serve.notes, self.findings);
                 plan::Verdict::Not
@@ -77,7 +77,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let block = self.block(&serve.block);
         self.dropped(serve);
         self.unread_results();
-        // What a faulty line would have read is not called unread besides.
+        // A line with an error may contain the missing read.
         if !self.findings.errors_since(mark) {
             self.unread(serve);
             self.unread_headers(serve);
@@ -113,7 +113,7 @@ impl<'a> RouteCheck<'_, 'a> {
             }
         };
         let (condition, only_if, unless) = (condition?, only_if?, unless?);
-        // A check that can be switched off makes sure of nothing.
+        // A check that can be disabled establishes no facts.
         if only_if.is_none() && unless.is_none() {
             self.context.learn_all(&condition.facts, self.ground.contracts);
         }
@@ -126,7 +126,7 @@ impl<'a> RouteCheck<'_, 'a> {
         })
     }
 
-    /// A boolean place that a check depends on. The outer `None` is a finding.
+    /// Resolves the boolean setting of a check. An outer `None` is an error.
     fn switch(&mut self, path: Option<&Spanned<String>>) -> Option<Option<plan::Location>> {
         let Some(path) = path else { return Some(None) };
         let found = self.reading().find_spanned(path)?;
@@ -138,7 +138,7 @@ impl<'a> RouteCheck<'_, 'a> {
         Some(Some(found.location))
     }
 
-    /// Defaults of members of the request body.
+    /// Compiles `fill:`, the defaults of members of the request's body.
     fn fill(&mut self, lines: &[(Spanned<String>, Node)]) -> Option<Vec<(Key, Raw)>> {
         let mut filled = Vec::new();
         for (name, value) in lines {
@@ -157,6 +157,7 @@ impl<'a> RouteCheck<'_, 'a> {
             if !found.held.absent {
                 self.findings.push(faults::fill_needless(name));
             }
+            // Filling a member creates the body if the client sent none.
             let body_sure = ["request", "body"];
             self.context.learn(&body_sure, &Fact::Filled, self.ground.contracts);
             self.context.learn(&["request", "body", &name.value], &Fact::Filled, self.ground.contracts);
@@ -165,7 +166,7 @@ impl<'a> RouteCheck<'_, 'a> {
         filled.into_iter().collect()
     }
 
-    /// `query: {name: drop}`
+    /// Checks `query: {name: drop}`.
     fn dropped(&mut self, serve: &Serve) {
         let known: Vec<&str> = self.operation.query.iter().map(|p| p.name.as_str()).collect();
         for name in &serve.dropped {
@@ -179,8 +180,8 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// Results that nobody reads. Beside other errors too: a slip in a step's name is seen where the name is given, and not
-    /// only where it is read.
+    /// Reports unread step results, even next to other errors: a misspelled name is then shown at
+    /// its definition and not only at its use.
     pub(super) fn unread_results(&mut self) {
         for (step, member) in std::mem::take(&mut self.made) {
             if !self.context.is_read(&format!("{step}.{}", member.value)) {
@@ -199,7 +200,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// Parameters and variables that nobody reads; fields of the request body go on the list of losses.
+    /// Reports unread parameters and variables. Unread fields of the request's body are losses.
     fn unread(&mut self, serve: &Serve) {
         let side = self.ground.side_name(self.serves);
         for variable in &self.operation.path_params {

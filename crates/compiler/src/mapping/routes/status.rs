@@ -1,4 +1,5 @@
-//! Statuses of pairs: which status of the called side becomes which of the served one, and that none is forgotten.
+//! Compiles the statuses of pairs: maps each status of the called side to one of the served side,
+//! and reports missing ones.
 
 use super::faults;
 use super::route::RouteCheck;
@@ -12,23 +13,24 @@ use switchback_plan::{
     ValueOp,
 };
 
-/// The answer to a redirect that no contract lists: no client of a translated API can follow it.
+/// Response to an unlisted redirect, which a client of a translated API could not follow.
 const BAD_GATEWAY: u16 = 502;
 
-/// What a service says that has yet to do what was asked.
+/// Status of a request that the service has accepted but not completed.
 const ACCEPTED: u16 = 202;
 
-/// What a service says to a reading with a range or a condition (RFC 9110, sections 14.2 and 13.1), listed or not.
+/// Statuses of conditional and range requests (RFC 9110, sections 13.1 and 14.2), which services
+/// return whether listed or not.
 const OF_READINGS: [u16; 2] = [206, 304];
 
-/// One line: this status there becomes that one here.
+/// A mapping from a status of the called side to one of the served side.
 struct Line {
     from: StatusFrom,
     to: u16,
 }
 
 impl<'a> RouteCheck<'_, 'a> {
-    /// Rules for every status of the called side, in the order they are tried.
+    /// Returns the rules for every status of the called side, in order of precedence.
     pub(super) fn responses(&mut self, pair: &Pair, called: &Operation) -> Vec<Response> {
         let mut lines = self.written(pair, called);
         for status in successes(called) {
@@ -44,12 +46,12 @@ impl<'a> RouteCheck<'_, 'a> {
             }
         }
         self.redirects(called, pair.span, &mut lines);
-        // What is only accepted is not done, whether the contract lists it or not.
+        // An accepted request is not complete, so 202 must not become another success.
         let accepted = StatusFrom::Exact(ACCEPTED);
         if !lines.iter().any(|line| line.from.matches(ACCEPTED)) {
             lines.push(Line { from: accepted, to: ACCEPTED });
         }
-        // A success that the contract does not list is a success all the same.
+        // An unlisted success is still a success.
         if !lines.iter().any(|line| line.from == StatusFrom::Class(2)) {
             let first = successes(self.operation).next();
             let by_default = || self.operation.response(200).is_some().then_some(200);
@@ -60,7 +62,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let mut responses: Vec<Response> =
             lines.iter().map(|line| self.response(pair, called, line)).collect();
         if let Some(media) = self.passed_answers.as_ref().filter(|_| called.key.method == http::Method::GET) {
-            // A part of what was asked for, and that it has not changed: they keep their statuses, whatever is listed.
+            // Partial and unmodified responses keep their status, whether listed or not.
             let is_said = |status: u16| lines.iter().any(|line| line.from == StatusFrom::Exact(status));
             let passed = OF_READINGS.iter().filter(|status| !is_said(**status)).map(|status| Response {
                 from: StatusFrom::Exact(*status),
@@ -83,8 +85,8 @@ impl<'a> RouteCheck<'_, 'a> {
         responses
     }
 
-    /// Redirects that the called contract lists and no line maps: answered as they come where the served contract lists them,
-    /// else a difference.
+    /// Handles redirects that the called contract lists and no line maps: those that the served
+    /// contract lists pass unchanged, others are noted as a difference.
     fn redirects(&mut self, called: &Operation, span: Span, lines: &mut Vec<Line>) {
         for response in &called.responses {
             let StatusPattern::Exact(status @ 300..=399) = response.status else { continue };
@@ -114,7 +116,7 @@ impl<'a> RouteCheck<'_, 'a> {
             StatusFrom::Class(class) => class == 2,
         };
         let body = match success {
-            // A redirect is its `Location`.
+            // A redirect consists of its `Location`.
             false if is_redirect(line.from) => ResponseBody::Empty,
             false => ResponseBody::Error(self.ground.errors[self.serves].clone()),
             true => {
@@ -132,8 +134,8 @@ impl<'a> RouteCheck<'_, 'a> {
         Response { from: line.from, to, headers: Vec::new(), body }
     }
 
-    /// Errors that are not of the error type of their side: passed where the served operation promises the same, else said
-    /// in the gateway's own words.
+    /// Handles errors that are not of their side's error type: they pass unchanged if the served
+    /// operation accepts them, otherwise the gateway replaces them.
     fn other_errors(&mut self, pair: &Pair, called: &Operation) -> Vec<Response> {
         let ground = self.ground;
         let (served, other) = (ground.types(self.serves), ground.types(self.serves.other()));
@@ -165,7 +167,7 @@ impl<'a> RouteCheck<'_, 'a> {
                     }
                     (ValueOp::Keep, "the error is the same on both sides")
                 }
-                // Nothing of it is kept, so that the gateway speaks.
+                // Without a message in the body, the gateway supplies its own text.
                 None => (ValueOp::Constant(b"null"[..].into()), "the error has no form on this side"),
             };
             let plan = BodyPlan { op, root: Root::ANY, class: Class::Pass, because: because.to_owned() };
@@ -176,12 +178,12 @@ impl<'a> RouteCheck<'_, 'a> {
                 body: ResponseBody::Error(plan),
             });
         }
-        // The narrower first.
+        // Exact statuses take precedence over classes.
         responses.sort_by_key(|response| matches!(response.from, StatusFrom::Class(_)));
         responses
     }
 
-    /// The body that the served contract has for errors of these statuses.
+    /// Returns the type of the served contract for errors with these statuses.
     fn own_error(&self, status: StatusPattern) -> Option<&'a Type> {
         let operation = self.operation;
         let same = operation.responses.iter().find(|own| own.status == status);
@@ -192,8 +194,8 @@ impl<'a> RouteCheck<'_, 'a> {
         own?.body.as_ref()
     }
 
-    /// Errors of a side whose error type the pack does not name pass as they come: what the served contract does not take of
-    /// them is lost.
+    /// Handles errors of a side without a declared error type: they pass unchanged, and values that
+    /// the served contract does not accept are losses.
     fn kept_errors(&mut self, pair: &Pair, called: &Operation) {
         let ground = self.ground;
         let (served, other) = (ground.types(self.serves), ground.types(self.serves.other()));
@@ -216,7 +218,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// The lines of `status:`, turned to the direction in hand.
+    /// Returns the lines of `status:` in the current direction.
     fn written(&mut self, pair: &Pair, called: &Operation) -> Vec<Line> {
         let mut lines: Vec<(Line, Span)> = Vec::new();
         for line in &pair.status {
@@ -251,7 +253,7 @@ impl<'a> RouteCheck<'_, 'a> {
         lines.into_iter().map(|(line, _)| line).collect()
     }
 
-    /// A status that is mapped is one that the called contract lists.
+    /// Checks that the called contract lists a mapped status.
     fn known_status(&mut self, from: StatusFrom, called: &Operation, side: SideId, span: Span) {
         let known = match from {
             StatusFrom::Exact(status) => called.response(status).is_some(),
@@ -268,7 +270,8 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// A 5xx that only some operations of the called contract list is an answer of the business, and is declared as one.
+    /// Reports 5xx statuses that only some operations of the called contract list. These are
+    /// business errors rather than failures, and must be declared.
     pub(super) fn business_errors(
         &mut self,
         said: &[Spanned<i64>],
@@ -296,7 +299,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// The same for the directions that a pair serves.
+    /// Checks the business errors of a pair in the directions that it serves.
     pub(super) fn pair_business_errors(
         &mut self,
         pair: &Pair,
@@ -316,7 +319,7 @@ fn from_of(word: StatusWord) -> StatusFrom {
     }
 }
 
-/// Whether all statuses of a rule are redirects (3xx).
+/// Returns whether all statuses of a rule are redirects (3xx).
 pub(super) fn is_redirect(from: StatusFrom) -> bool {
     match from {
         StatusFrom::Exact(status) => status / 100 == 3,
@@ -324,7 +327,7 @@ pub(super) fn is_redirect(from: StatusFrom) -> bool {
     }
 }
 
-/// Whether everything under the second is under the first.
+/// Returns whether `first` includes every status of `second`.
 fn covers(first: StatusFrom, second: StatusFrom) -> bool {
     match (first, second) {
         (_, StatusFrom::Exact(status)) => first.matches(status),
@@ -333,7 +336,7 @@ fn covers(first: StatusFrom, second: StatusFrom) -> bool {
     }
 }
 
-/// The 2xx statuses that an operation lists one by one; 200 for a whole class.
+/// Returns the 2xx statuses that an operation lists, with 200 for the class.
 fn successes(operation: &Operation) -> impl Iterator<Item = u16> {
     operation.responses.iter().filter_map(|response| match response.status {
         StatusPattern::Exact(status) if status / 100 == 2 => Some(status),
@@ -342,7 +345,7 @@ fn successes(operation: &Operation) -> impl Iterator<Item = u16> {
     })
 }
 
-/// The body that comes with a status; for a class, the first that its statuses have.
+/// Returns the body type of a status; for a class, that of its first status with a body.
 fn body_of(operation: &Operation, from: StatusFrom) -> Option<&Type> {
     match from {
         StatusFrom::Exact(status) => operation.response(status)?.body.as_ref(),

@@ -1,5 +1,5 @@
-//! Blocks: steps, and how they end. A result is there before it is read, a reading that nobody reads is not made, what
-//! follows a write says what happens when it fails, and each body is what the called contract takes.
+//! Compiles blocks: steps and their end. Results are defined before they are read, every result is
+//! read, calls after a write declare their failure handling, and bodies match the called contract.
 
 use super::context::{Context, ContextValue, fanned, reply};
 use super::expr::Wanted;
@@ -11,14 +11,14 @@ use crate::mapping::ast::{self, Answer, Block, Call, Decide, Pick, Spanned, Step
 use crate::mapping::expected;
 use switchback_plan::{self as plan, CallHead, Effect, Key, Pages, SideId};
 
-/// Names that results of steps cannot have.
+/// Reserved names that step results cannot have.
 const TAKEN: &[&str] = &["request", "config", "reply"];
 
-/// The lines for pages beyond a bound.
+/// Help text for pages beyond a bound.
 const BEYOND_PAGES: &str = "add `beyond: cut`, where the first pages are enough, `beyond: absent`, where a part is of no use, or `beyond: {refuse: reason}`";
 
 impl<'a> RouteCheck<'_, 'a> {
-    /// Steps and their end. `None` after a finding.
+    /// Compiles a block. Returns `None` if it reports an error.
     pub(super) fn block(&mut self, block: &'a Block) -> Option<plan::Block> {
         let outer = std::mem::take(&mut self.context.later);
         let names = block.steps.iter().filter_map(|step| step.name.as_ref());
@@ -65,17 +65,18 @@ impl<'a> RouteCheck<'_, 'a> {
         if let Some(name) = &step.name {
             self.context.later.retain(|(later, _)| *later != name.value);
             self.results.push(name.clone());
-            // A selection looks into replies, or it would be a place.
+            // Selections count as well: they select from replies.
             if !matches!(step.action, StepAction::Make(_)) {
                 self.called_as.push(name.value.clone());
             }
-            // A step's own finding is enough: what reads its result is not called wrong besides.
+            // After an error the result has an unknown type, so that its readers report no further
+            // error.
             let held = made.as_ref().map(|(_, held)| held.clone());
             let unknown =
                 || ContextValue { absent: false, ..ContextValue::any(self.serves.other(), step.span) };
             let is_faulty = made.is_none() || self.context.faults_met > faults_met;
             self.context.set(&name.value, held.unwrap_or_else(unknown));
-            // What a call answers is known, whatever it is made of.
+            // The type of a reply comes from the contract, even if the request has an error.
             if made.is_none() || (is_faulty && !matches!(step.action, StepAction::Call(_))) {
                 self.context.faulty.insert(name.value.clone());
             }
@@ -89,7 +90,7 @@ impl<'a> RouteCheck<'_, 'a> {
         Some(plan::Step { name, action, origin: self.ground.origin(step.span) })
     }
 
-    /// After a write the client is turned away only for what replies have shown.
+    /// Reports a refusal after a write, unless a decision table has examined a reply since.
     fn too_late(&mut self, span: Span) {
         if let (Some(write), false) = (&self.wrote, self.judged) {
             self.findings.push(faults::refused_late(write, span));
@@ -102,7 +103,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// A value made for what the next steps send.
+    /// Compiles a `make` step, whose value later calls send.
     fn make(&mut self, value: &ast::Expr) -> Option<(plan::StepAction, ContextValue)> {
         (self.makes_for, self.makes) = (self.serves.other(), true);
         let made = self.value(value, None);
@@ -110,7 +111,8 @@ impl<'a> RouteCheck<'_, 'a> {
         made.map(|made| (plan::StepAction::Make(made.expr), made.held))
     }
 
-    /// A call, with what `each:` and `when:` say of when it is made: their elements and facts hold while it is.
+    /// Compiles a call with its `each:` and `when:`. The current element and the facts of the
+    /// condition hold within the call.
     fn conditional_call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepAction, ContextValue)> {
         let each = match &call.each {
             None => None,
@@ -154,7 +156,7 @@ impl<'a> RouteCheck<'_, 'a> {
         Some((plan::StepAction::Call(Box::new(made)), held))
     }
 
-    /// Back to the context before a call, with what was read within.
+    /// Restores the context before a call, but keeps the record of reads.
     fn leave(&mut self, before: Context) {
         let within = std::mem::replace(&mut self.context, before);
         self.context.read.extend(within.read);
@@ -162,14 +164,15 @@ impl<'a> RouteCheck<'_, 'a> {
         self.context.faults_met = within.faults_met;
     }
 
-    /// `each: {name: list}`: the elements are those of a reply, and are in the context from here on.
+    /// Compiles `each: {name: list}`, and adds the current element to the context.
     fn each(&mut self, each: &ast::Each, call: &Call, step: &Step) -> Option<(plan::Each, ContextValue)> {
         self.check_name(&each.name);
         if step.name.is_none() {
             self.findings.push(faults::each_without_name(call.operation.span));
         }
         if let Some(until) = call.pages.as_ref().and_then(|pages| pages.until.as_ref()) {
-            // What has been read of an element's list has no place of its own while it is read.
+            // The list that belongs to an element has no place in the context while its pages are
+            // read.
             self.findings.push(faults::each_with(until.span, "pages: {until: …}"));
         }
         let elements = self.elements(&each.name, &each.list, step);
@@ -180,7 +183,8 @@ impl<'a> RouteCheck<'_, 'a> {
         Some((plan::Each { name, list, upto: each.upto.value as u32, beyond: beyond? }, element))
     }
 
-    /// What follows where there are more elements than calls; `most` is how many there can be. The outer `None` is a finding.
+    /// Compiles `beyond:` of a fanned-out call; `most` is the maximum length of the list. An outer
+    /// `None` is an error.
     fn beyond_elements(
         &mut self,
         each: &ast::Each,
@@ -222,7 +226,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// Notes something that a line of the mapping leaves out by itself.
+    /// Records a restriction that a line of the mapping implies.
     pub(super) fn limit(&mut self, text: String, span: Span) {
         let note =
             plan::Note { kind: plan::NoteKind::Differs, name: None, text, origin: self.ground.origin(span) };
@@ -231,14 +235,15 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// An element of a list of which nothing is known is no better known.
+    /// Marks an element as unknown if its list is unknown.
     pub(super) fn element_of_fault(&mut self, name: &Spanned<String>, faults_met: usize) {
         if self.context.faults_met > faults_met {
             self.context.faulty.insert(name.value.clone());
         }
     }
 
-    /// The elements of a list of a reply, which are in the context under a name from here on, and how many there can be.
+    /// Resolves a list of a reply, adds its current element to the context, and returns its maximum
+    /// length.
     pub(super) fn elements(
         &mut self,
         name: &Spanned<String>,
@@ -272,9 +277,10 @@ impl<'a> RouteCheck<'_, 'a> {
 
     fn call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepCall, ContextValue)> {
         let side = self.serves.other();
-        // Everything is looked at before the first `?`, so that one slip does not hide the others.
+        // Compile all parts before the first `?`, so that one error does not hide others.
         if call.each.is_some() && self.wrote.is_none() && is_write(call) {
-            // The second of these writes is made after the first: what holds after a write holds for all of them.
+            // The second of these calls follows the first write, so the rules for calls after a
+            // write apply to all of them.
             (self.wrote, self.judged) = (Some(call.operation.value.as_str().into()), false);
         }
         let after_write = self.wrote.is_some();
@@ -299,6 +305,8 @@ impl<'a> RouteCheck<'_, 'a> {
         if effect == Effect::Write && self.harvests {
             self.findings.push(faults::harvest_writes(call.operation.span, &operation.key));
         }
+        // Set before the failure handling is compiled, which may run after this write has taken
+        // effect.
         if effect == Effect::Write && (self.wrote.is_none() || self.keeps) {
             self.keeps = false;
             (self.wrote, self.judged) = (Some(operation.key.to_string().into()), false);
@@ -314,6 +322,7 @@ impl<'a> RouteCheck<'_, 'a> {
         if let (Some(name), Some(media)) = (&step.name, unread) {
             self.opaque_results.push((name.value.clone(), call.operation.span, media.name().to_owned()));
         }
+        // A list that was cut may lack its end, so its status does not guarantee the body.
         let cut = call.pages.is_some() || call.each.is_some();
         if let (Some(name), false) = (&step.name, cut) {
             let statuses = operation.responses.iter().filter(|one| one.is_success() && one.body.is_some());
@@ -363,7 +372,7 @@ impl<'a> RouteCheck<'_, 'a> {
         Some((made, held))
     }
 
-    /// Reads what a call to an unknown operation is made of, for its own findings.
+    /// Compiles the arguments of a call with an error, to report their own errors.
     fn look_at(&mut self, call: &Call) {
         for (_, value) in call.query.iter().chain(&call.headers) {
             let _ = self.value(value, None);
@@ -426,7 +435,7 @@ impl<'a> RouteCheck<'_, 'a> {
             self.findings.push(faults::not_paged(pages.span, &operation.key, &paging.query.value));
             return None;
         }
-        // `until` looks into the pages read so far, under the step's own name.
+        // `until` reads the pages fetched so far by the name of the step.
         let until = match &pages.until {
             None => None,
             Some(path) => {
@@ -501,11 +510,11 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// A selection, and what it holds: the same for all of its choices, or anything.
+    /// Compiles a selection. Its type is the common type of all choices, or unknown.
     fn picks(&mut self, picks: &[Pick], span: Span) -> Option<(plan::StepAction, ContextValue)> {
         let mut choices = Vec::new();
         let mut all: Vec<ContextValue> = Vec::new();
-        // Without a choice that always holds, nothing may be selected.
+        // Without an unconditional choice the result may be absent.
         let certain = picks.iter().any(|pick| pick.when.is_none());
         for pick in picks {
             let made = self.pick(pick);
@@ -519,7 +528,7 @@ impl<'a> RouteCheck<'_, 'a> {
             self.findings.push(faults::no_choice(span));
             return None;
         };
-        // Of lists, one may be cut and another not.
+        // The choices may have different maximum lengths.
         let cut = others.iter().any(|other| other.most() != first.most());
         let kind = |held: &ContextValue| held.clone().with_most(None).ty.kind;
         let same = others.iter().all(|other| kind(other) == kind(first) && other.side == first.side);
@@ -548,7 +557,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 (plan::Take::Page(page), found.held.clone().with_most(Some(most)))
             }
             take => {
-                // One of the matches: for a singular path that is what stands there.
+                // The result is one of the matches; for a singular path, the match itself.
                 let item = match resolved {
                     TypeKind::Array(array) if !found.is_singular() => {
                         ContextValue { ty: (*array.items).clone(), side: found.held.side, absent: true }
@@ -569,7 +578,7 @@ impl<'a> RouteCheck<'_, 'a> {
         Some((plan::Choice { when, from: found.location, take }, held))
     }
 
-    /// The page of a list that was put together here, cut as the pack's lists are.
+    /// Compiles a page number that slices a list assembled by the route.
     fn page_of(&mut self, number: &Spanned<String>) -> Option<plan::PageOf> {
         let Some(paging) = &self.ground.paging else {
             self.findings.push(faults::no_paging(number.span));
@@ -581,7 +590,7 @@ impl<'a> RouteCheck<'_, 'a> {
         Some(plan::PageOf { at: found.location, first, size })
     }
 
-    /// A member that tells which is newest is a text or a number of the elements.
+    /// Checks that a member for `newest:` is a text or a number.
     fn newest(&mut self, item: &ContextValue, member: &Spanned<String>) -> Option<()> {
         let types = self.ground.types(item.side);
         let TypeKind::Object(object) = types.resolve(&item.ty).kind else { return Some(()) };
@@ -598,7 +607,7 @@ impl<'a> RouteCheck<'_, 'a> {
         Some(())
     }
 
-    /// `{status, headers, body}` against the served contract.
+    /// Compiles `{status, headers, body}` against the served contract.
     pub(super) fn answer(&mut self, answer: &Answer) -> Option<plan::Answer> {
         let operation = self.operation;
         let status = self.promised(&answer.status);
@@ -624,7 +633,7 @@ impl<'a> RouteCheck<'_, 'a> {
             }
             (Some(body), Some(Some(ty))) => {
                 let wanted = Wanted { ty, side: self.serves, required: true };
-                // What stands in an error is no field of the service's data.
+                // Literals in an error are not replacements for the service's data.
                 let place = Answering { place: "$".to_owned(), unless_found: false };
                 self.answers = (answer.status.value < 300).then_some(place);
                 let made = self.value(body, Some(wanted)).map(|made| Some(made.expr));
@@ -639,11 +648,12 @@ impl<'a> RouteCheck<'_, 'a> {
     fn decision(&mut self, decide: &'a Decide) -> Option<plan::Decision> {
         let table = self.table(decide);
         let judged = self.judged;
-        // Of a table that could not be read nobody knows what it decides by.
+        // If the table has an error, assume that it examines replies.
         self.judged |=
             table.as_ref().is_none_or(|table| table.columns.iter().any(|one| self.is_of_reply(one)));
         let mut outcomes = Vec::new();
         for (at, outcome) in decide.outcomes.iter().enumerate() {
+            // Each outcome starts from the same state.
             let (before, wrote, judged, keeps) =
                 (self.context.clone(), self.wrote.clone(), self.judged, self.keeps);
             let unremembered = self.unremembered.clone();
@@ -673,7 +683,7 @@ impl<'a> RouteCheck<'_, 'a> {
 }
 
 impl RouteCheck<'_, '_> {
-    /// Whether a column of a table looks at what a call has answered.
+    /// Returns whether a column examines a reply.
     fn is_of_reply(&self, column: &plan::Column) -> bool {
         let of_reply = |place: &plan::Location| {
             let root = super::proof::names_of(place).into_iter().next();
@@ -686,7 +696,7 @@ impl RouteCheck<'_, '_> {
     }
 }
 
-/// The body that an operation answers with when it does what was asked, and whether it always has one.
+/// Returns the type of an operation's successful response, and whether all successes have a body.
 pub(super) fn success_body(operation: &Operation) -> Option<(&Type, bool)> {
     let success = |pattern: StatusPattern| match pattern {
         StatusPattern::Exact(status) => (200..300).contains(&status),
@@ -698,7 +708,7 @@ pub(super) fn success_body(operation: &Operation) -> Option<(&Type, bool)> {
     Some((ty, responses().all(|response| response.body.is_some())))
 }
 
-/// What the contract promises of the bodies of an operation's successes. A body that is not read is none.
+/// Returns the guarantees of the contract for successful responses. Opaque bodies count as absent.
 fn promises(operation: &Operation, types: &Types) -> Vec<plan::Promise> {
     let promise = |response: &Response| {
         let from = match response.status {
@@ -718,14 +728,14 @@ fn promises(operation: &Operation, types: &Types) -> Vec<plan::Promise> {
     promises
 }
 
-/// What a call of an operation leaves in the context; `with_body` says whether it has a body for certain, where the contract
-/// promises one.
+/// Returns the type of a call's result. `with_body`: whether the contract's guarantee of a body
+/// applies.
 pub(super) fn result(operation: &Operation, with_body: bool, span: Span) -> Type {
     let body = success_body(operation);
     reply(body.map(|(ty, _)| ty.clone()), with_body && body.is_some_and(|(_, always)| always), span)
 }
 
-/// Least and most calls of a block when no check and no call fails.
+/// Returns the minimum and maximum number of calls of a block if no check and no call fails.
 pub(super) fn calls(block: &plan::Block) -> (u32, u32) {
     let (mut least, mut most) = match &block.end {
         plan::End::Answer(_) | plan::End::Refuse(_) => (0, 0),
@@ -743,7 +753,7 @@ pub(super) fn calls(block: &plan::Block) -> (u32, u32) {
         })
         .collect();
     for (at, call) in made.iter().enumerate() {
-        // Of two calls with opposite conditions one is made.
+        // Exactly one of two calls with opposite conditions is made.
         if let Some(other) = made[..at].iter().find(|other| are_opposite(other, call)) {
             least += 1;
             most = most.saturating_add(at_most(call).saturating_sub(at_most(other)));
@@ -755,14 +765,14 @@ pub(super) fn calls(block: &plan::Block) -> (u32, u32) {
     (least, most)
 }
 
-/// Most calls of a step.
+/// Returns the maximum number of calls of a step.
 fn at_most(call: &plan::StepCall) -> u32 {
     let once = call.pages.as_ref().map_or(1, |pages| pages.upto);
     let once = call.poll.as_ref().map_or(once, plan::Poll::most);
     call.each.as_ref().map_or(once, |each| each.upto.saturating_mul(once))
 }
 
-/// Whether always exactly one of two calls is made.
+/// Returns whether exactly one of two calls is made.
 fn are_opposite(a: &plan::StepCall, b: &plan::StepCall) -> bool {
     use plan::Predicate::{AnyPresent, NonePresent};
     if a.each.is_some() || b.each.is_some() {
@@ -777,7 +787,7 @@ fn are_opposite(a: &plan::StepCall, b: &plan::StepCall) -> bool {
     }
 }
 
-/// Whether a call as it is written has an effect. A method that does not exist has a finding of its own.
+/// Returns whether a call writes, judged by its text. An unknown method is reported elsewhere.
 fn is_write(call: &Call) -> bool {
     let method = call.operation.value.split_whitespace().next();
     let known = OpKey::METHODS.iter().find(|(_, known)| Some(known.as_str()) == method);

@@ -1,8 +1,9 @@
-//! Decision tables over finite domains: every combination of the columns' values has a row, every row is the first for
-//! some combination, and no cell asks for what cannot be.
+//! Checks decision tables over finite domains: every combination of column values has a row, every
+//! row is the first match of some combination, and every cell is possible.
 //!
-//! The domain of a column: the listed values of a closed enumeration; `true` and `false`; for all else the literals that
-//! its cells mention and "anything else". `absent` (which null is too) belongs to it where the place may be absent.
+//! The domain of a column consists of the values of a closed enumeration, or of `true` and `false`,
+//! or otherwise of the literals in its cells and "anything else". If the place may be absent or
+//! null, the domain includes `absent`.
 
 use super::conditions::is_of;
 use super::context::Fact;
@@ -18,52 +19,52 @@ use std::collections::BTreeSet;
 use std::fmt;
 use switchback_plan as plan;
 
-/// Columns of one table; more cannot be read by people.
+/// Maximum number of columns, for readability.
 const COLUMNS_MAX: usize = 6;
-/// Combinations that are looked at.
+/// Maximum number of combinations to enumerate.
 const COMBINATIONS_MAX: usize = 100_000;
-/// Combinations without a row that a message shows.
+/// Maximum number of uncovered combinations in a message.
 const GAPS_SHOWN: usize = 3;
 
-/// A column, lowered, with its domain.
+/// A lowered column with its domain.
 struct Column {
     plan: plan::Column,
     written: String,
     place: Option<Found>,
-    /// What follows when a `{predicate}` column is `true`.
+    /// Facts that hold if a `{predicate}` column is `true`.
     facts: Vec<(Vec<String>, Fact)>,
     domain: Vec<Value>,
 }
 
-/// One value of a domain.
+/// A value of a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Value {
     /// Absent or null.
     Absent,
     Is(Literal),
-    /// Anything that no cell of the column mentions.
+    /// Any value that no cell of the column mentions.
     Other,
 }
 
-/// A cell as far as matching goes.
+/// A cell, reduced to its matching behavior.
 enum Matcher {
     Any,
     Absent,
     OneOf(Vec<Literal>),
-    /// Has its finding; matches nothing.
+    /// Matches nothing. The error has been reported.
     Faulty,
 }
 
-/// What a table is, and what is known at each of its ends.
+/// A lowered table, with the facts of each outcome.
 pub(super) struct Table {
     pub columns: Vec<plan::Column>,
     pub rows: Vec<plan::Row>,
-    /// By outcome: the facts that hold when a row leads to it.
+    /// By outcome: the facts that hold if a row leads to it.
     pub facts: Vec<Vec<(Vec<String>, Fact)>>,
 }
 
 impl RouteCheck<'_, '_> {
-    /// Checks and lowers a table. `None` after a finding.
+    /// Compiles a table. Returns `None` if it reports an error.
     pub(super) fn table(&mut self, decide: &Decide) -> Option<Table> {
         if decide.on.len() > COLUMNS_MAX {
             self.findings.push(faults::too_many_columns(decide.span, decide.on.len(), COLUMNS_MAX));
@@ -82,7 +83,7 @@ impl RouteCheck<'_, '_> {
             return None;
         }
         let seen = look(&columns, &matchers, total);
-        // A cell that has a finding matches nothing, so what it leaves open is no news.
+        // Cells with an error match nothing, so gaps next to them are not meaningful.
         if !seen.gaps.is_empty() && !self.findings.errors_since(mark) {
             let shown: Vec<String> =
                 seen.gaps.iter().take(GAPS_SHOWN).map(|gap| describe(&columns, gap)).collect();
@@ -110,7 +111,7 @@ impl RouteCheck<'_, '_> {
         Some(Table { columns: columns.into_iter().map(|column| column.plan).collect(), rows, facts })
     }
 
-    /// The outcome each row leads to, and that each outcome is led to.
+    /// Returns the outcome of each row. Reports unknown and unused outcomes.
     fn row_ends(&mut self, decide: &Decide) -> Option<Vec<usize>> {
         let names: Vec<&str> = decide.outcomes.iter().map(|outcome| outcome.name.value.as_str()).collect();
         let mut ends = Vec::new();
@@ -134,7 +135,7 @@ impl RouteCheck<'_, '_> {
             ast::Column::Place(path) => {
                 let found = self.reading().find_spanned(path)?;
                 let mentioned = mentioned(decide, at);
-                // Whether something is there can be asked of anything.
+                // Testing for presence needs no validation.
                 if !mentioned.is_empty() {
                     self.needs_place(&found.location, Need::Decides, path.span);
                 }
@@ -163,7 +164,7 @@ impl RouteCheck<'_, '_> {
         }
     }
 
-    /// The values of places decide where a condition compares them.
+    /// Requires validation of places whose values a condition compares.
     fn values_decide(&mut self, predicate: &plan::Predicate, written: &ast::Predicate) {
         use plan::Predicate;
         match predicate {
@@ -200,7 +201,7 @@ impl RouteCheck<'_, '_> {
                 mentioned.iter().cloned().map(Value::Is).chain([Value::Other]).collect()
             }
             TypeKind::Null => Vec::new(),
-            // Of a list or an object a table can only ask whether it is there.
+            // A list or an object can only be tested for presence.
             TypeKind::Array(_) | TypeKind::Object(_) | TypeKind::Choice(_) | TypeKind::Named(_) => {
                 vec![Value::Other]
             }
@@ -256,17 +257,17 @@ impl RouteCheck<'_, '_> {
     }
 }
 
-/// What going through all combinations showed.
+/// Result of enumerating all combinations.
 struct Seen {
     gaps: Vec<Vec<usize>>,
     reached: Vec<bool>,
-    /// By row: an earlier row that takes one of its combinations.
+    /// By row: an earlier row that matches one of its combinations.
     taken_by: Vec<Option<usize>>,
-    /// By row and column: the values with which the row decides.
+    /// By row and column: the values for which the row is the first match.
     with: Vec<Vec<BTreeSet<usize>>>,
 }
 
-/// Goes through all combinations of the columns' values.
+/// Enumerates all combinations of column values.
 fn look(columns: &[Column], rows: &[Vec<Matcher>], total: usize) -> Seen {
     let mut seen = Seen {
         gaps: Vec::new(),
@@ -295,7 +296,7 @@ fn look(columns: &[Column], rows: &[Vec<Matcher>], total: usize) -> Seen {
     seen
 }
 
-/// The combination of this number: an index into each column's domain.
+/// Decodes a combination from its number: an index into the domain of each column.
 fn combination(columns: &[Column], mut number: usize) -> Vec<usize> {
     let mut indexes: Vec<usize> = columns
         .iter()
@@ -318,7 +319,7 @@ fn describe(columns: &[Column], combination: &[usize]) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// What is known of the columns' places when a row leads to this outcome.
+/// Returns the facts about the columns' places that hold if a row leads to `outcome`.
 fn facts(
     columns: &[Column],
     rows: &[Vec<Matcher>],
@@ -346,7 +347,7 @@ fn facts(
                 if let Some(listed) = listed {
                     facts.push((names.clone(), Fact::OneOf(listed)));
                 }
-                // Cells that say what stands there make sure of it; `_` takes the contract's word.
+                // A cell with literals validates its place. `_` relies on the contract.
                 let mut cells = ends.iter().enumerate().filter(|(_, end)| **end == outcome);
                 if cells.all(|(row, _)| matches!(rows[row][at], Matcher::OneOf(_))) {
                     facts.push((names.clone(), Fact::Known(Known::There)));
@@ -361,7 +362,7 @@ fn facts(
     facts
 }
 
-/// Every literal that the cells of a column mention, once.
+/// Returns the distinct literals in the cells of a column.
 fn mentioned(decide: &Decide, column: usize) -> Vec<Literal> {
     let mut found = Vec::new();
     for row in &decide.rows {

@@ -1,4 +1,4 @@
-//! Every operation of both contracts is answered by exactly one route.
+//! Assigns every operation of both contracts to exactly one route.
 
 use super::faults;
 use super::operations;
@@ -11,7 +11,7 @@ use switchback_plan::SideId;
 /// A route in one direction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Assigned<'a> {
-    /// None for an operation that no route names, where the pack says what happens to these.
+    /// `None` for an operation without a route, to which the pack's `rest:` applies.
     pub route: Option<&'a Route>,
     pub operation: &'a Operation,
     pub serves: SideId,
@@ -19,10 +19,12 @@ pub(super) struct Assigned<'a> {
     pub operations: Option<[&'a Operation; 2]>,
 }
 
-/// An operation's route, and those that answer instead while a setting is on, in the order of the program.
+/// An operation's route, and the routes that replace it while their setting is on, in the order of
+/// the program.
 pub(super) type Answered<'a> = (Assigned<'a>, Vec<Assigned<'a>>);
 
-/// All routes whose operations exist, by side in the order of the contract. Says what is answered twice or not at all.
+/// Assigns all routes whose operations exist, by side in the order of the contract. Reports
+/// operations with several routes or none.
 pub(super) fn assign<'a>(
     program: &'a Program,
     contracts: &'a [Contract; 2],
@@ -38,6 +40,7 @@ pub(super) fn assign<'a>(
         let routes = &mut assigned[one.serves];
         let is_made = matches!(one.route, Some(Route::Pair(pair)) if pair.made);
         if let Some((_, first)) = routes.get(&std::ptr::from_ref(one.operation)) {
+            // A declared route takes precedence over a generated pair.
             if !is_made {
                 findings.push(faults::answered_twice(&one.operation.key, span, *first));
             }

@@ -1,4 +1,4 @@
-//! How well an operation is kept: worked out from what the route does, and held against what its author declares.
+//! Derives the verdict of a route, and compares it with the declared one.
 
 use super::faults;
 use super::route::RouteCheck;
@@ -7,12 +7,13 @@ use crate::mapping::ast::Notes;
 use switchback_plan::{Block, End, NoteKind, OnFail, StepAction, Verdict};
 
 impl RouteCheck<'_, '_> {
-    /// The verdict of a route that is not refused as a whole. `None` when the author says another one.
+    /// Returns the verdict of a route with at least one success. Returns `None` if it reports a
+    /// different declared verdict.
     pub(super) fn verdict(&mut self, notes: &Notes, span: Span) -> Option<Verdict> {
         for loss in &self.ground.error_losses[self.serves] {
             self.lose(loss.clone());
         }
-        // A type that is not kept is a difference like any other: strict clients stumble over it.
+        // A violated type is a difference, because it can break strict clients.
         let differs = |kind| matches!(kind, NoteKind::Differs | NoteKind::Approximate | NoteKind::Despite);
         let found = if self.refuses {
             Verdict::Partly
@@ -28,8 +29,9 @@ impl RouteCheck<'_, '_> {
             Some("different") => Verdict::Different,
             Some(_) => Verdict::Partly,
         };
-        // A field that is always the same, or that goes nowhere, and a list that is cut, are differences that nobody has to put
-        // into words: their lines say it. So the verdict follows unasked; what is declared must be true all the same.
+        // The lines of the mapping describe fixed fields, lost fields and cut lists sufficiently,
+        // so the verdict `different` follows without a declaration. A declared verdict must be
+        // correct all the same.
         let is_limited = self.is_limited || !self.bounds.is_empty();
         if found == Verdict::Exact && (is_limited || self.has_gaps()) {
             let Some((_, said)) = said else { return Some(Verdict::Different) };
@@ -54,15 +56,15 @@ impl RouteCheck<'_, '_> {
 }
 
 impl RouteCheck<'_, '_> {
-    /// Whether a field of the served side has no source or reaches the other side in part or not at all, or a contract does
-    /// not take all values of one.
+    /// Returns whether a field of the served side has no source or does not reach the other side
+    /// completely, or a contract does not accept all of its values.
     fn has_gaps(&self) -> bool {
         let served = self.ground.side_name(self.serves);
         self.losses.iter().any(|loss| loss.side == served || loss.narrow.is_some())
     }
 }
 
-/// Whether no end of a block is a success, whatever its steps are answered.
+/// Returns whether no end of a block is a success, whatever the replies to its steps.
 pub(super) fn only_refuses(block: &Block) -> bool {
     let succeeds = |on_fail: &OnFail| matches!(on_fail, OnFail::Answer(answer) if answer.status < 400);
     let calls = block.steps.iter().filter_map(|step| match &step.action {
@@ -77,14 +79,14 @@ pub(super) fn only_refuses(block: &Block) -> bool {
     ends && !calls.into_iter().any(succeeds)
 }
 
-/// A refused route has no verdict to declare.
+/// Reports verdicts declared on a refused route.
 pub(super) fn of_refused(notes: &Notes, findings: &mut Findings) {
     for (_, word) in &notes.verdict {
         findings.push(faults::verdict_of_refused(word.span));
     }
 }
 
-/// The verdict as mappings write it.
+/// Returns the word for a verdict.
 pub(in crate::mapping) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Exact => "exact",

@@ -1,4 +1,4 @@
-//! Archives, the steps that use them, and harvests.
+//! Findings about archives, the steps that use them, and harvests.
 
 use super::list;
 use crate::contract::{OpKey, Type};

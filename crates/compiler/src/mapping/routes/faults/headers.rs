@@ -1,4 +1,4 @@
-//! Header fields that the contracts declare.
+//! Findings about headers that the contracts declare.
 
 use super::super::headers::{key, word};
 use crate::contract::OpKey;
@@ -49,7 +49,7 @@ pub(in super::super) fn cookie_read(name: &str, span: Span) -> Finding {
     )
 }
 
-/// The step of a path that leads to a field.
+/// Returns the path step that leads to a header.
 fn below(name: &str) -> String {
     let lower = name.to_ascii_lowercase();
     if lower.contains('-') { format!("['{lower}']") } else { format!(".{lower}") }

@@ -1,4 +1,4 @@
-//! The findings about routes, each worded once: what was expected, and what to do.
+//! Findings about routes: the expectation, and how to fix the error.
 
 mod archives;
 mod headers;
@@ -20,7 +20,7 @@ pub(super) use steps::*;
 pub(super) use tables::*;
 pub(super) use values::*;
 
-/// Words in backticks, with commas; at most this many, then an ellipsis.
+/// Maximum number of words in a list. Longer lists end with an ellipsis.
 const LISTED_MAX: usize = 24;
 
 pub(super) fn list<S: AsRef<str>>(words: &[S]) -> String {

@@ -1,4 +1,4 @@
-//! Pages that are translated between the sides.
+//! Findings about paging.
 
 use super::list;
 use crate::contract::{OpKey, Type};

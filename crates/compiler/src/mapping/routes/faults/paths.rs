@@ -1,4 +1,4 @@
-//! Paths into the context.
+//! Findings about paths into the context.
 
 use super::list;
 use crate::contract::Type;
@@ -6,7 +6,7 @@ use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean, suggest};
 use jsonpath_rust::parser::errors::JsonPathError;
 
 pub(in super::super) fn path_form(text: &str, span: Span, error: &JsonPathError) -> Finding {
-    // The parser's own message draws the place on lines of its own; its position is all that is of use here.
+    // The parser's message spans several lines with a drawing. Only its position is usable here.
     let told = error.to_string();
     let column = told.split("--> 1:").nth(1).and_then(|rest| rest.split_whitespace().next());
     let place = column.map(|column| format!(": it breaks off at character {column}")).unwrap_or_default();
@@ -33,7 +33,8 @@ pub(in super::super) fn used_before(name: &str, span: Span, later: Span) -> Find
         .related(later, "made here")
 }
 
-/// `made`: where the mapping itself makes a field of this name; none for fields of a contract.
+/// `made` returns the span where the mapping itself defines a field; `None` for fields of a
+/// contract.
 pub(in super::super) fn unknown_member(
     name: &str,
     span: Span,

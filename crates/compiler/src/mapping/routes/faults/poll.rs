@@ -1,4 +1,4 @@
-//! Steps that wait for something to end.
+//! Findings about polling calls.
 
 use crate::contract::OpKey;
 use crate::diagnostic::{Code, Finding, Span};

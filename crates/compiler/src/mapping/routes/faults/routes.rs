@@ -1,4 +1,4 @@
-//! Pairs, routes as a whole, and which operations they answer.
+//! Findings about pairs, about routes in general, and about the operations that they serve.
 
 use super::{list, same_path};
 use crate::contract::{Contract, OpKey, OpKeyFault, Operation, Type};
@@ -7,7 +7,7 @@ use crate::mapping::ast::Spanned;
 use std::sync::Arc;
 use switchback_plan::ParameterShape;
 
-/// What operations do.
+/// HTTP methods of operations.
 const METHODS: &[&str] = &["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"];
 
 pub(in super::super) fn operation_form(text: &str, span: Span, fault: &OpKeyFault) -> Finding {
@@ -22,7 +22,7 @@ pub(in super::super) fn unknown_operation(key: &OpKey, span: Span, contract: &Co
     let written = key.to_string();
     let known: Vec<String> = contract.operations.iter().map(|operation| operation.key.to_string()).collect();
     let near = did_you_mean(&written, &known);
-    // Names of variables alone may be wrong, and then the method is right.
+    // If only the names of variables differ, the method is correct.
     let meant = contract.find_shape(&key.method, &key.path.shape());
     let same = match meant {
         Some(operation) => Some(format!("the contract has it as `{}`", operation.key)),
@@ -121,7 +121,7 @@ pub(in super::super) fn no_form_for_token(span: Span, key: &OpKey, side: &str) -
 }
 
 pub(in super::super) fn unknown_parameter(name: &Spanned<String>, key: &OpKey, known: &[&str]) -> Finding {
-    // In the place of a parameter's new name may stand that it is dropped.
+    // `drop` is valid in place of the parameter's new name.
     let near = did_you_mean(&name.value, known.iter().copied().chain(["drop"]).collect::<Vec<_>>());
     let all = if known.is_empty() { "it has none".to_owned() } else { format!("there are {}", list(known)) };
     Finding::error(
@@ -349,7 +349,7 @@ pub(in super::super) fn opaque_reply(span: Span, media: &str) -> Finding {
     )
 }
 
-/// The same in either direction, so that it is said once.
+/// The text does not depend on the direction, so duplicates of both directions are removed.
 pub(in super::super) fn file_alone(span: Span, side: &str, name: &str) -> Finding {
     Finding::error(Code::FilePart, span, format!("`{name}` of `{side}` is a file, and what stands for it is none"))
         .help(format!(

@@ -1,4 +1,4 @@
-//! Steps of `serve` routes.
+//! Findings about steps of `serve` routes.
 
 use super::super::proof::Need;
 use super::list;
@@ -28,7 +28,7 @@ pub(in super::super) fn unread_variable(name: &str, span: Span) -> Finding {
         .help(format!("pass it: `{{{name}}}` in the address of a call, or `path:` in a pair"))
 }
 
-/// Such as `PUT /things/{$.made.body.id}`, which is compared by its form.
+/// Compares targets such as `PUT /things/{$.made.body.id}` by their shape.
 pub(in super::super) fn unknown_call(written: &str, key: &OpKey, span: Span, contract: &Contract) -> Finding {
     let form = |key: &OpKey| format!("{} {}", key.method, key.path.shape());
     let known: Vec<(String, String)> =
@@ -47,7 +47,7 @@ pub(in super::super) fn unknown_call(written: &str, key: &OpKey, span: Span, con
     .of_method(is_of_method)
 }
 
-/// The methods there are for a path that exists.
+/// Returns a hint with the methods of an existing path.
 pub(super) fn same_path(key: &OpKey, contract: &Contract) -> Option<String> {
     let same = contract.operations.iter().filter(|op| op.key.path.shape() == key.path.shape());
     let methods: Vec<&str> = same.map(|op| op.key.method.as_str()).collect();
@@ -101,7 +101,7 @@ pub(in super::super) fn on_fail_needed(span: Span) -> Finding {
     .help("add `on_fail: pass`, `{pass: {headers: …}}`, `{answer: …}`, `{use: value}` or `{refuse: reason}`")
 }
 
-/// Places of the request's body, such as `request.body.name`, that nothing has made sure of.
+/// `places` are unvalidated places of the request's body, such as `request.body.name`.
 pub(in super::super) fn unchecked(places: &[&str], need: Need<'_>, span: Span) -> Finding {
     let names: Vec<String> = places.iter().map(|place| own_name(place)).collect();
     let shown: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -120,7 +120,7 @@ pub(in super::super) fn unchecked(places: &[&str], need: Need<'_>, span: Span) -
     Finding::error(Code::Unchecked, span, message).help(format!("add to `check:` of the route: `{missing}`"))
 }
 
-/// A field of the request's body as mappings write it.
+/// Returns a place of the request's body in the notation of mappings.
 fn own_name(place: &str) -> String {
     match place.strip_prefix("request.body.") {
         Some(name) if !name.contains('.') => name.to_owned(),
@@ -128,7 +128,7 @@ fn own_name(place: &str) -> String {
     }
 }
 
-/// Members that a shape takes, and of which the contract of the request says nothing.
+/// `names` are members that a shape reads and the contract of the request does not declare.
 pub(in super::super) fn undeclared_late(names: &[String], write: &str, span: Span) -> Finding {
     let names: Vec<String> = names.iter().map(|place| own_name(place)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -242,7 +242,7 @@ pub(in super::super) fn each_without_name(span: Span) -> Finding {
         .help("give the step a name: `name: {each: …, call: …}`")
 }
 
-/// Places of the request that lead to a write and are not in its key.
+/// `missing` are places of the request that lead to a write and that its key lacks.
 pub(in super::super) fn key_lacks(
     span: Span,
     operation: &str,
@@ -256,7 +256,7 @@ pub(in super::super) fn key_lacks(
     Finding::error(Code::ResumeKey, span, message).help(format!("write `resume: [{}]`", complete.join(", ")))
 }
 
-/// A bound without `beyond:`; `helps` are the lines that there are for it.
+/// A bound without `beyond:`. `helps` lists the possible lines.
 pub(in super::super) fn bound_unsaid(span: Span, what: &str, helps: &str) -> Finding {
     let message = format!("{what} have a bound, and nothing says what follows beyond it");
     Finding::error(Code::BoundUnsaid, span, message).help(helps)

@@ -1,4 +1,4 @@
-//! Conditions and decision tables.
+//! Findings about conditions and decision tables.
 
 use super::list;
 use crate::contract::{Enum, Literal, Type};

@@ -1,4 +1,4 @@
-//! Values that routes make.
+//! Findings about expressions.
 
 use super::list;
 use crate::contract::Type;
@@ -85,12 +85,12 @@ pub(in super::super) fn conversion_of_each(span: Span) -> Finding {
         .help("write `{$each: {one: list}, give: {$from: $.one, as: conversion}}`")
 }
 
-/// How a conversion is read at its place.
+/// A conversion at its place.
 pub(in super::super) struct Read<'r> {
     pub name: &'r Spanned<String>,
-    /// The sides that the value comes from and goes to.
+    /// The source and the target side.
     pub sides: [&'r str; 2],
-    /// What it takes, and what it gives.
+    /// The kinds that it accepts, and those that it yields.
     pub kinds: [Kinds; 2],
 }
 
