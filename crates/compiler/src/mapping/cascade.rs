@@ -127,6 +127,7 @@ fn leave_out(
             && causes.iter().any(|cause| cause.finding != finding && cause.explains(finding, place))
     };
     let followed: Vec<bool> = all.iter().zip(&places).map(follows).collect();
+    // The causes borrow from `all`, which is consumed below.
     drop(causes);
     let kept = all.into_iter().zip(followed).filter(|(_, follows)| !follows).map(|(finding, _)| finding);
     *findings = Findings::new();
@@ -170,6 +171,7 @@ fn join_names(all: &mut Vec<Finding>) {
                 if matches!(all[at].aspect, Aspect::Plain | Aspect::Whole) {
                     all[at].aspect = Aspect::Joined;
                 }
+                // Removing earlier uses moves the declaration towards the front.
                 let before = several.iter().filter(|index| **index < at).count();
                 for index in several.into_iter().rev() {
                     all.remove(index);
@@ -314,6 +316,8 @@ struct Cause<'f> {
 impl<'f> Cause<'f> {
     fn of(finding: &'f Finding, place: &'f Place<'f>) -> Cause<'f> {
         let number = finding.code.number();
+        // Number ranges: `Y0xx` are errors in YAML and keys, `M00x` and `M01x` in the form of
+        // mapping files, and `M02x` in names.
         let is_form = number.starts_with('Y') || number.starts_with("M00") || number.starts_with("M01");
         let is_unread = is_form
             || number.starts_with("M02")
@@ -373,6 +377,7 @@ impl<'f> Cause<'f> {
                         || said.iter().any(|said| has_word(said, name))
                 };
                 let is_below = |name| self.is_form && has_word(below(self.place), name);
+                // An invalid `like:` or `rest:` would have covered every field.
                 let is_all = self.is_form && (self.names_key("like") || self.names_key("rest"))
                     || self.finding.code == Code::UnknownShape && self.place.text.contains("like:");
                 // A shape with `like:` inherits lines, so a cause in the parent's block may explain

@@ -309,6 +309,8 @@ impl Comparisons<'_> {
                 places.push(Step { parent: Some(at), name, within, ty });
             };
             match &ty.kind {
+                // A recursive type is entered a limited number of times, because every level adds
+                // places.
                 TypeKind::Named(reference) if self.reaches[side][reference.id.index()] => {
                     let around = |id| ancestors(&places, at).filter(|step| step.within == Some(id)).count();
                     if around(reference.id) < REPEATS_MAX {

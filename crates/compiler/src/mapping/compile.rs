@@ -73,6 +73,8 @@ impl Compiler {
             first.get_or_insert_with(|| (compiled.findings.clone(), compiled.sources.clone()));
             let mut corrected = Vec::new();
             let again = once(source, &corrections, &mut corrected, &mut self.texts);
+            // Keep findings about corrected texts only. The next pass reports all others again,
+            // without the consequences of the slips.
             compiled.findings.retain(|finding| {
                 corrected.contains(&finding.span)
                     && corrections::meant(finding).is_some()
@@ -96,6 +98,8 @@ impl Compiler {
         {
             (compiled.findings, compiled.sources) = (findings, sources);
         }
+        // A corrected pack compiles without errors of its own, but the findings of the slips
+        // remain.
         compiled.pack.take_if(|_| compiled.findings.has_errors());
         compiled
     }
@@ -113,6 +117,7 @@ fn once(
     let Some((mut program, mut contracts)) = read else {
         return Compiled { sources, findings, pack: None, program: None, contracts: None };
     };
+    // First, so that every later check sees contracts without credentials.
     manifest::take_credentials(&program.manifest, &mut contracts, &mut findings);
     hosts::place(&program.manifest, &mut contracts, &mut findings);
     made::add(&mut program, &contracts);

@@ -72,6 +72,7 @@ impl Judge<'_> {
     }
 
     fn calls(&mut self, exchange: &Exchange, contract: &Contract) {
+        // An invalid reply may be the very subject of such an example.
         if status(exchange).is_some_and(|status| status >= 500) {
             return;
         }

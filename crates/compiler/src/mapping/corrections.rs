@@ -42,6 +42,8 @@ impl Corrections {
             if let Some(meant) = meant(finding) {
                 let is_operation = finding.code == Code::UnknownOperation;
                 let meant = Meant { text: meant.to_owned(), is_operation };
+                // The first suggestion wins. Later passes see the corrected text, so their
+                // suggestions for this span refer to it.
                 self.meant.entry(finding.span).or_insert(meant);
             }
         }

@@ -238,6 +238,7 @@ impl Builder<'_> {
                     Literal::Boolean(_) | Literal::Number(_) => None,
                 }));
             }
+            // Declarations name members only, so none of them extends into elements.
             TypeKind::Array(array) => value.element = Some(self.value(&array.items, &Declared::default())),
             TypeKind::Object(object) => {
                 for field in &object.fields {

@@ -20,7 +20,8 @@ const TEXT: &str = "$text";
 const STATUS: &str = "$status";
 const KIND: &str = "$kind";
 
-/// Returns the error type of each contract as named in `errors: {types: …}`.
+/// Returns the error type of each contract as named in `errors: {types: …}`, or the unknown type if
+/// none is named.
 pub(super) fn types<'c>(
     manifest: &Manifest,
     contracts: &'c [Contract; 2],
@@ -183,6 +184,7 @@ pub(super) fn style(
                 None => misfits.push((misfit.node.span, vec![name], misfit.why)),
             }
         }
+        // Entries of the side override the common ones.
         let (mut statuses, mut words, mut common) = (statuses.clone(), words.clone(), common);
         if let Some(own) = own {
             common = all(&own.all, findings).or(common);
@@ -272,6 +274,7 @@ fn failure_place(
     let bodies: Vec<&Type> = successes.filter_map(|response| response.body.as_ref()).collect();
     let mut missed = Missed::default();
     let mut found = bodies.into_iter().map(|ty| walk(ty, &names, &contract.types, &mut missed));
+    // Successes without the place cannot be failures of this kind, so one success with it suffices.
     if !found.any(|types| !types.is_empty()) {
         findings.push(faults::failure_unknown(place, &contract.name, &missed));
         return None;
@@ -312,8 +315,8 @@ fn text(
     Some(id)
 }
 
-/// Returns an example of the error body, for type checks. A text literal replaces `$text` and
-/// `$kind`, a number `$status`.
+/// Returns an example of the error body, for type checks: a number replaces `$status`. `$text` and
+/// `$kind` remain, because they are texts like their values.
 fn sample(node: &Node) -> Node {
     let kind = match &node.kind {
         Kind::String(text, _) if text == STATUS => Kind::Number("500".to_owned()),

@@ -73,6 +73,7 @@ pub(super) fn compile<'p>(
             check.findings.push(faults::event_twice(again.span, &webhook.name));
         }
     }
+    // Covers events with unknown names, which the loop over webhooks does not reach.
     for event in written {
         check.known(event);
     }
@@ -192,6 +193,7 @@ impl<'p> Check<'_, 'p> {
             return None;
         }
         let by = written.by.iter().map(|place| self.in_body(to, place, told, faults::correlated_place));
+        // Collect before returning, so that every invalid place is reported.
         let by: Vec<_> = by.collect();
         Some(Correlate { by: by.into_iter().collect::<Option<_>>()?, within: within? })
     }
@@ -270,6 +272,7 @@ impl<'p> Check<'_, 'p> {
                 return None;
             }
             Some(Body::Keep(span)) => {
+                // Contracts describe events like responses: the service sends them.
                 let narrowings = match compare(source, target, Some(Message::Answer)) {
                     Ok(narrowings) => narrowings,
                     Err(why) => {

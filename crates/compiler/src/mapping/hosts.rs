@@ -30,6 +30,7 @@ pub(super) fn place(manifest: &Manifest, contracts: &mut [Contract; 2], findings
         // Operations listed by key take precedence over those listed by server, regardless of their
         // order in the file.
         let mut own = HashSet::new();
+        // Id 0 denotes the side's own address.
         for (host, id) in hosts.iter().zip(1..) {
             for answered in host.answers.iter().filter(|answered| !is_server(answered)) {
                 let Some(found) = find_operation(contract, answered, findings) else { continue };

@@ -31,6 +31,8 @@ fn of_direction<'p>(
         };
         let same_path =
             asked.key.method == answers.key.method && asked.key.path.shape() == answers.key.path.shape();
+        // The result of a route with alternatives depends on settings, which the contracts do not
+        // determine.
         if !route.instead.is_empty() || !same_path || !is_kept(pair) || !asked.is_typed() {
             return Vec::new();
         }

@@ -39,6 +39,7 @@ fn pairs(program: &Program, contracts: &[Contract; 2], span: Span) -> Vec<Route>
     };
     let both = contracts[0].operations.iter().filter_map(|old| {
         let new = contracts[1].find_shape(&old.key.method, &old.key.path.shape())?;
+        // A pair may serve one side while a declared route serves the other.
         (!(is_named(0, old) && is_named(1, new))).then_some((old, new))
     });
     both.map(|(old, new)| Route::Pair(pair(old, new, span))).collect()

@@ -177,6 +177,7 @@ pub(super) fn settings(manifest: &Manifest, sources: &Sources, findings: &mut Fi
     let mut settings = Vec::new();
     for setting in &manifest.settings {
         let name = &setting.name.value;
+        // Dots separate nested members, and a setting has a scalar value without members.
         let above = |other: &ast::Setting| {
             name.strip_prefix(&other.name.value).is_some_and(|rest| rest.starts_with('.'))
         };

@@ -85,6 +85,7 @@ fn texts(
     for (at, language) in languages.iter().enumerate().filter(|(_, language)| !written(language)) {
         findings.push(faults::missing_language(&reason.name, language, at == 0));
     }
+    // The first text determines the placeholders; the others were compared with it.
     (texts, first.map(|(_, names)| names).unwrap_or_default())
 }
 

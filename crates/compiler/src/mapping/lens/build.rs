@@ -184,6 +184,7 @@ impl<'b> Builder<'b, '_> {
         });
         let absent = default.or(absent);
         let may_be_absent = !read.required || yields_nothing(&op);
+        // An overlay falls back to the old value, so only a plain build needs a default.
         if may_be_absent && built.required && absent.is_none() && !self.with.over {
             self.findings.push(faults::may_be_absent(
                 source,
@@ -239,6 +240,7 @@ impl<'b> Builder<'b, '_> {
         self.raise(Class::Captures, why);
         let next = self.captures;
         let member = self.member(name, origin.clone());
+        // Lines that read the same member share its slot.
         let slot = *member.capture.get_or_insert(next);
         self.captures = self.captures.max(slot + 1);
         slot
@@ -364,6 +366,7 @@ impl<'b> Builder<'b, '_> {
         exceeding.iter_mut().for_each(|found| found.path.insert_str(1, each));
         self.lose_narrower(&exceeding, (source, target));
         if convert::is_partial(&conversion.kind, conversion.from(), read) {
+            // A fallback is only checked if it can occur.
             let misfit = said.literal.as_ref().filter(|literal| literal::check(literal, built).is_err());
             let finding = match (&said.otherwise, misfit) {
                 (_, Some(literal)) => {
@@ -510,6 +513,7 @@ impl<'b> Builder<'b, '_> {
             // Any other value is replaced by the constant on the round trip.
             self.lose_partly(loss::path(&name.value), span);
         }
+        // Claim the member, or the source's value would pass as an undeclared one.
         self.member(&name.value.0[0], origin.clone());
         let misfit = self
             .found(self.to, &name.value)
@@ -626,6 +630,8 @@ impl<'b> Builder<'b, '_> {
                 self.findings.push(faults::unknown_field(&at, 0, self.types[to], &world, to));
                 continue;
             }
+            // A supplied value replaces the fill of a one-sided field, but conflicts with any other
+            // source.
             let claimed = lines.lines.iter().find(|line| {
                 !matches!(line.what, What::Only { .. })
                     && line.places(to).iter().any(|other| other.value.0[0] == at.value.0[0])
@@ -741,6 +747,7 @@ impl<'b> Builder<'b, '_> {
     }
 
     fn finish(self) -> Lens {
+        // The run time finds members by binary search, so they must be sorted by name. The map is.
         let indexes: BTreeMap<&String, u16> = self.members.keys().zip(0..).collect();
         let close = close::nest(&self.close, self.types[self.to], &indexes);
         let members = self.members.into_iter().map(|(name, draft)| Member {

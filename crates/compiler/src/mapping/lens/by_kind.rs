@@ -73,6 +73,7 @@ impl Builder<'_, '_> {
     fn check_new(&mut self, old: &At, new: &[(&str, &At)]) {
         let (types, world) = (self.types, self.lenses.world);
         let Ok(read) = field_at(types[0], &old.value) else { return };
+        // `integer` and `number` are the same JSON kind.
         let covered = new.iter().map(|(kind, _)| loss::kind(kind)).fold(Kinds::default(), loss::union);
         let missing = loss::words_beyond(convert::kinds_of(read.ty), covered);
         if !missing.is_empty() {

@@ -64,6 +64,7 @@ pub(super) fn build(
     for name in &shape.alternatives {
         let of = lenses.find(name, findings)?.types?;
         let reads = identity(of[way.from]);
+        // Compare identities, because equal structures may be different alternatives.
         let is_meant = found.alternatives.iter().any(|one| identity(read.types.at(one)) == reads);
         if !is_meant {
             findings.push(faults::no_such_alternative(name, world, way.from, read.ty));
@@ -127,6 +128,7 @@ fn together(name: &str, test: &Test, arms: Vec<Lens>, origin: Origin, with: &Sup
             let is_known = |known: &Loss| {
                 known.side == loss.side && known.place == loss.place && known.narrow == loss.narrow
             };
+            // Alternatives often lose the same place. List it once.
             if !losses.iter().any(is_known) {
                 losses.push(loss);
             }

@@ -35,6 +35,7 @@ fn level(
 ) -> Vec<Close> {
     let mut names: Vec<&String> = Vec::new();
     for draft in drafts {
+        // Keep the order of lines, which determines the order of members in the output.
         if !names.contains(&&draft.place[depth]) {
             names.push(&draft.place[depth]);
         }

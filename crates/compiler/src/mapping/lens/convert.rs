@@ -179,6 +179,8 @@ fn plain(spec: &Spec) -> Option<ConversionKind> {
 /// Returns the fallbacks: the `else:` of the line, or for tables the pack's `unknown_values` where
 /// they fit the type.
 fn elses(used: &ConversionUse, types: [Option<TypeIn<'_>>; 2], world: &World<'_>) -> Elses {
+    // Other conversions in the list may accept the value, so the pack's fallback is for tables
+    // alone.
     let tables = std::iter::once(used).chain(&used.or).all(|one| one.name.value == TABLE);
     Elses([0, 1].map(|side: usize| {
         let said = used.otherwise.as_ref().and_then(|node| for_side(node, side, world));
@@ -244,6 +246,7 @@ fn key_json(text: &str, ty: Option<TypeIn<'_>>) -> Vec<u8> {
     let kinds = ty.map(kinds_of).unwrap_or_default();
     let plain = match text {
         "true" | "false" => kinds.boolean,
+        // Ambiguous if the type permits both: prefer the text, as written.
         "null" => kinds.null && !kinds.string,
         _ => {
             kinds.number
@@ -330,6 +333,7 @@ pub(in crate::mapping) fn check(
         };
     }
     let is_any = |ty: TypeIn<'_>| matches!(ty.types.resolve(ty.ty).kind, TypeKind::Any);
+    // With a fallback, the source may contain values outside the domain.
     let strict = matches!(conversion.otherwise, Otherwise::Error);
     let alternatives = conversion.kind.alternatives();
     let passes = alternatives.iter().any(|kind| kind.spec().null_passes);
@@ -406,6 +410,7 @@ fn exceeding_values(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -
     };
     let scalar = target.map(|target| target.types.resolve(target.ty).kind);
     let Some(TypeKind::Scalar(scalar)) = scalar else { return Vec::new() };
+    // `check_listed` and `check_table` handle closed lists.
     if scalar.values.as_ref().is_some_and(|values| !values.open) {
         return Vec::new();
     }
@@ -558,6 +563,7 @@ fn check_table(
         let Some(values) = closed_values(ty) else { continue };
         let unknown = column(side)
             .into_iter()
+            // Lists of values do not contain null, whose use has been checked by kind.
             .find(|cell| &**cell != b"null" && !values.iter().any(|value| **value == **cell));
         if let Some(unknown) = unknown {
             return Err(format!(

@@ -87,6 +87,7 @@ pub(super) fn lines<'p>(world: &World<'p>, shape: &'p Shape, findings: &mut Find
 }
 
 fn inherit<'p>(lines: &mut Lines<'p>, other: Lines<'p>) {
+    // A snapshot: inherited lines give way to the shape's own, not to each other.
     let own = lines.lines.clone();
     let taken = |line: &Line<'p>| {
         [0, 1].iter().any(|side| {

@@ -182,6 +182,7 @@ impl<'p> Lenses<'p> {
             let types = lenses.types_of(shape, findings);
             lenses.named.insert(&name.value, Named { shape, lines, types, used: Cell::new(false) });
         }
+        // A second pass, because shapes may refer to later ones.
         for shape in world.program.shapes.iter().filter(|shape| shape.like.is_some()) {
             lenses.mark_like(shape);
         }
@@ -351,6 +352,8 @@ impl<'p> Lenses<'p> {
     pub(crate) fn report_partials(&self, findings: &mut Findings) {
         let partials = self.partials.borrow();
         let mut seen = HashSet::new();
+        // Uses after a write are errors and come first, so that each conversion is reported with
+        // its worst use.
         let (after, before): (Vec<&Partial>, Vec<&Partial>) =
             partials.iter().partition(|partial| partial.wrote.is_some());
         for partial in after.into_iter().chain(before) {
@@ -435,6 +438,7 @@ impl<'p> Lenses<'p> {
         self.building.borrow_mut().push((key.clone(), again.clone()));
         let mut own = Findings::new();
         let mut lens = build(&mut own).filter(|_| !own.has_errors());
+        // Findings are collected separately, so that a failure is cached with its reasons.
         findings.append(own.clone());
         self.building.borrow_mut().pop();
         if let Some(lens) = &mut lens {

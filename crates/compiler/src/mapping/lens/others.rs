@@ -98,6 +98,7 @@ impl Builder<'_, '_> {
         if self.others.is_none() {
             self.others = Some(self.unsaid(lines));
         }
+        // An undeclared member must not collide with a declared member of the target.
         if matches!(self.others, Some(Others::Keep | Others::Each(_))) {
             let origin = self.origin(lines.span);
             let built = self.types[self.to];

@@ -36,6 +36,7 @@ impl Builder<'_, '_> {
     /// Returns the objects around source places whose presence the target does not reveal.
     fn untold<'c>(&self, mapped: &'c [MappedValue]) -> Vec<(&'c [String], Span)> {
         let read = self.types[self.from];
+        // Several lines may read from the same object.
         let (mut seen, mut untold) = (BTreeSet::new(), Vec::new());
         for one in mapped {
             for end in 1..one.source.0.len() {

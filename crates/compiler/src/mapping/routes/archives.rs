@@ -294,6 +294,7 @@ impl RouteCheck<'_, '_> {
         if let Some(name) = &step.name {
             self.findings.push(faults::keep_with_name(name));
         }
+        // A read must not change state, not even the gateway's own.
         let writes = super::route::effect(&self.operation.key.method, None) == Effect::Write;
         if !self.harvests && !writes {
             self.findings.push(faults::keep_in_reading(span));

@@ -25,6 +25,7 @@ impl RouteCheck<'_, '_> {
         if !written.of.is_empty() {
             return self.compound(written);
         }
+        // Resolve all places before returning, so that every invalid one is reported.
         let places: Vec<_> = written.places.iter().map(|place| self.reading().find_spanned(place)).collect();
         let places = places.into_iter().collect::<Option<Vec<Found>>>()?;
         if places.is_empty() {
@@ -87,6 +88,7 @@ impl RouteCheck<'_, '_> {
             PredicateWord::Any => {
                 of.iter().skip(1).fold(of[0].facts.clone(), |facts, one| either(&facts, &one.facts))
             }
+            // The operand has been checked above, so its negation is derived without findings.
             _ => self.opposite(&written.of[0]),
         };
         let mut predicates: Vec<_> = of.into_iter().map(|one| one.predicate).collect();

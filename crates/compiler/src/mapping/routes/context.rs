@@ -103,6 +103,7 @@ impl Context {
             let field = |p: &crate::contract::Parameter| Field {
                 name: p.name.clone(),
                 ty: p.ty.clone(),
+                // A request without a path variable would not match the operation.
                 required: always || p.required,
                 access: Access::Both,
                 default: None,
@@ -284,6 +285,7 @@ fn learn(ty: &mut Type, required: &mut bool, names: &[&str], fact: &Fact, types:
 fn object_of<'t>(ty: &'t mut Type, types: &Types) -> Option<&'t mut Object> {
     match &mut ty.kind {
         TypeKind::Object(object) => Some(object),
+        // Alternatives differ by JSON kind, so at most one of them is an object.
         TypeKind::OneOf(alternatives) => {
             let is_object = |one: &&mut Type| matches!(types.resolve(one).kind, TypeKind::Object(_));
             let one = alternatives.iter_mut().find(is_object)?;

@@ -285,6 +285,7 @@ impl RouteCheck<'_, '_> {
         wanted: Option<Wanted<'_>>,
         to: SideId,
     ) -> Option<Made> {
+        // Compile source and conversion before returning, to report errors in either.
         let made = self.value(from, None);
         let read = self.ground.conversion(written, self.findings);
         let (made, read) = (made?, read?);
@@ -464,6 +465,7 @@ impl RouteCheck<'_, '_> {
         let paged = if is_answer { self.paged_members.clone() } else { Default::default() };
         let supply = Supply { with, over: shape.over.is_some(), paged };
         let lens = ground.lenses.body(&shape.shape, types, to, &supply, self.findings);
+        // Compile `with:` even if the shape has an error, to report its own errors.
         let with = self.supplied(shape, target, lens.as_ref().map(|lens| lens.supplied.as_slice()));
         let over = match &shape.over {
             None => None,
@@ -574,6 +576,7 @@ impl RouteCheck<'_, '_> {
             let Some(source) = old_fields.field(&field.name) else { continue };
             let is_left_out = shape.null_else_absent.as_ref().is_some_and(|flag| flag.value);
             let named = shape.null_as.iter().any(|(name, _)| name.value == field.name);
+            // A null that the shape replaces or removes need not fit the target.
             let cleaned = named || is_left_out && (!field.required || shape.despite_type.is_some());
             if is_left_out && !named && field.required && old.types.resolve(&source.ty).nullable {
                 left_out.push(format!("`{}`", field.name));

@@ -82,6 +82,7 @@ impl Reading<'_, '_> {
                     Literal::String(text) => unquoted(text),
                     other => other.to_string(),
                 };
+                // Literals are located in order, as every other word of the path.
                 let span = words.next(&text);
                 Some(Compared::Literal(literal.clone(), span))
             }

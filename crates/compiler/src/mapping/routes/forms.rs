@@ -84,6 +84,7 @@ impl RouteCheck<'_, '_> {
             self.findings.push(faults::lookup_never_found(span, &key_ty, &by.value, &by_ty));
             return None;
         }
+        // A single lookup may find no element. A list of values yields those that were found.
         let absent = if many { key.held.absent } else { true };
         let ty = if many { list(element, span) } else { element };
         let held = ContextValue { ty, side: found.held.side, absent };

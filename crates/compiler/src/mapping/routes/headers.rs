@@ -218,6 +218,7 @@ impl<'a> RouteCheck<'_, 'a> {
         to: &Parameter,
         span: Span,
     ) -> Result<(), String> {
+        // The gateway cannot invent a value for the receiver.
         if to.required && !from.required {
             return Err("it may be absent, and the other side requires it".to_owned());
         }

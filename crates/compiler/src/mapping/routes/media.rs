@@ -154,6 +154,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 self.findings.push(faults::media_apart(pair.span, medias.what, sides));
                 return None;
             }
+            // A generated pair has no line to correct, so only declared ones are reported.
             Some(_) if !pair.made => {
                 let stays: Vec<&str> = stays.into_iter().map(|range| &**range).collect();
                 self.findings.push(faults::media_in_part(pair.span, medias.what, names, &stays));

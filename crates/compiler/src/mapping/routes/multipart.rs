@@ -103,6 +103,8 @@ impl RouteCheck<'_, '_> {
             files.map(|(name, _)| name.text.to_string()).collect()
         };
         for name in files(from) {
+            // The name of the target part, empty if the file becomes part of another value, `None`
+            // if it is dropped or refused.
             let fate = match members.iter().find(|member| *member.name.text == *name) {
                 None => None,
                 Some(member) if member.capture.is_some() => Some(""),

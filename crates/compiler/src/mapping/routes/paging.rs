@@ -257,9 +257,8 @@ impl<'a> RouteCheck<'_, 'a> {
                 {
                     let resolved = ty.types.resolve(ty.ty);
                     is_number = matches!(resolved.kind, TypeKind::Scalar(scalar) if scalar.kind == ScalarKind::Integer);
+                    // The last page needs a value that marks it. The contract decides which one is valid.
                     last = match &written.end {
-                        // A response needs a value that marks the last page. The contract decides
-                        // which one is valid.
                         Some(end) if !is_link => LastPage::Word(text(end)),
                         _ if resolved.nullable => LastPage::Null,
                         _ if !required => LastPage::Absent,
@@ -330,6 +329,7 @@ impl<'a> RouteCheck<'_, 'a> {
     fn told(&mut self, paging: &PagedRoute, client: &plan::PagedSide, service: &plan::PagedSide) {
         let names = [self.serves, self.serves.other()].map(|side| self.ground.side_name(side));
         let spans = [self.serves, self.serves.other()].map(|side| paging.sides[side].span);
+        // The gateway finds a page by number by following cursors from the first page.
         let walks = client.counts() && !service.counts();
         let mut untold = |side: usize, what: String, help: &str| {
             self.findings.push(faults::paged_untold(spans[side], what, help));
@@ -390,6 +390,7 @@ impl<'a> RouteCheck<'_, 'a> {
             );
             self.findings.push(faults::page_size(spans[1], what, "say it: `default: 20`"));
         }
+        // Without a size parameter, the service always returns pages of its default size.
         let fixed = service.default.filter(|_| service.size.is_none());
         if service.size.is_none() && fixed.is_none() && client.size.is_some() {
             let what = format!(

@@ -43,6 +43,7 @@ impl<'a> RouteCheck<'_, 'a> {
             self.paged_parameters = [names(self.operation), names(called)];
             self.is_paging_faulty = true;
         }
+        // Every part is compiled before the first `?`, so that one error does not hide others.
         let path = self.path(pair, called);
         self.path_types(pair, called);
         let query = self.pair_query(pair, called);
@@ -86,6 +87,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let responses = (!self.findings.errors_since(mark)).then_some(responses);
         let mut operation = operation(self.operation, self.ground.types(self.serves), Effect::None);
         let mut format = super::route::format(called, self.ground.types(self.serves.other()));
+        // `allow_slash` may list the other side's name of a variable.
         let turned = |name: &str| {
             let lines = pair.path.iter().find(|(_, new)| self.serves != SideId::OLD && new.value == name);
             lines.map_or(name, |(old, _)| old.value.as_str()).to_owned()
@@ -310,6 +312,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let target = self.ground.types(what.towards).at(to);
         let proven = &self.ground.proven[what.towards];
         let message = self.message(what.towards);
+        // Large contracts use the same types in many responses. Compare each of them once.
         let compared = compare_once(source, target, message, &mut proven.borrow_mut());
         match compared {
             Ok(narrowings) => self.lose_narrower(&narrowings, what.towards, "$", span),

@@ -130,6 +130,7 @@ impl Reading<'_, '_> {
             }
             true => (Path::Query(Arc::new(query)), held),
         };
+        // A path with several matches yields their list, which may be empty but is never absent.
         let held = if many { ContextValue { ty: list(held.ty, span), absent: false, ..held } } else { held };
         Some(Found { location: Location { text: text.into(), path }, held })
     }
@@ -232,6 +233,7 @@ impl Reading<'_, '_> {
             let values = setting.values.into_iter().map(Literal::String).collect();
             scalar.values = Some(Box::new(Enum { values, open: false }));
         }
+        // Settings belong to no side. Scalars have the same meaning on both.
         Some(ContextValue { ty, side: switchback_plan::SideId::OLD, absent: setting.optional && absent })
     }
 
@@ -264,6 +266,8 @@ impl Reading<'_, '_> {
                     many = true;
                     self.filter(filter, &held, words)?;
                 }
+                // Descendants hide the origin of a value, and several selectors have no common
+                // type.
                 Segment::Selectors(_) | Segment::Descendant(_) => {
                     self.findings.push(faults::path_subset(words.whole));
                     return None;

@@ -1,9 +1,9 @@
 //! Compiles polling calls: `until`, `every` and `within`.
 //!
 //! Only reads are repeated. The condition must depend on the call's own reply, and according to the
-//! contract it must be able to both hold and fail. An earlier write must be remembered, because a
-//! client that repeats the request after a timeout would write again. The condition's facts hold
-//! for the result of the step.
+//! contract it must be able to both hold and fail. An earlier write must be remembered or safe to
+//! repeat, because a client that repeats the request after a timeout would write again. The
+//! condition's facts hold for the result of the step.
 
 use super::context::ContextValue;
 use super::faults;
@@ -61,6 +61,8 @@ impl RouteCheck<'_, '_> {
         if self.findings.errors_since(mark) {
             return None;
         }
+        // The condition reads the reply by the name of the step, which is otherwise defined after
+        // it.
         let outer = self.context.clone();
         self.context.set(&name.value, held.clone());
         let until = strict(&poll.until, true);
@@ -111,6 +113,7 @@ impl RouteCheck<'_, '_> {
             self.findings.push(faults::poll_never_again(&poll.within, &poll.every.value));
             return None;
         }
+        // A placeholder: the number of calls depends on the times only.
         let until = plan::Predicate::All(Vec::new());
         let most = plan::Poll { until, every, within }.most();
         if most > CALLS_MAX {

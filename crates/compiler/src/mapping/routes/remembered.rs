@@ -44,6 +44,7 @@ impl Provenance {
             |place: &str| covered.iter().any(|key| place.strip_prefix(key.as_str()).is_some_and(is_rest));
         let (mut open, mut seen, mut found) = (places, BTreeSet::new(), BTreeSet::new());
         while let Some(place) = open.pop() {
+            // Equal keys imply equal covered places, and everything derived from these alone.
             if is_covered(&place) || !seen.insert(place.clone()) {
                 continue;
             }
@@ -135,6 +136,7 @@ impl RouteCheck<'_, '_> {
             });
             let missing: Vec<String> = missing.into_iter().map(|place| format!("$.{place}")).collect();
             let is_kept = |place: &String| !missing.iter().any(|wide| place.starts_with(&format!("{wide}.")));
+            // Suggest a complete key, in which wider places replace those within.
             let complete: Vec<String> = written.filter(is_kept).chain(missing.iter().cloned()).collect();
             self.findings.push(faults::key_lacks(span, &call.head.operation, &missing, &complete));
         }

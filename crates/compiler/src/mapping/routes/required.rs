@@ -21,6 +21,8 @@ impl RouteCheck<'_, '_> {
         let sends_form = credential.is_some_and(|credential| {
             credential.send.iter().any(|one| matches!(one.kind, CarrierKind::FormField))
         });
+        // Without a body of its own, a call with one of these methods can carry a form for the
+        // token.
         let takes_form = match &called.body {
             Some(body) => matches!(body.media, Media::Form(..)),
             None => [http::Method::POST, http::Method::PUT, http::Method::PATCH].contains(&called.key.method),

@@ -191,6 +191,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         for loss in &lens.losses {
             let mut loss = loss.clone();
             let only_in = loss.narrow.as_ref().and_then(|narrow| narrow.only_in);
+            // The shape may serve both kinds of messages, but this route builds only one of them.
             if only_in.is_some_and(|only| only != self.message(to)) {
                 continue;
             }
@@ -425,6 +426,7 @@ pub(super) fn variable(parameter: &Parameter, types: &Types) -> Variable {
             let fields = object.fields.iter().map(of);
             (ParameterKind::String, ParameterShape::Fields(fields.collect()))
         }
+        // Everything else is passed as one text.
         _ => (kind(&parameter.ty), ParameterShape::Single),
     };
     Variable {

@@ -315,6 +315,7 @@ impl<'a> RouteCheck<'_, 'a> {
             let Some(parameter) = called.query.iter().find(|parameter| parameter.name == name.value) else {
                 let known: Vec<&str> = called.query.iter().map(|parameter| parameter.name.as_str()).collect();
                 self.findings.push(faults::unknown_parameter(name, &called.key, &known));
+                // The parameter is unknown. Compile the value all the same, to report its errors.
                 let _ = self.value(value, None);
                 continue;
             };

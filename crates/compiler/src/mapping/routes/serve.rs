@@ -31,6 +31,7 @@ impl<'a> RouteCheck<'_, 'a> {
             }
             None => self.served(serve),
         };
+        // Paging is checked against the calls, so report its errors even if another part failed.
         if kind.is_none() && self.called.is_empty() {
             return None;
         }
@@ -88,6 +89,7 @@ impl<'a> RouteCheck<'_, 'a> {
         self.business_errors(&serve.business_errors, &called, serve.span);
         let checks = checks.into_iter().collect::<Option<Vec<_>>>()?;
         let (fill, mut block) = (fill?, block?);
+        // Members that a write depends on are checked in earlier replies, before the write is sent.
         block.need_what_is_written();
         let calls = steps::calls(&block);
         if calls.1 > CALLS_MAX {
@@ -157,7 +159,8 @@ impl<'a> RouteCheck<'_, 'a> {
             if !found.held.absent {
                 self.findings.push(faults::fill_needless(name));
             }
-            // Filling a member creates the body if the client sent none.
+            // At run time a missing optional body is an empty object, so a filled member makes it
+            // present.
             let body_sure = ["request", "body"];
             self.context.learn(&body_sure, &Fact::Filled, self.ground.contracts);
             self.context.learn(&["request", "body", &name.value], &Fact::Filled, self.ground.contracts);

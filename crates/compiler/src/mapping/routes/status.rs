@@ -32,6 +32,7 @@ struct Line {
 impl<'a> RouteCheck<'_, 'a> {
     /// Returns the rules for every status of the called side, in order of precedence.
     pub(super) fn responses(&mut self, pair: &Pair, called: &Operation) -> Vec<Response> {
+        // Lines take precedence over equal statuses, and these over the fallback for the class.
         let mut lines = self.written(pair, called);
         for status in successes(called) {
             if lines.iter().any(|line| line.from.matches(status)) {
@@ -285,6 +286,7 @@ impl<'a> RouteCheck<'_, 'a> {
             let contract = self.ground.contract(*side);
             for response in &operation.responses {
                 let StatusPattern::Exact(status @ 500..) = response.status else { continue };
+                // A status that every operation lists is a generic failure of the service.
                 let everywhere = contract.operations.iter().all(|other| lists(other, status));
                 if !everywhere && !said.iter().any(|said| said.value == i64::from(status)) {
                     let side = self.ground.side_name(*side);

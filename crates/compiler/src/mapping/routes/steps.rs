@@ -20,6 +20,7 @@ const BEYOND_PAGES: &str = "add `beyond: cut`, where the first pages are enough,
 impl<'a> RouteCheck<'_, 'a> {
     /// Compiles a block. Returns `None` if it reports an error.
     pub(super) fn block(&mut self, block: &'a Block) -> Option<plan::Block> {
+        // Names of later steps, to explain a use before the definition.
         let outer = std::mem::take(&mut self.context.later);
         let names = block.steps.iter().filter_map(|step| step.name.as_ref());
         self.context.later = names.map(|name| (name.value.clone(), name.span)).collect();
@@ -176,6 +177,7 @@ impl<'a> RouteCheck<'_, 'a> {
             self.findings.push(faults::each_with(until.span, "pages: {until: …}"));
         }
         let elements = self.elements(&each.name, &each.list, step);
+        // Compile `beyond:` even if the list has an error, to report its own errors.
         let most = elements.as_ref().and_then(|(.., most)| *most);
         let beyond = self.beyond_elements(each, call, most);
         let (list, element, _) = elements?;
@@ -322,10 +324,12 @@ impl<'a> RouteCheck<'_, 'a> {
         if let (Some(name), Some(media)) = (&step.name, unread) {
             self.opaque_results.push((name.value.clone(), call.operation.span, media.name().to_owned()));
         }
-        // A list that was cut may lack its end, so its status does not guarantee the body.
+        // The result of several calls has no single status that could determine whether there is a
+        // body.
         let cut = call.pages.is_some() || call.each.is_some();
         if let (Some(name), false) = (&step.name, cut) {
             let statuses = operation.responses.iter().filter(|one| one.is_success() && one.body.is_some());
+            // Facts compare a status with literals, so the statuses of a class cannot be matched.
             let exact = statuses.filter_map(|response| match response.status {
                 StatusPattern::Exact(status) => Some(status.to_string()),
                 _ => None,
@@ -531,6 +535,7 @@ impl<'a> RouteCheck<'_, 'a> {
         // The choices may have different maximum lengths.
         let cut = others.iter().any(|other| other.most() != first.most());
         let kind = |held: &ContextValue| held.clone().with_most(None).ty.kind;
+        // Lengths are compared separately, because they do not affect the element type.
         let same = others.iter().all(|other| kind(other) == kind(first) && other.side == first.side);
         let absent = !certain || all.iter().any(|held| held.absent);
         let held = match same {

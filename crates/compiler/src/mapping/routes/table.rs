@@ -70,6 +70,7 @@ impl RouteCheck<'_, '_> {
             self.findings.push(faults::too_many_columns(decide.span, decide.on.len(), COLUMNS_MAX));
             return None;
         }
+        // Compile columns and outcomes before returning, to report errors in either.
         let columns: Vec<_> = (0..decide.on.len()).map(|at| self.column(decide, at)).collect();
         let ends = self.row_ends(decide);
         let columns = columns.into_iter().collect::<Option<Vec<_>>>()?;

@@ -85,6 +85,7 @@ pub(super) fn assign<'a>(
                     let same = |other: &&Assigned<'a>| std::ptr::eq(other.operation, operation);
                     in_order[side].push((*one, instead.iter().filter(same).copied().collect()));
                 }
+                // Clients do not use this side, so its operations need no route.
                 None if !program.manifest.serves[side] => {}
                 None if program.manifest.rest[side].is_some() => {
                     let serves = SideId(side as u8);

@@ -7,9 +7,10 @@ use crate::mapping::ast::Notes;
 use switchback_plan::{Block, End, NoteKind, OnFail, StepAction, Verdict};
 
 impl RouteCheck<'_, '_> {
-    /// Returns the verdict of a route with at least one success. Returns `None` if it reports a
+    /// Returns the verdict of a route that is not refused entirely. Returns `None` if it reports a
     /// different declared verdict.
     pub(super) fn verdict(&mut self, notes: &Notes, span: Span) -> Option<Verdict> {
+        // Every route may return an error, so losses of errors concern all of them.
         for loss in &self.ground.error_losses[self.serves] {
             self.lose(loss.clone());
         }

@@ -10,6 +10,7 @@ impl Reader<'_> {
         let kind = match &node.kind {
             Kind::String(text, _) if text.starts_with('$') => ExprKind::Path(text.clone()),
             Kind::Seq(items) => ExprKind::Array(items.iter().filter_map(|n| self.expr(n)).collect()),
+            // Any key with `$` marks a special form. A literal with such a key needs `$value`.
             Kind::Map(entries) => match entries.iter().find(|(key, _)| key.name.starts_with('$')) {
                 Some((key, _)) if keys::FORMS.contains(&key.name.as_str()) => self.form(&key.name, node)?,
                 Some((key, _)) => {

@@ -143,8 +143,7 @@ impl Reader<'_> {
                 served[side.side] = true;
             }
         }
-        // An empty list is only possible after an error. Serve both sides, so that the routes are
-        // checked.
+        // The list is empty or contains unknown names only, which have been reported.
         if served == [false, false] { [true, true] } else { served }
     }
 

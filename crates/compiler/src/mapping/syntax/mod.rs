@@ -43,6 +43,7 @@ pub(super) fn manifest(root: &Node, findings: &mut Findings) -> Option<Manifest>
 /// Reads one mapping file and appends its contents to a program.
 pub(super) fn file(root: &Node, program: &mut Program, findings: &mut Findings) {
     let mut reader = Reader { sides: program.manifest.sides.clone(), findings };
+    // Sections are independent of each other, so an error in one does not stop the next.
     let Some(fields) = Fields::read(root, &keys::FILE, reader.findings) else { return };
     if let Some(version) = fields.get("mapping") {
         reader.version(version);

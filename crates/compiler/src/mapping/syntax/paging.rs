@@ -22,6 +22,7 @@ impl Reader<'_> {
             }
         }
         for (side, read) in sides.iter().enumerate() {
+            // A side with an error is present, so do not report it as missing.
             if node.get(&self.sides[side].value).is_none() && read.is_none() {
                 self.findings.push(super::faults::missing_side(
                     "`paging`",

@@ -29,6 +29,7 @@ impl Reader<'_> {
             _ => {
                 const KINDS: &[&str] = &["pair", "serve"];
                 let entries = node.map(self.findings)?;
+                // Report a misspelled key at the key instead of the entire route.
                 let is_slip = |key: &&Key| suggest(&key.name, KINDS).is_some();
                 self.findings.push(match entries.iter().map(|(key, _)| key).find(is_slip) {
                     Some(key) if !is("pair") && !is("serve") => {
@@ -88,6 +89,8 @@ impl Reader<'_> {
         for (key, value) in node.map(self.findings)? {
             if key.name == "front" {
                 front = self.text(value).and_then(|name| self.side(&name.value, name.span));
+            // Precedes the lookup of sides, which would report a misspelled `front` as an unknown
+            // side.
             } else if suggest(&key.name, &["front"]).is_some() {
                 self.findings.push(faults::unknown_line(&key.name, key.span, "a pair", &["front"]));
             } else if let Some(side) = self.side(&key.name, key.span) {
@@ -168,6 +171,7 @@ impl Reader<'_> {
             let all = [known.as_slice(), &["constant", "refuse"]].concat();
             self.findings.push(faults::unknown_line(&key.name, key.span, "a parameter", &all));
         }
+        // An unknown key, reported above, may be the misspelled name of the side.
         let Some(new) = node.get(&new_side) else {
             if node
                 .as_map()

@@ -145,6 +145,7 @@ impl Reader<'_> {
             }
             _ => vec![self.one_conversion(node)?],
         };
+        // The first conversion carries the fallback and the alternatives.
         let or = if conversions.is_empty() { Vec::new() } else { conversions.split_off(1) };
         let first = conversions.pop()?;
         Some(ConversionUse { otherwise, or, ..first })

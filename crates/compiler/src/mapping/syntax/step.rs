@@ -165,6 +165,7 @@ impl Reader<'_> {
         let mark = self.findings.len();
         for (key, value) in node.map(self.findings)? {
             match PREDICATES.iter().find(|(word, _)| *word == key.name) {
+                // Take the first condition, so that a second one is reported at its own key.
                 Some((_, word)) if found.is_none() => found = Some((*word, key, value)),
                 None if beside.contains(&key.name.as_str()) => {}
                 Some(_) => self.findings.push(faults::one_of_keys(key.span, "a condition", &words)),
@@ -285,6 +286,7 @@ impl Reader<'_> {
             [] => {
                 // Report a misspelled action at the word itself.
                 let entries = node.as_map().unwrap_or_default();
+                // Keys of calls such as `each` are legitimate, however similar to an action.
                 let slip = entries.iter().find(|(key, _)| {
                     !keys::CALL.optional.contains(&key.name.as_str())
                         && suggest(&key.name, keys::ACTIONS).is_some()
