@@ -174,7 +174,8 @@ pub(crate) struct Sent {
     pub query: Vec<(Spanned<String>, Node)>,
 }
 
-/// `x-api-key`, `{header: authorization, scheme: Token}`, `{basic: user}`, `{query: api_key}` or `{form: token}`.
+/// `x-api-key`, `{header: authorization, scheme: Token}`, `{basic: user}`, `{query: api_key}` or
+/// `{form: token}`.
 #[derive(Debug)]
 pub(crate) struct Carrier {
     /// Name of the header, query parameter or form field.
@@ -315,7 +316,8 @@ pub(crate) struct Shape {
     pub like: Option<Spanned<String>>,
     /// `same: [id, name]`
     pub same: Vec<Spanned<String>>,
-    /// `rename: {old_place: new_place}` or `{old_place: {v3: new_place, shape: S, as: conversion, else: …}}`
+    /// `rename: {old_place: new_place}` or `{old_place: {v3: new_place, shape: S, as: conversion,
+    /// else: …}}`
     pub rename: Vec<Rename>,
     /// `copy: {v2: {place: $.a.b}}`: a read-only copy on one side of a place of the other.
     pub copy: Vec<Copy>,
@@ -635,7 +637,8 @@ pub(crate) enum ExprKind {
         reason: Spanned<String>,
         with: Vec<(Spanned<String>, Expr)>,
     },
-    /// `{$shape: S | [S], from: expr, over: expr, with: {field: expr}, null_as: {field: literal}, null_else: keep | absent}`
+    /// `{$shape: S | [S], from: expr, over: expr, with: {field: expr}, null_as: {field: literal},
+    /// null_else: keep | absent}`
     Shape(Box<ShapeExpr>),
     /// `{$value: literal}`, optionally with `despite: type`: a literal that may start with `$` or
     /// violate its type.

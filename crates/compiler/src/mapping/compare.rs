@@ -174,6 +174,7 @@ fn member<'t>(
     let mut found = ty;
     for step in &place.value.0 {
         let TypeKind::Object(object) = found.types.resolve(found.ty).kind else {
+            // An untyped value may have the member.
             if !matches!(found.types.resolve(found.ty).kind, TypeKind::Any) {
                 findings.push(faults::compared_member(place.span, step, name, Vec::new()));
             }
@@ -256,6 +257,7 @@ impl Comparisons<'_> {
             self.mark_used(side, contract);
         }
         let mut declared: Vec<_> = self.types.iter().flat_map(HashMap::values).collect();
+        // The map has no order. Report in the order of the file.
         declared.sort_by_key(|one| one.written.name.span);
         for one in declared {
             let compares = one.written.key.iter().chain(&one.written.noise).chain(&one.written.unordered);

@@ -286,8 +286,8 @@ mod tests {
         assert_eq!([pack.directions[0].routes.len(), pack.directions[1].routes.len()], [22, 37]);
     }
 
-    /// Everything that can be different from one text to the next: a mapping file, a contract, the manifest, files that are
-    /// gone, new, or come back.
+    /// Covers every kind of change between two compilations: in a mapping file, a contract or the
+    /// manifest, and files that are removed, added or restored.
     #[test]
     fn what_a_compiler_keeps_changes_nothing_of_what_comes_out() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mappings/messaging");

@@ -168,6 +168,7 @@ impl<'p> Check<'_, 'p> {
         if let Some(place) = sent {
             keys[0] = self.in_body(self.from, place, webhook, faults::event_key)?;
         }
+        // Dropped events have no counterpart, so their own key is not checked.
         if let (Some(place), Some(told)) = (own, self.receiving(event)) {
             keys[1] = self.in_body(to, place, told, faults::event_key)?;
         }

@@ -212,6 +212,7 @@ impl Reader<'_> {
 }
 
 fn texts(fields: &[(Spanned<String>, Spanned<String>)]) -> Vec<(String, String)> {
+    // Header names are case-insensitive (RFC 9110, section 5.1).
     fields.iter().map(|(name, value)| (name.value.to_ascii_lowercase(), value.value.clone())).collect()
 }
 

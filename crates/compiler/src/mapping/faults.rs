@@ -250,6 +250,7 @@ pub(super) fn unknown_language(language: &Spanned<String>, known: &[String]) -> 
 
 pub(super) fn missing_language(reason: &Spanned<String>, language: &str, default: bool) -> Finding {
     let message = format!("`{}` has no text in `{language}`", reason.value);
+    // Clients fall back to the default language, so only its text is mandatory.
     match default {
         true => Finding::error(Code::MissingText, reason.span, message)
             .help("this is the default language: every reason needs it"),

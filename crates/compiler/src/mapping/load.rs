@@ -69,6 +69,7 @@ impl PackSource {
 
 fn collect(folder: &Path, prefix: &str, files: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
     let mut entries = std::fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    // The order of a directory depends on the file system. Sort for deterministic errors.
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         // File names of packs are UTF-8, so any other name belongs to an unrelated file.
@@ -77,6 +78,7 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<(String, Vec<u8>)>) -> i
         if meta.is_dir() && prefix.matches('/').count() < DEPTH_MAX && !name.starts_with('.') {
             collect(&path, &format!("{prefix}{name}/"), files)?;
         } else if meta.is_file() && is_of_pack(&name, prefix) {
+            // Check the size before reading, so that a wrong path cannot exhaust memory.
             if meta.len() > yaml::bounds::DOCUMENT_BYTES_MAX as u64 || files.len() >= FILES_MAX {
                 return Err(io::Error::other(format!(
                     "{} is too large, or one file too many, for a pack",
@@ -135,6 +137,7 @@ pub(super) fn read_with(
     let (contracts, mappings) = texts.read(source, &manifest, sources, findings);
     let mut program = Program::new(manifest);
     for root in mappings {
+        // Clone a tree only to correct it. The cache retains the text as written.
         if corrections.is_empty() {
             syntax::file(root, &mut program, findings);
             continue;
@@ -178,6 +181,7 @@ impl<T> Part<T> {
     fn holds(&self, source: &PackSource, sources: &Sources) -> bool {
         let is_same = |(name, then): &(String, Option<Arc<[u8]>>)| match (then, source.file(name)) {
             (None, None) => true,
+            // Clones of a source share their contents, so comparing pointers usually suffices.
             (Some(then), Some(now)) => Arc::ptr_eq(then, now) || then == now,
             (None, Some(_)) | (Some(_), None) => false,
         };
@@ -224,6 +228,7 @@ impl Texts {
     ) -> ([Option<Contract>; 2], impl Iterator<Item = &'t yaml::Node> + use<'t>) {
         let contracts = [0, 1].map(|side: usize| {
             let key = (manifest.sides[side].value.clone(), manifest.contracts[side].value.clone());
+            // A different side name or document path invalidates the part.
             let known = self.contracts[side].take().filter(|(of, _)| *of == key).map(|(_, part)| part);
             let part = Part::reuse_or_read(known, source, sources, findings, |fetch, sources, findings| {
                 read_contract(source, manifest, side, fetch, sources, findings)

@@ -113,6 +113,7 @@ pub(crate) fn setting_kind(word: &str) -> Option<SettingKind> {
 
 #[derive(Debug)]
 struct Table<T> {
+    // A cell, because all checks share the names and each lookup records the use.
     rows: Vec<(Spanned<String>, T, Cell<bool>)>,
     by_name: HashMap<String, usize>,
 }

@@ -28,6 +28,8 @@ pub(super) fn check(
             }) {
                 continue;
             }
+            // A line for an object covers its fields, so a line for one of these would write them
+            // twice.
             match known.iter().find(|other: &&&At| overlap(&other.value, &at.value)) {
                 Some(other) => findings.push(faults::claimed_twice(at, other.span, world, side)),
                 None => known.push(at),

@@ -213,6 +213,7 @@ pub(super) fn unknown_field(at: &At, index: usize, ty: TypeIn<'_>, world: &World
     let near = did_you_mean(name, known.clone());
     let all =
         format!("its fields are {}", known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "));
+    // A long list of fields would hide the finding.
     let help = near.or_else(|| (!known.is_empty() && known.len() <= 12).then_some(all));
     Finding::error(
         Code::UnknownField,
@@ -238,6 +239,7 @@ pub(super) fn unaccounted(
     let required = if field.is_ok_and(|found| found.required) { "required" } else { "optional" };
     let (name, own, other) = (dotted(place), side(world, of), side(world, 1 - of));
     let message = format!("no line for `{name}` ({own}, {required})");
+    // A field with the same name on the other side is probably its counterpart.
     let twin = super::account::field_at(types[1 - of], place).is_ok();
     let help = if twin {
         format!("{other} has it too: add it to `same`, or to `only: {{{own}: …}}` if they are not the same")

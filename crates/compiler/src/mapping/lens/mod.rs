@@ -301,6 +301,8 @@ impl<'p> Lenses<'p> {
         known.1 |= lens.turns_away;
         if lens.turns_away {
             let is_any = matches!(built.types.resolve(built.ty).kind, TypeKind::Any);
+            // Null passes through a shape, so it only counts as rejected if the target does not
+            // accept it.
             let null = is_any || kinds_of(built).null;
             lens.attempt(instead, null, self.origin(said.span), self.side(to.other()))
         } else {

@@ -152,6 +152,7 @@ impl Builder<'_, '_> {
                 }
                 Others::Keep
             }
+            // The contract does not restrict the source's members, so some of them may not fit.
             (Additional::Open, Additional::Of(to)) => {
                 let found = Narrowing::of(format!("members that are no {to}"));
                 self.lose_narrower_others(&[found], &place, lines.span);

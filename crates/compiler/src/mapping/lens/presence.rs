@@ -49,6 +49,7 @@ impl Builder<'_, '_> {
                         && other.source.0.starts_with(around)
                         && is_sure(read, &other.source.0, end, true)
                 };
+                // A required object needs no trace on the other side: it is always present.
                 let is_told = is_sure(read, around, end - 1, true) || mapped.iter().any(tells);
                 if may_be_null(read, around) || !is_told {
                     untold.push((around, one.span));

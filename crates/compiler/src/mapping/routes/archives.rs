@@ -180,6 +180,7 @@ fn lower<'a>(
 ) -> Option<plan::Harvest> {
     let from = SideId(u8::from(harvest.from.side == 1));
     let mark = findings.len();
+    // A harvest calls `from`, as a route that serves the other side does.
     let mut check = RouteCheck::new(ground, from.other(), of, findings);
     // `keep` steps are otherwise restricted to routes that write.
     check.harvests = true;

@@ -259,6 +259,7 @@ fn either(a: &[(Vec<String>, Fact)], b: &[(Vec<String>, Fact)]) -> Vec<(Vec<Stri
                 _ => None,
             }),
             Fact::Present => others().find(|other| matches!(other, Fact::Present)).cloned(),
+            // Presence implies that the value is not null.
             Fact::NotNull => {
                 others().find(|other| matches!(other, Fact::NotNull | Fact::Present)).map(|_| Fact::NotNull)
             }
@@ -266,6 +267,7 @@ fn either(a: &[(Vec<String>, Fact)], b: &[(Vec<String>, Fact)]) -> Vec<(Vec<Stri
             Fact::Known(known) => {
                 others().find(|other| matches!(other, Fact::Known(other) if other == known)).cloned()
             }
+            // Either condition may hold, so all kinds of both remain possible.
             Fact::Kinds(kinds) => others().find_map(|other| match other {
                 Fact::Kinds(more) => Some(Fact::Kinds(kinds.iter().chain(more).copied().collect())),
                 _ => None,

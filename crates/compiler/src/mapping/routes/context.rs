@@ -126,6 +126,8 @@ impl Context {
                 span: body.span,
             });
         }
+        // Validation is tracked apart from types, because types state what the contract permits and
+        // not what has been checked.
         let mut context = Context { proofs: Proofs::of_request(operation), ..Context::default() };
         context.set("request", ContextValue::there(object(fields, Additional::Closed, span), side));
         context
@@ -346,6 +348,7 @@ pub(super) fn reply(body: Option<Type>, body_required: bool, span: Span) -> Type
 /// there is one.
 pub(super) fn fanned(name: &str, element: ContextValue, mut reply: Type, span: Span) -> ContextValue {
     if let TypeKind::Object(object) = &mut reply.kind {
+        // Elements beyond the bound, and failed calls, have no reply.
         object.fields.iter_mut().for_each(|field| field.required = false);
         object.fields.push(Field {
             name: name.to_owned(),

@@ -219,6 +219,8 @@ impl RouteCheck<'_, '_> {
             Some(wanted) => wanted.ty.clone(),
             None => super::context::object(fields, Additional::Closed, span),
         };
+        // Without a target type, later steps read the members. Return the type even after an error,
+        // so that they report no further one.
         (complete || wanted.is_none())
             .then(|| Made { expr: plan::Expr::Object(members), held: ContextValue::there(ty, to) })
     }
@@ -269,6 +271,7 @@ impl RouteCheck<'_, '_> {
                 return None;
             }
         };
+        // An absent element would shift the ones after it, so each needs a value.
         let wanted_item = item.map(|ty| Wanted { ty, side: to, required: true });
         let made: Vec<_> =
             items.iter().map(|item| self.below("[*]", |check| check.value(item, wanted_item))).collect();
@@ -356,6 +359,7 @@ impl RouteCheck<'_, '_> {
                 let ty = list(entry(key, value, written, span), span);
                 Type { nullable: held_kinds.null, ..ty }
             }
+            // Only a strict conversion guarantees integers. A fallback may yield any number.
             (None, kind) if is_strict && kind.is_integer(to) && gives == NUMBER => {
                 Type { nullable: held_kinds.null, ..scalar(ScalarKind::Integer, span) }
             }
@@ -461,6 +465,7 @@ impl RouteCheck<'_, '_> {
         let target = TypeIn { types: ground.types(to), ty: wanted.ty };
         let types = if to == SideId::OLD { [target, source] } else { [source, target] };
         let with: Vec<_> = shape.with.iter().map(|(name, _)| name.clone()).collect();
+        // Paging members belong to the outermost object of a response.
         let is_answer = to == self.serves && self.answers.as_ref().is_some_and(|at| at.place == "$");
         let paged = if is_answer { self.paged_members.clone() } else { Default::default() };
         let supply = Supply { with, over: shape.over.is_some(), paged };
@@ -471,6 +476,8 @@ impl RouteCheck<'_, '_> {
             None => None,
             Some(over) => {
                 let base = self.base(over, shape, target)?;
+                // An overlay copies declared members only. If the type is open, note that others
+                // are lost.
                 if let TypeKind::Object(Object { additional: Additional::Open, .. }) =
                     target.types.resolve(target.ty).kind
                 {

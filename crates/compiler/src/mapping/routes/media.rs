@@ -142,6 +142,8 @@ impl<'a> RouteCheck<'_, 'a> {
                 || types.to.iter().any(|to| media_in_range(range, to) || media_in_range(to, range))
         };
         let names = [self.ground.side_name(medias.from.0), self.ground.side_name(medias.to.0)];
+        // Ranges such as `image/*` overlap in part, which counts as accepted: the run time decides
+        // by the actual type.
         let stays: Vec<&Arc<str>> = types.from.iter().filter(|range| !goes(range)).collect();
         match stays.first() {
             Some(_) if stays.len() == types.from.len() => {

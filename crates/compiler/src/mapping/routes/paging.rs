@@ -173,6 +173,7 @@ impl<'a> RouteCheck<'_, 'a> {
         self.told(paging, &client, &service);
         self.sizes(paging, &client, &service);
         let upto = match &paging.upto {
+            // The bound only applies if a page is found by reading the ones before it.
             Some(upto) if ![0, 1].into_iter().any(|side| paging.walks(side)) => {
                 self.findings.push(faults::page_bound(upto.span));
                 return None;

@@ -190,6 +190,8 @@ impl Reading<'_, '_> {
         // deeper.
         let root_name = root.clone();
         let read = names.take(2).fold(root, |read, name| read + "." + &name);
+        // Recorded before the path is resolved, so that an invalid path does not make its step
+        // unread as well.
         self.context.read.insert(read);
         if self.context.faulty.contains(&root_name) {
             self.context.faults_met += 1;

@@ -116,6 +116,7 @@ impl Proofs {
         if (2..=names.len()).any(|upto| at(upto).conforms) {
             return true;
         }
+        // Without a body there are no places in it.
         let Some((body, mut required)) = self.body.clone() else { return true };
         let mut ty = &body;
         for upto in 2..=names.len() {

@@ -51,6 +51,7 @@ pub(super) fn declare(
             shows.extend(shown_members(ground, side, shown, write, read, findings));
         }
         let read_back = plan::ReadBack { operation: read.key.to_string().into(), path, shows, origin };
+        // The read observes the write, whichever of the routes is active.
         for instead in &mut route.instead {
             instead.route.read_back = Some(read_back.clone());
         }

@@ -237,6 +237,8 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         let source = TypeIn { types: self.ground.types(self.serves), ty: &from.ty };
         let target = TypeIn { types: self.ground.types(towards), ty: &to.ty };
         let place = format!("{part}.{}", from.name);
+        // Parameters are compared by their types, although they are sent as text: the receiver
+        // parses them.
         let mut found = match compare(source, target, Some(Message::Request)) {
             Ok(narrowings) => narrowings,
             // Any value can be written as text, so a type mismatch is irrelevant here.
@@ -305,6 +307,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             reason,
             legacy_forward: own.legacy_forward[side].unwrap_or(pack.legacy_forward[side]),
             status: own.status.as_ref().map_or(pack.status, |status| status.value as u16),
+            // An explicit `date: null` overrides the pack's date.
             after_date: after_date.unwrap_or_else(|| pack.after_date.clone()),
             after_status: own.after_status.as_ref().map_or(pack.after_status, |status| status.value as u16),
         })

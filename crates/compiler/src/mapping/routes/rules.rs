@@ -67,6 +67,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 if self.serves == SideId::OLD { (&line.old, &line.new) } else { (&line.new, &line.old) };
             let known = self.operation.query.iter().find(|parameter| parameter.name == from.value);
             let taken = called.query.iter().find(|parameter| parameter.name == to.value);
+            // Claimed even if a name is wrong, which `unknown_parameters` reports.
             passed.push(&from.value);
             if let (Some(known), Some(taken)) = (known, taken) {
                 rules.extend(self.parameter(line, known, taken));

@@ -147,6 +147,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let conditional = when.is_some();
         made.when = when;
         let Some((each, element)) = each else {
+            // A call that is skipped leaves no result.
             let held = ContextValue { absent: conditional, ..held };
             call.resume.first().iter().for_each(|key| self.check_key(&made, key.span));
             return Some((plan::StepAction::Call(Box::new(made)), held));
@@ -291,6 +292,7 @@ impl<'a> RouteCheck<'_, 'a> {
             self.look_at(call);
             return None;
         };
+        // Recorded even if the rest of the call has errors, for the checks of statuses and headers.
         self.called.push(operation);
         let effect = effect(&operation.key.method, call.effect.as_ref());
         let paged = call.pages.as_ref().and(self.ground.paging.as_ref());

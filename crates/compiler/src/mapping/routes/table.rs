@@ -91,6 +91,7 @@ impl RouteCheck<'_, '_> {
             self.findings.push(faults::table_gap(decide.span, &shown, seen.gaps.len()));
         }
         for (at, row) in decide.rows.iter().enumerate() {
+            // A row with an error matches nothing, which does not make it redundant.
             let faulty = matchers[at].iter().any(|cell| matches!(cell, Matcher::Faulty));
             if !faulty && !seen.reached[at] {
                 let before = seen.taken_by[at].map(|earlier| decide.rows[earlier].span);
@@ -330,6 +331,7 @@ fn facts(
 ) -> Vec<(Vec<String>, Fact)> {
     let mut facts = Vec::new();
     for (at, column) in columns.iter().enumerate() {
+        // A fact must hold for every row of the outcome, so consider their values together.
         let leading = ends.iter().enumerate().filter(|(_, end)| **end == outcome);
         let indexes: BTreeSet<usize> =
             leading.flat_map(|(row, _)| seen.with[row][at].iter().copied()).collect();

@@ -32,6 +32,7 @@ pub(super) fn assign<'a>(
 ) -> [Vec<Answered<'a>>; 2] {
     let mut assigned: [HashMap<*const Operation, (Assigned<'a>, Span)>; 2] = [HashMap::new(), HashMap::new()];
     let mut instead: Vec<Assigned<'a>> = Vec::new();
+    // Routes with `if:` are alternatives to the regular one, so they do not count as duplicates.
     let mut take = |one: Assigned<'a>, span: Span, findings: &mut Findings| {
         if one.route.is_some_and(|route| route.only_if().is_some()) {
             instead.push(one);
@@ -59,6 +60,8 @@ pub(super) fn assign<'a>(
                 for (side, operation) in [(SideId::OLD, old), (SideId::NEW, new)] {
                     let served = pair.front.is_none_or(|front| front.side == side.place())
                         && program.manifest.serves[side];
+                    // Resolve both operations even if only one is served, so that unknown ones are
+                    // reported.
                     let Some(operation) = operation.filter(|_| served) else { continue };
                     let operations = old.zip(new).map(|(old, new)| [old, new]);
                     let one = Assigned { route: Some(route), operation, serves: side, operations };

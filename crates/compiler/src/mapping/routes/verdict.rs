@@ -16,6 +16,7 @@ impl RouteCheck<'_, '_> {
         }
         // A violated type is a difference, because it can break strict clients.
         let differs = |kind| matches!(kind, NoteKind::Differs | NoteKind::Approximate | NoteKind::Despite);
+        // A refusal is the stronger verdict: differences of the rest do not change it.
         let found = if self.refuses {
             Verdict::Partly
         } else if self.notes.iter().any(|note| differs(note.kind)) {

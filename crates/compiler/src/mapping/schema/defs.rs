@@ -176,6 +176,7 @@ fn rename(sides: Sides<'_>) -> Value {
             json!({"type": "object", "additionalProperties": false, "properties": properties, "required": [new]})
         }
         None => {
+            // Without the names of the sides, any other key may be the new side.
             json!({"type": "object", "additionalProperties": reference("place"), "properties": properties})
         }
     };
@@ -229,6 +230,7 @@ fn conversion() -> Value {
             "type": "object", "additionalProperties": false, "required": [spec.name], "properties": properties,
         }));
     }
+    // Lists and `each` contain single conversions only, so build them before they join the forms.
     let several = json!({"type": "array", "minItems": 2, "items": {"anyOf": forms.clone()}});
     let each = describe("For each element of a list.", json!({"anyOf": forms.clone()}));
     forms.push(describe("The first that takes the value.", several));
@@ -257,6 +259,7 @@ fn fill() -> Value {
         &keys::FILL_REFUSE,
         &[("refuse", "Left out, and a client that sends it is refused with this reason.", text())],
     );
+    // Maps are special forms. A literal object needs `{value: …}`.
     let literal = json!({"type": ["null", "boolean", "number", "string", "array"]});
     json!({"anyOf": [literal, {"type": "object", "maxProperties": 0}, value, refuse, word(&["absent", "none"])]})
 }
@@ -270,6 +273,8 @@ fn rest() -> Value {
             ("despite", "It breaks the type of some, which are listed in the report.", words(&["type"])),
         ],
     );
+    // A schema cannot see quotes, so every text counts as a keyword. A literal text needs `{value:
+    // …}`.
     let literal = json!({"type": ["null", "boolean", "number", "array"]});
     json!({"anyOf": [words(&["lost"]), literal, value, word(&["lost"])]})
 }
@@ -286,6 +291,7 @@ fn operation() -> Value {
 fn pair(sides: Sides<'_>) -> Value {
     let mut operations = by_side(sides, 2, &operation());
     operations["properties"]["front"] = describe("Only this side is served by the pair.", text());
+    // The two sides and `front`.
     operations["maxProperties"] = json!(3);
     let texts = map_of(&text());
     let constant = object(
@@ -375,6 +381,7 @@ fn parameter(sides: Sides<'_>) -> Value {
             properties.insert(new.to_owned(), describe("Its name on the new side.", text()));
             json!({"type": "object", "additionalProperties": false, "properties": properties, "required": [new]})
         }
+        // Without the names of the sides, any other key may be the new side.
         None => json!({"type": "object", "additionalProperties": text(), "properties": properties}),
     }
 }
@@ -476,6 +483,7 @@ fn paging(sides: Sides<'_>) -> Value {
         ],
     );
     let mut paging = by_side(sides, 2, &side);
+    // While the names of the sides are unknown, `by_side` declares no properties.
     if paging.get("properties").is_none() {
         paging["properties"] = json!({});
     }
@@ -563,6 +571,7 @@ fn predicate(beside: &[Line<'_>], needed: &[&str]) -> Value {
     let mut properties: Map<String, Value> =
         lines.map(|(word, (about, schema))| (word.to_owned(), describe(about, schema))).collect();
     properties.extend(beside.iter().map(|line| (line.0.to_owned(), super::described(line))));
+    // Exactly one condition. The other keys are options of the map that contains it.
     let one: Vec<Value> = predicates().map(|word| json!({"required": [word]})).collect();
     json!({"type": "object", "additionalProperties": false, "properties": properties, "required": needed, "oneOf": one})
 }
@@ -597,6 +606,7 @@ fn refusal() -> Value {
 }
 
 fn step() -> Value {
+    // An action as a key makes an unnamed step. Any other key is the name of the step.
     let named = json!({
         "type": "object", "minProperties": 1, "maxProperties": 1,
         "propertyNames": {"not": words(keys::ACTIONS)}, "additionalProperties": reference("action"),
@@ -708,6 +718,7 @@ fn pick(choice: bool) -> Value {
         lines.push(("when", "Chosen when this holds.", reference("predicate")));
     }
     let mut pick = object(if choice { &keys::CHOICE } else { &keys::PICK }, &lines);
+    // The options exclude each other, because each selects in its own way.
     let both = [["take", "newest"], ["take", "page"], ["newest", "page"]];
     pick["not"] = json!({"anyOf": both.map(|both| json!({"required": both}))});
     pick
@@ -756,6 +767,7 @@ fn keep() -> Value {
 
 fn archive(sides: Sides<'_>) -> Value {
     let mut properties: Map<String, Value> = Map::new();
+    // Without the names of the sides, any other key may be one of them.
     let mut open = text();
     for side in sides.into_iter().flatten() {
         properties.insert(side.to_owned(), describe("A type of this side's contract.", text()));

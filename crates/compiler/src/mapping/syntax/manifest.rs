@@ -20,6 +20,7 @@ pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
     let sides = sides(fields.get("sides")?, findings)?;
     let mut reader = Reader { sides: sides.clone(), findings };
     let contracts = reader.texts_by_side(fields.get("contracts")?, "`contracts`");
+    // Read before a missing part ends the function, so that errors here are reported as well.
     let errors = fields.get("errors").and_then(|node| reader.errors(node));
     Some(Manifest {
         name: reader.text_of(fields.get("pack"))?,
@@ -55,6 +56,7 @@ fn sides(node: &Node, findings: &mut Findings) -> Option<[Spanned<String>; 2]> {
         let node: &Node = fields.get(name)?;
         Some(Spanned { value: node.text(findings)?.to_owned(), span: node.span })
     };
+    // Read both sides before returning, so that errors in either are reported.
     let (old, new) = (side("old"), side("new"));
     Some([old?, new?])
 }
@@ -143,7 +145,7 @@ impl Reader<'_> {
                 served[side.side] = true;
             }
         }
-        // The list is empty or contains unknown names only, which have been reported.
+        // Either the list is empty, or its names are unknown and have been reported.
         if served == [false, false] { [true, true] } else { served }
     }
 
@@ -174,6 +176,7 @@ impl Reader<'_> {
                 let mut read = Vec::new();
                 for (name, value) in self.map_of(fields.get(key)) {
                     match value.kind {
+                        // A constant is sent as text, for which these have no representation.
                         Kind::Map(_) | Kind::Null => {
                             self.findings.push(super::faults::constant_parameter(value.span))
                         }

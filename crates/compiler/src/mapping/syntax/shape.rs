@@ -74,6 +74,7 @@ impl Reader<'_> {
             (None, None) => None,
         };
         rename.conversion = self.conversion(node.get("as"), node.get("else"));
+        // Next to a conversion, `else:` belongs to the conversion.
         if let (Some(shape), None, Some(otherwise)) = (&mut rename.shape, node.get("as"), node.get("else")) {
             self.shape_else(shape, otherwise);
         }
