@@ -358,8 +358,8 @@ impl<'f> Cause<'f> {
         }
         let same_file = finding.span.file == self.finding.span.file;
         let same_line = same_file && place.line == self.place.line;
-        // The texts of the cause often contain the correct name as a suggestion.
         let same_block = same_file && place.block_start == self.place.block_start;
+        // The texts of a cause often contain the correct name as a suggestion.
         let said = [&self.finding.message, self.finding.help.as_deref().unwrap_or_default()];
         let follows = |within: &Within| match within {
             Within::Pack => {

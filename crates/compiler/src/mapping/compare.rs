@@ -336,6 +336,7 @@ impl Comparisons<'_> {
                 TypeKind::OneOf(_) | TypeKind::Choice(_) => {
                     ty.kind.alternatives().iter().for_each(|one| below(None, None, one));
                 }
+                // Other named types lead to no declared one, so their places need no rules.
                 TypeKind::Any | TypeKind::Null | TypeKind::Scalar(_) | TypeKind::Named(_) => {}
             }
             at += 1;

@@ -104,8 +104,6 @@ impl Judge<'_> {
     ) {
         match (&operation.body, body) {
             (Some(wanted), None) if wanted.required && wanted.media.is_json() => {
-                // An empty reply is a violation only for successes; the bodies of failures are
-                // rarely written out.
                 self.report(span, "request", operation, "the body is required and missing");
             }
             (None, Some(body)) => {
@@ -132,6 +130,8 @@ impl Judge<'_> {
         let Some(response) = listed else { return };
         let word = if maker == Maker::Gateway { "answer" } else { "reply" };
         match (&response.body, body) {
+            // An empty reply is a violation only for successes; the bodies of failures are rarely
+            // written out.
             (Some(_), None) if maker == Maker::Other && response.media.is_json() && status.value < 300 => {
                 let breach = format!("{} has a body, and it is missing", status.value);
                 self.report(status.span, word, operation, &breach);

@@ -192,6 +192,7 @@ impl Builder<'_> {
             self.values[id.0 as usize] = value;
             return id;
         };
+        // An equal value exists, so release the reserved id.
         self.values.pop();
         written.map(|written| self.written.insert(written, same));
         named.map(|named| self.known.insert(named, same));
@@ -238,7 +239,7 @@ impl Builder<'_> {
                     Literal::Boolean(_) | Literal::Number(_) => None,
                 }));
             }
-            // Declarations name members only, so none of them extends into elements.
+            // Declarations name members only, so they never extend into elements.
             TypeKind::Array(array) => value.element = Some(self.value(&array.items, &Declared::default())),
             TypeKind::Object(object) => {
                 for field in &object.fields {

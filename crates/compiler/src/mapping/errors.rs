@@ -20,8 +20,8 @@ const TEXT: &str = "$text";
 const STATUS: &str = "$status";
 const KIND: &str = "$kind";
 
-/// Returns the error type of each contract as named in `errors: {types: …}`, or the unknown type if
-/// none is named.
+/// Returns the error type of each contract as named in `errors: {types: …}`, or the unknown type
+/// for an omitted name.
 pub(super) fn types<'c>(
     manifest: &Manifest,
     contracts: &'c [Contract; 2],
@@ -274,7 +274,6 @@ fn failure_place(
     let bodies: Vec<&Type> = successes.filter_map(|response| response.body.as_ref()).collect();
     let mut missed = Missed::default();
     let mut found = bodies.into_iter().map(|ty| walk(ty, &names, &contract.types, &mut missed));
-    // Successes without the place cannot be failures of this kind, so one success with it suffices.
     if !found.any(|types| !types.is_empty()) {
         findings.push(faults::failure_unknown(place, &contract.name, &missed));
         return None;

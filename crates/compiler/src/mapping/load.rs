@@ -238,10 +238,10 @@ impl Texts {
         let mut mappings = BTreeMap::new();
         let names = source.files().iter().map(|(name, _)| name);
         for name in names.filter(|name| name.ends_with(MAPPING_SUFFIX)) {
+            // Move entries instead of cloning them. Those of deleted files stay behind and are
+            // dropped.
             let known = self.mappings.remove(name);
             let part = Part::reuse_or_read(known, source, sources, findings, |fetch, sources, findings| {
-                // Move the entry instead of cloning it. Entries of deleted files stay behind and
-                // are dropped.
                 yaml::read(sources, name, fetch(name)?, findings)
             });
             mappings.insert(name.clone(), part);
@@ -269,6 +269,7 @@ fn read_contract(
 ) -> Option<Contract> {
     let Spanned { value: path, span } = &manifest.contracts[side];
     if fetch(path).is_none() {
+        // Mapping files are never contracts, so do not suggest them.
         let known = source
             .files()
             .iter()

@@ -30,13 +30,13 @@ fn credential(written: &ast::Credential, findings: &mut Findings) -> Option<Cred
     let usual = written.scheme.as_ref().and_then(|word| scheme(word, findings));
     let unsaid = written.carriers().find(|carrier| matches!(carrier.kind, CarrierKind::Usual));
     if let (None, Some(carrier)) = (&written.scheme, unsaid) {
-        // Check the carriers of both directions before returning, so that all of them are reported.
         findings.push(faults::no_scheme(&carrier.name));
     }
     let mut carriers = |written: &[ast::Carrier]| -> Option<Vec<Carrier>> {
         let all: Vec<_> = written.iter().map(|one| carrier(one, usual.as_ref(), findings)).collect();
         all.into_iter().collect()
     };
+    // Check the carriers of both directions before returning, so that all of them are reported.
     let (read, send) = (carriers(&written.read), carriers(&written.send));
     if written.read.is_empty() || written.send.is_empty() {
         findings.push(faults::no_credential(written.span, written.read.is_empty()));

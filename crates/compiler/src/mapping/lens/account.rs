@@ -149,7 +149,7 @@ fn walk(
         match object(ty.types.at(&field.ty)) {
             _ if whole => {}
             Some(inner) if within => walk(ty, inner, at, claimed, missing),
-            // The members of an untyped value are unknown, so none is reported as missing.
+            // The members of an untyped value are unknown, so they are never reported as missing.
             None if within => {}
             _ => missing.push(Place(at.clone())),
         }

@@ -65,6 +65,7 @@ pub(super) fn build(
         builder.line(line);
     }
     builder.rest(lines);
+    // Requires all lines, because several may move parts of the same object.
     builder.lose_presence();
     builder.unnamed(lines);
     let lens = builder.finish();
@@ -201,9 +202,9 @@ impl<'b> Builder<'b, '_> {
     /// outermost object, otherwise when the object closes.
     fn connect(&mut self, span: Span, source: &Place, target: &Place, op: ValueOp, absent: Option<Raw>) {
         let origin = self.origin(span);
+        // The common case needs no buffer: the value is streamed under its new name.
         if let ([source], [target]) = (source.0.as_slice(), target.0.as_slice()) {
             let emit = MemberAction::Emit(Emit { name: Key::new(target), op });
-            // The common case needs no buffer: the value is streamed under its new name.
             self.member(source, origin.clone()).action = emit;
             if let Some(value) = absent {
                 let what = Closing::Unless { member: source.clone(), value };

@@ -338,6 +338,7 @@ pub(in crate::mapping) fn check(
     let alternatives = conversion.kind.alternatives();
     let passes = alternatives.iter().any(|kind| kind.spec().null_passes);
     let mut takes = conversion.kind.kinds(from_side);
+    // Null bypasses a conversion that lets it pass.
     takes.null |= passes;
     let too_much = beyond(kinds_of(from), takes);
     if !is_any(from) && !too_much.is_empty() && strict {

@@ -75,6 +75,7 @@ pub(super) fn lines<'p>(world: &World<'p>, shape: &'p Shape, findings: &mut Find
             findings.push(faults::unknown_shape(name, names.collect()));
             break;
         };
+        // Following a cycle of `like:` would not terminate.
         if seen.contains(&Some(name.value.as_str())) {
             findings.push(faults::like_itself(name));
             break;

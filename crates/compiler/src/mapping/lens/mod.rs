@@ -299,6 +299,8 @@ impl<'p> Lenses<'p> {
         let mut elses = self.elses.borrow_mut();
         let known = elses.entry(otherwise.span).or_insert_with(|| (used.name.value.clone(), false));
         known.1 |= lens.turns_away;
+        // A shape that accepts every value needs no attempt, which would buffer the value until its
+        // last member.
         if lens.turns_away {
             let is_any = matches!(built.types.resolve(built.ty).kind, TypeKind::Any);
             // Null passes through a shape, so it only counts as rejected if the target does not

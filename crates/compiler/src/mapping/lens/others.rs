@@ -180,6 +180,8 @@ impl Builder<'_, '_> {
                     continue;
                 }
                 let Ok(found) = field_at(read, &Place(around.to_vec())) else { continue };
+                // Members of a closed object are all declared, so each is covered by a line or
+                // reported.
                 let has_others = match found.ty.types.resolve(found.ty.ty).kind {
                     TypeKind::Object(object) => object.additional != Additional::Closed,
                     kind => *kind == TypeKind::Any,

@@ -327,6 +327,7 @@ impl RouteCheck<'_, '_> {
             };
             Some((key?.expr, value, when))
         })?;
+        // A stored entry counts as the first write, because a later refusal would not undo it.
         if self.wrote.is_none() && !self.harvests {
             (self.wrote, self.judged) = (Some(format!("keep: {}", keep.archive.value).into()), false);
             self.keeps = true;

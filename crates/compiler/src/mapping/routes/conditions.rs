@@ -68,6 +68,7 @@ impl RouteCheck<'_, '_> {
             .chain(known.into_iter().map(Fact::Known))
             .flat_map(|fact| facts(&fact))
             .collect();
+        // A condition may list the same place twice.
         facts.dedup_by(|a, b| {
             a.0 == b.0 && matches!((&a.1, &b.1), (Fact::Known(a), Fact::Known(b)) if a == b)
         });

@@ -201,6 +201,8 @@ impl Context {
             return;
         }
         let [root, names @ ..] = names else { return };
+        // Settings are not members of the context. Only their presence is narrowed, because their
+        // type is known.
         if *root == "config" {
             if matches!(fact, Fact::Present) {
                 self.set.insert(names.join("."));

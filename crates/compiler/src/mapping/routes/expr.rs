@@ -347,6 +347,7 @@ impl RouteCheck<'_, '_> {
                 return None;
             }
             let drops = partial && matches!(otherwise, Otherwise::Drop);
+            // Some conversions accept an absent source and yield a value for it.
             let absent = made.held.absent && !kind.spec().domain(to.other()).absent;
             if (absent || drops) && wanted.required {
                 self.findings.push(faults::may_be_absent(from.span));
@@ -551,6 +552,7 @@ impl RouteCheck<'_, '_> {
             let element = if shape.shape.each { "[*]" } else { "" };
             let place = format!("{element}.{}", name.value);
             let value = self.below(&place, |check| check.value(value, wanted));
+            // Continue after an error, to report those of the other fields.
             complete &= value.is_some();
             made.extend(value.map(|value| (name.value.as_str(), value.expr)));
         }

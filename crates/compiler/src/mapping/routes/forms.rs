@@ -80,6 +80,7 @@ impl RouteCheck<'_, '_> {
         };
         let by_ty = object.field(&by.value).map(|field| field.ty.clone())?;
         let (wants, has) = (key_types.json_kinds(&key_ty), types.json_kinds(&by_ty));
+        // Values of different kinds are never equal.
         if !wants.iter().any(|kind| has.contains(kind)) {
             self.findings.push(faults::lookup_never_found(span, &key_ty, &by.value, &by_ty));
             return None;

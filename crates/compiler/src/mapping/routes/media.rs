@@ -21,7 +21,7 @@ pub(super) struct Passed {
 }
 
 impl<'a> RouteCheck<'_, 'a> {
-    /// Records media types that contracts list but the gateway does not support as losses.
+    /// Records media types that the served contract lists and the gateway does not read as losses.
     pub(super) fn unread_media(&mut self, span: Span) {
         let operation = self.operation;
         let of_request = operation.body.iter().flat_map(|body| &body.unread);
@@ -168,6 +168,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     fn known_media(&mut self, named: &Spanned<String>, (side, ranges): (SideId, &[Arc<str>]), what: &str) {
         let essence = small(named);
+        // A line relates two single media types. Ranges and parameters are ambiguous.
         let is_one = essence.contains('/') && !essence.contains(['*', ';', ' ']);
         if !is_one || !ranges.iter().any(|range| media_in_range(&essence, range)) {
             let known: Vec<&str> = ranges.iter().map(|range| &**range).collect();

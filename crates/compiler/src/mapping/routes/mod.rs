@@ -122,10 +122,9 @@ pub(super) fn compile(
         .iter()
         .filter_map(|route| Some((std::ptr::from_ref(route), ground.switch(route.only_if()?, findings))))
         .collect();
+    // Skip generated pairs: an error in one of them only means that the operations are not equal.
     let written = program.routes.iter().filter(|route| !matches!(route, Route::Pair(pair) if pair.made));
     for route in written {
-        // Skip generated pairs: an error in one of them only means that the operations are not
-        // equal.
         check_once(ground, route, &assigned, findings);
     }
     let mut routes = assigned.map(|assigned| {

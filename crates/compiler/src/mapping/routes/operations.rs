@@ -54,14 +54,13 @@ impl<'a> RouteCheck<'_, 'a> {
             }
         }
         let key = match OpKey::parse(&template) {
-            // Compile every piece before looking up the operation, so that errors in both are
-            // reported.
             Ok(key) => key,
             Err(fault) => {
                 self.findings.push(faults::operation_form(&written.value, written.span, &fault));
                 return None;
             }
         };
+        // Compile every piece before looking up the operation, so that errors in both are reported.
         let parts: Vec<_> = pieces.iter().map(|piece| self.part(piece, written, certain)).collect();
         let Some(operation) = contract.find_shape(&key.method, &key.path.shape()) else {
             self.findings.push(faults::unknown_call(&written.value, &key, written.span, contract));

@@ -84,6 +84,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 self.json_name_of_answer(super::media::answered(response), &mut response.headers);
             }
         }
+        // Rules are built even after an error, to report further ones, but must not reach a plan.
         let responses = (!self.findings.errors_since(mark)).then_some(responses);
         let mut operation = operation(self.operation, self.ground.types(self.serves), Effect::None);
         let mut format = super::route::format(called, self.ground.types(self.serves.other()));

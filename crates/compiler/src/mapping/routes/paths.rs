@@ -186,9 +186,9 @@ impl Reading<'_, '_> {
             Segment::Selector(Selector::Name(name)) => Some(unquoted(name)),
             _ => None,
         });
+        let root_name = root.clone();
         // Track reads with two names below the root at most. Checks for unread fields look no
         // deeper.
-        let root_name = root.clone();
         let read = names.take(2).fold(root, |read, name| read + "." + &name);
         // Recorded before the path is resolved, so that an invalid path does not make its step
         // unread as well.

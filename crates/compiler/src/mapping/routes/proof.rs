@@ -90,7 +90,7 @@ impl Proofs {
                 let member = rest.first();
                 let meets = |known: &Option<String>| match (known, member) {
                     (Some(known), Some(member)) => known == member,
-                    // Without a member on either side the match is uncertain, so assume derivation.
+                    // If either side names no member, the origin is uncertain. Assume derivation.
                     _ => true,
                 };
                 let of_root = self

@@ -91,6 +91,7 @@ impl RouteCheck<'_, '_> {
                 let places = gathered(|out| selection.choices.iter().for_each(|one| of_choice(one, out)));
                 provenance.put(name, None, places);
             }
+            // A reply depends on everything that the call sends and on whether it is made.
             StepAction::Call(call) => {
                 let places = gathered(|out| {
                     self.of_call(call, out);

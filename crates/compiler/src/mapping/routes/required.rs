@@ -31,6 +31,7 @@ impl RouteCheck<'_, '_> {
             let side = self.ground.world.program.manifest.sides[self.serves.other().place()].value.as_str();
             self.findings.push(faults::no_form_for_token(span, &called.key, side));
         }
+        // One `Cookie` header carries all cookies, so a rule for it may provide each of them.
         let sends_cookies = rules.iter().any(|rule| *rule.name.text == *COOKIE)
             || credential.is_some_and(|credential| {
                 let fixed = credential.headers.iter().map(|(field, _)| field);

@@ -195,6 +195,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             if only_in.is_some_and(|only| only != self.message(to)) {
                 continue;
             }
+            // A replacement is a place of the response. Any other loss is a place of the source.
             if let (Some(at), true) = (&self.answers, loss.instead.is_some()) {
                 loss.place.replace_range(..1, &at.place);
                 loss.unless_found = at.unless_found;

@@ -83,6 +83,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 rules.push(QueryRule { name: name.as_str().into(), from, style });
             }
         }
+        // After the lines of the route, which take precedence.
         self.sent_query(&mut rules, called);
         passed.extend(pair.refused_query.iter().map(|refused| refused.name.value.as_str()));
         passed.extend(pair.faulty_query.iter().map(String::as_str));
@@ -335,6 +336,7 @@ impl<'a> RouteCheck<'_, 'a> {
             };
             rules.push(QueryRule { name: name.value.as_str().into(), from, style: style_of(parameter) });
         }
+        // After the parameters of the call, which take precedence.
         self.sent_query(&mut rules, called);
         for parameter in called.query.iter().filter(|parameter| parameter.required) {
             let paged = paged_by == Some(parameter.name.as_str())

@@ -18,6 +18,7 @@ impl<'a> RouteCheck<'_, 'a> {
     pub(super) fn serve(mut self, serve: &'a Serve) -> Option<Served> {
         self.sentences(&serve.notes);
         self.begin_paging(serve.paging.as_ref());
+        // Without steps and checks every request is refused, so the plan needs no block.
         let refused = match &serve.block.end {
             Some(ast::End::Refuse(refuse)) if serve.block.steps.is_empty() && serve.check.is_empty() => {
                 Some(refuse)

@@ -244,6 +244,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 if is_redirect(from) && to / 100 != 3 {
                     self.findings.push(faults::redirect_answered(from_span, to));
                 }
+                // The first match decides, so a line for a covered status would never apply.
                 let earlier = lines.iter().find(|(line, _)| covers(line.from, from));
                 if let Some((_, earlier)) = earlier {
                     self.findings.push(faults::status_twice(from_span, *earlier));

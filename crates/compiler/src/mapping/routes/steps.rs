@@ -28,6 +28,8 @@ impl<'a> RouteCheck<'_, 'a> {
         self.context.later = outer;
         let end = match block.end.as_ref()? {
             ast::End::Answer(answer) => {
+                // A client error implies that the request had no effect, which is false after a
+                // write.
                 if (400..500).contains(&answer.status.value) {
                     self.too_late(answer.span);
                 }
@@ -483,6 +485,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     fn on_fail(&mut self, call: &Call, operation: &Operation, after_write: bool) -> Option<plan::OnFail> {
         match &call.on_fail {
+            // A failure here leaves the request half done, so its handling must be explicit.
             None if after_write => {
                 self.findings.push(faults::on_fail_needed(call.operation.span));
                 None

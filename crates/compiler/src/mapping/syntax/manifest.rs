@@ -20,7 +20,7 @@ pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
     let sides = sides(fields.get("sides")?, findings)?;
     let mut reader = Reader { sides: sides.clone(), findings };
     let contracts = reader.texts_by_side(fields.get("contracts")?, "`contracts`");
-    // Read before a missing part ends the function, so that errors here are reported as well.
+    // Read before a missing part returns early, so that errors here are reported as well.
     let errors = fields.get("errors").and_then(|node| reader.errors(node));
     Some(Manifest {
         name: reader.text_of(fields.get("pack"))?,

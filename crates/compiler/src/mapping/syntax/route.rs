@@ -230,6 +230,7 @@ impl Reader<'_> {
                 _ => std::slice::from_ref(value),
             };
             let new: Vec<_> = words.iter().filter_map(|word| self.status_word(word)).collect();
+            // Invalid words have been reported, but an empty list has not.
             if new.is_empty() && words.is_empty() {
                 self.findings.push(faults::status("[]", value.span));
             }
