@@ -1,21 +1,23 @@
-//! Archives: what a gateway keeps of its own, by client and account, because the other side cannot. Routes put entries in and
-//! look them up; a harvest reads them out of a side while it lives. Where entries lie, and how they are sealed, is not said here.
+//! Archives: entries that the gateway stores itself, per client and account, because the other side
+//! cannot store them. Routes write and read entries; a harvest fills an archive from a side while
+//! that side is available. Storage and sealing of entries are not part of this module.
 
 use super::expr::{Expr, Location};
 use super::route::Route;
 use super::step::Predicate;
 use super::{Key, Origin, SideId};
 
-/// A set of entries, each with a key of its own and the moment it was kept.
+/// A set of entries. Each has its own key and the time at which it was stored.
 #[derive(Debug)]
 pub struct Archive {
-    /// By which steps call it.
+    /// Name by which steps refer to the archive.
     pub name: String,
-    /// For the operator.
+    /// Description for the operator.
     pub about: String,
-    /// The side whose type its values have; none where an entry is its key alone, as a mark that something is gone.
+    /// The side whose type the values have. `None` if an entry consists of its key alone, such as a
+    /// mark that an object was deleted.
     pub side: Option<SideId>,
-    /// Where the mapping declares it.
+    /// Place of the declaration in the mapping.
     pub origin: Origin,
 }
 
@@ -23,57 +25,58 @@ pub struct Archive {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ArchiveId(pub u16);
 
-/// Looks entries up. The result is `{age, value}`, or nothing; with `each`, a list of `{<name>: element, age, value}`.
+/// A lookup. It yields `{age, value}`, or no result; with `each`, a list of
+/// `{<name>: element, age, value}`.
 #[derive(Debug)]
 pub struct Recall {
-    /// Which one is looked into.
+    /// The archive to search.
     pub archive: ArchiveId,
-    /// Makes the key, out of the context.
+    /// Computes the key from the context.
     pub key: Expr,
-    /// Looked up once for each of these.
+    /// Repeats the lookup for each of these elements.
     pub each: Option<EachOf>,
-    /// Only what this holds for is looked up; of the rest nothing is found.
+    /// Condition of the lookup. An element that does not satisfy it yields no result.
     pub when: Option<Predicate>,
 }
 
-/// Puts entries in; one that is there already is replaced, and its age begins anew.
+/// A write of entries. An existing entry of the same key is replaced, and its age restarts.
 #[derive(Debug)]
 pub struct Keep {
-    /// Which one is written.
+    /// The archive to write to.
     pub archive: ArchiveId,
-    /// Makes the key, out of the context.
+    /// Computes the key from the context.
     pub key: Expr,
-    /// None in an archive whose entries are their keys alone.
+    /// Computes the value. `None` in an archive whose entries consist of their keys.
     pub value: Option<Expr>,
-    /// Kept once for each of these.
+    /// Repeats the write for each of these elements.
     pub each: Option<EachOf>,
-    /// Only what this holds for is kept.
+    /// Condition of the write. An element that does not satisfy it is skipped.
     pub when: Option<Predicate>,
 }
 
-/// The elements of a list, one after the other, under a name in the context.
+/// An iteration over the elements of a list. Each is bound to a name in the context in turn.
 #[derive(Clone, Debug)]
 pub struct EachOf {
-    /// What the element is called in the context.
+    /// Name of the element in the context.
     pub name: Key,
-    /// Where the list is; without one there are no elements.
+    /// Place of the list. If it is absent, there are no elements.
     pub list: Location,
 }
 
-/// How archives are filled out of one side, page by page.
+/// A procedure that fills archives from one side, page by page.
 #[derive(Debug)]
 pub struct Harvest {
-    /// By which operators call it.
+    /// Name by which operators refer to the harvest.
     pub name: String,
-    /// For the operator.
+    /// Description for the operator.
     pub about: String,
-    /// The side that is read.
+    /// The side to read from.
     pub from: SideId,
-    /// A route of several calls whose only parameter is `page`. Its answer is the page: one with fewer elements than
-    /// `page_size` is the last.
+    /// A route of several calls whose only parameter is `page`. Its response is the page; a page
+    /// with fewer than `page_size` elements is the last one.
     pub route: Route,
-    /// The number of the first page.
+    /// Number of the first page.
     pub first: i64,
-    /// Elements of a full page.
+    /// Number of elements in a full page.
     pub page_size: u32,
 }

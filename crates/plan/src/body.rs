@@ -1,9 +1,10 @@
-//! What is done to one JSON body: a tree of ops that a stream or a document can run alike.
+//! The transformation of one JSON body: a tree of ops that a stream and a document execute alike.
 //!
-//! The rule that makes both agree byte for byte: members that have a counterpart come out in the order of the source;
-//! what cannot be written where its source stands (a place that moves up or down, a constant, a default) is written when
-//! the enclosing object closes, in the order of [`ObjectOp::close`]. Values that no op touches are copied as they stand,
-//! inner white space included; rewritten objects and arrays have no white space between their members.
+//! One rule makes both produce the same bytes. A member with a counterpart is written in source
+//! order. Anything that cannot be written at the position of its source (a place that moves up or
+//! down, a constant, a default) is written when the enclosing object closes, in the order of
+//! [`ObjectOp::close`]. Values that no op touches are copied verbatim, including inner white space;
+//! rewritten objects and arrays have no white space between their members.
 
 use super::convert::Conversion;
 use super::expected::Root;
@@ -12,99 +13,108 @@ use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 use switchback_json::raw::Kind;
 
-/// Ready JSON text.
+/// Serialized JSON text.
 pub type Raw = Arc<[u8]>;
 
-/// A member name: as text, and as JSON text with its quotes.
+/// A member name, as text and as JSON text with its quotes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// As it is compared with decoded names of a body.
+    /// The decoded name, compared with the decoded names in a body.
     pub text: Arc<str>,
-    /// As it is written: escaped, with its quotes.
+    /// The name as written to a body: escaped and quoted.
     pub json: Raw,
 }
 
 impl Key {
-    /// The key of this (decoded) name.
+    /// Returns the key for a decoded name.
     pub fn new(text: &str) -> Key {
         let json = format!("\"{}\"", switchback_json::text::escape(text));
         Key { text: text.into(), json: json.into_bytes().into() }
     }
 }
 
-/// One transformation of one JSON value. At the top of a body, `Keep` copies the white space around the value too; every
-/// other op drops it. An op that yields nothing leaves out the member or element it stands for; around a value that yields
-/// nothing, `Wrap` yields nothing either. `null` passes through `Object`, `Array` and `Unwrap` unchanged, since whether a body
-/// may be null is for [`BodyPlan::root`] to say; any other unexpected kind of value is an error of its sender.
+/// A transformation of one JSON value.
+///
+/// - At the top of a body, `Keep` also copies the white space around the value; every other op
+///   drops it.
+/// - An op that yields no value omits its member or element. `Wrap` around such an op yields no
+///   value either.
+/// - `null` passes through `Object`, `Array` and `Unwrap` unchanged, because [`BodyPlan::root`]
+///   decides whether a body may be null. Any other unexpected kind of value is an error of the
+///   sender.
 #[derive(Clone, Debug)]
 pub enum ValueOp {
-    /// Copied verbatim.
+    /// Copies the value verbatim.
     Keep,
-    /// An object rewritten member by member.
+    /// Rewrites an object member by member.
     Object(Arc<ObjectOp>),
-    /// Each element of an array.
+    /// Applies an op to each element of an array.
     Array(Box<ValueOp>),
-    /// The value becomes the only element of an array.
+    /// Wraps the value in an array of one element.
     Wrap(Box<ValueOp>),
-    /// An array of exactly one element becomes that element.
+    /// Replaces an array of exactly one element by that element.
     Unwrap(Box<ValueOp>),
-    /// A conversion of the whole (bounded) value; it may yield nothing, and then the member is left out.
+    /// Converts a complete value of bounded size. A conversion may yield no value; the member is
+    /// then omitted.
     Convert(Conversion),
-    /// Whatever stands there is replaced.
+    /// Replaces the value, of any kind, by this text.
     Constant(Raw),
-    /// An object, by the op of the alternative that it is. What it is may stand in its last member, so that it is held whole.
+    /// Rewrites an object with the op of the alternative that it matches. The last member may
+    /// decide, so the object is buffered.
     Choose(Arc<ChooseOp>),
-    /// A value that may be turned away without the message being refused. Whether it is may show at its last byte, so that it
-    /// is held whole.
+    /// Rewrites a value that may be rejected without rejecting the message. The last byte may
+    /// decide, so the value is buffered.
     Attempt(Arc<AttemptOp>),
-    /// An op that this one stands within: a shape over a type that holds itself.
+    /// A reference to an enclosing op: the shape of a recursive type.
     Again(Again),
 }
 
-/// Objects that are told apart by what is in them, each kind with an op of its own.
+/// An object with several alternatives, each with its own op.
 #[derive(Debug)]
 pub struct ChooseOp {
     /// Name of the shape, for messages.
     pub name: Arc<str>,
-    /// What tells the alternatives apart.
+    /// The discriminator.
     pub by: ChooseBy,
-    /// By alternative. None of them may yield nothing.
+    /// One op for each alternative. None may yield no value.
     pub arms: Vec<ValueOp>,
     /// The shape in the mapping.
     pub origin: Origin,
 }
 
-/// What tells alternatives apart.
+/// The discriminator of alternatives.
 #[derive(Debug)]
 pub enum ChooseBy {
-    /// The scalar value of a member, as JSON text, and the alternative that each value means.
+    /// The scalar value of one member selects the alternative.
     Constant {
-        /// Name of the member that decides.
+        /// Name of that member.
         member: Key,
         /// Values as JSON text, each with an index into [`ChooseOp::arms`].
         values: Vec<(Raw, u16)>,
     },
-    /// By alternative: the member that it alone has, with anything but null. The one without is meant when none of the
-    /// others is.
+    /// For each alternative, the member that only this alternative has; a null member does not
+    /// count. The alternative with `None` applies if no other does.
     OwnField(Vec<Option<Key>>),
 }
 
-/// An op with what follows for a value that it turns away: one of another kind, outside a conversion's domain, or none of
-/// the alternatives. What is refused, and what is no JSON, is so here as well.
+/// An op with a fallback for a value that it rejects: a value of another kind, outside a
+/// conversion's domain, or matching no alternative. A `refuse` within the op and invalid JSON still
+/// reject the message.
 #[derive(Debug)]
 pub struct AttemptOp {
-    /// What is made of a value that is taken.
+    /// The op for a value that it accepts.
     pub op: ValueOp,
-    /// What stands in place of one that is not; none = the member or element is left out.
+    /// JSON text that replaces a rejected value. `None`: the member or element is omitted.
     pub instead: Option<Raw>,
-    /// Whether null passes as it is: where the target takes it. Else it is turned away.
+    /// Whether the target accepts null. If so, null passes unchanged; otherwise it is rejected like
+    /// any other value.
     pub null: bool,
     /// The `else:` in the mapping.
     pub origin: Origin,
 }
 
-/// What leads from within an op back to it. The op holds this and is not held by it, so that a plan that nobody uses any more
-/// goes away; what leads back must not outlive the op.
+/// A reference from within an op to that op. It is weak, so that the recursive op does not keep
+/// itself alive after its plan is dropped. It must not outlive the op.
 #[derive(Clone, Default)]
 pub struct Again(Arc<OnceLock<Target>>);
 
@@ -114,7 +124,8 @@ enum Target {
 }
 
 impl Again {
-    /// Makes it lead to this op, unless it leads somewhere already. Only objects and choices can hold themselves.
+    /// Sets the target, unless it is set already. Only objects and choices can be recursive; any
+    /// other op is ignored.
     pub fn tie(&self, op: &ValueOp) {
         let target = match op {
             ValueOp::Object(op) => Target::Object(Arc::downgrade(op)),
@@ -124,11 +135,12 @@ impl Again {
         let _ = self.0.set(target);
     }
 
-    /// The op that it leads to.
+    /// Returns the op that it refers to.
     ///
     /// # Panics
     ///
-    /// When it was never tied, or outlives the op: both are faults of whoever made the plan.
+    /// If [`Again::tie`] was never called, or the op was dropped. Both are errors in the
+    /// construction of the plan.
     pub fn op(&self) -> ValueOp {
         let found = match self.0.get() {
             Some(Target::Object(op)) => op.upgrade().map(ValueOp::Object),
@@ -138,7 +150,7 @@ impl Again {
         found.expect("what leads back to an op stands within it")
     }
 
-    /// Name of the shape that it leads to.
+    /// Returns the name of the shape that it refers to.
     pub fn name(&self) -> Arc<str> {
         match self.op() {
             ValueOp::Object(op) => op.name.clone(),
@@ -148,84 +160,86 @@ impl Again {
     }
 }
 
-/// Without what it leads to, which holds it.
+/// Omits the target: it contains this reference, so printing it would not terminate.
 impl fmt::Debug for Again {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Again")
     }
 }
 
-/// An object rewritten member by member.
+/// A member-by-member rewrite of an object.
 #[derive(Debug)]
 pub struct ObjectOp {
-    /// Name of the shape, for messages; `inline` shapes carry the name of their route.
+    /// Name of the shape, for messages; an `inline` shape has the name of its route.
     pub name: Arc<str>,
-    /// Sorted by the bytes of `name.text`, for lookup.
+    /// Sorted by the bytes of `name.text`, for binary search.
     pub members: Vec<Member>,
-    /// What becomes of members that are not named above.
+    /// Handling of the members not listed above.
     pub others: Others,
-    /// Written when the object closes, in this order.
+    /// Members written when the object closes, in this order.
     pub close: Vec<Close>,
-    /// Number of capture slots; `Member::capture` and `Captured::slot` are below it.
+    /// Number of capture slots: exclusive upper bound of `Member::capture` and `Captured::slot`.
     pub captures: u16,
-    /// Number of values a route must supply (`with:`); `CloseFrom::Supplied` is below it.
+    /// Number of values that the route supplies (`with:`): exclusive upper bound of
+    /// `CloseFrom::Supplied`.
     pub supplied: u16,
 }
 
 impl ObjectOp {
-    /// The rule for the member of this (decoded) name.
+    /// Returns the index and the rule of the member with this decoded name.
     pub fn member(&self, name: &str) -> Option<(usize, &Member)> {
         let at = self.members.binary_search_by(|m| m.name.text.as_ref().cmp(name)).ok()?;
         Some((at, &self.members[at]))
     }
 }
 
-/// What is done with one member of the source. Its index in [`ObjectOp::members`] is its bit in the set of written
-/// members: set when `action` wrote something to the target.
+/// The rule for one member of the source. Its index in [`ObjectOp::members`] is its bit in the set
+/// of written members; the bit is set when `action` wrote a value to the target.
 #[derive(Clone, Debug)]
 pub struct Member {
     /// Its name on the side that is read.
     pub name: Key,
-    /// What is written for it where it stands.
+    /// What to write at the member's position.
     pub action: MemberAction,
-    /// Besides, its source text is kept in this slot until the object closes.
+    /// Slot that stores the source text of the member until the object closes, if any.
     pub capture: Option<u16>,
     /// The line of the shape that names it.
     pub origin: Origin,
 }
 
-/// What becomes of a member where it stands.
+/// The handling of a member at its position in the source.
 #[derive(Clone, Debug)]
 pub enum MemberAction {
-    /// Nothing is written.
+    /// Omit it.
     Drop,
-    /// Dropped as well: the source knows no such member, the target has one of its own by the name.
+    /// Omit it as well. The source declares no such member, and the target has a member of its own
+    /// by this name.
     Shadowed,
-    /// It is written under the name and by the op of the other side.
+    /// Write it under the name and with the op of the other side.
     Emit(Emit),
-    /// The call is refused with this reason when the member is there and not null.
+    /// Reject the call with this reason if the member is present and not null.
     Refuse(ReasonId),
 }
 
-/// A member that is written where it stands.
+/// A member written at its position in the source.
 #[derive(Clone, Debug)]
 pub struct Emit {
     /// Its name on the side that is written.
     pub name: Key,
-    /// What makes its value; an op that yields nothing leaves the member out.
+    /// Produces its value; the member is omitted if the op yields no value.
     pub op: ValueOp,
 }
 
-/// What becomes of members that no rule names.
+/// The handling of members that no rule names.
 #[derive(Clone, Debug)]
 pub enum Others {
-    /// They are left out.
+    /// Omit them.
     Drop,
-    /// They are copied under their names as they stand.
+    /// Copy them verbatim, names included.
     Keep,
-    /// Kept under their names, each value by this op, which never yields nothing.
+    /// Copy their names and apply this op to each value. The op always yields a value.
     Each(ValueOp),
-    /// The call is refused with this reason when one is there and not null.
+    /// Reject the call with this reason if one is present and not null.
     Refuse(ReasonId),
 }
 
@@ -234,19 +248,20 @@ pub enum Others {
 pub struct Close {
     /// Its name on the side that is written.
     pub name: Key,
-    /// What gives its value.
+    /// The source of its value.
     pub from: CloseFrom,
-    /// Whether the object that it is written into must have it. Where it is not written, a [`CloseFrom::Object`] around it is
-    /// left out as a whole; where it is itself such an object, it is written even when nothing stands in it.
+    /// Whether the enclosing object requires the member. If a required member has no value, the
+    /// enclosing [`CloseFrom::Object`] is omitted. A required member that is itself such an object
+    /// is written even if it is empty.
     pub needed: bool,
-    /// Whether null may stand in its place: written for a [`CloseFrom::Object`] that is needed and lacks something it must
-    /// have.
+    /// Whether null is a valid value. Null is then written for a required [`CloseFrom::Object`]
+    /// that lacks one of its own required members.
     pub null: bool,
-    /// The line of the shape that asks for it.
+    /// The line of the shape that declares it.
     pub origin: Origin,
 }
 
-/// Where a member that is written at the close comes from.
+/// The source of a member that is written when the object closes.
 #[derive(Clone, Debug)]
 pub enum CloseFrom {
     /// This text, always.
@@ -255,76 +270,78 @@ pub enum CloseFrom {
     Default {
         /// Index into [`ObjectOp::members`].
         unless_written: u16,
-        /// The text that is written then.
+        /// The default, as JSON text.
         value: Raw,
     },
-    /// The first alternative that is there (and yields something).
+    /// The first alternative that is present and yields a value.
     Captured {
         /// Places of the source, tried in order.
         alternatives: Vec<Captured>,
-        /// What is written when none of them is there.
+        /// Fallback if no alternative is present.
         absent: Absent,
     },
-    /// A nested object; left out when nothing in it is written, unless it is [needed](Close::needed), and when something is
-    /// missing that is needed in it, unless [null](Close::null) may stand there. Objects in which nothing stands count as
-    /// nothing.
+    /// A nested object. It is omitted if it would be empty, unless it is [needed](Close::needed),
+    /// and if one of its required members has no value, unless it may be [null](Close::null). An
+    /// object in which no member has a value counts as empty.
     Object(Vec<Close>),
-    /// The value with this index out of a route's `with:`; left out when the route yields nothing for it. One index space
-    /// serves the whole op tree of a body, so nested shapes and every element of an array see the same values.
+    /// The value with this index from the route's `with:`; omitted if the route yields no value for
+    /// it. All ops of a body share one index space, so nested shapes and all elements of an array
+    /// see the same values.
     Supplied(u16),
-    /// A setting (index into [`super::Pack::settings`]).
+    /// A setting, as an index into [`super::Pack::settings`].
     Setting(u16),
 }
 
-/// A place inside a captured member. A member on the way that is absent, null or no object means that nothing is there;
-/// a null at the end of the way is there, unless `only` leaves it out.
+/// A place inside a captured member. The place is absent if a member on the path is absent, null or
+/// not an object. A null at the end of the path is present, unless `only` excludes it.
 #[derive(Clone, Debug)]
 pub struct Captured {
-    /// The capture slot that holds the member, below [`ObjectOp::captures`].
+    /// The capture slot that holds the member, less than [`ObjectOp::captures`].
     pub slot: u16,
-    /// Member names to descend from the captured member; empty = the member itself.
+    /// Member names that lead from the captured member to the place; empty for the member itself.
     pub path: Vec<Key>,
-    /// Only when the value found is of one of these kinds.
+    /// Accepts only values of these kinds.
     pub only: Option<Kinds>,
-    /// What makes the written value of the one found.
+    /// Produces the written value.
     pub op: ValueOp,
 }
 
-/// What is written when no alternative is there.
+/// The fallback if no alternative is present.
 #[derive(Clone, Debug)]
 pub enum Absent {
-    /// The member is left out.
+    /// Omit the member.
     Omit,
-    /// This text is written.
+    /// Write this text.
     Value(Raw),
 }
 
 /// A set of JSON kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Kinds {
-    /// Whether `null` is in it.
+    /// Contains `null`.
     pub null: bool,
-    /// Whether `true` and `false` are in it.
+    /// Contains `true` and `false`.
     pub boolean: bool,
-    /// Whether numbers are in it.
+    /// Contains numbers.
     pub number: bool,
-    /// Whether strings are in it.
+    /// Contains strings.
     pub string: bool,
-    /// Whether arrays are in it.
+    /// Contains arrays.
     pub array: bool,
-    /// Whether objects are in it.
+    /// Contains objects.
     pub object: bool,
 }
 
 impl Kinds {
-    /// Every kind.
+    /// The set of all kinds.
     pub const ANY: Kinds =
         Kinds { null: true, boolean: true, number: true, string: true, array: true, object: true };
 
-    /// The set of these kinds, in any order and however often each.
+    /// Returns the set of these kinds. Order and repetition do not matter.
     pub const fn of(kinds: &[Kind]) -> Kinds {
         let mut set =
             Kinds { null: false, boolean: false, number: false, string: false, array: false, object: false };
+        // A `for` loop is not available in a `const fn`.
         let mut at = 0;
         while at < kinds.len() {
             match kinds[at] {
@@ -340,7 +357,7 @@ impl Kinds {
         set
     }
 
-    /// Whether this kind is in it.
+    /// Returns whether the set contains this kind.
     pub const fn contains(self, kind: Kind) -> bool {
         match kind {
             Kind::Null => self.null,
@@ -353,30 +370,32 @@ impl Kinds {
     }
 }
 
-/// How much of a body a plan must hold to run. Cheapest first.
+/// How much of a body a plan buffers, cheapest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// Identity, empty, or dropped: nothing is held.
+    /// Identity, empty, or dropped: no buffer.
     Pass,
-    /// Renames, drops, constants, nested shapes, scalar conversions: memory is the depth of nesting.
+    /// Renames, omissions, constants, nested shapes, scalar conversions: memory is proportional to
+    /// the nesting depth.
     Tokens,
-    /// Places move up or down, or a structural conversion: bounded pieces are held until their object closes.
+    /// Places that move up or down, or a structural conversion: bounded pieces are buffered until
+    /// their object closes.
     Captures,
-    /// Something needs one whole array element.
+    /// One complete array element is buffered.
     Element,
-    /// Selection, overlay, joins of steps: the whole body, within the limit.
+    /// Selection, overlay, or a join of steps: the complete body is buffered, up to the limit.
     Document,
 }
 
-/// A body and how it is turned into the other side's.
+/// The transformation of one body into the body of the other side.
 #[derive(Clone, Debug)]
 pub struct BodyPlan {
-    /// What makes the body of the other side.
+    /// Produces the body of the other side.
     pub op: ValueOp,
-    /// What is checked of the body as a whole, beside what the op asks for.
+    /// Constraint on the body as a whole, in addition to those of the op.
     pub root: Root,
-    /// What of the body must be held to run the op.
+    /// How much of the body the op buffers.
     pub class: Class,
-    /// Why the class is not a cheaper one, as a sentence for `explain`.
+    /// The reason why the class is not a cheaper one, as a sentence for `explain`.
     pub because: String,
 }

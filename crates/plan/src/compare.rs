@@ -1,41 +1,43 @@
-//! What a pack declares about comparing two answers, brought down from types to places of one operation's answer; and which
-//! reading shows what a write has changed.
+//! The comparison rules of a pack, resolved from types to places in one operation's response, and
+//! the operation that reads the effect of a write.
 
 use super::{Origin, PathPart};
 use std::sync::Arc;
 
-/// One declaration at one place.
+/// One comparison rule, for one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompareRule {
-    /// Names from the top of the body, `*` for any element of an array.
+    /// Member names from the top of the body; `*` matches any element of an array.
     pub at: Vec<Arc<str>>,
-    /// What is declared about the values there.
+    /// The rule for the values at this place.
     pub kind: CompareKind,
-    /// The line of the mapping that says so.
+    /// The line of the mapping that declares it.
     pub origin: Origin,
 }
 
-/// What is declared.
+/// A kind of comparison rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompareKind {
-    /// Elements of the array are the same when this member is.
+    /// Elements of the array correspond if this member is equal.
     Key(Arc<str>),
-    /// The value differs from one asking to the next; its kind does not.
+    /// The value differs between repeated requests; its kind does not.
     Noise,
-    /// The order of the array says nothing.
+    /// The order of the array is not significant.
     Unordered,
 }
 
-/// The reading that shows what a write of the same side has changed.
+/// An operation that reads the effect of a write on the same side.
 #[derive(Clone, Debug)]
 pub struct ReadBack {
-    /// As the contract writes it; a `GET`.
+    /// The operation as in the contract; always a `GET`.
     pub operation: Arc<str>,
-    /// Its address. Values are made of `{request: {path, query, headers, body}, config, answer: {status, headers, body}}` of the
-    /// write; where one of them is not there, nothing can be read back.
+    /// Its address. Values are taken from
+    /// `{request: {path, query, headers, body}, config, answer: {status, headers, body}}` of the
+    /// write. If one of them is absent, the effect cannot be read back.
     pub path: Vec<PathPart>,
-    /// Members of the write's JSON body that the reading shows at the same place with the same value.
+    /// Members of the write's JSON body that the read operation returns at the same place with the
+    /// same value.
     pub shows: Vec<Arc<str>>,
-    /// The line of the mapping that says so.
+    /// The line of the mapping that declares it.
     pub origin: Origin,
 }

@@ -1,33 +1,34 @@
-//! How a side carries tokens: where in a request, and after which scheme. What is done with that stands in the gateway's
-//! `token/carried.rs`.
+//! Credentials of a side: where a request carries the token, and with which scheme. The gateway's
+//! `token/carried.rs` reads and writes them.
 
 use super::TokenRequests;
 
-/// How a side carries its credential.
+/// The way in which requests to a side carry their credential.
 #[derive(Clone, Debug)]
 pub struct Credential {
-    /// Where a client's token is read from; the first that is there wins.
+    /// Places to read a client's token from; the first one that is present applies.
     pub read: Vec<Carrier>,
-    /// Where a token is sent, one at least. Several are header fields that all carry it after the same scheme.
+    /// Places to write a token to; at least one. Several places are always header fields, all with
+    /// the same scheme.
     pub send: Vec<Carrier>,
-    /// Headers (lower case) that every call to the side carries, and their values.
+    /// Names (lower case) and values of header fields that every call to the side carries.
     pub headers: Vec<(String, String)>,
-    /// How its authorization server wants to be asked for tokens.
+    /// Parameters of token requests to the side's authorization server.
     pub tokens: TokenRequests,
 }
 
 impl Credential {
-    /// The headers (lower case) that a token is read from, and the scheme before it in each.
+    /// Returns the header fields (lower case) that a token is read from, with their schemes.
     pub fn read_fields(&self) -> impl Iterator<Item = (&str, &Scheme)> {
         self.read.iter().filter_map(Carrier::header)
     }
 
-    /// The headers (lower case) that a token is read from.
+    /// Returns the names (lower case) of header fields that a token is read from.
     pub fn read_headers(&self) -> impl Iterator<Item = &str> {
         self.read_fields().map(|(name, _)| name)
     }
 
-    /// The query parameters that a token is read from.
+    /// Returns the query parameters that a token is read from.
     pub fn read_queries(&self) -> impl Iterator<Item = &str> + Clone {
         self.read.iter().filter_map(|carrier| match carrier {
             Carrier::Query(name) => Some(name.as_str()),
@@ -35,7 +36,7 @@ impl Credential {
         })
     }
 
-    /// The fields of forms that a token is read from.
+    /// Returns the form fields that a token is read from.
     pub fn read_form_fields(&self) -> impl Iterator<Item = &str> + Clone {
         self.read.iter().filter_map(|carrier| match carrier {
             Carrier::FormField(name) => Some(name.as_str()),
@@ -43,35 +44,35 @@ impl Credential {
         })
     }
 
-    /// Whether a token may stand in a form, read or sent.
+    /// Returns whether a token may be in a form, in either direction.
     pub fn uses_forms(&self) -> bool {
         self.read.iter().chain(&self.send).any(|carrier| matches!(carrier, Carrier::FormField(_)))
     }
 
-    /// All headers (lower case) that carry a token, one way or the other.
+    /// Returns all header fields (lower case) that carry a token, in either direction.
     pub fn headers_of_tokens(&self) -> impl Iterator<Item = &str> {
         self.read.iter().chain(&self.send).filter_map(Carrier::header).map(|(name, _)| name)
     }
 }
 
-/// A place of a request that carries a token.
+/// A place in a request that carries a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// A header field.
     Header {
-        /// In lower case.
+        /// Name in lower case.
         name: String,
-        /// What stands before the token in the field.
+        /// Scheme of the token in the field.
         scheme: Scheme,
     },
-    /// A query parameter, by its name.
+    /// A query parameter, by name.
     Query(String),
-    /// A field of an urlencoded form, by its name.
+    /// A field of a URL-encoded form, by name.
     FormField(String),
 }
 
 impl Carrier {
-    /// Name (lower case) and scheme of the header, where it is one.
+    /// Returns the name (lower case) and the scheme of a header field.
     pub fn header(&self) -> Option<(&str, &Scheme)> {
         match self {
             Carrier::Header { name, scheme } => Some((name, scheme)),
@@ -80,19 +81,19 @@ impl Carrier {
     }
 }
 
-/// How a token stands in its header.
+/// The format of a token in a header field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// After a word, such as `Bearer` (RFC 9110, section 11.4).
+    /// After an authentication scheme, such as `Bearer` (RFC 9110, section 11.4).
     Word(String),
-    /// Alone.
+    /// The token alone.
     Bare,
-    /// In Basic (RFC 7617).
+    /// Part of Basic credentials (RFC 7617).
     Basic(BasicPart),
 }
 
 impl Scheme {
-    /// The scheme as a challenge names it, where it has one.
+    /// Returns the authentication scheme for a `WWW-Authenticate` challenge, if any.
     pub fn name(&self) -> Option<&str> {
         match self {
             Scheme::Word(word) => Some(word),
@@ -102,7 +103,7 @@ impl Scheme {
     }
 }
 
-/// What of user and password is the token.
+/// The part of Basic credentials that is the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BasicPart {
     /// The user; the password is empty.
@@ -114,10 +115,10 @@ pub enum BasicPart {
 }
 
 impl BasicPart {
-    /// The words of packs for them.
+    /// The names of the parts in packs.
     pub const WORDS: &[&str] = &["user", "password", "both"];
 
-    /// The part that a word of a pack names; none for another word.
+    /// Returns the part with this name.
     pub fn of_word(word: &str) -> Option<BasicPart> {
         match word {
             "user" => Some(BasicPart::User),

@@ -1,40 +1,40 @@
-//! Decimal numbers, calculated with exactly: digits and a power of ten. Nothing is rounded; what cannot be exact, or is too
-//! long, has no result.
+//! Exact decimal arithmetic on digits and a power of ten. Operations never round; they return
+//! `None` if the result is not exact or too long.
 
-/// `digits * 10^exponent`, as few digits as can be.
+/// `digits * 10^exponent`, normalized: `digits` has no trailing zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal {
     digits: i128,
     exponent: i32,
 }
 
-/// Digits that a number may have: what has more is outside the domain.
+/// Maximum number of digits of a parsed number.
 const DIGITS_MAX: usize = 30;
-/// Places that a number is written with at most, before or behind the point.
+/// Maximum exponent, positive or negative, of a number that [`Decimal::text`] formats.
 const PLACES_MAX: i32 = 60;
 
 impl Decimal {
-    /// 10 to this power.
+    /// Returns 10 to this power.
     pub fn power_of_ten(exponent: i32) -> Decimal {
         Decimal { digits: 1, exponent }
     }
 
-    /// Whether it has no fraction.
+    /// Returns whether the number has no fraction.
     pub fn is_integer(self) -> bool {
         self.exponent >= 0
     }
 
-    /// Whether it is above 0.
+    /// Returns whether the number is greater than 0.
     pub fn is_positive(self) -> bool {
         self.digits > 0
     }
 
-    /// Whether it is 1 with zeros behind or before it.
+    /// Returns whether the number is a power of ten.
     pub fn is_power_of_ten(self) -> bool {
         self.digits == 1
     }
 
-    /// The exact sum. None where it is too long.
+    /// Returns the exact sum, or `None` if it is too long.
     pub fn plus(self, other: Decimal) -> Option<Decimal> {
         let exponent = self.exponent.min(other.exponent);
         let aligned = |number: Decimal| {
@@ -44,7 +44,7 @@ impl Decimal {
         Some(Decimal { digits: aligned(self)?.checked_add(aligned(other)?)?, exponent }.least())
     }
 
-    /// A number as JSON writes it. None where it is none, or too long.
+    /// Parses a JSON number. Returns `None` if the text is not a number, or too long.
     pub fn read(json: &[u8]) -> Option<Decimal> {
         let text = std::str::from_utf8(json).ok()?;
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -64,7 +64,7 @@ impl Decimal {
         Some(Decimal { digits, exponent: exponent - fraction.len() as i32 }.least())
     }
 
-    /// The same number in as few digits as can be.
+    /// Normalizes the number.
     fn least(mut self) -> Decimal {
         if self.digits == 0 {
             return Decimal { digits: 0, exponent: 0 };
@@ -76,17 +76,19 @@ impl Decimal {
         self
     }
 
-    /// The exact product. None where it is too long.
+    /// Returns the exact product, or `None` if it is too long.
     pub fn times(self, other: Decimal) -> Option<Decimal> {
         let digits = self.digits.checked_mul(other.digits)?;
         Some(Decimal { digits, exponent: self.exponent.checked_add(other.exponent)? }.least())
     }
 
-    /// The exact product with an integer of any length. None where this is no integer, or where the other one has a fraction
-    /// or an exponent.
+    /// Multiplies an integer of any length exactly. Returns `None` unless `self` is a positive
+    /// integer and `integer` has neither a fraction nor an exponent.
     pub fn times_integer(self, integer: &[u8]) -> Option<String> {
         let (sign, digits) = integer_of(integer)?;
         let zeros = usize::try_from(self.exponent).ok().filter(|_| self.digits > 0)?;
+        // Long multiplication. The product of `factor` and a digit, plus the carry, fits into
+        // `u128`, because `factor` has at most 30 digits.
         let (factor, mut carry) = (self.digits.unsigned_abs(), 0);
         let mut product = Vec::with_capacity(digits.len() + DIGITS_MAX);
         for digit in digits.iter().rev() {
@@ -102,8 +104,8 @@ impl Decimal {
         Some(format!("{sign}{}{}", String::from_utf8(product).ok()?, "0".repeat(zeros)))
     }
 
-    /// An integer of any length by this power of ten, exactly. None where this is none, or below 1, or where the other one has
-    /// a fraction or an exponent.
+    /// Divides an integer of any length by this power of ten exactly. Returns `None` if `self` is
+    /// not a power of ten of at least 1, or `integer` has a fraction or an exponent.
     pub fn divide_integer(self, integer: &[u8]) -> Option<String> {
         let (sign, digits) = integer_of(integer)?;
         let places = usize::try_from(self.exponent).ok().filter(|_| self.is_power_of_ten())?;
@@ -115,10 +117,11 @@ impl Decimal {
         Some(format!("{sign}{whole}{point}{fraction}"))
     }
 
-    /// The exact quotient. None where it has no end.
+    /// Returns the exact quotient, or `None` if its expansion is infinite or too long.
     pub fn over(self, other: Decimal) -> Option<Decimal> {
         let (mut digits, mut exponent) = (self.digits, self.exponent.checked_sub(other.exponent)?);
-        // Each further digit takes one 2 and one 5 out of the divisor; what then is left over never ends.
+        // Each digit removes one factor 2 and one factor 5 from the divisor. Any other factor makes
+        // the expansion infinite.
         for _ in 0..DIGITS_MAX {
             if digits % other.digits == 0 {
                 return Some(Decimal { digits: digits / other.digits, exponent }.least());
@@ -129,7 +132,8 @@ impl Decimal {
         None
     }
 
-    /// In digits and a point, without an exponent.
+    /// Formats the number with digits and a point, without an exponent. Returns `None` if the
+    /// exponent exceeds [`PLACES_MAX`].
     pub fn text(self) -> Option<String> {
         if self.exponent.abs() > PLACES_MAX {
             return None;
@@ -145,7 +149,7 @@ impl Decimal {
     }
 }
 
-/// Sign and digits of an integer as JSON writes it, without fraction and exponent.
+/// Returns the sign and the digits of a JSON integer without a fraction or exponent.
 fn integer_of(json: &[u8]) -> Option<(&'static str, &[u8])> {
     let (sign, digits) = json.strip_prefix(b"-").map_or(("", json), |digits| ("-", digits));
     let is_integer = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);

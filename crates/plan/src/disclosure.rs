@@ -1,9 +1,10 @@
-//! What may be shown of messages of either side, by their contract and by what the pack declares of its types
-//! (`compare.types`: `secret`, `harmless`). Whatever is kept of a message is masked by this: samples of the dual run,
-//! recordings, planned calls, paths in logs. How a value is masked is the business of `redact`.
+//! Disclosure rules: how much of a message may be shown, from the contract and from the pack's
+//! declarations (`compare.types`: `secret`, `harmless`). They mask every stored copy of a message:
+//! samples of the dual run, recordings, planned calls, paths in logs. The module `redact`
+//! implements the masks.
 //!
-//! The rule that holds where nothing is declared: a text may hold what people write, so it is shown only where the contract
-//! lists it; what no contract names is such a text as well.
+//! Without a declaration, a text may contain what people wrote. It is shown only if the contract
+//! enumerates it. The same applies to values that no contract declares.
 
 use super::StatusFrom;
 use http::Method;
@@ -14,61 +15,63 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DisclosureId(pub u32);
 
-/// What may be shown of one value of a contract. A graph and no tree: types may contain themselves.
+/// The disclosure rule of one value of a contract. The rules form a graph, because types may be
+/// recursive.
 #[derive(Clone, Debug, Default)]
 pub struct Disclosure {
-    /// Declared: of the value and of all that is in it, nothing is shown.
+    /// Declared `secret`: no part of the value is shown.
     pub is_secret: bool,
-    /// Declared: the texts in it are shown.
+    /// Declared `harmless`: the texts in the value are shown.
     pub is_harmless: bool,
-    /// A number or a boolean, also where it is written as a text: in paths and queries.
+    /// The value is a number or a boolean, or its text form in a path or query.
     pub is_number: bool,
-    /// Texts that the contract lists.
+    /// Texts that the contract enumerates.
     pub listed: Vec<Arc<str>>,
     /// Declared members.
     pub members: BTreeMap<Arc<str>, DisclosureId>,
-    /// Members with names that are data, where they have a type.
+    /// Rule for undeclared members, whose names are data.
     pub others: Option<DisclosureId>,
-    /// Of lists, what may be shown of each element.
+    /// Rule for the elements of a list.
     pub element: Option<DisclosureId>,
-    /// Names beside the declared ones are data: those of a map, or of an object whose members are not shown.
+    /// Whether undeclared member names are data: in a map, or in an object whose members are not
+    /// shown.
     pub has_data_names: bool,
 }
 
-/// What may be shown of the messages of one side.
+/// The disclosure rules for all messages of one side.
 #[derive(Clone, Debug, Default)]
 pub struct Disclosures {
-    /// All of them; [`DisclosureId`] indexes these.
+    /// All rules; [`DisclosureId`] is an index into them.
     pub values: Vec<Disclosure>,
     /// In the order of the contract.
     pub operations: Vec<OperationDisclosure>,
 }
 
-/// What may be shown of the messages of one operation.
+/// The disclosure rules for the messages of one operation.
 #[derive(Clone, Debug)]
 pub struct OperationDisclosure {
-    /// As the contract writes it, such as `GET /things/{id}`.
+    /// The operation as in the contract, such as `GET /things/{id}`.
     pub key: Arc<str>,
     /// The method of its requests.
     pub method: Method,
     /// Its path template, segment by segment.
     pub path: Vec<SegmentDisclosure>,
-    /// By name.
+    /// Query parameters by name.
     pub query: Vec<(Arc<str>, DisclosureId)>,
-    /// By name in lower case.
+    /// Header fields by name in lower case.
     pub headers: Vec<(Arc<str>, DisclosureId)>,
-    /// Of the request's body, where the contract declares one.
+    /// The request body, if the contract declares one.
     pub request: Option<DisclosureId>,
-    /// By status; none = all that no other is for.
+    /// Response bodies by status. `None`: all other statuses.
     pub answers: Vec<(Option<StatusFrom>, DisclosureId)>,
 }
 
-/// One segment of a path.
+/// A segment of a path template.
 #[derive(Clone, Debug)]
 pub enum SegmentDisclosure {
     /// A fixed segment, which is shown.
     Literal(Arc<str>),
-    /// A variable: what may be shown of its value.
+    /// A variable, with the rule for its value.
     Variable(DisclosureId),
 }
 
@@ -77,38 +80,38 @@ pub enum SegmentDisclosure {
 pub enum Exposure {
     /// Declared secret.
     Secret,
-    /// Nothing is declared, so it may be what people write.
+    /// Undeclared, so people may have written it.
     Private,
     /// Declared harmless.
     Harmless,
-    /// One of the words that the contract lists.
+    /// Enumerated by the contract.
     Listed,
 }
 
-/// A place in a message, and what may be shown of the value there.
+/// A place in a message with its disclosure rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Disclosed<'d> {
     at: Option<(&'d Disclosures, DisclosureId)>,
-    /// Declared of something around it.
+    /// Declared for the value or for a value that contains it.
     is_secret: bool,
     is_harmless: bool,
-    /// It is in something that the contract does not know: names in it are data as well.
+    /// Whether the contract does not declare the enclosing value. Member names are then data.
     is_beyond: bool,
 }
 
-/// Segments of a path that no operation has that are shown.
+/// Segments shown of a path that matches no operation.
 const SEGMENTS_MAX: usize = 16;
-/// Segments of an answered path in which a collection may be named.
+/// Leading segments of an answered path that may name a collection.
 const NAMED_MAX: usize = 4;
 
 impl Disclosures {
-    /// The operation of this key.
+    /// Returns the operation with this key.
     pub fn operation(&self, key: &str) -> Option<&OperationDisclosure> {
         self.operations.iter().find(|operation| *operation.key == *key)
     }
 
-    /// The operation that a method and a path below the side's base are for; the one with most literal segments. `HEAD` is
-    /// for what `GET` is for.
+    /// Returns the operation for a method and a path below the side's base URL. If several match,
+    /// the one with most literal segments applies. `HEAD` matches the operations of `GET`.
     pub fn find(&self, method: &str, path: &str) -> Option<&OperationDisclosure> {
         let method = if method == Method::HEAD.as_str() { Method::GET.as_str() } else { method };
         let of_method = self.operations.iter().filter(|operation| operation.method.as_str() == method);
@@ -116,7 +119,7 @@ impl Disclosures {
         fitting.max_by_key(|(literals, _)| *literals).map(|(_, operation)| operation)
     }
 
-    /// Whether a segment of a path is a word of the contract.
+    /// Returns whether the segment is a literal segment of an operation.
     pub fn is_literal(&self, segment: &str) -> bool {
         let segments = self.operations.iter().flat_map(|operation| &operation.path);
         segments
@@ -124,14 +127,15 @@ impl Disclosures {
             .any(|known| matches!(known, SegmentDisclosure::Literal(text) if **text == *segment))
     }
 
-    /// A path that no operation has, with `*` for all that is no word of the contract: such a segment may be anything, a
-    /// token too.
+    /// Returns a path that matches no operation, with `*` for each segment that is not a literal of
+    /// the contract: such a segment may be a token.
     pub fn outline(&self, path: &str) -> String {
         self.outlined(path, false)
     }
 
-    /// The same of a path that the service itself answers. Its first and third segments nearly always name collections, and are
-    /// shown where they are plain words; the segments between are ids.
+    /// Returns the outline of a path that the service itself answered. The first and the third
+    /// segment usually name collections, and are shown if they are plain words. The segments
+    /// between them are ids.
     pub fn outline_of_answered(&self, path: &str) -> String {
         self.outlined(path, true)
     }
@@ -151,12 +155,12 @@ impl Disclosures {
         outline
     }
 
-    /// The body of a request.
+    /// Returns the rule for a request body.
     pub fn request(&self, operation: &OperationDisclosure) -> Disclosed<'_> {
         self.value(operation.request)
     }
 
-    /// The body of an answer with this status.
+    /// Returns the rule for a response body with this status.
     pub fn answer(&self, operation: &OperationDisclosure, status: u16) -> Disclosed<'_> {
         let rank = |from: &Option<StatusFrom>| match from {
             Some(StatusFrom::Exact(_)) => 0,
@@ -168,18 +172,20 @@ impl Disclosures {
         self.value(fitting.min_by_key(|(from, _)| rank(from)).map(|(_, id)| *id))
     }
 
-    /// The value of a query parameter; unknown where the operation has none of this name.
+    /// Returns the rule for a query parameter, or [`Disclosed::UNKNOWN`] if the operation has none
+    /// by this name.
     pub fn parameter(&self, operation: &OperationDisclosure, name: &str) -> Disclosed<'_> {
         self.named(&operation.query, name)
     }
 
-    /// Whether the operation has a query parameter of this name; any one has, where no operation is known.
+    /// Returns whether the operation has a query parameter by this name. Without an operation,
+    /// those of all operations count.
     pub fn is_parameter(&self, operation: Option<&OperationDisclosure>, name: &str) -> bool {
         let has = |operation: &OperationDisclosure| operation.query.iter().any(|(known, _)| **known == *name);
         operation.map_or_else(|| self.operations.iter().any(has), has)
     }
 
-    /// The value of a header field of a request, by its name in lower case.
+    /// Returns the rule for a request header field, by its name in lower case.
     pub fn header(&self, operation: &OperationDisclosure, name: &str) -> Disclosed<'_> {
         self.named(&operation.headers, name)
     }
@@ -188,14 +194,14 @@ impl Disclosures {
         self.value(known.iter().find(|(known, _)| **known == *name).map(|(_, id)| *id))
     }
 
-    /// The place of this value.
+    /// Returns the place with this rule.
     pub fn value(&self, id: Option<DisclosureId>) -> Disclosed<'_> {
         Disclosed::UNKNOWN.below(id.map(|id| (self, id)))
     }
 }
 
 impl OperationDisclosure {
-    /// How many segments of a path are literal ones of this operation; none where the path is not this operation's.
+    /// Returns the number of literal segments if the path matches this operation.
     fn literals_of(&self, path: &str) -> Option<usize> {
         let mut segments = path.split('/').skip(1).filter(|segment| !segment.is_empty());
         let mut literals = 0;
@@ -212,11 +218,12 @@ impl OperationDisclosure {
 }
 
 impl<'d> Disclosed<'d> {
-    /// A place of which no contract says anything. Names of members are shown: who compares without a contract has nothing else.
+    /// A place without a contract. Member names are shown, because a comparison without a contract
+    /// has only these to report.
     pub const UNKNOWN: Disclosed<'static> =
         Disclosed { at: None, is_secret: false, is_harmless: false, is_beyond: false };
 
-    /// A message that no operation has: names of members are data too.
+    /// A message that belongs to no operation. Its member names are data too.
     pub const BEYOND: Disclosed<'static> = Disclosed { is_beyond: true, ..Disclosed::UNKNOWN };
 
     fn below(self, at: Option<(&'d Disclosures, DisclosureId)>) -> Disclosed<'d> {
@@ -233,38 +240,38 @@ impl<'d> Disclosed<'d> {
         self.at.map(|(of, id)| &of.values[id.0 as usize])
     }
 
-    /// The member of this name.
+    /// Returns the place of the member with this name.
     #[must_use]
     pub fn member(self, name: &str) -> Disclosed<'d> {
         let id = self.known().and_then(|known| known.members.get(name).copied().or(known.others));
         self.below(self.at.zip(id).map(|((of, _), id)| (of, id)))
     }
 
-    /// Any element.
+    /// Returns the place of any element.
     #[must_use]
     pub fn element(self) -> Disclosed<'d> {
         let id = self.known().and_then(|known| known.element);
         self.below(self.at.zip(id).map(|((of, _), id)| (of, id)))
     }
 
-    /// Whether the name of a member is data, and no word of the contract.
+    /// Returns whether the member name is data, rather than declared by the contract.
     pub fn is_data_name(self, name: &str) -> bool {
         let is_declared = self.known().is_some_and(|known| known.members.contains_key(name));
         let has_data_names = self.is_beyond || self.known().is_some_and(|known| known.has_data_names);
         !is_declared && !self.is_harmless && has_data_names
     }
 
-    /// Whether nothing of the value is shown.
+    /// Returns whether no part of the value may be shown.
     pub fn is_secret(self) -> bool {
         self.is_secret
     }
 
-    /// Whether the contract says that the value is a number or a boolean.
+    /// Returns whether the contract declares the value as a number or a boolean.
     pub fn is_number(self) -> bool {
         self.known().is_some_and(|known| known.is_number)
     }
 
-    /// How much of a text at this place may be shown.
+    /// Returns how much of a text at this place may be shown.
     pub fn text(self, text: &str) -> Exposure {
         match self.known() {
             _ if self.is_secret => Exposure::Secret,
@@ -275,11 +282,11 @@ impl<'d> Disclosed<'d> {
     }
 }
 
-/// Bytes of a segment that may be shown although no contract has it.
+/// Maximum length of an undeclared segment that may be shown.
 const WORD_BYTES_MAX: usize = 24;
 
-/// Returns whether a segment consists of at most [`WORD_BYTES_MAX`] lower-case ASCII letters, as most names of
-/// collections do. Anything else may be a token.
+/// Returns whether a segment consists of at most [`WORD_BYTES_MAX`] lower-case ASCII letters, as
+/// most names of collections do. Other segments may be tokens.
 fn is_plain_word(segment: &str) -> bool {
     segment.len() <= WORD_BYTES_MAX && segment.bytes().all(|byte| byte.is_ascii_lowercase())
 }

@@ -1,65 +1,65 @@
-//! How errors of the gateway look to clients of a pack: the closed list of their kinds, and the body, statuses and words that
-//! a pack gives them.
+//! Errors of the gateway in the form of a pack: the closed list of their kinds, and the body,
+//! status and text of each.
 
 use super::{Form, Origin, Raw, ReasonId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchback_json::text::escape;
 
-/// How errors made by the gateway look to the clients of one side.
+/// The form of gateway errors for the clients of one side.
 #[derive(Debug)]
 pub struct ErrorStyle {
     /// The body, piece by piece.
     pub body: Vec<ErrorPiece>,
-    /// Type of the error body.
+    /// Media type of the body.
     pub content_type: String,
-    /// Status, text and word by kind of gateway error (`unknown_token`, `wrong_method`, …: the closed list is
-    /// [`GATEWAY_ERRORS`]); what is missing keeps the engine's default status, English text and own name.
+    /// Status by kind of error. The kinds are listed in [`GATEWAY_ERRORS`], which also has the
+    /// default status and text of those that the pack omits.
     pub statuses: BTreeMap<String, u16>,
-    /// By kind of error, the text for people.
+    /// Text for people, by kind of error.
     pub texts: BTreeMap<String, ReasonId>,
-    /// By kind of error, the machine-readable word in the body.
+    /// Machine-readable word in the body, by kind of error. The default is the kind itself.
     pub words: BTreeMap<String, String>,
-    /// The status that every error is answered with, where the side tells errors by their body alone.
+    /// The status of every error response, for a side that reports errors only in the body.
     pub status: Option<u16>,
-    /// What the side's contract says of an error. An error of the other side that is nothing of the kind is told in the
-    /// gateway's words.
+    /// The error type of the side's contract. An error of the other side that does not conform to
+    /// it is replaced by a gateway error.
     pub form: Option<Arc<Form>>,
 }
 
-/// An answer of a service that is a failure, whatever its status says.
+/// A rule that recognizes a failure regardless of the response's status.
 #[derive(Clone, Debug)]
 pub struct FailureRule {
-    /// All of them hold. At least one.
+    /// All of these must be true; at least one.
     pub when: Vec<FailureTest>,
-    /// The status that the answer is read as.
+    /// The status to assume for the response.
     pub status: u16,
-    /// Where the mapping declares it.
+    /// Place of the declaration in the mapping.
     pub origin: Origin,
 }
 
-/// What an answer has at a place: the place is there, and its value is one of these.
+/// A condition on a response: the place is present, and has one of these values.
 #[derive(Clone, Debug)]
 pub struct FailureTest {
-    /// What of the answer is looked at.
+    /// The part of the response to test.
     pub place: FailurePlace,
     /// Scalars, as JSON text.
     pub values: Vec<Raw>,
 }
 
-/// Where an answer says that it is a failure.
+/// The place that marks a response as a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FailurePlace {
     /// A header field, in lower case.
     Header(String),
-    /// Members of the body, from the top.
+    /// Member names from the top of the body.
     Body(Vec<Arc<str>>),
 }
 
-/// A part of the body of errors.
+/// A piece of an error body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErrorPiece {
-    /// JSON text as it is.
+    /// Literal JSON text.
     Json(Raw),
     /// The text for people, as a JSON string.
     Text,
@@ -70,13 +70,13 @@ pub enum ErrorPiece {
 }
 
 impl ErrorStyle {
-    /// The status that an error of this status is answered with.
+    /// Returns the response status for an error with this status.
     pub fn answered(&self, status: u16) -> u16 {
         self.status.unwrap_or(status)
     }
 
-    /// The body of an error of this kind, one of [`GATEWAY_ERRORS`], with its status and its text. The status is the error's
-    /// own, also where all errors are answered with another one.
+    /// Returns the body of an error of this kind, one of [`GATEWAY_ERRORS`]. `status` is the
+    /// error's own status, even if the response has another one.
     pub fn body(&self, kind: &str, status: u16, text: &str) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + text.len());
         for piece in &self.body {
@@ -97,7 +97,7 @@ fn string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// The kinds of error the gateway makes itself, with their default status and English text.
+/// The kinds of gateway errors with their default statuses and English texts.
 pub const GATEWAY_ERRORS: &[(&str, u16, &str)] = &[
     ("unknown_token", 401, "The access token is missing or not known."),
     ("not_found", 404, "There is nothing at this address."),

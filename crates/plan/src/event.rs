@@ -1,83 +1,85 @@
-//! Events: the calls that a service makes by itself, delivered to those who know the other side's only.
+//! Events: calls that a service sends by itself, translated for receivers that know the other side.
 
 use super::{BodyPlan, CompareRule, Loss, Origin, SideId};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How the events of one side become those of the other.
+/// The translation of the events of one side.
 #[derive(Debug)]
 pub struct Events {
-    /// The side that sends them.
+    /// The side that sends events.
     pub from: SideId,
-    /// Where the name of an event stands, on the side that sends.
+    /// Place of the event name on the sending side.
     pub name: EventName,
-    /// Where it stands in the events of the other side; none where the pack does not say it.
+    /// Place of the event name on the other side, if the pack declares it.
     pub told: Option<EventName>,
-    /// One for each event of the side that sends, in the order of its contract.
+    /// One route per event of the sending side, in the order of its contract.
     pub routes: Vec<EventRoute>,
 }
 
-/// Where the name of an event stands.
+/// The place of an event name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventName {
     /// A header field, in lower case.
     Header(String),
-    /// Members of the body, from the top.
+    /// Member names from the top of the body.
     Body(Vec<Arc<str>>),
 }
 
-/// What becomes of one event.
+/// The translation of one event.
 #[derive(Debug)]
 pub struct EventRoute {
-    /// Its name on the side that sends.
+    /// Name on the sending side.
     pub sent: Arc<str>,
-    /// What is delivered for it.
+    /// The event to deliver.
     pub becomes: Becomes,
-    /// Members of the body that lead to its key: events of one key are delivered in the order in which they came. Empty: all
-    /// events of a receiver are.
+    /// Path to the ordering key in the body. Events with the same key are delivered in order of
+    /// arrival. If the path is empty, all events of a receiver are ordered.
     pub key: Vec<Arc<str>>,
-    /// The same for the events that the other side sends itself, in their bodies.
+    /// The ordering key in the bodies of events that the other side sends itself.
     pub own_key: Vec<Arc<str>>,
     /// Members that receivers of the other side do not get.
     pub losses: Vec<Loss>,
-    /// Where the mapping declares it.
+    /// Place of the declaration in the mapping.
     pub origin: Origin,
 }
 
-/// What receivers of the other side get of an event.
+/// The result for receivers of the other side.
 #[derive(Debug)]
 pub enum Becomes {
     /// An event of the other side.
     Event {
-        /// Its name there.
+        /// Name on the other side.
         name: Arc<str>,
-        /// What a dual run calls it, beside the operations of its side: `event noteChanged`.
+        /// Its operation name in a dual run, such as `event noteChanged`.
         operation: Arc<str>,
-        /// What makes its body.
+        /// Produces its body.
         body: BodyPlan,
-        /// How a dual run finds the event of the other side that tells the same; none: it compares none.
+        /// How a dual run finds the corresponding event of the other side. `None`: the event is not
+        /// compared.
         correlate: Option<Correlate>,
-        /// What is declared of comparing such bodies.
+        /// Comparison rules for these bodies.
         compare: Vec<CompareRule>,
     },
-    /// Nothing, and why.
+    /// No event.
     Dropped {
-        /// As a sentence of the mapping.
+        /// The reason, as a sentence of the mapping.
         because: String,
     },
 }
 
-/// By what two events, one of each side, are the same one told twice.
+/// The correlation of two events, one of each side, that report the same change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Correlate {
-    /// Members of the body in the form that receivers know, each from the top: equal values there, equal events.
+    /// Paths in the body that receivers get. Two events correspond if the values at all of them are
+    /// equal.
     pub by: Vec<Vec<Arc<str>>>,
-    /// How long the one waits for the other.
+    /// How long an event waits for its counterpart.
     pub within: Duration,
 }
 
 impl EventRoute {
-    /// What receivers are told, and how it is made; none where they are told nothing.
+    /// Returns the event that receivers get, if any.
     pub fn told(&self) -> Option<ToldEvent<'_>> {
         match &self.becomes {
             Becomes::Event { name, operation, body, correlate, compare } => {
@@ -88,23 +90,24 @@ impl EventRoute {
     }
 }
 
-/// An event as its receivers know it.
+/// An event in the form of its receivers.
 #[derive(Clone, Copy, Debug)]
 pub struct ToldEvent<'r> {
-    /// Its name there.
+    /// Name on the other side.
     pub name: &'r Arc<str>,
-    /// What a dual run calls it.
+    /// Its operation name in a dual run.
     pub operation: &'r Arc<str>,
-    /// What makes its body.
+    /// Produces its body.
     pub body: &'r BodyPlan,
-    /// How a dual run finds the event of the other side that tells the same; none: it compares none.
+    /// How a dual run finds the corresponding event of the other side. `None`: the event is not
+    /// compared.
     pub correlate: Option<&'r Correlate>,
-    /// What is declared of comparing such bodies.
+    /// Comparison rules for these bodies.
     pub compare: &'r [CompareRule],
 }
 
 impl Events {
-    /// The header field in which receivers are told the name, where not the body says it.
+    /// Returns the header field in which receivers get the event name, unless the body contains it.
     pub fn told_in(&self) -> Option<&str> {
         match &self.told {
             Some(EventName::Header(name)) => Some(name),
@@ -112,12 +115,12 @@ impl Events {
         }
     }
 
-    /// The first event that becomes the one of this name.
+    /// Returns the first route whose result has this name.
     pub fn telling(&self, name: &str) -> Option<&EventRoute> {
         self.routes.iter().find(|route| route.told().is_some_and(|told| **told.name == *name))
     }
 
-    /// What becomes of the event of this name.
+    /// Returns the route of the event with this name on the sending side.
     pub fn route(&self, sent: &str) -> Option<&EventRoute> {
         self.routes.iter().find(|route| &*route.sent == sent)
     }

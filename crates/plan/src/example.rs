@@ -1,4 +1,5 @@
-//! The examples of a pack, which are its tests: what `translate::example` runs and `mapping` reads.
+//! The examples of a pack, which are its tests. The compiler reads them; `translate::example`
+//! executes them.
 
 use super::body::{Raw, ValueOp};
 use super::route::Loss;
@@ -7,13 +8,13 @@ use super::{Key, Origin, PerSide, SideId};
 /// One example.
 #[derive(Clone, Debug)]
 pub struct Example {
-    /// What is tried.
+    /// The kind of example with its data.
     pub kind: ExampleKind,
-    /// Where the mapping gives it.
+    /// Place of the example in the mapping.
     pub origin: Origin,
 }
 
-/// The two kinds of example.
+/// The kinds of example.
 #[derive(Clone, Debug)]
 pub enum ExampleKind {
     /// A request through a route.
@@ -24,142 +25,144 @@ pub enum ExampleKind {
     Harvest(Box<HarvestExample>),
 }
 
-/// One page of a harvest: the calls it must make with their replies, and what it must keep.
+/// One page of a harvest: the expected calls with their replies, and the expected entries.
 #[derive(Clone, Debug)]
 pub struct HarvestExample {
     /// Index into [`super::Pack::harvests`].
     pub harvest: usize,
-    /// Number of the page that is read.
+    /// Number of the page.
     pub page: i64,
-    /// Its end is the answer 200, whatever the page.
+    /// The expected exchange. Its end is always a 200 response.
     pub exchange: Exchange,
 }
 
-/// A request, the calls it must make with the replies they get, and how it ends.
+/// A request, the expected calls with their replies, and the expected end.
 #[derive(Clone, Debug)]
 pub struct RouteExample {
-    /// The side whose client asks.
+    /// The side of the client.
     pub serves: SideId,
-    /// The method that the client uses.
+    /// The request method.
     pub method: http::Method,
-    /// Path and query as a client of the served side sends them, without the front's prefix.
+    /// Path and query as sent by a client of the served side, without the front's prefix.
     pub target: String,
-    /// Lower-case names.
+    /// Names in lower case.
     pub headers: Vec<(String, String)>,
-    /// JSON text of the request's body; none = no body.
+    /// JSON text of the request body, if any.
     pub body: Option<Raw>,
-    /// Settings by dotted name; the rest keep their defaults.
+    /// Settings by dotted name; others have their defaults.
     pub config: Vec<(String, Raw)>,
-    /// What archives have before the request.
+    /// Contents of the archives before the request.
     pub archived: Vec<Archived>,
-    /// What must happen.
+    /// The expected exchange.
     pub exchange: Exchange,
-    /// The same request once more, with the replies that `resume` remembered.
+    /// The expected exchange of a repeated request, with the replies that `resume` stored.
     pub again: Option<Exchange>,
 }
 
-/// The calls of a request, in order, and its end.
+/// The expected calls of a request, in order, and its end.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// In the order in which they must be made.
+    /// In the order of execution.
     pub calls: Vec<ExampleCall>,
-    /// All that must be kept; ages are not looked at.
+    /// All entries that must be stored; their ages are ignored.
     pub keeps: Vec<Archived>,
-    /// How it must end.
+    /// The expected end.
     pub end: ExampleEnd,
 }
 
 /// An entry of an archive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Archived {
-    /// Which one it lies in.
+    /// The archive.
     pub archive: super::ArchiveId,
-    /// Under which it lies.
+    /// Key of the entry.
     pub key: String,
-    /// In seconds.
+    /// Age in seconds.
     pub age: u64,
-    /// None where an entry is its key alone.
+    /// Value; `None` if the entry consists of its key.
     pub value: Option<Raw>,
 }
 
-/// A call that must be made, and its reply.
+/// An expected call and its reply.
 #[derive(Clone, Debug)]
 pub struct ExampleCall {
-    /// The method that must be used.
+    /// The expected method.
     pub method: http::Method,
     /// Path and query; parameters in any order.
     pub target: String,
-    /// Header fields that it must have; there may be others.
+    /// Required header fields; others are allowed.
     pub headers: Vec<(String, String)>,
-    /// The body that must be sent; none = none may be sent.
+    /// The expected body. `None`: the call must have no body.
     pub body: Option<Raw>,
     /// Status of the reply.
     pub status: u16,
     /// Header fields of the reply, names in lower case.
     pub reply_headers: Vec<(String, String)>,
-    /// None = empty.
+    /// Body of the reply, if any.
     pub reply: Option<Raw>,
-    /// Where the example gives it.
+    /// Place of the call in the mapping.
     pub origin: Origin,
 }
 
-/// How a request must end.
+/// The expected end of a request.
 #[derive(Clone, Debug)]
 pub enum ExampleEnd {
-    /// An answer with this status and body; other header fields than those given do not matter.
+    /// A response with this status and body.
     Answer {
-        /// Status that the client must get.
+        /// Expected status.
         status: u16,
-        /// Lower-case names; other fields may be there too.
+        /// Required header fields, names in lower case; others are allowed.
         headers: Vec<(String, String)>,
-        /// Body that the client must get.
+        /// Expected body.
         body: Wanted,
     },
-    /// By name of the reason.
+    /// A refusal, by the name of its reason.
     Refused(String),
 }
 
-/// A value that an example gives or asks for.
+/// A value that an example provides or expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Nothing: no body, or no value.
+    /// No body, or no value.
     None,
-    /// `'?'`: to be filled in.
+    /// `'?'`: a placeholder to be filled in.
     Open,
-    /// This JSON text; compared as a value, whatever its spelling.
+    /// This JSON text. It is compared as a value, regardless of spelling.
     Json(Raw),
 }
 
-/// One value on each side; runs both ways.
+/// A value of each side, converted in both directions.
 #[derive(Clone, Debug)]
 pub struct ShapeExample {
     /// Name of the shape.
     pub shape: String,
-    /// The side whose value was written first: the other is made from it.
+    /// The side whose value is written first; the other value is computed from it.
     pub source: SideId,
-    /// By side.
+    /// The values by side.
     pub values: PerSide<Wanted>,
-    /// Places of the source that do not come back, such as `$.a.b`.
+    /// Places of the source that do not survive the round trip, such as `$.a.b`.
     pub lost: Vec<String>,
 }
 
-/// A named shape in both directions, for examples, laws and explanations; routes carry their own copies.
+/// A named shape in both directions, for examples, laws and explanations. Routes have their own
+/// copies.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// By which mappings and examples call it.
+    /// Name by which mappings and examples refer to the shape.
     pub name: String,
-    /// `to[0]` makes values of the old side. None where the shape cannot build that side at all.
+    /// `to[0]` produces values of the old side. `None` if the shape cannot produce values of that
+    /// side.
     pub to: PerSide<Option<ShapePlan>>,
-    /// Where the mapping declares it.
+    /// Place of the declaration in the mapping.
     pub origin: Origin,
 }
 
 /// A shape in one direction.
 #[derive(Clone, Debug)]
 pub struct ShapePlan {
-    /// What makes the value of the other side.
+    /// Produces the value of the other side.
     pub op: ValueOp,
-    /// Places of the source that the target does not have.
+    /// Places of the source that the target lacks.
     pub losses: Vec<Loss>,
     /// Fields that a route supplies, in the order of [`super::CloseFrom::Supplied`].
     pub supplied: Vec<Key>,

@@ -1,31 +1,31 @@
-//! What a contract says of a body as a whole, as far as answers are checked before anything is made of them: the kind of value,
-//! and that an object has members. Values are not checked: a contract that somebody wrote down from examples requires more
-//! than its service gives.
+//! The constraints of a contract on a complete body that are checked before a response is
+//! translated: the kind of value, and the presence of members. Member values are not checked,
+//! because a contract derived from examples often requires more than its service returns.
 
 use super::body::{Key, Kinds};
 
-/// What is checked of a body while it passes: its first bytes alone.
+/// The constraint on a streamed body. Only its first bytes are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// The kinds of value that the body may be.
+    /// Accepted kinds of value.
     pub kinds: Kinds,
-    /// Whether an object without members breaks the contract.
+    /// Whether an object without members violates the contract.
     pub members: bool,
 }
 
 impl Root {
-    /// Any body.
+    /// Accepts any body.
     pub const ANY: Root = Root { kinds: Kinds::ANY, members: false };
 }
 
-/// What is checked of the body of a step's reply, which is buffered.
+/// The constraint on the body of a step's reply, which is buffered.
 #[derive(Clone, Debug)]
 pub struct Expected {
-    /// The kinds of value that the body may be.
+    /// Accepted kinds of value.
     pub kinds: Kinds,
-    /// Of an object: the members that its contract requires. One that has none of them is another thing.
+    /// Members of an object that the contract requires. An object without any of them is rejected.
     pub members: Vec<Key>,
-    /// Those among them that a later write of the route is made of. Without one of them the write would lose what the service
-    /// has.
+    /// The required members that a later write of the route depends on. If one were absent, the
+    /// write would delete data of the service.
     pub needed: Vec<Key>,
 }

@@ -1,4 +1,4 @@
-//! What a route does, for a person who asks: the calls it would make, and where each field of what goes out comes from.
+//! Explains a route to a person: its calls, and the source of each field it writes.
 
 use super::{
     Absent, Aggregate, Answer, Becomes, Beyond, Block, BodyFormat, BodyPlan, Captured, Cell, Check,
@@ -9,7 +9,7 @@ use super::{
 };
 use std::fmt::Write as _;
 
-/// The route as text, with the line of the mapping that says each thing.
+/// Renders the route as text, with the responsible line of the mapping after each statement.
 pub fn explain(pack: &Pack, serves: SideId, route: &Route) -> String {
     let mut text = Text { pack, serves, supplied: Vec::new(), out: String::new(), depth: 0 };
     let side = &pack.sides[serves].name;
@@ -78,7 +78,7 @@ pub(super) fn labelled_calls(min: u32, max: u32) -> String {
     }
 }
 
-/// What becomes of an event, as text, with the line of the mapping that says each thing.
+/// Renders the translation of an event as text, with the responsible lines of the mapping.
 pub fn explain_event(pack: &Pack, events: &Events, route: &EventRoute) -> String {
     let receivers = events.from.other();
     let mut text = Text { pack, serves: receivers, supplied: Vec::new(), out: String::new(), depth: 0 };
@@ -112,14 +112,14 @@ pub fn explain_event(pack: &Pack, events: &Events, route: &EventRoute) -> String
     text.out
 }
 
-/// `with the one of the same $.body.id, within 120 s`
+/// Returns a description such as `with the one of the same $.body.id, within 120 s`.
 pub(super) fn correlate(correlate: &Correlate) -> String {
     let places: Vec<String> =
         correlate.by.iter().map(|names| format!("$.body.{}", names.join("."))).collect();
     format!("with the one of the same {}, within {} s", places.join(" and "), correlate.within.as_secs())
 }
 
-/// The reading that shows what a route has changed, as the mapping writes it.
+/// Returns the operation that reads the effect of the route, in the notation of the mapping.
 pub(super) fn read_back(pack: &Pack, route: &Route) -> Option<String> {
     let path = &route.read_back.as_ref()?.path;
     Some(format!("GET {}", address(pack, path, &route.operation.variables)))
@@ -141,14 +141,14 @@ fn address(pack: &Pack, path: &[PathPart], variables: &[super::Variable]) -> Str
     address
 }
 
-/// The media types that a body may have.
+/// Lists the media types of a body that is forwarded unchanged.
 fn passed(media: &MediaTypes) -> String {
     let renamed = media.renamed.iter().map(|(from, to)| format!("{from} as {to}"));
     let others = media.from.iter().filter(|from| !media.renamed.iter().any(|(one, _)| one == *from));
     renamed.chain(others.map(|from| from.to_string())).collect::<Vec<_>>().join(", ")
 }
 
-/// Why the bodies of a route are not of a cheaper class.
+/// Returns the reason why the bodies of the route are not in a cheaper class.
 pub(super) fn because(route: &Route) -> Option<String> {
     let class = route.class()?;
     match &route.kind {
@@ -175,7 +175,7 @@ pub(super) fn because(route: &Route) -> Option<String> {
     }
 }
 
-/// Whether a route looks into an archive, and whether it keeps something there.
+/// Returns whether the route reads from the archive, and whether it writes to it.
 pub(super) fn uses(route: &Route, archive: super::ArchiveId) -> (bool, bool) {
     fn block(of: &Block, archive: super::ArchiveId, uses: &mut (bool, bool)) {
         for step in &of.steps {
@@ -196,7 +196,8 @@ pub(super) fn uses(route: &Route, archive: super::ArchiveId) -> (bool, bool) {
     uses
 }
 
-/// The reasons with which a route refuses all or some of what it is asked.
+/// Returns the reasons with which the route refuses some or all requests, sorted and without
+/// duplicates.
 pub(super) fn refusals(route: &Route) -> Vec<ReasonId> {
     fn block(of: &Block, reasons: &mut Vec<ReasonId>) {
         for step in &of.steps {
@@ -260,7 +261,7 @@ pub(super) fn refusals(route: &Route) -> Vec<ReasonId> {
     reasons
 }
 
-/// The texts of the pack that a route answers with, each with its status.
+/// Returns the texts of the pack that the route's responses contain, each with its status.
 pub(super) fn own_words(route: &Route) -> Vec<(u16, ReasonId)> {
     fn texts(of: &Expr, found: &mut Vec<ReasonId>) {
         match of {
@@ -312,7 +313,7 @@ pub(super) fn own_words(route: &Route) -> Vec<(u16, ReasonId)> {
 struct Text<'p> {
     pack: &'p Pack,
     serves: SideId,
-    /// What a route gives to the shape at work, by index.
+    /// Values that the route supplies to the current shape, by index.
     supplied: Vec<Expr>,
     out: String,
     depth: usize,
@@ -419,7 +420,7 @@ impl Text<'_> {
         self.depth -= 1;
     }
 
-    /// Where the value at `to` comes from, when the source stands at `from`.
+    /// Writes the source of the value at `to`, given that the op reads from `from`.
     fn op(&mut self, op: &ValueOp, from: &str, to: &str) {
         match op {
             ValueOp::Keep => self.line(&format!("{to} ← {from} as it is"), None),
@@ -448,7 +449,7 @@ impl Text<'_> {
         }
     }
 
-    /// Each alternative under what tells it.
+    /// Writes each alternative below its condition.
     fn choose(&mut self, choose: &ChooseOp, from: &str, to: &str) {
         for (at, arm) in choose.arms.iter().enumerate() {
             let when = match &choose.by {
@@ -473,6 +474,7 @@ impl Text<'_> {
         for member in &object.members {
             let source = format!("{from}.{}", member.name.text);
             match &member.action {
+                // A captured member is described by the `close` entry that uses it.
                 MemberAction::Drop if member.capture.is_some() => {}
                 MemberAction::Shadowed => {}
                 MemberAction::Drop => self.line(&format!("{source} is dropped"), Some(&member.origin)),
@@ -698,7 +700,7 @@ impl Text<'_> {
         self.depth -= 1;
     }
 
-    /// Where each field of a made value comes from.
+    /// Writes the source of each field of a computed value.
     fn value(&mut self, value: &Expr, to: &str) {
         match value {
             Expr::Object(members) => {
@@ -735,6 +737,7 @@ impl Text<'_> {
                 }
             }
             Expr::Shape { op, from, with, over, .. } => {
+                // A nested shape has its own `with:`, so the outer values are restored afterwards.
                 let outer = std::mem::replace(&mut self.supplied, with.clone());
                 self.op(op, &expr(self.pack, from), to);
                 self.supplied = outer;
@@ -747,7 +750,7 @@ impl Text<'_> {
     }
 }
 
-/// A value in short.
+/// Describes a value in one phrase.
 fn expr(pack: &Pack, value: &Expr) -> String {
     match value {
         Expr::Constant(raw) => json(raw),

@@ -1,7 +1,10 @@
-//! Values made for a call or an answer out of the context document of a `serve` route.
+//! Expressions: values computed from the context document of a `serve` route, for calls and
+//! responses.
 //!
-//! The context is `{request: {path, query, headers, body}, <step>: {status, headers, body}, <selection>: value, config}`.
-//! `request.path` and `request.query` values carry the JSON type that the served contract gives them.
+//! The context is
+//! `{request: {path, query, headers, body}, <step>: {status, headers, body}, <selection>: value, config}`.
+//! The values of `request.path` and `request.query` have the JSON types that the served contract
+//! declares.
 
 use super::body::{Raw, ValueOp};
 use super::convert::Conversion;
@@ -10,149 +13,150 @@ use super::{Key, ReasonId};
 use jsonpath_rust::parser::model::JpQuery;
 use std::sync::Arc;
 
-/// A value to be made. Nothing (an absent place) leaves out the member it was meant for.
+/// An expression. If it yields no value (its place is absent), the member that it was meant for is
+/// omitted.
 #[derive(Clone, Debug)]
 pub enum Expr {
-    /// This text, whatever the request was.
+    /// This text, always.
     Constant(Raw),
     /// The value at a place of the context.
     At(Location),
     /// A converted value.
     Convert {
-        /// What makes the value that is converted; nothing stays nothing.
+        /// The value to convert. If it is absent, so is the result.
         from: Box<Expr>,
-        /// What is done to it, in one direction.
+        /// The conversion, in one direction.
         conversion: Conversion,
     },
-    /// An object of these members; those that yield nothing are left out.
+    /// An object of these members; members without a value are omitted.
     Object(Vec<(Key, Expr)>),
-    /// A list of these; those that yield nothing are left out.
+    /// An array of these elements; elements without a value are omitted.
     Array(Vec<Expr>),
     /// A reason in the client's language with its placeholders filled.
     Text {
-        /// Which text.
+        /// The text.
         reason: ReasonId,
         /// Placeholders by name, each with a scalar.
         with: Vec<(String, Expr)>,
     },
-    /// A shape run over a value.
+    /// The result of a shape.
     Shape {
-        /// The shape's op, in the direction that is needed.
+        /// The shape's op in the required direction.
         op: ValueOp,
-        /// What makes the value that it is run over.
+        /// The value that the shape translates.
         from: Box<Expr>,
         /// Values for [`super::CloseFrom::Supplied`], by index.
         with: Vec<Expr>,
-        /// Where given, the result is laid over a value of the target side.
+        /// If present, the result is merged into a value of the target side.
         over: Option<Box<Overlay>>,
-        /// Members whose null becomes this text instead.
+        /// Members whose null is replaced by this text.
         null_as: Vec<(Key, Raw)>,
-        /// What becomes of the other nulls of the result.
+        /// Handling of the other nulls in the result.
         null_else: NullElse,
     },
-    /// The first that yields something other than nothing and null; of these the last, if none does.
+    /// The first value that is present and not null; otherwise the result of the last expression.
     FirstOf(Vec<Expr>),
-    /// A list of those that yield something other than nothing and null.
+    /// An array of the values that are present and not null.
     Present(Vec<Expr>),
-    /// A list of what `give` yields for each element of a list, which stands in the context under `name` meanwhile;
-    /// nothing where there is no list.
+    /// An array with the value of `give` for each element of a list. `give` sees the element in the
+    /// context under `name`. Absent if there is no list.
     Each {
-        /// What the element is called while `give` is made.
+        /// Name of the element in the context.
         name: Key,
-        /// What makes the list.
+        /// The list.
         list: Box<Expr>,
-        /// What is made of each element.
+        /// The expression to evaluate for each element.
         give: Box<Expr>,
     },
-    /// The element of a list whose member is the value: side-loaded records, of which an answer has a second list. For a list
-    /// of values, those elements that are there, in the order of the values. Nothing where there is none.
+    /// The element of a list whose member equals a value, for side-loaded records. For a list of
+    /// values, all matching elements in the order of the values. Absent if no element matches.
     Lookup {
         /// A scalar, or a list of scalars.
         value: Box<Expr>,
-        /// Singular.
+        /// The list; a singular path.
         list: Location,
-        /// The member of an element that is compared with the value.
+        /// The member of an element to compare with the value.
         by: Key,
-        /// Of the element found; the element itself without it.
+        /// The member of the matching element to return; `None` for the element itself.
         field: Option<Key>,
     },
-    /// A number about the elements of a list; nothing where there is no list.
+    /// An aggregate of a list; absent if there is no list.
     Aggregate {
-        /// Which number.
+        /// The aggregate function.
         what: Aggregate,
-        /// What makes the list.
+        /// The list.
         list: Box<Expr>,
     },
-    /// One of two values, by a condition.
+    /// A conditional value.
     If {
-        /// What decides.
+        /// The condition.
         predicate: Predicate,
-        /// The value where it holds.
+        /// The value if the condition is true.
         then: Box<Expr>,
-        /// Nothing without it.
+        /// The value if the condition is false; absent by default.
         otherwise: Option<Box<Expr>>,
     },
-    /// Scalars as text, each on a line of its own, a list for as many lines as it has elements. Then further lines, numbered
-    /// from one: `1. text`.
+    /// A text with one line per scalar; a list contributes one line per element. Numbered lines
+    /// follow: `1. text`.
     Lines {
-        /// What makes the lines that stand first.
+        /// The lines without numbers.
         plain: Vec<Expr>,
-        /// What makes the lines that are numbered after them.
+        /// The lines numbered from one.
         numbered: Vec<Expr>,
     },
 }
 
-/// Numbers about lists.
+/// An aggregate function for lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregate {
-    /// How many elements there are.
+    /// The number of elements.
     Count,
-    /// The exact sum of the elements that are numbers; null is passed over.
+    /// The exact sum of the numeric elements; null is skipped.
     Sum,
 }
 
-/// What the result of a shape is laid over: the lens's `put`.
+/// The base of a merge: the `put` of a lens.
 #[derive(Clone, Debug)]
 pub struct Overlay {
     /// The old value of the target side.
     pub base: Expr,
-    /// Members of the target's type; the base is cut down to these.
+    /// Members of the target's type; other members of the base are removed.
     pub fields: Vec<Key>,
 }
 
-/// What happens to nulls that `null_as` does not name.
+/// The handling of nulls that `null_as` does not list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NullElse {
-    /// They stay null.
+    /// Keep null.
     Keep,
-    /// The member is left out.
+    /// Omit the member.
     Absent,
 }
 
-/// A place of the context: which root, and a path below it.
+/// A place of the context: its root and a path below it.
 #[derive(Clone, Debug)]
 pub struct Location {
-    /// As written in the mapping, for messages.
+    /// The path as written in the mapping, for messages.
     pub text: Arc<str>,
-    /// Where it leads from the root of the context.
+    /// The parsed path from the root of the context.
     pub path: Path,
 }
 
-/// A path into the context. Singular paths are plain steps; others are run by the evaluator of jsonpath-rust and yield
-/// an array of all matches.
+/// A path into the context. Singular paths are evaluated directly. Other paths are evaluated by
+/// jsonpath-rust and yield an array of all matches.
 #[derive(Clone, Debug)]
 pub enum Path {
-    /// Leads to at most one value, without an evaluator.
+    /// Matches at most one value.
     Singular(Vec<Segment>),
-    /// A query of RFC 9535 that may match any number of values.
+    /// An RFC 9535 query that may match any number of values.
     Query(Arc<JpQuery>),
 }
 
 /// One step of a singular path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Segment {
-    /// The member of this name; nothing in a value that is no object.
+    /// The member with this name; absent if the value is not an object.
     Member(Key),
-    /// Counted from the end when negative.
+    /// The element at this index; negative indices count from the end.
     Index(i64),
 }

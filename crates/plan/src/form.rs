@@ -1,25 +1,26 @@
-//! What a contract says of a value that a client sends, as far as a check at run time needs it: a tree without names of
-//! types. Bounds (lengths, ranges, patterns) are not in it; kinds, listed values and required fields are.
+//! The constraints of a contract on a value that a client sends, as far as the run-time check needs
+//! them: a tree without type names. It has kinds, enumerated values and required fields, but no
+//! bounds (lengths, ranges, patterns).
 
 use super::body::{Key, Raw};
 use super::expr::Location;
 use std::sync::Arc;
 
-/// A value's form.
+/// The constraints on a value.
 #[derive(Debug)]
 pub struct Form {
-    /// What it is when it is not null.
+    /// Constraints on a value other than null.
     pub kind: FormKind,
-    /// Whether it may also be null.
+    /// Whether null is allowed.
     pub nullable: bool,
 }
 
-/// What a value is, null aside.
+/// The constraints on a value other than null.
 #[derive(Debug)]
 pub enum FormKind {
-    /// Whatever JSON there is.
+    /// Any JSON value.
     Any,
-    /// Nothing but null.
+    /// Only null.
     Null,
     /// `true` or `false`.
     Boolean,
@@ -31,45 +32,45 @@ pub enum FormKind {
     String(Listed),
     /// A list.
     Array {
-        /// The form of each element.
+        /// Constraints on each element.
         items: Arc<Form>,
-        /// Least number of elements.
+        /// Minimum number of elements.
         items_min: u64,
-        /// Greatest number of elements; none = any number.
+        /// Maximum number of elements; `None` if unbounded.
         items_max: Option<u64>,
     },
     /// An object.
     Object {
-        /// Those that the contract declares, required or not.
+        /// The declared fields, required or optional.
         fields: Vec<FormField>,
-        /// The form of fields that are not declared; none = any.
+        /// Constraints on undeclared fields; `None` if there are none.
         others: Option<Arc<Form>>,
     },
-    /// Alternatives that differ by JSON kind.
+    /// Alternatives of different JSON kinds.
     OneOf(Vec<Arc<Form>>),
 }
 
-/// The scalars (JSON text) that may stand there; none = any.
+/// The allowed scalars (JSON text); `None` if any value is allowed.
 pub type Listed = Option<Vec<Raw>>;
 
 /// A declared field.
 #[derive(Debug)]
 pub struct FormField {
-    /// Its name in the object.
+    /// Name of the field.
     pub name: Key,
-    /// What stands under that name.
+    /// Constraints on its value.
     pub form: Arc<Form>,
-    /// Whether the object must have it.
+    /// Whether the field is required.
     pub required: bool,
 }
 
-/// A place of the request, and what the contract says of it.
+/// A place of the request with its constraints.
 #[derive(Clone, Debug)]
 pub struct Conform {
-    /// Singular, and made of names.
+    /// A singular path that consists of names.
     pub place: Location,
-    /// What the value must be where it is there.
+    /// Constraints on the value, if present.
     pub form: Arc<Form>,
-    /// Whether it must be there.
+    /// Whether the value is required.
     pub required: bool,
 }

@@ -1,53 +1,54 @@
-//! What bodies are written in. Whatever it is, plans see one tree: a format is a spelling of it, or nothing that is looked into.
+//! Body formats. Plans see the same JSON tree for every format that is parsed; an opaque body is
+//! not parsed.
 
 use super::body::Key;
 use super::form::{Form, FormKind};
 use super::parameter::ListStyle;
 use std::sync::Arc;
 
-/// A spelling of bodies. A further one is a variant here, read and written in `translate`.
+/// The format of a body. To add one, add a variant here, and read and write it in `translate`.
 #[derive(Clone, Debug, Default)]
 pub enum BodyFormat {
     /// JSON (`application/json`, `+json`).
     #[default]
     Json,
-    /// A form in one line (`application/x-www-form-urlencoded`).
+    /// A URL-encoded form (`application/x-www-form-urlencoded`).
     Form(Arc<FormFormat>),
-    /// A form of parts (`multipart/form-data`), of which some are files.
+    /// A multipart form (`multipart/form-data`), which may contain files.
     Multipart(Arc<MultipartFormat>),
-    /// Passed as it comes, in its own media type.
+    /// Any other media type, forwarded unchanged.
     Opaque(Arc<MediaTypes>),
 }
 
-/// Which media types a body that is passed has, where it comes from and where it goes.
+/// The media types of an opaque body on both sides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MediaTypes {
-    /// Ranges (`image/*`) that its sender's contract has, in small letters, without parameters.
+    /// Ranges (`image/*`) in the sender's contract, in lower case and without parameters.
     pub from: Vec<Arc<str>>,
-    /// Ranges that its receiver's contract has.
+    /// Ranges in the receiver's contract.
     pub to: Vec<Arc<str>>,
-    /// Types that are called otherwise on the other side.
+    /// Types with another name on the other side.
     pub renamed: Vec<(Arc<str>, Arc<str>)>,
 }
 
-/// What becomes of the media type of a body that is passed.
+/// The translation of the media type of an opaque body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaType<'m> {
-    /// It goes on as it came.
+    /// Unchanged.
     Same,
-    /// It is called so on the other side. Its parameters stay.
+    /// Renamed; parameters are preserved.
     Renamed(&'m str),
-    /// The receiver's contract has no such type.
+    /// Not accepted by the receiver's contract.
     Untaken,
-    /// The sender's contract has no such type.
+    /// Not in the sender's contract.
     Foreign,
 }
 
 impl MediaTypes {
-    /// What a body is called that says nothing of itself (RFC 9110, section 8.3).
+    /// Default type of a body without a `Content-Type` (RFC 9110, section 8.3).
     pub const UNNAMED: &'static str = "application/octet-stream";
 
-    /// What becomes of a body that its sender calls so.
+    /// Translates the media type of a body.
     pub fn of(&self, named: &str) -> MediaType<'_> {
         let essence = essence(named);
         if let Some((_, to)) = self.renamed.iter().find(|(from, _)| from.eq_ignore_ascii_case(essence)) {
@@ -61,7 +62,8 @@ impl MediaTypes {
         }
     }
 
-    /// What a body that its sender gives no type is called where it goes; none where nothing can be said.
+    /// Returns the media type to send for a body without one, or `None` if the contracts do not
+    /// determine it.
     pub fn unnamed(&self) -> Option<&str> {
         let only = match &self.from[..] {
             [only] if !only.contains('*') => only,
@@ -77,12 +79,13 @@ impl MediaTypes {
     }
 }
 
-/// A media type without its parameters.
+/// Returns a media type without its parameters.
 pub fn essence(media_type: &str) -> &str {
     media_type.split(';').next().unwrap_or("").trim()
 }
 
-/// Whether a media type, without parameters, falls under a range such as `image/*`. A range falls under one that is as wide.
+/// Returns whether a media type without parameters is in a range such as `image/*`. A range is in
+/// another one of the same width.
 pub fn media_in_range(essence: &str, range: &str) -> bool {
     match range.strip_suffix("/*") {
         Some("*") => essence.contains('/'),
@@ -91,45 +94,45 @@ pub fn media_in_range(essence: &str, range: &str) -> bool {
     }
 }
 
-/// A form (`application/x-www-form-urlencoded`) as its contract has it.
+/// A URL-encoded form as its contract declares it.
 #[derive(Debug)]
 pub struct FormFormat {
-    /// Says which texts are numbers, and which names are lists.
+    /// Determines which texts are numbers, and which names are lists.
     pub form: Arc<Form>,
-    /// Lists of the form itself that are not written with brackets.
+    /// Top-level lists that are not written with brackets.
     pub lists: Vec<(Key, ListStyle)>,
 }
 
-/// A form of parts as its contract has it.
+/// A multipart form as its contract declares it.
 #[derive(Debug)]
 pub struct MultipartFormat {
-    /// Of the parts that are texts.
+    /// The parts that are texts.
     pub fields: FormFormat,
-    /// The declared parts that are no texts.
+    /// The declared parts that are not texts.
     pub parts: Vec<(Key, PartKind)>,
 }
 
-/// What a part is that is no text.
+/// The kind of a part that is not a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartKind {
-    /// JSON, called so where the gateway writes it.
+    /// JSON, with the media type to write.
     Json(Arc<str>),
-    /// Bytes that nobody looks into. They may be many under one name.
+    /// Opaque bytes. Several files may have the same name.
     File,
 }
 
 impl MultipartFormat {
-    /// What the declared part of this name is; none for texts, and for what is not declared.
+    /// Returns the kind of the declared part with this name; `None` for texts and undeclared parts.
     pub fn kind(&self, name: &str) -> Option<&PartKind> {
         self.parts.iter().find(|(key, _)| *key.text == *name).map(|(_, kind)| kind)
     }
 
-    /// Whether the part of this name is a file, whose bytes pass as they come.
+    /// Returns whether the part with this name is a file, whose bytes are forwarded unchanged.
     pub fn is_file(&self, name: &str) -> bool {
         self.kind(name) == Some(&PartKind::File)
     }
 
-    /// What the contract says of the value under this name.
+    /// Returns the constraints on the part with this name.
     pub fn form(&self, name: &str) -> Option<&Form> {
         match &self.fields.form.kind {
             FormKind::Object { fields, .. } => {
@@ -141,14 +144,14 @@ impl MultipartFormat {
 }
 
 impl BodyFormat {
-    /// Media type of forms of parts, without a boundary.
+    /// Media type of multipart forms, without a boundary.
     pub const MULTIPART: &'static str = "multipart/form-data";
     /// Media type of JSON.
     pub const JSON: &'static str = "application/json";
-    /// Media type of forms in one line.
+    /// Media type of URL-encoded forms.
     pub const FORM: &'static str = "application/x-www-form-urlencoded";
 
-    /// What a body of it that the gateway writes is called; none of what it does not write.
+    /// Returns the media type of bodies that the gateway writes; `None` for an opaque format.
     pub fn media_type(&self) -> Option<&'static str> {
         match self {
             BodyFormat::Json => Some(BodyFormat::JSON),
@@ -158,12 +161,13 @@ impl BodyFormat {
         }
     }
 
-    /// Whether bodies of it are passed without being read.
+    /// Returns whether bodies are forwarded without being parsed.
     pub fn is_opaque(&self) -> bool {
         matches!(self, BodyFormat::Opaque(_))
     }
 
-    /// Whether a body that is called so may be one of it. Parameters of a media type do not matter, nor do its letters.
+    /// Returns whether a body with this media type may have this format. Parameters and letter case
+    /// are ignored.
     pub fn takes(&self, media_type: &str) -> bool {
         let essence = essence(media_type);
         match self {
@@ -175,7 +179,7 @@ impl BodyFormat {
     }
 }
 
-/// Whether a media type without parameters says that a body is JSON.
+/// Returns whether a media type without parameters denotes JSON.
 pub fn is_json(essence: &str) -> bool {
     let ends_in_json = essence.len() > 5
         && essence.get(essence.len() - 5..).is_some_and(|end| end.eq_ignore_ascii_case("+json"));

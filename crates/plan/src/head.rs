@@ -1,4 +1,4 @@
-//! Everything of a message that is not its body: address, query, headers, status.
+//! The parts of a message other than its body: address, query, header fields, status.
 
 use super::body::Raw;
 use super::expr::Expr;
@@ -9,11 +9,11 @@ use super::{HostId, Key, Origin, ReasonId};
 use http::header::{self, HeaderName};
 use std::sync::Arc;
 
-/// Header fields that every translated call takes over from the client's request.
+/// Header fields that every translated call copies from the client's request.
 pub const CALL_KEEPS: [HeaderName; 3] =
     [header::ACCEPT_LANGUAGE, header::USER_AGENT, HeaderName::from_static("x-request-id")];
 
-/// Header fields that every translated answer takes over from the service's reply.
+/// Header fields that every translated response copies from the service's reply.
 pub const ANSWER_KEEPS: [HeaderName; 6] = [
     header::CONTENT_LANGUAGE,
     header::RETRY_AFTER,
@@ -26,102 +26,105 @@ pub const ANSWER_KEEPS: [HeaderName; 6] = [
 /// The head of one call to the other side.
 #[derive(Clone, Debug)]
 pub struct CallHead {
-    /// The called operation as its contract writes it, such as `PUT /things/{id}`.
+    /// The called operation as in its contract, such as `PUT /things/{id}`.
     pub operation: Arc<str>,
-    /// The host of the other side that answers it.
+    /// The host of the other side that serves the operation.
     pub host: HostId,
-    /// The method that is sent.
+    /// The request method.
     pub method: http::Method,
-    /// Alternating literal text and variables; variables are encoded as one path segment.
+    /// Alternating literals and variables; a variable is encoded as one path segment.
     pub path: Vec<PathPart>,
-    /// In the order in which they are written.
+    /// In the order of writing.
     pub query: Vec<QueryRule>,
-    /// In the order in which they are written, after those that every call has.
+    /// In the order of writing, after the fields that every call has.
     pub headers: Vec<HeaderRule>,
-    /// What its body is written in; an opaque one goes out as the client's came.
+    /// Format of the request body; an opaque body is forwarded as the client sent it.
     pub format: BodyFormat,
-    /// What the bodies of its successes are written in.
+    /// Format of the bodies of successful responses.
     pub answers: BodyFormat,
-    /// Whether 206 is an answer of it: one that its contract lists, or that passes as it comes.
+    /// Whether 206 is an expected status: the contract lists it, or the body is forwarded
+    /// unchanged.
     pub partial: bool,
-    /// What the call does to the service.
+    /// The effect of the call on the service.
     pub effect: Effect,
-    /// Whether a repeat of this call is harmless; only then may the retry layer send it twice.
+    /// Whether the call may be repeated safely. Only then may the retry layer send it again.
     pub repeatable: bool,
-    /// The line of the mapping that asks for it.
+    /// The line of the mapping that declares it.
     pub origin: Origin,
 }
 
-/// One piece of an address below the upstream's base.
+/// A piece of an address below the upstream's base URL.
 #[derive(Clone, Debug)]
 pub enum PathPart {
-    /// Literal text, slashes included, ready to be sent.
+    /// Encoded text, including slashes.
     Literal(Arc<str>),
-    /// The value of a variable of the served operation's path, by its index there.
+    /// A path variable of the served operation, by index.
     Variable(u16),
-    /// A scalar out of the context (`serve` routes only).
+    /// A scalar from the context (`serve` routes only).
     Value(Expr),
 }
 
-/// One query parameter of the call.
+/// A query parameter of the call.
 #[derive(Clone, Debug)]
 pub struct QueryRule {
-    /// Name of the parameter as the called side writes it, decoded.
+    /// Decoded name on the called side.
     pub name: Arc<str>,
-    /// What gives its value.
+    /// Source of its value.
     pub from: QueryFrom,
-    /// How a value that is a list is written.
+    /// Notation of a list.
     pub style: ListStyle,
 }
 
-/// Where a query parameter comes from.
+/// The source of a query parameter.
 #[derive(Clone, Debug)]
 pub enum QueryFrom {
-    /// The client's parameter of this name, as it came (all of them if it came more than once); nothing is sent when it
-    /// is absent.
+    /// The client's parameter with this name, unchanged and with all its repetitions; omitted if
+    /// absent.
     Client(Arc<str>),
-    /// The client's parameters that are fields of this one, `name[field]`, as they came.
+    /// The client's parameters of the form `name[field]`, unchanged.
     ClientFields(Arc<str>),
     /// This scalar, as JSON text.
     Constant(Raw),
-    /// A scalar or a list of scalars; nothing is sent for nothing and null.
+    /// A scalar or a list of scalars; omitted if absent or null.
     Value(Expr),
 }
 
-/// A query parameter that a client is refused for.
+/// A query parameter that the route rejects.
 #[derive(Clone, Debug)]
 pub struct QueryRefusal {
-    /// The client's name for it.
+    /// Name of the parameter on the client's side.
     pub name: Arc<str>,
-    /// Values, decoded, with which it means nothing and is dropped.
+    /// Decoded values for which the parameter has no effect; it is then dropped rather than
+    /// rejected.
     pub unless: Vec<Arc<str>>,
-    /// What the client is told.
+    /// Text for the client.
     pub reason: ReasonId,
-    /// The line of the mapping that refuses it.
+    /// The line of the mapping that rejects it.
     pub origin: Origin,
 }
 
-/// One header field, lower-case name; left out when its value is nothing or null. The context of a pair's rules is
-/// `{request: {path, query, headers}, config, reply: {status, headers}}`, `reply` for rules of answers only.
+/// A header field; omitted if its value is absent or null. The context of a pair's rules is
+/// `{request: {path, query, headers}, config, reply: {status, headers}}`, with `reply` only in
+/// rules for responses.
 #[derive(Clone, Debug)]
 pub struct HeaderRule {
-    /// In lower case.
+    /// Name in lower case.
     pub name: Key,
-    /// What gives the field's value: a scalar.
+    /// Its value: a scalar.
     pub value: Expr,
 }
 
-/// Which statuses of the other side a rule is for.
+/// The statuses of the other side that a rule matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusFrom {
-    /// This status alone.
+    /// This status only.
     Exact(u16),
-    /// First digit: 2 for `2xx`.
+    /// All statuses with this first digit: 2 for `2xx`.
     Class(u8),
 }
 
 impl StatusFrom {
-    /// Whether the rule is for this status.
+    /// Returns whether the rule matches this status.
     pub fn matches(self, status: u16) -> bool {
         match self {
             StatusFrom::Exact(exact) => exact == status,
@@ -130,10 +133,10 @@ impl StatusFrom {
     }
 }
 
-/// The status answered.
+/// The status of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusTo {
-    /// The status that the other side gave.
+    /// The status of the other side's reply.
     Same,
     /// This status.
     Exact(u16),

@@ -1,12 +1,14 @@
-//! The compiled form of a pack: what the front end writes and the run time reads.
+//! The compiled form of a pack: the compiler writes it, and the run time reads it.
 //!
-//! Everything here is immutable after compilation, shared behind one `Arc`, and free of YAML: names and places of the
-//! mapping survive only as [`Origin`], for explanations, logs and blame. Nothing here runs; `translate` does.
-//! Constants and keys are stored as ready JSON text, because the run time writes bytes, not values.
+//! The types are immutable after compilation, shared behind one `Arc`, and independent of YAML.
+//! Names and places of the mapping survive only as [`Origin`], for explanations, logs and findings.
+//! This crate executes no plan; `translate` does. Constants and keys are stored as serialized JSON,
+//! because the run time writes bytes rather than values.
 
-// What no other crate can reach says so, and the compiler finds it when nothing calls it.
+// Items that no other crate uses must not be `pub`, so that the compiler reports them when they
+// become unused.
 #![warn(unreachable_pub)]
-// The other crates and programs that embed the gateway read these types: each public item says what it means.
+// Other crates and programs that embed the gateway use these types, so public items are documented.
 #![deny(missing_docs)]
 
 mod archive;
@@ -85,97 +87,99 @@ pub use step::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Where in the mapping files something comes from: blamed in findings, shown by `explain`.
+/// A place in the mapping files. Findings and `explain` refer to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin {
     /// Name of the file within the pack, with `/` between folders.
     pub file: Arc<str>,
-    /// 1-based.
+    /// 1-based line number.
     pub line: u32,
 }
 
 /// A compiled pack: two sides, and the plans to serve each of them from the other.
 #[derive(Debug)]
 pub struct Pack {
-    /// By which logs, reports and configurations call it.
+    /// Name of the pack in logs, reports and configurations.
     pub name: String,
-    /// By [`SideId`].
+    /// The sides, by [`SideId`].
     pub sides: PerSide<Side>,
     /// Plans by served side: `directions[SideId::OLD]` serves the old side from the new one.
     pub directions: PerSide<Direction>,
-    /// First is the default; lower-case BCP 47 tags.
+    /// Lower-case BCP 47 tags; the first is the default.
     pub languages: Vec<String>,
-    /// Texts for people; [`ReasonId`] indexes them.
+    /// Texts for people; [`ReasonId`] is an index into them.
     pub reasons: Vec<Reason>,
-    /// By served side.
+    /// Error style by served side.
     pub errors: PerSide<ErrorStyle>,
-    /// By side that is called: which of its answers are failures, whatever their status says. The first that holds counts.
+    /// By called side, the rules that recognize failures regardless of the status. The first match
+    /// applies.
     pub failures: PerSide<Vec<FailureRule>>,
-    /// What refused operations are answered with.
+    /// Response to refused operations.
     pub refuse: RefusePolicy,
-    /// What the pack reads under `$.config`, in declaration order.
+    /// Settings that the pack reads under `$.config`, in declaration order.
     pub settings: Vec<Setting>,
-    /// The field (lower case) in which answers name the approximations that they are made by.
+    /// Header field (lower case) in which responses list their approximations.
     pub approximate_header: Option<String>,
-    /// What it keeps of its own, in the order of the program.
+    /// Archives, in declaration order.
     pub archives: Vec<Archive>,
-    /// How archives are filled while a side lives, in the order of the program.
+    /// Harvests that fill the archives, in declaration order.
     pub harvests: Vec<Harvest>,
-    /// How events of one side reach those who know the other; none where the pack carries none.
+    /// Translation of events; `None` if the pack has none.
     pub events: Option<Events>,
-    /// Named shapes, in the order of the program.
+    /// Named shapes, in declaration order.
     pub shapes: Vec<Shape>,
-    /// In the order of the program.
+    /// Examples, in declaration order.
     pub examples: Vec<Example>,
-    /// Headers (lower case) compared in a dual run beside the usual ones.
+    /// Header fields (lower case) to compare in a dual run, in addition to the defaults.
     pub compared_headers: Vec<String>,
-    /// What is declared of error bodies, by side.
+    /// Comparison rules for error bodies, by side.
     pub compared_errors: PerSide<Vec<CompareRule>>,
-    /// What may be shown of messages, by side.
+    /// Disclosure rules for messages, by side.
     pub disclosures: PerSide<Arc<Disclosures>>,
 }
 
 /// One side of a pack.
 #[derive(Debug)]
 pub struct Side {
-    /// By which mapping files and configurations call it, such as `v2`.
+    /// Name in mapping files and configurations, such as `v2`.
     pub name: String,
-    /// What calls to this side carry as their token, and where.
+    /// Location and scheme of the token.
     pub credential: Credential,
-    /// Path prefix that selects a client's secondary account on this side, with one `{…}` variable, such as
-    /// `/accounts/{account}`; none where the side has no such thing.
+    /// Path prefix that selects a client's secondary account, with one `{…}` variable, such as
+    /// `/accounts/{account}`. `None` if the side has no secondary accounts.
     pub scope: Option<String>,
-    /// Names of the hosts that it has besides the one at its own address, in the order of their [`HostId`]s.
+    /// Names of the additional hosts, in the order of their [`HostId`]s.
     pub hosts: Vec<String>,
 }
 
 /// All plans that serve one side from the other.
 #[derive(Debug)]
 pub struct Direction {
-    /// The side whose clients these plans answer.
+    /// The side whose clients these plans serve.
     pub serves: SideId,
-    /// One per operation of the served contract, in contract order. `RouteId` indexes it.
+    /// One route per operation of the served contract, in contract order. `RouteId` is an index
+    /// into them.
     pub routes: Vec<Route>,
-    /// Turns an error body of the other side into one of the served side: for calls of `serve` routes that fail. (Pairs
-    /// carry it in their [`Response`]s.)
+    /// Translates an error body of the other side, for failed calls of `serve` routes. (Pairs have
+    /// it in their [`Response`]s.)
     pub error: BodyPlan,
 }
 
 impl Direction {
-    /// Whether at least one operation of this side is answered by something other than a refusal.
+    /// Returns whether at least one operation is not refused.
     pub fn is_served(&self) -> bool {
         self.routes.iter().flat_map(Route::all).any(|route| !matches!(route.kind, RouteKind::Refuse(_)))
     }
 }
 
-/// A localised text for people; placeholders are written `{name}`.
+/// A localized text for people. Placeholders have the form `{name}`.
 #[derive(Debug)]
 pub struct Reason {
-    /// By which mapping files call it.
+    /// Name in mapping files.
     pub name: String,
-    /// By language tag; the default language is always there.
+    /// Texts by language tag; the default language is always present.
     pub texts: BTreeMap<String, String>,
-    /// Where the mapping declares it.
+    /// Place of the declaration in the mapping.
     pub origin: Origin,
 }
 
@@ -183,46 +187,46 @@ pub struct Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReasonId(pub u16);
 
-/// What happens to refused operations unless the route says otherwise.
+/// The response to refused operations, unless the route overrides it.
 #[derive(Clone, Debug)]
 pub struct RefusePolicy {
-    /// By served side: forward unchanged to that side's upstream while one is configured.
+    /// By served side, whether to forward unchanged to that side's upstream if one is configured.
     pub legacy_forward: PerSide<bool>,
-    /// The status until `after_date`.
+    /// Status before `after_date`.
     pub status: u16,
-    /// From this day on, `after_status` is answered instead.
+    /// The date from which `after_status` replaces `status`.
     pub after_date: Option<AfterDate>,
-    /// The status from `after_date` on.
+    /// Status from `after_date` on.
     pub after_status: u16,
 }
 
-/// From when on a refusal is for good.
+/// The date from which a refusal is permanent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AfterDate {
     /// `YYYY-MM-DD`, UTC.
     Day(String),
-    /// The day that the operator gives with this setting (index into [`Pack::settings`]); none given, never.
+    /// The value of this setting (index into [`Pack::settings`]); never if it is not set.
     Setting(u16),
 }
 
-/// One value the pack reads from the operator's configuration.
+/// A value that the pack reads from the operator's configuration.
 #[derive(Debug)]
 pub struct Setting {
     /// Dotted path below `$.config`.
     pub name: String,
-    /// What values it takes.
+    /// Type of its values.
     pub kind: SettingKind,
-    /// JSON text used when the operator gives nothing.
+    /// Default, as JSON text.
     pub default: Option<Raw>,
-    /// Whether the operator must give one.
+    /// Whether the operator must set it.
     pub is_required: bool,
-    /// The only texts that it may be; empty = any.
+    /// Allowed texts; empty if any text is allowed.
     pub values: Vec<String>,
-    /// For the operator.
+    /// Description for the operator.
     pub about: String,
-    /// Which open point of a contract it settles.
+    /// The open question of a contract that it decides.
     pub reading: Option<String>,
-    /// Where the manifest declares it.
+    /// Place of the declaration in the manifest.
     pub origin: Origin,
 }
 
@@ -231,7 +235,7 @@ pub struct Setting {
 pub enum SettingKind {
     /// `true` or `false`.
     Boolean,
-    /// A whole number of 64 bits, with a sign.
+    /// A signed 64-bit integer.
     Integer,
     /// Any text, or one of [`Setting::values`].
     String,
@@ -240,7 +244,7 @@ pub enum SettingKind {
 }
 
 impl SettingKind {
-    /// The kinds as packs name them.
+    /// The kinds with their names in packs.
     pub const WORDS: &'static [(&'static str, SettingKind)] = &[
         ("boolean", SettingKind::Boolean),
         ("integer", SettingKind::Integer),
@@ -248,13 +252,13 @@ impl SettingKind {
         ("date", SettingKind::Date),
     ];
 
-    /// The kind as packs name it.
+    /// Returns the name in packs.
     pub fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, kind)| *kind == self).map_or("", |(word, _)| word)
     }
 }
 
-/// Whether a text is a day that there is, written `YYYY-MM-DD`.
+/// Returns whether the text is a valid date in the form `YYYY-MM-DD`.
 pub fn is_day(text: &str) -> bool {
     let number = |part: std::ops::Range<usize>| text.get(part).and_then(|digits| digits.parse::<u32>().ok());
     let is_written = text.len() == 10

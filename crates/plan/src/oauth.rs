@@ -1,19 +1,19 @@
-//! How a side's authorization server wants to be asked for tokens, where that is not as the RFCs say. Data of the pack; the
-//! configuration has the last word.
+//! Variants of OAuth token requests: differences between a side's authorization server and the
+//! RFCs. The pack declares them, and the configuration overrides them.
 
-/// How requests for tokens are written. What is left open is as the RFCs say.
+/// The format of token requests. `None` means the behavior of the RFCs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenRequests {
-    /// What the body is written in; none = a form, as RFC 6749 has it.
+    /// Format of the body; a form by default (RFC 6749).
     pub body: Option<BodyForm>,
-    /// How the application shows who it is; none = as the server's metadata says, else by HTTP Basic.
+    /// Client authentication; by default from the server's metadata, otherwise HTTP Basic.
     pub client_auth: Option<ClientAuth>,
-    /// What a refresh carries besides the refresh token.
+    /// Parameters of a refresh in addition to the refresh token.
     pub refresh_sends: Option<Vec<RefreshExtra>>,
 }
 
 impl TokenRequests {
-    /// These, and `others` where these leave something open.
+    /// Returns these settings, with `others` for those that are `None`.
     #[must_use]
     pub fn or(self, others: TokenRequests) -> TokenRequests {
         TokenRequests {
@@ -24,7 +24,7 @@ impl TokenRequests {
     }
 }
 
-/// Defines an enumeration with the word that packs and configurations use for each of its values.
+/// Defines an enumeration with the word for each value in packs and configurations.
 macro_rules! words {
     ($(#[doc = $about:literal])+ $name:ident { $( $(#[doc = $doc:literal])+ $value:ident = $word:literal, )+ }) => {
         $(#[doc = $about])+
@@ -35,12 +35,12 @@ macro_rules! words {
             /// All words, in order.
             pub const WORDS: &[&str] = &[$($word),+];
 
-            /// The value of a word.
+            /// Returns the value of a word.
             pub fn of_word(word: &str) -> Option<Self> {
                 match word { $( $word => Some($name::$value), )+ _ => None }
             }
 
-            /// The word of the value.
+            /// Returns the word of the value.
             pub fn word(self) -> &'static str {
                 match self { $( $name::$value => $word, )+ }
             }
@@ -49,9 +49,9 @@ macro_rules! words {
 }
 
 words! {
-    /// The form of a request's body.
+    /// The format of a request body.
     BodyForm {
-        /// `application/x-www-form-urlencoded`, as RFC 6749 has it.
+        /// `application/x-www-form-urlencoded` (RFC 6749).
         Form = "form",
         /// A JSON object.
         Json = "json",
@@ -59,23 +59,23 @@ words! {
 }
 
 words! {
-    /// How the application shows who it is (RFC 6749, section 2.3.1; RFC 7591, section 2).
+    /// The client authentication method (RFC 6749, section 2.3.1; RFC 7591, section 2).
     ClientAuth {
-        /// `client_secret_basic`: by HTTP Basic.
+        /// `client_secret_basic`: HTTP Basic.
         Basic = "basic",
-        /// `client_secret_post`: in the body.
+        /// `client_secret_post`: parameters in the body.
         Post = "post",
-        /// `none`: it has no secret; its code verifier is all it shows.
+        /// `none`: a public client, authenticated only by its code verifier.
         None = "none",
     }
 }
 
 words! {
-    /// What a refresh may carry besides.
+    /// An additional parameter of a refresh.
     RefreshExtra {
-        /// The access token that ends.
+        /// The expiring access token.
         AccessToken = "access_token",
-        /// The scopes, all of them.
+        /// All scopes.
         Scope = "scope",
     }
 }

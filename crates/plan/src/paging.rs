@@ -1,105 +1,106 @@
-//! How an operation's pages are asked for and told on both sides, where the two sides do it differently.
+//! Pagination: the way in which clients request pages and learn of further ones, on both sides, if
+//! the sides differ.
 
 use super::{Key, Origin};
 use std::sync::Arc;
 
-/// The pages of one operation, translated between the sides.
+/// The pagination of one operation, translated between the sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paging {
-    /// As clients of the served side ask for pages, and are told of the next one.
+    /// Pagination of the served side.
     pub client: PagedSide,
-    /// As the other side's service wants to be asked, and tells.
+    /// Pagination of the other side's service.
     pub service: PagedSide,
-    /// The call that reads a page, as the other side's contract writes it.
+    /// The call that reads a page, as in the other side's contract.
     pub call: Arc<str>,
-    /// Most calls for one request, where a page is found by reading the ones before it.
+    /// Maximum number of calls for one request, if a page is found by reading the preceding ones.
     pub upto: u32,
-    /// The line of the mapping that says so.
+    /// The line of the mapping that declares it.
     pub origin: Origin,
 }
 
-/// How one side pages.
+/// The pagination of one side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagedSide {
-    /// What clients of this side ask with.
+    /// The way in which a page is selected.
     pub by: PagedBy,
-    /// The query parameter with how many items a page may have.
+    /// Query parameter for the page size.
     pub size: Option<Arc<str>>,
-    /// How many it has where nobody says.
+    /// Default page size.
     pub default: Option<u32>,
-    /// Most items of a page.
+    /// Maximum page size.
     pub maximum: Option<u32>,
-    /// Where the next page is told.
+    /// Location of the reference to the next page.
     pub next: Option<Told>,
-    /// Whether `next` is told as a number, where it is a member of the body.
+    /// Whether a `next` member of the body is a number.
     pub next_is_number: bool,
-    /// What stands there after the last page.
+    /// Value of `next` after the last page.
     pub last: LastPage,
-    /// The member that says whether there are more items.
+    /// Member that contains whether there are more items.
     pub more: Option<MemberPath>,
-    /// The member that says how many items there are in all.
+    /// Member that contains the total number of items.
     pub total: Option<MemberPath>,
-    /// The list of the items.
+    /// List of items.
     pub items: Option<MemberPath>,
 }
 
-/// What a page is asked for by: a query parameter, or the URL that the page before gave.
+/// The selector of a page: a query parameter, or the URL from the preceding page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PagedBy {
-    /// Its number.
+    /// The page number.
     Page {
         /// Query parameter that carries it.
         parameter: Arc<str>,
         /// Number of the first page.
         first: u32,
     },
-    /// How many items stand before it.
+    /// The number of preceding items.
     Offset {
         /// Query parameter that carries it.
         parameter: Arc<str>,
     },
-    /// A text of the service's own. `start` stands for the first page, `end` for none.
+    /// An opaque text of the service.
     Cursor {
         /// Query parameter that carries it.
         parameter: Arc<str>,
-        /// Text that asks for the first page; none = the parameter is left out then.
+        /// Cursor of the first page. `None`: the parameter is omitted.
         start: Option<Arc<str>>,
-        /// Text that says that there is no further page.
+        /// Cursor that marks the end of the list.
         end: Option<Arc<str>>,
     },
-    /// The whole query of the URL.
+    /// The complete query of the URL.
     Link,
 }
 
-/// Where the next page is told.
+/// The location of the reference to the next page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// In a member of the body: the cursor, the number or the offset.
+    /// A member of the body with the cursor, page number or offset.
     Member(MemberPath),
-    /// In a header field: the same.
+    /// A header field with the cursor, page number or offset.
     Header(Arc<str>),
-    /// In the header field `Link` (RFC 8288), with the relation `next`.
+    /// The header field `Link` (RFC 8288) with the relation `next`.
     Link,
-    /// In a member of the body: a URL.
+    /// A member of the body with a URL.
     LinkMember(MemberPath),
 }
 
-/// What a client is told after the last page.
+/// The value of `next` after the last page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LastPage {
-    /// The member is not there.
+    /// The member is absent.
     Absent,
     /// The member is null.
     Null,
-    /// A word that stands for no page.
+    /// A word that marks the end.
     Word(Arc<str>),
 }
 
-/// A member of a body by the names that lead to it; none for the body itself.
+/// Member names from the top of the body; empty for the body itself.
 pub type MemberPath = Vec<Key>;
 
 impl Told {
-    /// The member of the body that tells it.
+    /// Returns the member of the body that contains the reference, if any.
     pub fn member(&self) -> Option<&MemberPath> {
         match self {
             Told::Member(path) | Told::LinkMember(path) => Some(path),
@@ -109,7 +110,7 @@ impl Told {
 }
 
 impl PagedSide {
-    /// What pages go by, as reports say it.
+    /// Returns the name of the pagination scheme for reports.
     pub fn word(&self) -> &'static str {
         match self.by {
             PagedBy::Page { .. } => "page number",
@@ -119,7 +120,7 @@ impl PagedSide {
         }
     }
 
-    /// The query parameter that says which page.
+    /// Returns the query parameter that selects the page.
     pub fn parameter(&self) -> Option<&Arc<str>> {
         match &self.by {
             PagedBy::Page { parameter, .. }
@@ -129,34 +130,35 @@ impl PagedSide {
         }
     }
 
-    /// Whether it counts pages or items: any page can be asked for.
+    /// Returns whether pages or items are numbered, so that any page can be requested directly.
     pub fn counts(&self) -> bool {
         matches!(self.by, PagedBy::Page { .. } | PagedBy::Offset { .. })
     }
 
-    /// Whether whoever reads a page hears if there is another one.
+    /// Returns whether a response contains information about a further page.
     pub fn is_told(&self) -> bool {
         self.next.is_some() || self.more.is_some()
     }
 
-    /// The members of the body that say something of other pages.
+    /// Returns the members of the body that contain information about other pages.
     pub fn members(&self) -> impl Iterator<Item = &MemberPath> {
         self.next.as_ref().and_then(Told::member).into_iter().chain(&self.more)
     }
 }
 
 impl Paging {
-    /// Whether clients get cursors in which the gateway seals where they are.
+    /// Returns whether clients get cursors in which the gateway seals their position.
     pub fn seals(&self) -> bool {
         !self.client.counts() && !matches!(self.service.by, PagedBy::Cursor { .. })
     }
 
-    /// Whether a page is found by reading the ones before it.
+    /// Returns whether a page is found by reading the preceding ones.
     pub fn walks(&self) -> bool {
         self.client.counts() && !self.service.counts()
     }
 
-    /// Whether the service's page must be looked at, or the client's written to, beyond what the route makes of it.
+    /// Returns whether the gateway must read the service's page body, or write pagination members
+    /// into the client's.
     pub fn reads_body(&self) -> bool {
         let needs_next = self.walks() || self.client.is_told();
         let by_header = matches!(self.service.next, Some(Told::Header(_) | Told::Link))
@@ -165,7 +167,7 @@ impl Paging {
         self.walks() || self.client.members().next().is_some() || needs_next && !by_header
     }
 
-    /// What clients cannot do any more, in words.
+    /// Returns descriptions of requests that clients can no longer make.
     pub fn limits(&self) -> Vec<String> {
         let (client, service) = (&self.client, &self.service);
         let mut limits = Vec::new();
@@ -190,7 +192,7 @@ impl Paging {
         limits
     }
 
-    /// In one line.
+    /// Returns a one-line description.
     pub fn sentence(&self) -> String {
         let (client, service) = (self.client.word(), self.service.word());
         let mut text = format!("pages by {client}, read by {service}");

@@ -1,24 +1,25 @@
-//! Parameters of a request, as a contract has them: the JSON type of each, and how what is no single value is written.
+//! Request parameters as in a contract: the JSON type of each, and the notation of lists and
+//! objects.
 
 use std::sync::Arc;
 
-/// A parameter with the JSON type it takes in the context.
+/// A parameter with its JSON type in the context.
 #[derive(Clone, Debug)]
 pub struct Variable {
-    /// Name of the parameter or path variable, decoded.
+    /// Decoded name of the parameter or path variable.
     pub name: Arc<str>,
-    /// Of its value, or of each element of its list.
+    /// Type of its value, or of each list element.
     pub kind: ParameterKind,
-    /// How values of a parameter are put together.
+    /// Notation of its value.
     pub shape: ParameterShape,
-    /// Whether a request without it is broken; always so for path variables.
+    /// Whether the parameter is required; always true for path variables.
     pub required: bool,
-    /// Of a path variable: whether its value may hold slashes, which requests escape.
+    /// Whether the value of a path variable may contain slashes, which requests must escape.
     pub takes_slash: bool,
 }
 
 impl Variable {
-    /// One that holds one value.
+    /// Returns a parameter with a single value.
     pub fn single(name: impl Into<Arc<str>>, kind: ParameterKind, required: bool) -> Variable {
         Variable { name: name.into(), kind, shape: ParameterShape::Single, required, takes_slash: false }
     }
@@ -33,22 +34,22 @@ pub enum ParameterKind {
     Number,
     /// `true` or `false`.
     Boolean,
-    /// A text, as it was sent.
+    /// A text, unchanged.
     String,
 }
 
-/// What a query parameter holds.
+/// The notation of a query parameter.
 #[derive(Clone, Debug)]
 pub enum ParameterShape {
-    /// One value; a request that repeats it is broken.
+    /// One value; repeating it is an error.
     Single,
-    /// A list of values, written in this style.
+    /// A list of values in this style.
     List(ListStyle),
-    /// An object, each field a parameter of its own: `name[field]=value` (`deepObject`).
+    /// An object with one parameter per field: `name[field]=value` (`deepObject`).
     Fields(Arc<[Variable]>),
 }
 
-/// How a query writes a list: what OpenAPI's `style` and `explode` say together.
+/// The notation of a list in a query, from OpenAPI's `style` and `explode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListStyle {
     /// `name=a&name=b` (`form`, exploded)
@@ -63,7 +64,7 @@ pub enum ListStyle {
 }
 
 impl ListStyle {
-    /// What stands between two elements of one text; none where each element is a parameter.
+    /// Returns the delimiter of the elements; `None` if each element is a parameter.
     pub fn delimiter(self) -> Option<char> {
         match self {
             ListStyle::Repeated => None,
@@ -73,7 +74,7 @@ impl ListStyle {
         }
     }
 
-    /// In words.
+    /// Returns a description.
     pub fn word(self) -> &'static str {
         match self {
             ListStyle::Repeated => "a parameter for each element",

@@ -1,5 +1,5 @@
-//! What plans read: the settings of one side, since what an operator must give depends on whom he serves; and the members of a
-//! step's answer that the rest of its route reads.
+//! Analyses of what plans read: the settings that one side depends on, and the members of a step's
+//! reply that the rest of its route uses.
 
 use super::{
     Answer, Beyond, Block, BodyPlan, CallHead, Check, CheckElse, Choice, Close, CloseFrom, Column, Decision,
@@ -13,10 +13,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Pack {
-    /// The settings (indexes into [`Pack::settings`]) that serving a side reads, whichever routes settings choose.
+    /// Returns the settings (indices into [`Pack::settings`]) that serving a side reads, for any
+    /// choice of alternative routes.
     ///
-    /// Every plan is taken apart by patterns without a rest, so that a new part of a plan must be thought of here: a setting
-    /// that is overlooked is not demanded at the start and missed by the first request.
+    /// All plans are destructured without `..`, so that a new field of a plan is a compile error
+    /// here. A setting that this analysis overlooks would not be required at startup, and the first
+    /// request that reads it would fail.
     pub fn settings_read(&self, serves: SideId) -> BTreeSet<u16> {
         let mut found = BTreeSet::new();
         let mut note = |read: Read<'_>| match read {
@@ -31,7 +33,7 @@ impl Pack {
             route.instead.iter().for_each(|instead| (reads.note)(Read::Setting(instead.setting)));
             route.all().for_each(|route| reads.route(route));
         }
-        // What its clients are shown of the time when their own service lived is read from that service.
+        // The clients' archived data is harvested from their own side.
         for harvest in self.harvests.iter().filter(|harvest| harvest.from == serves) {
             reads.route(&harvest.route);
         }
@@ -48,7 +50,8 @@ impl Pack {
                     found.extend(settings.filter(|(one, _)| one.name == name).map(|(_, at)| at));
                 }
             }
-            // A filter may hold a path in any spelling: one that mentions all words of a setting is taken to read it.
+            // A filter may spell a path in several ways. Treat a query that contains all words of a
+            // setting's name as reading it.
             Path::Query(_) if place.text.contains("config") => {
                 let mentioned = |name: &str| name.split('.').all(|word| place.text.contains(word));
                 found.extend(settings.filter(|(one, _)| mentioned(&one.name)).map(|(_, at)| at));
@@ -59,8 +62,9 @@ impl Pack {
 }
 
 impl Block {
-    /// The members of the body of a step's answer that the writes behind it are made of, one by one or through a shape, also by
-    /// way of values that the block makes. A body that is passed on as it is counts for none, and so do conditions.
+    /// Returns the members of a step's reply body that later writes depend on, directly, through a
+    /// shape, or through computed values of the block. Members of a body that is passed on
+    /// unchanged, and places in conditions, do not count.
     pub(super) fn members_written(&self, step: &str) -> BTreeSet<Arc<str>> {
         let mut found = BTreeSet::new();
         let mut note = |read: Read<'_>| match read {
@@ -100,7 +104,7 @@ fn is_body_of(expr: &Expr, step: &str) -> bool {
     }
 }
 
-/// The members that a path leads through, up to its first index.
+/// Returns the leading member names of a path, up to its first index.
 fn members_of(segments: &[Segment]) -> impl Iterator<Item = &str> {
     segments.iter().map_while(|segment| match segment {
         Segment::Member(key) => Some(&*key.text),
@@ -108,7 +112,7 @@ fn members_of(segments: &[Segment]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// One thing that a plan reads.
+/// One read of a plan.
 enum Read<'r> {
     Setting(u16),
     Place(&'r Location),
@@ -239,6 +243,8 @@ impl Reads<'_> {
         }
     }
 
+    // Includes computed values even if no write uses them: following the use of each value is not
+    // worth the precision.
     fn written(&mut self, block: &Block) {
         for step in &block.steps {
             match &step.action {
@@ -364,7 +370,7 @@ impl Reads<'_> {
             ValueOp::Array(inner) | ValueOp::Wrap(inner) | ValueOp::Unwrap(inner) => self.op(inner),
             ValueOp::Choose(choose) => choose.arms.iter().for_each(|arm| self.op(arm)),
             ValueOp::Attempt(attempt) => self.op(&attempt.op),
-            // What it leads back to is read where that stands.
+            // The enclosing op is visited already.
             ValueOp::Again(_) => {}
             ValueOp::Keep | ValueOp::Convert(_) | ValueOp::Constant(_) => {}
         }

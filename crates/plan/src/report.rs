@@ -1,5 +1,6 @@
-//! What a pack keeps, changes, loses and refuses, operation by operation: the document for the people whose integrations
-//! run through it. Works on the compiled pack alone; how it is shown to people is in `report/show.rs`.
+//! The report of a pack: what it preserves, changes, loses and refuses, operation by operation. It
+//! is written for the owners of integrations, and computed from the compiled pack alone.
+//! `report/show.rs` renders it.
 
 mod show;
 
@@ -9,7 +10,7 @@ use super::{
 };
 use serde::Serialize;
 
-/// A pack's report: what clients of each side can expect.
+/// The report of a pack: what clients of each side can expect.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Name of the pack.
@@ -18,28 +19,28 @@ pub struct Report {
     pub sides: Vec<SideReport>,
     /// In the order of the manifest.
     pub settings: Vec<SettingReport>,
-    /// What the gateway keeps of its own.
+    /// Archives of the gateway.
     pub archives: Vec<ArchiveReport>,
-    /// What becomes of the events of the side that sends some.
+    /// Translation of the events of the sending side.
     pub events: Vec<EventReport>,
     /// In the order of the mapping files.
     pub shapes: Vec<ShapeReport>,
 }
 
-/// What receivers of the other side get of an event.
+/// The translation of one event.
 #[derive(Debug, Serialize)]
 pub struct EventReport {
-    /// With the side that sends it.
+    /// Name of the event, with the side that sends it.
     pub event: String,
-    /// With the side whose receivers get it; none where it is dropped.
+    /// Name of the resulting event with its side; `None` if the event is dropped.
     pub becomes: Option<String>,
-    /// Why it is dropped.
+    /// The reason why it is dropped.
     pub dropped: Option<String>,
-    /// The place of the value that keeps events in order; none where all of a receiver are.
+    /// Place of the ordering key; `None` if all events of a receiver are ordered.
     pub key: Option<String>,
-    /// How much of a body is held, and why not less.
+    /// How much of a body is buffered.
     pub class: Option<&'static str>,
-    /// How a dual run finds the event of the other side that tells the same.
+    /// How a dual run finds the corresponding event of the other side.
     pub correlate: Option<String>,
     /// Members that receivers of the other side do not get.
     pub lost: Vec<LossReport>,
@@ -47,136 +48,136 @@ pub struct EventReport {
     pub place: String,
 }
 
-/// What the gateway keeps of its own, for each client apart.
+/// An archive. Each client has separate entries.
 #[derive(Debug, Serialize)]
 pub struct ArchiveReport {
     /// Name of the archive.
     pub archive: String,
-    /// As the mapping describes it.
+    /// Description from the mapping.
     pub about: String,
-    /// Whether entries have values, or are marks that something is gone.
+    /// Whether entries have values, rather than marking that an object was deleted.
     pub values: bool,
-    /// The operations that look into it, whichever settings are on.
+    /// Operations that read it, for any choice of settings.
     pub read_by: Vec<String>,
-    /// The harvests that fill it.
+    /// Harvests that fill it.
     pub filled_by: Vec<String>,
     /// `file:line` of the mapping.
     pub place: String,
 }
 
-/// What the operator can set.
+/// A setting of the operator.
 #[derive(Debug, Serialize)]
 pub struct SettingReport {
-    /// Dotted name, as the configuration has it below the pack's.
+    /// Dotted name below the pack in the configuration.
     pub setting: String,
     /// `boolean`, `integer`, `string` or `date`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// JSON text; none where the operator must give a value, or where there is none without him.
+    /// Default as JSON text, if any.
     pub default: Option<String>,
-    /// Whether the operator must give a value, where clients speak one of the sides under `read_by`.
+    /// Whether the operator must set it if clients use a side in `read_by`.
     pub required: bool,
-    /// The sides whose clients' calls read it.
+    /// Sides whose clients' calls read it.
     pub read_by: Vec<String>,
-    /// The only texts that it may be; empty = any.
+    /// Allowed texts; empty if any text is allowed.
     pub values: Vec<String>,
-    /// As the manifest describes it.
+    /// Description from the manifest.
     pub about: String,
-    /// Which open point of a contract it settles.
+    /// The open question of a contract that it decides.
     pub reading: Option<String>,
-    /// The operations that another route answers while it is on.
+    /// Operations for which it selects another route.
     pub switches: Vec<String>,
     /// `file:line` of the manifest.
     pub place: String,
 }
 
-/// What clients of one side can expect when the other side answers.
+/// The operations of one side, answered by the other side.
 #[derive(Debug, Serialize)]
 pub struct SideReport {
-    /// Name of the side whose clients ask.
+    /// Name of the served side.
     pub side: String,
-    /// Name of the side that answers.
+    /// Name of the other side.
     pub backend: String,
-    /// How many of its operations are answered as the contract promises.
+    /// Number of operations whose responses are as in the contract.
     pub exact: usize,
-    /// How many are answered in full, but not in the same way.
+    /// Number of operations that work completely, but differently.
     pub different: usize,
-    /// How many are answered without something that the contract promises.
+    /// Number of operations without a part of the contract's behavior.
     pub partly: usize,
-    /// How many are refused.
+    /// Number of refused operations.
     pub refused: usize,
-    /// How many of the operations that are answered are degraded.
+    /// Number of degraded operations among those that are not refused.
     pub degraded: usize,
     /// In the order of the contract.
     pub operations: Vec<OperationReport>,
 }
 
-/// What becomes of one operation.
+/// The translation of one operation.
 #[derive(Debug, Serialize)]
 pub struct OperationReport {
-    /// Method and path template, as the contract writes them.
+    /// Method and path template as in the contract.
     pub operation: String,
     /// `exact`, `different`, `partly` or `not possible`.
     pub verdict: &'static str,
     /// `pair`, `serve` or `refuse`.
     pub route: &'static str,
-    /// Whether the answer lacks, or only approximates, something that the contract promises.
+    /// Whether the response lacks, or only approximates, a part of the contract's behavior.
     pub degraded: bool,
-    /// The operation of the other side that this one is the counterpart of, where a pair or a shared name says so.
+    /// The corresponding operation of the other side, from a pair or an equal name.
     pub counterpart: Option<String>,
-    /// Least calls to the other side for one request.
+    /// Minimum number of calls to the other side per request.
     pub calls_min: u32,
-    /// Most calls to the other side for one request.
+    /// Maximum number of calls to the other side per request.
     pub calls_max: u32,
-    /// How much of a body is held, and why not less; none when nothing is called.
+    /// How much of a body is buffered; `None` if the route makes no call.
     pub class: Option<&'static str>,
-    /// Why the class is not a cheaper one, as a sentence.
+    /// The reason why the class is not a cheaper one, as a sentence.
     pub because: Option<String>,
-    /// `none` or `write`: what it does to the service.
+    /// Effect on the service: `none` or `write`.
     pub effect: &'static str,
-    /// Members of requests and answers that do not reach the other side.
+    /// Members of requests and responses that do not reach the other side.
     pub lost: Vec<LossReport>,
-    /// Fields of the answer that the other side has nothing for, and what stands there.
+    /// Fields of the response without a source on the other side, with their values.
     pub without_source: Vec<GapReport>,
-    /// What is not as it was, as sentences of the mapping.
+    /// Differences, as sentences from the mapping.
     pub differs: Vec<String>,
-    /// What is only nearly as it was, as sentences of the mapping.
+    /// Approximations, as sentences from the mapping.
     pub approximate: Vec<String>,
-    /// What is written against the contract on purpose.
+    /// Deliberate deviations from the contract.
     pub despite: Vec<String>,
-    /// How its pages are asked for and told, where the sides differ in it.
+    /// Pagination, if the sides differ in it.
     pub paging: Option<String>,
-    /// What a dual run may read after this write, with its address.
+    /// The operation that reads the effect of this write in a dual run, with its address.
     pub read_back: Option<String>,
-    /// Why a refused operation is refused, in the default language; for others, the reasons of what is refused of it.
+    /// Reasons of all refusals in the default language.
     pub refusals: Vec<String>,
-    /// Texts of the pack's own that it answers with, in the default language, each after its status: `400: …`. The service's
-    /// own words for the same are others.
+    /// The pack's own texts in responses, in the default language and after their status: `400: …`.
+    /// The service's texts for the same errors differ.
     pub own_words: Vec<String>,
-    /// What becomes of it while a setting is on.
+    /// Translation while a setting is on.
     pub instead: Vec<InsteadReport>,
     /// `file:line` of the mapping.
     pub place: String,
 }
 
-/// What becomes of an operation while a setting is on.
+/// The translation of an operation while a setting is on.
 #[derive(Debug, Serialize)]
 pub struct InsteadReport {
-    /// Dotted name of the setting, which is a boolean.
+    /// Dotted name of the boolean setting.
     pub setting: String,
-    /// What is true while it is on.
+    /// Translation while it is on.
     #[serde(flatten)]
     pub operation: OperationReport,
 }
 
-/// A field of an answer without a source.
+/// A field of a response without a source.
 #[derive(Debug, Serialize)]
 pub struct GapReport {
-    /// Place in the answer, such as `$.items[*].size`.
+    /// Place in the response, such as `$.items[*].size`.
     pub place: String,
-    /// JSON text, mostly `null`.
+    /// JSON text, usually `null`.
     pub value: String,
-    /// False where it is so only when nothing was found.
+    /// False if the value occurs only when no source was found.
     pub always: bool,
 }
 
@@ -187,31 +188,32 @@ pub struct LossReport {
     pub side: String,
     /// Place in the body, such as `$[*].size`.
     pub place: String,
-    /// Name of the side that the value does not reach; none where the place is lost because that side has nothing for it.
+    /// Name of the side that the value does not reach. `None` if the place has no source on the
+    /// other side.
     pub to: Option<String>,
-    /// JSON text that always stands at the place, since the other side has nothing for it.
+    /// JSON text that the place always has, because it has no source on the other side.
     pub instead: Option<String>,
-    /// Whether only some of its values do not survive, or how they are spelt.
+    /// Whether only some values, or only the spelling of values, are lost.
     pub partly: bool,
-    /// The values that the contract of the other side does not take, such as `values above 100`; none where it is the mapping
-    /// that loses them.
+    /// The values that the other side's contract does not allow, such as `values above 100`. `None`
+    /// if the mapping causes the loss.
     pub values: Option<String>,
 }
 
-/// How much a shape carries.
+/// The information that a shape preserves.
 #[derive(Debug, Serialize)]
 pub struct ShapeReport {
     /// Name of the shape.
     pub shape: String,
-    /// `iso`: nothing is lost; `lens`: one side has more; `symmetric`: both have.
+    /// `iso`: lossless; `lens`: one side has more; `symmetric`: both sides have more.
     pub law: &'static str,
-    /// Members of either side that do not come back.
+    /// Members of either side that do not survive a round trip.
     pub lost: Vec<LossReport>,
     /// `file:line` of the mapping.
     pub place: String,
 }
 
-/// The report of a pack.
+/// Returns the report of a pack.
 pub fn report(pack: &Pack) -> Report {
     Report {
         pack: pack.name.clone(),
@@ -368,7 +370,8 @@ fn operation(pack: &Pack, serves: SideId, route: &Route) -> OperationReport {
     }
 }
 
-/// The operation that a pair relates to this one in either direction, else the one of the same name.
+/// Returns the operation that a pair relates to this one in either direction, otherwise the one
+/// with the same key.
 fn counterpart(pack: &Pack, serves: SideId, route: &Route) -> Option<String> {
     let paired = |route: &Route| match &route.kind {
         RouteKind::Pair(pair) => Some(std::sync::Arc::clone(&pair.call.operation)),
@@ -419,7 +422,7 @@ fn shape_report(pack: &Pack, shape: &Shape) -> ShapeReport {
 }
 
 impl Verdict {
-    /// The verdict in words.
+    /// Returns the verdict in words.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Exact => "exact",
@@ -431,7 +434,7 @@ impl Verdict {
 }
 
 impl Class {
-    /// The class in a word.
+    /// Returns the name of the class.
     pub fn word(self) -> &'static str {
         match self {
             Class::Pass => "pass",

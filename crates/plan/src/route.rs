@@ -1,4 +1,4 @@
-//! How one operation of the served side is answered.
+//! Routes: the way in which one operation of the served side is answered.
 
 use super::body::{BodyPlan, Class};
 use super::format::{BodyFormat, MediaTypes};
@@ -16,57 +16,59 @@ pub struct RouteId(pub u16);
 /// The plan for one operation of the served side.
 #[derive(Debug)]
 pub struct Route {
-    /// Its index in [`super::Direction::routes`].
+    /// Index of the route in [`super::Direction::routes`].
     pub id: RouteId,
-    /// What the client asked for.
+    /// The served operation.
     pub operation: Operation,
-    /// How it is answered.
+    /// The way in which it is answered.
     pub kind: RouteKind,
-    /// What the client may expect of the answer.
+    /// The guarantee for the client.
     pub verdict: Verdict,
-    /// Differences, approximations and readings, for the report.
+    /// Differences, approximations and deviations, for the report.
     pub notes: Vec<Note>,
     /// Fields of either side that do not survive, computed by the compiler.
     pub losses: Vec<Loss>,
-    /// Least and most calls to the other side per request.
+    /// Minimum number of calls to the other side per request.
     pub calls_min: u32,
-    /// Greatest number of calls to the other side per request.
+    /// Maximum number of calls to the other side per request.
     pub calls_max: u32,
-    /// Statuses of the other side that are answers of the business, not failures: no retry, no breaker.
+    /// Statuses of the other side that are regular results: they cause no retry and do not open the
+    /// circuit breaker.
     pub business_errors: Vec<u16>,
-    /// What is declared about comparing successful answers in a dual run.
+    /// Comparison rules for successful responses in a dual run.
     pub compare: Vec<CompareRule>,
-    /// How its pages are asked for and told, where the sides differ in it.
+    /// Pagination, if the sides differ in it.
     pub paging: Option<Arc<Paging>>,
-    /// What a dual run may read after this write.
+    /// The operation that reads the effect of this write in a dual run.
     pub read_back: Option<ReadBack>,
-    /// What answers instead while a setting is on; of several the first.
+    /// Alternative routes while a setting is on. The first one whose setting is on applies.
     pub instead: Vec<Instead>,
     /// The entry of `routes:` that it was compiled from.
     pub origin: Origin,
 }
 
-/// A route that answers an operation while a boolean setting is on.
+/// An alternative route of an operation while a boolean setting is on.
 #[derive(Debug)]
 pub struct Instead {
     /// Index into [`super::Pack::settings`].
     pub setting: u16,
-    /// Has the id of the route that it stands in for.
+    /// The alternative route. It has the id of the route that it replaces.
     pub route: Route,
 }
 
 impl Route {
-    /// The place in [`Route::instead`] of what answers with these settings, which `is_on` knows; none for the route itself.
+    /// Returns the index in [`Route::instead`] of the route that applies with these settings;
+    /// `None` for the route itself.
     pub fn chosen(&self, is_on: impl Fn(u16) -> bool) -> Option<usize> {
         self.instead.iter().position(|instead| is_on(instead.setting))
     }
 
-    /// The route itself, then what may answer instead.
+    /// Returns the route itself, then its alternatives.
     pub fn all(&self) -> impl Iterator<Item = &Route> {
         std::iter::once(self).chain(self.instead.iter().map(|instead| &instead.route))
     }
 
-    /// How long its steps may wait for jobs of the service; zero where none waits.
+    /// Returns the maximum time that its steps wait for jobs of the service; zero if none waits.
     pub fn longest_wait(&self) -> Duration {
         match &self.kind {
             RouteKind::Serve(serve) => serve.block.longest_wait(),
@@ -74,7 +76,7 @@ impl Route {
         }
     }
 
-    /// The most expensive class among the bodies of the route, or none when it makes no call.
+    /// Returns the most expensive class among the route's bodies, or `None` if it makes no call.
     pub fn class(&self) -> Option<Class> {
         match &self.kind {
             RouteKind::Pair(_) if self.has_forms_in_answers() => Some(Class::Document),
@@ -93,7 +95,8 @@ impl Route {
         }
     }
 
-    /// Whether a pair reads or writes a form where it answers: those are held whole.
+    /// Returns whether the responses of a pair are read or written as a form. Forms are buffered
+    /// completely.
     pub fn has_forms_in_answers(&self) -> bool {
         let is_form = |format: &BodyFormat| matches!(format, BodyFormat::Form(_));
         let RouteKind::Pair(pair) = &self.kind else { return false };
@@ -103,150 +106,151 @@ impl Route {
     }
 }
 
-/// An operation as clients of the served side know it.
+/// An operation of the served side.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// As the contract writes it, such as `GET /things/{id}`.
+    /// The operation as in the contract, such as `GET /things/{id}`.
     pub key: Arc<str>,
-    /// The host of its own side that answers it, while that side lives.
+    /// The host of its own side that serves it while that side is available.
     pub host: HostId,
-    /// The method that clients use.
+    /// The request method.
     pub method: http::Method,
     /// Path template without the front's prefix.
     pub template: Arc<str>,
-    /// Path variables in order, with the JSON type each has in the context.
+    /// Path variables in order, with the JSON type that each has in the context.
     pub variables: Vec<Variable>,
-    /// Query parameters that the contract knows; others are dropped, and the gateway says so.
+    /// Declared query parameters. Others are dropped, and the gateway reports them.
     pub query: Vec<Variable>,
-    /// Whether there is a body to read.
+    /// Whether the operation has a request body.
     pub body: BodyExpected,
-    /// Whether null is a body that its contract allows.
+    /// Whether the contract allows null as the body.
     pub takes_null: bool,
-    /// What its body is written in.
+    /// Format of the request body.
     pub format: BodyFormat,
-    /// What the bodies of its successes are written in.
+    /// Format of the bodies of successful responses.
     pub answers: BodyFormat,
-    /// What it does to the service.
+    /// Effect on the service.
     pub effect: Effect,
 }
 
-/// Whether an operation takes a request body.
+/// Whether an operation has a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyExpected {
-    /// A body that comes is not read.
+    /// A body is ignored.
     No,
-    /// A request without one is whole.
+    /// The body may be absent.
     Optional,
-    /// A request without one is refused.
+    /// A request without a body is rejected.
     Required,
 }
 
-/// Whether a call changes something.
+/// The effect of a call on the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Reads only: may be repeated, shadowed, cancelled.
+    /// Reads only: may be repeated, shadowed and cancelled.
     None,
-    /// Changes something: sent once at most, and let finish.
+    /// Changes state: sent at most once, and not cancelled.
     Write,
 }
 
-/// The three ways to answer an operation.
+/// The ways to answer an operation.
 #[derive(Debug)]
 pub enum RouteKind {
-    /// One call on the other side.
+    /// One call to the other side.
     Pair(Box<Pair>),
-    /// Several calls on the other side, or none.
+    /// Several calls to the other side, or none.
     Serve(Box<Serve>),
-    /// No call: a reason instead.
+    /// No call; the response contains a reason.
     Refuse(Refusal),
 }
 
-/// One call there, one answer back.
+/// One call and the translation of its response.
 #[derive(Debug)]
 pub struct Pair {
-    /// Parameters that a client is refused for, before anything is called.
+    /// Parameters that are rejected before the call.
     pub refused: Vec<QueryRefusal>,
-    /// Parameters of which only one value is served: the one that the mapping says (`constant:`), decoded.
+    /// Parameters of which only one value is supported: the decoded value of `constant:` in the
+    /// mapping.
     pub constants: Vec<(Arc<str>, Arc<str>)>,
-    /// The call that is made.
+    /// The call.
     pub call: CallHead,
-    /// None: no body is sent, and one that comes is dropped.
+    /// Translation of the request body. `None`: no body is sent, and the client's is dropped.
     pub request: Option<BodyPlan>,
-    /// First match wins. A status no rule matches is answered by [`Response`]s for errors, which the compiler appends,
-    /// so something always matches.
+    /// The first match applies. The compiler appends responses for errors, so every status matches.
     pub responses: Vec<Response>,
 }
 
-/// What becomes of an answer with certain statuses.
+/// The translation of a response with certain statuses.
 #[derive(Debug)]
 pub struct Response {
-    /// The statuses of the other side that it is for.
+    /// Statuses of the other side that it matches.
     pub from: StatusFrom,
-    /// The status that the client gets.
+    /// Status for the client.
     pub to: StatusTo,
-    /// Written into the head of the client's answer.
+    /// Header fields of the client's response.
     pub headers: Vec<HeaderRule>,
-    /// What the client gets of the body.
+    /// Body for the client.
     pub body: ResponseBody,
 }
 
-/// What becomes of the body of an answer.
+/// The translation of a response body.
 #[derive(Debug)]
 pub enum ResponseBody {
-    /// Dropped: the client gets none.
+    /// Drops the body.
     Empty,
-    /// Read and converted.
+    /// Translates the body.
     Plan(BodyPlan),
-    /// Passed as it comes, in its own media type: it is no JSON.
+    /// Forwards the body unchanged, with its own media type: it is not JSON.
     Opaque(Arc<MediaTypes>),
-    /// An error of the other side: passed through this plan when it is JSON of the right form, else wrapped in the pack's
-    /// error style with the gateway's own text.
+    /// Translates an error of the other side with this plan if it is JSON of the right form.
+    /// Otherwise replaces it by an error in the pack's style with the gateway's own text.
     Error(BodyPlan),
 }
 
-/// A refused operation or outcome.
+/// The refusal of an operation or outcome.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// What the client is told.
+    /// Text for the client.
     pub reason: ReasonId,
-    /// Forward unchanged to the upstream of the served side while one is configured.
+    /// Whether to forward unchanged to the upstream of the served side if one is configured.
     pub legacy_forward: bool,
-    /// The status until `after_date`.
+    /// Status before `after_date`.
     pub status: u16,
-    /// None: `status` for good.
+    /// The date from which `after_status` applies. `None`: `status` applies always.
     pub after_date: Option<AfterDate>,
-    /// The status from `after_date` on.
+    /// Status from `after_date` on.
     pub after_status: u16,
 }
 
-/// How well an operation of the served side is kept.
+/// The degree to which an operation of the served side is preserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// Same as before, up to the listed losses.
+    /// Unchanged, except for the listed losses.
     Exact,
-    /// Done, with a stated difference.
+    /// Supported, with a documented difference.
     Different,
     /// Some outcomes are refused.
     Partly,
-    /// Not possible.
+    /// Not supported.
     Not,
 }
 
 /// A sentence for the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Which list of the report it belongs to.
+    /// The list of the report that it belongs to.
     pub kind: NoteKind,
-    /// What answers that are made so are marked with.
+    /// Name of the approximation, listed in the header of responses that use it.
     pub name: Option<Arc<str>>,
-    /// As a sentence, such as the mapping writes it.
+    /// The sentence from the mapping.
     pub text: String,
-    /// The line of the mapping that says so.
+    /// The line of the mapping that declares it.
     pub origin: Origin,
 }
 
 impl Note {
-    /// The same of a value that stands further down: a note on a type that is not kept begins with its place, in backticks.
+    /// Returns the note for a value that is nested below `step`. Only a note of kind
+    /// [`NoteKind::Despite`] starts with its place in backticks; others are unchanged.
     #[must_use]
     pub fn below(self, step: &str) -> Note {
         let NoteKind::Despite = self.kind else { return self };
@@ -256,52 +260,53 @@ impl Note {
     }
 }
 
-/// What a note is about.
+/// The subject of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKind {
-    /// A difference that a client may see.
+    /// A difference that clients may observe.
     Differs,
-    /// Served by something near, not the same.
+    /// An approximation.
     Approximate,
-    /// A type of the contract is not kept.
+    /// A deviation from a type of the contract.
     Despite,
 }
 
 /// A field that does not survive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// Name of the side the field belongs to.
+    /// Name of the side that has the field.
     pub side: String,
     /// Place in the body, such as `$[*].size`.
     pub place: String,
-    /// The JSON text that always stands at the place, since the other side has nothing for it; none = its value is lost.
+    /// JSON text that the place always has, because it has no source on the other side. `None`: its
+    /// value is lost.
     pub instead: Option<String>,
-    /// Whether that is seen only where nothing was found.
+    /// Whether the constant occurs only when no source was found.
     pub unless_found: bool,
-    /// Whether only some of its values do not survive, or how they are spelt.
+    /// Whether only some values, or only the spelling of values, are lost.
     pub partly: bool,
-    /// The values that a narrower contract does not take; none where it is the mapping that loses them.
+    /// The values that the stricter contract does not allow. `None` if the mapping causes the loss.
     pub narrow: Option<Narrow>,
-    /// The line of the mapping that leaves it out.
+    /// The line of the mapping that omits it.
     pub origin: Origin,
 }
 
-/// Values that the contract of the side which gets them does not take.
+/// Values that the receiving side's contract does not allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Narrow {
-    /// Such as `values above 100`.
+    /// Description, such as `values above 100`.
     pub values: String,
-    /// The only message in which it matters; none where it does in both.
+    /// The only message that the restriction affects; `None` if it affects both.
     pub only_in: Option<Message>,
-    /// Whether the side that gets the message has the place, and the other side has nothing for it.
+    /// Whether the receiving side has the place, and the other side has no source for it.
     pub is_of_target: bool,
 }
 
-/// What crosses from one side to the other.
+/// The direction of a message between the sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
     /// From the served side to the called one.
     Request,
-    /// Back.
+    /// From the called side back.
     Answer,
 }

@@ -1,10 +1,10 @@
-//! The two sides of a pack, and lists by the numbers of things in it: what is indexed by a number's own type cannot be asked for
-//! with another number.
+//! The two sides of a pack, and typed indices: a list indexed by one id type cannot be indexed by
+//! another.
 
 use crate::{ReasonId, RouteId};
 use std::ops::{Index, IndexMut};
 
-/// One of the two sides of a pack: 0 is the old one, 1 the new one.
+/// One of the two sides of a pack: 0 is the old side, 1 the new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SideId(pub u8);
 
@@ -13,21 +13,21 @@ impl SideId {
     pub const OLD: SideId = SideId(0);
     /// The side that replaces it.
     pub const NEW: SideId = SideId(1);
-    /// Both, so that `map` makes something by side.
+    /// Both sides, for use with `map`.
     pub const BOTH: PerSide<SideId> = [SideId::OLD, SideId::NEW];
 
-    /// The side that calls of this side are translated to.
+    /// Returns the side that calls of this side are translated to.
     pub fn other(self) -> SideId {
         SideId(1 - self.0)
     }
 
-    /// Its place in a [`PerSide`].
+    /// Returns its index in a [`PerSide`].
     pub fn place(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// One thing for each side, found by its [`SideId`].
+/// One value per side, indexed by [`SideId`].
 ///
 /// ```
 /// use switchback_plan::{PerSide, SideId};
@@ -52,7 +52,7 @@ impl<T> IndexMut<SideId> for PerSide<T> {
     }
 }
 
-/// Lists of one thing for each route of a direction.
+/// Lists with one element per route of a direction.
 impl<T> Index<RouteId> for Vec<T> {
     type Output = T;
 
@@ -61,7 +61,7 @@ impl<T> Index<RouteId> for Vec<T> {
     }
 }
 
-/// Lists of one thing for each reason of a pack.
+/// Lists with one element per reason of a pack.
 impl<T> Index<ReasonId> for Vec<T> {
     type Output = T;
 
@@ -70,15 +70,15 @@ impl<T> Index<ReasonId> for Vec<T> {
     }
 }
 
-/// A host of a side: which address a call to it goes to.
+/// A host of a side. It determines the address of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HostId(pub u8);
 
 impl HostId {
-    /// The one at the side's own address.
+    /// The host at the side's own address.
     pub const MAIN: HostId = HostId(0);
 
-    /// The place of its name in [`crate::Side::hosts`]; none of the main one.
+    /// Returns the index of its name in [`crate::Side::hosts`]; `None` for the main host.
     pub fn place(self) -> Option<usize> {
         usize::from(self.0).checked_sub(1)
     }

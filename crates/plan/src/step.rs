@@ -1,4 +1,4 @@
-//! Routes that take several calls: checks, steps, a decision, outcomes.
+//! Routes of several calls: checks, steps, a decision, outcomes.
 
 use super::archive::{Keep, Recall};
 use super::body::Raw;
@@ -15,81 +15,81 @@ use std::time::Duration;
 /// A route of several calls.
 #[derive(Debug)]
 pub struct Serve {
-    /// Run before anything is called, in order.
+    /// Checks to run before the first call, in order.
     pub checks: Vec<Check>,
-    /// Members put into `request.body` when absent.
+    /// Defaults for absent members of `request.body`.
     pub fill: Vec<(Key, Raw)>,
-    /// What follows when every check holds.
+    /// Steps to run if all checks pass.
     pub block: Block,
 }
 
-/// A condition on the request; the route ends when it does not hold.
+/// A condition on the request. If it is false, the route ends.
 #[derive(Debug)]
 pub struct Check {
-    /// What must be so for the route to go on.
+    /// The condition.
     pub predicate: Predicate,
-    /// Only checked while this boolean place is true.
+    /// If present, the check applies only while this boolean place is true.
     pub only_if: Option<Location>,
-    /// Not checked while this boolean place is true.
+    /// If present, the check does not apply while this boolean place is true.
     pub unless: Option<Location>,
-    /// How the route ends when it is not.
+    /// End of the route if the condition is false.
     pub otherwise: CheckElse,
     /// The entry of `check:` that it was compiled from.
     pub origin: Origin,
 }
 
-/// The placeholder that a check's reason may have: the place that keeps the check from holding.
+/// The placeholder in a check's reason for the place that fails the check.
 pub const PARAMETER: &str = "parameter";
 
-/// How a route ends whose check does not hold.
+/// The end of a route after a failed check.
 #[derive(Debug)]
 pub enum CheckElse {
-    /// An error of the pack's style.
+    /// An error in the pack's style.
     Answer {
-        /// The status of the answer, which the served contract promises.
+        /// Status of the response; the served contract declares it.
         status: u16,
-        /// Its text; the placeholder [`PARAMETER`] is filled with the place that fails.
+        /// Text of the error; [`PARAMETER`] is replaced by the place that fails.
         reason: ReasonId,
     },
-    /// The refusal of an operation, with a reason of its own.
+    /// A refusal with its own reason.
     Refuse(Refusal),
 }
 
-/// The closed list of conditions. Presence means there and not null.
+/// The closed list of conditions. "Present" means present and not null.
 #[derive(Clone, Debug)]
 pub enum Predicate {
-    /// There, and not null.
+    /// Present and not null.
     Present(Location),
-    /// Not there; an explicit null counts as there.
+    /// Absent; an explicit null does not count as absent.
     Missing(Location),
-    /// Absent, or there with a value other than null.
+    /// Absent, or present and not null.
     NotNull(Vec<Location>),
-    /// At least one of these is there and not null.
+    /// At least one of these is present and not null.
     AnyPresent(Vec<Location>),
-    /// All of these are there and not null.
+    /// All of these are present and not null.
     AllPresent(Vec<Location>),
-    /// None of these is there with a value other than null.
+    /// All of these are absent or null.
     NonePresent(Vec<Location>),
     /// Absent, or one of these values.
     OneOf(Location, Vec<Raw>),
     /// Absent, or of one of these JSON kinds.
     Kind(Location, super::Kinds),
-    /// The same JSON value is at both, however its numbers are written; or nothing is at either.
+    /// Both places have the same JSON value, regardless of number spelling, or both are absent.
     Equal(Location, Location),
-    /// The first is absent, or the same JSON value is at both.
+    /// The first place is absent, or both have the same JSON value.
     AbsentOrEqual(Location, Location),
-    /// All are what the contract says of them: there where they are required, and of their type.
+    /// All conform to the contract: required ones are present, and values have their types.
     Conforms(Vec<Conform>),
-    /// Every one of these holds; an empty list does.
+    /// All of these are true; true for an empty list.
     All(Vec<Predicate>),
-    /// At least one of these holds; an empty list does not.
+    /// At least one of these is true; false for an empty list.
     Any(Vec<Predicate>),
-    /// This does not hold.
+    /// The negation of a condition.
     Not(Box<Predicate>),
 }
 
 impl Predicate {
-    /// The places that it looks at.
+    /// Returns the places that the condition reads.
     pub fn places(&self) -> Vec<&Location> {
         match self {
             Predicate::Present(place)
@@ -108,18 +108,19 @@ impl Predicate {
     }
 }
 
-/// Steps and how they end.
+/// Steps and the end that follows them.
 #[derive(Debug)]
 pub struct Block {
-    /// Run in this order; a later one may read the result of an earlier one.
+    /// Run in this order; a step may read the results of earlier ones.
     pub steps: Vec<Step>,
-    /// Run once all steps have a result.
+    /// Run after the last step.
     pub end: End,
 }
 
 impl Block {
-    /// Has the answers of its readings checked for every member that a later write of it depends on, where the contract promises
-    /// the member.
+    /// Marks the members of replies that a later write depends on as needed, provided that the
+    /// contract requires them. Their absence then fails the step, rather than deleting data in the
+    /// write.
     pub fn need_what_is_written(&mut self) {
         let needed: Vec<_> = (0..self.steps.len()).map(|at| self.needed_of(at)).collect();
         for (step, needed) in self.steps.iter_mut().zip(needed) {
@@ -141,7 +142,7 @@ impl Block {
         }
     }
 
-    /// Whether a step from this one on, or an outcome, has an effect on the service.
+    /// Returns whether a step from this index on, or an outcome, has an effect on the service.
     fn writes_from(&self, at: usize) -> bool {
         let writes =
             |step: &Step| matches!(&step.action, StepAction::Call(call) if call.head.effect == Effect::Write);
@@ -152,7 +153,7 @@ impl Block {
         in_outcomes || self.steps[at..].iter().any(writes)
     }
 
-    /// How long its steps may wait for jobs of the service, on the way through it that waits longest.
+    /// Returns the maximum time that its steps wait for jobs of the service, over all outcomes.
     pub fn longest_wait(&self) -> Duration {
         let waits = self.steps.iter().filter_map(|step| match &step.action {
             StepAction::Call(call) => call.poll.as_ref().map(|poll| poll.within),
@@ -166,173 +167,178 @@ impl Block {
     }
 }
 
-/// How a block ends.
+/// The end of a block.
 #[derive(Debug)]
 pub enum End {
-    /// The same answer whatever the steps gave.
+    /// A fixed response, independent of the steps' results.
     Answer(Answer),
-    /// A refusal, after calls that only read.
+    /// A refusal, after read-only calls.
     Refuse(Refusal),
-    /// A table that picks one of several outcomes.
+    /// A decision table that selects an outcome.
     Decide(Box<Decision>),
 }
 
 /// One step.
 #[derive(Debug)]
 pub struct Step {
-    /// Name of its result in the context; unnamed steps are made for their failure only.
+    /// Name of the result in the context. The result of an unnamed step is not used; only its
+    /// failure matters.
     pub name: Option<Key>,
-    /// What is done.
+    /// The action.
     pub action: StepAction,
     /// The entry of `steps:` that it was compiled from.
     pub origin: Origin,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Debug)]
 pub enum StepAction {
-    /// Its result is `{status, headers, body}`; with `each`, a list of these.
+    /// Makes a call. The result is `{status, headers, body}`, or with `each`, a list of these.
     Call(Box<StepCall>),
-    /// Its result is the value selected.
+    /// Selects a value.
     Select(Selection),
-    /// Its result is this value.
+    /// Computes a value.
     Make(Expr),
-    /// Its result is what an archive has under a key.
+    /// Looks up the entry of an archive.
     Recall(Box<Recall>),
-    /// Puts entries into an archive.
+    /// Writes entries to an archive.
     Keep(Box<Keep>),
 }
 
 /// A call of a step.
 #[derive(Debug)]
 pub struct StepCall {
-    /// Method, address and header fields of the call.
+    /// Method, address and header fields.
     pub head: CallHead,
-    /// What is sent; without it the call has no body.
+    /// Request body, if any.
     pub body: Option<Expr>,
-    /// Made only while this holds; else the step has no result.
+    /// Condition for the call. If it is false, the step has no result.
     pub when: Option<Predicate>,
-    /// Made for each element of a list.
+    /// Repeats the call for each element of a list.
     pub each: Option<Each>,
-    /// For a list that comes in pages: how all of them are read.
+    /// Reads all pages of a paginated list.
     pub pages: Option<Pages>,
-    /// For what takes its time at the service: how its end is waited for.
+    /// Repeats the call until a job of the service is complete.
     pub poll: Option<Poll>,
-    /// What its contract promises of the bodies of its successes, by status; the narrower first.
+    /// Constraints of the contract on the bodies of successful replies, by status; exact statuses
+    /// first.
     pub promises: Vec<Promise>,
-    /// What follows when the answer is not 2xx, breaks its promise, or does not come.
+    /// Handling of a reply that is not 2xx, violates its constraints, or does not arrive.
     pub on_fail: OnFail,
-    /// When given: the reply is remembered under these values, and a repeated request takes it from there.
+    /// If present, the reply is stored under these values, and a repeated request reuses it.
     pub resume: Option<Vec<Expr>>,
 }
 
-/// What a contract promises of the body of a success.
+/// The constraint of a contract on the body of a successful reply.
 #[derive(Clone, Debug)]
 pub struct Promise {
-    /// The statuses that it is about.
+    /// The statuses that it applies to.
     pub from: StatusFrom,
-    /// `None`: there is no body.
+    /// `None`: the reply has no body.
     pub body: Option<Expected>,
 }
 
-/// A call for each element of a list, one after the other; readings of one address are made once. The result is a list in the
-/// order of the elements, of `{<name>: element, status, headers, body}`; an element whose condition does not hold, or that
-/// stands beyond the bound, has no reply in it.
+/// A sequence of calls, one for each element of a list. Reads with the same address are made once.
+/// The result is a list of `{<name>: element, status, headers, body}` in the order of the elements.
+/// An element for which the condition is false, or that is beyond the bound, has no reply in it.
 #[derive(Clone, Debug)]
 pub struct Each {
-    /// What the element is called in the context while its call is made, and in the result.
+    /// Name of the element in the context of its call, and in the result.
     pub name: Key,
-    /// Where the list is; without one there are no elements.
+    /// Place of the list. If it is absent, there are no elements.
     pub list: Location,
-    /// Most elements that calls are made for.
+    /// Maximum number of elements with a call.
     pub upto: u32,
-    /// The refusal of the route, before the first of these calls, where an element beyond the bound wants one. `None`:
-    /// elements beyond the bound have no reply; of readings only.
+    /// Refusal if an element beyond the bound needs a call; it occurs before the first call.
+    /// `None`: such elements have no reply, which only reads allow.
     pub beyond: Option<Refusal>,
 }
 
-/// A reading that is made again until its reply shows what is waited for. The result is the reply that does.
+/// A read that is repeated until its reply satisfies a condition. That reply is the result.
 #[derive(Clone, Debug)]
 pub struct Poll {
-    /// Holds, of the reply, when the waiting is over.
+    /// The condition on the reply.
     pub until: Predicate,
-    /// From one reply to the next call; a reply that asks for more time gets it.
+    /// Time between a reply and the next call. A longer time that the reply requests takes
+    /// precedence.
     pub every: Duration,
-    /// From the first reply to the last call.
+    /// Maximum time between the first reply and the last call.
     pub within: Duration,
 }
 
 impl Poll {
-    /// Most calls that are made.
+    /// Returns the maximum number of calls.
     pub fn most(&self) -> u32 {
         let again = self.within.as_millis() / self.every.as_millis().max(1);
         u32::try_from(again).unwrap_or(u32::MAX).saturating_add(1)
     }
 }
 
-/// A value chosen out of the context.
+/// A value selected from the context.
 #[derive(Debug)]
 pub struct Selection {
-    /// The first choice whose condition holds.
+    /// Candidates; the first whose condition is true applies.
     pub choices: Vec<Choice>,
 }
 
-/// One way to select.
+/// One candidate of a selection.
 #[derive(Debug)]
 pub struct Choice {
-    /// Chosen only while this holds; always without it.
+    /// Condition; true if absent.
     pub when: Option<Predicate>,
-    /// The place whose matches are chosen from.
+    /// The place to select from.
     pub from: Location,
-    /// Take one element of what `from` matched.
+    /// The part of the matches to select.
     pub take: Take,
 }
 
-/// How many of the matches are taken.
+/// The part of the matches that a selection returns.
 #[derive(Clone, Debug)]
 pub enum Take {
-    /// All, as an array.
+    /// All matches, as an array.
     All,
-    /// The first one in the order of the list.
+    /// The first match in list order.
     First,
-    /// The one with the greatest text or number at these members, the first of them before the next; the last of equals.
+    /// The match with the greatest text or number at these members, compared lexicographically; the
+    /// last one of equal matches.
     Newest(Vec<Key>),
-    /// Those that the page of this number shows.
+    /// The matches on this page.
     Page(PageOf),
 }
 
-/// A page of what was selected.
+/// A page of a selection.
 #[derive(Clone, Debug)]
 pub struct PageOf {
-    /// Number of the page; without one the first.
+    /// Place of the page number; the first page if absent.
     pub at: Location,
-    /// Number of the first page, 0 or 1 as the service counts.
+    /// Number of the first page: 0 or 1, as the service counts.
     pub first: i64,
-    /// Most items of a page.
+    /// Page size.
     pub size: u32,
 }
 
-/// A list read page by page; the result's body is all pages joined.
+/// A paginated list. The body of the result is the concatenation of all pages.
 #[derive(Debug)]
 pub struct Pages {
-    /// Query parameter that carries the number of the page.
+    /// Query parameter for the page number.
     pub parameter: String,
     /// Number of the first page.
     pub first: i64,
-    /// Most pages that are read.
+    /// Maximum number of pages.
     pub upto: u32,
-    /// A page shorter than this is the last one.
+    /// Page size; a shorter page is the last one.
     pub size: u32,
-    /// Reading stops when this selects something in the pages read so far.
+    /// Reading stops if this query matches in the pages read so far.
     pub until: Option<Location>,
-    /// What follows when the last of them is full.
+    /// Handling of a list that exceeds the maximum.
     pub beyond: Beyond,
 }
 
-/// What follows when the last page that may be read is full, so that the list may go on.
+/// The handling of a list that may continue after the maximum number of pages, because the last one
+/// is full.
 #[derive(Debug)]
 pub enum Beyond {
-    /// The pages read are the result.
+    /// The result is the pages read.
     Cut,
     /// The result has no body.
     Absent,
@@ -340,68 +346,69 @@ pub enum Beyond {
     Refuse(Refusal),
 }
 
-/// What follows when a call does not answer 2xx (or not at all).
+/// The handling of a call that fails: its status is not 2xx, or no reply arrives.
 #[derive(Debug)]
 pub enum OnFail {
-    /// The failed call's status and error are the answer.
+    /// Respond with the call's status and error.
     Pass,
-    /// The same, with these headers besides.
+    /// Like `Pass`, with additional header fields.
     PassWith(Vec<HeaderRule>),
-    /// This answer, instead of what the route would have given.
+    /// Respond with this instead.
     Answer(Answer),
-    /// Go on with this value as the step's body.
+    /// Continue with this value as the step's body.
     Use(Expr),
-    /// The route is refused.
+    /// Refuse the route.
     Refuse(Refusal),
-    /// Go on without a body: after any failure, or after these statuses alone (the others pass).
+    /// Continue without a body after these statuses; other failures pass. An empty list matches any
+    /// failure.
     Absent(Vec<u16>),
 }
 
 impl OnFail {
-    /// Whether the route goes on without a body after this status, or after none.
+    /// Returns whether the route continues without a body after this status, or after no reply.
     pub fn goes_on_without(&self, status: Option<u16>) -> bool {
         let OnFail::Absent(statuses) = self else { return false };
         statuses.is_empty() || status.is_some_and(|status| statuses.contains(&status))
     }
 }
 
-/// What the client gets.
+/// The response to the client.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status of the answer, which the served contract promises.
+    /// Status; the served contract declares it.
     pub status: u16,
-    /// Written into the head of the answer.
+    /// Header fields.
     pub headers: Vec<HeaderRule>,
-    /// None: the answer has no body.
+    /// Body, if any.
     pub body: Option<Expr>,
-    /// The client's own service answers while there is one, and this is the answer afterwards.
+    /// Whether the client's own service answers while it is available.
     pub legacy_forward: bool,
 }
 
 /// A decision table.
 #[derive(Debug)]
 pub struct Decision {
-    /// What is looked at, in the order of the cells of each row.
+    /// Columns, in the order of the cells of each row.
     pub columns: Vec<Column>,
-    /// Tried from the first on.
+    /// Rows, in the order of evaluation.
     pub rows: Vec<Row>,
-    /// Where rows lead to; each is reached by at least one.
+    /// Outcomes; at least one row leads to each.
     pub outcomes: Vec<Outcome>,
 }
 
-/// What a table looks at.
+/// A column of a decision table.
 #[derive(Clone, Debug)]
 pub enum Column {
-    /// The value at a place. A value that is no scalar matches only cells for any value.
+    /// The value at a place. A value that is not a scalar matches only [`Cell::Any`].
     Place(Location),
-    /// `true` or `false`.
+    /// The truth value of a condition.
     Holds(Predicate),
 }
 
-/// One row: all cells must match; the first row that does decides.
+/// A row. The first row of which all cells match determines the outcome.
 #[derive(Debug)]
 pub struct Row {
-    /// One for each column, in their order.
+    /// One cell per column.
     pub cells: Vec<Cell>,
     /// Index into [`Decision::outcomes`].
     pub outcome: u16,
@@ -409,26 +416,26 @@ pub struct Row {
     pub origin: Origin,
 }
 
-/// One cell of a decision table.
+/// A cell of a decision table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cell {
-    /// Matches whatever is there, and that nothing is.
+    /// Matches any value, and absence.
     Any,
-    /// Absent or null.
+    /// Matches absence and null.
     Absent,
-    /// One of these scalars (JSON text).
+    /// Matches one of these scalars (JSON text).
     OneOf(Vec<Raw>),
 }
 
-/// A named end of a route.
+/// A named outcome of a route.
 #[derive(Debug)]
 pub struct Outcome {
-    /// By which reports and examples call it.
+    /// Name in reports and examples.
     pub name: String,
-    /// Its own steps and end.
+    /// Steps and end of the outcome.
     pub block: Block,
-    /// What the report says of answers that end here.
+    /// Notes of the report about responses with this outcome.
     pub notes: Vec<Note>,
-    /// Where the mapping declares it.
+    /// Place of the declaration in the mapping.
     pub origin: Origin,
 }

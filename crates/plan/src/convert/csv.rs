@@ -1,5 +1,6 @@
-//! `csv`: comma-separated text on the old side, an array of strings on the new one. Spaces are kept; the empty text is the
-//! empty array, so a list of one empty text, and texts with commas, are outside the domain.
+//! `csv`: comma-separated text on the old side, an array of strings on the new one. Spaces are
+//! preserved. The empty text is the empty array, so an array of one empty text, and texts that
+//! contain commas, are outside the domain.
 
 use super::{Arguments, ConversionKind, Domain, Example, Facts, Holds, Law, Spec, Yield};
 use crate::Kinds;
@@ -50,6 +51,7 @@ pub(super) fn to_old(json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
     out.push(b'"');
     for (at, item) in items.iter().enumerate() {
         let item = item.as_str()?;
+        // A comma would split the item, and a single empty item would read back as an empty array.
         let ambiguous = item.contains(',') || (item.is_empty() && items.len() == 1);
         if ambiguous {
             return None;
@@ -63,7 +65,8 @@ pub(super) fn to_old(json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
     Some(Yield::Written)
 }
 
-/// Whether all lists of a place can be written as one text: their elements are listed, and none is empty or has a comma.
+/// Returns whether all lists of a place can be joined: the contract lists their elements, and none
+/// is empty or contains a comma.
 pub(super) fn all_join(facts: &Facts) -> bool {
     let joins = |item: &[u8]| item != b"\"\"" && !item.contains(&b',');
     facts.items.as_ref().is_some_and(|items| items.digits || items.all_listed(joins))

@@ -1,5 +1,5 @@
-//! `empty_is_array`: an object that the old side shows as `[]` when it has no members, and the new side as null. The
-//! spellings `{}` (either side) and `[]` (new side) are accepted as "none" too.
+//! `empty_is_array`: an object that the old side writes as `[]` if it has no members, and the new
+//! side as null. `{}` (either side) and `[]` (new side) are also read as empty.
 
 use super::{Arguments, ConversionKind, Domain, Example, Holds, Law, Spec, Yield};
 use crate::Kinds;

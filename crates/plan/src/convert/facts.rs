@@ -1,46 +1,47 @@
-//! What a contract says of the values at a place, as far as conversions ask: by it a conversion tells whether it takes every
-//! value that may come. Knows nothing of contracts; the compiler fills it in.
+//! The constraints of a contract on the values at a place, as far as conversions need them. A
+//! conversion uses them to determine whether it accepts every possible value. The compiler fills
+//! them in; this module does not depend on contracts.
 
 use crate::{Kinds, Raw};
 use switchback_json::raw::Kind;
 
-/// The values of a place.
+/// Constraints on the values of a place.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// Nothing is known of them.
+    /// Whether the values are unconstrained.
     pub any: bool,
-    /// Their kinds, null included.
+    /// Their kinds, including null.
     pub kinds: Kinds,
-    /// Numbers have no fraction.
+    /// Whether numbers have no fraction.
     pub integers: bool,
-    /// All values, as JSON text, where the contract lists them.
+    /// All values as JSON text, if the contract enumerates them.
     pub values: Option<Vec<Raw>>,
     /// `format` of texts and numbers.
     pub format: Option<String>,
-    /// Texts are integers as JSON writes them.
+    /// Whether texts are integers in JSON notation.
     pub digits: bool,
-    /// Least and greatest number.
+    /// Smallest and largest number.
     pub bounds: [Option<i64>; 2],
-    /// Of lists: what their elements are, and how many there are.
+    /// Constraints on the elements of lists.
     pub items: Option<Box<Facts>>,
-    /// Least number of elements.
+    /// Minimum number of elements.
     pub items_least: u64,
-    /// Greatest number of elements; none = any number.
+    /// Maximum number of elements; `None` if unbounded.
     pub items_most: Option<u64>,
 }
 
 impl Facts {
-    /// The same values as far as they are of one kind.
+    /// Returns the same constraints, restricted to values of one kind.
     pub(super) fn only(&self, kind: Kind) -> Facts {
         Facts { kinds: Kinds::of(&[kind]), ..self.clone() }
     }
 
-    /// Whether there is a list of values, and this holds for each.
+    /// Returns whether the values are enumerated and all satisfy the predicate.
     pub(super) fn all_listed(&self, holds: impl Fn(&[u8]) -> bool) -> bool {
         self.values.as_ref().is_some_and(|values| values.iter().all(|value| holds(value)))
     }
 
-    /// Whether numbers are integers between two bounds.
+    /// Returns whether numbers are integers within the inclusive bounds.
     pub(super) fn is_between(&self, least: i64, most: i64) -> bool {
         let [from, to] = self.bounds;
         self.integers && from.is_some_and(|from| from >= least) && to.is_some_and(|to| to <= most)

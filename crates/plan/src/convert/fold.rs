@@ -1,6 +1,6 @@
-//! Foldings: texts that count as the same become the same text, so that they can be compared. `lower_case` folds the case of
-//! letters, `digits` everything but digits, as telephone numbers are compared. Either direction folds: what is folded is its
-//! own inverse, and how other texts were spelt is lost.
+//! Folds: texts that count as equal become the same text. `lower_case` folds the case of letters;
+//! `digits` removes all characters but digits, as for telephone numbers. Both directions fold: a
+//! folded text is its own inverse, and the original spelling is lost.
 
 use super::{Arguments, ConversionKind, Domain, Example, Holds, Law, Spec, Yield};
 use crate::Kinds;

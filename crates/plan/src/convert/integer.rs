@@ -1,5 +1,6 @@
-//! `integer`: an integer on the old side; on the new one an integer, or the same digits as a string. Towards the old side the
-//! difference between the two is lost, towards the new one an integer stays one. Digits are copied, never calculated with.
+//! `integer`: an integer on the old side; an integer or the same digits as a string on the new one.
+//! Towards the old side the distinction is lost; towards the new side an integer remains an
+//! integer. Digits are copied, so integers of any length survive.
 
 use super::integer_to_string::{INTEGER, is_integer, to_integer};
 use super::{Arguments, ConversionKind, Domain, Example, Holds, Law, Spec, Yield};

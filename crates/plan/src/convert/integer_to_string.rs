@@ -1,5 +1,6 @@
-//! `integer_to_string`: an integer on the old side, the same digits as a string on the new one. Digits are copied, never
-//! calculated with, so integers of any length survive. `string_to_integer` is the same with the sides exchanged.
+//! `integer_to_string`: an integer on the old side, the same digits as a string on the new one.
+//! Digits are copied, so integers of any length survive. `string_to_integer` is the same with the
+//! sides exchanged.
 
 use super::{Arguments, ConversionKind, Domain, Example, Facts, Holds, Law, Spec, Yield};
 use crate::Kinds;
@@ -50,7 +51,7 @@ pub(super) fn to_string(json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
 
 pub(super) fn to_integer(json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
     let raw = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    // A digit may be written as an escape.
+    // Digits may be written as escapes, such as `\u0037`.
     let digits = text::decode(std::str::from_utf8(raw).ok()?);
     is_integer(digits.as_bytes()).then(|| {
         out.extend_from_slice(digits.as_bytes());
@@ -58,7 +59,8 @@ pub(super) fn to_integer(json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
     })
 }
 
-/// Whether this is an integer as JSON writes it: no fraction, no exponent, no leading zeros.
+/// Returns whether the text is an integer in JSON notation: no fraction, no exponent, no leading
+/// zeros.
 pub(super) fn is_integer(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     match digits {
@@ -68,7 +70,7 @@ pub(super) fn is_integer(text: &[u8]) -> bool {
     }
 }
 
-/// Whether the texts of a place are such digits.
+/// Returns whether all texts of a place are integers in JSON notation.
 pub(super) fn all_digits(facts: &Facts) -> bool {
     let in_quotes = |text: &[u8]| {
         text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).is_none_or(is_integer)

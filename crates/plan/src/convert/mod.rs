@@ -1,10 +1,14 @@
-//! The closed list of conversions (`as:`): one file each, with its kinds, inverse, law and examples.
+//! The closed list of conversions (`as:`). Each has one file with its kinds, inverse, law and
+//! examples.
 //!
-//! A conversion works on the JSON text of one bounded value and writes JSON text, or nothing (the member is left out).
-//! Null passes through conversions of scalars and of lists unchanged: whether null may stand there is the contracts'
-//! business, and the checker's. To add one: write its file with a [`Spec`] and a [`Convert`], then name it in [`SPECS`]; the
-//! compiler reads its arguments, checks and shows it by what these say, and its examples become documentation and tests.
-//! Conversions that ops or the checker treat apart are variants of [`ConversionKind`] besides.
+//! A conversion reads the JSON text of one value of bounded size, and writes JSON text or yields no
+//! value (the member is then omitted). Conversions of scalars and lists pass null unchanged: the
+//! contracts and the checker decide whether null is allowed.
+//!
+//! To add a conversion, write a file with a [`Spec`] and a [`Convert`], and list it in [`SPECS`].
+//! The compiler derives argument parsing, checks and documentation from them; the examples become
+//! documentation and tests. Only a conversion that ops or the checker treat specially needs its own
+//! variant of [`ConversionKind`].
 
 mod csv;
 mod date;
@@ -36,112 +40,115 @@ use switchback_json::raw::{self, Kind};
 /// A conversion in one direction. `forward` leads from the old side to the new one.
 #[derive(Clone, Debug)]
 pub struct Conversion {
-    /// Which transformation it is, with its arguments.
+    /// The transformation with its arguments.
     pub kind: ConversionKind,
-    /// Whether it goes from the old side to the new one; else it goes back.
+    /// Whether it converts from the old side to the new one, rather than back.
     pub forward: bool,
-    /// What follows when the value is outside the conversion's domain.
+    /// Handling of a value outside the domain.
     pub otherwise: Otherwise,
 }
 
-/// Which conversion.
+/// The transformation of a conversion.
 #[derive(Clone, Debug)]
 pub enum ConversionKind {
-    /// old integer ↔ new numeric string.
+    /// Old integer ↔ new numeric string.
     IntegerToString,
-    /// old numeric string ↔ new integer.
+    /// Old numeric string ↔ new integer.
     StringToInteger,
-    /// old integer ↔ new integer, or numeric string.
+    /// Old integer ↔ new integer or numeric string.
     Integer,
-    /// old absent ↔ new null.
+    /// Old absent ↔ new null.
     AbsentToNull,
-    /// old `[]` for none, else an object ↔ new null for none, else an object.
+    /// Old `[]` if empty, otherwise an object ↔ new null if empty, otherwise an object.
     EmptyArrayToNull,
-    /// old value ↔ new value, one to one.
+    /// Old value ↔ new value, one to one.
     Table(Arc<Table>),
-    /// old comma-separated text ↔ new array of strings.
+    /// Old comma-separated text ↔ new array of strings.
     CsvToArray,
-    /// old object of key to value ↔ new array of two-member objects.
+    /// Old object of key to value ↔ new array of objects with two members.
     ObjectToPairs {
         /// Member of an entry that holds the key.
         key: Arc<str>,
         /// Member of an entry that holds the value.
         value: Arc<str>,
     },
-    /// text ↔ the same text in lower case, whichever way it goes.
+    /// Text → the same text in lower case, in either direction.
     LowerCase,
-    /// text ↔ the digits in it, whichever way it goes.
+    /// Text → its digits, in either direction.
     Digits,
-    /// The first of these that takes the value; at least two.
+    /// The first of these whose domain contains the value; at least two.
     FirstOf(Arc<[ConversionKind]>),
-    /// One that is all in its file.
+    /// A conversion that its own file implements completely.
     Own(Arc<dyn Convert>),
 }
 
-/// A conversion with its arguments. What it is by name alone is in its [`Spec`].
+/// A conversion with its arguments. Its [`Spec`] holds the properties that depend on the name
+/// alone.
 pub trait Convert: fmt::Debug + Send + Sync {
-    /// What the manual, the schema and the compiler know of it by its name.
+    /// Returns the description that the manual, the schema and the compiler use.
     fn spec(&self) -> &'static Spec;
 
-    /// Converts the JSON text of one value, which is appended to `out`. None = outside the domain; `out` may then hold a
-    /// part of something.
+    /// Converts the JSON text of one value and appends the result to `out`. Returns `None` if the
+    /// value is outside the domain; `out` may then contain a partial result.
     fn convert(&self, json: &[u8], forward: bool, out: &mut Vec<u8>) -> Option<Yield>;
 
-    /// What it takes on this side, as words for a message.
+    /// Returns the description of accepted values of this side, for a message.
     fn expected(&self, from: SideId) -> &'static str;
 
-    /// The kinds of values on this side.
+    /// Returns the kinds of values of this side.
     fn kinds(&self, side: SideId) -> Kinds {
         self.spec().domain(side).kinds
     }
 
-    /// Whether numbers that it takes and gives on this side are integers.
+    /// Returns whether numbers of this side are integers.
     fn is_integer(&self, side: SideId) -> bool {
         self.spec().domain(side).integer
     }
 
-    /// Whether it takes every value of its kinds that a place on this side may have.
+    /// Returns whether the domain contains every value of its kinds that a place with these facts
+    /// can hold.
     fn takes_all(&self, from: SideId, _facts: &Facts) -> bool {
         self.spec().domain(from).total
     }
 
-    /// What going to the other side and back gives.
+    /// Returns the law of a round trip to the other side.
     fn law(&self) -> Law {
         self.spec().law
     }
 
-    /// A value of the domain of this side that comes back as it was, another one for most seeds.
+    /// Returns a value of this side's domain that survives a round trip. Most seeds give different
+    /// values.
     fn sample(&self, side: SideId, seed: u64) -> String;
 }
 
-/// What follows when a value is outside a conversion's domain.
+/// The handling of a value outside a conversion's domain.
 #[derive(Clone, Debug)]
 pub enum Otherwise {
-    /// The message is refused: it is not what its sender's contract says.
+    /// Reject the message: it violates its sender's contract.
     Error,
-    /// The value is copied as it stands.
+    /// Copy the value unchanged.
     Keep,
-    /// The member or element is left out.
+    /// Omit the member or element.
     Drop,
-    /// This JSON text stands in its place.
+    /// Write this JSON text instead.
     Value(Raw),
 }
 
-/// Whether a conversion wrote something.
+/// The result of a conversion that succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Yield {
     /// A value was appended to the output.
     Written,
-    /// The member is left out.
+    /// The member is omitted.
     Nothing,
 }
 
-/// A value outside a conversion's domain. Carries nothing of the value, so that it may be logged.
+/// A value outside a conversion's domain. Contains no part of the value, so it is safe to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvertError {
     /// Name as written after `as:`.
     pub conversion: &'static str,
-    /// What would have been accepted, for a person.
+    /// The accepted values, for a person.
     pub expected: &'static str,
 }
 
@@ -153,62 +160,65 @@ impl fmt::Display for ConvertError {
 
 impl std::error::Error for ConvertError {}
 
-/// What one conversion is, for the checker, the manual and the tests.
+/// The description of one conversion for the checker, the manual and the tests.
 #[derive(Debug)]
 pub struct Spec {
-    /// As written after `as:`.
+    /// Name as written after `as:`.
     pub name: &'static str,
     /// One line for the manual.
     pub about: &'static str,
-    /// What stands behind its name.
+    /// Arguments that follow the name.
     pub arguments: Arguments,
-    /// What it takes of the old side, and gives towards it.
+    /// Values that it reads from, and writes to, the old side.
     pub old: Domain,
-    /// What it takes of the new side, and gives towards it.
+    /// Values that it reads from, and writes to, the new side.
     pub new: Domain,
-    /// Whether a null that stands in the source passes unchanged, beside the kinds of the domains.
+    /// Whether null passes unchanged, in addition to the kinds of the domains.
     pub null_passes: bool,
-    /// Whether it looks at a whole list or object, which is then held.
+    /// Whether it needs a complete list or object, which is then buffered.
     pub structural: bool,
-    /// What going there and back gives, where no arguments say otherwise.
+    /// The law of a round trip, unless the arguments change it.
     pub law: Law,
-    /// Executed by the tests and shown in the manual; at least one.
+    /// At least one example. The tests execute them, and the manual shows them.
     pub examples: &'static [Example],
 }
 
-/// The arguments a conversion takes.
+/// The arguments of a conversion.
 #[derive(Clone, Copy, Debug)]
 pub enum Arguments {
-    /// It has none.
+    /// No arguments.
     None,
-    /// `{old: new, …}`, scalars.
+    /// `{old: new, …}` of scalars.
     Table,
     /// `{key: name, value: name}`: member names of the entries on the new side.
     Pairs,
-    /// As the conversion itself reads them.
+    /// Arguments that the conversion parses itself.
     Own {
-        /// The conversion with arguments, as an example to follow. `OLD` and `NEW` stand for the names of the sides.
+        /// An example of the conversion with arguments. `OLD` and `NEW` are placeholders for the
+        /// names of the sides.
         such_as: &'static str,
         /// JSON schema of the arguments.
         schema: &'static str,
-        /// Makes the conversion of its arguments, or says what is wrong with them, as a clause without a full stop.
+        /// Builds the conversion from its arguments. The error describes the problem as a clause
+        /// without a full stop.
         read: fn(&Given<'_>) -> Result<ConversionKind, String>,
     },
 }
 
-/// What is known where a conversion is written.
+/// The context of a conversion in a mapping.
 #[derive(Debug)]
 pub struct Given<'a> {
-    /// As written beside the name; null where nothing is.
+    /// The arguments after the name; null if there are none.
     pub arguments: &'a Value,
     /// Names of the sides.
     pub sides: [&'a str; 2],
-    /// The values of its two places, as far as they are known.
+    /// Known facts about the values of its two places.
     pub facts: [Option<&'a Facts>; 2],
 }
 
 impl Given<'_> {
-    /// The arguments by side, where they are a map of the sides' names and others that `besides` lists.
+    /// Returns the arguments per side if they are a map of the two side names. Other keys must be
+    /// listed in `besides`.
     fn by_side(&self, besides: &[&str]) -> Result<Option<[&Value; 2]>, String> {
         let Some(map) = self.arguments.as_object() else { return Ok(None) };
         for key in map.keys() {
@@ -222,51 +232,54 @@ impl Given<'_> {
     }
 }
 
-/// The values of one side that a conversion takes.
+/// The values of one side that a conversion accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Domain {
-    /// The JSON kinds of values.
+    /// The JSON kinds of the values.
     pub kinds: Kinds,
-    /// Numbers of the domain are integers.
+    /// Whether numbers of the domain are integers.
     pub integer: bool,
-    /// Absence is a value of the domain.
+    /// Whether absence is a value of the domain.
     pub absent: bool,
-    /// Every value of these kinds is in the domain; otherwise `else:` decides about the rest.
+    /// Whether the domain contains every value of these kinds. If not, `else:` handles the rest.
     pub total: bool,
 }
 
-/// What going there and back gives.
+/// The guarantee of a conversion for a round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
-    /// The same value, from either side of the domain.
+    /// The same value, from either side.
     Iso,
-    /// The same value from the old side; the new side carries more, which is lost towards the old one.
+    /// The same value, from the old side. The new side carries more, which is lost towards the old
+    /// one.
     Lens,
-    /// The same value from the new side; the old side carries more, which is lost towards the new one.
+    /// The same value, from the new side. The old side carries more, which is lost towards the new
+    /// one.
     OldLens,
-    /// The same value where it is already as the conversion gives it; how it was spelt otherwise is lost, in either direction.
+    /// The same value if it is already in the form that the conversion writes. Other spellings are
+    /// lost in either direction.
     Fold,
 }
 
-/// One line of a conversion's examples. `None` = absent.
+/// One example of a conversion. `None` is an absent value.
 #[derive(Debug)]
 pub struct Example {
-    /// As written after `as:`.
+    /// The conversion as written after `as:`.
     pub written: &'static str,
-    /// Makes the conversion that `written` spells.
+    /// Builds the conversion that `written` spells.
     pub kind: fn() -> ConversionKind,
     /// JSON text of the old side's value.
     pub old: Option<&'static str>,
     /// JSON text of the new side's value.
     pub new: Option<&'static str>,
-    /// In which directions one value becomes the other.
+    /// Directions in which the example is valid.
     pub holds: Holds,
 }
 
-/// In which directions an example holds.
+/// The directions in which an example is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
-    /// Each value becomes the other.
+    /// Each value converts to the other.
     Both,
     /// Only from the old side to the new one: another spelling of the same value.
     Forward,
@@ -294,19 +307,20 @@ pub const SPECS: &[&Spec] = &[
 ];
 
 impl Spec {
-    /// The conversion of this name, as written after `as:`.
+    /// Returns the conversion with this name, as written after `as:`.
     pub fn named(name: &str) -> Option<&'static Spec> {
         SPECS.iter().copied().find(|spec| spec.name == name)
     }
 
-    /// The domain on this side.
+    /// Returns the domain of this side.
     pub fn domain(&self, side: SideId) -> Domain {
         if side == SideId::OLD { self.old } else { self.new }
     }
 }
 
 impl ConversionKind {
-    /// What the manual, the schema and the compiler know of it by its name; of several, what is said of choosing.
+    /// Returns the description that the manual, the schema and the compiler use. For several
+    /// alternatives, it describes the choice.
     pub fn spec(&self) -> &'static Spec {
         match self {
             ConversionKind::IntegerToString => &integer_to_string::SPEC,
@@ -324,7 +338,7 @@ impl ConversionKind {
         }
     }
 
-    /// The conversions that it is made of: itself, or those that it chooses from.
+    /// Returns the alternatives of a choice, or the conversion itself.
     pub fn alternatives(&self) -> &[ConversionKind] {
         match self {
             ConversionKind::FirstOf(kinds) => kinds,
@@ -332,12 +346,12 @@ impl ConversionKind {
         }
     }
 
-    /// Its name as mappings write it; of several, with `or` between.
+    /// Returns its name as in mappings; alternatives are joined by `or`.
     pub fn name(&self) -> String {
         self.alternatives().iter().map(|kind| kind.spec().name).collect::<Vec<_>>().join(" or ")
     }
 
-    /// The kinds of values on this side that the conversion takes, and gives when it comes from the other side.
+    /// Returns the kinds of values that it reads from, and writes to, this side.
     pub fn kinds(&self, side: SideId) -> Kinds {
         match self {
             ConversionKind::Table(table) => table.kinds(side),
@@ -347,7 +361,7 @@ impl ConversionKind {
         }
     }
 
-    /// Whether numbers that it takes on this side, and gives there, are integers.
+    /// Returns whether the numbers that it reads from, and writes to, this side are integers.
     pub fn is_integer(&self, side: SideId) -> bool {
         match self {
             ConversionKind::Own(own) => own.is_integer(side),
@@ -355,7 +369,7 @@ impl ConversionKind {
         }
     }
 
-    /// What going there and back gives.
+    /// Returns the law of a round trip.
     pub fn law(&self) -> Law {
         match self {
             ConversionKind::Own(own) => own.law(),
@@ -364,12 +378,13 @@ impl ConversionKind {
         }
     }
 
-    /// Whether it looks at a whole list or object.
+    /// Returns whether it needs a complete list or object.
     pub fn is_structural(&self) -> bool {
         self.alternatives().iter().any(|kind| kind.spec().structural)
     }
 
-    /// Whether it takes every value of its kinds that a place on this side may have. Null that passes is none of them.
+    /// Returns whether the domain contains every value of its kinds that a place with these facts
+    /// can hold. A null that passes unchanged is not counted.
     pub fn takes_all(&self, from: SideId, facts: &Facts) -> bool {
         let old = from == SideId::OLD;
         match self {
@@ -389,36 +404,38 @@ impl ConversionKind {
 }
 
 impl Conversion {
-    /// A conversion that refuses the message when a value is outside its domain.
+    /// Returns a conversion that rejects the message if a value is outside its domain.
     pub fn new(kind: ConversionKind, forward: bool) -> Conversion {
         Conversion { kind, forward, otherwise: Otherwise::Error }
     }
 
-    /// The same conversion the other way, with the same `else:`.
+    /// Returns the same conversion in the other direction, with the same `else:`.
     #[must_use]
     pub fn inverse(&self) -> Conversion {
         Conversion { forward: !self.forward, ..self.clone() }
     }
 
-    /// The side that values come from.
+    /// Returns the side whose values it reads.
     pub fn from(&self) -> SideId {
         if self.forward { SideId::OLD } else { SideId::NEW }
     }
 
-    /// What is written (when the enclosing object closes) for a source that is absent; none = nothing.
+    /// Returns the text to write for an absent source when the enclosing object closes, if any.
     pub fn absent(&self) -> Option<Raw> {
         let null = matches!(self.kind, ConversionKind::AbsentToNull) && self.forward;
         null.then(|| Raw::from(&b"null"[..]))
     }
 
-    /// Converts one value. `json` is the text of exactly one value without white space around it; what is appended to
-    /// `out` is too. Nothing is appended on an error or when the conversion yields nothing.
+    /// Converts one value. `json` is the text of exactly one value without surrounding white space,
+    /// and so is the text appended to `out`. On an error, or if the conversion yields no value,
+    /// `out` is unchanged.
     pub fn apply(&self, json: &[u8], out: &mut Vec<u8>) -> Result<Yield, ConvertError> {
         let start = out.len();
         if let Some(done) = self.convert(json, out) {
             return Ok(done);
         }
         out.truncate(start);
+        // Checked after the conversion, because some conversions handle null themselves.
         if self.kind.spec().null_passes && raw::kind(json) == Some(Kind::Null) {
             out.extend_from_slice(json);
             return Ok(Yield::Written);
@@ -435,7 +452,7 @@ impl Conversion {
         Ok(Yield::Written)
     }
 
-    /// None = outside the domain; `out` may then hold a part of something.
+    /// Returns `None` if the value is outside the domain; `out` may then contain a partial result.
     fn convert(&self, json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
         self.kind.convert(json, self.forward, out)
     }
@@ -467,7 +484,7 @@ impl ConversionKind {
     }
 }
 
-/// What a conversion takes in one direction, as words for a message.
+/// Returns the description of the values that a conversion accepts in one direction, for a message.
 fn expected(kind: &ConversionKind, forward: bool) -> &'static str {
     match (kind, forward) {
         (ConversionKind::IntegerToString | ConversionKind::Integer, true)

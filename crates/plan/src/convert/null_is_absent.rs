@@ -1,5 +1,6 @@
-//! `null_is_absent`: a member that the old side leaves out when it has no value, and the new side shows as null. The null
-//! that an absent source gives is written when the enclosing object closes, see [`super::Conversion::absent`].
+//! `null_is_absent`: a member that the old side omits if it has no value, and the new side writes
+//! as null. The null for an absent source is written when the enclosing object closes; see
+//! [`super::Conversion::absent`].
 
 use super::{Arguments, ConversionKind, Domain, Example, Holds, Law, Spec, Yield};
 use crate::Kinds;

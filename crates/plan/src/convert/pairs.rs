@@ -1,5 +1,6 @@
-//! `pairs`: an object of key to value on the old side, an array of entries on the new one, each an object whose named
-//! members hold key and value. What else an entry carries is lost towards the old side.
+//! `pairs`: an object of key to value on the old side, an array of entries on the new one. Each
+//! entry is an object with one named member for the key and one for the value. Other members of an
+//! entry are lost towards the old side.
 
 use super::{Arguments, ConversionKind, Domain, Example, Holds, Law, Spec, Yield};
 use crate::Kinds;

@@ -1,6 +1,6 @@
-//! `scale`: a number on the old side, so many times that number on the new one: euros and cents, seconds and milliseconds.
-//! Numbers are decimal digits and stay so: nothing is rounded, and what has no exact result is outside the domain. How a
-//! number is spelt (`1.50`, `15e-1`) is not kept; the number is.
+//! `scale`: a number on the old side, a fixed multiple of it on the new one: euros and cents,
+//! seconds and milliseconds. The arithmetic is decimal and exact: a number without an exact result
+//! is outside the domain. The number survives; its spelling (`1.50`, `15e-1`) does not.
 
 use super::{Arguments, ConversionKind, Convert, Domain, Example, Facts, Given, Holds, Law, Spec, Yield};
 use crate::decimal::Decimal;
@@ -46,7 +46,7 @@ fn sample() -> ConversionKind {
 #[derive(Debug)]
 struct Scale {
     factor: Decimal,
-    /// By side, whether its place takes integers alone.
+    /// Per side, whether its place accepts only integers.
     integers: [bool; 2],
 }
 
@@ -62,7 +62,7 @@ fn read(given: &Given<'_>) -> Result<ConversionKind, String> {
 }
 
 impl Scale {
-    /// An integer that has too many digits to be calculated with otherwise.
+    /// Scales an integer with too many digits for [`Decimal`].
     fn long(&self, json: &[u8], forward: bool, out: &mut Vec<u8>) -> Option<Yield> {
         let scaled = match forward {
             true => self.factor.times_integer(json)?,
@@ -109,12 +109,14 @@ impl Convert for Scale {
         self.integers[usize::from(side.0)]
     }
 
-    /// Every integer has a multiple by an integer; a fraction of it only where nothing is left over.
+    /// An integer factor accepts every integer towards the new side. The inverse needs a power of
+    /// ten, because other quotients may have infinitely many digits.
     fn takes_all(&self, from: SideId, facts: &Facts) -> bool {
         let whole = self.factor.is_integer();
-        // With a fraction in the factor, integers of a bounded length alone are calculated with.
+        // Integers beyond the digits of `Decimal` can be scaled only by an integer factor.
         let bounded = if whole { facts.integers } else { facts.is_between(i64::MIN, i64::MAX) };
-        // A power of ten moves the point; that goes backward too, where the other side takes fractions.
+        // A power of ten shifts the decimal point. Its inverse is exact too if the other side
+        // accepts fractions.
         let tens = self.factor.is_power_of_ten();
         match from {
             SideId::OLD => bounded && (whole || !self.integers[1]),

@@ -1,5 +1,6 @@
-//! `split`: one text on the old side, the texts between a separator on the new one. The empty text is the empty list, so
-//! that a list of one empty text, and texts with the separator in them, are outside the domain. `csv` is this with a comma.
+//! `split`: one text on the old side, the list of its parts between separators on the new one. The
+//! empty text is the empty list, so a list of one empty text, and texts that contain the separator,
+//! are outside the domain. `csv` is the special case of a comma.
 
 use super::{Arguments, ConversionKind, Convert, Domain, Example, Facts, Given, Holds, Law, Spec, Yield};
 use crate::{Kinds, SideId};
@@ -64,7 +65,8 @@ impl Convert for Split {
         let parts = value.as_array()?.iter().map(|part| Some(part.as_str()?.into_owned()));
         let parts = parts.collect::<Option<Vec<String>>>()?;
         let whole = parts.join(&self.separator);
-        // A separator that begins as it ends may come to stand across two parts.
+        // Check the round trip: the separator may also occur across the border of two parts, such
+        // as `aa` in `xa` + `aa` + `y`.
         let comes_back =
             if whole.is_empty() { parts.is_empty() } else { whole.split(&self.separator).eq(&parts) };
         if !comes_back {

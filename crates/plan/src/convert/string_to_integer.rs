@@ -1,5 +1,5 @@
-//! `string_to_integer`: a string of digits on the old side, an integer on the new one. The work is that of
-//! `integer_to_string`, the other way round.
+//! `string_to_integer`: a string of digits on the old side, an integer on the new one.
+//! [`super::integer_to_string`] implements it in the opposite direction.
 
 use super::integer_to_string::{DIGITS, INTEGER};
 use super::{Arguments, ConversionKind, Example, Holds, Law, Spec};

@@ -1,5 +1,6 @@
-//! `table`: a scalar of the old side and the scalar of the new side that stands for it. Where several stand for one, the
-//! first is written, and which of them it was is lost. Values are compared, not spellings: `1.0` is `1`.
+//! `table`: each scalar of the old side with its counterpart on the new side. If several values
+//! have the same counterpart, the first one is written back, and the distinction is lost. Values
+//! are compared, not spellings: `1.0` equals `1`.
 
 use super::{Arguments, ConversionKind, Domain, Example, Facts, Holds, Law, Spec, Yield};
 use crate::decimal::Decimal;
@@ -7,7 +8,7 @@ use crate::{Kinds, Raw, SideId};
 use switchback_json::raw::{self, Kind};
 use switchback_json::text;
 
-/// Rows of scalars (JSON text), old to new. Of several rows with one value, the first says what it becomes.
+/// Rows of scalars (JSON text), old to new. If several rows contain a value, the first one applies.
 #[derive(Debug)]
 pub struct Table {
     /// Each old value with its new one, in the order of the mapping.
@@ -58,14 +59,14 @@ fn sample() -> ConversionKind {
 }
 
 impl Table {
-    /// The kinds that the column of this side has.
+    /// Returns the kinds of values in the column of this side.
     pub fn kinds(&self, side: SideId) -> Kinds {
         let column = self.rows.iter().map(|(old, new)| if side == SideId::OLD { old } else { new });
         Kinds::of(&column.filter_map(|cell| raw::kind(cell)).collect::<Vec<_>>())
     }
 
-    /// Nothing is lost where each value has one row. Several values of one side that stand for one of the other come back
-    /// as the first of them.
+    /// Returns [`Law::Iso`] if each value has one row. A repeated value loses information towards
+    /// its side: it reads back as the first of its counterparts.
     pub(super) fn law(&self) -> Law {
         let repeats = |column: fn(&(Raw, Raw)) -> &Raw| {
             let is_same = |at: usize, row: &(Raw, Raw)| same_scalar(column(row), column(&self.rows[at]));
@@ -80,7 +81,7 @@ impl Table {
         }
     }
 
-    /// Whether a place lists its values, and each has a row.
+    /// Returns whether the contract enumerates the values of a place, and each has a row.
     pub(super) fn takes_all(&self, from: SideId, facts: &Facts) -> bool {
         let cell = |row: &'_ (Raw, Raw)| if from == SideId::OLD { row.0.clone() } else { row.1.clone() };
         !facts.any && facts.all_listed(|value| self.rows.iter().any(|row| same_scalar(&cell(row), value)))
@@ -104,6 +105,7 @@ fn same_scalar(cell: &[u8], json: &[u8]) -> bool {
         let raw = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         Some(text::decode(std::str::from_utf8(raw).ok()?).into_owned())
     };
+    // `text::decode` also unifies different escapes of the same string.
     if let (Some(cell), Some(json)) = (Decimal::read(cell), Decimal::read(json)) {
         return cell == json;
     }

@@ -1,6 +1,7 @@
-//! `template`: on each side a text with one hole, `{}`; what stands in the hole is the same on both. `prefix` is this with
-//! nothing behind the hole. A side whose place holds integers has the digits as a number, where its template is the hole
-//! alone. A text that does not begin and end as its template is outside the domain.
+//! `template`: on each side, a text with one hole, `{}`; the content of the hole is the same on
+//! both. `prefix` is a template with an empty suffix. If a template consists of the hole alone and
+//! its place holds integers, the digits are written as a number. A text without the prefix and
+//! suffix of its template is outside the domain.
 
 use super::integer_to_string::is_integer;
 use super::{Arguments, ConversionKind, Convert, Domain, Example, Facts, Given, Holds, Law, Spec, Yield};
@@ -73,12 +74,12 @@ fn sample(spec: &'static Spec, before: &str, after: &str) -> ConversionKind {
     ConversionKind::Own(Arc::new(Template { spec, sides }))
 }
 
-/// What stands around the hole.
+/// The text around the hole.
 #[derive(Debug, Default)]
 struct Around {
     before: String,
     after: String,
-    /// The hole is an integer, and alone.
+    /// Whether the template consists of the hole alone and its place holds integers.
     number: bool,
 }
 
@@ -164,7 +165,8 @@ impl Convert for Template {
         let (own, other) = (self.side(from), self.side(from.other()));
         match own.number {
             true => true,
-            // A template that is the hole alone takes any text; where that must be digits, the contract says whether it is.
+            // A bare hole accepts any text. If the other side needs digits, the contract must
+            // guarantee them.
             false if own.before.is_empty() && own.after.is_empty() => {
                 !other.number || super::integer_to_string::all_digits(facts)
             }

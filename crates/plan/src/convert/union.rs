@@ -1,11 +1,11 @@
-//! Several conversions for one place, written as a list: the first that takes a value converts it. For places where a side
-//! shows one thing in several forms.
+//! A choice of conversions for one place, written as a list: the first one whose domain contains
+//! the value converts it. For places where a side has several forms of the same value.
 
 use super::{Arguments, ConversionKind, Domain, Facts, Law, Spec, Yield};
 use crate::{Kinds, SideId};
 use switchback_json::raw::{self, Kind};
 
-/// What stands in messages. The kinds are those of its conversions, so none are here.
+/// Texts for messages. The kinds are empty here because the alternatives determine them.
 pub(super) const SPEC: Spec = Spec {
     name: "a list of conversions",
     about: "the first of several conversions that takes the value",
@@ -34,7 +34,8 @@ pub(super) fn kinds(of: &[ConversionKind], side: SideId) -> Kinds {
     all
 }
 
-/// Whether each kind of value that may come has one that takes all of that kind.
+/// Returns whether for each possible kind of value, one alternative accepts all values of that
+/// kind.
 pub(super) fn takes_all(of: &[ConversionKind], from: SideId, facts: &Facts) -> bool {
     const KINDS: [Kind; 6] = [Kind::Null, Kind::Bool, Kind::Number, Kind::String, Kind::Array, Kind::Object];
     let taken = |kind: Kind| {
@@ -54,7 +55,7 @@ pub(super) fn convert(of: &[ConversionKind], json: &[u8], forward: bool, out: &m
         }
         out.truncate(start);
     }
-    // Null passes through what lets it pass, when nothing else takes it.
+    // Null passes if an alternative passes it, but only after all alternatives rejected it.
     if raw::kind(json) == Some(Kind::Null) && of.iter().any(|kind| kind.spec().null_passes) {
         out.extend_from_slice(json);
         return Some(Yield::Written);

@@ -1,5 +1,4 @@
-//! The report as people read it: the two directions side by side, then each with its details. Text and Markdown; the facts
-//! are gathered in `report`.
+//! Renders the report as text and Markdown: both directions side by side, then the details of each.
 
 use super::{
     ArchiveReport, EventReport, GapReport, LossReport, OperationReport, Report, SettingReport, SideReport,
@@ -7,7 +6,7 @@ use super::{
 use std::fmt::Write as _;
 
 impl Report {
-    /// Both directions side by side, then each with the details of its operations.
+    /// Renders both directions side by side, then the details of the operations of each.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for side in &self.sides {
@@ -66,7 +65,7 @@ impl Report {
         out
     }
 
-    /// A document for customers.
+    /// Renders a document for customers.
     pub fn markdown(&self) -> String {
         let mut out = format!("# What is kept, and what changes: `{}`\n\n", self.pack);
         for side in &self.sides {
@@ -132,8 +131,9 @@ impl Report {
         out
     }
 
-    /// A head, then a row for each operation of the first side with its counterpart, then what only the second side has:
-    /// operation and verdict of each.
+    /// Returns the rows of the comparison: a head, the operations of the first side with their
+    /// counterparts, then the remaining operations of the second side. Each row has the operation
+    /// and the verdict of both sides.
     fn side_by_side(&self) -> Vec<[String; 4]> {
         let [first, second] = self.sides.as_slice() else { return Vec::new() };
         let head = |side: &SideReport| format!("{} in front of {}", side.side, side.backend);
@@ -155,7 +155,7 @@ impl Report {
 }
 
 impl ArchiveReport {
-    /// What it is for, who reads it, and what fills it.
+    /// Describes its purpose, its readers, and the harvests that fill it.
     fn told(&self) -> String {
         let read = match self.read_by.as_slice() {
             [] => " Read by no operation.".to_owned(),
@@ -168,7 +168,7 @@ impl ArchiveReport {
 }
 
 impl SettingReport {
-    /// Type and default.
+    /// Describes the type and the default.
     fn form(&self) -> String {
         let kind = match self.values.as_slice() {
             [] => self.kind.to_owned(),
@@ -183,7 +183,7 @@ impl SettingReport {
         }
     }
 
-    /// What it is for.
+    /// Describes the purpose.
     fn told(&self) -> String {
         let reading = self.reading.iter().map(|reading| format!(" Settles {reading}."));
         let switches =
@@ -248,7 +248,7 @@ impl OperationReport {
     }
 }
 
-/// `$.a, $.b are null; $.c is 0`
+/// Returns a description such as `null: $.a, $.b; 0: $.c`.
 fn without_source(gaps: &[&GapReport]) -> String {
     let mut values: Vec<&str> = Vec::new();
     for gap in gaps {
@@ -264,7 +264,7 @@ fn without_source(gaps: &[&GapReport]) -> String {
 }
 
 impl EventReport {
-    /// What its receivers get of it.
+    /// Describes the events that receivers get.
     fn told(&self) -> String {
         let Some(becomes) = &self.becomes else {
             return format!("nobody is told: {}", self.dropped.as_deref().unwrap_or_default());
@@ -277,7 +277,7 @@ impl EventReport {
 }
 
 impl LossReport {
-    /// One loss as a sentence: `$.a of v2 does not reach v3`.
+    /// Returns the loss as a sentence, such as `$.a of v2 does not reach v3`.
     pub fn sentence(&self) -> String {
         let LossReport { side, place, to, .. } = self;
         match (to, self.extent()) {
@@ -288,7 +288,7 @@ impl LossReport {
         }
     }
 
-    /// The values that are lost, where these are not all, or the value that always stands at the place.
+    /// Returns the values that are lost if only some are, or the constant value of the place.
     fn extent(&self) -> Option<String> {
         match (&self.values, &self.instead) {
             (Some(values), _) => Some(values.clone()),
@@ -297,7 +297,7 @@ impl LossReport {
         }
     }
 
-    /// The way on which values are lost: `v2 → v3`, or the side whose place has no source.
+    /// Returns the direction of the loss, `v2 → v3`, or the side whose place has no source.
     fn way(&self) -> String {
         match &self.to {
             Some(to) => format!("{} → {to}", self.side),
@@ -306,7 +306,7 @@ impl LossReport {
     }
 }
 
-/// `v3 $.a (always null); v2 → v3 $.b, $.c (values above 100)`
+/// Returns a description such as `v3 $.a (always null); v2 → v3 $.b, $.c (values above 100)`.
 fn lost(losses: &[LossReport]) -> String {
     if losses.is_empty() {
         return "nothing is lost".to_owned();

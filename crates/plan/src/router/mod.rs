@@ -1,9 +1,11 @@
-//! Which route of a direction a request is for: method and path in, route and decoded path values out.
+//! The router: finds the route of a request by method and path, and extracts the decoded path
+//! values.
 //!
-//! Paths are taken as they stand in the request line ([`path`]) and never normalised: a path that another server could
-//! read as another one is refused. Literal segments win over segments that are variable in part (`{id}.json`, the longest
-//! text first), and these over variables; a variable that the contract calls an integer matches integers only, so that a
-//! malformed id is not found instead of reaching the upstream.
+//! Paths are matched as they are in the request line ([`path`]) and never normalized: a path that
+//! another server could interpret differently is rejected. Literal segments take precedence over
+//! partly variable segments (`{id}.json`, longest literal text first), and these over variables. A
+//! variable of type integer matches integers only, so a malformed id yields "not found" instead of
+//! reaching the upstream.
 
 pub mod path;
 
@@ -19,19 +21,20 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-/// Finds routes of one direction. Built once per pack; finding allocates for escaped values only.
+/// The router of one direction. It is built once per pack. A lookup copies values only if they are
+/// percent-encoded.
 #[derive(Debug, Default)]
 pub struct Router {
     root: Node,
-    /// By route: the path variables, in order.
+    /// Path variables of each route, in order.
     variables: Vec<Vec<Slot>>,
-    /// Whether some template ends in a slash.
+    /// Whether a template ends with a slash.
     has_slash_at_end: bool,
-    /// Whether some variable may hold slashes.
+    /// Whether a variable may contain slashes.
     has_escaped_slash: bool,
 }
 
-/// What a path variable takes.
+/// The values that a path variable accepts.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     kind: ParameterKind,
@@ -44,21 +47,22 @@ impl Slot {
     }
 }
 
-/// All templates with the same beginning.
+/// A node for all templates with the same leading segments.
 #[derive(Debug, Default)]
 struct Node {
     literals: HashMap<Box<str>, Node, RandomState>,
-    /// Segments that are variable in part, those with the most text first.
+    /// Partly variable segments, those with the most literal text first.
     mixed: Vec<(Mixed, Node)>,
     variable: Option<Box<Node>>,
     routes: Vec<(Method, RouteId)>,
 }
 
-/// The texts of a segment that is variable in part: before the first variable, between each two, and after the last.
+/// The literal texts of a partly variable segment: before the first variable, between variables,
+/// and after the last.
 #[derive(Debug, PartialEq, Eq)]
 struct Mixed {
     before: Box<str>,
-    /// Each not empty, but perhaps the last.
+    /// Only the last may be empty.
     after: Vec<Box<str>>,
 }
 
@@ -75,8 +79,8 @@ impl Mixed {
         self.before.len() + self.after.iter().map(|text| text.len()).sum::<usize>()
     }
 
-    /// Where the values of the variables lie: each ends at the first text that follows it, the last one at the end. None is
-    /// empty.
+    /// Returns the ranges of the variables' values. Each value ends at the first occurrence of the
+    /// text that follows its variable; the last one extends to the suffix. No value is empty.
     fn values(&self, segment: &str) -> Option<Vec<Range<usize>>> {
         let mut at = self.before.len();
         segment.starts_with(&*self.before).then_some(())?;
@@ -89,42 +93,44 @@ impl Mixed {
             at = end + text.len();
         }
         let end = segment.len().checked_sub(last.len())?;
-        // What the last variable stands for is cut off before its text, which therefore begins a character.
+        // The suffix matches at the end, so `end` is a character boundary.
         (end > at && segment.ends_with(&**last)).then(|| values.push(at..end))?;
         Some(values)
     }
 }
 
-/// What a request line is for.
+/// The result of a lookup.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found<'p> {
-    /// A route answers it.
+    /// A route matches.
     Route {
         /// Index into the routes of the direction.
         route: RouteId,
-        /// The decoded value of each path variable of the route's operation, in order.
+        /// Decoded values of the operation's path variables, in order.
         values: Vec<Cow<'p, str>>,
     },
-    /// The path exists under these methods, as the `Allow` header wants them: sorted, `HEAD` beside `GET`.
+    /// The path exists with other methods. They are sorted for the `Allow` header and include
+    /// `HEAD` if they include `GET`.
     WrongMethod {
         /// Never empty.
         allow: Vec<Method>,
     },
-    /// No route has this path under any method.
+    /// No route has this path with any method.
     NotFound,
-    /// The path cannot be told: an escape or a segment that services read differently.
+    /// The path is ambiguous: servers interpret one of its escapes or segments differently.
     Bad(PathError),
 }
 
-/// The state of one search.
+/// The state of one lookup.
 struct Search<'s, 'p> {
     method: &'s Method,
     segments: &'s [Cow<'p, str>],
     slots: &'s [Vec<Slot>],
-    /// What variables stand for, on the way to the node at hand: a segment, or a part of one.
+    /// Segment index, and the range within a partly variable segment, of each variable on the path
+    /// to the current node.
     variables: Vec<(usize, Option<Range<usize>>)>,
     allow: BTreeSet<&'s str>,
-    /// A route of this method has the right form, but a value does not fit its variable.
+    /// Whether a route of this method matched except for the value of a variable.
     unfit: bool,
 }
 
@@ -143,8 +149,8 @@ impl Node {
 }
 
 impl Router {
-    /// Takes in all routes of a direction. Of templates that match the same path, the one with literal text further left
-    /// wins.
+    /// Builds the router for all routes of a direction. If several templates match a path, the one
+    /// with a literal further left applies.
     pub fn new(direction: &Direction) -> Router {
         let mut router = Router::default();
         for route in &direction.routes {
@@ -155,7 +161,8 @@ impl Router {
         router
     }
 
-    /// `slots`: the template's variables, in order. Routes are added in the order of their ids.
+    /// Adds a route. `slots` are the variables of the template, in order. Routes are added in the
+    /// order of their ids.
     fn add(&mut self, method: &Method, template: &str, slots: Vec<Slot>, id: RouteId) {
         let template = template.strip_prefix('/').unwrap_or(template);
         self.has_slash_at_end |= template.ends_with('/');
@@ -172,8 +179,8 @@ impl Router {
         self.variables[at] = slots;
     }
 
-    /// The route for a method and a path as it stands in the request line, below the front's prefix and without a query.
-    /// `HEAD` finds the route of `GET`.
+    /// Finds the route for a method and a path from the request line, without the front's prefix
+    /// and without a query. `HEAD` finds the route of `GET`.
     pub fn find<'p>(&self, method: &Method, raw_path: &'p str) -> Found<'p> {
         let allowed = Allowed { slash_at_end: self.has_slash_at_end, escaped_slash: self.has_escaped_slash };
         let segments = match path::segments_with(raw_path, allowed) {
@@ -200,10 +207,12 @@ impl Router {
             });
             return Found::Route { route, values: values.collect() };
         }
-        // Of routes whose variables take no slash, the path is none.
+        // An escaped slash is allowed only in a variable that accepts slashes, and no such variable
+        // matched.
         if segments.iter().any(|segment| segment.contains('/')) {
             return Found::Bad(PathError::HiddenSeparator);
         }
+        // A wrong value is reported as "not found" even if other methods match.
         if search.unfit || search.allow.is_empty() {
             return Found::NotFound;
         }
@@ -213,8 +222,9 @@ impl Router {
 }
 
 impl<'s> Search<'s, '_> {
-    /// Literal before variable; leaves the variables of the route it finds in `self.variables`. Templates are as deep as
-    /// a contract writes them, so the recursion is bounded by the pack, not by the request.
+    /// Searches below a node, literals first, and leaves the ranges of the variables in
+    /// `self.variables`. The recursion depth is limited by the templates of the contract, not by
+    /// the request.
     fn descend(&mut self, node: &'s Node, at: usize) -> Option<RouteId> {
         let Some(segment) = self.segments.get(at) else {
             return self.here(node);
@@ -233,7 +243,7 @@ impl<'s> Search<'s, '_> {
             }
             self.variables.truncate(before);
         }
-        // No variable is empty.
+        // A variable does not match an empty segment.
         let variable = node.variable.as_deref().filter(|_| !segment.is_empty())?;
         self.variables.push((at, None));
         let found = self.descend(variable, at + 1);
@@ -270,7 +280,7 @@ impl<'s> Search<'s, '_> {
     }
 }
 
-/// Whether the text of a parameter is a value of this kind, written as JSON would.
+/// Returns whether the text of a parameter is a value of this kind in JSON notation.
 pub fn fits(kind: ParameterKind, value: &str) -> bool {
     let number = || switchback_json::text::check_number(value.as_bytes()).is_ok();
     match kind {

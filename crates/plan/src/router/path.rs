@@ -1,18 +1,19 @@
-//! Paths of requests (RFC 3986, section 3.3), taken apart and put together so that nothing a client or an upstream says
-//! changes the shape of a path.
+//! Request paths (RFC 3986, section 3.3): splitting and joining such that no value from a client or
+//! an upstream can change the structure of a path.
 //!
-//! Refused rather than repaired: what one server reads as a separator, a dot segment or an end and another does not.
+//! A path is rejected, not repaired, if servers may disagree about its separators, dot segments or
+//! end.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Why a path is refused.
+/// The reason why a path is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathError {
-    /// It does not begin with a slash.
+    /// It does not start with a slash.
     NotAbsolute,
-    /// Two slashes in a row, or one at the end.
+    /// Two consecutive slashes, or a trailing slash.
     EmptySegment,
     /// `.` or `..`, escaped or not.
     DotSegment,
@@ -22,7 +23,7 @@ pub enum PathError {
     Control,
     /// A percent sign without two hexadecimal digits.
     BadEscape,
-    /// Escapes that are not UTF-8, or a character that has to be escaped in a path.
+    /// Escapes that are not UTF-8, or a character that must be escaped in a path.
     BadCharacter,
 }
 
@@ -42,14 +43,15 @@ impl fmt::Display for PathError {
 
 impl std::error::Error for PathError {}
 
-/// Whether a path stays below the prefix that it follows, however the service behind reads dot segments, escapes, backslashes,
-/// parameters of segments and several slashes in a row. A path that does not would reach what was never put behind the
-/// front.
+/// Returns whether a path stays below its prefix, regardless of how the service interprets dot
+/// segments, escapes, backslashes, segment parameters and repeated slashes. Any other path could
+/// reach resources that the front does not expose.
 pub fn stays_below(path: &str) -> bool {
     let mut depth = 0_i32;
     let decoded: Vec<u8> = percent_decode_str(path).collect();
     for segment in decoded.split(|byte| matches!(byte, b'/' | b'\\')) {
-        // Some servers cut `;…` off before they look (RFC 3986, section 3.3, on parameters).
+        // Some servers remove `;…` before they compare segments (RFC 3986, section 3.3, on
+        // parameters).
         match segment.split(|byte| *byte == b';').next().unwrap_or_default() {
             b"" | b"." => {}
             b".." => depth -= 1,
@@ -62,22 +64,23 @@ pub fn stays_below(path: &str) -> bool {
     true
 }
 
-/// The decoded segments of an absolute path without a query; `/` has none. Each segment is decoded once: `%2541` is
-/// `%41`.
+/// Returns the decoded segments of an absolute path without a query; none for `/`. Each segment is
+/// decoded once: `%2541` is `%41`.
 pub fn segments(raw: &str) -> Result<Vec<Cow<'_, str>>, PathError> {
     segments_with(raw, Allowed::default())
 }
 
-/// What paths may hold that others refuse.
+/// Exceptions from the rules for paths.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Allowed {
-    /// A slash at the end, after which the last segment is empty.
+    /// A trailing slash; the last segment is then empty.
     pub slash_at_end: bool,
-    /// Escaped slashes within a segment, between parts that are neither empty nor dots.
+    /// Escaped slashes within a segment. The parts between them must be neither empty nor dot
+    /// segments.
     pub escaped_slash: bool,
 }
 
-/// The same for paths that may hold more.
+/// Returns the decoded segments of a path with exceptions from the rules.
 pub fn segments_with(raw: &str, allowed: Allowed) -> Result<Vec<Cow<'_, str>>, PathError> {
     let segment = |raw| decoded_segment(raw, allowed.escaped_slash);
     let rest = raw.strip_prefix('/').ok_or(PathError::NotAbsolute)?;
@@ -90,8 +93,9 @@ pub fn segments_with(raw: &str, allowed: Allowed) -> Result<Vec<Cow<'_, str>>, P
     }
 }
 
-/// Takes a prefix with one variable, such as `/accounts/{account}`, off an absolute path: gives the variable's decoded value
-/// and the path that is left. None when the path does not begin so, or has nothing after it.
+/// Removes a prefix with one variable, such as `/accounts/{account}`, from an absolute path.
+/// Returns the decoded value of the variable and the remaining path, or `None` if the path does not
+/// have the prefix or ends with it.
 pub fn under<'p>(prefix: &str, raw: &'p str) -> Option<(Cow<'p, str>, &'p str)> {
     let mut value = None;
     let mut rest = raw;
@@ -115,7 +119,7 @@ fn segment(raw: &str) -> Result<Cow<'_, str>, PathError> {
 
 fn decoded_segment(raw: &str, takes_slash: bool) -> Result<Cow<'_, str>, PathError> {
     if !raw.is_empty() && raw.bytes().all(is_plain_path_byte) && !matches!(raw, "." | "..") {
-        // The usual segment: nothing to decode, and nothing of what is refused below can be in it.
+        // The common case: no escape to decode, and none of the bytes that the checks below reject.
         return Ok(Cow::Borrowed(raw));
     }
     if !raw.bytes().all(is_path_byte) {
@@ -134,7 +138,8 @@ fn decoded_segment(raw: &str, takes_slash: bool) -> Result<Cow<'_, str>, PathErr
         text if text.contains('\\') || (!takes_slash && text.contains('/')) => {
             Err(PathError::HiddenSeparator)
         }
-        // A server that decodes before it resolves dots would leave the variable.
+        // A server that decodes before it resolves dot segments would leave the variable's
+        // position.
         text if text.split('/').any(|part| matches!(part, "." | "..")) => Err(PathError::DotSegment),
         text if text.split('/').any(str::is_empty) => Err(PathError::EmptySegment),
         text if text.chars().any(char::is_control) => Err(PathError::Control),
@@ -153,12 +158,14 @@ fn decode(raw: &str) -> Result<Cow<'_, str>, PathError> {
     percent_encoding::percent_decode_str(raw).decode_utf8().map_err(|_| PathError::BadCharacter)
 }
 
-/// `pchar` of RFC 3986: unreserved, sub-delims, `:`, `@`, and the `%` of escapes.
+/// Returns whether the byte may occur in a path segment: `pchar` of RFC 3986, or the `%` of an
+/// escape.
 fn is_path_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%".contains(&byte)
 }
 
-/// The same without escapes. Every byte of every path goes through here.
+/// Returns whether the byte is a `pchar` other than an escape. A lookup table, because it tests
+/// every byte of every path.
 fn is_plain_path_byte(byte: u8) -> bool {
     const PLAIN: [bool; 256] = {
         let mut plain = [false; 256];
@@ -178,10 +185,10 @@ fn is_plain_path_byte(byte: u8) -> bool {
     PLAIN[usize::from(byte)]
 }
 
-/// Everything but the unreserved characters of RFC 3986.
+/// All characters except the unreserved ones of RFC 3986.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A value that cannot be one segment of a path, however it is escaped: empty, `.` or `..`.
+/// A value that no escaping can turn into a path segment: empty, `.` or `..`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnsafeSegment;
 
@@ -193,7 +200,7 @@ impl fmt::Display for UnsafeSegment {
 
 impl std::error::Error for UnsafeSegment {}
 
-/// Appends `value` as one path segment: all but unreserved characters escaped.
+/// Appends `value` as one path segment, with all but unreserved characters escaped.
 pub fn encode_segment(value: &str, out: &mut String) -> Result<(), UnsafeSegment> {
     if matches!(value, "" | "." | "..") {
         return Err(UnsafeSegment);
@@ -202,9 +209,9 @@ pub fn encode_segment(value: &str, out: &mut String) -> Result<(), UnsafeSegment
     Ok(())
 }
 
-/// Appends `value` as a name or value of a query: all but unreserved characters escaped.
+/// Appends `value` as a name or value of a query, with all but unreserved characters escaped.
 pub fn encode_query(value: &str, out: &mut String) {
-    // Numbers and words are escaped as they are, and most values are such.
+    // The common case: alphanumeric values need no escaping.
     if value.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return out.push_str(value);
     }

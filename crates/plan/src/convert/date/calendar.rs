@@ -1,7 +1,7 @@
-//! Moments: the parts of a date and time, the offset of their zone, and seconds since 1970. The calendar is the Gregorian
-//! one, before its invention too, as RFC 3339 has it.
+//! Moments: the parts of a date and time, the offset of their zone, and seconds since 1970. The
+//! calendar is the proleptic Gregorian one, as in RFC 3339.
 
-/// Year, month, day, hour, minute, second, as far as they are told.
+/// Year, month, day, hour, minute, second; `None` for a part that the form does not have.
 pub(super) type Fields = [Option<u16>; 6];
 
 pub(super) const FIRST: i64 = -62_167_219_200; // 0000-01-01T00:00:00Z
@@ -11,12 +11,13 @@ pub(super) const LAST: i64 = 253_402_300_799; // 9999-12-31T23:59:59Z
 pub(super) struct Moment {
     pub fields: Fields,
     pub nanos: u32,
-    /// Minutes east of UTC, where they are told.
+    /// Minutes east of UTC, if the form has an offset.
     pub offset: Option<i32>,
 }
 
 impl Moment {
-    /// The moment so many seconds after 1970 began, in UTC. A moment outside the years 0 to 9999 becomes their first or last.
+    /// Returns the UTC moment this many seconds after the start of 1970, clamped to the years 0 to
+    /// 9999.
     pub(super) fn of_epoch(seconds: i64, nanos: u32) -> Moment {
         Moment { nanos, ..Moment::local(seconds, Some(0)) }
     }
@@ -29,7 +30,8 @@ impl Moment {
         Moment { fields: parts.map(|part| Some(part as u16)), nanos: 0, offset }
     }
 
-    /// Seconds of what the clock of its zone shows. None where a part is missing.
+    /// Returns the local time in seconds since 1970, ignoring the offset. Returns `None` if a part
+    /// is missing.
     fn clock(&self) -> Option<i64> {
         let [Some(year), Some(month), Some(day), Some(hour), Some(minute), Some(second)] = self.fields else {
             return None;
@@ -38,12 +40,13 @@ impl Moment {
         Some(days * 86_400 + i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second))
     }
 
-    /// Seconds since 1970.
+    /// Returns the seconds since 1970 in UTC; a moment without an offset counts as UTC.
     pub(super) fn epoch(&self) -> Option<i64> {
         Some(self.clock()? - i64::from(self.offset.unwrap_or(0)) * 60)
     }
 
-    /// The same moment by the clock of another zone, without its offset. None where that clock shows no year from 0 to 9999.
+    /// Returns the same moment as local time of another zone, without an offset. Returns `None` if
+    /// its year is outside 0 to 9999. A moment with missing parts is returned unchanged.
     pub(super) fn at(&self, zone: i32) -> Option<Moment> {
         let Some(epoch) = self.epoch() else { return Some(self.clone()) };
         let shown = epoch + i64::from(zone) * 60;
@@ -51,22 +54,23 @@ impl Moment {
         is_shown.then(|| Moment { nanos: self.nanos, ..Moment::local(shown, None) })
     }
 
-    /// A clock's time, of this zone.
+    /// Returns the same local time with the offset of this zone.
     pub(super) fn in_zone(&self, zone: i32) -> Moment {
         Moment { offset: Some(zone), ..self.clone() }
     }
 
-    /// Sunday is 0. None where the day is not told.
+    /// Returns the day of the week; Sunday is 0. Returns `None` if the date is incomplete.
     pub(super) fn weekday(&self) -> Option<usize> {
         let [Some(year), Some(month), Some(day), ..] = self.fields else { return None };
         Some((days(i64::from(year), i64::from(month), i64::from(day)) + 4).rem_euclid(7) as usize)
     }
 
-    /// Whether the parts that are told can stand together in a calendar; 60 is a leap second.
+    /// Returns whether the parts form a valid date and time. Second 60 is a leap second.
     pub(super) fn is_possible(&self) -> bool {
         let [year, month, day, hour, minute, second] = self.fields;
         let within =
             |part: Option<u16>, least, most| part.is_none_or(|value| (least..=most).contains(&value));
+        // Without a year, 29 February is accepted.
         let leap = year.is_none_or(|y| (y % 4 == 0 && y % 100 != 0) || y % 400 == 0);
         let days = match month {
             Some(2) => 28 + u16::from(leap),
@@ -81,7 +85,8 @@ impl Moment {
     }
 }
 
-/// An offset at the start of a text (`Z`, `+02:00`, `-0330`), in minutes, and what follows it.
+/// Parses an offset at the start of a text (`Z`, `+02:00`, `-0330`). Returns it in minutes with the
+/// remaining text.
 pub(super) fn offset(text: &str) -> Option<(i32, &str)> {
     if let Some(rest) = text.strip_prefix(['Z', 'z']) {
         return Some((0, rest));
@@ -101,16 +106,16 @@ fn two(text: &str) -> Option<(i32, &str)> {
     Some((digits.parse().ok()?, &text[2..]))
 }
 
-/// Days since 1970 of a day of the calendar.
+/// Returns the number of days since 1970 of a calendar day.
 fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years begin in March here, so that the day that comes and goes is their last.
+    // Years start in March here, so that the leap day is the last day of the year.
     let year = if month <= 2 { year - 1 } else { year };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// The day of the calendar so many days after 1970 began.
+/// Returns the calendar day this many days after the start of 1970. Inverse of [`days`].
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));

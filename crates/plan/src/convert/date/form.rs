@@ -1,27 +1,27 @@
-//! The forms in which a side writes dates: patterns of strftime, and words for common forms.
+//! Forms of dates: strftime patterns, and names for common forms.
 
 use super::calendar::{self, Fields, Moment};
 
-/// A form, read once when the pack is compiled.
+/// A form, parsed when the pack is compiled.
 #[derive(Debug)]
 pub(super) struct Form {
     pieces: Vec<Piece>,
-    /// Whether it is a number of JSON.
+    /// Whether the date is written as a JSON number.
     pub number: bool,
     pub parts: Parts,
-    /// Whether it tells a moment, not the time of some clock.
+    /// Whether it identifies a moment, rather than a local time.
     pub zoned: bool,
-    /// Whether it tells the offset of a zone.
+    /// Whether it contains a zone offset.
     pub has_offset: bool,
-    /// Digits of a fraction of a second.
+    /// Digits of the fraction of a second.
     pub places: u8,
-    /// Whether one date may be spelt in several ways, of which one is written.
+    /// Whether one date has several spellings, of which one is written.
     pub is_spelt_freely: bool,
-    /// `format` by which contracts call it.
+    /// The `format` by which contracts call it.
     pub format: Option<&'static str>,
 }
 
-/// Year, month, day, hour, minute, second: which of them are told.
+/// The parts that a form contains: year, month, day, hour, minute, second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts([bool; 6]);
 
@@ -32,42 +32,42 @@ enum Piece {
     Part(usize),
     MonthName,
     Weekday,
-    /// So many digits of a second; those that are read may be fewer or more.
+    /// Fraction of a second, written with this many digits. Any number of digits is read.
     Fraction(u8),
-    /// Nothing, or a point and as many digits as there are.
+    /// Optional fraction: a point and any number of digits.
     MaybeFraction,
-    /// `+0200`, or with a colon.
+    /// `+0200`, or `+02:00` with a colon.
     Offset {
         colon: bool,
     },
-    /// `Z` for UTC, else an offset with a colon.
+    /// `Z` for UTC, otherwise an offset with a colon.
     Zulu,
-    /// Seconds since 1970, or milliseconds.
+    /// Seconds or milliseconds since 1970.
     Epoch {
         millis: bool,
     },
-    /// `T`, or as other writers of RFC 3339 have it.
+    /// `T`; `t` and a space are read too (RFC 3339, section 5.6).
     Tee,
 }
 
-/// The parts of a pattern and their widths in digits; their order is that of [`Fields`].
+/// The parts of a pattern and their widths in digits, in the order of [`Fields`].
 const LETTERS: [(char, usize); 6] = [('Y', 4), ('m', 2), ('d', 2), ('H', 2), ('M', 2), ('S', 2)];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
-/// Words for forms.
+/// Names of common forms.
 const WORDS: [&str; 3] = ["rfc3339", "epoch_second", "epoch_millis"];
 
 impl Parts {
-    /// The letter of the first part that `other` has and this has not.
+    /// Returns the letter of the first part that `other` has and `self` lacks.
     pub(super) fn missing(self, other: Parts) -> Option<char> {
         (0..6).find(|&at| other.0[at] && !self.0[at]).map(|at| LETTERS[at].0)
     }
 }
 
 impl Form {
-    /// A form as mappings write it. The error says what is wrong, as part of a sentence.
+    /// Parses a form as written in mappings. The error is part of a sentence.
     pub(super) fn read(written: &str) -> Result<Form, String> {
         let pieces = match written {
             "rfc3339" => {
@@ -136,7 +136,7 @@ impl Form {
         Ok(())
     }
 
-    /// The least and the greatest number that is a moment, where it is written as a number.
+    /// Returns the smallest and the largest valid number of a numeric form.
     pub(super) fn range(&self) -> [i64; 2] {
         let scale = if self.places == 3 { 1000 } else { 1 };
         [calendar::FIRST * scale, calendar::LAST * scale + scale - 1]
@@ -203,7 +203,8 @@ impl Form {
         (rest.is_empty() && moment.is_possible() && is_day).then_some(moment)
     }
 
-    /// None where the moment lacks a part, which forms that were checked against one another do not.
+    /// Formats a moment. Returns `None` if the moment lacks a part, which `Date::check` rules out,
+    /// or if its epoch is out of range.
     pub(super) fn write(&self, moment: &Moment) -> Option<String> {
         let mut out = String::new();
         for piece in &self.pieces {
@@ -241,7 +242,7 @@ impl Form {
     }
 }
 
-/// Seconds since 1970, where they are ones that are read.
+/// Returns the seconds since 1970 if they are in the range that is also read.
 fn epoch_of(moment: &Moment) -> Option<i64> {
     moment.epoch().filter(|seconds| (calendar::FIRST..=calendar::LAST).contains(seconds))
 }
@@ -254,7 +255,8 @@ fn is_digits(text: &str) -> bool {
     text.bytes().all(|digit| digit.is_ascii_digit())
 }
 
-/// Digits of a second at the start of a text, in nanoseconds, and what follows them. What is finer is passed over.
+/// Parses the digits of a fraction at the start of a text. Returns nanoseconds and the remaining
+/// text. Digits after the ninth are skipped.
 fn fraction(text: &str) -> Option<(u32, &str)> {
     let count = text.bytes().take_while(u8::is_ascii_digit).count();
     let digits = text.get(..count.min(9)).filter(|digits| !digits.is_empty())?;
@@ -268,7 +270,7 @@ fn write_offset(minutes: i32, colon: bool, out: &mut String) {
     out.push_str(&format!("{sign}{:02}{between}{:02}", minutes / 60, minutes % 60));
 }
 
-/// The pieces of a pattern.
+/// Parses a pattern into pieces.
 fn pieces(pattern: &str) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut rest = pattern;

@@ -1,8 +1,10 @@
-//! `date`: a date or a moment in the form of the old side, and in that of the new one. A form is a pattern of strftime, or
-//! the word for a common one (`rfc3339`, `epoch_second`, `epoch_millis`); a list of them is read, and its first is written.
-//! Both sides have the same parts, so that nothing is made up. What only one of them tells (a fraction of a second, the
-//! offset of a zone, which of several forms it was) is lost towards the other. A text that is no date of the calendar is
-//! outside the domain.
+//! `date`: a date or time in the form of each side. A form is a strftime pattern or a name
+//! (`rfc3339`, `epoch_second`, `epoch_millis`). A side may list several forms: all of them are
+//! read, and the first is written.
+//!
+//! All forms must have the same parts, so a conversion never invents one. Details that only one
+//! side has (fractions of a second, the zone offset, the choice of form) are lost towards the other
+//! side. A text that is not a date of the calendar is outside the domain.
 
 mod calendar;
 mod form;
@@ -86,7 +88,8 @@ fn made(old: &[&str], new: &[&str], zone: Option<i32>) -> ConversionKind {
 #[derive(Debug)]
 struct Date {
     sides: [Vec<Form>; 2],
-    /// Offset in minutes of times that tell none, where the other side's do.
+    /// Offset in minutes of local times, if the forms of one side have an offset and others have
+    /// none.
     zone: Option<i32>,
 }
 
@@ -119,7 +122,7 @@ fn read(given: &Given<'_>) -> Result<ConversionKind, String> {
 }
 
 impl Date {
-    /// Whether every form of a side can be written in the other side's.
+    /// Checks that every form of a side can be written in the forms of the other side.
     fn check(&self) -> Result<(), String> {
         let all = || self.sides.iter().flatten();
         let Some(first) = all().next() else { return Err("a side has no form".to_owned()) };
@@ -147,7 +150,7 @@ impl Date {
         &self.sides[usize::from(side.0)]
     }
 
-    /// The moment as the form tells it that is written.
+    /// Formats a moment, after adjusting its offset to the form.
     fn write(&self, moment: &Moment, form: &Form) -> Option<String> {
         let has_offset = moment.offset.is_some();
         let moment = match (has_offset, form.zoned) {
@@ -158,7 +161,7 @@ impl Date {
         form.write(&moment)
     }
 
-    /// Whether a side tells something that the other does not keep.
+    /// Returns whether a side carries details that the other does not preserve.
     fn loses(&self, side: SideId) -> bool {
         let (own, other) = (self.forms(side), &self.forms(side.other())[0]);
         own.len() > 1
@@ -219,7 +222,8 @@ impl Convert for Date {
         self.forms(side).iter().any(|form| form.number)
     }
 
-    /// What the contract calls a date or a moment by its `format` is one; seconds are where they are bounded.
+    /// Returns whether the domain contains all values: the contract's `format` must name a form,
+    /// and numbers must be bounded to the range of a form.
     fn takes_all(&self, from: SideId, facts: &Facts) -> bool {
         let texts = || {
             self.forms(from)
@@ -247,7 +251,7 @@ impl Convert for Date {
     }
 
     fn sample(&self, side: SideId, seed: u64) -> String {
-        // From 1900 on for 200 years, at whole seconds, which every form can tell.
+        // A whole second within the 200 years from 1900, which every form can represent.
         let moment = Moment::of_epoch((seed % 6_311_433_600) as i64 - 2_208_988_800, 0);
         let form = &self.forms(side)[0];
         let shown = if form.zoned { Some(moment) } else { moment.at(0) };
@@ -256,14 +260,14 @@ impl Convert for Date {
     }
 }
 
-/// The instant that a text of RFC 3339 names: seconds since 1970, and nanoseconds.
+/// Parses an RFC 3339 timestamp. Returns the seconds since 1970 and the nanoseconds.
 pub fn instant(text: &str) -> Option<(i64, u32)> {
     static FORM: LazyLock<Option<Form>> = LazyLock::new(|| Form::read("rfc3339").ok());
     let moment = FORM.as_ref()?.read_text(text)?;
     Some((moment.epoch()?, moment.nanos))
 }
 
-/// Whether two forms make a conversion, for tests. The error says what is wrong, as part of a sentence.
+/// Checks whether two forms make a conversion. The error is part of a sentence.
 #[cfg(test)]
 pub(super) fn check_patterns(old: &str, new: &str) -> Result<(), String> {
     Date { sides: [vec![Form::read(old)?], vec![Form::read(new)?]], zone: None }.check()
