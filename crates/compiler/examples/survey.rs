@@ -1,20 +1,24 @@
-//! What the reader makes of real documents: one line for each OpenAPI document of a folder.
+//! Measures the OpenAPI reader on real documents. It prints one line per document of a folder.
 //!
 //! `cargo run --release -p switchback-compiler --example survey -- FOLDER…`
 //!
-//! Columns: milliseconds; operations of the document, those that are typed whole, those whose request is a form, and those
-//! with a part that is opaque; errors, warnings and notes; lines that the findings take. With `-v` the findings follow each line.
+//! Columns: milliseconds; operations: all, fully typed ones, ones with a form as the request, ones
+//! with an opaque part; errors, warnings and notes; lines of the rendered findings. With `-v` the
+//! findings follow each line.
 //!
-//! `… --example survey -- --init OLD NEW [OLD NEW…]`: what `init` drafts of pairs of versions: milliseconds; operations served
-//! untouched, by sure lines, to be looked at, refused; decisions; lines of the mapping. With `-v` the decisions follow.
+//! `… --example survey -- --init OLD NEW [OLD NEW…]` prints the drafts of `init` for pairs of
+//! versions: milliseconds; operations that are untouched, mapped by certain lines, to be reviewed,
+//! refused; decisions; lines of the mapping. With `-v` the decisions follow.
 //!
-//! `… --example survey -- --lines 200 --seed 16 OLD NEW…`: lines and guesses of these drafts, one in a row, to be labelled by
-//! hand: that many of the lines, drawn by the seed, and all guesses. `--judge LABELS OLD NEW…`: the drafts of today held
-//! against such a list whose first column says `right` or `wrong`. Fails where a line is written that was labelled wrong.
-//! `tests/survey/labels.tsv` has the labels of the pairs that this was measured with.
+//! `… --example survey -- --lines 200 --seed 16 OLD NEW…` prints lines and guesses of these drafts,
+//! one per row, for manual labels: a random sample of the lines, and all guesses.
+//! `--judge LABELS OLD NEW…` compares the current drafts with such a list, whose first column is
+//! `right` or `wrong`. It fails if a draft contains a line labelled wrong.
+//! `tests/survey/labels.tsv` contains the labels of the pairs in the published measurement.
 //!
-//! `… --example survey -- --hostile [WORD] 125 250 500 1000`: seconds that generated documents take which are meant to hurt,
-//! by size; fails where they grow much faster than the documents do.
+//! `… --example survey -- --hostile [WORD] 125 250 500 1000` prints the time in seconds that
+//! generated, adversarial documents take, by size. It fails if the time grows much faster than the
+//! size.
 
 #[path = "survey/hostile.rs"]
 mod hostile;
@@ -124,7 +128,7 @@ fn init_all(paths: &[String], verbose: bool) -> ExitCode {
     if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// A pair of documents with its name.
+/// Returns a pair of documents with its name.
 fn sides(pair: &[String]) -> (String, [Side; 2]) {
     let side = |path: &String, name: &str| {
         let path = Path::new(path);
@@ -141,7 +145,8 @@ fn sides(pair: &[String]) -> (String, [Side; 2]) {
     (name, [side(&pair[0], "old"), side(&pair[1], "new")])
 }
 
-/// The documents in a folder, and one folder down: what says `openapi` or `swagger` at its top.
+/// Returns the documents in a folder and in its immediate subfolders: files with `openapi` or
+/// `swagger` at the top.
 fn documents(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)
@@ -173,7 +178,7 @@ fn is_document(path: &Path) -> bool {
     says("openapi") || says("swagger")
 }
 
-/// All files below the document's folder that a reference may lead to, by their path there.
+/// Collects all files in the document's folder, by relative path, that a reference may lead to.
 fn files(folder: &Path, prefix: &str, all: &mut Vec<(String, Vec<u8>)>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
@@ -223,7 +228,8 @@ fn survey(path: &Path) -> (Row, String) {
     (row, text)
 }
 
-/// Typed, with a request that is a form: its type is known, its text is passed as it is.
+/// Returns whether the request is a form and the rest is typed. The type of a form is known; its
+/// text is forwarded unchanged.
 fn is_form(operation: &Operation) -> bool {
     let form = operation.body.as_ref().is_some_and(|body| matches!(body.media, Media::Form(..)));
     form && operation.responses.iter().all(|answer| answer.body.is_none() || answer.media.is_json())

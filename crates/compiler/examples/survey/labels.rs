@@ -1,4 +1,4 @@
-//! Lines and guesses of drafts, and what a person said about them.
+//! Lines and guesses of drafts, and the labels that people assigned to them.
 
 use super::sides;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use switchback_compiler::diagnostic::{Findings, Sources};
 use switchback_compiler::init::{self, Draft, Weight};
 use switchback_compiler::yaml::{self, Kind, Node};
 
-/// `--lines COUNT --seed SEED OLD NEW…` or `--judge LABELS OLD NEW…`
+/// Runs `--lines COUNT --seed SEED OLD NEW…` or `--judge LABELS OLD NEW…`.
 pub fn run(arguments: &[String]) -> ExitCode {
     match arguments {
         [first, count, seed_word, seed, pairs @ ..] if first == "--lines" && seed_word == "--seed" => {
@@ -29,7 +29,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// By pair: its lines and its guesses.
+/// Lines and guesses by pair.
 type Drafts = BTreeMap<String, [BTreeSet<String>; 2]>;
 
 const KINDS: [&str; 2] = ["line", "guess"];
@@ -47,12 +47,12 @@ fn drafts(paths: &[String]) -> Drafts {
 
 fn guesses(draft: &Draft) -> BTreeSet<String> {
     let all = draft.decisions.iter().filter(|decision| decision.weight == Weight::Proposal);
-    // Its score may change and leave it the same guess.
+    // Drop the score: a change of the score does not make it another guess.
     all.map(|decision| format!("{} {}", decision.operation, decision.text.split(" (").next().unwrap_or("")))
         .collect()
 }
 
-/// Every line of a draft that says something about a field, a parameter or an operation.
+/// Returns every line of a draft about a field, a parameter or an operation.
 fn lines(draft: &Draft) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for (name, text) in draft.files.iter().filter(|(name, _)| name.ends_with(".map.yaml")) {
@@ -113,7 +113,7 @@ fn of_shape(shape: &str, lines: &Node, all: &mut BTreeSet<String>) {
     }
 }
 
-/// A value on one line.
+/// Renders a value on one line.
 fn flow(node: &Node) -> String {
     match &node.kind {
         Kind::Null => "null".to_owned(),
@@ -144,7 +144,7 @@ fn show(count: usize, seed: u64, drafts: &Drafts) {
     }
 }
 
-/// FNV-1a: drawn the same on every machine.
+/// FNV-1a, so that the sample is the same on every machine.
 fn hash(seed: u64, pair: &str, line: &str) -> u64 {
     let bytes = seed.to_le_bytes();
     let all = bytes.iter().chain(pair.as_bytes()).chain(line.as_bytes());
@@ -152,7 +152,7 @@ fn hash(seed: u64, pair: &str, line: &str) -> u64 {
 }
 
 fn judge(labels: &str, drafts: &Drafts) -> ExitCode {
-    // By kind: labelled right, labelled wrong, of these still written, guesses without a label.
+    // Per kind: entries labelled right, entries labelled wrong, labels without an entry.
     let mut counts = [[0_usize; 3]; 2];
     let mut known = BTreeSet::new();
     let mut wrong = 0;

@@ -1,5 +1,6 @@
-//! Alternatives, settled after all types are read: told apart by their JSON kind; objects by a discriminator, by a constant
-//! member, or by a required member of their own. What nothing tells apart is any value.
+//! Alternatives (`oneOf`, `anyOf`), resolved after all types are read. They are distinguished by
+//! JSON kind; objects by a discriminator, a constant member, or a required member that only one of
+//! them declares. Alternatives that cannot be distinguished become any value.
 
 use super::faults;
 use super::grouped::Grouped;
@@ -10,20 +11,20 @@ use super::types::{
 use crate::diagnostic::Span;
 use std::collections::{HashMap, HashSet};
 
-/// What a document says about telling alternatives apart: by which member, and which of its values means which of them.
+/// The discriminator of a document: a member, and the alternative that each of its values selects.
 #[derive(Debug)]
 pub(super) struct Discriminator {
     pub member: String,
     pub values: Vec<(String, usize)>,
 }
 
-/// By the place of the schema whose alternatives they are.
+/// Discriminators by the place of the schema with the alternatives.
 pub(super) type Discriminators = HashMap<Span, Discriminator>;
 
-/// Alternatives in all, references followed; more are not told apart.
+/// Maximum number of alternatives after following references. A schema with more is any value.
 const ALTERNATIVES_MAX: usize = 2_000;
 
-/// Settles the alternatives of a type. `None` when it has none.
+/// Resolves the alternatives of a type. Returns `None` if it has none.
 pub(super) fn settled(
     ty: &Type,
     types: &Types,
@@ -51,7 +52,7 @@ struct Settle<'t, 'f> {
     findings: &'f mut Grouped,
 }
 
-/// One alternative with references followed, and its index among those written.
+/// One alternative with references followed, and its index in the schema.
 struct Flat<'t> {
     ty: &'t Type,
     at: usize,
@@ -127,14 +128,14 @@ impl<'t> Settle<'t, '_> {
             0 => Type { kind: TypeKind::Null, nullable: true, span: ty.span },
             1 => {
                 let only = kinds.remove(0);
-                // References keep null to themselves: whether this may be null is said here.
+                // A reference does not carry nullability; the enclosing schema decides.
                 Type { nullable: nullable || only.nullable, ..only }
             }
             _ => Type { kind: TypeKind::OneOf(kinds), nullable, span: ty.span },
         }
     }
 
-    /// An alternative as it is, those within it settled.
+    /// Returns an alternative with its nested alternatives resolved.
     fn one(&mut self, ty: &'t Type) -> Type {
         if has_alternatives(ty) { self.ty(ty) } else { ty.clone() }
     }
@@ -147,6 +148,7 @@ impl<'t> Settle<'t, '_> {
         nullable: &mut bool,
         seen: &mut HashSet<*const Type>,
     ) {
+        // Iterative, and `seen` breaks cycles: alternatives may refer to each other.
         let mut open = vec![ty];
         while let Some(ty) = open.pop() {
             let resolved = self.types.follow(ty);
@@ -170,7 +172,7 @@ impl<'t> Settle<'t, '_> {
         }
     }
 
-    /// Scalars of one kind: all that any of them takes.
+    /// Merges scalars of one kind into a type that accepts the values of all of them.
     fn scalars(&self, all: &[&Flat<'t>], span: Span) -> Type {
         let scalars = all.iter().filter_map(|one| match self.types.resolve(one.ty).kind {
             TypeKind::Scalar(scalar) => Some(scalar),
@@ -199,7 +201,8 @@ impl<'t> Settle<'t, '_> {
         let has_same_bounds = all.all(|other| other == first);
         let (format, limits) = match has_same_bounds {
             true => first,
-            // One that takes every value of the kind makes the others needless.
+            // A scalar without constraints accepts every value of the kind, so the others do not
+            // matter.
             false if listed || scalars.clone().any(|scalar| is_unbounded(scalar, widest)) => {
                 Default::default()
             }
@@ -210,7 +213,8 @@ impl<'t> Settle<'t, '_> {
         Type { kind: TypeKind::Scalar(scalar), nullable: false, span }
     }
 
-    /// Lists: of one another's items, where these can be told apart.
+    /// Merges lists with equal items. Other lists cannot be distinguished and become a list of any
+    /// values.
     fn lists(&mut self, all: &[&Flat<'t>], span: Span) -> Option<Type> {
         let arrays: Vec<&'t Array> = all
             .iter()
@@ -265,7 +269,8 @@ impl<'t> Settle<'t, '_> {
     }
 }
 
-/// By the member that the document names, where each of its alternatives is one object.
+/// Returns the test on the member that the document names, if each of its alternatives is one
+/// object.
 fn by_discriminator(said: &Discriminator, written: &[Type], all: &[&Flat<'_>]) -> Option<Test> {
     if written.len() != all.len() {
         return None;
@@ -282,7 +287,7 @@ fn by_discriminator(said: &Discriminator, written: &[Type], all: &[&Flat<'_>]) -
     complete.then(|| Test::Constant { member: said.member.clone(), values })
 }
 
-/// By a member that every one of them must have, with values of its own in each.
+/// Returns the test on a member that all objects require, with disjoint enumerated values.
 fn by_constant(objects: &[&Object], types: &Types) -> Option<Test> {
     let listed = |object: &Object, name: &str| -> Option<Vec<Literal>> {
         let field = object.field(name).filter(|field| field.required || object.fields.len() == 1)?;
@@ -310,7 +315,8 @@ fn by_constant(objects: &[&Object], types: &Types) -> Option<Test> {
     })
 }
 
-/// By a required member that none of the others has.
+/// Returns the test on required members that no other object declares. One object may lack such a
+/// member.
 fn by_own_field(objects: &[&Object]) -> Option<Test> {
     let mut declared: HashMap<&str, usize> = HashMap::new();
     for object in objects {
@@ -334,7 +340,8 @@ fn is_unbounded(scalar: &Scalar, widest: ScalarKind) -> bool {
         && *scalar.limits == Bounds::default()
 }
 
-/// Bounds of a scalar that keeps to those of one of several, which only a comparison of texts can tell.
+/// Returns the bounds of a scalar that satisfies one of several constraint sets. They can only be
+/// compared as text.
 fn one_of_several<'s>(scalars: impl Iterator<Item = &'s Scalar>) -> Limits {
     let text = |scalar: &Scalar| {
         let values = scalar.values.as_ref().map_or_else(String::new, |values| format!(" {values:?}"));

@@ -1,4 +1,4 @@
-//! A call held against the contract of the side it goes to: path and query, and the body.
+//! Checks a call against the contract of its target side: path, query and body.
 
 use super::{
     Contract, OpKey, Operation, Parameter, ParameterForm, ScalarKind, TypeKind, Types, breaches, breaches_in,
@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use switchback_json::{Limits, Number, Value};
 use switchback_plan::Message;
 
-/// In which ways a call is not what the contract asks for, each in a sentence that repeats no value. `operation` is written as
-/// the contract writes it, `target` is path and query below the base.
+/// Returns the violations of the contract by a call, as sentences that contain no value.
+/// `operation` is the contract's key; `target` is the path and query below the base URL.
 pub fn call_breaches(contract: &Contract, operation: &str, target: &str, body: Option<&[u8]>) -> Vec<String> {
     let found = OpKey::parse(operation).ok().and_then(|key| contract.find(&key));
     let Some(operation) = found else { return vec!["the contract has no such operation".to_owned()] };
@@ -24,7 +24,7 @@ fn body_breaches(types: &Types, operation: &Operation, body: Option<&[u8]>) -> V
         (None, Some(_)) => vec!["a body is sent and none is taken".to_owned()],
         (Some(wanted), None) if wanted.required => vec!["the body is required and missing".to_owned()],
         (Some(_), None) => Vec::new(),
-        // A form is written after its contract; bytes are not looked into.
+        // The gateway derives forms from the contract, and opaque bytes are not inspected.
         (Some(wanted), Some(_)) if !wanted.media.is_json() => Vec::new(),
         (Some(wanted), Some(text)) => match Value::parse(text, &Limits::DOCUMENT) {
             Err(_) => vec!["the body is not JSON".to_owned()],
@@ -36,7 +36,7 @@ fn body_breaches(types: &Types, operation: &Operation, body: Option<&[u8]>) -> V
     }
 }
 
-/// The declared parameters of a query whose values are not of their types.
+/// Returns the declared query parameters whose values do not match their types.
 pub fn parameter_breaches(types: &Types, operation: &Operation, target: &str) -> Vec<String> {
     let given = given(target);
     let is_wrong = |parameter: &&Parameter| {
@@ -47,7 +47,7 @@ pub fn parameter_breaches(types: &Types, operation: &Operation, target: &str) ->
     wrong.map(|parameter| format!("the parameter `{}` is not what it should be", parameter.name)).collect()
 }
 
-/// Names and values of the parameters of a query.
+/// Returns the names and values of the query parameters.
 fn given(target: &str) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
     let query = target.split_once('?').map_or("", |(_, query)| query);
     query.split('&').filter_map(parameter).collect()
@@ -72,7 +72,7 @@ fn query_breaches(types: &Types, operation: &Operation, target: &str) -> Vec<Str
     said
 }
 
-/// Name and value of a parameter as it stands in a query; none of what is no text.
+/// Decodes a parameter of a query. Returns `None` if it is not UTF-8 or has no name.
 fn parameter(pair: &str) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
     let decoded = |text| percent_decode_str(text).decode_utf8().ok();
     let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -80,11 +80,11 @@ fn parameter(pair: &str) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
     Some((decoded(name)?, decoded(value)?))
 }
 
-/// Whether the text of a parameter is a value of its type.
+/// Returns whether the text of a parameter is a value of its type.
 fn fits(types: &Types, parameter: &Parameter, text: &str) -> bool {
     let kind = match types.resolve(&parameter.ty).kind {
         TypeKind::Scalar(scalar) => scalar.kind,
-        // Lists and the like have many spellings in an address; none is judged.
+        // Lists and objects have many notations in a URL, so they are not checked.
         _ => return true,
     };
     let value = match kind {

@@ -1,27 +1,35 @@
-//! The one comparison of types across two contracts: whether every value of one type is a value of another.
+//! The comparison of types across two contracts: whether every value of one type is a value of the
+//! other.
 //!
-//! Three outcomes. Equal, or a wider target: nothing to say. A narrower target takes some of the values only: each such
-//! place is a [`Narrowing`], which a report names as a loss. No common ground: the first reason, a [`Why`].
+//! There are three results. If the types are equal or the target is wider, the result is empty. If
+//! the target is narrower, each place where it excludes values is a [`Narrowing`], which reports
+//! list as a loss. If the types are incompatible, the result is the first reason, a [`Why`].
 //!
 //! The rules:
-//! - `any` goes into everything and everything into `any`: a shape that is not shown is not checked.
-//! - A nullable type does not go into one that is not.
-//! - Scalars go into their own kind; an integer goes into a number. A string never goes into a number, nor the other way,
-//!   whatever it holds: that is a conversion. Formats and bounds: [`scalars`].
-//! - Into listed values that are closed go only listed values that are closed and all among them. Into an open list goes
-//!   every value of the kind.
-//! - Lists go by their items; a bound on their length narrows.
-//! - Keywords that types do not show are compared as texts: one that the target alone has narrows.
-//! - A required field needs a required field. An optional one may be missing, and if it is there it goes by its type. A
-//!   declared field that the target does not declare needs a target that is open, or whose additional type takes it. In a
-//!   request it narrows all the same, since an open target passes over it; in an answer an optional field without a source
-//!   does. Fields that the source does not declare narrow where the target is closed or gives them a type.
-//! - A `readOnly` field is in answers only, a `writeOnly` one in requests only, on either side: a comparison for one message
-//!   goes by what that message has. A comparison for both messages takes what only one of them forbids for narrower.
-//! - Two defaults of one optional field narrow requests: the service takes another value for one that is left out.
-//! - Of alternatives on the source side all must go; on the target side one suffices. Objects that a test tells apart go to
-//!   the one that the same test finds on the other side.
-//! - Recursive types go when nothing on the way round forbids it.
+//! - `any` is compatible with every type in both directions: unknown structure is not checked.
+//! - A nullable type is not compatible with one that is not nullable.
+//! - A scalar is compatible with its own kind, and an integer with a number. A string is never
+//!   compatible with a number or vice versa, whatever its content: that requires a conversion. For
+//!   formats and bounds, see [`scalars`].
+//! - A closed enumeration as the target requires a closed enumeration as the source, with a subset
+//!   of its values. An open enumeration as the target accepts every value of the kind.
+//! - Lists are compared by their items; a bound on their length narrows.
+//! - Keywords that types do not represent are compared as text. One that only the target has
+//!   narrows.
+//! - A required field requires a required field. An optional field may be absent; otherwise its
+//!   type is compared. A declared field that the target does not declare requires a target that is
+//!   open, or whose additional type accepts it. Even so, it narrows requests, because an open
+//!   target ignores it. An optional field without a source narrows responses. Undeclared fields of
+//!   the source narrow if the target is closed or gives them a type.
+//! - A `readOnly` field occurs only in responses, a `writeOnly` one only in requests, on either
+//!   side. A comparison for one message considers only the fields of that message. In a comparison
+//!   for both messages, an incompatibility of only one message narrows.
+//! - Two different defaults of an optional field narrow requests: the service assumes another value
+//!   for an absent field.
+//! - Each alternative of the source must be compatible; of the target, one suffices. Objects with a
+//!   discriminator are compared with the alternative that the same discriminator selects on the
+//!   other side.
+//! - Recursive types are compatible unless a part of the cycle is not.
 
 mod scalars;
 
@@ -35,16 +43,16 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use switchback_plan::Message;
 
-/// The first reason why a type does not go into another.
+/// The first reason why two types are incompatible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
-    /// Where within the value, such as `box.parts[].key`; empty for the value itself.
+    /// Place within the value, such as `box.parts[].key`; empty for the value itself.
     pub path: String,
-    /// What stands against it.
+    /// The incompatibility.
     pub mismatch: Mismatch,
 }
 
-/// What stands against taking a value of one type for another.
+/// An incompatibility of two types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mismatch {
     /// The source may be null.
@@ -59,22 +67,22 @@ pub enum Mismatch {
         /// The target, for messages.
         to: String,
     },
-    /// The formats have no value in common.
+    /// The formats are disjoint.
     Format {
-        /// The source's.
+        /// Format of the source.
         from: String,
-        /// The target's.
+        /// Format of the target.
         to: String,
     },
-    /// The source does not have a required field.
+    /// The source lacks a required field.
     Missing,
-    /// The source may leave out a required field.
+    /// The source may omit a required field.
     MayBeAbsent,
-    /// The target does not have a field, and is closed.
+    /// The closed target does not declare a field.
     Undeclared,
-    /// Values that the target does not list.
+    /// Values that the target does not enumerate.
     Values(Vec<String>),
-    /// The target lists its values, the source does not bound them.
+    /// The target enumerates its values, and the source does not.
     Unbounded {
         /// The source, for messages.
         from: String,
@@ -83,21 +91,21 @@ pub enum Mismatch {
     },
 }
 
-/// Values that a narrower target does not take.
+/// Values that a narrower target excludes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Narrowing {
-    /// Their place within the value, such as `$.box.parts[*].key`.
+    /// Place within the value, such as `$.box.parts[*].key`.
     pub path: String,
-    /// Which values, such as `values above 100`.
+    /// Description of the values, such as `values above 100`.
     pub values: String,
-    /// The only message in which it matters; none where it does in both.
+    /// The only message that it affects; `None` if it affects both.
     pub only_in: Option<Message>,
-    /// Whether the target has the place, and the source has nothing for it.
+    /// Whether the target has the place, and the source has no value for it.
     pub is_of_target: bool,
 }
 
 impl Narrowing {
-    /// Values of the place itself, in both messages.
+    /// Returns a narrowing of the place itself, in both messages.
     pub(crate) fn of(values: String) -> Narrowing {
         Narrowing { path: "$".to_owned(), values, only_in: None, is_of_target: false }
     }
@@ -106,29 +114,29 @@ impl Narrowing {
         Narrowing { only_in: Some(message), ..Narrowing::of(values.to_owned()) }
     }
 
-    /// Whether it matters in this message.
+    /// Returns whether it affects this message.
     pub fn concerns(&self, message: Message) -> bool {
         self.only_in.is_none_or(|only| only == message)
     }
 }
 
-/// Pairs of types that were found to be equal or wider, by their addresses, and the narrowings of others: for many comparisons
-/// of types of the same two contracts. The contracts must not move while this is used. Types that are made for one comparison
-/// have no place here.
+/// A cache of comparisons between the types of two contracts: pairs without narrowings, by address,
+/// and the narrowings of others. The contracts must not move while the cache is in use, and types
+/// created for a single comparison must not be cached.
 #[derive(Debug, Default)]
 pub struct Proven {
     requests: ProvenFor,
     answers: ProvenFor,
 }
 
-/// [`Proven`] for one message.
+/// The part of [`Proven`] for one message.
 #[derive(Debug, Default)]
 struct ProvenFor {
     pairs: Pairs,
     narrower: HashMap<(*const TypeKind, *const TypeKind), Vec<Narrowing>>,
 }
 
-/// [`compare`], which looks at no pair of types again that `proven` has.
+/// Like [`compare`], but reuses the results in `proven`.
 pub fn compare_once(
     from: TypeIn<'_>,
     to: TypeIn<'_>,
@@ -141,12 +149,14 @@ pub fn compare_once(
     };
     let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
     let root = (std::ptr::from_ref(source.kind), std::ptr::from_ref(target.kind));
+    // The cache has no entry for incompatible nullability, which `compare_from` reports.
     if let Some(known) = proven.narrower.get(&root).filter(|_| !source.nullable || target.nullable) {
         return Ok(known.clone());
     }
     let (taken, narrowings) = compare_from(Root::Whole, from, to, Some(message), &proven.pairs)?;
     if narrowings.is_empty() {
-        // Nothing was found against any of them: pairs that wait for one another go together.
+        // The comparison found nothing against any visited pair, including pairs that depend on
+        // each other.
         proven.pairs.extend(taken);
     } else {
         proven.narrower.insert(root, narrowings.clone());
@@ -159,12 +169,12 @@ pub fn compare(from: TypeIn<'_>, to: TypeIn<'_>, message: Option<Message>) -> Re
     compare_from(Root::Whole, from, to, message, &HashSet::new()).map(|(_, narrowings)| narrowings)
 }
 
-/// [`compare`] where a narrower target does not matter.
+/// Like [`compare`], but ignores narrowings.
 pub fn assignable(from: TypeIn<'_>, to: TypeIn<'_>, message: Option<Message>) -> Result<(), Why> {
     compare(from, to, message).map(drop)
 }
 
-/// [`compare`] where null at the top does not matter.
+/// Like [`compare`], but ignores nullability at the top.
 pub(crate) fn compare_but_for_null(
     from: TypeIn<'_>,
     to: TypeIn<'_>,
@@ -173,7 +183,8 @@ pub(crate) fn compare_but_for_null(
     compare_from(Root::ButForNull, from, to, message, &HashSet::new()).map(|(_, narrowings)| narrowings)
 }
 
-/// The narrowings of a list itself, without its elements; none where one of the types is no list.
+/// Returns the narrowings of a list itself, without its elements. Empty if one of the types is not
+/// a list.
 pub(crate) fn compare_lists(from: TypeIn<'_>, to: TypeIn<'_>) -> Vec<Narrowing> {
     match (from.types.resolve(from.ty).kind, to.types.resolve(to.ty).kind) {
         (TypeKind::Array(a), TypeKind::Array(b)) => {
@@ -183,7 +194,8 @@ pub(crate) fn compare_lists(from: TypeIn<'_>, to: TypeIn<'_>) -> Vec<Narrowing> 
     }
 }
 
-/// The values of a list that a narrower one excludes, by its bounds and by keywords that types do not show.
+/// Returns the lists that a narrower target excludes, by its bounds and by keywords that types do
+/// not represent.
 fn list_bounds(a: &Array, b: &Array) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(most) = b.max_items.filter(|most| a.max_items.is_none_or(|own| own > *most)) {
@@ -199,12 +211,12 @@ fn list_bounds(a: &Array, b: &Array) -> Vec<String> {
     found
 }
 
-/// [`assignable`] in one message at least, where null at the top does not matter.
+/// Like [`assignable`] for at least one message, but ignores nullability at the top.
 pub(crate) fn assignable_but_for_null(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
     compare_but_for_null(from, to, None).map(drop)
 }
 
-/// Whether null counts where a comparison starts.
+/// Whether a comparison considers nullability at the top.
 #[derive(Clone, Copy, PartialEq)]
 enum Root {
     Whole,
@@ -213,10 +225,10 @@ enum Root {
 
 type Pairs = HashSet<(*const TypeKind, *const TypeKind)>;
 
-/// Narrowings of one comparison; the last of more says that there are others.
+/// Maximum number of narrowings per comparison. One more entry indicates that there are others.
 const NARROWINGS_MAX: usize = 32;
 
-/// The pairs of types that were looked at, and what narrows.
+/// Returns the visited pairs of types and the narrowings.
 fn compare_from(
     root: Root,
     from: TypeIn<'_>,
@@ -248,11 +260,11 @@ fn compare_from(
     Ok((comparison.taken, comparison.narrowings))
 }
 
-/// Steps into a value after which the rest waits for its turn: chains of named types may be as long as the
-/// document, and must not need a stack as deep.
+/// Maximum recursion depth. Deeper pairs are queued, because a chain of named types may be as long
+/// as the document, which would overflow the stack.
 const STEPS_MAX: usize = 32;
 
-/// Two types to be compared, and the way to them from the pair that they were met in.
+/// A pair of types in the queue, with the path from its parent pair.
 struct Pair<'a> {
     from: TypeIn<'a>,
     to: TypeIn<'a>,
@@ -261,26 +273,26 @@ struct Pair<'a> {
 }
 
 struct Comparison<'a> {
-    /// The message that it is for; none for both.
+    /// The message to compare for; `None` for both.
     message: Option<Message>,
-    /// Pairs of which it is known that they go.
+    /// Pairs known to be compatible without narrowings.
     proven: &'a Pairs,
-    /// Pairs of lists and of objects that are being compared or were found to go, by address: meeting one
-    /// again is no news, and the way round a recursive type ends here.
+    /// Pairs of lists and of objects that were visited, by address. A second visit ends the
+    /// recursion for recursive types.
     taken: Pairs,
-    /// By pair of `taken` that was compared to its end: its narrowings, with paths from its values on. A type that is used at
-    /// several places is narrower at each.
+    /// Narrowings of the completed pairs in `taken`, with paths relative to the pair. A type that
+    /// is used at several places narrows each of them.
     narrower: HashMap<(*const TypeKind, *const TypeKind), Vec<Narrowing>>,
-    /// All pairs that had or await their turn; the first is what was asked.
+    /// All pairs, processed or queued; the first is the root.
     pairs: Vec<Pair<'a>>,
     current: usize,
-    /// The way from the current pair to the values in hand.
+    /// The path from the current pair to the current values.
     steps: Vec<String>,
     narrowings: Vec<Narrowing>,
 }
 
 impl<'a> Comparison<'a> {
-    /// What `step` leads to on both sides, now or in its turn.
+    /// Compares the values that `step` leads to, now or queued.
     fn step(&mut self, step: &str, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Why> {
         self.steps.push(step.to_owned());
         let result = if self.steps.len() < STEPS_MAX {
@@ -294,7 +306,7 @@ impl<'a> Comparison<'a> {
         result
     }
 
-    /// A reason found in the current pair, with the whole way to it.
+    /// Extends the path of a reason from the current pair to the root.
     fn seen_from_root(&self, mut why: Why) -> Why {
         let mut at = self.current;
         while at > 0 {
@@ -304,7 +316,7 @@ impl<'a> Comparison<'a> {
         why
     }
 
-    /// Notes values that the target does not take, at the place in hand or at a member of it.
+    /// Records a narrowing of the current place or one of its members.
     fn narrow(&mut self, member: Option<&str>, found: Narrowing) {
         let is_of_another = self.message.is_some_and(|message| !found.concerns(message));
         if is_of_another || self.narrowings.len() > NARROWINGS_MAX {
@@ -322,7 +334,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// The place in hand, as a path.
+    /// Returns the path of the current place.
     fn place(&self) -> String {
         let mut ways = vec![&self.steps];
         let mut at = self.current;
@@ -333,8 +345,8 @@ impl<'a> Comparison<'a> {
         ways.into_iter().rev().flatten().map(String::as_str).fold("$".to_owned(), below)
     }
 
-    /// Notes the narrowings of a pair that was compared before, at the place in hand. A pair that is still being compared has
-    /// none yet: what a recursive type holds of itself is as narrow as it is.
+    /// Records the narrowings of a pair that was compared before at the current place. A pair whose
+    /// comparison is not complete has none yet; a recursive occurrence adds no others.
     fn narrow_again(&mut self, pair: (*const TypeKind, *const TypeKind)) {
         let known = self.narrower.get(&pair).cloned().unwrap_or_default();
         if known.is_empty() || self.narrowings.len() > NARROWINGS_MAX {
@@ -346,7 +358,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Remembers the narrowings from `mark` on as those of the pair at the place in hand.
+    /// Stores the narrowings from index `mark` on for the pair at the current place.
     fn remember(&mut self, pair: (*const TypeKind, *const TypeKind), mark: usize) {
         let place = match self.narrowings.get(mark..) {
             None | Some([]) => return,
@@ -377,7 +389,7 @@ impl<'a> Comparison<'a> {
         to: TypeIn<'a>,
         target: &'a TypeKind,
     ) -> Result<(), Why> {
-        // The same type: most shapes are used on the very types that they are of.
+        // Shapes are usually applied to the types that they are declared for.
         if std::ptr::eq(source, target) {
             return Ok(());
         }
@@ -434,8 +446,9 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Objects told apart on both sides: each goes to the one that its value means there, or, told apart by fields of their
-    /// own, to the one of the same field.
+    /// Compares objects with discriminators on both sides. Each alternative of the source is
+    /// compared with those that its discriminator values select in the target, or with the one of
+    /// the same own field.
     fn choices(&mut self, from: TypeIn<'a>, a: &'a Choice, to: TypeIn<'a>, b: &'a Choice) -> Result<(), Why> {
         for (at, one) in a.alternatives.iter().enumerate() {
             let targets = counterparts(&a.test, at, &b.test).ok_or_else(|| kind(from, to))?;
@@ -446,7 +459,8 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// One alternative of the source; null was compared for all of them together.
+    /// Compares one alternative of the source. Nullability was compared for all alternatives
+    /// together.
     fn one_alternative(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Why> {
         let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
         match (source.kind, target.kind) {
@@ -455,7 +469,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Alternatives of the target differ by JSON kind, so at most one can take the source.
+    /// Alternatives of the target differ in JSON kind, so at most one can be compatible.
     fn among_alternatives(
         &mut self,
         from: TypeIn<'a>,
@@ -485,7 +499,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Members that one side alone has, that go one way only, or that mean something else where they are left out.
+    /// Records narrowings of members that only one side has, that occur in only one message, or
+    /// whose defaults differ.
     fn members(&mut self, a: &Object, b: &Object) {
         for field in a.fields.iter().filter(|field| field.access != Access::ReadOnly) {
             let why = match b.field(&field.name) {
@@ -513,7 +528,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Members that the source does not declare.
+    /// Compares members that the source does not declare.
     fn others(&mut self, from: TypeIn<'a>, a: &'a Object, to: TypeIn<'a>, b: &'a Object) -> Result<(), Why> {
         match (&a.additional, &b.additional) {
             (Additional::Of(a), Additional::Of(b)) => self.step("*", from.types.at(a), to.types.at(b))?,
@@ -538,7 +553,8 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// A required field of the target: in each message that has it, the source always has it.
+    /// Checks a required field of the target: the source must always have it in each message that
+    /// contains the field.
     fn required(&mut self, a: &Object, wanted: &Field) -> Result<(), Why> {
         let lacks = |message: Message| {
             let source = a.field(&wanted.name).filter(|field| field.access.is_in(message));
@@ -593,7 +609,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// A path one step further.
+/// Appends a step to a path.
 fn below(path: String, step: &str) -> String {
     match step {
         "[]" => path + "[*]",
@@ -601,14 +617,16 @@ fn below(path: String, step: &str) -> String {
     }
 }
 
-/// Two defaults that are not the same. One alone leaves open what the other service does.
+/// Compares two defaults. One default alone is no narrowing: the other service's behavior is
+/// unknown.
 pub(crate) fn defaults(source: Option<&str>, target: Option<&str>) -> Option<Narrowing> {
     let (own, other) = source.zip(target).filter(|(own, other)| own != other)?;
     let values = format!("left out: it means {own}, and {other} on the other side");
     Some(Narrowing::only_in(&values, Message::Request))
 }
 
-/// Values of one type that are none of another, where that shows without looking into lists and objects.
+/// Describes values of one type that do not belong to another, without comparing the contents of
+/// lists and objects.
 fn apart(from: TypeIn<'_>, to: TypeIn<'_>) -> Vec<String> {
     let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
     let no_value = || vec![format!("values that are no {}", to.ty)];
@@ -628,7 +646,8 @@ fn apart(from: TypeIn<'_>, to: TypeIn<'_>) -> Vec<String> {
     }
 }
 
-/// The alternatives of one choice that an alternative of another may become. None when one of its values means nothing there.
+/// Returns the alternatives of choice `b` that alternative `at` of choice `a` may become. Returns
+/// `None` if one of its values selects no alternative.
 fn counterparts(a: &Test, at: usize, b: &Test) -> Option<Vec<usize>> {
     match (a, b) {
         (Test::Constant { member, values }, Test::Constant { member: other, values: known })
@@ -652,7 +671,7 @@ fn counterparts(a: &Test, at: usize, b: &Test) -> Option<Vec<usize>> {
     }
 }
 
-/// The alternative that an object is, by what its type says about it.
+/// Returns the alternative that the type of an object implies.
 fn meant<'a>(from: TypeIn<'a>, object: &Object, choice: &'a Choice) -> Option<&'a Type> {
     let listed = |name: &str| {
         let field = object.field(name).filter(|field| field.required)?;
@@ -681,7 +700,7 @@ impl From<Mismatch> for Why {
 }
 
 impl Why {
-    /// The same reason, seen from the value that holds `step`.
+    /// Returns the reason with its path relative to the value that contains `step`.
     fn under(mut self, step: &str) -> Why {
         let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
         self.path = format!("{step}{dot}{}", self.path);

@@ -1,32 +1,33 @@
-//! Whether a JSON value is what a type promises: for calls that are planned and never sent, whose receiver cannot say so.
-//! Bounds of scalars (lengths, ranges, patterns) are not judged; kinds, listed values and required fields are.
+//! Checks whether a JSON value conforms to a type. For planned calls that are never sent, so no
+//! service validates them. It checks kinds, enumerated values, required fields and list lengths,
+//! but not the bounds of scalars (lengths, ranges, patterns).
 
 use super::{Access, Additional, Enum, JsonKind, Literal, Object, ScalarKind, Type, TypeKind, Types};
 use std::fmt;
 use switchback_json::Value;
 use switchback_plan::Message;
 
-/// One way in which a value is not what its type promises.
+/// A violation of a type by a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Breach {
-    /// Such as `$.items[3].name`.
+    /// Place, such as `$.items[3].name`.
     pub place: String,
-    /// What is wrong there.
+    /// Kind of violation.
     pub what: BreachKind,
 }
 
-/// In which way. Nothing here repeats a value, which may be anybody's.
+/// A kind of violation. It contains no part of the value, which may be confidential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BreachKind {
-    /// A required field is not there.
+    /// A required field is absent.
     Missing,
-    /// A field that the object does not have, where it is closed.
+    /// A closed object has an undeclared field.
     Unknown,
-    /// A value of another kind than this.
+    /// The value is not of this kind.
     Kind(String),
-    /// A value that is not one of those listed.
+    /// The value is not one of the enumerated values.
     NotListed,
-    /// A list that is too short or too long.
+    /// The list is too short or too long.
     Length,
 }
 
@@ -43,22 +44,24 @@ impl fmt::Display for Breach {
     }
 }
 
-/// Breaches beyond this many are not looked for.
+/// Maximum number of violations to report.
 const BREACHES_MAX: usize = 20;
 
-/// All breaches of `ty` by `value`, in the order of the value, twenty at most. Empty when it conforms.
+/// Returns the violations of `ty` by `value` in the order of the value, at most [`BREACHES_MAX`].
+/// Empty if it conforms.
 pub fn breaches(types: &Types, ty: &Type, value: &Value) -> Vec<Breach> {
     Judge::new(types, None).judge(ty, value)
 }
 
-/// [`breaches`] of a body of this message. A required field that goes the other way only may be missing.
+/// Like [`breaches`] for the body of this message. A required field that only the other message
+/// contains may be absent.
 pub fn breaches_in(types: &Types, ty: &Type, value: &Value, message: Message) -> Vec<Breach> {
     Judge::new(types, Some(message)).judge(ty, value)
 }
 
 struct Judge<'t> {
     types: &'t Types,
-    /// None where the value is part of no message.
+    /// `None` if the value is not part of a message.
     message: Option<Message>,
     found: Vec<Breach>,
 }
@@ -73,7 +76,7 @@ impl<'t> Judge<'t> {
         self.found
     }
 
-    /// Whether a field may be in the message.
+    /// Returns whether the message may contain the field.
     fn is_carried(&self, access: Access) -> bool {
         match self.message {
             None => true,
@@ -108,7 +111,7 @@ impl<'t> Judge<'t> {
                 }
             }
             (TypeKind::OneOf(types), value) => {
-                // Alternatives differ by JSON kind, so one at most is meant.
+                // Alternatives differ in JSON kind, so at most one matches.
                 let kind = kind_of(value);
                 match types
                     .iter()
@@ -162,7 +165,7 @@ impl<'t> Judge<'t> {
     }
 }
 
-/// A scalar as contracts list it.
+/// Returns a scalar in the form of contracts.
 fn literal(value: &Value) -> Option<Literal> {
     match value {
         Value::Bool(value) => Some(Literal::Boolean(*value)),
@@ -172,7 +175,7 @@ fn literal(value: &Value) -> Option<Literal> {
     }
 }
 
-/// None for null.
+/// Returns the kind of a value, or `None` for null.
 fn kind_of(value: &Value) -> Option<JsonKind> {
     match value {
         Value::Null => None,

@@ -1,5 +1,5 @@
-//! The files of one contract: the document and what its references lead to, and the way from a `$ref` to a node.
-//! Nothing here knows what a node means.
+//! The files of one contract, the document and the files that it references, and the resolution of
+//! `$ref`. The meaning of nodes is not part of this module.
 
 use super::faults;
 use super::grouped::Grouped;
@@ -8,11 +8,11 @@ use crate::yaml::{self, Kind, Node};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-/// Files of one contract that are read; more is taken for a mistake.
+/// Maximum number of files of one contract. References to further files stay unresolved.
 const FILES_MAX: usize = 5_000;
-/// References that lead to references.
+/// Maximum length of a chain of references.
 const STEPS_MAX: usize = 64;
-/// Entries from which on a map is worth an index.
+/// Minimum number of entries for which a map gets an index.
 const INDEXED_MIN: usize = 24;
 
 /// The trees of one contract's files. The first is the document itself.
@@ -30,12 +30,13 @@ struct Tree {
     root: Node,
 }
 
-/// Gives the bytes of a file by its path, or nothing where there is none.
+/// Returns the bytes of a file by its path, if it exists.
 pub type Fetch<'f, 'b> = &'f dyn Fn(&str) -> Option<&'b [u8]>;
 
 impl Documents {
-    /// Reads the document `name` and every file that its references lead to. None when the document itself cannot be
-    /// read; findings then say why. A file that is not there is reported where it is referred to.
+    /// Reads the document `name` and every file that its references lead to. Returns `None` if the
+    /// document does not exist or cannot be parsed; the latter is reported in `findings`. A missing
+    /// file is reported where it is referenced.
     pub fn load(
         sources: &mut Sources,
         name: &str,
@@ -53,7 +54,7 @@ impl Documents {
                     continue;
                 }
                 if let Some(bytes) = fetch(&name) {
-                    // A part that cannot be read is a place that leads nowhere; its own findings are warnings then.
+                    // References into a file that cannot be parsed stay unresolved.
                     documents.add(sources, &name, bytes, findings);
                 }
             }
@@ -62,7 +63,7 @@ impl Documents {
         Some(documents)
     }
 
-    /// One document that is in memory already, without others.
+    /// Reads one document from memory, without other files.
     pub fn single(
         sources: &mut Sources,
         name: &str,
@@ -85,7 +86,7 @@ impl Documents {
         Some(())
     }
 
-    /// The files that references of a tree lead to, each once, in the order of the text.
+    /// Returns the files that a tree references, without duplicates, in text order.
     fn outgoing(&self, tree: usize) -> Vec<String> {
         let tree = &self.trees[tree];
         let (mut wanted, mut seen) = (Vec::new(), HashSet::new());
@@ -111,14 +112,14 @@ impl Documents {
         wanted
     }
 
-    /// The document itself.
+    /// Returns the root of the document itself.
     pub fn root(&self) -> &Node {
         &self.trees[0].root
     }
 }
 
-/// The path of the file that a reference names, seen from the file `from`; none for one within the file, or to somewhere on
-/// the net.
+/// Returns the path of the file that a reference names, relative to the file `from`. Returns `None`
+/// for a reference within the file, for a URL, and for a path that leaves the root folder.
 fn file_of(from: &str, target: &str) -> Option<String> {
     let file = target.split('#').next().unwrap_or("");
     if file.is_empty() || file.contains("://") {
@@ -139,7 +140,7 @@ fn file_of(from: &str, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Follows references, with what was found remembered.
+/// A resolver of references with a cache.
 pub(super) struct Follow<'n> {
     pub documents: &'n Documents,
     files: HashMap<FileId, usize>,
@@ -147,7 +148,7 @@ pub(super) struct Follow<'n> {
     indexes: RefCell<HashMap<*const Node, HashMap<&'n str, usize>>>,
 }
 
-/// A node that a reference leads to, and what it may be called.
+/// The target of a reference, with a candidate for its name.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'n> {
     pub node: &'n Node,
@@ -160,7 +161,7 @@ impl<'n> Follow<'n> {
         Follow { documents, files, found: RefCell::default(), indexes: RefCell::default() }
     }
 
-    /// What the text of a `$ref` leads to.
+    /// Resolves the text of a `$ref`.
     pub(super) fn target(&self, reference: &'n Node) -> Option<Target<'n>> {
         let text = reference.as_str()?;
         let file = reference.span.file;
@@ -196,7 +197,8 @@ impl<'n> Follow<'n> {
         Some(node)
     }
 
-    /// The value under a key, or the item of an index; through a reference where one stands in its place.
+    /// Returns the value under a key, or the item at an index. Follows a `$ref` in place of the
+    /// map.
     fn step(&self, node: &'n Node, part: &str) -> Option<&'n Node> {
         match &node.kind {
             Kind::Seq(items) => items.get(part.parse::<usize>().ok()?),
@@ -208,7 +210,7 @@ impl<'n> Follow<'n> {
         }
     }
 
-    /// [`Node::get`], with an index for large maps.
+    /// Like [`Node::get`], with an index for large maps.
     pub(super) fn get(&self, node: &'n Node, name: &str) -> Option<&'n Node> {
         let entries = node.as_map()?;
         if entries.len() < INDEXED_MIN {
@@ -221,7 +223,8 @@ impl<'n> Follow<'n> {
         index.get(name).map(|at| &entries[*at].1)
     }
 
-    /// The node itself, or what its `$ref` leads to in the end; none where that is nowhere.
+    /// Returns the node itself, or the final target of its `$ref`. Returns `None` if the reference
+    /// cannot be resolved.
     pub(super) fn follow(&self, node: &'n Node) -> Option<&'n Node> {
         let mut node = node;
         for _ in 0..STEPS_MAX {
@@ -233,7 +236,7 @@ impl<'n> Follow<'n> {
         None
     }
 
-    /// [`Follow::follow`], with a finding where it leads nowhere.
+    /// Like [`Follow::follow`], but reports a reference that cannot be resolved.
     pub(super) fn followed(&self, node: &'n Node, findings: &mut Grouped) -> Option<&'n Node> {
         let found = self.follow(node);
         if found.is_none() {
@@ -242,7 +245,7 @@ impl<'n> Follow<'n> {
         found
     }
 
-    /// Reports a reference that leads nowhere, or round in a circle.
+    /// Reports a reference that is cyclic or cannot be resolved.
     pub(super) fn report(&self, reference: &'n Node, findings: &mut Grouped) {
         let text = reference.as_str().unwrap_or("");
         if self.target(reference).is_some() {
@@ -256,7 +259,7 @@ impl<'n> Follow<'n> {
         });
     }
 
-    /// The names beside the one that a reference looks for.
+    /// Returns the sibling names of the missing target, for a suggestion.
     fn siblings(&self, span: Span, text: &str) -> Vec<&'n str> {
         let around = text.rsplit_once('/').and_then(|(around, _)| self.look_up(span.file, around));
         let entries = around.and_then(Node::as_map).unwrap_or_default();
@@ -265,13 +268,13 @@ impl<'n> Follow<'n> {
 }
 
 impl Documents {
-    /// Paths of all files that were read, the document's first.
+    /// Returns the paths of all files, the document's first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.trees.iter().map(|tree| tree.name.as_str())
     }
 }
 
-/// The last part of a reference, without the ending of a file.
+/// Returns the last part of a reference, without a file extension.
 fn name_of(text: &str) -> &str {
     let (file, pointer) = text.split_once('#').unwrap_or((text, ""));
     let last = pointer.rsplit('/').next().filter(|part| !part.is_empty());

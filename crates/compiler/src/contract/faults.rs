@@ -1,5 +1,5 @@
-//! The findings about contracts, each worded once. A document that somebody else wrote is not at fault for what we do not
-//! read: errors are kept for documents that are no contract at all.
+//! The findings about contracts. Others wrote the documents, so an unsupported construct is at most
+//! a warning; errors are reserved for files that are not contracts.
 
 use super::path::{OpKey, PathFault};
 use crate::diagnostic::{Code, Finding, Span, did_you_mean};

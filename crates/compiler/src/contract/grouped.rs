@@ -1,25 +1,26 @@
-//! Findings about a document that somebody else wrote: one for each construct, with how often it occurs and where first. A
-//! document says the same thing in a thousand places, and a thousand findings say less than one.
+//! Grouped findings about a document: one per construct, with the number of its occurrences and its
+//! first places. A document repeats a construct in thousands of places, and a finding for each
+//! would be unreadable.
 
 use crate::diagnostic::{Finding, Findings, Group, Severity, Span};
 use std::collections::{HashMap, HashSet};
 
-/// Places of a group that are told.
+/// Maximum number of places to report per group.
 const PLACES_TOLD: usize = 3;
-/// Kinds of findings of one document that are told; the rest is one line.
+/// Maximum number of groups to report per document. One line summarizes the others.
 const KINDS_MAX: usize = 36;
 
-/// Findings of one document, in the order in which their constructs were first met.
+/// Findings of one document, in the order of their first occurrence.
 #[derive(Default)]
 pub(super) struct Grouped {
     kinds: Vec<(Finding, Group)>,
     by_key: HashMap<String, usize>,
-    /// A place is counted once, however often it is read.
+    /// Counts a place once, even if it is visited repeatedly.
     seen: HashSet<(usize, Span)>,
 }
 
 impl Grouped {
-    /// One more place of the construct `key`. The finding is only made for the first.
+    /// Counts one place of the construct `key`. `finding` is called only for the first.
     pub(super) fn add(&mut self, key: &str, span: Span, finding: impl FnOnce() -> Finding) {
         let at = match self.by_key.get(key) {
             Some(at) => *at,
@@ -39,7 +40,7 @@ impl Grouped {
         }
     }
 
-    /// Moves everything to the findings of the run, worst first where there are too many.
+    /// Adds the groups to the findings of the run, most severe first, up to [`KINDS_MAX`].
     pub(super) fn finish(mut self, document: Span, findings: &mut Findings) {
         self.kinds.sort_by_key(|(finding, _)| finding.severity);
         let more = self.kinds.len().saturating_sub(KINDS_MAX);
@@ -48,7 +49,7 @@ impl Grouped {
             findings.push(Finding { group, ..finding });
         }
         if more > 0 {
-            // It has a group, so that it takes one line as the others do.
+            // With a group, the renderer uses the one-line format.
             let group = Some(Group { count: 1, first: vec![document] });
             findings.push(Finding { group, ..super::faults::more_findings(document, more) });
         }

@@ -1,19 +1,23 @@
-//! The contract of one side: an OpenAPI document, read into operations and types with the place of everything. No mappings
-//! here: a contract says what is promised, to the compiler, and of a planned call whether it keeps to that.
+//! The contract of one side: an OpenAPI document, parsed into operations and types with their
+//! places. Mappings are not part of this module. It provides the contract to the compiler, and
+//! checks planned calls against it.
 //!
-//! Documents are Swagger 2.0 and OpenAPI 3.0, 3.1 and 3.2, in JSON or YAML, in one file or many. Somebody else wrote them:
-//! what is legal is read, what says nothing about calls is passed over, and what goes wrong in one place costs that place
-//! only. On the way:
+//! Documents are Swagger 2.0 and OpenAPI 3.0, 3.1 and 3.2, in JSON or YAML, in one file or several.
+//! They are written by others, so valid constructs are accepted, annotations irrelevant to calls
+//! are skipped, and an error affects only the place where it occurs. The stages:
 //!
-//! - [`documents`]: the files, and where references lead;
-//! - [`normal`]: the operations of every dialect in one form;
-//! - [`schema`], [`alternatives`]: schemas become types; what cannot be typed is any value;
-//! - [`read`](mod@read): both together. A body that is no JSON is opaque: passed as it is, or refused.
+//! - [`documents`]: files and references;
+//! - [`normal`]: operations of every dialect in one form;
+//! - [`schema`], [`alternatives`]: schemas become types; a schema without an equivalent type
+//!   accepts any value;
+//! - [`read`](mod@read): combines them. A body that is not JSON is opaque: forwarded unchanged, or
+//!   refused.
 //!
 //! Findings are grouped: one for each construct of a document, with its count and its first places.
 //!
-//! Two readings to know: an object without `additionalProperties` is open, as JSON Schema has it; and a nullable enumeration
-//! must list `null`, as JSON Schema has it too (a warning says so), unless `nullable` says that null is meant.
+//! Two interpretations to know: an object without `additionalProperties` is open, and a nullable
+//! enumeration must list `null`, both as in JSON Schema. A violation of the latter is a warning,
+//! unless `nullable` makes the intent clear.
 
 mod alternatives;
 mod call;
@@ -53,18 +57,19 @@ use std::fmt;
 use std::sync::Arc;
 use switchback_plan::{BodyFormat, HostId, ListStyle};
 
-/// Everything one side promises.
+/// The contract of one side.
 #[derive(Debug, Clone, Default)]
 pub struct Contract {
     /// Name of the side.
     pub name: String,
-    /// Operations, in the order of the document. No two of one method differ only by names of variables.
+    /// Operations in document order. No two operations have the same method and paths that differ
+    /// only in variable names.
     pub operations: Vec<Operation>,
-    /// What the service calls by itself (`webhooks`), in the order of the document.
+    /// Calls that the service makes (`webhooks`), in document order.
     pub webhooks: Vec<Webhook>,
-    /// Named types (`components/schemas`), in the order of the document.
+    /// Named types (`components/schemas`), in document order.
     pub types: Types,
-    /// Any value.
+    /// The type of any value.
     pub any: Type,
     by_shape: HashMap<(Method, String), usize>,
 }
@@ -72,9 +77,9 @@ pub struct Contract {
 /// One method of one path.
 #[derive(Debug, Clone)]
 pub struct Operation {
-    /// Its method and path.
+    /// Method and path.
     pub key: OpKey,
-    /// Variables of the path, in the order of the path; all required.
+    /// Path variables in order; all required.
     pub path_params: Vec<Parameter>,
     /// Query parameters.
     pub query: Vec<Parameter>,
@@ -82,92 +87,92 @@ pub struct Operation {
     pub headers: Vec<Parameter>,
     /// Cookies.
     pub cookies: Vec<Parameter>,
-    /// The request body, if it may have one.
+    /// Request body, if any.
     pub body: Option<Body>,
-    /// The answers it promises, in the order of the document.
+    /// Declared responses, in document order.
     pub responses: Vec<Response>,
-    /// The servers that answer it instead of the document's, as the document writes them, variables with their defaults.
+    /// Servers that override the document's, with the defaults of their variables filled in.
     pub servers: Vec<String>,
-    /// The host that answers it; the main one until a pack says otherwise.
+    /// Host of the operation; the main one unless the pack overrides it.
     pub host: HostId,
-    /// Its `operationId`.
+    /// The `operationId`.
     pub id: Option<String>,
-    /// One line about it, from the document.
+    /// Summary from the document.
     pub summary: Option<String>,
-    /// The method in the document.
+    /// Place of the method in the document.
     pub span: Span,
 }
 
-/// An event: a call that the service makes to those who asked for it.
+/// An event: a call that the service makes to its subscribers.
 #[derive(Debug, Clone)]
 pub struct Webhook {
     /// Name under `webhooks`.
     pub name: String,
-    /// What it brings; none where it brings nothing.
+    /// Body of the event, if any.
     pub body: Option<Body>,
-    /// Its name in the document.
+    /// Place of the name in the document.
     pub span: Span,
 }
 
 /// A parameter of a request, or a header of a response.
 #[derive(Debug, Clone)]
 pub struct Parameter {
-    /// Its name as sent.
+    /// Name as sent.
     pub name: String,
-    /// Its type.
+    /// Type of the value.
     pub ty: Type,
-    /// Whether it is always there.
+    /// Whether it is required.
     pub required: bool,
-    /// How it is written.
+    /// Notation.
     pub form: ParameterForm,
-    /// What a service takes where it is left out, as JSON.
+    /// The service's default, as JSON.
     pub default: Option<Box<str>>,
-    /// Its place in the document.
+    /// Place in the document.
     pub span: Span,
 }
 
-/// How a parameter is written.
+/// The notation of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ParameterForm {
-    /// Its name and a text; a list repeats it.
+    /// A name and a text; repeated for each element of a list.
     #[default]
     Plain,
-    /// One text, a list within it.
+    /// One text that contains the list.
     Joined(ListStyle),
-    /// One text, whatever it is.
+    /// One text, for any value.
     Text,
-    /// As many parameters as it has fields: `name[field]`.
+    /// One parameter per field: `name[field]`.
     Deep,
 }
 
-/// What a body is written in.
+/// The media type of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Media {
     /// `application/json`
     Json,
-    /// JSON under another name, such as `application/vnd.thing+json`.
+    /// JSON with another media type, such as `application/vnd.thing+json`.
     OtherJson(Arc<str>),
-    /// An urlencoded form, and how it writes its lists that have no brackets.
+    /// A URL-encoded form, with the styles of lists that are written without brackets.
     Form(Arc<str>, Vec<(String, ListStyle)>),
-    /// A form of parts, what it says of some of them, and how it writes lists.
+    /// A multipart form, with the declared encodings of parts and the styles of lists.
     Multipart(Arc<str>, Vec<(String, PartEncoding)>, Vec<(String, ListStyle)>),
-    /// Anything else: opaque. All media types that it may have.
+    /// Any other body: opaque, with all its media types.
     Bytes(Arc<[Arc<str>]>),
 }
 
-/// What a document says of how a part of a form is written.
+/// The declared encoding of a part of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PartEncoding {
-    /// As a text, like any field of a form.
+    /// Text, as for any form field.
     Text,
-    /// As JSON, under this name.
+    /// JSON with this media type.
     Json(Arc<str>),
-    /// As what is not looked into.
+    /// Opaque bytes.
     File,
 }
 
 impl Media {
-    /// Of a media type that stands for JSON.
+    /// Returns the media of a JSON media type.
     fn of_json(media: &str) -> Media {
         let essence = media.split(';').next().unwrap_or("").trim();
         match essence.contains('*') || essence.eq_ignore_ascii_case(BodyFormat::JSON) {
@@ -176,7 +181,7 @@ impl Media {
         }
     }
 
-    /// Of a form.
+    /// Returns the media of a form.
     fn of_form(media: &str, parts: Vec<(String, PartEncoding)>, lists: Vec<(String, ListStyle)>) -> Media {
         let essence = media.split(';').next().unwrap_or("").trim();
         match essence.eq_ignore_ascii_case(BodyFormat::FORM) {
@@ -185,17 +190,17 @@ impl Media {
         }
     }
 
-    /// Whether the gateway reads it, as JSON or as another spelling of it.
+    /// Returns whether the gateway parses the body, as JSON or as a form.
     pub fn is_read(&self) -> bool {
         self.is_json() || matches!(self, Media::Form(..))
     }
 
-    /// Whether it is JSON, under whichever name.
+    /// Returns whether the body is JSON with any media type.
     pub fn is_json(&self) -> bool {
         matches!(self, Media::Json | Media::OtherJson(_))
     }
 
-    /// Its name in messages.
+    /// Returns the media type for messages.
     pub fn name(&self) -> &str {
         match self {
             Media::Json => BodyFormat::JSON,
@@ -204,7 +209,7 @@ impl Media {
         }
     }
 
-    /// All media types of it, in small letters.
+    /// Returns all media types, in lower case.
     pub fn ranges(&self) -> Vec<Arc<str>> {
         let small = |name: &str| name.to_ascii_lowercase().into();
         match self {
@@ -217,48 +222,48 @@ impl Media {
 /// A request body.
 #[derive(Debug, Clone)]
 pub struct Body {
-    /// Its type; any for one of bytes.
+    /// Type of the body; any value if opaque.
     pub ty: Type,
-    /// What it is written in.
+    /// Media type.
     pub media: Media,
-    /// Other media types that it may have, which are not read.
+    /// Other accepted media types, which the gateway does not use.
     pub unread: Vec<Arc<str>>,
-    /// Whether a request without it is broken.
+    /// Whether a request without a body is invalid.
     pub required: bool,
-    /// Its place in the document.
+    /// Place in the document.
     pub span: Span,
 }
 
-/// One promised answer.
+/// A declared response.
 #[derive(Debug, Clone)]
 pub struct Response {
-    /// The statuses it stands for.
+    /// The statuses that it applies to.
     pub status: StatusPattern,
-    /// Its body; `None` is an empty one.
+    /// Type of the body; `None` if it is empty.
     pub body: Option<Type>,
-    /// What its body is written in.
+    /// Media type of the body.
     pub media: Media,
-    /// Other media types that its body may have, which are not read.
+    /// Other media types of the body, which the gateway does not use.
     pub unread: Vec<Arc<str>>,
-    /// Headers it carries beside the usual ones.
+    /// Declared header fields.
     pub headers: Vec<Parameter>,
-    /// The status in the document.
+    /// Place of the status in the document.
     pub span: Span,
 }
 
-/// Which statuses a response stands for.
+/// The statuses that a response applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StatusPattern {
     /// One status, 100 to 599.
     Exact(u16),
-    /// All of a class: `Class(2)` is written `2XX`.
+    /// All statuses of a class: `Class(2)` is written `2XX`.
     Class(u8),
-    /// All that no other response of the operation stands for; errors alone, where it lists a success.
+    /// All statuses without another response; only errors, if a success is declared.
     Default,
 }
 
 impl StatusPattern {
-    /// Reads `200`, `2XX` (or `2xx`) or `default`.
+    /// Parses `200`, `2XX` (or `2xx`) or `default`.
     pub fn parse(text: &str) -> Option<StatusPattern> {
         if text == "default" {
             return Some(StatusPattern::Default);
@@ -271,7 +276,7 @@ impl StatusPattern {
         }
     }
 
-    /// Whether a status falls under it, other responses of the operation aside.
+    /// Returns whether the pattern matches a status, regardless of the operation's other responses.
     pub fn covers(self, status: u16) -> bool {
         match self {
             StatusPattern::Exact(exact) => exact == status,
@@ -292,14 +297,14 @@ impl fmt::Display for StatusPattern {
 }
 
 impl Contract {
-    /// Forgets a query parameter, in all operations.
+    /// Removes a query parameter from all operations.
     pub(crate) fn take_query(&mut self, name: &str) {
         for operation in &mut self.operations {
             operation.query.retain(|parameter| parameter.name != name);
         }
     }
 
-    /// Forgets a field of urlencoded bodies, in all operations.
+    /// Removes a field of URL-encoded bodies from all operations.
     pub(crate) fn take_form_field(&mut self, name: &str) {
         for operation in &mut self.operations {
             if let Some(body) = operation.body.as_mut().filter(|body| matches!(body.media, Media::Form(..))) {
@@ -308,12 +313,13 @@ impl Contract {
         }
     }
 
-    /// The operation of this method and path, names of variables included.
+    /// Returns the operation of this method and path; names of variables must match too.
     pub fn find(&self, key: &OpKey) -> Option<&Operation> {
         self.find_shape(&key.method, &key.path.shape()).filter(|operation| operation.key == *key)
     }
 
-    /// The operation that a request of this method for this path calls: of several, the one with the most literal segments.
+    /// Returns the operation that a request for this method and path calls. If several match, the
+    /// one with the most literal segments applies.
     pub fn find_path(&self, method: &Method, path: &str) -> Option<&Operation> {
         let is_called = |one: &&Operation| one.key.method == *method && one.key.path.matches(path);
         let literals = |one: &&Operation| {
@@ -322,13 +328,13 @@ impl Contract {
         self.operations.iter().filter(is_called).max_by_key(literals)
     }
 
-    /// The operation of this method whose path has this [shape](PathTemplate::shape), whatever its variables
-    /// are called.
+    /// Returns the operation of this method whose path has this [shape](PathTemplate::shape),
+    /// regardless of variable names.
     pub fn find_shape(&self, method: &Method, shape: &str) -> Option<&Operation> {
         self.by_shape.get(&(method.clone(), shape.to_owned())).map(|index| &self.operations[*index])
     }
 
-    /// Adds an operation, or returns the one of the same method and shape that is there already.
+    /// Adds an operation, or returns the existing one with the same method and shape.
     fn add(&mut self, operation: Operation) -> Result<(), &Operation> {
         let shape = (operation.key.method.clone(), operation.key.path.shape());
         if let Some(index) = self.by_shape.get(&shape) {
@@ -341,7 +347,7 @@ impl Contract {
 }
 
 impl Response {
-    /// Whether it stands for a success.
+    /// Returns whether it applies to successes only.
     pub fn is_success(&self) -> bool {
         match self.status {
             StatusPattern::Exact(status) => status / 100 == 2,
@@ -352,14 +358,14 @@ impl Response {
 }
 
 impl Operation {
-    /// Whether all its bodies can be read; one that cannot be is passed as it is, or refused.
+    /// Returns whether all its bodies are JSON. Any other body is forwarded unchanged, or refused.
     pub fn is_typed(&self) -> bool {
         let is_json = |response: &Response| response.body.is_none() || response.media.is_json();
         self.body.as_ref().is_none_or(|body| body.media.is_json()) && self.responses.iter().all(is_json)
     }
 
-    /// The promised answer for a status: the exact one, else its class, else the default. Where a success is listed, the
-    /// default stands for errors alone.
+    /// Returns the declared response for a status: the exact one, otherwise its class, otherwise
+    /// the default. If a success is declared, the default applies to errors only.
     pub fn response(&self, status: u16) -> Option<&Response> {
         let is_error = status >= 400 || !self.responses.iter().any(Response::is_success);
         let covers = |response: &&Response| {

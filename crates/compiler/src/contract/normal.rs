@@ -1,8 +1,10 @@
-//! The one form that all dialects of OpenAPI are brought into before anything is typed: operations with their parameters, one
-//! body and answers by status, each a node of the document with its place. 2.0 is read in [`v2`], 3.0 to 3.2 in [`v3`]; of
-//! schemas the dialects differ in a few keywords only, which `schema.rs` takes as they come.
+//! The normal form of all OpenAPI dialects, before types are read: operations with their
+//! parameters, at most one body, and responses by status. Every part is a node of the document with
+//! its place. [`v2`] reads Swagger 2.0, [`v3`] reads OpenAPI 3.0 to 3.2. The schemas of the
+//! dialects differ only in a few keywords, and `schema.rs` accepts all of them.
 //!
-//! What is legal and says nothing about calls (callbacks, links, examples, security) is passed over here.
+//! Valid constructs that do not affect calls (callbacks, links, examples, security) are skipped
+//! here.
 
 mod v2;
 mod v3;
@@ -16,14 +18,14 @@ use crate::yaml::{Key, Kind, Node};
 use http::Method;
 use switchback_plan::ListStyle;
 
-/// An operation as its document has it.
+/// An operation as in its document.
 #[derive(Debug)]
 pub(super) struct RawOperation<'n> {
     pub method: Method,
     pub path: &'n Key,
-    /// The method in the document.
+    /// Place of the method in the document.
     pub span: Span,
-    /// Servers of its own, instead of the document's.
+    /// Servers of the operation, which override the document's.
     pub servers: Vec<String>,
     pub id: Option<&'n str>,
     pub summary: Option<&'n str>,
@@ -32,21 +34,21 @@ pub(super) struct RawOperation<'n> {
     pub responses: Vec<RawResponse<'n>>,
 }
 
-/// A parameter, or a header of an answer.
+/// A parameter, or a header of a response.
 #[derive(Clone, Debug)]
 pub(super) struct RawParameter<'n> {
     pub name: &'n str,
     pub place: Place,
     pub required: bool,
-    /// None where it is not described.
+    /// `None` if it is not declared.
     pub schema: Option<&'n Node>,
-    /// The media type that its text is of, with its schema.
+    /// Media type of its text, with the schema.
     pub content: Option<&'n Node>,
     pub style: Style,
     pub span: Span,
 }
 
-/// Where a parameter is sent.
+/// The location of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Path,
@@ -55,14 +57,14 @@ pub(super) enum Place {
     Cookie,
 }
 
-/// How a parameter is written that is a list or an object.
+/// The notation of a parameter that is a list or an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
-    /// One text; lists repeat the name. Objects are fields side by side.
+    /// One text; a list repeats the name, and an object has one parameter per field.
     Exploded,
-    /// One text, lists and objects within it.
+    /// One text that contains the list or object.
     Joined(ListStyle),
-    /// One text, whatever it is.
+    /// One text, for any value.
     Text,
     /// `name[field]=value`
     Deep,
@@ -78,17 +80,19 @@ pub(super) struct RawBody<'n> {
 #[derive(Debug)]
 pub(super) struct RawResponse<'n> {
     pub status: &'n Key,
-    /// None: it has no body.
+    /// `None` if it has no body.
     pub content: Option<Content<'n>>,
     pub headers: Vec<RawParameter<'n>>,
 }
 
-/// What a body holds.
+/// The content of a body.
 #[derive(Debug)]
 pub(super) enum Content<'n> {
-    /// JSON, with its media type as the document has it; and the other media types that the body may have, with their schemas.
+    /// JSON, with its media type in the document. `others` are the other media types of the body,
+    /// with their schemas.
     Json { media: &'n str, schema: Option<&'n Node>, others: Vec<(&'n str, Option<&'n Node>)> },
-    /// A form, by a schema of an object; what it says of how parts and lists are written; and the other media types.
+    /// A form with the schema of an object, the encodings of its parts and lists, and the other
+    /// media types of the body.
     Form {
         media: &'n str,
         schema: Option<&'n Node>,
@@ -96,20 +100,20 @@ pub(super) enum Content<'n> {
         parts: Vec<(&'n str, PartEncoding)>,
         lists: Vec<(&'n str, ListStyle)>,
     },
-    /// A form, by parameters.
+    /// A form that consists of parameters.
     Fields { media: &'n str, fields: Vec<RawParameter<'n>> },
-    /// Anything else, with all its media types.
+    /// Any other content, with all its media types.
     Bytes { media: Vec<&'n str> },
 }
 
-/// Which dialect a document is written in.
+/// The dialect of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     V2,
     V3,
 }
 
-/// The dialect of a document; none after an error.
+/// Returns the dialect of a document, or `None` after reporting an error.
 pub(super) fn dialect(root: &Node, findings: &mut Findings) -> Option<Dialect> {
     if !matches!(root.kind, Kind::Map(_)) {
         root.map(findings);
@@ -136,7 +140,7 @@ pub(super) fn dialect(root: &Node, findings: &mut Findings) -> Option<Dialect> {
     Some(dialect)
 }
 
-/// The schemas that have names of their own, in the order of the document.
+/// Returns the named schemas, in document order.
 pub(super) fn schemas(root: &Node, dialect: Dialect) -> &[(Key, Node)] {
     let map = match dialect {
         Dialect::V2 => root.get("definitions"),
@@ -145,7 +149,7 @@ pub(super) fn schemas(root: &Node, dialect: Dialect) -> &[(Key, Node)] {
     map.and_then(Node::as_map).unwrap_or_default()
 }
 
-/// All operations, in the order of the document.
+/// Returns all operations, in document order.
 pub(super) fn operations<'n>(
     dialect: Dialect,
     follow: &Follow<'n>,
@@ -172,7 +176,8 @@ pub(super) fn operations<'n>(
     all
 }
 
-/// The body of each webhook (OpenAPI 3.1), in the order of the document. How it is answered says nothing here.
+/// Returns the body of each webhook (OpenAPI 3.1), in document order. Responses to webhooks are
+/// ignored.
 pub(super) fn webhooks<'n>(
     dialect: Dialect,
     follow: &Follow<'n>,
@@ -187,13 +192,13 @@ pub(super) fn webhooks<'n>(
         let Some(followed) = follow.followed(item, findings) else { continue };
         let mut calls = Vec::new();
         v3::path_item(name, followed, follow, findings, &mut calls);
-        // A webhook of several methods is one event all the same: what comes first says what it brings.
+        // A webhook with several methods is still one event; its first method determines the body.
         all.extend(calls.into_iter().next().map(|call| (name, call.body)));
     }
     all
 }
 
-/// The items of a list, and nothing for what is none.
+/// Returns the items of a list. Any other node is reported and has no items.
 fn items<'n>(node: Option<&'n Node>, what: &str, findings: &mut Grouped) -> &'n [Node] {
     let Some(node) = node.filter(|node| !node.is_null()) else { return &[] };
     node.as_seq().unwrap_or_else(|| {
@@ -202,7 +207,7 @@ fn items<'n>(node: Option<&'n Node>, what: &str, findings: &mut Grouped) -> &'n 
     })
 }
 
-/// The entries of a map, and nothing for what is none.
+/// Returns the entries of a map. Any other node is reported and has no entries.
 fn entries<'n>(node: Option<&'n Node>, what: &str, findings: &mut Grouped) -> &'n [(Key, Node)] {
     let Some(node) = node.filter(|node| !node.is_null()) else { return &[] };
     node.as_map().unwrap_or_else(|| {
@@ -233,7 +238,8 @@ fn place(node: &Node, word: &str, findings: &mut Grouped) -> Option<Place> {
     }
 }
 
-/// Own parameters, and those of the path that they do not replace; each once.
+/// Merges the operation's parameters with those of the path that it does not override. Duplicates
+/// are reported.
 fn together<'n>(
     own: Vec<RawParameter<'n>>,
     shared: &[RawParameter<'n>],
@@ -257,7 +263,7 @@ fn together<'n>(
     all
 }
 
-/// How near a media type is to JSON; none for what is not JSON.
+/// Returns the preference of a JSON media type, lowest first, or `None` for another media type.
 pub(super) fn json_rank(media: &str) -> Option<u8> {
     let essence = media.split(';').next().unwrap_or("").trim();
     let (kind, sub) = essence.split_once('/')?;
@@ -265,7 +271,7 @@ pub(super) fn json_rank(media: &str) -> Option<u8> {
     match (kind, sub) {
         _ if is(kind, "application") && is(sub, "json") => Some(0),
         _ if sub.to_ascii_lowercase().ends_with("+json") => {
-            // Texts in a sequence are not one JSON text.
+            // A sequence of JSON texts is not one JSON text.
             (!sub.to_ascii_lowercase().contains("stream") && !is(sub, "json-seq")).then_some(1)
         }
         _ if is(kind, "text") && is(sub, "json") => Some(2),
@@ -275,7 +281,7 @@ pub(super) fn json_rank(media: &str) -> Option<u8> {
     }
 }
 
-/// Whether a media type is one of forms.
+/// Returns whether a media type denotes a form.
 pub(super) fn is_form(media: &str) -> bool {
     let essence = media.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
     essence == "application/x-www-form-urlencoded" || essence == "multipart/form-data"

@@ -1,8 +1,9 @@
-//! Numbers as documents write them.
+//! Comparison of numbers in document notation.
 
 use std::cmp::Ordering;
 
-/// The order of two numbers; none where one of them is no number.
+/// Returns the order of two numbers, or `None` if one of them is not a number. Integers are
+/// compared exactly, others as `f64`.
 pub(super) fn order(a: &str, b: &str) -> Option<Ordering> {
     match (a.parse::<i128>(), b.parse::<i128>()) {
         (Ok(a), Ok(b)) => Some(a.cmp(&b)),
@@ -10,13 +11,13 @@ pub(super) fn order(a: &str, b: &str) -> Option<Ordering> {
     }
 }
 
-/// Whether a number is a multiple of another; none where that cannot be told exactly.
+/// Returns whether a number is a multiple of another, or `None` if that cannot be computed exactly.
 pub(super) fn is_multiple(number: &str, of: &str) -> Option<bool> {
     let [number, of] = scaled([number, of])?;
     (of != 0).then(|| number % of == 0)
 }
 
-/// The same number without a fraction of zeros.
+/// Removes trailing zeros of a fraction.
 pub(super) fn shortest(number: &str) -> String {
     match number.contains('.') && !number.contains(['e', 'E']) {
         true => number.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -24,7 +25,7 @@ pub(super) fn shortest(number: &str) -> String {
     }
 }
 
-/// Two decimal numbers as whole ones, by the same power of ten.
+/// Scales two decimal numbers by the same power of ten to integers.
 fn scaled(texts: [&str; 2]) -> Option<[i128; 2]> {
     let digits = |text: &str| text.split_once('.').map_or(0, |(_, digits)| digits.len());
     let places = texts.into_iter().map(digits).max()?;

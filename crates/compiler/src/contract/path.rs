@@ -1,26 +1,27 @@
-//! Path templates, and operations as they are written: `GET /things/{id}`.
+//! Path templates, and operation keys such as `GET /things/{id}`.
 
 use http::Method;
 use std::fmt;
 
-/// A path with variables, each of them a segment or a part of one.
+/// A path with variables. Each variable is a segment or a part of one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PathTemplate {
     segments: Vec<Segment>,
 }
 
-/// What stands between two slashes.
+/// A segment of a path template.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Segment {
     /// Fixed text.
     Literal(String),
     /// `{name}`.
     Variable(String),
-    /// `{name}.json`, `{from}...{to}`: text and variables in turn, never two variables without text between.
+    /// `{name}.json`, `{from}...{to}`: alternating texts and variables. Two variables are never
+    /// adjacent.
     Mixed(Vec<Part>),
 }
 
-/// A piece of a segment that is variable in part.
+/// A part of a mixed segment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
     /// Fixed text, not empty.
@@ -29,31 +30,32 @@ pub enum Part {
     Variable(String),
 }
 
-/// What is wrong with a path template.
+/// An error in a path template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathFault {
-    /// Not rooted.
+    /// The path does not start with a slash.
     #[error("a path starts with `/`")]
     Relative,
-    /// Nothing between two slashes.
+    /// Two consecutive slashes.
     #[error("a path has no empty segments")]
     EmptySegment,
     /// `.` or `..`, which clients and servers resolve.
     #[error("a path has no `.` and `..` segments")]
     Dots,
-    /// Braces that are no variables, or two variables that nothing parts.
+    /// Braces that do not form a variable, or two adjacent variables.
     #[error("`{0}` is not made of text and of `{{variables}}` with text between them")]
     Segment(String),
-    /// A character that ends a path or cannot be in one.
+    /// A character that terminates a path or is not allowed in one.
     #[error("`{0}` cannot stand in a path")]
     Character(char),
-    /// One name for two variables.
+    /// Two variables with the same name.
     #[error("the variable `{0}` is there twice")]
     Repeated(String),
 }
 
 impl PathTemplate {
-    /// Reads `/things/{id}/parts`; `/` alone has no segments. A slash at the end is a last segment that is empty.
+    /// Parses a template such as `/things/{id}/parts`. `/` has no segments. A trailing slash is an
+    /// empty last segment.
     pub fn parse(text: &str) -> Result<PathTemplate, PathFault> {
         let rest = text.strip_prefix('/').ok_or(PathFault::Relative)?;
         let mut template = PathTemplate { segments: Vec::new() };
@@ -77,17 +79,17 @@ impl PathTemplate {
         Ok(template)
     }
 
-    /// Its segments.
+    /// Returns the segments.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// Names of its variables, from left to right.
+    /// Returns the names of the variables, from left to right.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().flat_map(Segment::variables)
     }
 
-    /// Whether a path, as a request has it, is one of the template.
+    /// Returns whether a request path matches the template.
     pub fn matches(&self, path: &str) -> bool {
         let Some(rest) = path.strip_prefix('/') else { return false };
         let given: Vec<&str> = if rest.is_empty() { Vec::new() } else { rest.split('/').collect() };
@@ -95,8 +97,8 @@ impl PathTemplate {
             && self.segments.iter().zip(given).all(|(segment, text)| segment.matches(text))
     }
 
-    /// The path without names of variables: `/things/{}/parts`. Two paths of one shape match the same
-    /// requests.
+    /// Returns the path without variable names: `/things/{}/parts`. Paths of the same shape match
+    /// the same requests.
     pub fn shape(&self) -> String {
         self.written(|_| "")
     }
@@ -127,7 +129,7 @@ impl Segment {
                     let Part::Text(wanted) = part else { continue };
                     rest = rest.and_then(|rest| match at {
                         0 => rest.strip_prefix(wanted.as_str()),
-                        // The variable before it is not empty.
+                        // The preceding variable must not be empty.
                         _ => rest.get(1..)?.split_once(wanted.as_str()).map(|(_, rest)| rest),
                     });
                 }
@@ -160,7 +162,7 @@ impl Segment {
             match before.chars().find(|c| !is_path_char(*c)) {
                 Some('{' | '}') => return Err(fault()),
                 Some(c) => return Err(PathFault::Character(c)),
-                // Where one of two variables ends and the other begins, nobody could say.
+                // The border between adjacent variables would be ambiguous.
                 None if before.is_empty() && !parts.is_empty() => return Err(fault()),
                 None if before.is_empty() => {}
                 None => parts.push(Part::Text(before.to_owned())),
@@ -182,7 +184,7 @@ impl Segment {
         })
     }
 
-    /// Names of its variables, from left to right.
+    /// Returns the names of the variables, from left to right.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         let (whole, parts): (Option<&str>, &[Part]) = match self {
             Segment::Literal(_) => (None, &[]),
@@ -196,7 +198,8 @@ impl Segment {
     }
 }
 
-/// `pchar` of RFC 3986 section 3.3, without `%`: templates are written decoded.
+/// Returns whether the character is a `pchar` (RFC 3986, section 3.3) other than `%`: templates are
+/// not percent-encoded.
 fn is_path_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@".contains(c)
 }
@@ -216,13 +219,13 @@ pub struct OpKey {
     pub path: PathTemplate,
 }
 
-/// Why a text is not an operation.
+/// An error in the key of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpKeyFault {
-    /// Not two words.
+    /// Not a method and a path separated by a space.
     #[error("an operation is written as a method and a path, such as `GET /things/{{id}}`")]
     Form,
-    /// Not a method that operations have.
+    /// Not a method of operations.
     #[error("`{0}` is not a method: GET, PUT, POST, DELETE, OPTIONS, HEAD, PATCH or TRACE")]
     Method(String),
     /// Not a path template.
@@ -231,7 +234,7 @@ pub enum OpKeyFault {
 }
 
 impl OpKey {
-    /// Methods that operations have, by their key in a contract.
+    /// Methods of operations, by their key in a contract.
     pub(crate) const METHODS: [(&'static str, Method); 8] = [
         ("get", Method::GET),
         ("put", Method::PUT),
@@ -243,7 +246,7 @@ impl OpKey {
         ("trace", Method::TRACE),
     ];
 
-    /// Reads the written form.
+    /// Parses a key.
     pub fn parse(text: &str) -> Result<OpKey, OpKeyFault> {
         let (method, path) = text.split_once(' ').ok_or(OpKeyFault::Form)?;
         let method = Self::METHODS

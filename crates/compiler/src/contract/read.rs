@@ -1,6 +1,6 @@
-//! A document → the contract of a side: the operations in their normal form, each part typed. A document is never refused for
-//! one operation: what cannot be typed is any value, a body that is no JSON is opaque, and a path that no request could
-//! have is left out, each with a finding.
+//! Reads a document into the contract of a side: types the parts of the normalized operations. An
+//! error affects only its own part and is reported: a schema that cannot be typed becomes any
+//! value, a body that is not JSON is opaque, and a path that no request can have is omitted.
 
 use super::alternatives::settled;
 use super::documents::{Documents, Follow};
@@ -20,8 +20,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use switchback_plan::{HostId, ListStyle, essence, is_json};
 
-/// Reads the contract of the side called `name` from its document. Everything that can be read is read, and what cannot
-/// is reported, once for each construct; a contract with errors serves only to find more of them.
+/// Reads the contract of the side `name` from its document. Errors are reported once per construct.
+/// A contract with errors is only suitable for finding further errors.
 pub fn read(name: &str, documents: &Documents, findings: &mut Findings) -> Contract {
     let mut contract = Contract { name: name.to_owned(), ..Contract::default() };
     let root = documents.root();
@@ -38,6 +38,8 @@ pub fn read(name: &str, documents: &Documents, findings: &mut Findings) -> Contr
     reader.schemas.finish(reader.findings);
     let Reader { schemas, styles, .. } = reader;
     let (mut types, discriminators) = schemas.types();
+    // References must be acyclic before alternatives are resolved, because resolving follows them
+    // without a check.
     break_cycles(&mut types, &mut grouped);
     let settle =
         |ty: &Type, types: &Types, grouped: &mut Grouped| settled(ty, types, &discriminators, grouped);
@@ -72,7 +74,7 @@ pub fn read(name: &str, documents: &Documents, findings: &mut Findings) -> Contr
     contract
 }
 
-/// All types that an operation holds itself.
+/// Returns all types in an operation.
 fn types_of(operation: &mut Operation) -> impl Iterator<Item = &mut Type> {
     let parameters =
         operation.path_params.iter_mut().chain(&mut operation.query).chain(&mut operation.headers);
@@ -84,13 +86,14 @@ fn types_of(operation: &mut Operation) -> impl Iterator<Item = &mut Type> {
     parameters.map(|parameter| &mut parameter.ty).chain(bodies).chain(responses)
 }
 
-/// Types that lead only to themselves, through references and alternatives, become any value after they are
-/// reported: everything later may follow references without looking back.
+/// Replaces types that refer only to themselves, through references and alternatives, by any value,
+/// and reports them. Later stages may then follow references without detecting cycles.
 fn break_cycles(types: &mut Types, findings: &mut Grouped) {
     let names: Vec<(Span, String)> = types.iter().map(|named| (named.span, named.name.to_string())).collect();
     let mut state = vec![Visit::New; names.len()];
     for start in 0..names.len() {
-        // Depth first with a stack of its own: chains of references may be as long as the document.
+        // Depth-first search with an explicit stack: a chain of references may be as long as the
+        // document.
         let mut stack = vec![(start, direct_references(&types.by_id(TypeId(start as u32)).ty), 0)];
         while let Some((at, direct, next)) = stack.pop() {
             if next == 0 && state[at] == Visit::Done {
@@ -134,7 +137,7 @@ fn direct_references(ty: &Type) -> Vec<usize> {
     }
 }
 
-/// A parameter that is an object with its fields side by side is as many parameters as it has fields.
+/// Replaces each exploded object parameter by one parameter per field.
 fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, Style>) {
     let is_spread = |parameter: &Parameter| {
         styles.get(&parameter.span) == Some(&Style::Exploded)
@@ -174,7 +177,7 @@ fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, Styl
 struct Reader<'n, 'f> {
     schemas: Schemas<'n, 'f>,
     findings: &'f mut Grouped,
-    /// How query parameters are written, by their places.
+    /// Notations of query parameters by their places.
     styles: HashMap<Span, Style>,
 }
 
@@ -301,7 +304,8 @@ impl<'n> Reader<'n, '_> {
         read
     }
 
-    /// Media types of a body that are not read: other ones than the one that is, and JSON of another schema.
+    /// Returns the media types of a body that the gateway does not use: non-JSON ones besides the
+    /// selected one, and JSON with another schema.
     fn unread_media(&self, content: &Content<'n>) -> Vec<Arc<str>> {
         let (schema, others, is_form) = match content {
             Content::Json { schema, others, .. } => (schema, others, false),
@@ -312,12 +316,12 @@ impl<'n> Reader<'n, '_> {
         let is_read = |media: &str, other: &Option<&'n Node>| {
             !is_form && is_json(essence(media)) && (other.is_none() || text(other) == text(schema))
         };
-        // A range names no type that a client could send.
+        // A client cannot send a range as its media type.
         let unread = others.iter().filter(|(media, other)| !media.contains('*') && !is_read(media, other));
         unread.map(|(media, _)| essence(media).to_ascii_lowercase().into()).collect()
     }
 
-    /// The type of a body, and what it is written in.
+    /// Returns the type and the media type of a body.
     fn content(&mut self, content: &Content<'n>, span: Span) -> (Type, Media) {
         match content {
             Content::Json { schema, media, .. } => {
@@ -336,7 +340,7 @@ impl<'n> Reader<'n, '_> {
                 let parts = parts.iter().map(|(name, said)| ((*name).to_owned(), said.clone()));
                 let media = Media::of_form(media, parts.collect(), lists.collect());
                 if let (Media::Multipart(..), TypeKind::Object(object)) = (&media, &mut ty.kind) {
-                    // A part of no type is bytes (OpenAPI 3.1, section 4.8.15).
+                    // A part without a type is binary (OpenAPI 3.1, section 4.8.15).
                     let fields = object.fields.iter_mut();
                     fields.filter(|field| field.ty.kind == TypeKind::Any).for_each(Field::be_file);
                 }
@@ -352,7 +356,7 @@ impl<'n> Reader<'n, '_> {
                 let is_file = |field: &&RawParameter<'n>| {
                     field.schema.and_then(|schema| schema.get("type")?.as_str()) == Some("file")
                 };
-                // No other field is JSON.
+                // Swagger has no JSON fields in forms.
                 let texts = fields.iter().filter(|field| !is_file(field));
                 let parts = texts.map(|field| (field.name.to_owned(), PartEncoding::Text)).collect();
                 let fields = fields.iter().map(|field| {

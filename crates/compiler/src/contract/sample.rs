@@ -1,14 +1,16 @@
-//! One value of a type, the same every time: what examples are made of. Small, and as deep as it must be.
+//! Sample values: one deterministic value per type, for examples. Samples are small and only as
+//! deep as required.
 
 use super::{Additional, Array, Literal, Object, Scalar, ScalarKind, Type, TypeKind, Types};
 use serde_json::{Map, Number, Value, json};
 
-/// Values of which a sample consists, before it is kept to what must be there.
+/// Number of values after which a sample contains only required members.
 const VALUES_MAX: usize = 200;
-/// Objects and lists within one another, before a type that holds itself is cut short by null.
+/// Maximum nesting depth. Deeper values of a recursive type are null.
 const DEPTH_MAX: usize = 24;
 
-/// A value of the type, written out. Patterns of texts are not looked at.
+/// Returns a value of the type. Patterns, exclusive bounds, multiples and uniqueness are not
+/// considered.
 pub fn sample(types: &Types, ty: &Type) -> Value {
     Sampler { types, left: VALUES_MAX }.value(ty, 0)
 }

@@ -1,9 +1,9 @@
-//! Schemas of a document → types.
+//! Reads the schemas of a document into types.
 //!
-//! A schema is read as the conjunction of its *layers*: itself, what its `$ref` leads to, and what stands in `allOf`, all
-//! of them flattened. What cannot be typed is any value, with a finding. Two things bound the work, whatever a document
-//! says: a set of layers is read once, under a name of its own, and there is a most of layers in one schema and of such
-//! names in one document.
+//! A schema is the conjunction of its *layers*: the schema itself, the targets of its `$ref`, and
+//! the members of `allOf`, flattened. A schema without an equivalent type becomes any value, with a
+//! finding. Two measures bound the work for any document: each set of layers is read once, as a
+//! named type, and the number of layers per schema and of such types per document is limited.
 
 mod keywords;
 mod layers;
@@ -28,32 +28,33 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use values::{TYPE_WORDS, Values, listed, type_words};
 
-/// Schemas that are read, inherited ones for each heir: what a document costs at most.
+/// Maximum number of schemas to read. Inherited schemas count once for each schema that inherits
+/// them.
 const WORK_MAX: usize = 3_000_000;
-/// Alternatives in one schema.
+/// Maximum number of alternatives in one schema.
 const ALTERNATIVES_MAX: usize = 1_000;
 
-/// Everything that is known about the types of one document while it is read.
+/// State of the types of one document while they are read.
 pub(super) struct Schemas<'n, 'f> {
     follow: &'f Follow<'n>,
-    /// Named types; none where one is still to be read.
+    /// Named types; `None` until they are read.
     slots: Vec<(Arc<str>, Span, Option<Type>)>,
     by_shape: HashMap<Shape, TypeId>,
     names: HashSet<String>,
-    /// Named types that are still to be read.
+    /// Queue of named types to read.
     waiting: VecDeque<(TypeId, Vec<Layer<'n>>)>,
-    /// Schemas read so far, those of merged types each time.
+    /// Number of schemas read; those of merged types count each time.
     work: usize,
     merged: usize,
     merged_layers: usize,
     merged_layers_max: usize,
     pub(super) discriminators: Discriminators,
-    /// Keywords that are in no list, and whether one that is known is near.
+    /// Keywords that are in no list, with a similar known keyword if any.
     unknown: HashMap<&'n str, Option<&'static str>>,
 }
 
 impl<'n, 'f> Schemas<'n, 'f> {
-    /// `named`: the schemas that have names of their own, in the order of their ids.
+    /// Declares the named schemas, in the order of their ids.
     pub(super) fn new(follow: &'f Follow<'n>, named: &'n [(Key, Node)]) -> Schemas<'n, 'f> {
         let mut schemas = Schemas {
             follow,
@@ -81,7 +82,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         let mut next = 2;
         while !self.names.insert(unique.clone()) {
             unique = format!("{name}-{next}");
-            // A name that is taken very often is not counted up one by one.
+            // Skip ahead: a name with thousands of duplicates would take quadratic time.
             next = if next < 100 { next + 1 } else { next + self.slots.len() };
         }
         let id = TypeId(self.slots.len() as u32);
@@ -90,7 +91,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         id
     }
 
-    /// Reads all named types that wait, and those that come up meanwhile.
+    /// Reads all queued types, including those that are queued meanwhile.
     pub(super) fn finish(&mut self, findings: &mut Grouped) {
         while let Some((id, layers)) = self.waiting.pop_front() {
             let ty = match layers.as_slice() {
@@ -101,7 +102,8 @@ impl<'n, 'f> Schemas<'n, 'f> {
         }
     }
 
-    /// The type under a name: what is put together for it has this name, and no other.
+    /// Reads the schema of a named type. A conjunction is registered under this name, rather than
+    /// as a new merged type.
     fn root(&mut self, id: TypeId, node: &'n Node, findings: &mut Grouped) -> Type {
         let is_conjunction = node.get("$ref").is_some() || node.get("allOf").is_some();
         if !is_conjunction {
@@ -118,7 +120,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         }
     }
 
-    /// All named types; after [`Schemas::finish`].
+    /// Returns all named types. Requires [`Schemas::finish`].
     pub(super) fn types(self) -> (Types, Discriminators) {
         let mut types = Types::default();
         for (name, span, ty) in self.slots {
@@ -127,7 +129,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         (types, self.discriminators)
     }
 
-    /// The type that a schema describes.
+    /// Returns the type that a schema describes.
     pub(super) fn read(&mut self, node: &'n Node, findings: &mut Grouped) -> Type {
         let span = node.span;
         self.work += 1;
@@ -155,7 +157,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         Type { kind: TypeKind::Named(Reference { id, name }), nullable: false, span }
     }
 
-    /// The type under the name that a reference leads to.
+    /// Returns the named type that a reference leads to, and declares it if necessary.
     fn named(&mut self, target: Target<'n>, nullable: bool, span: Span) -> Type {
         let shape = vec![(std::ptr::from_ref(target.node), false)];
         let id = match self.by_shape.get(&shape) {
@@ -171,7 +173,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         Type { nullable, ..self.reference(id, span) }
     }
 
-    /// A schema that is written out in these layers.
+    /// Reads a schema that consists of these layers.
     fn written_out(&mut self, layers: &[Layer<'n>], findings: &mut Grouped) -> Type {
         let span = layers.first().map_or_else(Span::default, |layer| layer.node.span);
         layers.iter().for_each(|layer| self.check_keys(layer.node, findings));
@@ -236,10 +238,10 @@ impl<'n, 'f> Schemas<'n, 'f> {
         }
     }
 
-    /// The values by which alternatives are told apart, where the document says so.
+    /// Returns the discriminator of the alternatives, if the document declares a complete one.
     fn discriminator(&mut self, holder: &'n Node, list: &'n [Node]) -> Option<Discriminator> {
         let written = holder.get("discriminator")?;
-        // 2.0 has the name alone.
+        // Swagger 2.0 has a plain name.
         let member = written.as_str().or_else(|| written.get("propertyName")?.as_str())?;
         let mapping = written.get("mapping").and_then(Node::as_map).unwrap_or_default();
         let targets: Vec<Option<Target<'n>>> =
@@ -255,6 +257,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
             });
             values.extend(at.map(|at| (key.name.clone(), at)));
         }
+        // Without a mapping, the name of the schema is the value (OpenAPI 3.1, section 4.8.25).
         for (at, target) in targets.iter().enumerate() {
             let Some(target) = target else { continue };
             let said = values.iter().any(|(value, known)| *known == at || value == target.name);
@@ -266,7 +269,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         all.then(|| Discriminator { member: member.to_owned(), values })
     }
 
-    /// A schema without alternatives.
+    /// Reads a schema without alternatives.
     fn plain(&mut self, layers: &[Layer<'n>], span: Span, findings: &mut Grouped) -> Type {
         let values = listed(layers, findings);
         let Some(words) = type_words(layers, values.as_ref(), findings) else {
@@ -379,7 +382,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
                 if let Some(at) = by_name.get(name) {
                     fields[*at].required = true;
                 } else if !fields[order.len()..].iter().any(|field| field.name == name) {
-                    // Of any type, and always there.
+                    // Required but undeclared: a field of any type.
                     let ty = Type::any(item.span);
                     let name = name.to_owned();
                     let access = Access::Both;
@@ -408,7 +411,8 @@ impl<'n, 'f> Schemas<'n, 'f> {
             let Some(node) = layer.node.get("additionalProperties") else { continue };
             match node.kind {
                 Kind::Bool(true) => {}
-                // It would forbid what the other layers describe: nobody means that.
+                // `additionalProperties: false` in one layer would forbid the properties of the
+                // others, which authors do not intend.
                 Kind::Bool(false) if described > 1 || !patterns.is_empty() => {}
                 Kind::Bool(false) => return Additional::Closed,
                 _ => of.push(node),
@@ -424,7 +428,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
 }
 
 impl Access {
-    /// What all descriptions of a property say together.
+    /// Combines the access of all schemas of a property.
     fn of<'n>(nodes: &[&'n Node], follow: &Follow<'n>) -> Access {
         let says = |key: &str| {
             nodes.iter().any(|node| {
@@ -441,7 +445,7 @@ impl Access {
     }
 }
 
-/// The length of schemas in their document.
+/// Returns the length of the schemas in bytes.
 fn bytes_of(named: &[(Key, Node)]) -> usize {
     named.iter().map(|(_, node)| (node.span.end - node.span.start) as usize).sum()
 }
@@ -450,14 +454,15 @@ fn text_of(layers: &[Layer<'_>], key: &str) -> Option<String> {
     layers.iter().find_map(|layer| layer.node.get(key)?.as_str()).map(str::to_owned)
 }
 
-/// The format of a text that is said to be of a media type and not coded (3.1); what JSON and texts hold are texts.
+/// Returns the binary format of a text with a media type but without an encoding (OpenAPI 3.1).
+/// JSON and `text/*` are ordinary texts.
 fn bytes_format(layers: &[Layer<'_>]) -> Option<String> {
     let named = text_of(layers, "contentMediaType")?;
     let is_text = super::normal::json_rank(&named).is_some() || named.starts_with("text/");
     (!is_text && text_of(layers, "contentEncoding").is_none()).then(|| Scalar::BYTES.to_owned())
 }
 
-/// The numbers that layers give under a key.
+/// Returns the numbers under a key of the layers.
 fn numbers_of<'n>(layers: &[Layer<'n>], key: &str) -> impl Iterator<Item = &'n str> {
     layers.iter().filter_map(move |layer| number_of(layer, key))
 }
@@ -477,9 +482,10 @@ fn wholes_of(layers: &[Layer<'_>], key: &str) -> impl Iterator<Item = u64> {
     numbers_of(layers, key).filter_map(|text| text.parse().ok())
 }
 
-/// The narrowest bounds of all layers.
+/// Returns the strictest bounds of all layers.
 fn limits(layers: &[Layer<'_>], unread: Vec<Keyword>) -> Limits {
-    // Before 3.1 `exclusiveMinimum` is a flag about the `minimum` of the same schema; since then it is a number.
+    // Before 3.1, `exclusiveMinimum` is a flag for the `minimum` of the same schema; since then it
+    // is a number.
     let is_flagged = |layer: &Layer<'_>, key: &str| is_true(std::slice::from_ref(layer), key);
     let ends = |key: &str, flag: &str, greatest: bool| {
         let included = layers.iter().filter(|layer| !is_flagged(layer, flag));
@@ -511,7 +517,7 @@ fn limits(layers: &[Layer<'_>], unread: Vec<Keyword>) -> Limits {
     })
 }
 
-/// The greatest or the least of several bounds.
+/// Returns the greatest or the smallest of several bounds.
 fn narrowest<'n>(bounds: impl Iterator<Item = &'n str>, greatest: bool) -> Option<String> {
     let wanted = if greatest { Ordering::Greater } else { Ordering::Less };
     let narrower = |known: &'n str, one: &'n str| if order(one, known) == Some(wanted) { one } else { known };

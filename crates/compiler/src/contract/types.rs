@@ -1,4 +1,4 @@
-//! Types of a contract, and how they are written in messages.
+//! The types of a contract, and their notation in messages.
 
 use crate::diagnostic::Span;
 use std::collections::{HashMap, HashSet};
@@ -6,24 +6,24 @@ use std::fmt;
 use std::sync::Arc;
 use switchback_plan::Message;
 
-/// What a value may be.
+/// A type of values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Type {
-    /// Its kind, null aside.
+    /// Kind of values other than null.
     pub kind: TypeKind,
-    /// Whether it may also be null. Always set for [`TypeKind::Any`] and [`TypeKind::Null`]. A reference may
-    /// add null by what it leads to: ask [`Types::resolve`].
+    /// Whether null is allowed. Always set for [`TypeKind::Any`] and [`TypeKind::Null`]. The target
+    /// of a reference may allow null too; use [`Types::resolve`].
     pub nullable: bool,
-    /// The schema in the document.
+    /// Place of the schema in the document.
     pub span: Span,
 }
 
-/// What a value may be, null aside.
+/// The kind of values other than null.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TypeKind {
-    /// Any JSON value: the shape is not shown.
+    /// Any JSON value: the contract does not declare a structure.
     Any,
-    /// Nothing but null.
+    /// Only null.
     Null,
     /// A boolean, number or string.
     Scalar(Scalar),
@@ -33,51 +33,51 @@ pub enum TypeKind {
     Object(Object),
     /// A named type.
     Named(Reference),
-    /// One of several types that differ by JSON kind; at least two.
+    /// One of several types of different JSON kinds; at least two.
     OneOf(Vec<Type>),
-    /// One of several objects that a test tells apart. In a box, as is what few scalars have: contracts stay as long as
-    /// the gateway runs, and most of their types are plain scalars.
+    /// One of several objects that a test distinguishes. Boxed, like the rare parts of scalars,
+    /// because contracts stay in memory and most of their types are plain scalars.
     Choice(Box<Choice>),
 }
 
-/// Objects that are told apart by what is in them.
+/// Alternative objects.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// How.
+    /// The test that distinguishes them.
     pub test: Test,
     /// Each resolves to an object; at least two.
     pub alternatives: Vec<Type>,
 }
 
-/// What tells alternatives apart.
+/// The test that distinguishes alternatives.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
-    /// The value of a member; each value with the index of its alternative.
+    /// The value of a member. Each value has the index of its alternative.
     Constant {
-        /// Its name.
+        /// Name of the member.
         member: String,
-        /// At least one for every alternative, none for two.
+        /// Each alternative has at least one value, and each value one alternative.
         values: Vec<(Literal, usize)>,
     },
-    /// By alternative: a required member that no other one has. At most one is without, and is meant when none of the
-    /// others is.
+    /// For each alternative, a required member that no other one declares. At most one alternative
+    /// has none; it applies if no other does.
     OwnField(Vec<Option<String>>),
 }
 
 /// A boolean, number or string.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scalar {
-    /// Which of them.
+    /// Its kind.
     pub kind: ScalarKind,
-    /// The values it takes, if they are listed.
+    /// Allowed values, if enumerated.
     pub values: Option<Box<Enum>>,
-    /// `format` as written.
+    /// `format` as in the document.
     pub format: Option<Box<str>>,
-    /// Bounds of its value.
+    /// Bounds of the value.
     pub limits: Limits,
 }
 
-/// Kinds of scalars.
+/// A kind of scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ScalarKind {
     /// `true` or `false`.
@@ -90,12 +90,12 @@ pub enum ScalarKind {
     String,
 }
 
-/// Listed values.
+/// An enumeration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enum {
-    /// The values, in the order of the document, null left out.
+    /// The values, in document order, without null.
     pub values: Vec<Literal>,
-    /// Whether values outside the list may come (`x-values-seen`).
+    /// Whether other values are possible (`x-values-seen`).
     pub open: bool,
 }
 
@@ -104,49 +104,49 @@ pub struct Enum {
 pub enum Literal {
     /// A boolean.
     Boolean(bool),
-    /// A number as it was written.
+    /// A number in the document's notation.
     Number(String),
     /// A string.
     String(String),
 }
 
-/// Bounds of a scalar's value, as written in the document.
+/// Bounds of a scalar's value, as in the document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Limits(Option<Box<Bounds>>);
 
-/// What [`Limits`] are.
+/// The content of [`Limits`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// Least number.
+    /// Inclusive minimum.
     pub minimum: Option<String>,
-    /// Greatest number.
+    /// Inclusive maximum.
     pub maximum: Option<String>,
-    /// A number that all values are above.
+    /// Exclusive minimum.
     pub above: Option<String>,
-    /// A number that all values are below.
+    /// Exclusive maximum.
     pub below: Option<String>,
-    /// Numbers that all values are multiples of.
+    /// Numbers that the value is a multiple of.
     pub multiples_of: Vec<String>,
-    /// Least length of a string, in characters.
+    /// Minimum length of a string, in characters.
     pub min_length: Option<u64>,
-    /// Greatest length of a string, in characters.
+    /// Maximum length of a string, in characters.
     pub max_length: Option<u64>,
-    /// Regular expressions that a string matches somewhere, all of them.
+    /// Regular expressions; a string must contain a match of each.
     pub patterns: Vec<String>,
-    /// Keywords that constrain the value in ways that the other members do not show.
+    /// Keywords that the other members do not represent.
     pub unread: Vec<Keyword>,
 }
 
-/// A keyword that a type does not show. Comparisons look at its text only.
+/// A keyword that a type does not represent. Comparisons use its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keyword {
-    /// Its name.
+    /// Name.
     pub name: Box<str>,
-    /// Its value as JSON, references written out, members in the order of their names.
+    /// Value as canonical JSON: references inlined, members sorted by name.
     pub value: Box<str>,
 }
 
-/// Keywords that a type does not show. In a box, since hardly any type has some.
+/// Keywords that a type does not represent. Boxed, because few types have any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unread(Option<Box<Keywords>>);
 
@@ -199,58 +199,58 @@ impl std::ops::Deref for Limits {
 pub struct Array {
     /// Type of every item.
     pub items: Box<Type>,
-    /// Least number of items.
+    /// Minimum number of items.
     pub min_items: u64,
-    /// Greatest number of items.
+    /// Maximum number of items.
     pub max_items: Option<u64>,
-    /// Whether no two items are equal.
+    /// Whether the items must be distinct.
     pub unique: bool,
-    /// Keywords that constrain the list in ways that the other members do not show.
+    /// Keywords that the other members do not represent.
     pub unread: Unread,
 }
 
 /// An object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
-    /// Declared fields, in the order of the document.
+    /// Declared fields, in document order.
     pub fields: Vec<Field>,
-    /// What else may be in it.
+    /// Undeclared fields.
     pub additional: Additional,
-    /// Keywords that constrain the object in ways that the other members do not show.
+    /// Keywords that the other members do not represent.
     pub unread: Unread,
 }
 
 /// A declared field of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its type.
+    /// Type.
     pub ty: Type,
-    /// Whether it is always there.
+    /// Whether it is required.
     pub required: bool,
-    /// In which messages it may be.
+    /// Messages that may contain it.
     pub access: Access,
-    /// What a service takes where it is left out, as JSON.
+    /// The service's default, as JSON.
     pub default: Option<Box<str>>,
-    /// The name in the document.
+    /// Place of the name in the document.
     pub span: Span,
 }
 
-/// In which messages a field may be.
+/// The messages that may contain a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
-    /// In requests and answers.
+    /// Requests and responses.
     #[default]
     Both,
-    /// In answers only: a request need not have it, though it be required.
+    /// Only responses; a request may omit the field even if it is required.
     ReadOnly,
-    /// In requests only.
+    /// Only requests.
     WriteOnly,
 }
 
 impl Access {
-    /// Whether a message may have the field.
+    /// Returns whether a message may contain the field.
     pub fn is_in(self, message: Message) -> bool {
         match self {
             Access::Both => true,
@@ -260,23 +260,23 @@ impl Access {
     }
 }
 
-/// Fields of an object beside the declared ones.
+/// The undeclared fields of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Additional {
-    /// None.
+    /// Forbidden.
     Closed,
-    /// Any.
+    /// Allowed with any value.
     Open,
-    /// Any name, values of this type.
+    /// Allowed with values of this type.
     Of(Box<Type>),
 }
 
-/// The use of a named type.
+/// A reference to a named type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// Which type of [`Types`].
+    /// Index in [`Types`].
     pub id: TypeId,
-    /// Its name, for messages.
+    /// Name, for messages.
     pub name: Arc<str>,
 }
 
@@ -285,7 +285,7 @@ pub struct Reference {
 pub struct TypeId(pub(super) u32);
 
 impl TypeId {
-    /// Its place in [`Types::iter`].
+    /// Returns its position in [`Types::iter`].
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -298,29 +298,29 @@ pub struct Types {
     by_name: HashMap<String, TypeId>,
 }
 
-/// A type and its name.
+/// A type with its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedType {
-    /// The name.
+    /// Name.
     pub name: Arc<str>,
-    /// The type.
+    /// Type.
     pub ty: Type,
-    /// The name in the document.
+    /// Place of the name in the document.
     pub span: Span,
 }
 
-/// A type after all references are followed.
+/// A type after following all references.
 #[derive(Debug, Clone, Copy)]
 pub struct Resolved<'a> {
     /// Never a [`TypeKind::Named`].
     pub kind: &'a TypeKind,
-    /// Whether null is possible, by the type itself or on the way to it.
+    /// Whether the type or a reference on the path to it allows null.
     pub nullable: bool,
-    /// Where the type is written.
+    /// Place of the type.
     pub span: Span,
 }
 
-/// A type together with the named types that it may refer to.
+/// A type with the named types that it may refer to.
 #[derive(Debug, Clone, Copy)]
 pub struct TypeIn<'a> {
     /// The types of its contract.
@@ -329,10 +329,10 @@ pub struct TypeIn<'a> {
     pub ty: &'a Type,
 }
 
-/// Kinds of JSON values that a reader can tell apart by their first character.
+/// Kinds of JSON values that differ in their first character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum JsonKind {
-    /// `true`, `false`.
+    /// `true` or `false`.
     Boolean,
     /// A number.
     Number,
@@ -345,17 +345,17 @@ pub enum JsonKind {
 }
 
 impl Types {
-    /// The type of this name.
+    /// Returns the type with this name.
     pub fn get(&self, name: &str) -> Option<&NamedType> {
         self.by_name.get(name).map(|id| self.by_id(*id))
     }
 
-    /// The type of this id, which came from these types.
+    /// Returns the type with this id, which must belong to these types.
     pub fn by_id(&self, id: TypeId) -> &NamedType {
         &self.all[id.0 as usize]
     }
 
-    /// Forgets a field of a type, or of the named type that it is.
+    /// Removes a field from a type, or from the named type that it refers to.
     pub(super) fn take_field(&mut self, ty: &mut Type, name: &str) {
         let mut id = None;
         let mut kind = &ty.kind;
@@ -372,17 +372,17 @@ impl Types {
         }
     }
 
-    /// The id of a name.
+    /// Returns the id of a name.
     pub fn id(&self, name: &str) -> Option<TypeId> {
         self.by_name.get(name).copied()
     }
 
-    /// All types, in the order of the document.
+    /// Returns all types, in document order.
     pub fn iter(&self) -> impl Iterator<Item = &NamedType> {
         self.all.iter()
     }
 
-    /// Follows references to what a type is in the end. There is always an end: the reader breaks cycles.
+    /// Follows references to the final type. It exists, because the reader breaks cycles.
     pub fn resolve<'a>(&'a self, ty: &'a Type) -> Resolved<'a> {
         let mut resolved = self.follow(ty);
         if let TypeKind::OneOf(alternatives) = resolved.kind {
@@ -391,7 +391,7 @@ impl Types {
         resolved
     }
 
-    /// [`Types::resolve`], where null that only an alternative takes does not count.
+    /// Like [`Types::resolve`], but ignores null in alternatives.
     pub(super) fn follow<'a>(&'a self, ty: &'a Type) -> Resolved<'a> {
         let (mut ty, mut nullable) = (ty, ty.nullable);
         while let TypeKind::Named(reference) = &ty.kind {
@@ -401,8 +401,8 @@ impl Types {
         Resolved { kind: &ty.kind, nullable, span: ty.span }
     }
 
-    /// Whether one of the alternatives, or one of theirs, may be null. Alternatives may share alternatives, layer upon layer:
-    /// each of them is looked at once.
+    /// Returns whether one of the alternatives, or of their alternatives, allows null. Alternatives
+    /// may be shared at many levels, so each is visited once.
     fn any_nullable(&self, alternatives: &[Type]) -> bool {
         let mut seen = HashSet::new();
         let mut open: Vec<&Type> = alternatives.iter().collect();
@@ -419,15 +419,15 @@ impl Types {
         false
     }
 
-    /// The type with its types at hand.
+    /// Returns the type together with these types.
     pub fn at<'a>(&'a self, ty: &'a Type) -> TypeIn<'a> {
         TypeIn { types: self, ty }
     }
 
-    /// The kinds of JSON values that a type stands for, null aside; every kind for [`TypeKind::Any`].
+    /// Returns the kinds of JSON values of a type except null; all kinds for [`TypeKind::Any`].
     pub fn json_kinds(&self, ty: &Type) -> Vec<JsonKind> {
         let mut kinds: Vec<JsonKind> = Vec::new();
-        // As in `any_nullable`.
+        // Visit shared alternatives once, as in `any_nullable`.
         let mut seen = HashSet::new();
         let mut open = vec![ty];
         while let Some(ty) = open.pop() {
@@ -474,12 +474,12 @@ impl Default for Type {
 }
 
 impl Type {
-    /// Any value at all.
+    /// Returns the type of any value.
     pub fn any(span: Span) -> Type {
         Type { kind: TypeKind::Any, nullable: true, span }
     }
 
-    /// Whether its written form has an `or`.
+    /// Returns whether its notation contains `or`.
     fn is_several_words(&self) -> bool {
         match self.kind {
             TypeKind::Any | TypeKind::Null => false,
@@ -490,7 +490,7 @@ impl Type {
 }
 
 impl TypeKind {
-    /// The types that it is one of; none where it is no choice.
+    /// Returns the alternatives; empty if it is not a choice.
     pub fn alternatives(&self) -> &[Type] {
         match self {
             TypeKind::OneOf(alternatives) => alternatives,
@@ -501,7 +501,7 @@ impl TypeKind {
 }
 
 impl Field {
-    /// Makes it a text of bytes that nobody looks into.
+    /// Turns the field into a text of opaque bytes.
     pub(super) fn be_file(&mut self) {
         let format = Some(Scalar::BYTES.into());
         let scalar = Scalar { kind: ScalarKind::String, values: None, format, limits: Limits::default() };
@@ -510,13 +510,13 @@ impl Field {
 }
 
 impl Scalar {
-    /// The format of a text that is the bytes of something.
+    /// The format of binary texts.
     pub const BYTES: &'static str = "binary";
 }
 
 impl Choice {
-    /// The alternative that is meant, by what an object has: `value` gives the scalar under a name, `has` says whether
-    /// there is anything but null.
+    /// Returns the index of the alternative that an object matches. `value` returns the scalar of a
+    /// member; `has` returns whether a member is present and not null.
     pub fn pick(&self, value: impl Fn(&str) -> Option<Literal>, has: impl Fn(&str) -> bool) -> Option<usize> {
         match &self.test {
             Test::Constant { member, values } => {
@@ -532,7 +532,7 @@ impl Choice {
 }
 
 impl Object {
-    /// The declared field of this name.
+    /// Returns the declared field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
@@ -543,7 +543,7 @@ impl JsonKind {
     pub const ALL: [JsonKind; 5] =
         [JsonKind::Boolean, JsonKind::Number, JsonKind::String, JsonKind::Array, JsonKind::Object];
 
-    /// The kind in a word.
+    /// Returns the name of the kind.
     pub fn word(self) -> &'static str {
         match self {
             JsonKind::Boolean => "boolean",
@@ -556,7 +556,7 @@ impl JsonKind {
 }
 
 impl ScalarKind {
-    /// The kind of its JSON values.
+    /// Returns the JSON kind.
     pub fn json(self) -> JsonKind {
         match self {
             ScalarKind::Boolean => JsonKind::Boolean,
@@ -565,7 +565,7 @@ impl ScalarKind {
         }
     }
 
-    /// The kind as `type` names it.
+    /// Returns the name in `type`.
     pub fn word(self) -> &'static str {
         match self {
             ScalarKind::Boolean => "boolean",
@@ -576,10 +576,10 @@ impl ScalarKind {
     }
 }
 
-/// Values listed in messages before the rest is an ellipsis.
+/// Maximum number of values or alternatives in a message.
 const VALUES_SHOWN: usize = 6;
 
-/// `string or null`, `list of Thing`, `enum(small, large, …)`.
+/// Formats a type, such as `string or null`, `list of Thing`, `enum(small, large, …)`.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.kind)?;

@@ -1,9 +1,9 @@
-//! Numbered findings about source text, and where in the text they are.
+//! Numbered findings about source text, with their places.
 //!
-//! Here: source files, spans, findings, their collection in a stable order, "did you mean", and rendering
-//! as text or JSON. Not here: the rules that find something. Each reader of text keeps a small factory of
-//! its own findings (`faults.rs` beside it), so that one mistake has one wording; the numbers of all of
-//! them are in one table, [`Code`].
+//! This module contains source files, spans, findings, their ordered collection, suggestions for
+//! misspelt names, and rendering as text or JSON. It does not contain the rules. Each reader of
+//! text has a factory for its own findings (`faults.rs` in its folder), so that each mistake has
+//! one wording. The table [`Code`] contains their numbers.
 
 mod codes;
 mod finding;

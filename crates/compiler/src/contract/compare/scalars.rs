@@ -1,7 +1,8 @@
-//! Booleans, numbers and texts: kinds, listed values, formats and bounds.
+//! The comparison of booleans, numbers and texts: kinds, enumerated values, formats and bounds.
 //!
-//! Listed values are judged one by one. Two formats without a common value, such as `date` and `date-time`, are two types. Any other difference of formats, and every
-//! bound that the target sets and the source does not, leaves values that the target does not take.
+//! Enumerated values are tested one by one. Two disjoint formats, such as `date` and `date-time`,
+//! are incompatible. Any other difference of formats narrows, as does every bound that only the
+//! target has.
 
 use super::{Mismatch, Narrowing};
 use crate::contract::numbers::{is_multiple, order, shortest};
@@ -11,11 +12,11 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use switchback_plan::convert::instant;
 
-/// Formats of texts with a grammar of their own: no text is of two of them.
+/// Text formats that are pairwise disjoint, except for those in [`WITHIN`].
 const DISJOINT: &[&str] =
     &["date", "date-time", "time", "duration", "uuid", "email", "idn-email", "ipv4", "ipv6", "uri", "iri"];
 
-/// Formats whose texts are all of another format.
+/// Pairs of a format and a wider format.
 const WITHIN: &[(&str, &str)] = &[
     ("email", "idn-email"),
     ("hostname", "idn-hostname"),
@@ -26,10 +27,10 @@ const WITHIN: &[(&str, &str)] = &[
     ("uri-reference", "iri-reference"),
 ];
 
-/// Formats that say how a text is displayed, and nothing of its values.
+/// Formats that describe the display of a text and do not restrict its values.
 const OF_DISPLAY: &[&str] = &["password", "multiline", "textarea", "markdown", "html"];
 
-/// The reason why no value of one scalar may be one of another, or what narrows it.
+/// Compares two scalars. The error is the reason why no value of one belongs to the other.
 pub(super) fn compare(from: &Scalar, to: &Scalar) -> Result<Vec<Narrowing>, Mismatch> {
     let is_same = from.kind == to.kind || (from.kind == ScalarKind::Integer && to.kind == ScalarKind::Number);
     if !is_same {
@@ -37,7 +38,8 @@ pub(super) fn compare(from: &Scalar, to: &Scalar) -> Result<Vec<Narrowing>, Mism
     }
     let source = from.values.as_deref().filter(|values| !values.open);
     if let Some(target) = to.values.as_deref().filter(|values| !values.open) {
-        // Listed values decide: the document lists none that its own bounds forbid.
+        // The enumeration decides: a document does not enumerate values that its own bounds
+        // exclude.
         return match source {
             Some(source) => listed(source, target),
             None => Err(Mismatch::Unbounded { from: show(from), to: show(to) }),
@@ -53,8 +55,9 @@ pub(super) fn compare(from: &Scalar, to: &Scalar) -> Result<Vec<Narrowing>, Mism
     Ok(values.into_iter().map(Narrowing::of).collect())
 }
 
-/// Values that keywords of the target exclude which types do not show, unless the source has the same or, of counts, a narrower
-/// one.
+/// Returns descriptions of the values that the target's unsupported keywords exclude. A keyword
+/// that the source has too excludes none, nor does a bound on the number of members if the source's
+/// is stricter.
 pub(crate) fn unread(from: &[Keyword], to: &[Keyword]) -> Vec<String> {
     let is_within = |own: &Keyword, wanted: &Keyword| match &*wanted.name {
         name if *own.name != *name => false,
@@ -71,11 +74,11 @@ pub(crate) fn unread(from: &[Keyword], to: &[Keyword]) -> Vec<String> {
         .collect()
 }
 
-/// Characters of a keyword's value in a text.
+/// Maximum length in characters of a keyword's value in a message.
 const VALUE_SHOWN: usize = 40;
 
 fn listed(source: &Enum, target: &Enum) -> Result<Vec<Narrowing>, Mismatch> {
-    // `1.0` is `1`.
+    // Compare by value: `1.0` equals `1`.
     let by_value = |value: &Literal| match value {
         Literal::Number(text) => Literal::Number(shortest(text)),
         other => other.clone(),
@@ -94,7 +97,8 @@ fn show(scalar: &Scalar) -> String {
     TypeKind::Scalar(scalar.clone()).to_string()
 }
 
-/// Listed values that the bounds of the target exclude. Bounds that the source has too exclude none that it lists.
+/// Describes enumerated values that the bounds of the target exclude. Bounds that the source has
+/// too exclude none of them.
 fn listed_within(source: &Enum, from: &Scalar, to: &Scalar) -> Vec<String> {
     let judge = Judge::of(to, Some(from));
     let mut values: Vec<String> = Vec::new();
@@ -111,44 +115,47 @@ fn listed_within(source: &Enum, from: &Scalar, to: &Scalar) -> Vec<String> {
     values
 }
 
-/// Whether a value of the kind of a scalar is outside its bounds, patterns or format. What is not known is not outside.
+/// Returns whether a value is certain to violate the bounds, patterns or format of a scalar of its
+/// kind.
 pub(crate) fn is_out_of_bounds(scalar: &Scalar, value: &Literal) -> bool {
     matches!(Judge::of(scalar, None).exclusion(value), Some(Exclusion::Certain))
 }
 
-/// Values that a scalar excludes of all those of its kind.
+/// Describes the values of its kind that a scalar excludes.
 pub(crate) fn exclusions(scalar: &Scalar) -> Vec<String> {
     let all = Scalar { kind: scalar.kind, values: None, format: None, limits: Limits::default() };
     let found = compare(&all, scalar).unwrap_or_default();
     found.into_iter().map(|found| found.values).collect()
 }
 
-/// The bounds of a scalar, ready to judge values by.
+/// The bounds of a scalar, prepared for tests of values.
 struct Judge<'t> {
     scalar: &'t Scalar,
     range: [Option<End>; 2],
-    /// Patterns, compiled where this engine knows their grammar.
+    /// Patterns, compiled if the `regex` crate supports them.
     patterns: Vec<(&'t str, Option<Regex>)>,
     format: Option<&'t str>,
 }
 
-/// A pattern, where this engine knows its grammar and it is of a sane size.
+/// Compiles a pattern. Returns `None` if its syntax is not supported, or if it exceeds the size
+/// limit.
 fn compiled(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build().ok()
 }
 
-/// Memory of one compiled pattern.
+/// Memory limit of a compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
-/// How sure it is that a value is excluded.
+/// The certainty of an exclusion.
 enum Exclusion {
     Certain,
-    /// It may be excluded: a class of values for messages.
+    /// Possible. Describes the class of values, for messages.
     Unknown(String),
 }
 
 impl<'t> Judge<'t> {
-    /// `known`: a type that the values are of, whose own patterns and format need no judgement.
+    /// Prepares a scalar. `known` is a type that the values belong to; its patterns and format are
+    /// not tested again.
     fn of(scalar: &'t Scalar, known: Option<&Scalar>) -> Judge<'t> {
         let is_new =
             |pattern: &&'t String| known.is_none_or(|known| !known.limits.patterns.contains(pattern));
@@ -211,13 +218,13 @@ impl<'t> Judge<'t> {
     }
 }
 
-/// Whether a text is of a format; none for formats whose grammar is not known here.
+/// Returns whether a text has a format, or `None` if the format's grammar is not implemented.
 fn is_of_format(text: &str, format: &str) -> Option<bool> {
     Some(match format {
         "date" => text.len() == 10 && instant(&format!("{text}T00:00:00Z")).is_some(),
         "date-time" => instant(text).is_some(),
         "ipv4" => {
-            // No octet has leading zeros.
+            // Leading zeros are ambiguous: some parsers read them as octal.
             let is_octet = |octet: &str| octet.parse::<u8>().is_ok_and(|number| number.to_string() == octet);
             text.split('.').count() == 4 && text.split('.').all(is_octet)
         }
@@ -287,7 +294,7 @@ fn numbers(from: &Scalar, to: &Scalar) -> Vec<String> {
     }
     let is_within = |factor: &&String| {
         from.limits.multiples_of.iter().any(|own| own == *factor || is_multiple(own, factor) == Some(true))
-            // Whole numbers are multiples of one.
+            // Every integer is a multiple of one.
             || (from.kind == ScalarKind::Integer && is_multiple("1", factor) == Some(true))
     };
     let unknown = to.limits.multiples_of.iter().filter(|factor| !is_within(factor));
@@ -306,17 +313,17 @@ struct End {
 }
 
 impl End {
-    /// Whether a range that ends here has values beyond `other` in this direction.
+    /// Returns whether a range with this end contains values beyond `other` in this direction.
     fn reaches_beyond(&self, other: &End, direction: Ordering) -> bool {
         match order(&self.text, &other.text) {
             Some(Ordering::Equal) => other.is_excluded && !self.is_excluded,
             Some(found) => found == direction,
-            // Numbers that cannot be compared prove nothing.
+            // Numbers that cannot be compared count as different.
             None => self.text != other.text,
         }
     }
 
-    /// Whether a value lies beyond this end in this direction.
+    /// Returns whether a value is beyond this end in this direction.
     fn excludes(&self, value: &str, direction: Ordering) -> bool {
         match order(value, &self.text) {
             Some(Ordering::Equal) => self.is_excluded,
@@ -326,7 +333,7 @@ impl End {
     }
 }
 
-/// The least and the greatest value of a number, by its bounds and its format.
+/// Returns the smallest and the largest value of a number, from its bounds and its format.
 fn range(scalar: &Scalar) -> [Option<End>; 2] {
     let of_format = match (scalar.kind, scalar.format.as_deref()) {
         (ScalarKind::Integer, Some("int32")) => Some([i64::from(i32::MIN), i64::from(i32::MAX)]),
@@ -344,7 +351,7 @@ fn range(scalar: &Scalar) -> [Option<End>; 2] {
     let mut ends = [None, None];
     for (at, said) in said.into_iter().enumerate() {
         let by_format = of_format.map(|both| End { text: both[at].to_string(), is_excluded: false });
-        // The narrowest of several counts.
+        // The strictest bound applies.
         let outwards = if at == 0 { Ordering::Less } else { Ordering::Greater };
         ends[at] = said
             .into_iter()

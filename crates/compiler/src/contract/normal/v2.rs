@@ -1,4 +1,5 @@
-//! Swagger 2.0, lowered: parameters in the body and in forms become bodies, `consumes` and `produces` become their media types.
+//! Swagger 2.0 in normal form: `body` and `formData` parameters become bodies with the media types
+//! of `consumes` and `produces`.
 
 use super::{Content, Place, RawBody, RawOperation, RawParameter, RawResponse, Style};
 use super::{entries, flag, items, json_rank, place, text, together};
@@ -14,7 +15,7 @@ const JSON: &str = "application/json";
 const URLENCODED: &str = "application/x-www-form-urlencoded";
 const MULTIPART: &str = "multipart/form-data";
 
-/// A parameter of the document, whichever kind it is.
+/// A parameter of the document, of any kind.
 #[derive(Clone)]
 enum Written<'n> {
     Parameter(RawParameter<'n>),
@@ -57,13 +58,14 @@ pub(super) fn path_item<'n>(
                 })
                 .collect()
         };
+        // An operation's own body overrides the body of the path.
         let has_body = own.iter().any(|written| !matches!(written, Written::Parameter(_)));
         let of_body = if has_body { &own } else { &shared };
         all.push(RawOperation {
             method,
             path,
             span: key.span,
-            // Swagger has servers of the whole document alone.
+            // Swagger declares servers only for the complete document.
             servers: Vec::new(),
             id: text(node, "operationId"),
             summary: text(node, "summary"),
@@ -87,7 +89,7 @@ fn parameters<'n>(node: Option<&'n Node>, follow: &Follow<'n>, findings: &mut Gr
             name,
             place: Place::Query,
             required,
-            // The parameter's own keys describe its value.
+            // A parameter without `schema` describes its value by its own keys.
             schema: Some(node.get("schema").unwrap_or(node)),
             content: None,
             style: style(node),
@@ -115,13 +117,14 @@ fn style(node: &Node) -> Style {
     }
 }
 
-/// Media types by `consumes` or `produces`, the operation's or else the document's.
+/// Returns the media types in `consumes` or `produces` of the operation, otherwise of the document.
 fn media<'n>(operation: &'n Node, key: &str, follow: &Follow<'n>, findings: &mut Grouped) -> Vec<&'n str> {
     let node = operation.get(key).or_else(|| follow.documents.root().get(key));
     items(node, key, findings).iter().filter_map(Node::as_str).collect()
 }
 
-/// The media type that is nearest to JSON; JSON itself where none is given.
+/// Returns the preferred JSON media type, `application/json` if none is declared, or all media
+/// types if none is JSON.
 fn json<'n>(media: &[&'n str]) -> Result<&'n str, Vec<&'n str>> {
     let best = media.iter().filter_map(|media| Some((json_rank(media)?, *media))).min();
     match best {
@@ -131,7 +134,7 @@ fn json<'n>(media: &[&'n str]) -> Result<&'n str, Vec<&'n str>> {
     }
 }
 
-/// The media types besides the one that is read, all of the same schema.
+/// Returns the other media types, which share the schema.
 fn others<'n>(read: &str, schema: Option<&'n Node>, all: &[&'n str]) -> Vec<(&'n str, Option<&'n Node>)> {
     all.iter().filter(|media| **media != read).map(|media| (*media, schema)).collect()
 }
@@ -179,7 +182,8 @@ fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Groupe
         }
         let Some(node) = follow.followed(node, findings) else { continue };
         let content = node.get("schema").map(|schema| match (text(schema, "type"), json(&produces)) {
-            // A file of all that the operation makes; JSON is named where nothing else is said.
+            // A file may have any of the operation's media types. Without `produces`, its type is
+            // unknown.
             (Some("file"), _) if produces.is_empty() => Content::Bytes { media: vec!["*/*"] },
             (Some("file"), _) => Content::Bytes { media: produces.clone() },
             (_, Ok(media)) => {

@@ -1,4 +1,4 @@
-//! OpenAPI 3.0, 3.1 and 3.2.
+//! OpenAPI 3.0, 3.1 and 3.2 in normal form.
 
 use super::{Content, Place, RawBody, RawOperation, RawParameter, RawResponse, Style};
 use super::{entries, flag, is_form, items, json_rank, place, text, together};
@@ -48,8 +48,9 @@ pub(super) fn path_item<'n>(
     }
 }
 
-/// The addresses of the servers that are named here, variables with their defaults; none where nothing is said. What is no
-/// address is passed over: only a pack that names it needs one.
+/// Returns the URLs of the declared servers, with the defaults of their variables filled in, or
+/// `None` without a declaration. URLs are not validated, because only servers that the pack refers
+/// to are used.
 fn servers(node: &Node) -> Option<Vec<String>> {
     let named = node.get("servers")?.as_seq()?;
     let address = |server: &Node| {
@@ -82,7 +83,7 @@ fn parameters<'n>(
     read
 }
 
-/// What parameters and headers of answers have in common.
+/// Reads the properties that parameters and response headers have in common.
 fn parameter<'n>(name: &'n str, node: &'n Node) -> RawParameter<'n> {
     let joined = match text(node, "style") {
         Some("spaceDelimited") => Style::Joined(ListStyle::Space),
@@ -91,6 +92,7 @@ fn parameter<'n>(name: &'n str, node: &'n Node) -> RawParameter<'n> {
     };
     let style = match (text(node, "style"), node.get("explode")) {
         (Some("deepObject"), _) => Style::Deep,
+        // Without `style`, `form` is assumed, whose default is `explode: true`.
         (Some("form") | None, None) => Style::Exploded,
         (_, Some(_)) if flag(node, "explode") => Style::Exploded,
         _ => joined,
@@ -101,7 +103,7 @@ fn parameter<'n>(name: &'n str, node: &'n Node) -> RawParameter<'n> {
         required: flag(node, "required"),
         schema: node.get("schema"),
         content: node.get("content"),
-        // A value that is a text in a media type of its own is one text.
+        // A value with its own media type is one text.
         style: if node.get("content").is_some() { Style::Text } else { style },
         span: node.span,
     }
@@ -113,8 +115,8 @@ fn request_body<'n>(node: &'n Node, follow: &Follow<'n>, findings: &mut Grouped)
     Some(RawBody { required: flag(node, "required"), content, span: node.span })
 }
 
-/// A body that need not be there, of a method whose body means nothing (RFC 9110, sections 9.3.1 to 9.3.8): generators write
-/// empty forms there.
+/// Returns whether a body is optional and has no semantics for its method (RFC 9110, sections 9.3.1
+/// to 9.3.8). Generators declare empty forms for such methods.
 fn says_nothing(method: &str, body: &RawBody<'_>) -> bool {
     !body.required
         && match method {
@@ -142,7 +144,7 @@ fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Groupe
     read
 }
 
-/// The media type that is mapped: JSON where there is JSON, else a form, else bytes.
+/// Returns the preferred content: JSON, otherwise a form, otherwise opaque bytes.
 fn content<'n>(
     node: Option<&'n Node>,
     request: bool,
@@ -151,7 +153,7 @@ fn content<'n>(
 ) -> Option<Content<'n>> {
     let all = entries(node, "content", findings);
     let schema = |media: &'n Node| follow.follow(media).and_then(|media| media.get("schema"));
-    // A range that holds JSON too is bytes where its schema says so.
+    // A range that includes JSON is opaque if its schema declares it binary.
     let is_bytes = |name: &str, media: &'n Node| {
         let schema = schema(media).and_then(|schema| follow.follow(schema));
         name.contains('*') && schema.is_some_and(|schema| text(schema, "format") == Some("binary"))
@@ -182,8 +184,8 @@ fn content<'n>(
     (!media.is_empty()).then_some(Content::Bytes { media })
 }
 
-/// The lists of a form that are not written with brackets, by its `encoding`. Without one they have brackets: so the forms of
-/// most services are read, whichever style OpenAPI has for its default.
+/// Returns the lists of a form with a declared `encoding`. Other lists are written with brackets,
+/// as most services expect, regardless of OpenAPI's default style.
 fn lists<'n>(media: &'n Node, follow: &Follow<'n>) -> Vec<(&'n str, ListStyle)> {
     let encoding = follow.follow(media).and_then(|media| media.get("encoding")).and_then(Node::as_map);
     let style = |(key, node): &'n (Key, Node)| match parameter(&key.name, node).style {
@@ -195,12 +197,12 @@ fn lists<'n>(media: &'n Node, follow: &Follow<'n>) -> Vec<(&'n str, ListStyle)> 
     encoding.unwrap_or_default().iter().filter_map(style).collect()
 }
 
-/// How parts are written, by `encoding`: one of a media type is what that says, one of a style is a text.
+/// Returns the encodings of parts: by `contentType`, otherwise text if a style is declared.
 fn parts<'n>(media: &'n Node, follow: &Follow<'n>) -> Vec<(&'n str, PartEncoding)> {
     let encoding = follow.follow(media).and_then(|media| media.get("encoding")).and_then(Node::as_map);
     let said = |(key, node): &'n (Key, Node)| {
         let of_type = text(node, "contentType").map(|named| {
-            // Of several, the first is the one that is written.
+            // The first of several types is the one to write.
             let named = essence(named.split(',').next().unwrap_or(""));
             match named {
                 _ if json_rank(named).is_some_and(|rank| rank < 3) => PartEncoding::Json(named.into()),

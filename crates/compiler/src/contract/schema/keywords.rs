@@ -1,4 +1,5 @@
-//! Keywords of schemas: which are read, which say nothing about values, and which are not read.
+//! The keywords of schemas: those that types represent, those without effect on values, and those
+//! that types cannot represent.
 
 use super::Schemas;
 use crate::contract::faults;
@@ -6,8 +7,8 @@ use crate::contract::grouped::Grouped;
 use crate::diagnostic::suggest;
 use crate::yaml::{Kind, Node};
 
-/// Keywords that say nothing about values, and those that are read where they stand or change nothing about how a value is
-/// translated.
+/// Keywords without effect on values, or without effect on their translation, and keywords that are
+/// read elsewhere.
 pub(super) const SILENT: &[&str] = &[
     "title",
     "description",
@@ -27,14 +28,14 @@ pub(super) const SILENT: &[&str] = &[
     "readOnly",
     "writeOnly",
     "discriminator",
-    // Parameters of Swagger 2.0 describe their values themselves.
+    // Parameters of Swagger 2.0 are schemas themselves.
     "name",
     "in",
     "collectionFormat",
     "allowEmptyValue",
 ];
 
-/// Keywords that are read.
+/// Keywords that types represent, or that comparisons use.
 const READ: &[&str] = &[
     "type",
     "nullable",
@@ -63,7 +64,7 @@ const READ: &[&str] = &[
     "exclusiveMinimum",
     "exclusiveMaximum",
     "uniqueItems",
-    // Only compared: see `unread`.
+    // Used only in comparisons; see `unread`.
     "minProperties",
     "maxProperties",
     "minContains",
@@ -74,8 +75,9 @@ const READ: &[&str] = &[
     "propertyNames",
 ];
 
-/// Keywords that narrow values in ways that types do not show: values are then a few more than the document says. Comparisons of
-/// two contracts look at their texts: see `unread`.
+/// Keywords that restrict values in ways that types cannot represent. The types accept a few more
+/// values than the document. Comparisons of two contracts use the text of these keywords; see
+/// `unread`.
 const NOT_READ: &[&str] = &[
     "not",
     "if",
@@ -95,7 +97,7 @@ const NOT_READ: &[&str] = &[
 ];
 
 impl<'n> Schemas<'n, '_> {
-    /// Says which keywords are not read, and which are typing mistakes.
+    /// Reports keywords that types cannot represent, and misspelt ones.
     pub(super) fn check_keys(&mut self, node: &'n Node, findings: &mut Grouped) {
         for (key, _) in node.as_map().unwrap_or_default() {
             let name = key.name.as_str();
@@ -118,17 +120,17 @@ pub(super) fn says_nullable(node: &Node) -> bool {
     ["nullable", "x-nullable"].iter().any(|key| node.get(key).is_some_and(|v| v.kind == Kind::Bool(true)))
 }
 
-/// Whether a schema says something besides its alternatives.
+/// Returns whether a schema has constraints in addition to its alternatives.
 pub(super) fn says_something(node: &Node) -> bool {
     node.as_map().unwrap_or_default().iter().any(|(key, _)| {
         let name = key.name.as_str();
-        // A type alone says nothing that its alternatives do not.
+        // The alternatives repeat or imply a type or format.
         (READ.contains(&name) || NOT_READ.contains(&name))
             && !matches!(name, "oneOf" | "anyOf" | "allOf" | "$ref" | "nullable" | "type" | "format")
     })
 }
 
-/// Whether an alternative only says which members must be there.
+/// Returns whether an alternative only lists required members.
 pub(super) fn only_requires(node: &Node) -> bool {
     node.as_map().is_some_and(|entries| {
         !entries.is_empty()

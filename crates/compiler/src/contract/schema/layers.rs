@@ -1,4 +1,5 @@
-//! What a schema is put together from: itself, what its `$ref` leads to, and what stands in `allOf`, flattened into layers.
+//! The composition of schemas: a schema, the targets of its `$ref`, and the members of `allOf`,
+//! flattened into layers.
 
 use super::keywords::SILENT;
 use super::{Schemas, WORK_MAX};
@@ -10,33 +11,34 @@ use crate::diagnostic::Span;
 use crate::yaml::{Kind, Node};
 use std::collections::HashSet;
 
-/// Layers of one schema.
+/// Maximum number of layers of one schema.
 pub(super) const LAYERS_MAX: usize = 200;
-/// Schemas of one document that are put together from several.
+/// Maximum number of merged schemas of one document.
 const MERGED_MAX: usize = 20_000;
-/// Layers of all of them, which is what reading them costs: by the length of the document, so that a short one costs little.
+/// Bounds of the total number of layers, which determines the cost of reading. The limit grows with
+/// the length of the document, so that a short document stays cheap.
 const MERGED_LAYERS_MAX: usize = 400_000;
 const MERGED_LAYERS_MIN: usize = 20_000;
 const BYTES_PER_LAYER: usize = 8;
 
-/// Layers that may be merged for a document of this length.
+/// Returns the maximum total number of layers for a document of this length in bytes.
 pub(super) fn merged_layers_max(bytes: usize) -> usize {
     (bytes / BYTES_PER_LAYER).clamp(MERGED_LAYERS_MIN, MERGED_LAYERS_MAX)
 }
 
-/// One node of the conjunction that a schema is.
+/// One node of a conjunction.
 #[derive(Clone, Copy)]
 pub(super) struct Layer<'n> {
     pub(super) node: &'n Node,
-    /// Its alternatives are chosen from already.
+    /// Set if the alternatives of this node are selected already.
     pub(super) bare: bool,
 }
 
-/// A set of layers, by the addresses of their nodes.
+/// The identity of a list of layers: the addresses of its nodes.
 pub(super) type Shape = Vec<(*const Node, bool)>;
 
 impl<'n> Schemas<'n, '_> {
-    /// A schema that all of these nodes describe together.
+    /// Reads the conjunction of several nodes.
     pub(super) fn conjunction(&mut self, nodes: &[&'n Node], span: Span, findings: &mut Grouped) -> Type {
         match self.conjoined(nodes, span, findings) {
             Conjoined::Type(ty) => ty,
@@ -59,7 +61,7 @@ impl<'n> Schemas<'n, '_> {
             return Conjoined::Type(Type::any(span));
         };
         match (flat.layers.as_slice(), flat.named.as_slice()) {
-            // A reference with remarks.
+            // Only annotations besides the reference.
             ([], [only]) => return Conjoined::Type(self.named(*only, flat.nullable, span)),
             ([], []) => return Conjoined::Type(Type::any(span)),
             (_, []) => return Conjoined::Here(flat.layers),
@@ -80,7 +82,7 @@ impl<'n> Schemas<'n, '_> {
         Conjoined::Layers { layers, hint: flat.hint.unwrap_or("merged"), nullable: flat.nullable }
     }
 
-    /// A type put together from several layers, under a name of its own.
+    /// Returns the named type for several layers, and declares it if necessary.
     pub(super) fn merged(
         &mut self,
         layers: Vec<Layer<'n>>,
@@ -103,7 +105,8 @@ impl<'n> Schemas<'n, '_> {
         self.reference(id, span)
     }
 
-    /// What nodes say by themselves, and what they refer to, `allOf` taken apart.
+    /// Splits nodes into their own constraints and their references, following `allOf`. Returns
+    /// `None` if a limit is exceeded.
     fn flatten(&mut self, nodes: &[&'n Node], findings: &mut Grouped) -> Option<Flat<'n>> {
         let mut flat =
             Flat { layers: Vec::new(), named: Vec::new(), typed: Vec::new(), nullable: false, hint: None };
@@ -127,13 +130,13 @@ impl<'n> Schemas<'n, '_> {
                                 flat.named.push(target);
                             }
                         }
-                        // Nothing is known of it, and what stands beside it is still said.
+                        // The other keywords of the node still apply.
                         None => self.follow.report(value, findings),
                     },
                     "allOf" => open.extend(value.as_seq().unwrap_or_default().iter().rev()),
                     "nullable" | "x-nullable" => flat.nullable |= value.kind == Kind::Bool(true),
                     name if SILENT.contains(&name) || name.starts_with("x-") => {}
-                    // What is referred to has a type of its own.
+                    // The target of a reference has its own type.
                     "type" => types = true,
                     "required" if value.as_seq().is_none() => {}
                     _ => speaks = true,
@@ -153,7 +156,8 @@ impl<'n> Schemas<'n, '_> {
         Some(flat)
     }
 
-    /// Adds the layers of what a reference leads to, each once. `seen`: what was looked at for the same schema.
+    /// Adds the layers of a reference's target, without duplicates. `seen` contains the nodes
+    /// visited for the same schema.
     fn expand(
         &mut self,
         target: Target<'n>,
@@ -167,6 +171,7 @@ impl<'n> Schemas<'n, '_> {
                 continue;
             }
             let Some(flat) = self.flatten(&[node], findings) else {
+                // Exceed the limit, so that the caller reports the schema.
                 layers.extend(std::iter::repeat_n(Layer { node, bare: true }, LAYERS_MAX));
                 continue;
             };
@@ -179,7 +184,7 @@ impl<'n> Schemas<'n, '_> {
         }
     }
 
-    /// One alternative together with what holds for all of them.
+    /// Reads one alternative combined with the constraints common to all of them.
     pub(super) fn with(&mut self, base: &[Layer<'n>], one: &'n Node, findings: &mut Grouped) -> Type {
         let span = one.span;
         let Some(flat) = self.flatten(&[one], findings) else { return Type::any(span) };
@@ -203,12 +208,12 @@ pub(super) fn shape_of(layers: &[Layer<'_>]) -> Shape {
     layers.iter().map(|layer| (std::ptr::from_ref(layer.node), layer.bare)).collect()
 }
 
-/// What several nodes are together.
+/// The result of combining several nodes.
 pub(super) enum Conjoined<'n> {
     Type(Type),
-    /// Written out in these nodes.
+    /// A schema that consists of these nodes.
     Here(Vec<Layer<'n>>),
-    /// Put together from here and elsewhere.
+    /// A schema merged from these nodes and the targets of references.
     Layers {
         layers: Vec<Layer<'n>>,
         hint: &'n str,
@@ -216,15 +221,15 @@ pub(super) enum Conjoined<'n> {
     },
 }
 
-/// A conjunction taken apart.
+/// A flattened conjunction.
 struct Flat<'n> {
-    /// Nodes that say something themselves.
+    /// Nodes with constraints of their own.
     layers: Vec<Layer<'n>>,
-    /// Nodes that name a type and say nothing else.
+    /// Nodes with a type and no other constraint.
     typed: Vec<Layer<'n>>,
-    /// What they refer to.
+    /// Targets of references.
     named: Vec<Target<'n>>,
     nullable: bool,
-    /// The name of what is referred to first.
+    /// Name of the first reference.
     hint: Option<&'n str>,
 }

@@ -1,5 +1,5 @@
-//! Keywords that constrain values in ways that types do not show: gathered as texts, so that a comparison of two contracts finds
-//! where they differ. A text that is the same on both sides means the same.
+//! Keywords that restrict values in ways that types cannot represent. They are stored as text, so
+//! that a comparison of two contracts detects differences. Equal texts have the same meaning.
 
 use super::Schemas;
 use super::layers::Layer;
@@ -9,17 +9,17 @@ use crate::diagnostic::Span;
 use crate::yaml::{Kind, Node};
 use switchback_json::text::escape;
 
-/// Keywords that constrain values of every kind.
+/// Keywords for values of every kind.
 const OF_ALL: &[&str] = &["not", "$dynamicRef", "$recursiveRef"];
 
-/// Keywords that constrain texts.
+/// Keywords for texts.
 const OF_TEXTS: &[&str] = &["contentEncoding", "contentMediaType", "contentSchema"];
 
-/// Keywords that constrain lists.
+/// Keywords for lists.
 const OF_LISTS: &[&str] =
     &["contains", "minContains", "maxContains", "prefixItems", "unevaluatedItems", "additionalItems"];
 
-/// Keywords that constrain objects.
+/// Keywords for objects.
 const OF_OBJECTS: &[&str] = &[
     "minProperties",
     "maxProperties",
@@ -29,14 +29,14 @@ const OF_OBJECTS: &[&str] = &[
     "dependencies",
 ];
 
-/// Length of a value. Two longer ones are never the same.
+/// Maximum length of a value in bytes. Longer values never compare as equal.
 const LENGTH_MAX: usize = 16_384;
 
-/// References within one value that are written out, one within another.
+/// Maximum depth of inlined references within one value.
 const REFERENCES_MAX: usize = 8;
 
 impl<'n> Schemas<'n, '_> {
-    /// The keywords of all layers that a type of this kind does not show.
+    /// Returns the keywords of all layers that a type of this kind cannot represent.
     pub(super) fn unread(&self, word: &str, layers: &[Layer<'n>]) -> Vec<Keyword> {
         let of_kind = match word {
             "string" => OF_TEXTS,
@@ -57,7 +57,7 @@ impl<'n> Schemas<'n, '_> {
                     add(name, self.canonical(value));
                 }
             }
-            // The three mean something only together.
+            // The three keywords have a meaning only in combination.
             if let Some(condition) = layer.node.get("if") {
                 let part = |name| layer.node.get(name).map_or_else(String::new, |node| self.canonical(node));
                 let parts = [self.canonical(condition), part("then"), part("else")];
@@ -65,7 +65,7 @@ impl<'n> Schemas<'n, '_> {
             }
             match word {
                 "object" => self.unread_of_object(layer, layers, &mut add),
-                // Before 2020-12 a list under `items` was what `prefixItems` is.
+                // Before 2020-12, a list under `items` had the meaning of `prefixItems`.
                 "array" => {
                     if let Some(items) = layer.node.get("items").filter(|items| items.as_seq().is_some()) {
                         add("prefixItems", self.canonical(items));
@@ -86,7 +86,8 @@ impl<'n> Schemas<'n, '_> {
 
     fn unread_of_object(&self, layer: &Layer<'n>, layers: &[Layer<'n>], add: &mut impl FnMut(&str, String)) {
         let node = layer.node;
-        // One pattern of an object without members of its own is the type of all that is in it, and constrains their names.
+        // In an object without declared members, a single pattern is the type of all members. Only
+        // a pattern that does not match every name is a further constraint.
         let is_plain = |key: &str| key == "^.*$" || key == ".*" || key.is_empty();
         let patterns = node.get("patternProperties").and_then(Node::as_map).unwrap_or_default();
         let described = layers.iter().any(|layer| layer.node.get("properties").is_some());
@@ -115,20 +116,20 @@ impl<'n> Schemas<'n, '_> {
         if let Some(discriminator) =
             node.get("discriminator").filter(|_| !choices.iter().any(|(_, list)| list.is_some()))
         {
-            // 2.0 has the name alone.
+            // Swagger 2.0 has a plain name.
             let is_name = discriminator.get("mapping").is_none();
             let name = discriminator.get("propertyName").filter(|_| is_name);
             add("discriminator", self.canonical(name.unwrap_or(discriminator)));
         }
     }
 
-    /// The default that the schema of a member or a parameter gives, here or where it refers to.
+    /// Returns the default of a member's or parameter's schema, or of the target of its reference.
     pub(in crate::contract) fn default_of(&self, nodes: &[&'n Node]) -> Option<Box<str>> {
         let own = |node: &&'n Node| node.get("default").or_else(|| self.follow.follow(node)?.get("default"));
         nodes.iter().find_map(own).map(|node| self.canonical(node).into())
     }
 
-    /// A text of a media type of its own, which this node says.
+    /// Returns the type of a text with its own media type, given the `content` node.
     pub(in crate::contract) fn text_of(&self, content: &'n Node, span: Span) -> Type {
         let keyword = Keyword { name: "content".into(), value: self.canonical(content).into() };
         let limits =
@@ -137,17 +138,18 @@ impl<'n> Schemas<'n, '_> {
         Type { kind: TypeKind::Scalar(scalar), nullable: false, span }
     }
 
-    /// A value as JSON: references written out, members in the order of their names, remarks left out.
+    /// Serializes a value as canonical JSON: references inlined, members sorted by name,
+    /// annotations removed.
     pub(in crate::contract) fn canonical(&self, node: &'n Node) -> String {
         let mut out = String::new();
         if self.write(node, REFERENCES_MAX, &mut out).is_none() {
-            // The place differs between documents, and so does the value.
+            // The place makes the value unequal to any other.
             out.push_str(&format!("…{:?}", node.span));
         }
         out
     }
 
-    /// `None` where a value is too long, or a reference leads nowhere or too far.
+    /// Returns `None` if the value is too long, or a reference is unresolved or nested too deeply.
     fn write(&self, node: &'n Node, references: usize, out: &mut String) -> Option<()> {
         if out.len() > LENGTH_MAX {
             return None;

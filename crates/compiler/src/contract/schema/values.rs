@@ -1,4 +1,5 @@
-//! Which kinds of values a schema allows, by the words of `type` or what else shows them, and the values that it lists.
+//! The kinds of values that a schema allows, from `type` or implied by other keywords, and the
+//! values that it enumerates.
 
 use super::layers::Layer;
 use crate::contract::faults;
@@ -11,7 +12,8 @@ use std::collections::HashSet;
 pub(super) const TYPE_WORDS: [&str; 7] =
     ["null", "boolean", "integer", "number", "string", "array", "object"];
 
-/// The words of `type` that all layers allow, or those that keywords and listed values show; `None` where nothing does.
+/// Returns the types that all layers allow, or those implied by keywords and enumerated values.
+/// Returns `None` if there is no such evidence.
 pub(super) fn type_words(
     layers: &[Layer<'_>],
     values: Option<&Values>,
@@ -74,7 +76,7 @@ fn words_of(node: &Node, findings: &mut Grouped) -> Option<Vec<&'static str>> {
         };
         match TYPE_WORDS.iter().find(|word| **word == text) {
             Some(word) => words.push(*word),
-            // Of Swagger 2.0: bytes.
+            // Binary data in Swagger 2.0.
             None if text == "file" => return None,
             None => {
                 let key = format!("type {text}");
@@ -99,7 +101,7 @@ fn intersection(a: &[&'static str], b: &[&'static str]) -> Vec<&'static str> {
     both
 }
 
-/// Values of `enum`, `const` or `x-values-seen`, with their places.
+/// The values of `enum`, `const` or `x-values-seen`, with their places.
 #[derive(Clone)]
 pub(super) struct Values {
     list: Vec<(Literal, Span)>,
@@ -108,7 +110,7 @@ pub(super) struct Values {
     span: Span,
 }
 
-/// The values that all layers list. An open list constrains nothing where another one is closed.
+/// Returns the values that all layers enumerate. A closed enumeration overrides an open one.
 pub(super) fn listed(layers: &[Layer<'_>], findings: &mut Grouped) -> Option<Values> {
     let mut found: Option<Values> = None;
     for layer in layers {
@@ -143,7 +145,7 @@ fn listed_in(schema: &Node, findings: &mut Grouped) -> Option<Values> {
 }
 
 impl Values {
-    /// None when one of them is a list or an object.
+    /// Returns `None` if a value is a list or an object.
     fn read(items: &[Node], span: Span, open: bool, findings: &mut Grouped) -> Option<Values> {
         let mut values = Values { list: Vec::new(), null: false, open, span };
         let mut seen = HashSet::new();
@@ -168,7 +170,8 @@ impl Values {
         Some(values)
     }
 
-    /// The values of both lists; the shorter list where they have none in common, which no value keeps to.
+    /// Returns the common values. If there are none, no value is valid; the shorter list is then
+    /// returned.
     fn common(self, other: Values) -> Values {
         let known: HashSet<&Literal> = other.list.iter().map(|(one, _)| one).collect();
         let both: Vec<_> = self.list.iter().filter(|(one, _)| known.contains(one)).cloned().collect();
@@ -185,7 +188,7 @@ impl Values {
         }
     }
 
-    /// Type words that the values show.
+    /// Returns the types of the values.
     fn words(&self) -> Vec<&'static str> {
         let shown = |word: &&str| match *word {
             "null" => self.null,
