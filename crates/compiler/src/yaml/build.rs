@@ -1,5 +1,6 @@
-//! Parser events → tree. The parser is iterative and so is this: depth is bounded by a count, not by the
-//! stack. Strict here; what a lenient reading does otherwise is in [`super::lenient`].
+//! Builds the tree from parser events. Both the parser and the builder are iterative, so the
+//! nesting depth is limited by a counter, not by the stack. This module reads strictly;
+//! [`super::lenient`] contains the differences of a lenient reading.
 
 use super::bounds::{Bounds, STRICT};
 use super::lenient::Anchors;
@@ -8,11 +9,12 @@ use super::{Key, Kind, Node, Style, faults};
 use crate::diagnostic::{FileId, Findings, Span};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 
-/// Reads a text; see [`super::read`].
+/// Parses a text; see [`super::read`].
 pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<Node> {
     let places = Places::new(text, file);
     let mut builder = Builder::new(&STRICT, None, findings);
-    // The parser takes a byte order mark for content after a comment; offsets count it all the same.
+    // The parser does not accept a byte order mark before a comment, so skip it here. Offsets
+    // include it.
     let mut parser = Parser::new_from_str(&text[places.skipped_bytes..]);
     let mut documents = 0;
     while let Some(event) = parser.next_event() {
@@ -40,24 +42,24 @@ pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<
     builder.finish(file)
 }
 
-/// A list or map that has not ended.
+/// A list or map under construction.
 enum Open {
     Seq { span: Span, items: Vec<Node>, anchor: usize },
     Map { span: Span, entries: Vec<(Key, Node)>, key: Option<Slot>, anchor: usize },
 }
 
-/// The key of the entry being read.
+/// The key of the current entry.
 enum Slot {
     Key(Key),
-    /// Not a text: reported, and its value is dropped.
+    /// The key is not a text. It was reported, and its value is dropped.
     Unusable,
-    /// `<<` of a lenient reading: the keys of its value are taken over.
+    /// `<<` in a lenient reading: the keys of the value are merged.
     Merge,
 }
 
 pub(super) struct Builder<'a> {
     bounds: &'a Bounds,
-    /// There in a lenient reading.
+    /// Present in a lenient reading.
     anchors: Option<Anchors>,
     open: Vec<Open>,
     root: Option<Node>,
@@ -81,14 +83,14 @@ impl<'a> Builder<'a> {
         self.root
     }
 
-    /// The tree as far as it has been read, where nothing after it is.
+    /// Returns the tree built so far, without checking that it is complete.
     pub(super) fn into_root(self) -> Option<Node> {
         self.root
     }
 }
 
 impl Builder<'_> {
-    /// Takes one event of the strict parser; `None` when a bound is passed.
+    /// Processes one event of the strict parser. Returns `None` if a limit is exceeded.
     fn event(&mut self, event: Event<'_>, span: Span, places: &Places<'_>) -> Option<()> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -150,7 +152,8 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// What an alias stands for, once more; `None` when a bound is passed. Copies count like what is written.
+    /// Inserts the value of an alias. Returns `None` if a limit is exceeded; copies count like
+    /// written values.
     pub(super) fn alias(&mut self, span: Span, anchor: usize) -> Option<()> {
         self.count(span)?;
         let found = self.anchors.as_ref().and_then(|anchors| anchors.get(anchor));
@@ -159,6 +162,7 @@ impl Builder<'_> {
             self.close(Node { span, kind: Kind::Null });
             return Some(());
         };
+        // Count before cloning, so that nested aliases cannot expand exponentially.
         self.nodes += found.nodes;
         if self.nodes > self.bounds.nodes {
             self.findings.push(faults::too_many_nodes(span, self.bounds));
@@ -214,7 +218,8 @@ impl Builder<'_> {
             Plain::Bool(value) => Kind::Bool(value),
             Plain::Number => Kind::Number(text),
             Plain::Text => Kind::String(text, Style::Plain),
-            // YAML 1.2 knows `True`, and no other word; a number that JSON writes otherwise is still a number.
+            // YAML 1.2 has `True` and `False` besides the lower-case words, and numbers that are
+            // not JSON numbers.
             Plain::MaybeBool if lenient => match text.as_str() {
                 "True" | "TRUE" => Kind::Bool(true),
                 "False" | "FALSE" => Kind::Bool(false),
@@ -260,7 +265,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Puts a finished value where it belongs.
+    /// Adds a complete value to the innermost open list or map.
     fn close(&mut self, mut node: Node) {
         match self.open.last_mut() {
             None => self.root = Some(node),
@@ -282,8 +287,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Ends the innermost list or map. A block ends, for the parser, where the next token starts; for people
-    /// it ends with its last value.
+    /// Closes the innermost list or map. For the parser, a block ends where the next token starts;
+    /// the span ends at its last value instead.
     pub(super) fn end(&mut self, at: Span) {
         let Some(open) = self.open.pop() else { return };
         let (span, last, kind, anchor) = match open {
@@ -296,7 +301,7 @@ impl Builder<'_> {
                 let last = entries.last().map(|(key, value)| {
                     if value.span.file == key.span.file { key.span.to(value.span) } else { key.span }
                 });
-                // A block map starts, for the parser, at the colon of its first entry.
+                // For the parser, a block map starts at the colon of its first entry.
                 let span = if first.start < span.start { Span { start: first.start, ..span } } else { span };
                 (span, last, Kind::Map(entries), anchor)
             }
@@ -313,14 +318,15 @@ impl Builder<'_> {
     }
 }
 
-/// Every key once: the first in a strict reading, which reports an error; the last in a lenient one, as most readers
-/// have it.
+/// Removes duplicate keys. A strict reading preserves the first and reports an error; a lenient one
+/// preserves the last, like most parsers, and warns.
 pub(super) fn without_duplicates(
     mut entries: Vec<(Key, Node)>,
     lenient: bool,
     findings: &mut Findings,
 ) -> Vec<(Key, Node)> {
     let mut order: Vec<usize> = (0..entries.len()).collect();
+    // Sort indices rather than compare all pairs: documents have maps with thousands of keys.
     order.sort_by(|a, b| entries[*a].0.name.cmp(&entries[*b].0.name).then(a.cmp(b)));
     if order.windows(2).all(|pair| entries[pair[0]].0.name != entries[pair[1]].0.name) {
         return entries;
@@ -344,8 +350,8 @@ pub(super) fn without_duplicates(
     entries
 }
 
-/// The entries of a merge key's value (a map, or a list of maps), behind those that are there: a key that is there
-/// already stays.
+/// Appends the entries of a merge key's value (a map, or a list of maps). Existing keys take
+/// precedence.
 fn merge(entries: &mut Vec<(Key, Node)>, node: Node) {
     let maps = match node.kind {
         Kind::Map(map) => vec![map],
@@ -365,17 +371,17 @@ fn merge(entries: &mut Vec<(Key, Node)>, node: Node) {
     }
 }
 
-/// From the parser's places, which count characters, to byte offsets.
+/// Conversion of the parser's positions, which count characters, to byte offsets.
 struct Places<'a> {
     text: &'a str,
     file: FileId,
-    /// Byte order mark.
+    /// Length of the byte order mark.
     skipped_bytes: usize,
-    /// Byte offset of every [`STRIDE`]th character; none when all characters are one byte.
+    /// Byte offset of every [`STRIDE`]th character; empty if all characters are ASCII.
     strides: Vec<u32>,
 }
 
-/// Characters between two remembered offsets.
+/// Number of characters between two stored offsets.
 const STRIDE: usize = 64;
 
 impl<'a> Places<'a> {
@@ -412,7 +418,7 @@ impl<'a> Places<'a> {
         Span::new(self.file, self.offset(&at.start), self.offset(&at.end))
     }
 
-    /// Without the white space that the parser counts to the end of multi-line scalars.
+    /// Removes the trailing white space that the parser includes in multi-line scalars.
     fn trimmed(&self, span: Span) -> Span {
         let text = &self.text[span.start as usize..span.end as usize];
         Span { end: span.start + text.trim_end().len() as u32, ..span }
@@ -424,7 +430,7 @@ impl<'a> Places<'a> {
         let indent = self.text[line..].bytes().take_while(|b| matches!(b, b' ' | b'\t'));
         let tab = indent.into_iter().any(|b| b == b'\t');
         let fault = faults::syntax(Span::new(self.file, at, at), info, tab);
-        // The parser stops where it can go on no more, which is lines after what was forgotten.
+        // The parser stops where it cannot continue, often many lines after the missing bracket.
         match unclosed(&self.text[..at as usize]) {
             Some(open) => faults::unclosed(fault, Span::new(self.file, open as u32, open as u32 + 1)),
             None => fault,
@@ -432,12 +438,13 @@ impl<'a> Places<'a> {
     }
 }
 
-/// The innermost brace, bracket or quote of a text that is not closed. Marks within words are no marks.
+/// Returns the position of the innermost unclosed brace, bracket or quote of a text. Characters
+/// within words are ignored.
 fn unclosed(text: &str) -> Option<usize> {
     let mut open: Vec<(usize, char)> = Vec::new();
     let mut before = '\n';
     for (at, c) in text.char_indices() {
-        // What a value can begin after.
+        // A value can start only after one of these.
         let begins = matches!(before, '\n' | '[' | '{' | ',' | ':' | '-');
         match (open.last().map(|(_, mark)| *mark), c) {
             (Some('#'), '\n') => drop(open.pop()),

@@ -1,4 +1,4 @@
-//! The findings about YAML text and about the form of any file, each worded once.
+//! The findings about YAML text and about the structure of any file.
 
 use super::bounds::Bounds;
 use crate::diagnostic::{Code, Finding, Span, did_you_mean};
@@ -8,7 +8,7 @@ pub(super) fn syntax(span: Span, what: &str, tab: bool) -> Finding {
     Finding::error(Code::YamlSyntax, span, format!("this is not YAML: {what}")).maybe_help(help)
 }
 
-/// The same, where something before it was not closed.
+/// Adds the place of an unclosed bracket or quote to a syntax error.
 pub(super) fn unclosed(fault: Finding, open: Span) -> Finding {
     fault.related(open, "opened here, and not closed")
 }
@@ -120,7 +120,7 @@ pub(super) fn out_of_range(span: Span, min: u64, max: u64) -> Finding {
     Finding::error(Code::OutOfRange, span, format!("a whole number from {min} to {max} is needed here"))
 }
 
-/// At most this many words are listed in a help line.
+/// Maximum number of words in a suggestion.
 const LISTED_MAX: usize = 24;
 
 fn list_of<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {

@@ -1,25 +1,25 @@
-//! Taking a tree apart: known keys of a map, and values of a wanted kind.
+//! Readers for trees: the known keys of a map, and values of an expected kind.
 
 use super::{Key, Kind, Node, Style, faults};
 use crate::diagnostic::{Findings, suggest};
 
-/// The keys that one kind of map may have.
+/// The keys of one kind of map.
 #[derive(Debug, Clone, Copy)]
 pub struct Keys {
-    /// The map in messages, with its article: `a shape`.
+    /// Name of the map in messages, with its article: `a shape`.
     pub what: &'static str,
-    /// Keys that must be there.
+    /// Required keys.
     pub required: &'static [&'static str],
-    /// Keys that may be there.
+    /// Optional keys.
     pub optional: &'static [&'static str],
-    /// Whether keys that start with `x-` are left alone.
+    /// Whether keys that start with `x-` are ignored.
     pub extensions: bool,
-    /// Keys that the reader speaks about itself, so that they are not called unknown.
+    /// Keys that the reader reports itself, and that are therefore not reported as unknown.
     pub elsewhere: fn(&str) -> bool,
 }
 
 impl Keys {
-    /// Keys of a map without extensions.
+    /// Returns the keys of a map without extensions.
     pub const fn new(
         what: &'static str,
         required: &'static [&'static str],
@@ -39,7 +39,7 @@ impl Keys {
     }
 }
 
-/// A map whose keys have been checked against [`Keys`].
+/// A map whose keys were checked against [`Keys`].
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'n> {
     /// The map itself, for its place.
@@ -48,11 +48,12 @@ pub struct Fields<'n> {
 }
 
 impl<'n> Fields<'n> {
-    /// Checks `node` to be a map of these keys; reports unknown keys (with the nearest known one) and missing
-    /// ones. `None` only when it is no map at all: with wrong keys the right ones can still be read.
+    /// Checks that `node` is a map with these keys. Unknown keys are reported with the nearest
+    /// known one, and missing keys are reported. Returns `None` only if the node is not a map: with
+    /// wrong keys, the others can still be read.
     pub fn read(node: &'n Node, keys: &Keys, findings: &mut Findings) -> Option<Fields<'n>> {
         let entries = node.map(findings)?;
-        // A key that is misspelt is not missing as well.
+        // A misspelt key is not also reported as missing.
         let mut meant = Vec::new();
         for (key, _) in entries.iter().filter(|(key, _)| !keys.knows(&key.name)) {
             let free = keys.all().filter(|known| !entries.iter().any(|(key, _)| key.name == *known));
@@ -66,25 +67,25 @@ impl<'n> Fields<'n> {
         Some(Fields { node, entries })
     }
 
-    /// The value of a key, if the key is there. A missing required key was reported by [`Fields::read`].
+    /// Returns the value of a key, if present. [`Fields::read`] reported a missing required key.
     pub fn get(&self, name: &str) -> Option<&'n Node> {
         self.entry(name).map(|(_, value)| value)
     }
 
-    /// Key and value, if the key is there.
+    /// Returns a key with its value, if present.
     pub fn entry(&self, name: &str) -> Option<(&'n Key, &'n Node)> {
         self.entries.iter().find(|(key, _)| key.name == name).map(|(key, value)| (key, value))
     }
 
-    /// All entries, in the order of the text, also those of unknown keys.
+    /// Returns all entries in text order, including unknown keys.
     pub fn entries(&self) -> &'n [(Key, Node)] {
         self.entries
     }
 }
 
-/// Values of a wanted kind: each reports a value of another kind and is then `None`.
+/// Values of an expected kind. Each function reports a value of another kind and returns `None`.
 impl Node {
-    /// A text.
+    /// Returns a text.
     pub fn text(&self, findings: &mut Findings) -> Option<&str> {
         self.as_str().or_else(|| {
             let help = match &self.kind {
@@ -96,7 +97,7 @@ impl Node {
         })
     }
 
-    /// `true` or `false`.
+    /// Returns a boolean.
     pub fn boolean(&self, findings: &mut Findings) -> Option<bool> {
         match &self.kind {
             Kind::Bool(value) => Some(*value),
@@ -107,7 +108,7 @@ impl Node {
         }
     }
 
-    /// A whole number of the range.
+    /// Returns a non-negative integer within the range.
     pub fn whole(&self, range: std::ops::RangeInclusive<u64>, findings: &mut Findings) -> Option<u64> {
         let Kind::Number(text) = &self.kind else {
             return self.wrong_kind("a whole number", None, findings);
@@ -119,17 +120,17 @@ impl Node {
         value
     }
 
-    /// A list.
+    /// Returns the items of a list.
     pub fn list(&self, findings: &mut Findings) -> Option<&[Node]> {
         self.as_seq().or_else(|| self.wrong_kind("a list", None, findings))
     }
 
-    /// A map, of any keys.
+    /// Returns the entries of a map with any keys.
     pub fn map(&self, findings: &mut Findings) -> Option<&[(Key, Node)]> {
         self.as_map().or_else(|| self.wrong_kind("a map", None, findings))
     }
 
-    /// One of a few words.
+    /// Returns one of several words.
     pub fn word<'w>(&self, words: &[&'w str], findings: &mut Findings) -> Option<&'w str> {
         let text = self.text(findings)?;
         let word = words.iter().copied().find(|word| *word == text);
@@ -139,7 +140,7 @@ impl Node {
         word
     }
 
-    /// Reports that `wanted` (with its article) is needed where this value stands.
+    /// Reports that `wanted` (with its article) is expected in place of this value.
     pub fn wrong_kind<T>(&self, wanted: &str, help: Option<String>, findings: &mut Findings) -> Option<T> {
         findings.push(faults::wrong_kind(self.span, wanted, self.kind_word(), help));
         None

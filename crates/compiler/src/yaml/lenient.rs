@@ -1,6 +1,7 @@
-//! YAML as the usual parsers read it, for documents that somebody else wrote. What differs from the strict reading: the
-//! parser is the one that most tools use, with its rules of indentation; aliases and merge keys are filled in; tags say
-//! nothing; `yes` and `on` are texts, as YAML 1.2 has it; of two equal keys the last counts.
+//! Parses YAML leniently, for documents written by others. The differences to the strict reading:
+//! it uses the parser that most tools use, with its rules of indentation; aliases and merge keys
+//! are expanded; tags are ignored, except for strings; `yes` and `on` are texts, as in YAML 1.2;
+//! the last of several equal keys takes precedence.
 
 use super::bounds::DOCUMENT;
 use super::build::Builder;
@@ -10,13 +11,13 @@ use libyaml_safer::{Event, EventData, Parser, ScalarStyle};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// What anchors stand for, by their number.
+/// Values of anchors, by number.
 #[derive(Default)]
 pub(super) struct Anchors {
     values: HashMap<usize, Anchored>,
 }
 
-/// What an anchor stands for, and how much that is.
+/// The value of an anchor, with its size.
 pub(super) struct Anchored {
     pub(super) kind: Kind,
     pub(super) nodes: usize,
@@ -34,7 +35,7 @@ impl Anchors {
     }
 }
 
-/// Nodes, keys included, and levels.
+/// Returns the number of nodes, including keys, and the nesting depth.
 fn size(node: &Node) -> (usize, usize) {
     let add =
         |(nodes, depth): (usize, usize), (more, inner): (usize, usize)| (nodes + more, depth.max(inner + 1));
@@ -45,15 +46,15 @@ fn size(node: &Node) -> (usize, usize) {
     }
 }
 
-/// Reads a text; see [`super::read_document`].
+/// Parses a text; see [`super::read_document`].
 pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<Node> {
     let mut builder = Builder::new(&DOCUMENT, Some(Anchors::default()), findings);
-    // The parser panics where a block of text ends with the file, and no line break after it.
+    // The parser panics if a block scalar ends at the end of the file without a line break.
     let ended = if text.ends_with('\n') { Cow::Borrowed(text) } else { Cow::Owned(format!("{text}\n")) };
     let mut input = ended.as_bytes();
     let mut parser = Parser::new();
     parser.set_input_string(&mut input);
-    // Anchors by name: a name may be given again, and then stands for the later value.
+    // Anchors by name. An anchor may be redefined; later aliases refer to the new value.
     let mut anchors: HashMap<String, usize> = HashMap::new();
     let mut given = 0;
     let mut documents = 0;
@@ -79,7 +80,7 @@ pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<
             EventData::Scalar { anchor, value, style, tag, .. } => {
                 builder.count(span)?;
                 let style = match style {
-                    // `!!str 5` is a text.
+                    // A value tagged `!!str` is a text: `!!str 5`.
                     _ if tag.as_deref().is_some_and(|tag| tag.ends_with(":str")) => Style::Quoted,
                     ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => Style::Quoted,
                     ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
@@ -104,7 +105,7 @@ pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<
     builder.finish(file)
 }
 
-/// The number of an anchor, from 1; 0 for none.
+/// Returns the number of an anchor, starting from 1; 0 for none.
 fn number(anchor: Option<String>, anchors: &mut HashMap<String, usize>, given: &mut usize) -> usize {
     let Some(anchor) = anchor else { return 0 };
     *given += 1;
@@ -117,7 +118,7 @@ fn span(event: &Event, text: &str, file: FileId) -> Span {
     Span::new(file, at(event.start_mark.index), at(event.end_mark.index))
 }
 
-/// Without the white space that the parser counts to the end of scalars.
+/// Removes the trailing white space that the parser includes in scalars.
 fn trimmed(text: &str, span: Span) -> Span {
     let covered = text.get(span.start as usize..span.end as usize).unwrap_or("");
     Span { end: span.start + covered.trim_end().len() as u32, ..span }

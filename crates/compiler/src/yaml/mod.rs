@@ -1,16 +1,16 @@
-//! YAML text as a tree in which every key and every value knows its place. No meaning: what a key is for is
-//! the business of contracts, mappings and configuration.
+//! Parses YAML into a tree in which every key and every value has its place. The meaning of keys is
+//! not part of this module.
 //!
-//! The dialect is smaller than YAML 1.2, so that a file reads the same to people, editors and every parser:
-//! one document; text keys, each once; no anchors, merge keys or tags; numbers as JSON writes them; `yes`,
-//! `no`, `on`, `off`, `y` and `n` only in quotes. All that can be found in one run is reported in one run; a
-//! syntax error ends the file, since nothing after it can be trusted.
+//! The dialect is a subset of YAML 1.2, so that people, editors and all parsers interpret a file in
+//! the same way: one document; unique text keys; no anchors, merge keys or tags; numbers in JSON
+//! notation; `yes`, `no`, `on`, `off`, `y` and `n` only in quotes. One run reports all errors,
+//! except that a syntax error ends the file, because the rest cannot be interpreted.
 //!
-//! Documents that somebody else wrote are read leniently ([`read_document`]): as the usual parsers read them, or as JSON
-//! where they are JSON.
+//! Documents written by others are read leniently ([`read_document`]): as JSON if they are JSON,
+//! otherwise like common YAML parsers do.
 //!
-//! [`Fields`] and the readers of [`Node`] are the one way in which all front ends take a tree apart, so that
-//! an unknown key or a text in place of a list reads the same everywhere.
+//! All front ends read trees through [`Fields`] and the readers of [`Node`], so that errors such as
+//! an unknown key have the same wording everywhere.
 
 mod build;
 mod faults;
@@ -23,33 +23,33 @@ pub use fields::{Fields, Keys};
 
 use crate::diagnostic::{FileId, Findings, Sources, Span};
 
-/// A value and its place.
+/// A value with its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// From its first to its last character; for a key without a value, the key.
+    /// From the first to the last character. For a key without a value, the span of the key.
     pub span: Span,
-    /// What it is.
+    /// The value.
     pub kind: Kind,
 }
 
-/// What a value is.
+/// A value without its place.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
-    /// `null`, `~`, or nothing after the key.
+    /// `null`, `~`, or an absent value.
     Null,
     /// Plain `true` or `false`.
     Bool(bool),
-    /// A plain number, as it was written, which is also valid JSON.
+    /// A plain number in its original notation, which is also valid JSON.
     Number(String),
     /// Any other scalar.
     String(String, Style),
     /// A sequence.
     Seq(Vec<Node>),
-    /// A mapping, in the order of the text. No two keys have one name.
+    /// A mapping in text order, with unique keys.
     Map(Vec<(Key, Node)>),
 }
 
-/// How a text was written.
+/// The notation of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Without quotes.
@@ -60,53 +60,54 @@ pub enum Style {
     Block,
 }
 
-/// A key of a mapping. Numbers and words like `no` are texts here: a key is never anything else.
+/// A key of a mapping. Keys are always texts, including numbers and words such as `no`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// Its text without quotes.
+    /// The text without quotes.
     pub name: String,
     /// Its place.
     pub span: Span,
 }
 
-/// Bounds of one file. They hold for every file that any front end reads.
+/// Limits of one file, for all front ends.
 pub mod bounds {
-    /// What one file may have.
+    /// The limits of one file.
     #[derive(Debug, Clone, Copy)]
     pub struct Bounds {
-        /// Size of its text.
+        /// Maximum size in bytes.
         pub bytes: usize,
-        /// Sequences and mappings inside one another.
+        /// Maximum nesting depth of sequences and mappings.
         pub depth: usize,
-        /// Its values, each key and each scalar counted.
+        /// Maximum number of values; keys and scalars count.
         pub nodes: usize,
     }
 
-    /// Files that are written for the gateway.
+    /// Limits of files written for the gateway.
     pub const STRICT: Bounds = Bounds { bytes: BYTES_MAX, depth: DEPTH_MAX, nodes: NODES_MAX };
-    /// Documents that somebody else wrote. Fifty values of a document take about as much memory as a page of text.
+    /// Limits of documents written by others. The number of nodes bounds the memory of the tree.
     pub const DOCUMENT: Bounds = Bounds { bytes: DOCUMENT_BYTES_MAX, depth: 200, nodes: 3_000_000 };
 
-    /// Size of a file's text.
+    /// Maximum size of a file in bytes.
     pub const BYTES_MAX: usize = 16 * 1024 * 1024;
-    /// Size of the text of a document that somebody else wrote.
+    /// Maximum size of a document in bytes.
     pub const DOCUMENT_BYTES_MAX: usize = 32 * 1024 * 1024;
-    /// Sequences and mappings inside one another.
+    /// Maximum nesting depth of sequences and mappings.
     pub const DEPTH_MAX: usize = 64;
-    /// Values of one file, each key and each scalar counted.
+    /// Maximum number of values of one file; keys and scalars count.
     pub const NODES_MAX: usize = 1_000_000;
 }
 
-/// Adds a file to `sources` and reads it.
+/// Adds a file to `sources` and parses it.
 ///
-/// `None` when there is no tree: bytes that are not UTF-8, a syntax error, nothing but comments, or a bound
-/// passed. Everything else is reported and read around.
+/// Returns `None` if there is no tree: the file is not UTF-8, has a syntax error, contains only
+/// comments, or exceeds a limit. Other errors are reported, and the rest of the file is read.
 pub fn read(sources: &mut Sources, name: &str, bytes: &[u8], findings: &mut Findings) -> Option<Node> {
     let file = add(sources, name, bytes, &bounds::STRICT, findings)?;
     build::tree(sources.text(file), file, findings)
 }
 
-/// The same for a document that somebody else wrote: JSON as JSON, everything else as the usual YAML parsers read it.
+/// Like [`read`] for a document written by others: JSON as JSON, everything else like common YAML
+/// parsers do.
 pub fn read_document(
     sources: &mut Sources,
     name: &str,
@@ -122,7 +123,7 @@ pub fn read_document(
     }
 }
 
-/// Adds a file whose text can be read.
+/// Adds a file, unless it exceeds the size limit or is not UTF-8.
 fn add(
     sources: &mut Sources,
     name: &str,
@@ -147,7 +148,7 @@ fn add(
 }
 
 impl Node {
-    /// The text, if it is one. Numbers and booleans are not.
+    /// Returns the text, if it is one. Numbers and booleans are not texts.
     pub fn as_str(&self) -> Option<&str> {
         match &self.kind {
             Kind::String(text, _) => Some(text),
@@ -155,7 +156,7 @@ impl Node {
         }
     }
 
-    /// The values, if it is a list.
+    /// Returns the items, if it is a list.
     pub fn as_seq(&self) -> Option<&[Node]> {
         match &self.kind {
             Kind::Seq(items) => Some(items),
@@ -163,7 +164,7 @@ impl Node {
         }
     }
 
-    /// The entries, if it is a map.
+    /// Returns the entries, if it is a map.
     pub fn as_map(&self) -> Option<&[(Key, Node)]> {
         match &self.kind {
             Kind::Map(entries) => Some(entries),
@@ -171,17 +172,17 @@ impl Node {
         }
     }
 
-    /// The value under a key, if it is a map that has it.
+    /// Returns the value under a key, if it is a map with this key.
     pub fn get(&self, name: &str) -> Option<&Node> {
         self.as_map()?.iter().find(|(key, _)| key.name == name).map(|(_, value)| value)
     }
 
-    /// Whether it is null.
+    /// Returns whether it is null.
     pub fn is_null(&self) -> bool {
         self.kind == Kind::Null
     }
 
-    /// The kind in a word, for messages.
+    /// Returns the name of the kind, for messages.
     pub fn kind_word(&self) -> &'static str {
         match self.kind {
             Kind::Null => "nothing",

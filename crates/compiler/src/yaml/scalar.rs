@@ -1,20 +1,21 @@
-//! What a plain scalar is: null, boolean, number, text, or something that readers of YAML disagree about.
+//! Classifies plain scalars: null, boolean, number, text, or a notation that YAML parsers interpret
+//! differently.
 
-/// The reading of a plain scalar.
+/// The classification of a plain scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plain {
     Null,
     Bool(bool),
     Number,
     Text,
-    /// A boolean for YAML 1.1, a text for YAML 1.2.
+    /// A boolean in YAML 1.1, a text in YAML 1.2.
     MaybeBool,
-    /// A number for some version of YAML, and not one in JSON.
+    /// A number in some version of YAML, but not in JSON.
     MaybeNumber,
 }
 
-/// Reads a plain scalar by the core schema of YAML 1.2 (section 10.3.2), setting aside what YAML 1.1 reads
-/// differently.
+/// Classifies a plain scalar by the core schema of YAML 1.2 (section 10.3.2), except for notations
+/// with another meaning in YAML 1.1.
 pub(super) fn plain(text: &str) -> Plain {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Plain::Null,
@@ -32,7 +33,7 @@ fn is_boolean_word(text: &str) -> bool {
     text.len() <= 5 && WORDS.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
-/// RFC 8259 section 6.
+/// Returns whether the text is a JSON number (RFC 8259, section 6).
 pub(super) fn is_json_number(text: &str) -> bool {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
@@ -59,7 +60,8 @@ pub(super) fn is_json_number(text: &str) -> bool {
     rest.is_empty()
 }
 
-/// Numbers of YAML that are not numbers of JSON: signs, leading zeros and points, other bases, infinities.
+/// Returns whether the text is a YAML number with a sign, leading zeros, a leading or trailing
+/// point, another base, or an infinity.
 fn is_number_like(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let lower = unsigned.to_ascii_lowercase();
@@ -84,8 +86,9 @@ fn is_number_like(text: &str) -> bool {
         && exponent.is_none_or(|e| !e.is_empty() && all_digits(e))
 }
 
-/// A number of YAML as JSON writes it: without a plus sign, with a digit on both sides of the point. None for what has
-/// another base, leading zeros (an id, more likely than not), or no end.
+/// Converts a YAML number to JSON notation: without a plus sign, with digits on both sides of the
+/// point. Returns `None` for other bases, infinities, and leading zeros, which rather indicate an
+/// id.
 pub(super) fn json_number(text: &str) -> Option<String> {
     let (sign, unsigned) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
