@@ -1,7 +1,9 @@
-//! The front end: text in, plans or numbered findings out. Contracts are read from OpenAPI documents, mapping files are checked
-//! against them and lowered. What comes out is a `switchback_plan::Pack`; nothing here runs it.
+//! The compiler of packs: reads contracts from OpenAPI documents, checks mapping files against
+//! them, and lowers them to a `switchback_plan::Pack`, or reports numbered findings. It does not
+//! execute plans.
 
-// What no other crate can reach says so, and the compiler finds it when nothing calls it.
+// Items that no other crate uses must not be `pub`, so that the compiler reports them when they
+// become unused.
 #![warn(unreachable_pub)]
 #![deny(missing_docs)]
 

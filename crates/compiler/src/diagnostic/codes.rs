@@ -1,35 +1,35 @@
-//! The register of all diagnostics: number, slug and the rule in one line.
+//! The table of all diagnostics: number, slug, and the rule in one line.
 //!
-//! A number is never used again for another rule, also after its rule is gone: people search for it.
-//! Ranges: `Y0xx` YAML and the form of any file, `C0xx` contracts, `M0xx` to `M2xx` mappings, `G0xx`
-//! configuration.
+//! Numbers are never reused, even after a rule is removed, because people search for them. Ranges:
+//! `Y0xx` for YAML and the form of any file, `C0xx` for contracts, `M0xx` to `M2xx` for mappings,
+//! `G0xx` for the configuration.
 
 use std::fmt;
 
-/// Declares [`Code`] and its table from one list, so that no rule can exist without its explanation.
+/// Declares [`Code`] and its table from one list, so that every rule has an explanation.
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident $number:literal $slug:literal: $rule:literal;)*) => {
-        /// Which rule a finding is about.
+        /// The rule that a finding refers to.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code {
             $(#[doc = $rule] $(#[$doc])* $name,)*
         }
 
         impl Code {
-            /// Every rule, in the order of the register.
+            /// Every rule, in the order of the table.
             pub const ALL: &'static [Code] = &[$(Code::$name,)*];
 
-            /// The stable number, such as `Y005`.
+            /// Returns the stable number, such as `Y005`.
             pub fn number(self) -> &'static str {
                 match self { $(Code::$name => $number,)* }
             }
 
-            /// The stable name, such as `duplicate-key`.
+            /// Returns the stable name, such as `duplicate-key`.
             pub fn slug(self) -> &'static str {
                 match self { $(Code::$name => $slug,)* }
             }
 
-            /// The rule in one line, for listings of all rules.
+            /// Returns the rule in one line, for listings of all rules.
             pub fn rule(self) -> &'static str {
                 match self { $(Code::$name => $rule,)* }
             }

@@ -1,20 +1,20 @@
-//! One finding, and the collection of all findings of a run.
+//! Findings, and the collection of all findings of a run.
 
 use super::{Code, Span};
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Nothing is built while it stands.
+    /// Prevents the build.
     Error,
-    /// It is built, and probably not what was meant.
+    /// Does not prevent the build, but is probably a mistake.
     Warning,
-    /// Worth knowing.
+    /// Information.
     Note,
 }
 
 impl Severity {
-    /// The word that renderings use.
+    /// Returns the word for renderings.
     pub fn word(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -24,39 +24,39 @@ impl Severity {
     }
 }
 
-/// One thing found in a source text, with its place and what to do about it.
+/// A finding in a source text, with its place and a suggestion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The rule.
     pub code: Code,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// What is wrong, in one sentence without a full stop. Names from the text stand in backticks.
+    /// The problem, in one sentence without a full stop. Names from the text are in backticks.
     pub message: String,
-    /// Where.
+    /// Place.
     pub span: Span,
-    /// A few words shown beside the underlined place.
+    /// A short label for the underlined place.
     pub label: Option<String>,
-    /// What to do.
+    /// Suggestion for a correction.
     pub help: Option<String>,
-    /// Other places that belong to it, each with a few words.
+    /// Related places, each with a short description.
     pub related: Vec<(Span, String)>,
-    /// There when one finding stands for the same thing in several places.
+    /// Set if the finding represents several places with the same problem.
     pub group: Option<Group>,
-    /// What it is about, as far as its code does not say so.
+    /// The subject, if the code does not determine it.
     pub(crate) aspect: Aspect,
-    /// The name that it is about, where nothing declares or nothing uses it.
+    /// The name that is undeclared or unused.
     pub(crate) name: Option<Named>,
 }
 
-/// A name that is declared in one place and used in others, and what it is the name of: a name of another kind is another one.
+/// A name with its kind. Names of different kinds are unrelated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     pub kind: NameKind,
     pub name: String,
 }
 
-/// What has a name.
+/// The kind of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameKind {
     Archive,
@@ -64,46 +64,46 @@ pub(crate) enum NameKind {
     Reason,
     Setting,
     Shape,
-    /// A member of the context of a route: what a step makes, or an element of a list.
+    /// A member of a route's context: the result of a step, or an element of a list.
     Result,
 }
 
-/// What findings of one code are told apart by, where others follow from some of them only, or they from others.
+/// The subject of a finding, for codes of which only some findings cause, or result from, others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Aspect {
     #[default]
     Plain,
-    /// A name is used that nothing declares.
+    /// A name is used but not declared.
     Undeclared,
-    /// A judgement on a whole block, which another line of it could change.
+    /// A problem of a complete block, which a change of another line may fix.
     Whole,
-    /// No more is wrong with an operation than its method: its contract has the path.
+    /// Only the method of an operation is unknown: its contract has the path.
     Method,
-    /// A name that nothing uses, joined with one near to it that nothing declares.
+    /// A name is unused, and a similar name is undeclared.
     Joined,
 }
 
-/// The places of a finding that stands for several.
+/// The places of a finding that represents several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// How many places there are.
+    /// Number of places.
     pub count: usize,
-    /// The first few of them.
+    /// The first few places.
     pub first: Vec<Span>,
 }
 
 impl Finding {
-    /// A finding that keeps anything from being built.
+    /// Returns a finding that prevents the build.
     pub fn error(code: Code, span: Span, message: impl Into<String>) -> Finding {
         Finding::new(Severity::Error, code, span, message.into())
     }
 
-    /// A finding that only says what is probably not meant.
+    /// Returns a finding about a probable mistake.
     pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Finding {
         Finding::new(Severity::Warning, code, span, message.into())
     }
 
-    /// A finding that is only worth knowing.
+    /// Returns an informational finding.
     pub fn note(code: Code, span: Span, message: impl Into<String>) -> Finding {
         Finding::new(Severity::Note, code, span, message.into())
     }
@@ -123,51 +123,51 @@ impl Finding {
         }
     }
 
-    /// Adds the words beside the place.
+    /// Sets the label of the place.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Finding {
         self.label = Some(label.into());
         self
     }
 
-    /// Adds what to do.
+    /// Sets the suggestion.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Finding {
         self.maybe_help(Some(help.into()))
     }
 
-    /// Adds what to do, where something is known.
+    /// Sets the suggestion, if there is one.
     #[must_use]
     pub fn maybe_help(mut self, help: Option<String>) -> Finding {
         self.help = help;
         self
     }
 
-    /// Says that a name is used which nothing declares.
+    /// Marks the finding as a use of an undeclared name.
     #[must_use]
     pub(crate) fn undeclared(self, kind: NameKind, name: &str) -> Finding {
         Finding { aspect: Aspect::Undeclared, ..self.unused(kind, name) }
     }
 
-    /// Says that a name is declared which nothing uses.
+    /// Marks the finding as a declaration of an unused name.
     #[must_use]
     pub(crate) fn unused(self, kind: NameKind, name: &str) -> Finding {
         Finding { name: Some(Named { kind, name: name.to_owned() }), ..self }
     }
 
-    /// Says that no more is wrong with an operation than its method, where that is so.
+    /// If `is_it`, marks the finding as an operation of which only the method is unknown.
     #[must_use]
     pub(crate) fn of_method(self, is_it: bool) -> Finding {
         if is_it { Finding { aspect: Aspect::Method, ..self } } else { self }
     }
 
-    /// Says that another line of the block could change it.
+    /// Marks the finding as a problem of a complete block.
     #[must_use]
     pub(crate) fn of_whole(self) -> Finding {
         Finding { aspect: Aspect::Whole, ..self }
     }
 
-    /// Adds another place that belongs to it.
+    /// Adds a related place.
     #[must_use]
     pub fn related(mut self, span: Span, words: impl Into<String>) -> Finding {
         self.related.push((span, words.into()));
@@ -175,77 +175,78 @@ impl Finding {
     }
 }
 
-/// All findings of a run. Readers push and go on, so that one run shows every mistake.
+/// All findings of a run. Readers continue after a finding, so that one run reports every mistake.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     all: Vec<Finding>,
 }
 
 impl Findings {
-    /// None yet.
+    /// Returns an empty collection.
     pub fn new() -> Findings {
         Findings::default()
     }
 
-    /// Adds one.
+    /// Adds a finding.
     pub fn push(&mut self, finding: Finding) {
         self.all.push(finding);
     }
 
-    /// Whether any of them is an error.
+    /// Returns whether there is an error.
     pub fn has_errors(&self) -> bool {
         self.all.iter().any(|finding| finding.severity == Severity::Error)
     }
 
-    /// How many there are of a severity.
+    /// Returns the number of findings with this severity.
     pub fn count(&self, severity: Severity) -> usize {
         self.all.iter().filter(|finding| finding.severity == severity).count()
     }
 
-    /// Whether there are none at all.
+    /// Returns whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// How many there are; with [`Findings::errors_since`], a mark to return to.
+    /// Returns the number of findings, as a mark for [`Findings::errors_since`] and
+    /// [`Findings::truncate`].
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether an error was added after [`Findings::len`] was `mark`.
+    /// Returns whether an error was added since the mark.
     pub fn errors_since(&self, mark: usize) -> bool {
         self.all.iter().skip(mark).any(|finding| finding.severity == Severity::Error)
     }
 
-    /// Forgets all findings after [`Findings::len`] was `mark`.
+    /// Removes all findings added since the mark.
     pub fn truncate(&mut self, mark: usize) {
         self.all.truncate(mark);
     }
 
-    /// Takes over the findings of another collection.
+    /// Adds the findings of another collection.
     pub fn append(&mut self, other: Findings) {
         self.all.extend(other.all);
     }
 
-    /// Changes each of them, for front ends whose texts hold what must not be repeated.
+    /// Changes each finding, such as to remove confidential text from it.
     pub fn for_each(&mut self, change: impl FnMut(&mut Finding)) {
         self.all.iter_mut().for_each(change);
     }
 
-    /// Keeps those for which this is so.
+    /// Removes the findings that do not satisfy the predicate.
     pub fn retain(&mut self, keep: impl FnMut(&Finding) -> bool) {
         self.all.retain(keep);
     }
 
-    /// Whether something is found within this place already.
+    /// Returns whether there is a finding within this place.
     pub fn any_within(&self, place: Span) -> bool {
         let is_within =
             |span: Span| span.file == place.file && span.start >= place.start && span.end <= place.end;
         self.all.iter().any(|finding| is_within(finding.span))
     }
 
-    /// All of them by file, position and number: the same for the same text, whatever the order of the
-    /// checks that found them. Findings that are equal in all parts are one.
+    /// Returns all findings by file, position and number, without duplicates. The order depends
+    /// only on the text, not on the order of the checks.
     pub fn sorted(&self) -> Vec<&Finding> {
         let mut sorted: Vec<&Finding> = self.all.iter().collect();
         sorted.sort_by(|a, b| key(a).cmp(&key(b)));

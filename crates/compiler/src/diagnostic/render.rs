@@ -1,11 +1,11 @@
-//! Findings as text for people (with an excerpt of the source) and as JSON for tools.
+//! Rendering of findings: as text with an excerpt of the source, and as JSON for tools.
 
 use super::source::clamp;
 use super::{Finding, Findings, Severity, Sources, Span};
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value, json};
 
-/// Whether text carries terminal colours.
+/// Whether to use terminal colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
     /// Plain characters, for files, pipes and tests.
@@ -14,7 +14,8 @@ pub enum Colour {
     Always,
 }
 
-/// All findings as text, in stable order, one blank line between them; empty when there are none.
+/// Renders all findings as text, in stable order, separated by blank lines. Findings of one line
+/// are not separated.
 pub fn to_text(sources: &Sources, findings: &Findings, colour: Colour) -> String {
     let renderer = match colour {
         Colour::Never => Renderer::plain(),
@@ -37,7 +38,8 @@ pub fn to_text(sources: &Sources, findings: &Findings, colour: Colour) -> String
     text
 }
 
-/// Text of the lines around a finding, from which on it is not shown: JSON without line breaks is one line of megabytes.
+/// Maximum length of an excerpt in bytes. A finding with a longer one is rendered without it:
+/// minified JSON is a single line of megabytes.
 const EXCERPT_BYTES_MAX: usize = 16 * 1024;
 
 fn is_long(sources: &Sources, finding: &Finding) -> bool {
@@ -53,7 +55,8 @@ fn is_long(sources: &Sources, finding: &Finding) -> bool {
     })
 }
 
-/// `note[C005]: what is the case (431 places: a.yaml:12:3, a.yaml:40:7, a.yaml:99:1); what to do`
+/// Renders a finding as
+/// `note[C005]: problem (431 places: a.yaml:12:3, a.yaml:40:7, …); suggestion`.
 fn one_line(sources: &Sources, finding: &Finding) -> String {
     let place = |span: &Span| {
         let at = sources.start(*span);
@@ -93,10 +96,10 @@ fn group<'a>(sources: &'a Sources, finding: &'a Finding) -> Group<'a> {
     }
 }
 
-/// The lines around `span`, underlined, with further places of the same file.
+/// Returns the lines around `span`, underlined, with related places of the same file.
 ///
-/// Only the lines from the first to the last place are handed to the renderer: it would otherwise go
-/// through the whole file for every finding.
+/// Only the lines from the first to the last place are passed to the renderer, because it scans all
+/// of its input for every finding.
 fn excerpt<'a>(
     sources: &'a Sources,
     span: Span,
@@ -117,8 +120,8 @@ fn excerpt<'a>(
         )
 }
 
-/// The part of a span on its first line, as byte range of `text`, which starts at `offset` of the file.
-/// A map of a hundred lines is shown by its first.
+/// Returns the part of a span on its first line, as a byte range of `text`, which starts at
+/// `offset` of the file. A map of a hundred lines is represented by its first.
 fn underlined(text: &str, span: Span, offset: usize) -> std::ops::Range<usize> {
     let local = |at: u32| clamp(text, (at as usize).saturating_sub(offset) as u32);
     let (start, end) = (local(span.start), local(span.end));
@@ -126,14 +129,14 @@ fn underlined(text: &str, span: Span, offset: usize) -> std::ops::Range<usize> {
     start..start + first_line.trim_end().len()
 }
 
-/// Help lines may repeat names from a file; control characters in them must not reach a terminal.
+/// Replaces control characters, because a suggestion may contain names from a file, and must not
+/// control the terminal.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
-/// All findings as a JSON object, in stable order:
-/// `{errors, warnings, findings: [{code, slug, severity, message, file, line, column, end: {line, column},
-/// label?, help?, count?, places?, related: [{file, line, column, message}]}]}`.
+/// Renders all findings as a JSON object, in stable order:
+/// `{errors, warnings, findings: [{code, slug, severity, message, file, line, column, end: {line, column}, label?, help?, count?, places?, related: [{file, line, column, message}]}]}`.
 pub fn to_json(sources: &Sources, findings: &Findings) -> Value {
     json!({
         "errors": findings.count(Severity::Error),

@@ -1,14 +1,12 @@
-//! Source files and places in them. Text only: where it was read from does not matter here.
+//! Source files and places in them. Files are not read here.
 
 use std::sync::Arc;
 
-/// Which file of [`Sources`] a place is in. Files are ordered as they were added.
+/// Index of a file in [`Sources`], in the order of addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FileId(u16);
 
-/// A place: bytes `start..end` of one file.
-///
-/// An empty span is a point between two characters.
+/// A place: the bytes `start..end` of one file. An empty span is a point between two characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span {
     /// The file.
@@ -20,29 +18,30 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span of bytes `start..end` of `file`.
+    /// Returns the span of bytes `start..end` of `file`.
     pub fn new(file: FileId, start: u32, end: u32) -> Span {
         Span { file, start, end: end.max(start) }
     }
 
-    /// A span from the start of `self` to the end of `other`, which must be in the same file.
+    /// Returns a span from the start of `self` to the end of `other`, which must be in the same
+    /// file.
     pub fn to(self, other: Span) -> Span {
         debug_assert_eq!(self.file, other.file);
         Span { end: self.end.max(other.end), ..self }
     }
 
-    /// Whether `other` lies within this span.
+    /// Returns whether `other` lies within this span.
     pub fn contains(self, other: Span) -> bool {
         self.file == other.file && self.start <= other.start && other.end <= self.end
     }
 }
 
-/// A place as people count it: lines and columns from 1, columns in characters.
+/// A place as a line and a column, both 1-based.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// Line, from 1.
+    /// 1-based line.
     pub line: u32,
-    /// Column, from 1, in characters.
+    /// 1-based column, in characters.
     pub column: u32,
 }
 
@@ -61,15 +60,16 @@ struct File {
 }
 
 impl Sources {
-    /// No files yet.
+    /// Returns an empty collection.
     pub fn new() -> Sources {
         Sources::default()
     }
 
-    /// Adds a file; `name` is what findings call it, usually its path within the pack.
+    /// Adds a file. `name` is used in findings, usually the path within the pack.
     ///
     /// # Panics
-    /// After 65,535 files, or with a text of 4 GiB: readers bound both long before.
+    ///
+    /// After 65,535 files, or with a text of 4 GiB. Readers enforce lower limits.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
         let id = FileId(u16::try_from(self.files.len()).expect("readers bound the number of files"));
         let text = text.into();
@@ -80,47 +80,47 @@ impl Sources {
         id
     }
 
-    /// How many files there are.
+    /// Returns the number of files.
     pub(crate) fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// The files that were added after the first `count`.
+    /// Returns the files added after the first `count`.
     pub(crate) fn after(&self, count: usize) -> Sources {
         Sources { files: self.files[count..].to_vec() }
     }
 
-    /// Adds the files of `other` behind these.
+    /// Appends the files of `other`.
     pub(crate) fn append(&mut self, other: &Sources) {
         self.files.extend_from_slice(&other.files);
     }
 
-    /// The name the file was added under.
+    /// Returns the name of the file.
     pub fn name(&self, file: FileId) -> &str {
         &self.files[usize::from(file.0)].name
     }
 
-    /// The whole text of the file.
+    /// Returns the text of the file.
     pub fn text(&self, file: FileId) -> &str {
         &self.files[usize::from(file.0)].text
     }
 
-    /// Ids of all files, in the order they were added.
+    /// Returns the ids of all files, in the order of addition.
     pub fn ids(&self) -> impl Iterator<Item = FileId> + use<> {
         (0..self.files.len()).map(|i| FileId(i as u16))
     }
 
-    /// Line and column where a span starts.
+    /// Returns the line and column of the start of a span.
     pub fn start(&self, span: Span) -> Position {
         self.position(span.file, span.start)
     }
 
-    /// Line and column after the last character of a span.
+    /// Returns the line and column after the last character of a span.
     pub fn end(&self, span: Span) -> Position {
         self.position(span.file, span.end)
     }
 
-    /// The text that a span covers.
+    /// Returns the text of a span.
     pub fn snippet(&self, span: Span) -> &str {
         let text = self.text(span.file);
         &text[clamp(text, span.start)..clamp(text, span.end)]
@@ -133,8 +133,8 @@ impl Sources {
         Position { line: line as u32 + 1, column: before.chars().count() as u32 + 1 }
     }
 
-    /// Byte range of the lines from the one holding `first` to the one holding `last`, and the number of
-    /// the first of them.
+    /// Returns the byte range of the lines from the one with `first` to the one with `last`, and
+    /// the number of the first line.
     pub(super) fn lines(&self, file: FileId, first: u32, last: u32) -> (std::ops::Range<usize>, usize) {
         let file = &self.files[usize::from(file.0)];
         let first_line = file.lines.partition_point(|start| *start <= first) - 1;
@@ -144,7 +144,7 @@ impl Sources {
     }
 }
 
-/// The nearest character boundary at or before `offset`, within the text.
+/// Returns the nearest character boundary at or before `offset`, within the text.
 pub(super) fn clamp(text: &str, offset: u32) -> usize {
     text.floor_char_boundary(offset as usize)
 }

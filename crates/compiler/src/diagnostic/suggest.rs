@@ -1,13 +1,13 @@
-//! "Did you mean": the nearest of the allowed words.
+//! Suggestions for misspelt words.
 
-/// Longer words are not compared: nothing of that length is a name, and the distance costs the product of
-/// both lengths.
+/// Maximum length of compared words in characters. Names are shorter, and the cost of the distance
+/// is the product of both lengths.
 const CHARS_MAX: usize = 80;
 
-/// The candidate nearest to `word`, if one is near enough to be a typing mistake.
+/// Returns the candidate nearest to `word`, if it is near enough to be a typing mistake.
 ///
-/// Near enough is one edit per three letters (a swap of neighbours is one edit), or the same letters with
-/// other case, `-` or `_`. Of equally near ones the first is taken.
+/// The limit is one edit per three letters. A swap of neighbouring letters is one edit; differences
+/// in case, `-` and `_` are none. Among equally near candidates, the first one is returned.
 pub fn suggest<'c, I, S>(word: &str, candidates: I) -> Option<&'c str>
 where
     I: IntoIterator<Item = &'c S>,
@@ -25,7 +25,8 @@ where
         if longest > CHARS_MAX || candidate == word {
             continue;
         }
-        // The distance is at least the difference of the lengths: most candidates are done with this.
+        // The distance is at least the difference of the lengths. This rules out most candidates
+        // cheaply.
         if folded_chars.abs_diff(candidate.chars().filter(is_folded).count()) > longest.max(3) / 3 {
             continue;
         }
@@ -38,7 +39,7 @@ where
     best.map(|(_, candidate)| candidate)
 }
 
-/// [`suggest`] as the sentence of a help line.
+/// Returns the result of [`suggest`] as a sentence.
 pub fn did_you_mean<'c, I, S>(word: &str, candidates: I) -> Option<String>
 where
     I: IntoIterator<Item = &'c S>,
