@@ -1,6 +1,6 @@
-//! The lines of a drafted route: what becomes of parameters and bodies. Written is what is sure: counterparts that
-//! [`fields`](super::fields) finds, whose values fit or have a conversion. For everything else the reason is given, in words
-//! for a person, and the route is not written.
+//! The lines of a drafted route for parameters and bodies. Only certain lines are drafted: for
+//! counterparts that [`fields`](super::fields) finds, with compatible values or a conversion.
+//! Otherwise the route is not drafted, and the reason is reported for a person.
 
 mod conversions;
 mod heads;
@@ -20,42 +20,43 @@ use crate::contract::{Contract, Media};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use switchback_plan::{Message, media_in_range};
 
-/// The lines of a route beside its operations.
+/// The lines of a route except for its operations.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Route {
     pub lines: Vec<String>,
-    /// Names of the shapes it uses, those within them included.
+    /// Names of the shapes that it uses, directly or indirectly.
     pub shapes: Vec<String>,
-    /// What is different for clients: said in the report too.
+    /// Differences for clients, which the report contains too.
     pub remarks: Vec<String>,
-    /// What else a person should look at.
+    /// Other points to review.
     pub looks: Vec<String>,
-    /// The old side's types whose wrappers were taken away.
+    /// Types of the old side whose wrappers were removed.
     pub unwraps: Vec<String>,
-    /// Whether a client may be refused for a part of what it sends.
+    /// Whether clients may be refused for a part of their request.
     pub refuses: bool,
 }
 
-/// What is known beside the contracts.
+/// Input other than the contracts.
 pub(super) struct Given<'g> {
-    /// Ids of proposals that a person took.
+    /// Ids of accepted proposals.
     pub accepted: &'g BTreeSet<String>,
     pub descriptions: &'g Descriptions<'g>,
-    /// Names of header fields that carry credentials, in lower case.
+    /// Names of header fields with credentials, in lower case.
     pub credentials: &'g [String],
-    /// Types of the old side whose wrappers stay, since lines without them did not compile.
+    /// Types of the old side whose wrappers are preserved, because lines without them did not
+    /// compile.
     pub wrapped: &'g BTreeSet<String>,
 }
 
-/// A guess about a field, and what it is about.
+/// A guess about a field, with its type.
 #[derive(Debug, Clone)]
 pub(super) struct Proposal {
-    /// The old side's type.
+    /// The type on the old side.
     pub ty: String,
     pub guess: Guess,
 }
 
-/// Which way a body goes. The old side is served.
+/// The direction of a body. The old side is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Way {
     /// From the old side to the new one.
@@ -71,54 +72,57 @@ pub(super) struct Bodies<'c> {
     given: &'c Given<'c>,
     /// Guesses about fields, by id.
     pub proposals: BTreeMap<String, Proposal>,
-    /// Ids of those that were taken.
+    /// Ids of the accepted guesses.
     pub taken: BTreeSet<String>,
-    /// Text of each shape by its name.
+    /// Shapes by name.
     shapes: BTreeMap<String, Shape>,
     by_types: HashMap<ShapeKey, String>,
-    /// Shapes being drafted and their names: one within itself leads back by its name.
+    /// Stack of the shapes being drafted, with their names. A recursive use refers to the name.
     open: Vec<(ShapeKey, String)>,
-    /// Shapes that were drafted, in that order: what leads back to one that fails goes with it.
+    /// Completed shapes in the order of completion. If a shape fails, those that refer to it fail
+    /// too.
     drafted: Vec<ShapeKey>,
     failed: HashMap<ShapeKey, String>,
 }
 
-/// The types of both sides by name.
+/// The names of both sides' types, and the direction.
 type ShapeKey = (String, String, Way);
 
 #[derive(Debug, Clone, Default)]
 struct Shape {
     text: String,
-    /// Those that it names.
+    /// Shapes that it uses.
     shapes: Vec<String>,
     remarks: Vec<String>,
-    /// Fields that a client is refused for.
+    /// Fields for which a client is refused.
     refused: Vec<String>,
-    /// The old side's type, where an object around its fields or the new side's was taken away.
+    /// The type of the old side, if a wrapper object was removed on either side.
     unwraps: Option<String>,
 }
 
-/// Lines of a shape, before they are written.
+/// The lines of a shape before rendering.
 #[derive(Default)]
 struct Lines {
     same: Vec<String>,
     rename: Vec<String>,
     only_old: Vec<String>,
-    /// Whether the new side has fields that the old one has not.
+    /// Whether the new side has fields that the old one lacks.
     rest: bool,
-    /// Shapes of alternatives, instead of lines.
+    /// Shapes of alternatives, in place of lines.
     alternatives: Vec<String>,
-    /// What one-sided fields may have become.
+    /// Guesses about one-sided fields.
     comments: Vec<String>,
 }
 
 type Drafted<T> = Result<T, String>;
 
-/// Shapes being drafted within one another. Types of large documents all lead to one another, and each step wants stack.
+/// Maximum depth of nested drafts. The types of large documents all refer to each other, and each
+/// level uses stack.
 const DEPTH_MAX: usize = 24;
-/// Names of a place that a line names.
+/// Maximum number of names in a place.
 const PLACES_MAX: usize = 4;
-/// Shapes of alternatives of one type: where each of them holds the type again, compiling them costs the third power.
+/// Maximum number of drafted alternatives of one type. If each alternative contains the type again,
+/// the cost of compiling them is cubic.
 const ALTERNATIVES_MAX: usize = 32;
 
 impl<'c> Bodies<'c> {
@@ -138,7 +142,7 @@ impl<'c> Bodies<'c> {
         }
     }
 
-    /// The lines of a pair, or why it is not written.
+    /// Returns the lines of a pair, or the reason why it is not drafted.
     pub(super) fn route(&mut self, old: &Operation, new: &Operation) -> Drafted<Route> {
         let mut route = Route::default();
         self.path(old, new, &mut route)?;
@@ -189,7 +193,8 @@ impl<'c> Bodies<'c> {
     fn answer(&mut self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
         let success = |operation: &'_ Operation| -> Option<(Type, Media)> {
             let successes = operation.responses.iter().filter(|answer| answer.is_success());
-            // One that is not JSON decides: it is kept, or nothing is.
+            // A body that is not JSON takes precedence: either it is forwarded unchanged, or the
+            // route is not drafted.
             let with_body = successes.filter_map(|answer| Some((answer.body.clone()?, answer.media.clone())));
             with_body.min_by_key(|(_, media)| media.is_json())
         };
@@ -211,7 +216,7 @@ impl<'c> Bodies<'c> {
         }
     }
 
-    /// `request:` or `response:` and what stands after it.
+    /// Drafts the line `request:` or `response:`.
     fn body(
         &mut self,
         operation: &Operation,
@@ -229,7 +234,7 @@ impl<'c> Bodies<'c> {
             _ => None,
         });
         let shape = match (objects, types.map(named)) {
-            // A type without a name has its lines in place.
+            // An unnamed type has its lines inline.
             ([Some(old), Some(new)], [None, _] | [_, None]) => {
                 let name = format!("{} {word}", operation.key);
                 let (lines, shape) = self.shape(&name, old, new, types, way)?;
@@ -253,7 +258,7 @@ impl<'c> Bodies<'c> {
         Ok(())
     }
 
-    /// What a route says of a shape that it uses.
+    /// Adds the remarks and refusals of a shape to the route.
     fn use_shape(&self, shape: &Shape, route: &mut Route) {
         route.remarks.extend(shape.remarks.iter().cloned());
         route.refuses |= !shape.refused.is_empty();
@@ -262,7 +267,8 @@ impl<'c> Bodies<'c> {
         route.unwraps.extend(shape.unwraps.clone());
     }
 
-    /// The shape between two types, and whether it is for the elements of lists.
+    /// Returns the shape between two types, drafting it if necessary, and whether it applies to
+    /// list elements.
     fn shape_of(&mut self, types: [TypeIn<'_>; 2], way: Way) -> Drafted<(String, bool)> {
         let why = || {
             let (from, to) = way.sort(types);
@@ -292,6 +298,7 @@ impl<'c> Bodies<'c> {
         if let Some(known) = self.by_types.get(&key) {
             return Ok((known.clone(), each));
         }
+        // A type that is being drafted contains itself; the name is sufficient.
         if let Some((_, name)) = self.open.iter().find(|(open, _)| *open == key) {
             return Ok((name.clone(), each));
         }
@@ -332,7 +339,8 @@ impl<'c> Bodies<'c> {
         }
     }
 
-    /// A shape fails, and with it those drafted since `mark` that lead back to it. Each is drafted once, whatever comes of it.
+    /// Marks a shape as failed, along with the shapes completed since `mark` that refer to it. Each
+    /// is drafted only once.
     fn fail(&mut self, name: &str, mark: usize, why: &str) {
         for key in self.drafted.split_off(mark) {
             let leads_back = |own: &String| {
@@ -356,7 +364,7 @@ impl<'c> Bodies<'c> {
         });
     }
 
-    /// A shape for each alternative of what is read that does not fit as it is.
+    /// Drafts a shape for each alternative of the source that is not compatible as it is.
     fn choice(
         &mut self,
         [old, new]: [&Choice; 2],
@@ -387,7 +395,7 @@ impl<'c> Bodies<'c> {
         Ok((lines, shape))
     }
 
-    /// These shapes and those that they lead to.
+    /// Returns these shapes and all shapes that they use.
     pub(super) fn with_inner<'n>(&self, names: impl Iterator<Item = &'n String>) -> BTreeSet<String> {
         let mut open: Vec<&str> = names.map(String::as_str).collect::<Vec<_>>();
         let mut reached = BTreeSet::new();
@@ -513,7 +521,8 @@ impl<'c> Bodies<'c> {
         Ok(())
     }
 
-    /// An object without a name on one side at least: no shape is of it, so that its members are named by their places.
+    /// Drafts the members of an object that has no name on at least one side. No shape can refer to
+    /// such an object, so its members are named by place.
     fn within(
         &mut self,
         outer: &Both<'_>,
@@ -529,7 +538,7 @@ impl<'c> Bodies<'c> {
         for (inner, field) in &pairing.only[0] {
             let at = place(0, inner);
             match way {
-                // Within an object no line refuses a client for what it sends.
+                // Only members of the body itself can refuse a call.
                 Way::Request if field.access != Access::ReadOnly => {
                     return Err(own(format!("`{}` has no counterpart on the new side", path(&at))));
                 }
@@ -552,7 +561,7 @@ impl<'c> Bodies<'c> {
         Ok(())
     }
 
-    /// How a value is turned that does not fit as it is, as a rename says it.
+    /// Returns the conversion for an incompatible value, in the form of a `rename` line.
     fn value(
         &mut self,
         types: [TypeIn<'_>; 2],
@@ -596,7 +605,7 @@ impl<'c> Bodies<'c> {
         text
     }
 
-    /// The lines of a shape as they stand in a file, but for their indentation.
+    /// Renders the lines of a shape, without indentation.
     fn lines(&self, lines: &Lines) -> Vec<String> {
         let [a, b] = self.names.map(quoted);
         let mut all = Vec::new();
@@ -620,18 +629,18 @@ impl<'c> Bodies<'c> {
         all
     }
 
-    /// Forgets shapes that none of these names.
+    /// Removes the shapes that none of these uses.
     pub(super) fn forget_unused<'s>(&mut self, used: impl Iterator<Item = &'s String>) {
         let used = self.with_inner(used);
         self.shapes.retain(|name, _| used.contains(name));
     }
 
-    /// The section of a mapping file that declares all shapes; empty when there are none.
+    /// Renders the section of a mapping file with all shapes; empty if there are none.
     pub(super) fn all_text(&self) -> String {
         self.text_of(self.shapes.keys())
     }
 
-    /// The section of a mapping file that declares these shapes; empty when there are none.
+    /// Renders the section of a mapping file with these shapes; empty if there are none.
     pub(super) fn text_of<'s>(&self, names: impl Iterator<Item = &'s String>) -> String {
         let text: String = names.map(|name| self.shapes[name].text.as_str()).collect();
         if text.is_empty() { text } else { format!("shapes:\n{text}") }
@@ -653,7 +662,7 @@ impl Way {
         }
     }
 
-    /// What is read, and what is built of it.
+    /// Returns the source and the target.
     fn sort<T>(self, [old, new]: [T; 2]) -> (T, T) {
         match self {
             Way::Request => (old, new),
@@ -662,12 +671,13 @@ impl Way {
     }
 }
 
-/// What becomes of a body that is not read, or a form on both sides: it is kept, or why not. None is for lines to say.
+/// Returns the line for a body that is opaque, or a form on both sides: `keep`, or the reason
+/// against it. Returns `None` if the body needs lines.
 fn passed(media: [&Media; 2], types: [TypeIn<'_>; 2], way: Way) -> Option<Drafted<&'static str>> {
     let (from, to) = way.sort(types);
     let other = match media.into_iter().find(|media| !media.is_read()) {
         Some(other) => other,
-        // Of two forms that are not the same lines are drafted, as of JSON.
+        // Lines are drafted for two incompatible forms, as for JSON.
         None if media.iter().any(|media| media.is_json()) => return None,
         None => return assignable(from, to, Some(way.message())).is_ok().then_some(Ok("keep")),
     };
@@ -684,7 +694,7 @@ fn passed(media: [&Media; 2], types: [TypeIn<'_>; 2], way: Way) -> Option<Drafte
     })
 }
 
-/// A field that only the old side has.
+/// Drafts the line of a field that only the old side has.
 fn one_sided(at: &Place, field: &Field, way: Way, lines: &mut Lines, shape: &mut Shape) -> Drafted<()> {
     match way {
         Way::Answer if field.required => {
@@ -694,7 +704,7 @@ fn one_sided(at: &Place, field: &Field, way: Way, lines: &mut Lines, shape: &mut
             lines.only_old.push(format!("{}: absent", place(at)?));
             Ok(())
         }
-        // No client sends it, and the old service passed over what was sent.
+        // Clients must not send it, and the old service ignored it.
         Way::Request if field.access == Access::ReadOnly => {
             lines.only_old.push(format!("{}: absent", place(at)?));
             Ok(())

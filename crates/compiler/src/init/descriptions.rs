@@ -1,5 +1,5 @@
-//! What documents say about fields. Contracts keep none of it, since nothing at run time reads it: where a guess wants it, the
-//! documents are read once more.
+//! The descriptions of fields in the documents. Contracts do not contain them, because they have no
+//! use at run time. If a guess needs them, the documents are parsed again.
 
 use super::Side;
 use crate::contract::{Field, TypeKind, Types};
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 pub(super) struct Descriptions<'s> {
     sides: &'s [Side; 2],
-    /// Those that spans of the contracts lead into.
+    /// Sources that the spans of the contracts refer to.
     sources: &'s Sources,
     by_place: OnceCell<HashMap<String, HashMap<u32, String>>>,
 }
@@ -20,7 +20,7 @@ impl<'s> Descriptions<'s> {
         Descriptions { sides, sources, by_place: OnceCell::new() }
     }
 
-    /// What is said of a field, or else of its type.
+    /// Returns the description of a field, otherwise of its type.
     pub(super) fn of(&self, types: &Types, field: &Field) -> Option<&str> {
         let of_type = match &field.ty.kind {
             TypeKind::Named(reference) => self.at(types.by_id(reference.id).span),
@@ -29,7 +29,7 @@ impl<'s> Descriptions<'s> {
         self.at(field.span).or(of_type)
     }
 
-    /// What is said of a field itself.
+    /// Returns the description of a field itself.
     pub(super) fn of_field(&self, field: &Field) -> Option<&str> {
         self.at(field.span)
     }
@@ -52,7 +52,7 @@ fn read(sides: &[Side; 2]) -> HashMap<String, HashMap<u32, String>> {
     files
 }
 
-/// The `description` of every map, by where the key before the map stands.
+/// Collects the `description` of every map, by the position of the key before the map.
 fn collect(root: Node, places: &mut HashMap<u32, String>) {
     let mut open = vec![root];
     while let Some(node) = open.pop() {

@@ -1,10 +1,11 @@
-//! Evidence for and against a guess that one operation has become another: what a person reads before accepting it.
+//! Evidence for and against the guess that one operation was renamed to another. A person reads it
+//! before accepting the guess.
 
 use super::fields::{spelling, words};
 use crate::contract::{Contract, Operation, Type, TypeKind, Types};
 use std::collections::BTreeSet;
 
-/// What speaks for a guess, and what speaks against it.
+/// Arguments for and against a guess.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Evidence {
     pub supports: Vec<String>,
@@ -12,7 +13,7 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// Compares what both documents say of the two operations.
+    /// Compares the documentation of the two operations.
     pub(super) fn add_documents(&mut self, [old, new]: [&Operation; 2], contracts: [&Contract; 2]) {
         self.compare_ids(old, new);
         self.compare_texts(old, new);
@@ -24,7 +25,7 @@ impl Evidence {
         }
     }
 
-    /// Both lists, in brackets behind the guess.
+    /// Renders both lists in parentheses, for use after the guess.
     pub(super) fn render(&self) -> String {
         let list = |all: &[String]| if all.is_empty() { "nothing".to_owned() } else { all.join("; ") };
         format!("(for: {}. Against: {})", list(&self.supports), list(&self.contradicts))
@@ -38,7 +39,7 @@ impl Evidence {
         }
     }
 
-    /// Summaries agree where half of their words do.
+    /// Compares summaries. They agree if half of their words do.
     fn compare_texts(&mut self, old: &Operation, new: &Operation) {
         let (Some(a), Some(b)) = (old.summary.as_deref(), new.summary.as_deref()) else { return };
         let (a, b) = (words(a), words(b));
@@ -51,7 +52,7 @@ impl Evidence {
         list.push(format!("{shared} % of the words of their summaries agree"));
     }
 
-    /// Bodies agree where half of their members have the same name.
+    /// Compares the members of bodies. They agree if half of the names do.
     fn compare_members(&mut self, body: &str, types: [Option<&Type>; 2], contracts: [&Contract; 2]) {
         let names = |side: usize| members(types[side]?, &contracts[side].types);
         let list = match (names(0), names(1)) {
@@ -76,7 +77,7 @@ fn answer_type(operation: &Operation) -> Option<&Type> {
     operation.responses.iter().filter(|answer| answer.is_success()).find_map(|answer| answer.body.as_ref())
 }
 
-/// Names of the members of an object or of the objects in a list, without what people spell differently.
+/// Returns the normalized names of the members of an object, or of the objects in a list.
 fn members(ty: &Type, types: &Types) -> Option<BTreeSet<String>> {
     match types.resolve(ty).kind {
         TypeKind::Object(object) => Some(object.fields.iter().map(|field| spelling(&field.name)).collect()),

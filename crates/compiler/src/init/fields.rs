@@ -1,29 +1,29 @@
-//! What the fields of an object have become. Counterparts are sure: the same name, or the same but for spelling; the same
-//! description of a value that goes over as it is; an object around all of them that is there on one side only. Guesses have a
-//! score and a reason, and are written only on demand. A guess wants descriptions on both sides: without them guesses were
-//! wrong when they were looked at.
+//! Matches the fields of two objects. Counterparts are certain: an equal name, a name that differs
+//! only in spelling, or an equal description of a compatible value; one side may wrap all fields in
+//! an object. Guesses have a score and a reason, and are used only if accepted. A guess requires
+//! descriptions on both sides, because guesses without them were wrong when reviewed.
 
 use super::descriptions::Descriptions;
 use crate::contract::{Field, Object, Scalar, TypeIn, TypeKind, Types};
 use std::collections::{BTreeSet, HashMap};
 
-/// A place of an object: the name of a member, or of one within it.
+/// A place in an object: the name of a member, or of a member nested in it.
 pub(super) type Place = Vec<String>;
 
-/// Two fields that are one.
+/// A pair of corresponding fields.
 pub(super) struct Both<'t> {
     pub places: [Place; 2],
     pub fields: [&'t Field; 2],
-    /// Around the field of each side, where it lies within one.
+    /// The enclosing field of each side, if any.
     pub around: [Option<&'t Field>; 2],
-    /// Whether it is their descriptions that say so, and not their names.
+    /// Set if the match is based on descriptions rather than names.
     pub is_said: bool,
 }
 
-/// A field of the old side that may be one of the new side.
+/// A field of the old side with a possible counterpart on the new side.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Guess {
-    /// For `--accept`.
+    /// Id for `--accept`.
     pub id: String,
     pub places: [Place; 2],
     /// From 0 to 1.
@@ -31,34 +31,34 @@ pub(super) struct Guess {
     pub why: String,
 }
 
-/// All fields of two objects.
+/// The matched fields of two objects.
 #[derive(Default)]
 pub(super) struct Pairing<'t> {
     pub both: Vec<Both<'t>>,
     pub only: [Vec<(Place, &'t Field)>; 2],
     /// Best first.
     pub guesses: Vec<Guess>,
-    /// Ids of guesses that a person took, and that are among `both` now.
+    /// Ids of accepted guesses, which are included in `both`.
     pub taken: BTreeSet<String>,
 }
 
-/// What is known beside the two objects.
+/// Input other than the two objects.
 pub(super) struct Known<'k> {
     /// Name of the old side's type, for ids.
     pub name: &'k str,
     pub accepted: &'k BTreeSet<String>,
     pub descriptions: &'k Descriptions<'k>,
-    /// Whether an object around all fields of one side is taken away.
+    /// Whether to remove an object that wraps all fields of one side.
     pub unwraps: bool,
-    /// Whether a value of the two sides goes over as it is.
+    /// Returns whether a value of the two types is compatible without a conversion.
     pub fits: &'k dyn Fn([TypeIn<'_>; 2]) -> bool,
 }
 
-/// Guesses below are not shown.
+/// Minimum score of a guess.
 const SCORE_MIN: f64 = 0.55;
-/// How much better than the next one a guess must be, on both sides.
+/// Minimum distance to the second-best score, on both sides.
 const MARGIN: f64 = 0.12;
-/// Fields of one side that guesses are made of; beyond, there are none.
+/// Maximum number of unmatched fields of one side. Above it, no guesses are made.
 const GUESSED_MAX: usize = 200;
 
 pub(super) fn pair<'t>(objects: [&'t Object; 2], types: [&'t Types; 2], known: &Known<'_>) -> Pairing<'t> {
@@ -79,7 +79,7 @@ pub(super) fn pair<'t>(objects: [&'t Object; 2], types: [&'t Types; 2], known: &
     pairing
 }
 
-/// Fields of one name, and of one name but for spelling.
+/// Matches fields by equal names, otherwise by names that differ only in spelling.
 pub(super) fn same<'t>([old, new]: [&'t Object; 2]) -> Pairing<'t> {
     let mut pairing = Pairing::default();
     let mut by_spelling: HashMap<String, Vec<&'t Field>> = HashMap::new();
@@ -90,7 +90,7 @@ pub(super) fn same<'t>([old, new]: [&'t Object; 2]) -> Pairing<'t> {
     let names: BTreeSet<&str> = old.fields.iter().map(|field| field.name.as_str()).collect();
     for field in &old.fields {
         let spelt = || match by_spelling.get(&spelling(&field.name)).map(Vec::as_slice) {
-            // What the old side has under the same name is that field's.
+            // An exact match with another field of the old side takes precedence.
             Some([only]) if !names.contains(only.name.as_str()) => Some(*only),
             _ => None,
         };
@@ -109,11 +109,11 @@ pub(super) fn same<'t>([old, new]: [&'t Object; 2]) -> Pairing<'t> {
     pairing
 }
 
-/// Words that a description must have to be of one field and no other.
+/// Minimum number of words in a description that identifies a field.
 const SAID_MIN: usize = 3;
 
-/// Fields that are gone on one side and new on the other, of which both documents say the same in the same words, and whose
-/// value goes over as it is. No other field of the two types may be described so.
+/// Matches unmatched fields with equal descriptions and compatible values. The description must be
+/// unique among the fields of each type.
 fn said_alike<'t>(
     objects: [&'t Object; 2],
     types: [&'t Types; 2],
@@ -160,7 +160,7 @@ fn said_alike<'t>(
     }
 }
 
-/// The words of a description in their order, without the values that it lists.
+/// Returns the words of a description in order, without enumerated values.
 fn said(field: &Field, types: &Types, known: &Known<'_>) -> Option<Vec<String>> {
     let text = known.descriptions.of_field(field)?;
     let listed: BTreeSet<String> = match types.resolve(&field.ty).kind {
@@ -173,7 +173,8 @@ fn said(field: &Field, types: &Types, known: &Known<'_>) -> Option<Vec<String>> 
     (words.len() >= SAID_MIN).then_some(words)
 }
 
-/// Scalars and lists of them: of objects a description says little.
+/// Returns whether both types are scalars or lists of scalars. The description of an object is not
+/// specific enough.
 fn is_flat(types: [TypeIn<'_>; 2]) -> bool {
     types.into_iter().all(|ty| match ty.types.resolve(ty.ty).kind {
         TypeKind::Scalar(_) => true,
@@ -184,8 +185,9 @@ fn is_flat(types: [TypeIn<'_>; 2]) -> bool {
     })
 }
 
-/// Words of names that tell how a value is written down: its unit, which way a switch points, what a text identifies. Fields whose
-/// names differ in one of them hold different values, however alike they are described.
+/// Words in names that determine the notation of a value: its unit, the polarity of a switch, the
+/// kind of identifier. Fields whose names differ in such a word have different values even if their
+/// descriptions are equal.
 const FORM_WORDS: &[&str] = &[
     "ms",
     "millis",
@@ -291,13 +293,13 @@ const FORM_WORDS: &[&str] = &[
     "name",
 ];
 
-/// Whether the names tell of values that are written down in different ways.
+/// Returns whether the names imply different notations.
 fn is_written_otherwise(old: &Field, new: &Field) -> bool {
     let [a, b] = [old, new].map(|field| name_words(&field.name));
     a.symmetric_difference(&b).any(|word| FORM_WORDS.contains(&word.as_str()))
 }
 
-/// `{details: {a, b}}` and `{a, b}`: the whole of one side lies in one member, whose fields the other side has.
+/// Matches `{details: {a, b}}` with `{a, b}`: all fields of one side are in a single member.
 fn unwrapped<'t>(objects: [&'t Object; 2], types: [&'t Types; 2]) -> Option<Pairing<'t>> {
     let wrapping = (0..2).find(|side| objects[*side].fields.len() == 1)?;
     let wrapper = &objects[wrapping].fields[0];
@@ -308,7 +310,7 @@ fn unwrapped<'t>(objects: [&'t Object; 2], types: [&'t Types; 2]) -> Option<Pair
     }
     let sorted = if wrapping == 0 { [inner, bare] } else { [bare, inner] };
     let mut pairing = same(sorted);
-    // One field alone may be anything's; most of them tell.
+    // A single common field may be a coincidence; require at least two, and half of all fields.
     let enough = pairing.both.len() >= 2 || (inner.fields.len() == 1 && bare.fields.len() == 1);
     if !enough || pairing.both.len() * 2 < bare.fields.len().max(inner.fields.len()) {
         return None;
@@ -323,7 +325,7 @@ fn unwrapped<'t>(objects: [&'t Object; 2], types: [&'t Types; 2]) -> Option<Pair
     Some(pairing)
 }
 
-/// Makes counterparts of a guess that a person took.
+/// Adds an accepted guess to the counterparts.
 fn accept<'t>(
     guess: &Guess,
     objects: [&'t Object; 2],
@@ -352,7 +354,7 @@ fn at<'t>(object: &'t Object, types: &'t Types, place: &Place) -> Option<(&'t Fi
     Some((inner.field(name)?, Some(first)))
 }
 
-/// A field that guesses are made of.
+/// An unmatched field.
 struct Seen<'t> {
     place: Place,
     field: &'t Field,
@@ -368,7 +370,7 @@ fn guesses(
     known: &Known<'_>,
 ) -> Vec<Guess> {
     let sizes = [0, 1].map(|side| pairing.only[side].len());
-    // Nothing is open on either side, or nothing can have become of it.
+    // There is no unmatched field, or too many.
     if sizes == [0, 0] || sizes.iter().any(|size| *size > GUESSED_MAX) {
         return Vec::new();
     }
@@ -388,7 +390,7 @@ fn guesses(
     let opens = [open(0), open(1)];
     let mut found = likely(&opens, types, known);
     for side in [0, 1] {
-        // What lies in an object of the other side, under the same name.
+        // Look for a field of the same name in the objects of the other side.
         let taken: BTreeSet<Place> = found.iter().map(|guess| guess.places[side].clone()).collect();
         let other = 1 - side;
         let within = objects[other].fields.iter().filter_map(|outer| {
@@ -404,7 +406,8 @@ fn guesses(
                         continue;
                     }
                     let place = vec![outer.name.clone(), inner.name.clone()];
-                    // What is still where it was has not moved out. (What stood in both places and is gone from one has moved in.)
+                    // A nested field that the new side still has was not moved out. (A field that
+                    // occurred at both places and is absent from one was moved in.)
                     if side == 1 && at(objects[1], types[1], &place).is_some() {
                         continue;
                     }
@@ -440,7 +443,7 @@ fn seen<'t>(place: Place, field: &'t Field, says: BTreeSet<String>) -> Seen<'t> 
     Seen { place, field, letters: spelling(&field.name), name, says }
 }
 
-/// The pairs that are best on both sides, with a margin.
+/// Returns the pairs that have the best score on both sides, with a margin.
 fn likely(opens: &[Vec<Seen<'_>>; 2], types: [&Types; 2], known: &Known<'_>) -> Vec<Guess> {
     let [old, new] = opens;
     let scores: Vec<Vec<Option<Score>>> =
@@ -460,7 +463,7 @@ fn likely(opens: &[Vec<Seen<'_>>; 2], types: [&Types; 2], known: &Known<'_>) -> 
     found
 }
 
-/// The index of the greatest, where it is great enough and no other is near.
+/// Returns the index of the best score, if it reaches the minimum and the margin.
 fn best(scores: impl Iterator<Item = f64>) -> Option<usize> {
     let (mut first, mut second): (Option<(usize, f64)>, f64) = (None, 0.0);
     for (at, score) in scores.enumerate() {
@@ -514,7 +517,8 @@ fn guess(ty: &str, places: [Place; 2], score: f64, why: String) -> Guess {
     Guess { id: super::slug(&text), places, score: score.min(1.0), why }
 }
 
-/// Whether both are of one kind: a number of any sort, lists of one kind, types of one name.
+/// Returns whether both types have the same kind: scalars of the same JSON kind and format, lists
+/// of the same kind, or types with equal JSON kinds.
 fn same_kind(types: [TypeIn<'_>; 2]) -> bool {
     let [a, b] = types.map(|ty| ty.types.resolve(ty.ty).kind);
     match (a, b) {
@@ -530,7 +534,8 @@ fn same_kind(types: [TypeIn<'_>; 2]) -> bool {
     }
 }
 
-/// The share of listed values that both list; none where one of them lists none.
+/// Returns the share of common values of two enumerations. Returns `None` if one is not an
+/// enumeration.
 fn listed(types: [TypeIn<'_>; 2]) -> Option<f64> {
     let [a, b] = types.map(|ty| match ty.types.resolve(ty.ty).kind {
         TypeKind::Scalar(Scalar { values: Some(values), .. }) => {
@@ -548,14 +553,15 @@ fn dice(a: &BTreeSet<String>, b: &BTreeSet<String>) -> f64 {
     2.0 * a.intersection(b).count() as f64 / (a.len() + b.len()) as f64
 }
 
-/// How far two descriptions agree. What one says and the other says in more words counts for most.
+/// Returns the agreement of two descriptions. A description contained in a longer one scores at
+/// least 0.75.
 fn agreement(a: &BTreeSet<String>, b: &BTreeSet<String>) -> f64 {
     let least = a.len().min(b.len()).max(1);
     let within = a.intersection(b).count() as f64 / least as f64;
     dice(a, b).max(0.75 * within)
 }
 
-/// Words of a name: `isBound`, `is_bound`.
+/// Splits a name such as `isBound` or `is_bound` into words.
 fn name_words(name: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     let mut word = String::new();
@@ -574,12 +580,12 @@ fn name_words(name: &str) -> BTreeSet<String> {
     words
 }
 
-/// Words of a description that say something.
+/// Returns the significant words of a description.
 pub(super) fn words(text: &str) -> BTreeSet<String> {
     ordered(text).into_iter().collect()
 }
 
-/// The same, as they come.
+/// Returns the significant words of a description in order.
 fn ordered(text: &str) -> Vec<String> {
     const EMPTY: &[&str] = &[
         "the", "and", "for", "that", "this", "with", "from", "are", "can", "will", "not", "you", "your",
@@ -590,7 +596,7 @@ fn ordered(text: &str) -> Vec<String> {
     all.filter(|word| word.len() > 2 && !EMPTY.contains(&word.as_str())).collect()
 }
 
-/// A name without what people spell differently.
+/// Normalizes a name: removes separators, case, and the prefix `is`.
 pub(super) fn spelling(name: &str) -> String {
     let letters: String =
         name.chars().filter(|c| !matches!(c, '_' | '-' | '.')).flat_map(char::to_lowercase).collect();

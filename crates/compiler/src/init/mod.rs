@@ -1,8 +1,9 @@
-//! A pack drafted from two contracts: what is sure is written, what is not is a decision for a person, and what cannot be
-//! done is refused. Values in, files out; nothing here reads or writes a disk.
+//! Drafts a pack from two contracts. Certain mappings are written, uncertain ones become decisions
+//! for a person, and impossible ones are refused. The module works in memory and does not access
+//! files.
 //!
-//! The draft is held to the compiler: a route that does not compile is taken back and becomes a decision with the
-//! compiler's reason, so that what comes out always passes `check`.
+//! The compiler checks the draft. A route that does not compile is removed and becomes a decision
+//! with the compiler's message, so the draft always passes `check`.
 
 mod bodies;
 mod descriptions;
@@ -22,80 +23,83 @@ use operations::{Candidate, Tier, candidates};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use switchback_plan::{Route, RouteKind};
 
-/// One side of the pair: its name in the pack, its document, and all files the document is made of.
+/// One side of the draft: its name in the pack, its document, and the files that the document
+/// consists of.
 pub struct Side {
     /// Name of the side, such as `v2`.
     pub name: String,
-    /// The document's path within the pack.
+    /// Path of the document within the pack.
     pub document: String,
     /// Paths within the pack, and contents.
     pub files: Vec<PackFile>,
 }
 
-/// What is drafted.
+/// A drafted pack.
 pub struct Draft {
-    /// Path within the pack, and text. Contracts are not among them.
+    /// Paths within the pack, and texts. Contracts are not included.
     pub files: Vec<(String, String)>,
-    /// Blockers first.
+    /// Decisions, blockers first.
     pub decisions: Vec<Decision>,
-    /// Ids of proposals that a person took, and that are written.
+    /// Ids of accepted proposals that the draft contains.
     pub taken: BTreeSet<String>,
-    /// What was drafted, in numbers.
+    /// Statistics.
     pub counts: Counts,
-    /// What a manager reads, as Markdown.
+    /// Summary for management, as Markdown.
     pub summary: String,
-    /// The draft as the compiler sees it.
+    /// The compiled draft.
     pub compiled: Compiled,
 }
 
-/// Something that a person decides.
+/// A decision for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// Stays the same as long as its operation does; for `--accept`.
+    /// Id for `--accept`. It is stable as long as the operation's key is.
     pub id: String,
-    /// How much depends on it.
+    /// Impact.
     pub weight: Weight,
-    /// The old side's operation, or a field of a type of it.
+    /// The operation of the old side, or a field of one of its types.
     pub operation: String,
-    /// As a paragraph in Markdown.
+    /// A paragraph of Markdown.
     pub text: String,
-    /// What accepting it writes; none where only an edit helps.
+    /// The effect of accepting it; `None` if an edit is necessary.
     pub proposal: Option<String>,
-    /// A mapping file that does the same, for a person to paste and edit.
+    /// An equivalent mapping file, to paste and edit.
     pub lines: Option<String>,
 }
 
-/// How much a decision holds up.
+/// The impact of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// The operation is refused until it is decided.
+    /// The operation is refused until the decision is made.
     Blocker,
-    /// There is a likely answer, which is not written.
+    /// There is a probable answer, which is not part of the draft.
     Proposal,
-    /// The operation is served; a person should look at how.
+    /// The operation is served; a person should review the mapping.
     Look,
 }
 
-/// Operations of the old side by how they are answered.
+/// Numbers of operations of the old side by the way in which they are answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Operations of the old side's contract.
+    /// All operations of the contract.
     pub operations: usize,
-    /// Without a line in the mapping, and without a decision.
+    /// Operations without lines in the mapping and without decisions.
     pub untouched: usize,
-    /// By lines that are sure, a person's own among them.
+    /// Operations with certain lines, including handwritten ones.
     pub written: usize,
-    /// By lines that a person should look at.
+    /// Operations with lines to review.
     pub marked: usize,
-    /// Refused until somebody decides.
+    /// Operations that are refused until a decision is made.
     pub refused: usize,
 }
 
-/// Drafts a pack. `own`: mapping files that a person wrote; what they answer is not drafted. `accepted`: ids of proposals that
-/// a person took. `progress` hears what is being done.
+/// Drafts a pack. `own` are handwritten mapping files; the operations that they answer are not
+/// drafted. `accepted` are ids of accepted proposals. `progress` is called at the start of each
+/// stage.
 ///
 /// # Errors
-/// The findings, rendered by the caller, when one of the documents is no contract.
+///
+/// The findings, for the caller to render, if one of the documents is not a contract.
 pub fn draft(
     pack: &str,
     sides: &[Side; 2],
@@ -114,7 +118,7 @@ pub fn draft(
         finding.severity == Severity::Error
             && own.iter().any(|(name, _)| first.sources.name(finding.span.file) == name)
     }) {
-        // What a person is still working on is left out of the account.
+        // A handwritten file with errors is work in progress, and ignored.
         own = &[];
         first = compiler.compile(&source(sides, own, &base));
     }
@@ -134,6 +138,8 @@ pub fn draft(
     let credentials: Vec<String> =
         carriers.filter_map(|carrier| carrier.header().map(str::to_owned)).collect();
     let mut wrapped = BTreeSet::new();
+    // An attempt fails if types without their wrappers do not compile. Their wrappers are then
+    // preserved in the next attempt. Each attempt adds types, so the loop ends.
     loop {
         let given =
             Given { accepted, descriptions: &descriptions, credentials: &credentials, wrapped: &wrapped };
@@ -146,7 +152,7 @@ pub fn draft(
     }
 }
 
-/// What every attempt at a draft starts from.
+/// Input of every attempt at a draft.
 struct Attempt<'d> {
     sides: &'d [Side; 2],
     own: &'d [(String, String)],
@@ -156,7 +162,8 @@ struct Attempt<'d> {
 }
 
 impl Attempt<'_> {
-    /// The draft, or types of the old side whose wrappers must stay: lines without them do not compile.
+    /// Returns the draft. The error contains types of the old side whose wrappers must be
+    /// preserved, because the lines without them do not compile.
     fn draft(
         &self,
         manifest: &str,
@@ -184,7 +191,8 @@ impl Attempt<'_> {
             let compiled = compiler.compile(&source(sides, own, &files));
             let faulty = faulty(&compiled, &files, &routes);
             if faulty.is_empty() && routes.iter().any(|written| written.is_proposal) {
-                // Proposals compile, so that their lines are ready to be pasted. They are not part of the draft.
+                // Proposals are compiled as well, so that their lines are ready to be pasted. They
+                // are not part of the draft.
                 let proposals: Vec<Written<'_>> =
                     routes.extract_if(.., |written| written.is_proposal).collect();
                 let written = bodies.with_inner(routes.iter().flat_map(|written| &written.route.shapes));
@@ -227,29 +235,29 @@ impl Attempt<'_> {
     }
 }
 
-/// A route that is written, and where it came from.
+/// A drafted route with its origin.
 struct Written<'c> {
     candidate: Candidate<'c>,
     route: bodies::Route,
-    /// Compiled with the draft, and not part of it: a guess that no person accepted.
+    /// Set for a guess that was not accepted: it is compiled with the draft, but not part of it.
     is_proposal: bool,
 }
 
-/// The reason that drafted lines refuse for.
+/// The reason for refusals in drafted lines.
 const REASONS: &str = "reasons:\n  todo: {en: This is not available here.}\n";
 
 fn id_of(operation: &Operation) -> String {
     slug(&operation.key.to_string())
 }
 
-/// A text as an id: its letters and digits, and `-` between them.
+/// Converts a text to an id: its letters and digits, with `-` between words.
 fn slug(text: &str) -> String {
     let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let text: String = text.chars().map(word).collect();
     text.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
 }
 
-/// The decision about a field that may have become another one.
+/// Returns the decision about a field that was probably renamed.
 fn likely(proposal: &bodies::Proposal) -> Decision {
     let bodies::Proposal { ty, guess } = proposal;
     let [old, new] = guess.places.each_ref().map(|place| place.join("."));
@@ -263,7 +271,7 @@ fn likely(proposal: &bodies::Proposal) -> Decision {
     }
 }
 
-/// The decision about a guessed pair: the operation is refused until a person accepts it.
+/// Returns the decision about a guessed pair. The operation is refused until the pair is accepted.
 fn proposed(candidate: &Candidate<'_>, lines: String) -> Decision {
     Decision {
         id: candidate.id(),
@@ -275,7 +283,7 @@ fn proposed(candidate: &Candidate<'_>, lines: String) -> Decision {
     }
 }
 
-/// The decision about a pair that has no drafted lines.
+/// Returns the decision about a pair without drafted lines.
 fn undrafted(candidate: &Candidate<'_>, is_proposal: bool, why: &str) -> Decision {
     let guessed = || format!("{} {}; no route is drafted: {why}", candidate.why, candidate.evidence.render());
     let text = if is_proposal { guessed() } else { why.to_owned() };
@@ -311,14 +319,15 @@ fn look(written: &Written<'_>) -> Vec<Decision> {
         .collect()
 }
 
-/// The files of both contracts, a person's own, and these.
+/// Returns the pack: the files of both contracts, the handwritten files, and `files`.
 fn source(sides: &[Side; 2], own: &[(String, String)], files: &[(String, String)]) -> PackSource {
     let contracts = sides.iter().flat_map(|side| side.files.iter().cloned());
     let drafted = own.iter().chain(files).map(|(name, text)| (name.clone(), text.as_bytes().into()));
     PackSource::from_files(contracts.chain(drafted).collect())
 }
 
-/// The operations of the old side that cannot be kept as they are, by the place of each, with the reason.
+/// Returns the operations of the old side that cannot be forwarded unchanged, by key, with the
+/// reason.
 fn unfit(compiled: &Compiled, old: &Contract) -> HashMap<String, String> {
     let by_span: HashMap<_, _> =
         old.operations.iter().map(|operation| (operation.span, operation.key.to_string())).collect();
@@ -350,7 +359,7 @@ fn written_files(
     for (resource, routes) in by_resource {
         let mut name = format!("{resource}.map.yaml");
         while own.iter().any(|(known, _)| *known == name) {
-            // The name is a person's.
+            // A handwritten file has this name.
             name = format!("draft-{name}");
         }
         files.push((name, format!("mapping: 1\nroutes:\n{routes}")));
@@ -366,8 +375,9 @@ fn written_files(
     files
 }
 
-/// The routes (by index) that errors of a draft belong to, with the first reason of each. An error in a shape belongs to all
-/// routes that use it; one that belongs to none belongs to all.
+/// Returns the routes (by index) that errors of a draft belong to, with the first message of each.
+/// An error in a shape belongs to all routes that use it. An error outside of routes and shapes
+/// belongs to all routes.
 fn faulty(compiled: &Compiled, files: &[(String, String)], routes: &[Written<'_>]) -> HashMap<usize, String> {
     let mut faulty = HashMap::new();
     for finding in compiled.findings.sorted().into_iter().filter(|one| one.severity == Severity::Error) {
@@ -389,7 +399,8 @@ fn faulty(compiled: &Compiled, files: &[(String, String)], routes: &[Written<'_>
     faulty
 }
 
-/// A look for each operation that is served with values, members or header fields that one of the contracts does not have.
+/// Returns a decision to review each operation that is served although one contract lacks some of
+/// its values, members or header fields.
 fn changed(compiled: &Compiled) -> Vec<Decision> {
     let Some(pack) = &compiled.pack else { return Vec::new() };
     let is_kept = |route: &Route| *route.origin.file == *"pack.yaml";
@@ -445,7 +456,7 @@ fn counts(
     }
 }
 
-/// A decision for every operation that is refused and has none yet.
+/// Returns a decision for every refused operation without one.
 fn refused(
     compiled: &Compiled,
     old: &Contract,
@@ -467,7 +478,7 @@ fn refused(
     .collect()
 }
 
-/// Of files around a document, those that its references lead to.
+/// Returns the files that a document references, directly or indirectly.
 pub fn referred(document: &str, bytes: &[u8], around: Vec<(String, Vec<u8>)>) -> Vec<(String, Vec<u8>)> {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let fetch = |name: &str| match name == document {

@@ -1,13 +1,13 @@
-//! Pairs each operation of the old side with the one of the new side that it has become. Tiers by certainty: the same key;
-//! the same `operationId`; the same path but for spelling; and guesses, from the form of paths or from words. A guess has
-//! evidence for and against it and is never served before a person accepts it: a wrong one sends a client's write to
-//! another resource.
+//! Pairs each operation of the old side with its successor on the new side. The tiers by certainty:
+//! the same key; the same `operationId`; the same path except for spelling; and guesses based on
+//! the form of paths or on words. A guess has evidence for and against it, and is not served until
+//! a person accepts it: a wrong guess sends a client's write to another resource.
 
 use super::evidence::Evidence;
 use crate::contract::{Contract, Operation, Segment};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// How sure a pairing is.
+/// The certainty of a pairing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tier {
     Same,
@@ -21,25 +21,27 @@ pub(super) struct Candidate<'c> {
     pub old: &'c Operation,
     pub new: &'c Operation,
     pub tier: Tier,
-    /// For people.
+    /// Reason, for people.
     pub why: String,
-    /// Of a guess.
+    /// Evidence of a guess.
     pub evidence: Evidence,
 }
 
 impl Candidate<'_> {
-    /// The id of a guess, for `--accept`. It names both operations: accepting one guess accepts no other.
+    /// Returns the id of a guess for `--accept`. It contains both operations, so accepting one
+    /// guess accepts no other.
     pub(super) fn id(&self) -> String {
         super::slug(&format!("{} becomes {}", self.old.key, self.new.key))
     }
 }
 
-/// Other resources of the same form that the evidence lists.
+/// Maximum number of competing renames in the evidence.
 const RIVALS_SHOWN: usize = 3;
-/// Operations that tell of a renamed resource together.
+/// Minimum number of operations that indicate a renamed resource.
 const STORIES_MIN: usize = 2;
 
-/// A candidate for each operation of the old side that cannot be kept as it is, where there is one.
+/// Returns a candidate for each operation of the old side that cannot be forwarded unchanged, if
+/// one is found.
 pub(super) fn candidates<'c>(
     old: &'c Contract,
     new: &'c Contract,
@@ -53,7 +55,8 @@ pub(super) fn candidates<'c>(
         by_spelling.entry(spelling(operation)).or_default().push(operation);
     }
     let old_shapes: HashSet<(String, String)> = old.operations.iter().map(shape).collect();
-    // What the old side has under the same key is that operation's, and nobody else's.
+    // An operation that exists on both sides under the same key is the successor of no other
+    // operation.
     let is_free = |operation: &Operation| !old_shapes.contains(&shape(operation));
     let mut found: Vec<Candidate<'c>> = Vec::new();
     let mut left: Vec<&Operation> = Vec::new();
@@ -90,7 +93,7 @@ pub(super) fn candidates<'c>(
     found
 }
 
-/// The operations of each `operationId`: some documents give one to several.
+/// Groups the operations by `operationId`; some documents use an id several times.
 fn by_id(contract: &Contract) -> HashMap<&str, Vec<&Operation>> {
     let mut by_id: HashMap<&str, Vec<&Operation>> = HashMap::new();
     for operation in &contract.operations {
@@ -105,7 +108,7 @@ fn shape(operation: &Operation) -> (String, String) {
     (operation.key.method.to_string(), operation.key.path.shape())
 }
 
-/// The method and the path without what people spell differently.
+/// Returns the method and the normalized path: without separators, case and version segments.
 fn spelling(operation: &Operation) -> String {
     let segments = operation.key.path.segments().iter().map(|segment| match segment {
         Segment::Literal(text) => {
@@ -118,13 +121,13 @@ fn spelling(operation: &Operation) -> String {
     format!("{} {}", operation.key.method, segments.join("/"))
 }
 
-/// `v3`, `2`, `202603`: where a path says which version it is of. What people spell differently is taken out already.
+/// Returns whether a normalized segment is a version: `v3`, `2`, `202603`.
 fn is_version(word: &str) -> bool {
     let rest = word.strip_prefix('v').unwrap_or(word);
     !rest.is_empty() && rest.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-'))
 }
 
-/// Fixed segments of a path.
+/// Returns the fixed segments of a path; `None` for segments with variables.
 fn words(operation: &Operation) -> Vec<Option<&str>> {
     operation
         .key
@@ -138,7 +141,7 @@ fn words(operation: &Operation) -> Vec<Option<&str>> {
         .collect()
 }
 
-/// Pairs that differ by one segment, where several operations differ by the same one.
+/// Guesses pairs that differ in one segment, if several operations differ in the same one.
 fn renamed<'c>(
     left: &[&'c Operation],
     new: &'c Contract,
@@ -161,6 +164,7 @@ fn renamed<'c>(
         }
     }
     let mut all: Vec<_> = stories.into_iter().filter(|(_, pairs)| pairs.len() >= STORIES_MIN).collect();
+    // The rename with the most operations claims its operations first.
     all.sort_by_key(|(_, pairs)| std::cmp::Reverse(pairs.len()));
     let names: Vec<(String, String)> = all.iter().map(|(names, _)| names.clone()).collect();
     let (mut from, mut to) = (HashSet::new(), HashSet::new());
@@ -194,7 +198,7 @@ fn renamed<'c>(
     found
 }
 
-/// Words of an operation that say what it does.
+/// Returns the words that describe an operation.
 fn said(operation: &Operation) -> HashSet<String> {
     let texts = [operation.id.as_deref(), operation.summary.as_deref()];
     let mut words: HashSet<String> = HashSet::new();
@@ -221,7 +225,7 @@ fn words_of_path(operation: &Operation) -> Vec<String> {
     words(operation).into_iter().flatten().map(str::to_owned).collect()
 }
 
-/// Operations whose words are nearest to one another, on both sides and with a margin.
+/// Guesses pairs whose words agree best, on both sides and with a margin.
 fn likely<'c>(
     left: &[&'c Operation],
     new: &'c Contract,
@@ -229,7 +233,7 @@ fn likely<'c>(
 ) -> Vec<Candidate<'c>> {
     const NEAR: f64 = 0.5;
     const MARGIN: f64 = 0.1;
-    /// Comparisons in all; beyond, nothing is proposed.
+    /// Maximum number of comparisons. Above it, no guesses are made.
     const COMPARED_MAX: usize = 2_000_000;
     let free: Vec<&Operation> = new.operations.iter().filter(|operation| is_free(operation)).collect();
     if left.len() * free.len() > COMPARED_MAX {
@@ -264,7 +268,7 @@ fn likely<'c>(
     found
 }
 
-/// The file that an operation's route belongs in: the first fixed segment of its path.
+/// Returns the file for an operation's route, named by the first fixed segment of its path.
 pub(super) fn resource(operation: &Operation) -> String {
     let fixed = words_of_path(operation);
     let word = fixed.iter().find(|word| !is_version(word) && *word != "api").map_or("root", String::as_str);

@@ -1,10 +1,11 @@
-//! How lists are paged, guessed from the names of parameters: by number, by offset or by a cursor, and how many at once.
+//! Pagination schemes, guessed from the names of parameters: page number, offset or cursor, and the
+//! page size.
 
 use super::bodies::quoted;
 use crate::contract::{Contract, Operation, Type, TypeKind};
 use std::collections::BTreeMap;
 
-/// What a parameter says about pages.
+/// The role of a pagination parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Word {
     Number,
@@ -13,7 +14,7 @@ enum Word {
     Size,
 }
 
-/// Names without capitals, `_`, `-`, `[` and `]`.
+/// Names in lower case without separators and brackets.
 const NAMES: &[(Word, &[&str])] = &[
     (Word::Number, &["page", "pagenumber", "pagenum", "pageindex", "pageno", "currentpage"]),
     (Word::Offset, &["offset", "skip", "startindex", "startat", "startposition"]),
@@ -51,12 +52,12 @@ const NAMES: &[(Word, &[&str])] = &[
     ),
 ];
 
-/// What becomes of the parameters about pages of an operation.
+/// The pagination parameters of an operation on both sides.
 #[derive(Debug, Default)]
 pub(super) struct Paired<'c> {
-    /// The same under another name.
+    /// Pairs of the same role with different names.
     pub renamed: Vec<(&'c str, &'c str)>,
-    /// A parameter for which the new side has none of its kind, and why.
+    /// A parameter whose role no parameter of the new side has, with the reason.
     pub differs: Option<(&'c str, String)>,
 }
 
@@ -80,17 +81,18 @@ pub(super) fn paired<'c>(old: &'c Operation, new: &'c Operation) -> Paired<'c> {
     paired
 }
 
-/// How the pages of an operation are translated, where the old side counts them and the new one asks for them in another
-/// way.
+/// The translation of pagination between an old side that numbers pages or items and a new side
+/// with another scheme.
 #[derive(Debug)]
 pub(super) struct Translated<'c> {
     /// The line `paging:` of the route.
     pub line: String,
-    /// The old side's parameters that it takes over.
+    /// Parameters of the old side that the line replaces.
     pub parameters: Vec<&'c str>,
 }
 
-/// Nothing where the answers do not show what the line needs. `names` are those of the sides.
+/// Returns `None` if the response does not contain the members that the line needs. `names` are the
+/// names of the sides.
 pub(super) fn translated<'c>(
     [old, new]: [&'c Operation; 2],
     contract: &Contract,
@@ -127,8 +129,8 @@ pub(super) fn translated<'c>(
     Some(Translated { line, parameters })
 }
 
-/// The only list of an answer, and the only member that is named like the cursor of the next page: at its top, or in an
-/// object there.
+/// Returns the only list of a response and the only member with the name of a next-page cursor.
+/// Both are at the top or in an object at the top.
 fn told(operation: &Operation, contract: &Contract) -> Option<(String, String)> {
     const NEXT: &[&str] = &["next", "nextcursor", "nexttoken", "nextpagetoken", "endcursor", "cursor"];
     let body = operation
@@ -164,7 +166,7 @@ fn told(operation: &Operation, contract: &Contract) -> Option<(String, String)> 
     }
 }
 
-/// The words that one parameter alone says.
+/// Returns the pagination roles that exactly one parameter has.
 fn of(operation: &Operation) -> BTreeMap<Word, &str> {
     let mut found: BTreeMap<Word, Vec<&str>> = BTreeMap::new();
     for parameter in &operation.query {
@@ -172,7 +174,7 @@ fn of(operation: &Operation) -> BTreeMap<Word, &str> {
             found.entry(word).or_default().push(&parameter.name);
         }
     }
-    // `after` and `limit` are about pages where they are together with one another.
+    // Names such as `after` and `limit` are ambiguous; they count only in combination.
     let is_paged = found.len() > 1 || found.contains_key(&Word::Number);
     found.retain(|_, names| is_paged && names.len() == 1);
     found.into_iter().map(|(word, names)| (word, names[0])).collect()
@@ -183,7 +185,7 @@ fn word_of(name: &str) -> Option<Word> {
     NAMES.iter().find(|(_, names)| names.contains(&letters.as_str())).map(|(word, _)| *word)
 }
 
-/// What pages go by.
+/// Returns the parameter that selects the page.
 fn by<'n>(words: &BTreeMap<Word, &'n str>) -> Option<(Word, &'n str)> {
     words.iter().find(|(word, _)| **word != Word::Size).map(|(word, name)| (*word, *name))
 }
@@ -199,7 +201,8 @@ impl Word {
     }
 }
 
-/// How most lists of a side are paged, in words, and the line of `pack.yaml` where pages have numbers.
+/// Describes the most frequent scheme of a side. For page numbers, also returns the line of
+/// `pack.yaml`.
 pub(super) fn usual(contract: &Contract) -> Option<(String, Option<String>)> {
     let mut counts: BTreeMap<(Word, &str, Option<&str>), usize> = BTreeMap::new();
     for operation in contract.operations.iter().filter(|operation| operation.key.method == http::Method::GET)

@@ -1,4 +1,4 @@
-//! The texts of a draft: `pack.yaml`, routes, the list of decisions.
+//! Renders a draft: `pack.yaml`, routes, the list of decisions.
 
 use super::bodies::{Route, quoted};
 use super::operations::{Candidate, Tier};
@@ -7,7 +7,7 @@ use crate::contract::{Contract, StatusPattern, TypeKind};
 use crate::yaml::{self, Node};
 use std::collections::{BTreeMap, HashMap};
 
-/// `pack.yaml`. `contracts`: for what errors look like, once they are read.
+/// Renders `pack.yaml`. `contracts`, once they are read, provide the form of errors.
 pub(super) fn manifest(
     pack: &str,
     sides: &[Side; 2],
@@ -54,7 +54,7 @@ pub(super) fn manifest(
     text
 }
 
-/// Where a document says that a token stands.
+/// The location of a token according to the document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Carrier {
     Header { name: String, scheme: String },
@@ -67,7 +67,7 @@ impl Carrier {
         Carrier::Header { name: "authorization".to_owned(), scheme: "Bearer".to_owned() }
     }
 
-    /// The header field that it is.
+    /// Returns the header field, if it is one.
     pub(super) fn header(&self) -> Option<&str> {
         match self {
             Carrier::Header { name, .. } => Some(name),
@@ -76,21 +76,21 @@ impl Carrier {
         }
     }
 
-    /// As packs have it.
+    /// Formats the carrier for a pack.
     fn written(&self) -> String {
         match self {
             Carrier::Header { name, scheme } => {
                 format!("{{header: {}, scheme: {}}}", quoted(name), quoted(scheme))
             }
-            // A document has no words for a user or a password that nobody looks at.
+            // OpenAPI cannot declare that the user or the password is ignored.
             Carrier::Basic => "{basic: both}".to_owned(),
             Carrier::Query(name) => format!("{{query: {}}}", quoted(name)),
         }
     }
 }
 
-/// Where a side's token stands, by the security schemes of its document, in their order; what most have where it has none that
-/// a pack has words for.
+/// Returns the locations of a side's token from the security schemes of its document, in order. The
+/// default is a bearer token, if the document has no scheme that packs support.
 pub(super) fn carriers(side: &Side) -> Vec<Carrier> {
     let mut found = Vec::new();
     for carrier in security_schemes(side).unwrap_or_default() {
@@ -123,7 +123,8 @@ fn carrier(written: &Node) -> Option<Carrier> {
         "apiKey" if place == "query" && !name.is_empty() => Some(Carrier::Query(name.to_owned())),
         "apiKey" if place == "header" => {
             let name = http::HeaderName::from_bytes(name.as_bytes()).ok()?.as_str().to_owned();
-            // A key of its own stands alone; what the usual field has before it is not said.
+            // An API key in another field has no scheme. The scheme before a key in `Authorization`
+            // is not declared; assume `Bearer`.
             Some(match name.as_str() {
                 "authorization" => Carrier::bearer(),
                 _ => Carrier::Header { name, scheme: "none".to_owned() },
@@ -138,11 +139,12 @@ fn carrier(written: &Node) -> Option<Carrier> {
     }
 }
 
-/// Words that the text of an error stands under.
+/// Names of members with the text of an error.
 const TEXT_WORDS: &[&str] =
     &["message", "detail", "error_message", "error", "description", "reason", "title", "msg"];
 
-/// What an error of the most usual type of a side looks like; none where no member of it holds a text.
+/// Returns the template of a side's most frequent error type, or `None` if no member has a known
+/// name for the text.
 fn error_body(contract: &Contract) -> Option<String> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for response in contract.operations.iter().flat_map(|operation| &operation.responses) {
@@ -170,7 +172,7 @@ fn error_body(contract: &Contract) -> Option<String> {
     Some(format!("{{{}: $text}}", quoted(word)))
 }
 
-/// One route of a mapping file.
+/// Renders one route of a mapping file.
 pub(super) fn route(route: &Route, candidate: &Candidate<'_>, sides: &[Side; 2]) -> String {
     let mut text = String::new();
     if candidate.tier == Tier::Guess {
@@ -185,16 +187,16 @@ pub(super) fn route(route: &Route, candidate: &Candidate<'_>, sides: &[Side; 2])
     text
 }
 
-/// Whom a line of a drafted file belongs to.
+/// The owner of a line in a drafted file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// By the old side's operation.
+    /// The route, by the old side's operation.
     Route(String),
     Shape(String),
     Nobody,
 }
 
-/// Whom a line (from 1) belongs to.
+/// Returns the owner of a line (1-based).
 pub(super) fn owner(text: &str, line: usize) -> Owner {
     let shapes = text.starts_with("mapping: 1\nshapes:");
     let before: Vec<&str> = text.lines().take(line).collect();
@@ -207,7 +209,7 @@ pub(super) fn owner(text: &str, line: usize) -> Owner {
             }
         } else if let Some(pair) = line.strip_prefix("  - pair: {") {
             let value = pair.split_once(": ").map_or("", |(_, rest)| rest);
-            // The key is quoted: its path has braces.
+            // The key is always quoted, because its path contains braces.
             let inner = value.strip_prefix('\'').unwrap_or(value);
             let key = inner.split_once("', ").map_or(inner, |(key, _)| key);
             return Owner::Route(key.replace("''", "'"));
@@ -216,7 +218,7 @@ pub(super) fn owner(text: &str, line: usize) -> Owner {
     Owner::Nobody
 }
 
-/// The list of decisions, as Markdown.
+/// Renders the list of decisions as Markdown.
 pub(super) fn decisions(summary: &str, decisions: &[Decision]) -> String {
     let mut text = format!("# Decisions\n\n{summary}");
     let parts = [
@@ -252,12 +254,12 @@ pub(super) fn decisions(summary: &str, decisions: &[Decision]) -> String {
     text
 }
 
-/// Reasons that a summary lists.
+/// Maximum number of reasons in a summary.
 const REASONS_SHOWN: usize = 8;
-/// Characters of a reason in a summary.
+/// Maximum length of a reason in a summary, in characters.
 const REASON_CHARS: usize = 160;
 
-/// What a manager reads: how much is done, what stands in the way of the rest, and what it needs.
+/// Renders the summary for management: progress, obstacles, and required decisions.
 pub(super) fn summary(
     sides: &[Side; 2],
     counts: &Counts,

@@ -1,4 +1,4 @@
-//! How a value of one type becomes one of another, where a conversion does it.
+//! Conversions of a value between two types.
 
 use super::Way;
 use super::spelled::quoted;
@@ -11,14 +11,14 @@ pub(super) fn fits(types: [TypeIn<'_>; 2], way: Way) -> bool {
     assignable(from, to, Some(way.message())).is_ok()
 }
 
-/// A named type that a shape can be of.
+/// Returns the name and kind of a named type that can have a shape.
 pub(super) fn named<'t>(ty: TypeIn<'t>) -> Option<(&'t Reference, &'t TypeKind)> {
     let TypeKind::Named(reference) = &ty.ty.kind else { return None };
     let kind = ty.types.resolve(ty.ty).kind;
     matches!(kind, TypeKind::Object(_) | TypeKind::Choice(_)).then_some((reference, kind))
 }
 
-/// Two objects of which one has no name, neither of which may be null.
+/// Returns two objects of which at least one has no name. Neither may be null.
 pub(super) fn unnamed<'t>(types: [TypeIn<'t>; 2]) -> Option<[&'t Object; 2]> {
     let objects = types.map(|ty| match (ty.types.resolve(ty.ty), named(ty)) {
         (resolved, name) if !resolved.nullable => match resolved.kind {
@@ -31,7 +31,7 @@ pub(super) fn unnamed<'t>(types: [TypeIn<'t>; 2]) -> Option<[&'t Object; 2]> {
     (a || b).then_some([old, new])
 }
 
-/// The types of the values of two maps, which declare no members.
+/// Returns the value types of two maps without declared members.
 pub(super) fn map_values<'t>(types: [TypeIn<'t>; 2]) -> Option<[TypeIn<'t>; 2]> {
     let of = |ty: TypeIn<'t>| match ty.types.resolve(ty.ty).kind {
         TypeKind::Object(Object { fields, additional: Additional::Of(value), .. }) if fields.is_empty() => {
@@ -43,7 +43,8 @@ pub(super) fn map_values<'t>(types: [TypeIn<'t>; 2]) -> Option<[TypeIn<'t>; 2]> 
     Some([old?, new?])
 }
 
-/// The alternative of the other side that one of this side has become: that of its constant, of its own field, or of its name.
+/// Returns the alternative of the other side with the same constant, the same own field, or the
+/// same name.
 pub(super) fn counterpart<'t>(
     one: TypeIn<'_>,
     at: usize,
@@ -67,7 +68,7 @@ pub(super) fn counterpart<'t>(
     by_test.or_else(by_name).map(|target| to.types.at(&built.alternatives[target]))
 }
 
-/// A conversion whose inverse is exact, in the form of a line.
+/// Returns a conversion with an exact inverse, in the form of a line.
 pub(super) fn conversion(types: [TypeIn<'_>; 2], required: [bool; 2], way: Way) -> Option<&'static str> {
     let scalar = |ty: TypeIn<'_>| match ty.types.resolve(ty.ty).kind {
         TypeKind::Scalar(Scalar { kind, values: None, .. }) => Some(*kind),
@@ -81,7 +82,7 @@ pub(super) fn conversion(types: [TypeIn<'_>; 2], required: [bool; 2], way: Way) 
         (Some(ScalarKind::String), Some(ScalarKind::Integer)) if way == Way::Answer && !nullable[1] => {
             Some("as: string_to_integer")
         }
-        // Absent here, null there.
+        // Absent on the old side, null on the new one.
         _ if way == Way::Answer && nullable[1] && !nullable[0] && !required[0] => {
             let from = types[1].types.resolve(types[1].ty);
             let bare = crate::contract::Type { kind: from.kind.clone(), nullable: false, span: from.span };
@@ -93,7 +94,8 @@ pub(super) fn conversion(types: [TypeIn<'_>; 2], required: [bool; 2], way: Way) 
     }
 }
 
-/// Listed values of which the target lacks some: those it knows, in a table, and the others as they are.
+/// Returns a table of the common values for an enumeration of which the target lacks some values.
+/// The other values are copied. The second result lists them.
 pub(super) fn unknown_values(from: TypeIn<'_>, to: TypeIn<'_>, way: Way) -> Option<(String, String)> {
     let listed = |ty: TypeIn<'_>| match ty.types.resolve(ty.ty).kind {
         TypeKind::Scalar(Scalar { kind: ScalarKind::String, values: Some(values), .. }) if !values.open => {

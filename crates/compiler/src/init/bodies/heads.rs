@@ -1,4 +1,4 @@
-//! What a pair says beside its bodies: paths, queries, header fields and statuses.
+//! The lines of a pair other than bodies: paths, queries, header fields and statuses.
 
 use super::spelled::{one_line, quoted};
 use super::{Bodies, Drafted, Route};
@@ -15,7 +15,7 @@ impl Bodies<'_> {
         }
         let mut lines = Vec::new();
         for (at, name) in a.iter().enumerate() {
-            // By name where the names are the same, else by place.
+            // Match variables by name, otherwise by position.
             let other = if b.contains(name) { name } else { &b[at] };
             if other != name {
                 if a.contains(other) {
@@ -91,7 +91,8 @@ impl Bodies<'_> {
         Ok(())
     }
 
-    /// Header fields that both sides declare are passed without a line; one that only the new side has must not be required.
+    /// Checks header fields. Those that both sides declare need no line; those that only the new
+    /// side declares must be optional.
     pub(super) fn headers(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
         let is_known = |all: &[Parameter], name: &str| {
             let is_credential = self.given.credentials.contains(&name.to_ascii_lowercase());
@@ -111,7 +112,7 @@ impl Bodies<'_> {
         Ok(())
     }
 
-    /// Successes that the old side does not know become its first one.
+    /// Maps successes that the old side does not declare to its first one.
     pub(super) fn statuses(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
         let exact = |answer: &&Response| answer.is_success();
         let statuses = |operation: &Operation| -> Vec<u16> {
@@ -135,7 +136,7 @@ impl Bodies<'_> {
             return Ok(());
         }
         let first = known.first().ok_or("the old side knows no success")?;
-        // 202 says that something is still to be done, 200 that it is.
+        // 202 means that the work is pending, 200 that it is complete.
         for status in unknown.iter().filter(|status| *status == "202") {
             route.remarks.push(format!("the new side's {status} is told as {first}"));
         }
@@ -143,7 +144,8 @@ impl Bodies<'_> {
         Ok(())
     }
 
-    /// Failures that only some operations list are answers of the business, until a person says otherwise.
+    /// Declares server errors that only some operations list as regular results, until a person
+    /// decides otherwise.
     pub(super) fn business_errors(&self, new: &Operation, route: &mut Route) {
         let lists = |operation: &Operation, status: u16| {
             let exact = crate::contract::StatusPattern::Exact(status);

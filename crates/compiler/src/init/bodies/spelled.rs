@@ -1,14 +1,14 @@
-//! How places, words and texts are spelt in a mapping file.
+//! The notation of places, words and texts in a mapping file.
 
 use super::Drafted;
 use crate::init::fields::Place;
 
-/// A place in words: `details.name`.
+/// Formats a place for a message: `details.name`.
 pub(super) fn path(place: &Place) -> String {
     place.join(".")
 }
 
-/// A place as a line of a shape names it.
+/// Formats a place for a line of a shape.
 pub(super) fn place(place: &Place) -> Drafted<String> {
     match place.as_slice() {
         [name] if !name.starts_with('$') => Ok(quoted(name)),
@@ -23,7 +23,7 @@ pub(super) fn is_word(name: &str) -> bool {
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// A name of letters for a shape.
+/// Converts a name to one for a shape: letters and digits only.
 pub(super) fn word(name: &str) -> String {
     name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
 }
@@ -32,7 +32,7 @@ pub(super) fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-/// A text as YAML and JSON both could have it.
+/// Formats a text as a scalar that is valid in both YAML and JSON flow notation.
 pub(in crate::init) fn quoted(text: &str) -> String {
     let plain = !text.is_empty()
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

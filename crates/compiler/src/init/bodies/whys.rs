@@ -1,23 +1,24 @@
-//! Why a route or a shape was not drafted: all reasons, not the first alone.
+//! The reasons why a route or a shape is not drafted. All reasons are collected, not only the
+//! first.
 
 use super::Drafted;
 
-/// Why a body is not drafted, and whether that is said of a field of its own or of one further down.
+/// A reason, and whether it concerns one of the object's own fields rather than a nested type.
 pub(super) struct Why {
     pub(super) text: String,
     pub(super) own: bool,
 }
 
-/// All that stands against a shape: a person wants to decide it in one go.
+/// All reasons against a shape, so that a person can resolve them together.
 #[derive(Default)]
 pub(super) struct Whys {
     pub(super) own: Vec<String>,
-    /// The first of what lies further down.
+    /// First reason from a nested type.
     pub(super) within: Option<String>,
 }
 
 impl Whys {
-    /// Shown in one decision.
+    /// Maximum number of reasons in one decision.
     const SHOWN_MAX: usize = 4;
     const CHARS_MAX: usize = 900;
 
