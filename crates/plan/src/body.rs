@@ -199,7 +199,7 @@ impl ObjectOp {
 pub struct Member {
     /// Its name on the side that is read.
     pub name: Key,
-    /// What to write at the member's position.
+    /// Action at the member's position.
     pub action: MemberAction,
     /// Slot that stores the source text of the member until the object closes, if any.
     pub capture: Option<u16>,

@@ -133,7 +133,7 @@ impl Decimal {
     }
 
     /// Formats the number with digits and a point, without an exponent. Returns `None` if the
-    /// exponent exceeds [`PLACES_MAX`].
+    /// exponent exceeds 60.
     pub fn text(self) -> Option<String> {
         if self.exponent.abs() > PLACES_MAX {
             return None;

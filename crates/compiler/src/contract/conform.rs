@@ -47,8 +47,8 @@ impl fmt::Display for Breach {
 /// Maximum number of violations to report.
 const BREACHES_MAX: usize = 20;
 
-/// Returns the violations of `ty` by `value` in the order of the value, at most [`BREACHES_MAX`].
-/// Empty if it conforms.
+/// Returns the violations of `ty` by `value` in the order of the value, at most 20. Empty if it
+/// conforms.
 pub fn breaches(types: &Types, ty: &Type, value: &Value) -> Vec<Breach> {
     Judge::new(types, None).judge(ty, value)
 }
