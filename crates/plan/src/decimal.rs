@@ -36,6 +36,7 @@ impl Decimal {
 
     /// Returns the exact sum, or `None` if it is too long.
     pub fn plus(self, other: Decimal) -> Option<Decimal> {
+        // Align both numbers to the smaller exponent, so that no digit is lost.
         let exponent = self.exponent.min(other.exponent);
         let aligned = |number: Decimal| {
             let places = number.exponent.checked_sub(exponent)?.try_into().ok()?;
@@ -87,8 +88,8 @@ impl Decimal {
     pub fn times_integer(self, integer: &[u8]) -> Option<String> {
         let (sign, digits) = integer_of(integer)?;
         let zeros = usize::try_from(self.exponent).ok().filter(|_| self.digits > 0)?;
-        // Long multiplication. The product of `factor` and a digit, plus the carry, fits into
-        // `u128`, because `factor` has at most 30 digits.
+        // Long multiplication. A parsed factor has at most 30 digits, so its product with a digit,
+        // plus the carry, fits into `u128`.
         let (factor, mut carry) = (self.digits.unsigned_abs(), 0);
         let mut product = Vec::with_capacity(digits.len() + DIGITS_MAX);
         for digit in digits.iter().rev() {

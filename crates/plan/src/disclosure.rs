@@ -144,6 +144,7 @@ impl Disclosures {
         let mut outline = String::new();
         let segments = path.split('/').skip(1);
         for (at, segment) in segments.clone().take(SEGMENTS_MAX).enumerate() {
+            // Collections and ids alternate, starting with a collection.
             let is_named = is_answered && at % 2 == 0 && at < NAMED_MAX && is_plain_word(segment);
             let is_shown = segment.is_empty() || is_named || self.is_literal(segment);
             outline.push('/');
@@ -162,6 +163,7 @@ impl Disclosures {
 
     /// Returns the rule for a response body with this status.
     pub fn answer(&self, operation: &OperationDisclosure, status: u16) -> Disclosed<'_> {
+        // The most specific status applies.
         let rank = |from: &Option<StatusFrom>| match from {
             Some(StatusFrom::Exact(_)) => 0,
             Some(StatusFrom::Class(_)) => 1,
@@ -230,8 +232,10 @@ impl<'d> Disclosed<'d> {
         let known = at.map(|(of, id)| &of.values[id.0 as usize]);
         Disclosed {
             at,
+            // `secret` and `harmless` apply to all nested values.
             is_secret: self.is_secret || known.is_some_and(|known| known.is_secret),
             is_harmless: self.is_harmless || known.is_some_and(|known| known.is_harmless),
+            // The contract declares the parent, but not this value.
             is_beyond: self.is_beyond || (self.at.is_some() && at.is_none()),
         }
     }
@@ -273,6 +277,7 @@ impl<'d> Disclosed<'d> {
 
     /// Returns how much of a text at this place may be shown.
     pub fn text(self, text: &str) -> Exposure {
+        // `secret` takes precedence. An enumerated text is public by contract.
         match self.known() {
             _ if self.is_secret => Exposure::Secret,
             Some(known) if known.listed.iter().any(|listed| **listed == *text) => Exposure::Listed,

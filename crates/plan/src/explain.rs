@@ -237,6 +237,7 @@ pub(super) fn refusals(route: &Route) -> Vec<ReasonId> {
             ValueOp::Array(inner) | ValueOp::Wrap(inner) | ValueOp::Unwrap(inner) => op(inner, reasons),
             ValueOp::Choose(choose) => choose.arms.iter().for_each(|arm| op(arm, reasons)),
             ValueOp::Attempt(attempt) => op(&attempt.op, reasons),
+            // The op that `Again` refers to encloses it, and is visited already.
             ValueOp::Keep | ValueOp::Convert(_) | ValueOp::Constant(_) | ValueOp::Again(_) => {}
         }
     }
@@ -256,6 +257,7 @@ pub(super) fn refusals(route: &Route) -> Vec<ReasonId> {
             pair.request.iter().for_each(|plan| op(&plan.op, &mut reasons));
         }
     }
+    // Several steps may have the same reason.
     reasons.sort_unstable_by_key(|reason| reason.0);
     reasons.dedup();
     reasons
@@ -522,6 +524,7 @@ impl Text<'_> {
                 }
                 places.join(", else ")
             }
+            // A nested object has no line of its own; its members describe it.
             CloseFrom::Object(members) => {
                 return members.iter().for_each(|member| self.close(member, object, from, &target));
             }

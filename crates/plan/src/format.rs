@@ -65,6 +65,7 @@ impl MediaTypes {
     /// Returns the media type to send for a body without one, or `None` if the contracts do not
     /// determine it.
     pub fn unnamed(&self) -> Option<&str> {
+        // A single declared type is certain. Otherwise, assume the default.
         let only = match &self.from[..] {
             [only] if !only.contains('*') => only,
             _ => Self::UNNAMED,

@@ -261,6 +261,7 @@ impl SettingKind {
 /// Returns whether the text is a valid date in the form `YYYY-MM-DD`.
 pub fn is_day(text: &str) -> bool {
     let number = |part: std::ops::Range<usize>| text.get(part).and_then(|digits| digits.parse::<u32>().ok());
+    // Check the digits first, because `parse` accepts a sign.
     let is_written = text.len() == 10
         && text.bytes().enumerate().all(|(at, byte)| match at {
             4 | 7 => byte == b'-',

@@ -179,6 +179,7 @@ impl Paging {
         {
             limits.push("an offset at which no page of the service begins is refused".to_owned());
         }
+        // Without a size parameter, the service's default is the only page size.
         let fixed = service.default.filter(|_| service.size.is_none());
         let most = [service.maximum, fixed].into_iter().flatten().min();
         if let (Some(most), Some(_)) = (most, &client.size)

@@ -243,8 +243,7 @@ impl Reads<'_> {
         }
     }
 
-    // Includes computed values even if no write uses them: following the use of each value is not
-    // worth the precision.
+    // All computed values count, even if no write uses them.
     fn written(&mut self, block: &Block) {
         for step in &block.steps {
             match &step.action {

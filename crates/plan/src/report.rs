@@ -305,6 +305,7 @@ fn side(pack: &Pack, direction: &Direction) -> SideReport {
 
 fn operation(pack: &Pack, serves: SideId, route: &Route) -> OperationReport {
     let served = &pack.sides[serves].name;
+    // A constant on the served side is a field without a source. Every other entry is a loss.
     let (without_source, lost): (Vec<&Loss>, Vec<&Loss>) =
         route.losses.iter().partition(|loss| loss.instead.is_some() && loss.side == *served);
     let notes = |kind| -> Vec<String> {
@@ -314,6 +315,7 @@ fn operation(pack: &Pack, serves: SideId, route: &Route) -> OperationReport {
                 Some(name) => format!("{} (`{name}`)", note.text),
                 None => note.text.clone(),
             };
+            // Several steps may have the same note.
             if !texts.contains(&text) {
                 texts.push(text);
             }
@@ -392,6 +394,7 @@ fn gap(loss: &Loss) -> GapReport {
 impl LossReport {
     /// Describes a loss of a route or shape of this pack.
     pub fn new(pack: &Pack, loss: &Loss) -> LossReport {
+        // The place itself lacks a source, so no value is lost on its way.
         let is_unfilled =
             loss.instead.is_some() || loss.narrow.as_ref().is_some_and(|narrow| narrow.is_of_target);
         let other = pack.sides.iter().find(|side| side.name != loss.side);

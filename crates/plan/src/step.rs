@@ -137,6 +137,7 @@ impl Block {
 
     fn needed_of(&self, at: usize) -> BTreeSet<Arc<str>> {
         match &self.steps[at].name {
+            // Only a named step has a result that a write can use.
             Some(name) if self.writes_from(at + 1) => self.members_written(&name.text),
             _ => BTreeSet::new(),
         }
@@ -269,6 +270,7 @@ pub struct Poll {
 impl Poll {
     /// Returns the maximum number of calls.
     pub fn most(&self) -> u32 {
+        // One call at the start, and one after each interval.
         let again = self.within.as_millis() / self.every.as_millis().max(1);
         u32::try_from(again).unwrap_or(u32::MAX).saturating_add(1)
     }

@@ -1,6 +1,6 @@
-//! Time over size (of this thread on a processor, where the system tells it), for families of documents that are meant to
-//! hurt: each is read, compiled as a pack that keeps what is equal, and drafted against itself with a field more in every
-//! object.
+//! Measures the time of adversarial documents over their size: CPU time of the thread, if the
+//! system provides it. Each document is read, compiled as a pack of identical sides, and drafted
+//! against a copy with an additional field in every object.
 
 #[path = "../../src/contract/hostile/families.rs"]
 mod families;
@@ -15,9 +15,9 @@ use switchback_compiler::init::{self, Side};
 use switchback_compiler::mapping::compile;
 use switchback_compiler::mapping::load::PackSource;
 
-/// Growth by more than this power of the document's length is no bound.
+/// Maximum exponent of the growth over the length of the document.
 const POWER_MAX: f64 = 1.5;
-/// What takes less says nothing about growth.
+/// Shorter times in seconds are too inaccurate to measure growth.
 const SECONDS_MIN: f64 = 0.05;
 
 const MANIFEST: &str = "pack: hostile\nsides: {old: a, new: b}\ncontracts: {a: a.json, b: b.json}\nserves: [a]\n\
@@ -25,7 +25,7 @@ const MANIFEST: &str = "pack: hostile\nsides: {old: a, new: b}\ncontracts: {a: a
     b: {read: [authorization], send: authorization, scheme: Bearer}\nlanguages: [en]\nerrors: {body: {message: $text}}\n\
     refuse: {legacy: forward, status: 501}\n";
 
-/// `--hostile [WORD] SIZE…`: families whose names have the word, or all.
+/// Runs `--hostile [WORD] SIZE…` for the families whose names contain the word, or all.
 pub fn run(arguments: &[String]) -> ExitCode {
     let (word, sizes) = match arguments {
         [word, sizes @ ..] if word.parse::<usize>().is_err() => (word.as_str(), sizes),
@@ -75,7 +75,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
     if beyond > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// What the thread itself has run, so that what else runs on the machine does not count.
+/// A clock for the CPU time of the thread, which excludes other processes.
 struct Clock {
     wall: Instant,
     ran: Option<Duration>,
@@ -97,7 +97,8 @@ impl Clock {
     }
 }
 
-/// Whether a document is within the limits on values, bytes and depth; one that is not is told so.
+/// Returns whether a document is within the limits for values, bytes and depth. Others are rejected
+/// with a finding.
 fn is_read(text: &str) -> bool {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     Documents::single(&mut sources, "a.json", text.as_bytes(), &mut findings).is_some()
@@ -130,7 +131,7 @@ fn drafted(text: &str) -> f64 {
         document: format!("contracts/{name}.json"),
         files: vec![(format!("contracts/{name}.json"), text.into_bytes().into())],
     };
-    // Names that change make guesses, where what is said of the fields agrees.
+    // Renamed fields become guesses if their descriptions agree.
     let sides = [side("a", with("string")), side("b", with("integer").replace("\"field", "\"felt"))];
     let clock = Clock::start();
     let drafted = init::draft("hostile", &sides, &[], &BTreeSet::new(), &mut |_| ());

@@ -96,6 +96,7 @@ impl<'t> Settle<'t, '_> {
         }
         let any = || Type::any(ty.span);
         let is_any = |one: &Flat<'_>| matches!(self.types.resolve(one.ty).kind, TypeKind::Any);
+        // One alternative accepts every value, so the others do not matter.
         if flat.len() > ALTERNATIVES_MAX || flat.iter().any(is_any) {
             return any();
         }
@@ -107,10 +108,12 @@ impl<'t> Settle<'t, '_> {
             }
         }
         for kind in order {
+            // Each flattened alternative has exactly one kind.
             let of_kind: Vec<&Flat<'t>> =
                 flat.iter().filter(|one| self.types.json_kinds(one.ty) == [kind]).collect();
             let [first, rest @ ..] = of_kind.as_slice() else { continue };
             if rest.is_empty() {
+                // Nullability is a property of the choice, not of its alternatives.
                 kinds.push(Type { nullable: false, ..self.one(first.ty) });
                 continue;
             }
@@ -152,6 +155,7 @@ impl<'t> Settle<'t, '_> {
         let mut open = vec![ty];
         while let Some(ty) = open.pop() {
             let resolved = self.types.follow(ty);
+            // `Any` is always nullable, which does not make the choice nullable.
             *nullable |= resolved.nullable && !matches!(resolved.kind, TypeKind::Any);
             match resolved.kind {
                 TypeKind::Null => *nullable = true,
@@ -161,6 +165,7 @@ impl<'t> Settle<'t, '_> {
                     }
                 }
                 _ => {
+                    // Several alternatives may lead to the same type.
                     let known = flat
                         .iter()
                         .any(|known| std::ptr::eq(self.types.follow(known.ty).kind, resolved.kind));
@@ -178,6 +183,7 @@ impl<'t> Settle<'t, '_> {
             TypeKind::Scalar(scalar) => Some(scalar),
             _ => None,
         });
+        // Every integer is a number, so a mixture of both is a number.
         let widest = if scalars.clone().any(|scalar| scalar.kind == ScalarKind::Number) {
             ScalarKind::Number
         } else {
@@ -272,6 +278,7 @@ impl<'t> Settle<'t, '_> {
 /// Returns the test on the member that the document names, if each of its alternatives is one
 /// object.
 fn by_discriminator(said: &Discriminator, written: &[Type], all: &[&Flat<'_>]) -> Option<Test> {
+    // The discriminator refers to the alternatives as written, not to flattened ones.
     if written.len() != all.len() {
         return None;
     }

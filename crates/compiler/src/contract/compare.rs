@@ -149,7 +149,7 @@ pub fn compare_once(
     };
     let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
     let root = (std::ptr::from_ref(source.kind), std::ptr::from_ref(target.kind));
-    // The cache has no entry for incompatible nullability, which `compare_from` reports.
+    // The key does not contain nullability. If it is incompatible, `compare_from` reports it.
     if let Some(known) = proven.narrower.get(&root).filter(|_| !source.nullable || target.nullable) {
         return Ok(known.clone());
     }
@@ -247,6 +247,7 @@ fn compare_from(
         steps: Vec::new(),
         narrowings: Vec::new(),
     };
+    // Pairs are processed in the order of the queue; `types` recurses within a pair.
     while let Some(pair) = comparison.pairs.get(comparison.current) {
         let (from, to) = (pair.from, pair.to);
         let is_root = comparison.current == 0 && root == Root::ButForNull;
@@ -373,6 +374,7 @@ impl<'a> Comparison<'a> {
 
     fn types(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Why> {
         let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
+        // `Any` is always nullable, so it is tested before nullability.
         if matches!(source.kind, TypeKind::Any) || matches!(target.kind, TypeKind::Any) {
             return Ok(());
         }
@@ -398,6 +400,7 @@ impl<'a> Comparison<'a> {
         if holds_others && self.proven.contains(&pair) {
             return Ok(());
         }
+        // Insert the pair before comparing its parts, so that a recursive type finds itself.
         if holds_others && !self.taken.insert(pair) {
             self.narrow_again(pair);
             return Ok(());
@@ -418,6 +421,7 @@ impl<'a> Comparison<'a> {
         target: &'a TypeKind,
     ) -> Result<(), Why> {
         match (source, target) {
+            // Nullability was compared before.
             (TypeKind::Null, _) => Ok(()),
             (TypeKind::OneOf(alternatives), _) => {
                 alternatives.iter().try_for_each(|one| self.one_alternative(from.types.at(one), to))
@@ -543,6 +547,7 @@ impl<'a> Comparison<'a> {
             }
             (Additional::Closed, _) | (_, Additional::Open) => {}
         }
+        // The undeclared members of a map may have the names of declared members of the target.
         let Additional::Of(of) = &a.additional else { return Ok(()) };
         let of = from.types.at(of);
         for field in b.fields.iter().filter(|field| a.field(&field.name).is_none()) {
@@ -596,6 +601,7 @@ impl<'a> Comparison<'a> {
             let target = match (b.field(&field.name), &b.additional) {
                 (Some(target), _) => &target.ty,
                 (None, Additional::Of(ty)) => ty,
+                // An open target accepts any value; `members` records the narrowing.
                 (None, Additional::Open) => continue,
                 (None, Additional::Closed) => {
                     return Err(Why::from(Mismatch::Undeclared).under(&field.name));

@@ -93,6 +93,7 @@ impl Documents {
         let mut open = vec![&tree.root];
         while let Some(node) = open.pop() {
             match &node.kind {
+                // `open` is a stack; reversed, it yields text order.
                 Kind::Seq(items) => open.extend(items.iter().rev()),
                 Kind::Map(entries) => {
                     for (key, value) in entries.iter().rev() {
@@ -186,12 +187,14 @@ impl<'n> Follow<'n> {
         };
         let root = &self.documents.trees[tree].root;
         let Some((_, pointer)) = text.split_once('#') else { return Some(root) };
+        // The fragment is percent-encoded (RFC 6901, section 6).
         let pointer = percent_encoding::percent_decode_str(pointer).decode_utf8_lossy();
         if pointer.is_empty() || pointer == "/" {
             return Some(root);
         }
         let mut node = root;
         for part in pointer.strip_prefix('/')?.split('/') {
+            // `~1` is decoded before `~0`, so that `~01` becomes `~1` (RFC 6901, section 4).
             node = self.step(node, &part.replace("~1", "/").replace("~0", "~"))?;
         }
         Some(node)

@@ -45,6 +45,7 @@ impl Grouped {
         self.kinds.sort_by_key(|(finding, _)| finding.severity);
         let more = self.kinds.len().saturating_sub(KINDS_MAX);
         for (finding, group) in self.kinds.drain(..).take(KINDS_MAX) {
+            // An error with a single place has no group, and is rendered with an excerpt.
             let group = (group.count > 1 || finding.severity != Severity::Error).then_some(group);
             findings.push(Finding { group, ..finding });
         }

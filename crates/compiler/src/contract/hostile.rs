@@ -1,6 +1,6 @@
-//! Documents that are legal and meant to hurt: each family makes much work out of little text, if it is let. What comes out
-//! must be a contract, with findings of a few lines. There is no clock here: without its bounds a family of the sizes below
-//! does not come to an end.
+//! Adversarial but valid documents: each family causes much work from a short text, unless it is
+//! bounded. The result must be a contract, with a few lines of findings. The tests measure no time:
+//! without the bounds, the families of these sizes would not terminate.
 
 mod families;
 
@@ -9,10 +9,10 @@ use crate::diagnostic::{Colour, Findings, Sources, to_text};
 use families::{FAMILIES, document, reference};
 use proptest::prelude::*;
 
-/// Lines that findings about one document may take.
+/// Maximum number of lines of findings about one document.
 const LINES_MAX: usize = 40;
 
-/// Reads a document, and holds what comes of it against the bounds.
+/// Reads a document and checks the result against the limits.
 fn check(what: &str, text: &str) {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let documents = Documents::single(&mut sources, "hostile.json", text.as_bytes(), &mut findings);
@@ -49,7 +49,7 @@ fn lists_and_objects_inside_one_another_have_a_bound() {
     }
 }
 
-/// A schema made at random of everything that refers, merges and chooses.
+/// Generates a schema from references, compositions and alternatives.
 fn schema() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         (0..8usize).prop_map(|i| reference(format!("T{i}"))),

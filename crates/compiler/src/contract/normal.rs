@@ -116,6 +116,7 @@ pub(super) enum Dialect {
 /// Returns the dialect of a document, or `None` after reporting an error.
 pub(super) fn dialect(root: &Node, findings: &mut Findings) -> Option<Dialect> {
     if !matches!(root.kind, Kind::Map(_)) {
+        // `map` reports the wrong kind.
         root.map(findings);
         return None;
     }

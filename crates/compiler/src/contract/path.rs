@@ -133,6 +133,7 @@ impl Segment {
                         _ => rest.get(1..)?.split_once(wanted.as_str()).map(|(_, rest)| rest),
                     });
                 }
+                // A trailing variable takes the rest, which must not be empty.
                 let ends_in_text = matches!(parts.last(), Some(Part::Text(_)));
                 rest.is_some_and(|rest| rest.is_empty() == ends_in_text)
             }

@@ -32,6 +32,7 @@ pub fn read(name: &str, documents: &Documents, findings: &mut Findings) -> Contr
     let raw_webhooks = normal::webhooks(dialect, &follow, &mut grouped);
     let schemas = Schemas::new(&follow, normal::schemas(root, dialect));
     let mut reader = Reader { schemas, findings: &mut grouped, styles: HashMap::new() };
+    // Named schemas are read first, in document order.
     reader.schemas.finish(reader.findings);
     let mut operations: Vec<Operation> = raw.iter().filter_map(|raw| reader.operation(raw)).collect();
     let mut webhooks: Vec<Webhook> = raw_webhooks.iter().map(|raw| reader.webhook(raw)).collect();
@@ -56,11 +57,13 @@ pub fn read(name: &str, documents: &Documents, findings: &mut Findings) -> Contr
         }
     }
     contract.webhooks = webhooks;
+    // Resolve all types against the original ones before replacing any of them.
     let named = types.ids().filter_map(|id| Some((id, settle(&types.by_id(id).ty, &types, &mut grouped)?)));
     for (id, ty) in named.collect::<Vec<_>>() {
         types.replace(id, ty);
     }
     for mut operation in operations {
+        // An exploded object can be expanded only after its type is resolved.
         spread(&mut operation.query, &types, &styles);
         let (key, span) = (operation.key.clone(), operation.span);
         if let Err(earlier) = contract.add(operation) {
@@ -111,6 +114,7 @@ fn break_cycles(types: &mut Types, findings: &mut Grouped) {
                 }
                 Visit::Done => {}
                 Visit::Open => {
+                    // Break the cycle at the reference that closes it.
                     let (span, name) = &names[at];
                     findings.add("cycle", *span, || faults::reference_cycle(*span, name));
                     types.replace(TypeId(at as u32), Type::any(*span));
@@ -165,6 +169,7 @@ fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, Styl
             span: field.span,
         }));
     }
+    // The first of several parameters with the same name applies.
     let mut known: Vec<String> = Vec::new();
     all.retain(|parameter: &Parameter| {
         let first = !known.contains(&parameter.name);
@@ -246,6 +251,7 @@ impl<'n> Reader<'n, '_> {
             Style::Joined(style) => ParameterForm::Joined(style),
             Style::Text => ParameterForm::Text,
         };
+        // A path variable is required even if the document omits the flag.
         let required = raw.required || raw.place == Place::Path;
         let default = raw.schema.and_then(|schema| self.schemas.default_of(&[schema]));
         Parameter { name: raw.name.to_owned(), ty, required, form, default, span: raw.span }

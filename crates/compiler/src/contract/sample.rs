@@ -40,6 +40,7 @@ impl Sampler<'_> {
     }
 
     fn array(&mut self, array: &Array, depth: usize) -> Value {
+        // At least one element, until the limit is reached.
         let wanted = u64::from(self.left > 0 && array.max_items != Some(0));
         let count = array.min_items.max(wanted).min(VALUES_MAX as u64);
         (0..count).map(|_| self.value(&array.items, depth + 1)).collect()
@@ -48,6 +49,7 @@ impl Sampler<'_> {
     fn object(&mut self, object: &Object, depth: usize) -> Value {
         let mut members = Map::new();
         for field in object.fields.iter() {
+            // Optional members only near the top, so that samples of recursive types stay small.
             if field.required || (self.left > 0 && depth < DEPTH_MAX / 4) {
                 members.insert(field.name.clone(), self.value(&field.ty, depth + 1));
             }

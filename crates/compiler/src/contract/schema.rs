@@ -95,6 +95,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
     pub(super) fn finish(&mut self, findings: &mut Grouped) {
         while let Some((id, layers)) = self.waiting.pop_front() {
             let ty = match layers.as_slice() {
+                // A single layer is the schema of a named type; several are a merged type.
                 [Layer { node, bare: false }] => self.root(id, node, findings),
                 layers => self.written_out(layers, findings),
             };
@@ -138,6 +139,8 @@ impl<'n, 'f> Schemas<'n, 'f> {
             return Type::any(span);
         }
         match &node.kind {
+            // The empty schema and `true` accept any value. `false` accepts no value, and is
+            // treated alike.
             Kind::Map(entries) if entries.is_empty() => return Type::any(span),
             Kind::Map(_) => {}
             Kind::Bool(_) => return Type::any(span),
@@ -182,6 +185,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
             lists.into_iter().flatten().filter_map(move |list| Some((layer.node, list.as_seq()?)))
         });
         let mut choices: Vec<(&'n Node, &'n [Node])> =
+            // Alternatives that only list required members are compared as text; see `unread`.
             lists.by_ref().filter(|(_, list)| !list.is_empty() && !list.iter().all(only_requires)).collect();
         let chosen = if choices.is_empty() { None } else { Some(choices.remove(0)) };
         match chosen {
@@ -226,6 +230,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         }
         nullable |= read.iter().any(|ty| ty.kind == TypeKind::Null);
         let discriminated = self.discriminators.contains_key(&span);
+        // The indices of the discriminator refer to the original list, including null.
         let mut others: Vec<Type> =
             read.into_iter().filter(|ty| discriminated || ty.kind != TypeKind::Null).collect();
         match others.len() {
@@ -285,6 +290,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         let mut kinds: Vec<TypeKind> = TYPE_WORDS
             .iter()
             .filter(|word| **word != "null" && words.contains(word))
+            // `number` includes `integer`.
             .filter(|word| **word != "integer" || !words.contains(&"number"))
             .map(|word| self.kind(word, layers, values.as_ref(), span, findings))
             .collect();

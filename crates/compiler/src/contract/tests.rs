@@ -1,12 +1,12 @@
-//! Situations of whole contracts: what is read, and the exact words of every finding.
+//! Tests of complete contracts: the parsed types, and the exact wording of every finding.
 
 use super::*;
 use crate::diagnostic::{Colour, Findings, Sources, to_text};
 use proptest::prelude::*;
 use switchback_plan::Message;
 
-/// A contract stays as long as the gateway runs, and a large one has a hundred thousand fields. What only few of them have
-/// (bounds, lists of values, alternatives) lies in a box.
+/// A contract stays in memory as long as the gateway runs, and a large one has a hundred thousand
+/// fields. Rare parts (bounds, enumerations, alternatives) are therefore boxed.
 #[test]
 fn a_field_without_bounds_is_small() {
     assert_eq!(std::mem::size_of::<Type>(), 72);
@@ -26,7 +26,7 @@ fn good(text: &str) -> Contract {
     contract
 }
 
-/// Findings as `line:column code message | help`.
+/// Returns findings as `line:column code message | help`.
 fn messages(text: &str) -> Vec<String> {
     let (sources, _, findings) = read_all(text);
     let line = |f: &crate::diagnostic::Finding| {
@@ -41,13 +41,13 @@ fn messages(text: &str) -> Vec<String> {
 
 const HEAD: &str = "openapi: 3.1.0\ninfo: {title: t, version: '1'}\n";
 
-/// A document with these schemas, the first of them on line 6.
+/// Returns a document with these schemas; the first one is on line 6.
 fn with_schemas(schemas: &str) -> String {
     let body: String = schemas.lines().map(|line| format!("    {line}\n")).collect();
     format!("{HEAD}paths: {{}}\ncomponents:\n  schemas:\n{body}")
 }
 
-/// The type `T` among these schemas.
+/// Returns the type `T` of these schemas.
 fn typed(schemas: &str) -> (Contract, Type) {
     typed_in(good(&with_schemas(schemas)))
 }
@@ -61,7 +61,7 @@ fn shown(schema: &str) -> String {
     typed(&format!("T: {schema}\nOther: {{type: object}}")).1.to_string()
 }
 
-/// A document with these paths, the first of them on line 4.
+/// Returns a document with these paths; the first one is on line 4.
 fn with_paths(paths: &str) -> String {
     let body: String = paths.lines().map(|line| format!("  {line}\n")).collect();
     format!("{HEAD}paths:\n{body}")
@@ -268,7 +268,8 @@ fn keywords_that_only_narrow_are_told_once_and_typing_mistakes_with_the_right_wo
     );
 }
 
-/// The fields of the object `T` among these schemas, as `name: type`, with `!` where one is required.
+/// Returns the fields of the object `T` of these schemas as `name: type`, with `!` for required
+/// ones.
 fn fields_of(schemas: &str) -> Vec<String> {
     let (contract, ty) = typed(schemas);
     let TypeKind::Object(object) = contract.types.resolve(&ty).kind else { panic!("{ty}") };
@@ -389,7 +390,7 @@ fn alternatives_are_told_apart_by_whatever_tells_them_apart() {
         test(&format!("{}, discriminator: {{propertyName: type}}", of("Bee Fly"))),
         constant("type", &[("Bee", 0), ("Fly", 1)])
     );
-    // By kind, null and what overlaps put together.
+    // By kind, with null and overlapping scalars merged.
     assert_eq!(
         test(
             "anyOf: [{type: string, enum: [a]}, {$ref: '#/components/schemas/Cat'}, {type: string}, {type: 'null'}]"
@@ -398,9 +399,9 @@ fn alternatives_are_told_apart_by_whatever_tells_them_apart() {
     );
     assert_eq!(test("anyOf: [{type: integer}, {type: number}]"), "number");
     assert_eq!(test("anyOf: [{enum: [a]}, {enum: [b]}]"), "enum(a, b)");
-    // What only says what must be there is no choice.
+    // Alternatives that only list required members are not a choice.
     assert_eq!(test("type: object, anyOf: [{required: [a]}, {required: [b]}]"), "object");
-    // Nothing tells these apart.
+    // No test distinguishes these.
     assert_eq!(test("oneOf: [{$ref: '#/components/schemas/Fly'}, {type: object}]"), "any");
     assert_eq!(
         messages(&with_schemas(&format!(
@@ -639,15 +640,15 @@ fn a_finding_in_a_thousand_places_is_one_line() {
     );
 }
 
-/// Whether `T` of the first schemas goes into `T` of the second, or why not.
+/// Compares `T` of the first schemas with `T` of the second.
 fn goes(from: &str, into: &str) -> Result<(), String> {
     let ((a, from), (b, to)) = (typed(from), typed(into));
     assignable(a.types.at(&from), b.types.at(&to), None).map_err(|why| why.to_string())
 }
 
-/// What narrows `T` of the first schemas on its way to `T` of the second: `place: values`.
+/// Returns the narrowings from `T` of the first schemas to `T` of the second, as `place: values`.
 fn narrowed(from: &str, to: &str) -> Vec<String> {
-    // Notes about keywords that types do not show are left aside.
+    // Ignore notes about unsupported keywords.
     let read = |schemas: &str| typed_in(read_all(&with_schemas(schemas)).1);
     let ((a, from), (b, to)) = (read(from), read(to));
     let found = compare(a.types.at(&from), b.types.at(&to), None).expect("one goes into the other");
@@ -675,7 +676,7 @@ fn formats_without_a_common_value_are_two_types() {
     assert_eq!(narrowed(&text("date"), "T: {type: string}"), Vec::<String>::new());
 }
 
-/// Each bound, in the direction in which it narrows; the other way round nothing does.
+/// Each bound narrows in one direction only.
 #[test]
 fn a_narrower_target_is_found_by_every_bound() {
     for (wide, narrow, values) in [
@@ -709,7 +710,7 @@ fn a_narrower_target_is_found_by_every_bound() {
         ("type: integer, enum: [1, 500]", "type: integer, maximum: 100", vec!["the value 500"]),
         ("type: integer, enum: [5, 7]", "type: integer, multipleOf: 5", vec!["the value 7"]),
         ("type: string, enum: [a, b1]", "type: string, pattern: '^[a-z]$'", vec!["the value b1"]),
-        // A pattern of a grammar that is not known here judges no value.
+        // A pattern with unsupported syntax decides nothing about a value.
         (
             "type: string, enum: [a, b1]",
             "type: string, pattern: '^(?!x)'",
@@ -726,7 +727,7 @@ fn a_narrower_target_is_found_by_every_bound() {
             "type: string, format: uuid",
             vec!["the value a"],
         ),
-        // All of `allOf` count, whichever is first.
+        // All members of `allOf` apply, in any order.
         (
             "type: integer, maximum: 100",
             "allOf: [{type: integer, maximum: 1000}, {maximum: 50, exclusiveMinimum: 3}]",
@@ -836,17 +837,17 @@ fn a_narrower_target_is_found_by_every_bound() {
         };
         let values: Vec<String> = values.into_iter().map(at_place).collect();
         assert_eq!(narrowed(&wide, &narrow), values, "{wide} to {narrow}");
-        // A type without listed values never fits an enumeration.
+        // A type without enumerated values is never compatible with an enumeration.
         if !wide.contains("enum") {
             assert_eq!(narrowed(&narrow, &wide), Vec::<String>::new(), "{narrow} to {wide}");
         }
         assert_eq!(narrowed(&narrow, &narrow), Vec::<String>::new());
     }
-    // A map goes into members of another type in part.
+    // A map is partly compatible with members of another type.
     let map = "T: {type: object, additionalProperties: {type: string}}";
     let object = "T: {type: object, properties: {a: {type: integer}}}";
     assert_eq!(narrowed(map, object), ["$.a: values that are no integer"]);
-    // Exclusive patterns narrow both ways.
+    // Disjoint patterns narrow in both directions.
     for (a, b) in [("^a$", "^b$"), ("^b$", "^a$")] {
         let text = |pattern: &str| format!("T: {{type: string, pattern: '{pattern}'}}");
         assert_eq!(narrowed(&text(a), &text(b)), [format!("$: texts that do not match `{b}`")]);
@@ -882,7 +883,7 @@ fn members_of_one_side_and_of_one_way_are_found_where_they_are() {
     );
 }
 
-/// What an `unread` keyword refers to counts, and remarks do not.
+/// The targets of references in an unsupported keyword are compared; annotations are not.
 #[test]
 fn keywords_are_compared_with_what_they_refer_to() {
     let of = |pattern: &str, remark: &str| {
@@ -898,7 +899,7 @@ fn keywords_are_compared_with_what_they_refer_to() {
     );
 }
 
-/// Each message goes by what it has of members that are read-only or write-only.
+/// A comparison for one message considers only the members of that message.
 #[test]
 fn required_members_are_there_in_the_message_that_has_them() {
     use Message::{Answer, Request};
@@ -931,7 +932,7 @@ fn required_members_are_there_in_the_message_that_has_them() {
         let ((a, source), (b, target)) = (typed(lacks), typed(&target));
         let found = assignable(a.types.at(&source), b.types.at(&target), Some(message));
         assert_eq!(found.is_err(), is_lost, "{access} in {message:?}");
-        // Of both messages together the one is narrower.
+        // For both messages together, the other message narrows.
         let both = compare(a.types.at(&source), b.types.at(&target), None).expect("one message takes it");
         let only_in = if access == "readOnly" { Answer } else { Request };
         let found = both.iter().find(|one| one.path == "$.a").expect("it is found");
@@ -964,7 +965,7 @@ fn two_defaults_of_one_member_are_a_difference_of_requests() {
     assert_eq!(narrowed(&of(", default: 10"), &of(", default: 10")), Vec::<String>::new());
 }
 
-/// What is proven once is found again: narrower pairs are no less narrow the second time.
+/// The cache returns the same narrowings as the first comparison.
 #[test]
 fn a_narrowing_is_found_each_time() {
     let from = "T: {type: object, properties: {a: {type: integer}, b: {$ref: '#/components/schemas/T'}}}";
@@ -1103,7 +1104,7 @@ fn a_chain_of_types_as_long_as_a_document_is_compared_to_its_end() {
     assert_eq!(why, format!("`n{}`: string is not integer", ".n".repeat(5_000)));
 }
 
-/// Words and numbers of a document, as places to damage.
+/// Returns the words and punctuation of a document, as places to damage.
 fn tokens(text: &str) -> Vec<std::ops::Range<usize>> {
     let mut tokens: Vec<std::ops::Range<usize>> = Vec::new();
     for (at, c) in text.char_indices().filter(|(_, c)| c.is_alphanumeric() || "#/{}[]$".contains(*c)) {

@@ -179,6 +179,7 @@ impl std::ops::Deref for Limits {
     type Target = Bounds;
 
     fn deref(&self) -> &Bounds {
+        // Static, so that absent bounds need no allocation.
         static NONE: Bounds = Bounds {
             minimum: None,
             maximum: None,

@@ -135,8 +135,13 @@ fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
-/// Renders all findings as a JSON object, in stable order:
-/// `{errors, warnings, findings: [{code, slug, severity, message, file, line, column, end: {line, column}, label?, help?, count?, places?, related: [{file, line, column, message}]}]}`.
+/// Renders all findings as a JSON object, in stable order. `?` marks optional members:
+///
+/// ```text
+/// {errors, warnings, findings: [{code, slug, severity, message, file, line, column,
+///   end: {line, column}, label?, help?, count?, places?,
+///   related: [{file, line, column, message}]}]}
+/// ```
 pub fn to_json(sources: &Sources, findings: &Findings) -> Value {
     json!({
         "errors": findings.count(Severity::Error),

@@ -75,6 +75,7 @@ impl Sources {
         let text = text.into();
         let bytes = u32::try_from(text.len()).expect("readers bound the size of files");
         let breaks = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at as u32 + 1);
+        // A line break at the end of the file does not start a line.
         let lines = std::iter::once(0).chain(breaks.filter(|at| *at < bytes)).collect();
         self.files.push(Arc::new(File { name: name.into(), text, lines }));
         id

@@ -306,6 +306,7 @@ impl<'c> Bodies<'c> {
             return Err(why.clone());
         }
         let mut name = format!("{}{}", word(&key.0), if way == Way::Request { "Sent" } else { "" });
+        // Types of both directions, and types whose names differ in punctuation, may share a name.
         while self.shapes.contains_key(&name) || self.open.iter().any(|(_, open)| *open == name) {
             name.push('2');
         }
@@ -495,6 +496,7 @@ impl<'c> Bodies<'c> {
         let (read, built) = way.sort([old, new]);
         let around = way.sort(both.around).0;
         let places = [place(&both.places[0]).map_err(own)?, place(&both.places[1]).map_err(own)?];
+        // The enclosing object must be required too.
         if built.required && !(read.required && around.is_none_or(|around| around.required)) {
             return Err(own(format!(
                 "`{}` is always there on one side, and may be absent on the other",

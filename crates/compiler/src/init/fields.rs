@@ -62,6 +62,7 @@ const MARGIN: f64 = 0.12;
 const GUESSED_MAX: usize = 200;
 
 pub(super) fn pair<'t>(objects: [&'t Object; 2], types: [&'t Types; 2], known: &Known<'_>) -> Pairing<'t> {
+    // A wrapper explains all fields at once, so it takes precedence over individual matches.
     if let Some(pairing) = known.unwraps.then(|| unwrapped(objects, types)).flatten() {
         return pairing;
     }
@@ -150,6 +151,7 @@ fn said_alike<'t>(
             found.push([*old, *new]);
         }
     }
+    // In text order, independent of the order of the hash map.
     found.sort_by_key(|[old, _]| old.span.start);
     for fields in found {
         for side in [0, 1] {
@@ -305,6 +307,7 @@ fn unwrapped<'t>(objects: [&'t Object; 2], types: [&'t Types; 2]) -> Option<Pair
     let wrapper = &objects[wrapping].fields[0];
     let bare = objects[1 - wrapping];
     let TypeKind::Object(inner) = types[wrapping].resolve(&wrapper.ty).kind else { return None };
+    // A field with the wrapper's name is the counterpart of the wrapper.
     if bare.fields.iter().any(|field| spelling(&field.name) == spelling(&wrapper.name)) {
         return None;
     }
@@ -502,6 +505,7 @@ fn score(a: &Seen<'_>, b: &Seen<'_>, types: [&Types; 2]) -> Option<Score> {
     if !same_kind(kinds) {
         return None;
     }
+    // The third power lowers the score of names that are only vaguely similar.
     let name = dice(&a.name, &b.name).max(strsim::jaro_winkler(&a.letters, &b.letters).powi(3));
     let says = agreement(&a.says, &b.says);
     let values = listed(kinds);
@@ -592,6 +596,7 @@ fn ordered(text: &str) -> Vec<String> {
         "has", "have", "was", "its", "may", "any", "all", "when", "which", "true", "false", "value", "field",
         "object", "possible", "values", "use", "used",
     ];
+    // Bound the cost of long descriptions.
     let all = text.split(|c: char| !c.is_alphanumeric()).take(400).map(str::to_lowercase);
     all.filter(|word| word.len() > 2 && !EMPTY.contains(&word.as_str())).collect()
 }
@@ -601,6 +606,7 @@ pub(super) fn spelling(name: &str) -> String {
     let letters: String =
         name.chars().filter(|c| !matches!(c, '_' | '-' | '.')).flat_map(char::to_lowercase).collect();
     match letters.strip_prefix("is") {
+        // Only before a separator or a capital letter: `issue` has no prefix `is`.
         Some(rest)
             if rest.len() > 2
                 && name.len() > 3

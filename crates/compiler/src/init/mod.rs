@@ -122,6 +122,7 @@ pub fn draft(
         own = &[];
         first = compiler.compile(&source(sides, own, &base));
     }
+    // Unanswered operations are expected here: the first run determines them.
     let is_no_contract = first.findings.sorted().into_iter().any(|finding| {
         finding.severity == Severity::Error
             && first.sources.name(finding.span.file).starts_with("contracts/")
@@ -219,6 +220,7 @@ impl Attempt<'_> {
                 files.push(("DECISIONS.md".to_owned(), text::decisions(&summary, &decisions)));
                 return Ok(Draft { files, decisions, taken, counts, summary, compiled });
             }
+            // Restore the wrappers first, because the other errors may result from their removal.
             let unwrapped = faulty.keys().flat_map(|at| routes[*at].route.unwraps.iter().cloned());
             let unwrapped: BTreeSet<String> = unwrapped.collect();
             if !unwrapped.is_empty() {
@@ -336,6 +338,7 @@ fn unfit(compiled: &Compiled, old: &Contract) -> HashMap<String, String> {
         if finding.code == Code::Unanswered
             && let Some(key) = by_span.get(&finding.span)
         {
+            // The message contains the reason after this phrase.
             let why = finding.message.split_once("cannot be kept as it is: ").map_or("", |(_, why)| why);
             unfit.insert(key.clone(), why.to_owned());
         }

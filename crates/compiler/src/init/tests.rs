@@ -1,4 +1,4 @@
-//! Two small contracts, and what is drafted of them.
+//! Tests of drafts from two small contracts.
 
 use super::*;
 use crate::diagnostic::{Colour, to_text};
@@ -40,7 +40,7 @@ components:
     NewNote: {type: object, required: [title], properties: {title: {type: string}, colour: {type: string}}}
 ";
 
-/// The new side: some things are the same, and some are not.
+/// Returns the new side, which is partly equal.
 fn new() -> String {
     OLD.replace("/rooms", "/spaces")
         .replace("/users/search_all", "/users/searchAll")
@@ -141,7 +141,8 @@ fn a_likely_operation_is_a_proposal_until_it_is_accepted() {
         .replace("/letters/send:", "/outbox/letters/{kind}:")
         .replace("operationId: sendLetter", "operationId: sendLetterNow");
     let new = new.replace("post: {", "post: {parameters: [], ");
-    // Its path has a variable more, so that no route can be drafted, accepted or not.
+    // The path has one variable more, so no route can be drafted, whether the guess is accepted or
+    // not.
     let open = drafted(old, &new, &[]);
     assert_eq!(open.counts.refused, 1);
     let [decision] = open.decisions.as_slice() else { panic!("{:?}", open.decisions) };
@@ -157,7 +158,8 @@ fn a_likely_operation_is_a_proposal_until_it_is_accepted() {
     assert_eq!((taken.counts.refused, taken.counts.marked), (0, 1), "{:?}", taken.decisions);
 }
 
-/// CRUD of `resource`, whose objects have a `name` and this member.
+/// Returns create, read, update and delete operations for `resource`, whose objects have a `name`
+/// and this member.
 fn resource(resource: &str, member: &str) -> String {
     format!(
         "openapi: 3.0.3
@@ -177,8 +179,8 @@ components: {{schemas: {{Thing: {{type: object, additionalProperties: false, pro
     )
 }
 
-/// Coupons are gone and customers are new. Their paths have the same form; `DELETE /coupons/7` must not become
-/// `DELETE /customers/7`.
+/// The resource `coupons` was removed, and `customers` was added with the same path structure.
+/// `DELETE /coupons/7` must not become `DELETE /customers/7`.
 #[test]
 fn a_resource_of_the_same_form_is_a_guess_and_never_served_before_a_person_accepts_it() {
     let (old, new) = (resource("coupons", "percent"), resource("customers", "email"));
@@ -201,7 +203,8 @@ fn a_resource_of_the_same_form_is_a_guess_and_never_served_before_a_person_accep
     let list = draft.decisions.iter().find(|one| one.operation == "GET /coupons").expect("a decision");
     assert!(list.text.contains("50 % of the words of their summaries agree"), "{}", list.text);
     assert!(list.text.contains("1 of 2 members of the answer have the same name"), "{}", list.text);
-    // The list has the lines, which check as they are; accepting one guess writes that one.
+    // The decision contains lines that pass `check` unchanged. Accepting a guess writes only that
+    // one.
     let decisions = file(&draft, "DECISIONS.md");
     let lines = list.lines.as_deref().expect("a mapping file");
     assert!(
@@ -217,12 +220,13 @@ fn a_resource_of_the_same_form_is_a_guess_and_never_served_before_a_person_accep
     assert_eq!((pasted.counts.written, pasted.counts.refused), (1, 3), "{:?}", pasted.decisions);
     let taken = drafted(&old, &new, &[&decision.id]);
     assert_eq!((taken.counts.marked, taken.counts.refused), (1, 3), "{:?}", taken.decisions);
-    // A person accepted customers. The next document has clients in their place, which is another guess.
+    // The guess about `customers` was accepted. The next document has `clients` instead, which is a
+    // different guess.
     let other = drafted(&old, &resource("clients", "email"), &[&decision.id]);
     assert_eq!(other.counts.refused, 4, "{:?}", other.decisions);
 }
 
-/// Some documents give one `operationId` to several operations, or to one of another method.
+/// Some documents use one `operationId` for several operations, or move it to another method.
 #[test]
 fn an_operation_id_that_is_not_of_one_operation_alone_pairs_nothing() {
     let with = |path: &str, method: &str, id: &str| {
@@ -246,7 +250,8 @@ fn a_document_that_is_no_contract_is_told_so() {
     assert!(compiled.findings.has_errors());
 }
 
-/// `count` types that all hold one another, of which the first has a field that is a text here and a list there.
+/// Returns `count` types that all refer to each other. A field of the first one has the type
+/// `first`.
 fn mutual(count: usize, first: &str) -> String {
     let mut text = String::from(
         "openapi: 3.0.3\ninfo: {title: t, version: '1'}\npaths:\n  /t: {get: {responses: {200: {description: t, content: {application/json: {schema: {$ref: '#/components/schemas/T1'}}}}}}}\ncomponents:\n  schemas:\n",
@@ -262,10 +267,10 @@ fn mutual(count: usize, first: &str) -> String {
 
 #[test]
 fn types_that_all_hold_one_another_are_drafted_once_each() {
-    // A number that has become a text has a conversion: every shape leads to every other one.
+    // A number that became a text has a conversion, so all shapes are drafted.
     let draft = drafted(&mutual(12, "{type: string}"), &mutual(12, "{type: integer}"), &[]);
     assert_eq!(draft.counts.refused, 0, "{:?}", draft.decisions);
-    // A list has none, so that all of them fail, with the first reason.
+    // A list has no conversion, so all shapes fail, with the first reason.
     let draft =
         drafted(&mutual(40, "{type: string}"), &mutual(40, "{type: array, items: {type: string}}"), &[]);
     assert_eq!(draft.counts.refused, 1);
@@ -283,7 +288,7 @@ fn types_that_lead_to_one_another_by_alternatives_alone_make_a_pack() {
     assert_eq!(drafted(&text, &text, &[]).counts.refused, 0);
 }
 
-/// A document of one operation whose answer is a `Note`, and of these schemas.
+/// Returns a document with these schemas and one operation that returns a `Note`.
 fn notes(schemas: &str) -> String {
     format!(
         "openapi: 3.0.3\ninfo: {{title: t, version: '1'}}\npaths:\n  /note: {{get: {{responses: {{200: {{description: it, content: {{application/json: {{schema: {{$ref: '#/components/schemas/Note'}}}}}}}}}}}}}}\ncomponents:\n  schemas:\n{schemas}"
@@ -306,7 +311,7 @@ fn an_object_around_all_fields_is_taken_away() {
     let around = drafted(&notes(bare), &notes(wrapped), &[]);
     assert_eq!(around.counts.written, 1, "{:?}", around.decisions);
     assert!(file(&around, "shapes.map.yaml").contains("      id: $.details.id\n"));
-    // What may be missing cannot be read into what is always there.
+    // An optional wrapper cannot supply required fields.
     let optional = wrapped.replace("required: [details], ", "");
     let refused = drafted(&notes(bare), &notes(&optional), &[]);
     assert_eq!(refused.counts.refused, 1);
@@ -315,7 +320,7 @@ fn an_object_around_all_fields_is_taken_away() {
         "{:?}",
         refused.decisions
     );
-    // One field of several is not the whole.
+    // The only member of one side must contain most fields of the other.
     let other = bare.replace(
         "id: {type: string}, text",
         "id: {type: string}, colour: {type: string}, size: {type: integer}, author",
@@ -349,7 +354,7 @@ fn a_likely_field_is_a_comment_and_a_proposal_until_it_is_accepted() {
     assert!(file(&taken, "shapes.map.yaml").contains("      colour: paperColour\n"));
     assert!(taken.taken.contains("note-colour-papercolour"));
     assert!(taken.decisions.is_empty(), "{:?}", taken.decisions);
-    // Without a word about either there is no guess.
+    // Without descriptions, there is no guess.
     let silent = |text: &str| {
         let text = text.replace(" by hand", "");
         text.replace(", description: 'The colour of the paper that the note is written on'", "")
@@ -383,14 +388,16 @@ fn a_field_of_another_name_that_is_described_in_the_same_words_is_sure() {
         let draft = drafted(&notes(old), &notes(new), &[]);
         file(&draft, "shapes.map.yaml").contains("both documents say the same")
     };
-    // What differs in its unit or its kind, what two fields are described by, and what two words say, is not sure.
+    // A match is not certain if the unit or the kind differs, if two fields share the description,
+    // or if it has only two words.
     assert!(!is_sure(&old, &new.replace("paperColour:", "colourHex:")));
     assert!(!is_sure(&old, &new.replace("paperColour: {type: string", "paperColour: {type: integer")));
     let twice = "inkColour: {type: string, description: 'The colour of the paper that the note is written on'}, paperColour:";
     assert!(!is_sure(&old, &new.replace("paperColour:", twice)));
     let short = |text: &str| text.replace("that the note is written on", "");
     assert!(!is_sure(&short(&old), &short(&new)));
-    // Values that are listed are no words: a list may grow in a request, and an answer must not have more.
+    // Enumerated values do not count as words. An enumeration may grow in a request, but a response
+    // must not have additional values.
     let listed = |text: &str, values: &str| {
         text.replace(
             "string, description: 'The",
@@ -416,7 +423,7 @@ fn the_values_of_a_map_go_by_a_shape_of_their_own() {
         shapes.contains("  Plan:\n    of: {v1: Plan, v2: Plan}\n    same: [most]\n    rest: {v2: lost}\n"),
         "{shapes}"
     );
-    // A map that may be null goes into none that may not.
+    // A map that may be null is not compatible with one that may not.
     let null = with(", least: {type: integer}")
         .replace("plans: {type: object,", "plans: {type: object, nullable: true,");
     assert_eq!(drafted(&with(""), &null, &[]).counts.refused, 1);
@@ -441,7 +448,7 @@ fn the_members_of_an_object_without_a_name_are_named_by_their_places() {
     for line in ["$.pin.set: $.pin.set", "$.pin.is_new: $.pin.isNew", "$.pin.at.x: $.pin.at.x"] {
         assert!(shapes.contains(&format!("      {line}\n")), "{shapes}");
     }
-    // One that is always there in one of them, and may be absent in the other, is a person's.
+    // A member that only one side requires is a decision for a person.
     let demanded = old.replace("properties: {set:", "required: [set], properties: {set:");
     let refused = drafted(&demanded, &new, &[]);
     assert!(
@@ -451,7 +458,7 @@ fn the_members_of_an_object_without_a_name_are_named_by_their_places() {
     );
 }
 
-/// A document of one operation that takes a `Note`.
+/// Returns a document with one operation that takes a `Note`.
 fn posted(schema: &str) -> String {
     format!(
         "openapi: 3.0.3\ninfo: {{title: t, version: '1'}}\npaths:\n  /note: {{post: {{requestBody: {{required: true, content: {{application/json: {{schema: {{$ref: '#/components/schemas/Note'}}}}}}}}, responses: {{204: {{description: taken}}}}}}}}\ncomponents:\n  schemas:\n    Note: {{type: object, additionalProperties: false, properties: {{id: {{type: string}}, {schema}}}}}\n"
@@ -463,7 +470,7 @@ fn what_clients_do_not_send_is_in_no_ones_way() {
     let old = posted("seen: {type: string, readOnly: true}");
     let draft = drafted(&old, &posted("more: {type: string}"), &[]);
     assert_eq!((draft.counts.untouched, draft.decisions.as_slice()), (1, &[][..]));
-    // Where a member needs a line, the one that no client sends has one, too.
+    // If a shape needs lines, a read-only member needs one too.
     let draft = drafted(
         &posted("seen: {type: string, readOnly: true}, at: {type: integer}"),
         &posted("when: {type: integer}"),
@@ -514,7 +521,8 @@ fn a_key_of_its_own_stands_alone() {
     );
 }
 
-/// Every scheme that a pack has words for is read; the first is sent. A parameter that is the key is nobody's to map.
+/// All security schemes that packs support are read from requests; the first one is sent. A
+/// parameter with the key needs no mapping.
 #[test]
 fn keys_in_queries_and_basic_are_said_as_documents_have_them() {
     let with = |schemes: &str| {
@@ -588,7 +596,7 @@ fn parameters_about_pages_are_paired_and_told_where_they_differ() {
         )),
         "{texts:?}"
     );
-    // Where the answer shows what is needed, the line is written.
+    // The line is drafted if the response contains the required members.
     let told = with("/v2/notes", &["starting_after", "limit"])
         .replace("Note: {type: object, properties: {", "Note: {type: object, properties: {list: {type: array, items: {type: string}}, meta: {type: object, properties: {next_cursor: {type: string}}}, ");
     let translated = drafted(&old, &told, &[]);
@@ -636,7 +644,8 @@ fn very_many_alternatives_that_hold_one_another_are_left_to_a_person() {
         let each: String = (0..count).map(one).collect();
         notes(&format!("{each}    Note: {{oneOf: [{}]}}\n", all.join(", ")))
     };
-    // Shapes that hold one another are built once within one another: without that this would take hours.
+    // Each shape is drafted once, even if shapes refer to each other. Otherwise this would take
+    // hours.
     let some = drafted(&with(30, "string"), &with(30, "integer"), &[]);
     assert_eq!(some.counts.refused, 0, "{:?}", some.decisions);
     let many = drafted(&with(400, "string"), &with(400, "integer"), &[]);

@@ -159,6 +159,7 @@ fn error_body(contract: &Contract) -> Option<String> {
             *counts.entry(&reference.name).or_default() += 1;
         }
     }
+    // Resolve ties by name, independent of the order of the hash map.
     let name = counts.into_iter().max_by_key(|(name, count)| (*count, std::cmp::Reverse(*name)))?.0;
     let TypeKind::Object(object) = contract.types.resolve(&contract.types.get(name)?.ty).kind else {
         return None;
@@ -209,7 +210,7 @@ pub(super) fn owner(text: &str, line: usize) -> Owner {
             }
         } else if let Some(pair) = line.strip_prefix("  - pair: {") {
             let value = pair.split_once(": ").map_or("", |(_, rest)| rest);
-            // The key is always quoted, because its path contains braces.
+            // The key is always quoted, because it contains a space.
             let inner = value.strip_prefix('\'').unwrap_or(value);
             let key = inner.split_once("', ").map_or(inner, |(key, _)| key);
             return Owner::Route(key.replace("''", "'"));

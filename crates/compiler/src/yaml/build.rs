@@ -272,6 +272,7 @@ impl Builder<'_> {
             Some(Open::Seq { items, .. }) => items.push(node),
             Some(Open::Map { entries, key, .. }) => match key.take() {
                 Some(Slot::Key(key)) => {
+                    // An absent value has the place of its key.
                     if node.span.start == node.span.end && !matches!(node.kind, Kind::Seq(_) | Kind::Map(_)) {
                         node.span = key.span;
                     }
@@ -306,6 +307,7 @@ impl Builder<'_> {
                 (span, last, Kind::Map(entries), anchor)
             }
         };
+        // A flow collection has an end token; the end of a block is a point.
         let end = if at.start < at.end { at.end } else { last.map_or(span.end, |last| last.end) };
         let node = Node { span: Span::new(span.file, span.start, end), kind };
         self.remember(anchor, &node);

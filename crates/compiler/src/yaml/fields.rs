@@ -56,6 +56,7 @@ impl<'n> Fields<'n> {
         // A misspelt key is not also reported as missing.
         let mut meant = Vec::new();
         for (key, _) in entries.iter().filter(|(key, _)| !keys.knows(&key.name)) {
+            // Suggest only keys that are not present yet.
             let free = keys.all().filter(|known| !entries.iter().any(|(key, _)| key.name == *known));
             meant.extend(suggest(&key.name, free.clone().collect::<Vec<_>>()));
             findings.push(faults::unknown_key(&key.name, key.span, keys.what, free));

@@ -23,6 +23,7 @@ enum Stop {
 
 /// Parses a text that starts like a JSON object or array.
 pub(super) fn read(text: &str, file: FileId, findings: &mut Findings) -> Reading {
+    // A byte order mark has three bytes.
     let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
     let mut reader = Reader { text, bytes: text.as_bytes(), at: start, file, nodes: 0, depth: 0, findings };
     reader.space();
@@ -97,6 +98,7 @@ impl Reader<'_, '_> {
     }
 
     fn nested(&mut self, read: fn(&mut Self) -> Result<Node, Stop>) -> Result<Node, Stop> {
+        // The reader is recursive, so this also bounds the stack.
         if self.depth == DOCUMENT.depth {
             let span = self.span(self.at);
             self.findings.push(faults::too_deep(span, &DOCUMENT));
@@ -195,6 +197,7 @@ impl Reader<'_, '_> {
     fn string(&mut self) -> Result<String, Stop> {
         self.at += 1;
         let start = self.at;
+        // Most strings have no escapes and are copied at once.
         let end = start + memchr::memchr2(b'"', b'\\', &self.bytes[start..]).ok_or(Stop::NotJson)?;
         if self.bytes[end] == b'"' {
             self.at = end + 1;

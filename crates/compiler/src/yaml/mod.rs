@@ -141,6 +141,7 @@ fn add(
         Err(error) => {
             let file = sources.add(name, String::from_utf8_lossy(bytes));
             let at = error.valid_up_to() as u32;
+            // The replacement character has three bytes.
             findings.push(faults::not_utf8(Span::new(file, at, at + 3), bytes[error.valid_up_to()]));
             None
         }

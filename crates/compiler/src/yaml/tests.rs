@@ -1,4 +1,4 @@
-//! Situations of whole files: what the tree holds, and the exact words of every finding.
+//! Tests of complete files: the tree, and the exact wording of every finding.
 
 use super::*;
 use crate::diagnostic::{Colour, to_text};
@@ -16,7 +16,7 @@ fn good(text: &str) -> (Sources, Node) {
     (sources, node.expect("no findings, so there is a tree"))
 }
 
-/// Findings as `line:column code message | help`.
+/// Returns findings as `line:column code message | help`.
 fn messages(text: &str) -> Vec<String> {
     let (sources, _, findings) = read_all(text);
     lines(&sources, &findings)
@@ -235,7 +235,7 @@ fn values_of_a_wrong_kind_say_what_is_needed() {
     );
 }
 
-/// Texts that look like YAML, so that more than the first character is reached.
+/// Generates texts that resemble YAML, so that the parser does not fail at the first character.
 fn yaml_like() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("a: "),
@@ -291,7 +291,8 @@ fn survives(bytes: &[u8]) {
     }
 }
 
-/// Every value lies within its parent, and a plain scalar of one line is what its place shows.
+/// Asserts that every value lies within its parent, and that the span of a plain single-line scalar
+/// contains its text.
 fn places_hold(sources: &Sources, node: &Node) {
     let inside = |child: Span| assert!(node.span.contains(child), "{:?} outside {:?}", child, node.span);
     match &node.kind {
@@ -304,7 +305,7 @@ fn places_hold(sources: &Sources, node: &Node) {
             inside(value.span);
             places_hold(sources, value);
         }),
-        // The place of a value with an anchor, which is refused, starts at the anchor.
+        // The span of a value with an anchor, which is rejected, starts at the anchor.
         Kind::Number(text) => assert!(sources.snippet(node.span).ends_with(text)),
         _ => {}
     }
@@ -327,7 +328,7 @@ fn what_is_not_closed_is_shown_where_it_was_opened() {
     for (text, place) in [
         ("a: 1\nb: { c: { d: 1 }\ne: 2\n", Some((2, 4))),
         ("a: [1, 2\nb: 3\n", Some((1, 4))),
-        // The parser itself points at a quote that it finds no end of.
+        // For an unclosed quote, the parser's own position is the start of the quote.
         ("a: \"x\nb: 3\n", None),
         ("a: { b: 'it''s # {' }\nc: { d: 1 # }\ne: 2\n", Some((2, 4))),
         ("a: it's {\n\tb: 1\n c: 2\n", None),

@@ -34,6 +34,7 @@ pub(super) fn to_new(json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
     let value = Value::parse(json, &Limits::UNLIMITED).ok()?;
     let list = value.as_str()?;
     out.push(b'[');
+    // `split` would yield one empty item for the empty text.
     if !list.is_empty() {
         for (at, item) in list.split(',').enumerate() {
             out.extend_from_slice(if at == 0 { b"\"" } else { b",\"" });

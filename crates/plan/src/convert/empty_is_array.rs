@@ -46,6 +46,7 @@ pub(super) fn to_old(json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
 }
 
 fn convert(json: &[u8], none: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
+    // The first character inside the brackets decides, so the value need not be parsed.
     let is_empty = matches!(json.get(raw::skip_blank(json, 1)), Some(b']' | b'}'));
     match (raw::kind(json), is_empty) {
         (Some(Kind::Array | Kind::Object), true) => out.extend_from_slice(none),

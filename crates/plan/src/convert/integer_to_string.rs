@@ -72,6 +72,7 @@ pub(super) fn is_integer(text: &[u8]) -> bool {
 
 /// Returns whether all texts of a place are integers in JSON notation.
 pub(super) fn all_digits(facts: &Facts) -> bool {
+    // A value that is not a string does not matter here.
     let in_quotes = |text: &[u8]| {
         text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).is_none_or(is_integer)
     };

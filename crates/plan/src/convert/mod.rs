@@ -434,6 +434,7 @@ impl Conversion {
         if let Some(done) = self.convert(json, out) {
             return Ok(done);
         }
+        // A conversion that fails may have written a part of its result.
         out.truncate(start);
         // Checked after the conversion, because some conversions handle null themselves.
         if self.kind.spec().null_passes && raw::kind(json) == Some(Kind::Null) {

@@ -41,6 +41,7 @@ pub(super) fn to_new(json: &[u8], key: &str, value: &str, out: &mut Vec<u8>) -> 
         if at > 0 {
             out.push(b',');
         }
+        // The raw text of the name is escaped already.
         out.extend_from_slice(format!("{{\"{key}\":\"{}\",\"{value}\":", name.raw()).as_bytes());
         content.write(out);
         out.push(b'}');
@@ -55,6 +56,7 @@ pub(super) fn to_old(json: &[u8], key: &str, value: &str, out: &mut Vec<u8>) -> 
     for entry in entries.as_array()?.iter() {
         let Value::String(name) = entry.get(key)? else { return None };
         let name: Str = name.clone();
+        // An object cannot represent a repeated key.
         object.insert_new(name, entry.get(value)?.clone()).ok()?;
     }
     Value::Object(object).write(out);

@@ -57,6 +57,7 @@ fn read(given: &Given<'_>) -> Result<ConversionKind, String> {
     if factor == Decimal::power_of_ten(0) {
         return Err("once a number is that number".to_owned());
     }
+    // Only a place that is known to hold integers rejects fractions.
     let integers = given.facts.map(|facts| facts.is_some_and(|facts| !facts.any && facts.integers));
     Ok(ConversionKind::Own(Arc::new(Scale { factor, integers })))
 }
@@ -82,6 +83,7 @@ impl Convert for Scale {
     }
 
     fn convert(&self, json: &[u8], forward: bool, out: &mut Vec<u8>) -> Option<Yield> {
+        // A number beyond the precision of `Decimal` may still be an integer of any length.
         let Some(number) = Decimal::read(json) else { return self.long(json, forward, out) };
         let result = if forward { number.times(self.factor) } else { number.over(self.factor) };
         let Some(result) = result else { return self.long(json, forward, out) };

@@ -57,6 +57,7 @@ impl Convert for Split {
         let value = Value::parse(json, &Limits::UNLIMITED).ok()?;
         if forward {
             let whole = value.as_str()?;
+            // As in `csv`, the empty text is the empty list.
             let parts = whole.split(self.separator.as_str()).filter(|_| !whole.is_empty());
             let parts: Vec<String> = parts.map(|part| format!("\"{}\"", text::escape(part))).collect();
             out.extend_from_slice(format!("[{}]", parts.join(",")).as_bytes());
@@ -86,6 +87,7 @@ impl Convert for Split {
 
     fn sample(&self, side: SideId, seed: u64) -> String {
         let parts: Vec<String> = (0..seed % 4).map(|at| (seed / 4 + at).to_string()).collect();
+        // The digits of a sample would contain the separator.
         if self.separator.bytes().any(|byte| byte.is_ascii_digit()) {
             return if side == SideId::OLD { "\"\"".to_owned() } else { "[]".to_owned() };
         }

@@ -101,11 +101,11 @@ fn same_scalar(cell: &[u8], json: &[u8]) -> bool {
     if cell == json {
         return true;
     }
+    // A string may have several spellings, because characters may be escaped.
     let content = |json: &[u8]| {
         let raw = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         Some(text::decode(std::str::from_utf8(raw).ok()?).into_owned())
     };
-    // `text::decode` also unifies different escapes of the same string.
     if let (Some(cell), Some(json)) = (Decimal::read(cell), Decimal::read(json)) {
         return cell == json;
     }

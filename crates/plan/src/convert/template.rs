@@ -106,6 +106,7 @@ fn around(given: &Given<'_>, spec: &'static Spec, parse: Parse) -> Result<Conver
     let mut at = 0;
     let sides = sides.map(|(before, after)| {
         let alone = before.is_empty() && after.is_empty();
+        // The digits are a number only if the place cannot hold a text.
         let number = alone
             && given.facts[at].is_some_and(|facts| !facts.any && facts.kinds.number && !facts.kinds.string);
         at += 1;

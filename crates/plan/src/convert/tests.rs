@@ -1,4 +1,4 @@
-//! Every example of every conversion, and the laws on generated values.
+//! Executes every example of every conversion, and tests the laws with generated values.
 
 use super::*;
 use proptest::prelude::*;
@@ -68,7 +68,7 @@ fn the_first_of_several_that_takes_a_value_converts_it() {
         ("{}", "[]"),
         (r#"{"a":1}"#, r#"{"a":1}"#),
         (r#"[{"k":"a","v":1},{"v":null,"k":"b"}]"#, r#"{"a":1,"b":null}"#),
-        // Not even a part of what did not work out is left behind.
+        // A failed conversion leaves no partial output.
         (r#"[{"k":"a","v":1},7]"#, "[]"),
         ("false", "[]"),
         (r#""""#, "[]"),
@@ -164,7 +164,7 @@ fn patterns_must_have_the_same_known_parts() {
     }
 }
 
-/// There and back is the same text, where the way there is in the domain.
+/// Asserts that a round trip returns the same text, if the value is in the domain.
 fn there_and_back(kind: ConversionKind, forward: bool, json: &str) -> Result<(), TestCaseError> {
     let there = Conversion::new(kind, forward);
     if let Ok(Some(other)) = convert(&there, Some(json)) {
@@ -247,7 +247,7 @@ proptest! {
     }
 }
 
-/// Small values, many of which are in the domain of some conversion.
+/// Generates small values, many of them in the domain of a conversion.
 fn any_json() -> impl Strategy<Value = switchback_json::Value> {
     use switchback_json::{Number, Value};
     let leaf = prop_oneof![

@@ -38,6 +38,7 @@ pub(super) fn kinds(of: &[ConversionKind], side: SideId) -> Kinds {
 /// kind.
 pub(super) fn takes_all(of: &[ConversionKind], from: SideId, facts: &Facts) -> bool {
     const KINDS: [Kind; 6] = [Kind::Null, Kind::Bool, Kind::Number, Kind::String, Kind::Array, Kind::Object];
+    // An alternative must accept all values of one kind, but need not accept all kinds.
     let taken = |kind: Kind| {
         let facts = facts.only(kind);
         of.iter().any(|one| one.kinds(from).contains(kind) && one.takes_all(from, &facts))

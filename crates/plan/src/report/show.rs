@@ -113,6 +113,7 @@ impl Report {
             out.push_str("\n## Settings\n\n| Setting | Value | About |\n|---|---|---|\n");
         }
         for setting in &self.settings {
+            // `|` separates the cells of a table.
             let (form, told) = (setting.form().replace('|', "\\|"), setting.told().replace('|', "\\|"));
             let _ = writeln!(out, "| `{}` | {form} | {told} |", setting.setting);
         }

@@ -87,6 +87,7 @@ impl Mixed {
         let (last, between) = self.after.split_last()?;
         let mut values = Vec::with_capacity(self.after.len());
         for text in between {
+            // A value has at least one character, so the search starts after the first.
             let first = at + segment[at..].chars().next()?.len_utf8();
             let end = first + segment[first..].find(&**text)?;
             values.push(at..end);
@@ -139,6 +140,7 @@ impl Node {
         let at = match self.mixed.iter().position(|(known, _)| *known == mixed) {
             Some(at) => at,
             None => {
+                // More literal text is more specific, and tried first.
                 let at = self.mixed.partition_point(|(known, _)| known.text_bytes() >= mixed.text_bytes());
                 self.mixed.insert(at, (mixed, Node::default()));
                 at
@@ -200,6 +202,7 @@ impl Router {
             let mut segments: Vec<Option<Cow<'p, str>>> = segments.into_iter().map(Some).collect();
             let values = variables.into_iter().filter_map(|(at, part)| match part {
                 None => segments[at].take(),
+                // A segment with several variables is used several times, so its values are slices.
                 Some(range) => match segments[at].as_ref()? {
                     Cow::Borrowed(text) => Some(Cow::Borrowed(&text[range])),
                     Cow::Owned(text) => Some(Cow::Owned(text[range].to_owned())),
@@ -234,6 +237,7 @@ impl<'s> Search<'s, '_> {
         {
             return Some(route);
         }
+        // Backtrack if the remaining path does not match below the literal.
         for (mixed, inner) in &node.mixed {
             let Some(values) = mixed.values(segment) else { continue };
             let before = self.variables.len();
@@ -259,6 +263,8 @@ impl<'s> Search<'s, '_> {
             if method == self.method && fits {
                 return Some(*route);
             }
+            // The path exists for this method, but a value has the wrong type: "not found" rather
+            // than 405.
             self.unfit |= method == self.method;
             if fits {
                 self.allow.insert(method.as_str());

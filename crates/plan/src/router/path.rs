@@ -48,6 +48,7 @@ impl std::error::Error for PathError {}
 /// reach resources that the front does not expose.
 pub fn stays_below(path: &str) -> bool {
     let mut depth = 0_i32;
+    // Decode before splitting, because some servers do.
     let decoded: Vec<u8> = percent_decode_str(path).collect();
     for segment in decoded.split(|byte| matches!(byte, b'/' | b'\\')) {
         // Some servers remove `;…` before they compare segments (RFC 3986, section 3.3, on
@@ -148,6 +149,7 @@ fn decoded_segment(raw: &str, takes_slash: bool) -> Result<Cow<'_, str>, PathErr
 }
 
 fn decode(raw: &str) -> Result<Cow<'_, str>, PathError> {
+    // `percent_decode_str` passes malformed escapes through, so reject them here.
     let escapes = raw.bytes().enumerate().filter(|(_, byte)| *byte == b'%');
     for (at, _) in escapes {
         let digits = raw.as_bytes().get(at + 1..at + 3).ok_or(PathError::BadEscape)?;

@@ -1,10 +1,11 @@
-//! Which requests find which routes, and what no path can do.
+//! Tests of routing, and of paths that must be rejected.
 
 use super::path::segments;
 use super::*;
 use proptest::prelude::*;
 
-/// A router of `METHOD /template` lines; a variable is an integer when its name is `id`, and may hold slashes when it is `key`.
+/// Builds a router from lines `METHOD /template`. A variable `id` is an integer, and a variable
+/// `key` may contain slashes.
 fn router(operations: &[&str]) -> Router {
     let mut router = Router::default();
     for (at, operation) in operations.iter().enumerate() {

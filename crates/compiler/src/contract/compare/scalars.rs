@@ -36,6 +36,7 @@ pub(super) fn compare(from: &Scalar, to: &Scalar) -> Result<Vec<Narrowing>, Mism
     if !is_same {
         return Err(Mismatch::Kind { from: show(from), to: show(to) });
     }
+    // An open enumeration does not restrict values.
     let source = from.values.as_deref().filter(|values| !values.open);
     if let Some(target) = to.values.as_deref().filter(|values| !values.open) {
         // The enumeration decides: a document does not enumerate values that its own bounds
@@ -206,6 +207,7 @@ impl<'t> Judge<'t> {
         {
             return Some(Exclusion::Certain);
         }
+        // A certain exclusion takes precedence over an unknown one.
         let is_of_format = self.format.map(|format| (format, is_of_format(text, format)));
         if let Some((_, Some(false))) = is_of_format {
             return Some(Exclusion::Certain);

@@ -1,6 +1,7 @@
-//! Families of documents that are legal and meant to hurt, each by its size. Text only: tests and the survey read them.
+//! Families of adversarial but valid documents, parameterized by size. They are shared by the tests
+//! and the survey.
 
-/// Its name, and its schemas at a size.
+/// The name of a family, and a function that returns its schemas at a size.
 pub(crate) type Family = (&'static str, fn(usize) -> String);
 
 pub(crate) fn reference(name: impl std::fmt::Display) -> String {
@@ -141,7 +142,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     }),
 ];
 
-/// A document of these schemas, in which one operation answers a `T0`.
+/// Returns a document with these schemas and one operation that returns a `T0`.
 pub(crate) fn document(schemas: &str) -> String {
     let schemas = schemas.trim_end_matches(',');
     format!(

@@ -167,6 +167,7 @@ fn body<'n>(
         }
     }
     let first = fields.first()?.span;
+    // A file requires multipart, regardless of `consumes`.
     let multipart = with_file || consumes.iter().any(|media| media.eq_ignore_ascii_case(MULTIPART));
     let media = if multipart { MULTIPART } else { URLENCODED };
     let required = fields.iter().any(|field| field.required);

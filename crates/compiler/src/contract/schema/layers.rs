@@ -116,6 +116,7 @@ impl<'n> Schemas<'n, '_> {
         while let Some(node) = open.pop() {
             steps += 1;
             self.work += 1;
+            // Nodes without constraints cost time as well.
             if steps > 4 * LAYERS_MAX || self.work > WORK_MAX {
                 return None;
             }
@@ -138,6 +139,7 @@ impl<'n> Schemas<'n, '_> {
                     name if SILENT.contains(&name) || name.starts_with("x-") => {}
                     // The target of a reference has its own type.
                     "type" => types = true,
+                    // In a parameter of Swagger 2.0, `required` is a flag.
                     "required" if value.as_seq().is_none() => {}
                     _ => speaks = true,
                 }
@@ -150,6 +152,7 @@ impl<'n> Schemas<'n, '_> {
                 flat.layers.push(Layer { node, bare: false });
             }
         }
+        // The target of a reference takes precedence over a `type` without other constraints.
         if flat.named.is_empty() {
             flat.layers.append(&mut flat.typed);
         }
@@ -171,7 +174,7 @@ impl<'n> Schemas<'n, '_> {
                 continue;
             }
             let Some(flat) = self.flatten(&[node], findings) else {
-                // Exceed the limit, so that the caller reports the schema.
+                // Fill the layers up to the limit, so that the caller reports the schema.
                 layers.extend(std::iter::repeat_n(Layer { node, bare: true }, LAYERS_MAX));
                 continue;
             };

@@ -37,6 +37,7 @@ pub(super) fn type_words(
     let has = |key: &str| layers.iter().any(|layer| layer.node.get(key).is_some());
     let lists = |key: &str| layers.iter().any(|layer| layer.node.get(key).and_then(Node::as_seq).is_some());
     let maps = |key: &str| layers.iter().any(|layer| layer.node.get(key).and_then(Node::as_map).is_some());
+    // Without `type`, the other keywords imply the kind.
     words.or_else(|| {
         if let Some(values) = values.filter(|values| !values.open) {
             return Some(values.words());
@@ -58,6 +59,7 @@ pub(super) fn type_words(
         if of_numbers.into_iter().any(has) {
             return Some(vec!["number"]);
         }
+        // An open enumeration is the weakest evidence.
         values.map(Values::words)
     })
 }

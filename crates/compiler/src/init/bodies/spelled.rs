@@ -37,6 +37,7 @@ pub(in crate::init) fn quoted(text: &str) -> String {
     let plain = !text.is_empty()
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        // Words that YAML 1.1 reads as booleans or null.
         && !matches!(
             text.to_ascii_lowercase().as_str(),
             "yes" | "no" | "on" | "off" | "y" | "n" | "true" | "false" | "null"

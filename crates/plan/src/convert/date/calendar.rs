@@ -48,6 +48,7 @@ impl Moment {
     /// Returns the same moment as local time of another zone, without an offset. Returns `None` if
     /// its year is outside 0 to 9999. A moment with missing parts is returned unchanged.
     pub(super) fn at(&self, zone: i32) -> Option<Moment> {
+        // A form without a complete date and time has no zone to convert.
         let Some(epoch) = self.epoch() else { return Some(self.clone()) };
         let shown = epoch + i64::from(zone) * 60;
         let is_shown = (FIRST..=LAST).contains(&shown);
@@ -62,6 +63,7 @@ impl Moment {
     /// Returns the day of the week; Sunday is 0. Returns `None` if the date is incomplete.
     pub(super) fn weekday(&self) -> Option<usize> {
         let [Some(year), Some(month), Some(day), ..] = self.fields else { return None };
+        // 1 January 1970 was a Thursday.
         Some((days(i64::from(year), i64::from(month), i64::from(day)) + 4).rem_euclid(7) as usize)
     }
 
@@ -111,7 +113,9 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     // Years start in March here, so that the leap day is the last day of the year.
     let year = if month <= 2 { year - 1 } else { year };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    // `(153 * m + 2) / 5` is the number of days before month `m`, counted from March.
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    // 719,468 days lie between 0000-03-01 and 1970-01-01.
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 

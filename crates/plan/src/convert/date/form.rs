@@ -109,6 +109,7 @@ impl Form {
     }
 
     fn count(&mut self, piece: Piece, written: &str) -> Result<(), String> {
+        // Two occurrences of a part could contradict each other.
         let mut told = |at: usize, letter: char| match std::mem::replace(&mut self.parts.0[at], true) {
             true => Err(format!("`%{letter}` occurs twice in `{written}`")),
             false => Ok(()),
@@ -129,6 +130,7 @@ impl Form {
             Piece::Offset { .. } | Piece::Zulu => {
                 self.zoned = true;
                 self.has_offset = true;
+                // UTC may be written as `Z` or `+00:00`.
                 self.is_spelt_freely = true;
             }
             Piece::Literal(_) | Piece::Weekday | Piece::Tee => {}
@@ -194,11 +196,13 @@ impl Form {
                     if !(calendar::FIRST..=calendar::LAST).contains(&seconds) {
                         return None;
                     }
+                    // Preserve a fraction that was read before the seconds.
                     moment = Moment { nanos: moment.nanos, ..Moment::of_epoch(seconds, 0) };
                     rest = &rest[signed + digits..];
                 }
             }
         }
+        // A weekday that contradicts the date is an error.
         let is_day = weekday.is_none_or(|day| moment.weekday() == Some(day));
         (rest.is_empty() && moment.is_possible() && is_day).then_some(moment)
     }

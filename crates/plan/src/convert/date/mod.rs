@@ -130,6 +130,7 @@ impl Date {
             return Err("a side has no form".to_owned());
         }
         for form in all() {
+            // Compare in both directions: no form may have a part that another one lacks.
             if let Some(part) = form.parts.missing(first.parts).or_else(|| first.parts.missing(form.parts)) {
                 return Err(format!("`%{part}` is in one of the forms only"));
             }
@@ -153,6 +154,8 @@ impl Date {
     /// Formats a moment, after adjusting its offset to the form.
     fn write(&self, moment: &Moment, form: &Form) -> Option<String> {
         let has_offset = moment.offset.is_some();
+        // A local time gains the configured offset; a moment is shifted to it before the offset is
+        // dropped.
         let moment = match (has_offset, form.zoned) {
             (true, false) => moment.at(self.zone.unwrap_or(0))?,
             (false, true) => moment.in_zone(self.zone.unwrap_or(0)),
@@ -163,6 +166,7 @@ impl Date {
 
     /// Returns whether a side carries details that the other does not preserve.
     fn loses(&self, side: SideId) -> bool {
+        // Only the first form of the other side is written, so only its precision matters.
         let (own, other) = (self.forms(side), &self.forms(side.other())[0]);
         own.len() > 1
             || own.iter().any(|form| {

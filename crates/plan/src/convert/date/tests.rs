@@ -1,4 +1,4 @@
-//! Dates in many forms.
+//! Tests of dates in many forms.
 
 use super::*;
 use proptest::prelude::*;
