@@ -171,6 +171,7 @@ fn is_document(path: &Path) -> bool {
         return false;
     }
     let Ok(text) = std::fs::read_to_string(path) else { return false };
+    // A cheap test on the text, because parsing every file of a folder would be slow.
     let says = |word: &str| {
         text.lines().any(|line| line.starts_with(word) && line[word.len()..].starts_with(':'))
             || (text.trim_start().starts_with('{') && text.contains(&format!("\"{word}\"")))
@@ -196,6 +197,7 @@ fn survey(path: &Path) -> (Row, String) {
     let mut around = Vec::new();
     if memchr::memmem::find(&bytes, b"$ref: ").is_some() || bytes.len() < 100_000 {
         files(path.parent().unwrap_or(Path::new(".")), "", &mut around);
+        // Files of the folder itself are other documents.
         around.retain(|(name, _)| name.contains('/'));
     }
     let fetch = |wanted: &str| {

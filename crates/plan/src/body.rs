@@ -28,6 +28,7 @@ pub struct Key {
 impl Key {
     /// Returns the key for a decoded name.
     pub fn new(text: &str) -> Key {
+        // Escaped once here, because the run time writes the name in every message.
         let json = format!("\"{}\"", switchback_json::text::escape(text));
         Key { text: text.into(), json: json.into_bytes().into() }
     }

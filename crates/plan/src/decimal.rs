@@ -61,6 +61,7 @@ impl Decimal {
         {
             return None;
         }
+        // Rejects a text with several signs.
         let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
         Some(Decimal { digits, exponent: exponent - fraction.len() as i32 }.least())
     }

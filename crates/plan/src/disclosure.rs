@@ -142,6 +142,7 @@ impl Disclosures {
 
     fn outlined(&self, path: &str, is_answered: bool) -> String {
         let mut outline = String::new();
+        // The path starts with a slash, so the first part is empty.
         let segments = path.split('/').skip(1);
         for (at, segment) in segments.clone().take(SEGMENTS_MAX).enumerate() {
             // Collections and ids alternate, starting with a collection.

@@ -159,6 +159,7 @@ pub(super) fn because(route: &Route) -> Option<String> {
             Some("its members about other pages are read or written".to_owned())
         }
         RouteKind::Pair(pair) => {
+            // The class describes the regular bodies; those of errors do not count.
             let answers = pair.responses.iter().filter_map(|response| match &response.body {
                 ResponseBody::Plan(plan) => Some(plan),
                 ResponseBody::Empty | ResponseBody::Opaque(_) | ResponseBody::Error(_) => None,
@@ -478,6 +479,7 @@ impl Text<'_> {
             match &member.action {
                 // A captured member is described by the `close` entry that uses it.
                 MemberAction::Drop if member.capture.is_some() => {}
+                // The target's own member of this name has its own line.
                 MemberAction::Shadowed => {}
                 MemberAction::Drop => self.line(&format!("{source} is dropped"), Some(&member.origin)),
                 MemberAction::Refuse(reason) => {

@@ -70,6 +70,7 @@ impl MediaTypes {
             [only] if !only.contains('*') => only,
             _ => Self::UNNAMED,
         };
+        // The type must be valid on the receiving side too.
         match self.of(only) {
             MediaType::Same => {
                 self.from.iter().find(|from| ***from == *only).map_or(Some(Self::UNNAMED), |one| Some(one))
@@ -182,6 +183,7 @@ impl BodyFormat {
 
 /// Returns whether a media type without parameters denotes JSON.
 pub fn is_json(essence: &str) -> bool {
+    // At least one character precedes the suffix.
     let ends_in_json = essence.len() > 5
         && essence.get(essence.len() - 5..).is_some_and(|end| end.eq_ignore_ascii_case("+json"));
     essence.eq_ignore_ascii_case(BodyFormat::JSON)

@@ -45,6 +45,7 @@ impl Pack {
         match &place.path {
             Path::Singular(segments) => {
                 let mut names = members_of(segments);
+                // Settings are below `$.config`.
                 if names.next() == Some("config") {
                     let name = names.collect::<Vec<_>>().join(".");
                     found.extend(settings.filter(|(one, _)| one.name == name).map(|(_, at)| at));
@@ -82,6 +83,7 @@ impl Block {
                 if let ValueOp::Object(object) = op
                     && is_body_of(from, step)
                 {
+                    // A dropped member does not depend on the reply.
                     let is_read = |member: &&Member| {
                         matches!(member.action, MemberAction::Emit(_)) || member.capture.is_some()
                     };

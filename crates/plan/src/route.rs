@@ -84,6 +84,7 @@ impl Route {
                 Some(Class::Document)
             }
             RouteKind::Pair(pair) => {
+                // The class describes the regular bodies; those of errors do not count.
                 let answers = pair.responses.iter().filter_map(|r| match &r.body {
                     ResponseBody::Plan(plan) => Some(plan.class),
                     _ => None,

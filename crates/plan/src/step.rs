@@ -130,6 +130,7 @@ impl Block {
                 expected.needed = expected.members.iter().filter(is_needed).cloned().collect();
             }
         }
+        // An outcome may contain calls and decisions of its own.
         if let End::Decide(decision) = &mut self.end {
             decision.outcomes.iter_mut().for_each(|outcome| outcome.block.need_what_is_written());
         }
@@ -156,6 +157,7 @@ impl Block {
 
     /// Returns the maximum time that its steps wait for jobs of the service, over all outcomes.
     pub fn longest_wait(&self) -> Duration {
+        // Steps run one after another, but only one outcome is reached.
         let waits = self.steps.iter().filter_map(|step| match &step.action {
             StepAction::Call(call) => call.poll.as_ref().map(|poll| poll.within),
             _ => None,

@@ -128,6 +128,7 @@ impl<'t> Settle<'t, '_> {
             }
         }
         match kinds.len() {
+            // Only null remains.
             0 => Type { kind: TypeKind::Null, nullable: true, span: ty.span },
             1 => {
                 let only = kinds.remove(0);
@@ -230,6 +231,7 @@ impl<'t> Settle<'t, '_> {
             })
             .collect();
         let [first, rest @ ..] = arrays.as_slice() else { return None };
+        // Named types are equal if they resolve to the same definition.
         let same = |a: &Type, b: &Type| std::ptr::eq(self.types.resolve(a).kind, self.types.resolve(b).kind);
         if rest.iter().all(|array| same(&array.items, &first.items) || array.items.kind == first.items.kind) {
             return Some(Type { kind: TypeKind::Array((*first).clone()), nullable: false, span });
@@ -285,6 +287,7 @@ fn by_discriminator(said: &Discriminator, written: &[Type], all: &[&Flat<'_>]) -
     let mut values: Vec<(Literal, usize)> = Vec::new();
     for (value, at) in &said.values {
         let index = all.iter().position(|one| one.at == *at)?;
+        // Two alternatives with the same value cannot be distinguished.
         if values.iter().any(|(known, _)| matches!(known, Literal::String(known) if known == value)) {
             return None;
         }

@@ -296,6 +296,7 @@ impl<'a> Comparison<'a> {
     /// Compares the values that `step` leads to, now or queued.
     fn step(&mut self, step: &str, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Why> {
         self.steps.push(step.to_owned());
+        // Beyond the limit, queue the pair instead of recursing.
         let result = if self.steps.len() < STEPS_MAX {
             self.types(from, to).map_err(|why| why.under(step))
         } else {
@@ -442,6 +443,7 @@ impl<'a> Comparison<'a> {
             (TypeKind::Choice(a), TypeKind::Object(_)) => {
                 a.alternatives.iter().try_for_each(|one| self.one_alternative(from.types.at(one), to))
             }
+            // The declared members of the object must select one alternative.
             (TypeKind::Object(a), TypeKind::Choice(b)) => match meant(from, a, b) {
                 Some(one) => self.one_alternative(from, to.types.at(one)),
                 None => Err(kind(from, to)),
@@ -564,6 +566,7 @@ impl<'a> Comparison<'a> {
         let lacks = |message: Message| {
             let source = a.field(&wanted.name).filter(|field| field.access.is_in(message));
             match source {
+                // The target does not have the field in this message.
                 _ if !wanted.access.is_in(message) => None,
                 None => Some(Mismatch::Missing),
                 Some(field) if field.required => None,
@@ -578,6 +581,7 @@ impl<'a> Comparison<'a> {
             None => match (lacks(Message::Request), lacks(Message::Answer)) {
                 (None, None) => return Ok(()),
                 (Some(mismatch), Some(_)) => return Err(Why::from(mismatch).under(&wanted.name)),
+                // Incompatible in one message only: a narrowing of that message.
                 (Some(mismatch), None) => (mismatch, Message::Request),
                 (None, Some(mismatch)) => (mismatch, Message::Answer),
             },
@@ -679,6 +683,7 @@ fn counterparts(a: &Test, at: usize, b: &Test) -> Option<Vec<usize>> {
 
 /// Returns the alternative that the type of an object implies.
 fn meant<'a>(from: TypeIn<'a>, object: &Object, choice: &'a Choice) -> Option<&'a Type> {
+    // Only a required member with a single value identifies an alternative.
     let listed = |name: &str| {
         let field = object.field(name).filter(|field| field.required)?;
         match from.types.resolve(&field.ty).kind {

@@ -230,6 +230,7 @@ impl<'n> Follow<'n> {
     /// cannot be resolved.
     pub(super) fn follow(&self, node: &'n Node) -> Option<&'n Node> {
         let mut node = node;
+        // The limit also detects cycles.
         for _ in 0..STEPS_MAX {
             match node.get("$ref").filter(|reference| reference.as_str().is_some()) {
                 None => return Some(node),
@@ -251,6 +252,7 @@ impl<'n> Follow<'n> {
     /// Reports a reference that is cyclic or cannot be resolved.
     pub(super) fn report(&self, reference: &'n Node, findings: &mut Grouped) {
         let text = reference.as_str().unwrap_or("");
+        // The direct target exists, so the chain is cyclic or too long.
         if self.target(reference).is_some() {
             return findings.add("cycle", reference.span, || faults::reference_cycle(reference.span, text));
         }

@@ -42,6 +42,7 @@ impl Grouped {
 
     /// Adds the groups to the findings of the run, most severe first, up to [`KINDS_MAX`].
     pub(super) fn finish(mut self, document: Span, findings: &mut Findings) {
+        // The sort is stable, so groups of equal severity keep their order.
         self.kinds.sort_by_key(|(finding, _)| finding.severity);
         let more = self.kinds.len().saturating_sub(KINDS_MAX);
         for (finding, group) in self.kinds.drain(..).take(KINDS_MAX) {

@@ -175,6 +175,7 @@ impl Media {
     /// Returns the media of a JSON media type.
     fn of_json(media: &str) -> Media {
         let essence = media.split(';').next().unwrap_or("").trim();
+        // A range such as `*/*` includes JSON.
         match essence.contains('*') || essence.eq_ignore_ascii_case(BodyFormat::JSON) {
             true => Media::Json,
             false => Media::OtherJson(essence.into()),
@@ -315,6 +316,7 @@ impl Contract {
 
     /// Returns the operation of this method and path; names of variables must match too.
     pub fn find(&self, key: &OpKey) -> Option<&Operation> {
+        // The same shape with other variable names is a different key.
         self.find_shape(&key.method, &key.path.shape()).filter(|operation| operation.key == *key)
     }
 

@@ -124,6 +124,7 @@ pub(super) fn dialect(root: &Node, findings: &mut Findings) -> Option<Dialect> {
         Kind::String(text, _) | Kind::Number(text) => text.clone(),
         _ => String::new(),
     };
+    // `openapi` takes precedence if a document has both.
     let (node, dialect, known): (&Node, Dialect, &[&str]) = match (root.get("openapi"), root.get("swagger")) {
         (Some(node), _) => (node, Dialect::V3, &["3.0", "3.1", "3.2"]),
         (None, Some(node)) => (node, Dialect::V2, &["2.0", "2"]),

@@ -254,6 +254,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         let mut values: Vec<(String, usize)> = Vec::new();
         for (key, value) in mapping {
             let Some(text) = value.as_str() else { continue };
+            // `mapping` contains references or plain names of schemas.
             let by_reference = self.follow.target(value).map(|target| target.node);
             let at = targets.iter().position(|target| {
                 target.is_some_and(|target| {
@@ -387,6 +388,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
                 let Some(name) = item.as_str() else { continue };
                 if let Some(at) = by_name.get(name) {
                     fields[*at].required = true;
+                // The fields after those of `order` are undeclared.
                 } else if !fields[order.len()..].iter().any(|field| field.name == name) {
                     // Required but undeclared: a field of any type.
                     let ty = Type::any(item.span);
@@ -404,10 +406,12 @@ impl<'n, 'f> Schemas<'n, 'f> {
         let described = layers.iter().filter(|layer| layer.node.get("properties").is_some()).count();
         let mut of: Vec<&'n Node> = Vec::new();
         for layer in layers {
+            // `unevaluatedProperties` considers the properties of all layers.
             if layer.node.get("unevaluatedProperties").is_some_and(|node| node.kind == Kind::Bool(false)) {
                 return Additional::Closed;
             }
             let patterns = layer.node.get("patternProperties").and_then(Node::as_map).unwrap_or_default();
+            // Without declared properties, a single pattern is the type of all members.
             if let [(_, only)] = patterns
                 && described == 0
             {
@@ -438,6 +442,7 @@ impl Access {
     fn of<'n>(nodes: &[&'n Node], follow: &Follow<'n>) -> Access {
         let says = |key: &str| {
             nodes.iter().any(|node| {
+                // `readOnly` may be next to a `$ref`, or at its target.
                 let through = || node.get("$ref").and_then(|_| follow.follow(node));
                 let is = |node: &Node| node.get(key).is_some_and(|value| value.kind == Kind::Bool(true));
                 is(node) || through().is_some_and(is)

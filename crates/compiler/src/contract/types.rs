@@ -386,6 +386,7 @@ impl Types {
     /// Follows references to the final type. It exists, because the reader breaks cycles.
     pub fn resolve<'a>(&'a self, ty: &'a Type) -> Resolved<'a> {
         let mut resolved = self.follow(ty);
+        // An alternative may allow null by itself.
         if let TypeKind::OneOf(alternatives) = resolved.kind {
             resolved.nullable = resolved.nullable || self.any_nullable(alternatives);
         }

@@ -129,6 +129,7 @@ impl Sources {
 
     fn position(&self, file: FileId, offset: u32) -> Position {
         let file = &self.files[usize::from(file.0)];
+        // The first line starts at 0, so the point is at least 1.
         let line = file.lines.partition_point(|start| *start <= offset) - 1;
         let before = &file.text[file.lines[line] as usize..clamp(&file.text, offset)];
         Position { line: line as u32 + 1, column: before.chars().count() as u32 + 1 }

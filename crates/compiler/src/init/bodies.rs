@@ -30,7 +30,7 @@ pub(super) struct Route {
     pub remarks: Vec<String>,
     /// Other points to review.
     pub looks: Vec<String>,
-    /// Types of the old side whose wrappers were removed.
+    /// Types of the old side with removed wrappers.
     pub unwraps: Vec<String>,
     /// Whether clients may be refused for a part of their request.
     pub refuses: bool,
@@ -43,8 +43,7 @@ pub(super) struct Given<'g> {
     pub descriptions: &'g Descriptions<'g>,
     /// Names of header fields with credentials, in lower case.
     pub credentials: &'g [String],
-    /// Types of the old side whose wrappers are preserved, because lines without them did not
-    /// compile.
+    /// Types of the old side with preserved wrappers, because lines without them did not compile.
     pub wrapped: &'g BTreeSet<String>,
 }
 
@@ -306,7 +305,8 @@ impl<'c> Bodies<'c> {
             return Err(why.clone());
         }
         let mut name = format!("{}{}", word(&key.0), if way == Way::Request { "Sent" } else { "" });
-        // Types of both directions, and types whose names differ in punctuation, may share a name.
+        // Types of both directions, and types with names that differ in punctuation, may share a
+        // name.
         while self.shapes.contains_key(&name) || self.open.iter().any(|(_, open)| *open == name) {
             name.push('2');
         }
@@ -377,6 +377,7 @@ impl<'c> Bodies<'c> {
         let (from, to) = way.sort(types);
         for (at, one) in read.alternatives.iter().enumerate() {
             let one = from.types.at(one);
+            // A compatible alternative needs no shape.
             if assignable(one, to, Some(way.message())).is_ok() {
                 continue;
             }
@@ -455,6 +456,7 @@ impl<'c> Bodies<'c> {
             }
         }
         for (place, field) in &pairing.only[1] {
+            // A read-only field is never part of a request, even if it is required.
             if way == Way::Request && field.required && field.access != Access::ReadOnly {
                 whys.own(format!(
                     "`{}` is required by the new side, and the old one has no such field{}",
@@ -506,6 +508,7 @@ impl<'c> Bodies<'c> {
         let [from, to] = &places;
         if fits(inner, way) {
             let said = if both.is_said { "   # both documents say the same of it" } else { "" };
+            // `same` lists names; nested places need `rename`.
             match both.places[0] == both.places[1] && both.places[0].len() == 1 {
                 true => lines.same.push(from.clone()),
                 false => lines.rename.push(format!("{from}: {to}{said}")),
@@ -631,18 +634,18 @@ impl<'c> Bodies<'c> {
         all
     }
 
-    /// Removes the shapes that none of these uses.
+    /// Removes the shapes that these do not use.
     pub(super) fn forget_unused<'s>(&mut self, used: impl Iterator<Item = &'s String>) {
         let used = self.with_inner(used);
         self.shapes.retain(|name, _| used.contains(name));
     }
 
-    /// Renders the section of a mapping file with all shapes; empty if there are none.
+    /// Renders the section of a mapping file with all shapes; empty without shapes.
     pub(super) fn all_text(&self) -> String {
         self.text_of(self.shapes.keys())
     }
 
-    /// Renders the section of a mapping file with these shapes; empty if there are none.
+    /// Renders the section of a mapping file with these shapes; empty without shapes.
     pub(super) fn text_of<'s>(&self, names: impl Iterator<Item = &'s String>) -> String {
         let text: String = names.map(|name| self.shapes[name].text.as_str()).collect();
         if text.is_empty() { text } else { format!("shapes:\n{text}") }

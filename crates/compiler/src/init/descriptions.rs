@@ -35,6 +35,7 @@ impl<'s> Descriptions<'s> {
     }
 
     fn at(&self, key: Span) -> Option<&str> {
+        // Parsed on first use, because only guesses need descriptions.
         let files = self.by_place.get_or_init(|| read(self.sides));
         files.get(self.sources.name(key.file))?.get(&key.start).map(String::as_str)
     }

@@ -58,7 +58,7 @@ pub(super) struct Known<'k> {
 const SCORE_MIN: f64 = 0.55;
 /// Minimum distance to the second-best score, on both sides.
 const MARGIN: f64 = 0.12;
-/// Maximum number of unmatched fields of one side. Above it, no guesses are made.
+/// Maximum number of unmatched fields of one side. There are no guesses above it.
 const GUESSED_MAX: usize = 200;
 
 pub(super) fn pair<'t>(objects: [&'t Object; 2], types: [&'t Types; 2], known: &Known<'_>) -> Pairing<'t> {
@@ -188,8 +188,8 @@ fn is_flat(types: [TypeIn<'_>; 2]) -> bool {
 }
 
 /// Words in names that determine the notation of a value: its unit, the polarity of a switch, the
-/// kind of identifier. Fields whose names differ in such a word have different values even if their
-/// descriptions are equal.
+/// kind of identifier. If two names differ in such a word, the fields have different values even if
+/// their descriptions are equal.
 const FORM_WORDS: &[&str] = &[
     "ms",
     "millis",
@@ -422,6 +422,7 @@ fn guesses(
                     }
                 }
             }
+            // Several candidates are ambiguous.
             if let [(place, agree)] = hits.as_slice() {
                 let mut places = [one.place.clone(), place.clone()];
                 if side == 1 {

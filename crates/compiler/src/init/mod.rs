@@ -70,7 +70,7 @@ pub struct Decision {
 /// The impact of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// The operation is refused until the decision is made.
+    /// The operation is refused until a person decides.
     Blocker,
     /// There is a probable answer, which is not part of the draft.
     Proposal,
@@ -89,7 +89,7 @@ pub struct Counts {
     pub written: usize,
     /// Operations with lines to review.
     pub marked: usize,
-    /// Operations that are refused until a decision is made.
+    /// Operations that are refused until a person decides.
     pub refused: usize,
 }
 
@@ -140,7 +140,7 @@ pub fn draft(
         carriers.filter_map(|carrier| carrier.header().map(str::to_owned)).collect();
     let mut wrapped = BTreeSet::new();
     // An attempt fails if types without their wrappers do not compile. Their wrappers are then
-    // preserved in the next attempt. Each attempt adds types, so the loop ends.
+    // preserved in the next attempt. Each attempt adds types, so the loop terminates.
     loop {
         let given =
             Given { accepted, descriptions: &descriptions, credentials: &credentials, wrapped: &wrapped };
@@ -163,7 +163,7 @@ struct Attempt<'d> {
 }
 
 impl Attempt<'_> {
-    /// Returns the draft. The error contains types of the old side whose wrappers must be
+    /// Returns the draft. The error contains types of the old side with wrappers that must be
     /// preserved, because the lines without them do not compile.
     fn draft(
         &self,
@@ -187,6 +187,7 @@ impl Attempt<'_> {
         }
         progress("checking the draft");
         loop {
+            // Shapes that only removed routes used must not remain in the files.
             bodies.forget_unused(routes.iter().flat_map(|written| &written.route.shapes));
             let mut files = written_files(manifest, &routes, &bodies, sides, own);
             let compiled = compiler.compile(&source(sides, own, &files));

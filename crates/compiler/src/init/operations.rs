@@ -62,6 +62,7 @@ pub(super) fn candidates<'c>(
     let mut left: Vec<&Operation> = Vec::new();
     for operation in open {
         let same = new.find_shape(&operation.key.method, &operation.key.path.shape());
+        // Only an id that is unique on both sides identifies an operation.
         let id = operation.id.as_deref().and_then(|id| match by_id.each_ref().map(|all| all.get(id)) {
             [Some(one), Some(other)] => match (one.as_slice(), other.as_slice()) {
                 ([_], [new]) => Some(*new),
@@ -158,6 +159,7 @@ fn renamed<'c>(
         for other in by_form.get(&form).into_iter().flatten() {
             let pairs = words(operation).into_iter().zip(words(other));
             let differ: Vec<_> = pairs.filter(|(a, b)| a != b).collect();
+            // Exactly one fixed segment differs.
             if let [(Some(a), Some(b))] = differ.as_slice() {
                 stories.entry(((*a).to_owned(), (*b).to_owned())).or_default().push((operation, other));
             }
@@ -225,7 +227,7 @@ fn words_of_path(operation: &Operation) -> Vec<String> {
     words(operation).into_iter().flatten().map(str::to_owned).collect()
 }
 
-/// Guesses pairs whose words agree best, on both sides and with a margin.
+/// Guesses the pairs with the best agreement of words, on both sides and with a margin.
 fn likely<'c>(
     left: &[&'c Operation],
     new: &'c Contract,
@@ -233,7 +235,7 @@ fn likely<'c>(
 ) -> Vec<Candidate<'c>> {
     const NEAR: f64 = 0.5;
     const MARGIN: f64 = 0.1;
-    /// Maximum number of comparisons. Above it, no guesses are made.
+    /// Maximum number of comparisons; there are no guesses above it.
     const COMPARED_MAX: usize = 2_000_000;
     let free: Vec<&Operation> = new.operations.iter().filter(|operation| is_free(operation)).collect();
     if left.len() * free.len() > COMPARED_MAX {
@@ -242,6 +244,7 @@ fn likely<'c>(
     let (a, b): (Vec<_>, Vec<_>) =
         (left.iter().map(|one| said(one)).collect(), free.iter().map(|one| said(one)).collect());
     let score = |i: usize, j: usize| {
+        // A successor has the same method.
         if left[i].key.method != free[j].key.method {
             return 0.0;
         }
@@ -274,5 +277,6 @@ pub(super) fn resource(operation: &Operation) -> String {
     let word = fixed.iter().find(|word| !is_version(word) && *word != "api").map_or("root", String::as_str);
     let word: String = word.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let word = word.trim_matches('-').to_ascii_lowercase();
+    // These are the names of other drafted files.
     if word.is_empty() || matches!(word.as_str(), "shapes" | "reasons") { "routes".to_owned() } else { word }
 }

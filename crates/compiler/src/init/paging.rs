@@ -57,7 +57,7 @@ const NAMES: &[(Word, &[&str])] = &[
 pub(super) struct Paired<'c> {
     /// Pairs of the same role with different names.
     pub renamed: Vec<(&'c str, &'c str)>,
-    /// A parameter whose role no parameter of the new side has, with the reason.
+    /// A parameter without a counterpart of the same role, with the reason.
     pub differs: Option<(&'c str, String)>,
 }
 
@@ -107,6 +107,7 @@ pub(super) fn translated<'c>(
         words.get(&Word::Size).map(|size| format!(", size: {}", quoted(size))).unwrap_or_default()
     };
     let key = |word: Word| if word == Word::Number { "page" } else { word.word() };
+    // The cursor is read from the response, so its member must be known.
     let told = match to {
         Word::Cursor => {
             let (items, next) = told(new, contract)?;
@@ -221,6 +222,7 @@ pub(super) fn usual(contract: &Contract) -> Option<(String, Option<String>)> {
         .flat_map(|operation| &operation.query)
         .find(|parameter| parameter.name == name)
         .map(|parameter| contract.types.resolve(&parameter.ty).kind);
+    // A minimum of 0 indicates zero-based page numbers.
     let starts_at_zero = matches!(
         first,
         Some(crate::contract::TypeKind::Scalar(scalar)) if scalar.limits.minimum.as_deref() == Some("0")

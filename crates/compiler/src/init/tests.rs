@@ -158,8 +158,8 @@ fn a_likely_operation_is_a_proposal_until_it_is_accepted() {
     assert_eq!((taken.counts.refused, taken.counts.marked), (0, 1), "{:?}", taken.decisions);
 }
 
-/// Returns create, read, update and delete operations for `resource`, whose objects have a `name`
-/// and this member.
+/// Returns create, read, update and delete operations for `resource`. Its objects have a `name` and
+/// this member.
 fn resource(resource: &str, member: &str) -> String {
     format!(
         "openapi: 3.0.3

@@ -31,11 +31,13 @@ pub(super) fn manifest(
     for side in sides {
         let carriers = carriers(side);
         let name = quoted(&side.name);
+        // A single header field has a shorter notation.
         if let [Carrier::Header { name: header, scheme }] = &carriers[..] {
             let header = quoted(header);
             text.push_str(&format!("  {name}: {{read: [{header}], send: {header}, scheme: {scheme}}}\n"));
             continue;
         }
+        // All carriers are read; the first one is sent.
         let read: Vec<String> = carriers.iter().map(Carrier::written).collect();
         text.push_str(&format!("  {name}: {{read: [{}], send: {}}}\n", read.join(", "), read[0]));
     }

@@ -173,6 +173,7 @@ impl Builder<'_> {
             return None;
         }
         let kind = found.kind.clone();
+        // An alias may be a key.
         if let (true, Kind::String(text, _)) = (self.expects_key(), &kind) {
             let text = text.clone();
             self.key(text, Style::Quoted, span);
@@ -288,8 +289,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Closes the innermost list or map. For the parser, a block ends where the next token starts;
-    /// the span ends at its last value instead.
+    /// Closes the innermost list or map. For the parser, a block extends to the next token; the
+    /// span extends to its last value instead.
     pub(super) fn end(&mut self, at: Span) {
         let Some(open) = self.open.pop() else { return };
         let (span, last, kind, anchor) = match open {
@@ -330,6 +331,7 @@ pub(super) fn without_duplicates(
     let mut order: Vec<usize> = (0..entries.len()).collect();
     // Sort indices rather than compare all pairs: documents have maps with thousands of keys.
     order.sort_by(|a, b| entries[*a].0.name.cmp(&entries[*b].0.name).then(a.cmp(b)));
+    // The common case: no duplicates.
     if order.windows(2).all(|pair| entries[pair[0]].0.name != entries[pair[1]].0.name) {
         return entries;
     }
@@ -346,6 +348,7 @@ pub(super) fn without_duplicates(
             swaps.push((*first, *last));
         }
     }
+    // The last value takes the position of the first.
     swaps.into_iter().for_each(|(first, last)| entries.swap(first, last));
     let mut again = again.into_iter();
     entries.retain(|_| !again.next().unwrap_or(false));
@@ -429,6 +432,7 @@ impl<'a> Places<'a> {
     fn syntax(&self, marker: &Marker, info: &str) -> crate::diagnostic::Finding {
         let at = self.offset(marker);
         let line = self.text[..at as usize].rfind('\n').map_or(0, |newline| newline + 1);
+        // A tab in the indentation is a frequent cause.
         let indent = self.text[line..].bytes().take_while(|b| matches!(b, b' ' | b'\t'));
         let tab = indent.into_iter().any(|b| b == b'\t');
         let fault = faults::syntax(Span::new(self.file, at, at), info, tab);
@@ -449,6 +453,7 @@ fn unclosed(text: &str) -> Option<usize> {
         // A value can start only after one of these.
         let begins = matches!(before, '\n' | '[' | '{' | ',' | ':' | '-');
         match (open.last().map(|(_, mark)| *mark), c) {
+            // `#` on the stack is a comment, which a line break closes.
             (Some('#'), '\n') => drop(open.pop()),
             (Some('#'), _) => continue,
             (Some(quote @ ('"' | '\'')), c) if c == quote && before != '\\' => drop(open.pop()),
@@ -461,6 +466,7 @@ fn unclosed(text: &str) -> Option<usize> {
             (_, '{' | '[' | '"' | '\'') if begins => open.push((at, c)),
             _ => {}
         }
+        // Spaces between the two characters do not matter.
         if c != ' ' {
             before = c;
         }

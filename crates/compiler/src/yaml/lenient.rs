@@ -49,7 +49,7 @@ fn size(node: &Node) -> (usize, usize) {
 /// Parses a text; see [`super::read_document`].
 pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<Node> {
     let mut builder = Builder::new(&DOCUMENT, Some(Anchors::default()), findings);
-    // The parser panics if a block scalar ends at the end of the file without a line break.
+    // The parser panics on a block scalar at the end of the file without a line break.
     let ended = if text.ends_with('\n') { Cow::Borrowed(text) } else { Cow::Owned(format!("{text}\n")) };
     let mut input = ended.as_bytes();
     let mut parser = Parser::new();
@@ -105,7 +105,7 @@ pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<
     builder.finish(file)
 }
 
-/// Returns the number of an anchor, starting from 1; 0 for none.
+/// Returns the number of an anchor, starting from 1; 0 without an anchor.
 fn number(anchor: Option<String>, anchors: &mut HashMap<String, usize>, given: &mut usize) -> usize {
     let Some(anchor) = anchor else { return 0 };
     *given += 1;

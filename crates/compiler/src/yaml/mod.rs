@@ -4,13 +4,13 @@
 //! The dialect is a subset of YAML 1.2, so that people, editors and all parsers interpret a file in
 //! the same way: one document; unique text keys; no anchors, merge keys or tags; numbers in JSON
 //! notation; `yes`, `no`, `on`, `off`, `y` and `n` only in quotes. One run reports all errors,
-//! except that a syntax error ends the file, because the rest cannot be interpreted.
+//! except that a syntax error stops the parser, because the rest cannot be interpreted.
 //!
 //! Documents written by others are read leniently ([`read_document`]): as JSON if they are JSON,
 //! otherwise like common YAML parsers do.
 //!
-//! All front ends read trees through [`Fields`] and the readers of [`Node`], so that errors such as
-//! an unknown key have the same wording everywhere.
+//! All readers of trees use [`Fields`] and the functions of [`Node`], so that errors such as an
+//! unknown key have the same wording everywhere.
 
 mod build;
 mod faults;
@@ -69,7 +69,7 @@ pub struct Key {
     pub span: Span,
 }
 
-/// Limits of one file, for all front ends.
+/// Limits of one file, for all readers.
 pub mod bounds {
     /// The limits of one file.
     #[derive(Debug, Clone, Copy)]

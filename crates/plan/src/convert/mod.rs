@@ -393,6 +393,7 @@ impl ConversionKind {
             ConversionKind::IntegerToString | ConversionKind::StringToInteger | ConversionKind::Integer => {
                 integer_to_string::all_digits(facts)
             }
+            // A non-empty array has no counterpart.
             ConversionKind::EmptyArrayToNull if old => !facts.kinds.array || facts.items_most == Some(0),
             ConversionKind::Table(table) => table.takes_all(from, facts),
             ConversionKind::CsvToArray if !old => csv::all_join(facts),

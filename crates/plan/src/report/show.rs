@@ -14,6 +14,7 @@ impl Report {
         }
         out.push_str("\nSide by side\n\n");
         let rows = self.side_by_side();
+        // Count characters rather than bytes, to align the columns.
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..4).map(width).collect();
         for row in &rows {
@@ -86,6 +87,7 @@ impl Report {
                 let (verdict, calls, class) = (op.verdict(), op.calls(), op.class.unwrap_or("–"));
                 let _ = writeln!(out, "| `{}` | {verdict} | {calls} | {class} |", op.operation);
             }
+            // Refused operations have their own section.
             for op in side.operations.iter().filter(|op| op.route != "refuse" && !op.details().is_empty()) {
                 let _ = writeln!(out, "\n### `{}`\n", op.operation);
                 for (what, text) in op.details() {
@@ -147,6 +149,7 @@ impl Report {
             rows.push([op.operation.clone(), op.verdict(), name, verdict]);
             shown.extend(counterpart.map(|other| &other.operation));
         }
+        // The operations of the second side without a counterpart.
         for op in second.operations.iter().filter(|op| !shown.contains(&&op.operation)) {
             let [name, verdict] = cells(Some(op));
             rows.push([String::new(), String::new(), name, verdict]);
@@ -312,6 +315,7 @@ fn lost(losses: &[LossReport]) -> String {
     if losses.is_empty() {
         return "nothing is lost".to_owned();
     }
+    // Group the places by direction.
     let mut ways: Vec<String> = losses.iter().map(LossReport::way).collect();
     ways.sort_unstable();
     ways.dedup();

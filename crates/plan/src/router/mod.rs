@@ -169,6 +169,7 @@ impl Router {
         let template = template.strip_prefix('/').unwrap_or(template);
         self.has_slash_at_end |= template.ends_with('/');
         self.has_escaped_slash |= slots.iter().any(|slot| slot.takes_slash);
+        // `/` has no segments, but `split` yields one.
         let segments = template.split('/').filter(|_| !template.is_empty());
         let node = segments.fold(&mut self.root, |node, segment| match segment.find('{') {
             None => node.literals.entry(segment.into()).or_default(),
@@ -190,6 +191,7 @@ impl Router {
             Err(error) => return Found::Bad(error),
         };
         let mut search = Search {
+            // `HEAD` is `GET` without content (RFC 9110, section 9.3.2).
             method: if method == Method::HEAD { &Method::GET } else { method },
             segments: &segments,
             slots: &self.variables,
@@ -268,6 +270,7 @@ impl<'s> Search<'s, '_> {
             self.unfit |= method == self.method;
             if fits {
                 self.allow.insert(method.as_str());
+                // `HEAD` is available wherever `GET` is.
                 if method == Method::GET {
                     self.allow.insert(Method::HEAD.as_str());
                 }

@@ -50,6 +50,7 @@ pub fn stays_below(path: &str) -> bool {
     let mut depth = 0_i32;
     // Decode before splitting, because some servers do.
     let decoded: Vec<u8> = percent_decode_str(path).collect();
+    // Some servers treat a backslash as a slash.
     for segment in decoded.split(|byte| matches!(byte, b'/' | b'\\')) {
         // Some servers remove `;…` before they compare segments (RFC 3986, section 3.3, on
         // parameters).
@@ -102,6 +103,7 @@ pub fn under<'p>(prefix: &str, raw: &'p str) -> Option<(Cow<'p, str>, &'p str)> 
     let mut rest = raw;
     for wanted in prefix.split('/').skip(1) {
         let inner = rest.strip_prefix('/')?;
+        // The prefix must be followed by another segment.
         let at = inner.find('/')?;
         let found = segment(&inner[..at]).ok()?;
         rest = &inner[at..];

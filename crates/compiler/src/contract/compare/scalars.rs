@@ -223,6 +223,7 @@ impl<'t> Judge<'t> {
 /// Returns whether a text has a format, or `None` if the format's grammar is not implemented.
 fn is_of_format(text: &str, format: &str) -> Option<bool> {
     Some(match format {
+        // Complete the date to a timestamp, so that its parser checks the calendar.
         "date" => text.len() == 10 && instant(&format!("{text}T00:00:00Z")).is_some(),
         "date-time" => instant(text).is_some(),
         "ipv4" => {
@@ -301,6 +302,7 @@ fn numbers(from: &Scalar, to: &Scalar) -> Vec<String> {
     };
     let unknown = to.limits.multiples_of.iter().filter(|factor| !is_within(factor));
     values.extend(unknown.map(|factor| format!("values that are no multiple of {factor}")));
+    // A `float` has 24 bits of precision, fewer than other JSON numbers.
     let is_single = |scalar: &Scalar| scalar.format.as_deref() == Some("float");
     if to.kind == ScalarKind::Number && is_single(to) && !is_single(from) {
         values.push("values that `float` rounds".to_owned());

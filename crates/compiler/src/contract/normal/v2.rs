@@ -150,6 +150,7 @@ fn body<'n>(
     let mut with_file = false;
     for one in written {
         match one {
+            // Swagger allows either a body or form fields.
             Written::Body { schema, required, span } => {
                 let content = match json(&consumes) {
                     Ok(media) => {

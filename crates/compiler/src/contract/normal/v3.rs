@@ -20,6 +20,7 @@ pub(super) fn path_item<'n>(
     let shared = parameters(item.get("parameters"), follow, findings);
     for (key, node) in item.as_map().unwrap_or_default() {
         let Some((_, method)) = OpKey::METHODS.into_iter().find(|(word, _)| *word == key.name) else {
+            // OpenAPI 3.2 allows other methods, which are not supported.
             if matches!(key.name.as_str(), "query" | "additionalOperations") {
                 findings.add("method", key.span, || faults::other_method(key.span, &key.name));
             }
@@ -35,6 +36,7 @@ pub(super) fn path_item<'n>(
             method,
             path,
             span: key.span,
+            // The operation's servers override those of the path.
             servers: servers(node).or_else(|| servers(item)).unwrap_or_default(),
             id: text(node, "operationId"),
             summary: text(node, "summary"),
@@ -164,9 +166,11 @@ fn content<'n>(
     };
     let json = all.iter().filter(|(key, node)| !is_bytes(&key.name, node));
     let json = json.filter_map(|(key, node)| Some((json_rank(&key.name)?, key, node)));
+    // The first of several equally preferred types applies.
     if let Some((_, key, node)) = json.min_by_key(|(rank, ..)| *rank) {
         return Some(Content::Json { media: &key.name, schema: schema(node), others: others(key) });
     }
+    // A response is never read as multipart.
     let form = all.iter().find(|(key, _)| match request {
         true => is_form(&key.name),
         false => essence(&key.name).eq_ignore_ascii_case(BodyFormat::FORM),
@@ -205,6 +209,7 @@ fn parts<'n>(media: &'n Node, follow: &Follow<'n>) -> Vec<(&'n str, PartEncoding
             // The first of several types is the one to write.
             let named = essence(named.split(',').next().unwrap_or(""));
             match named {
+                // A range such as `*/*` is not a type to write.
                 _ if json_rank(named).is_some_and(|rank| rank < 3) => PartEncoding::Json(named.into()),
                 _ if named.starts_with("text/plain") || named == BodyFormat::FORM => PartEncoding::Text,
                 _ => PartEncoding::File,

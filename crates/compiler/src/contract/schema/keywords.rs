@@ -108,6 +108,7 @@ impl<'n> Schemas<'n, '_> {
                 findings.add(name, key.span, || faults::wider(key.span, name));
                 continue;
             }
+            // Suggestions are expensive, and a document repeats its keywords.
             let near = *self.unknown.entry(name).or_insert_with(|| suggest(name, READ.iter().copied()));
             if let Some(near) = near {
                 findings.add(&format!("key {name}"), key.span, || faults::near_key(key.span, name, near));

@@ -90,6 +90,7 @@ impl<'n> Schemas<'n, '_> {
         span: Span,
         findings: &mut Grouped,
     ) -> Type {
+        // The same layers have the same type.
         let shape = shape_of(&layers);
         if let Some(id) = self.by_shape.get(&shape) {
             return self.reference(*id, span);

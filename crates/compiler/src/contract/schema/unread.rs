@@ -72,6 +72,7 @@ impl<'n> Schemas<'n, '_> {
                     }
                 }
                 "string" => {
+                    // A type has one format; those of other layers are compared as text.
                     let first = text_of(layers, "format");
                     let other = layer.node.get("format").and_then(Node::as_str);
                     if let Some(other) = other.filter(|other| first.as_deref() != Some(other)) {

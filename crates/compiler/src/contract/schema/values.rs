@@ -92,6 +92,7 @@ fn words_of(node: &Node, findings: &mut Grouped) -> Option<Vec<&'static str>> {
 
 fn intersection(a: &[&'static str], b: &[&'static str]) -> Vec<&'static str> {
     let goes = |word: &str, among: &[&'static str]| {
+        // Every integer is a number.
         among.contains(&word) || (word == "integer" && among.contains(&"number"))
     };
     let mut both: Vec<&'static str> = a.iter().copied().filter(|word| goes(word, b)).collect();

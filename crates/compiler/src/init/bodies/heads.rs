@@ -18,6 +18,7 @@ impl Bodies<'_> {
             // Match variables by name, otherwise by position.
             let other = if b.contains(name) { name } else { &b[at] };
             if other != name {
+                // Another variable of the path has that name.
                 if a.contains(other) {
                     return Err(format!("the variable `{name}` of the path may be any of several"));
                 }

@@ -90,6 +90,7 @@ impl Moment {
 /// Parses an offset at the start of a text (`Z`, `+02:00`, `-0330`). Returns it in minutes with the
 /// remaining text.
 pub(super) fn offset(text: &str) -> Option<(i32, &str)> {
+    // RFC 3339, section 5.6, allows a lower-case `z`.
     if let Some(rest) = text.strip_prefix(['Z', 'z']) {
         return Some((0, rest));
     }
@@ -100,6 +101,7 @@ pub(super) fn offset(text: &str) -> Option<(i32, &str)> {
     };
     let (hours, rest) = two(rest)?;
     let (minutes, rest) = two(rest.strip_prefix(':').unwrap_or(rest))?;
+    // RFC 3339 limits the hours to 23 and the minutes to 59.
     (hours < 24 && minutes < 60).then_some((sign * (hours * 60 + minutes), rest))
 }
 
@@ -123,6 +125,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    // Subtract the leap days within the era of 400 years.
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day + 2) / 153;

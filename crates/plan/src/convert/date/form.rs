@@ -99,9 +99,11 @@ impl Form {
             let words = WORDS.map(|word| format!("`{word}`")).join(", ");
             return Err(format!("`{written}` has no part of a date, and is none of {words}"));
         }
+        // The weekday is verified against the date.
         if pieces.contains(&Piece::Weekday) && form.parts.0[..3] != [true; 3] {
             return Err("`%a` needs `%Y`, `%m` and `%d` beside it".to_owned());
         }
+        // An offset may shift the time to another day.
         if form.has_offset && form.parts.0 != [true; 6] {
             return Err("an offset needs a whole date and time beside it".to_owned());
         }
@@ -141,6 +143,7 @@ impl Form {
     /// Returns the smallest and the largest valid number of a numeric form.
     pub(super) fn range(&self) -> [i64; 2] {
         let scale = if self.places == 3 { 1000 } else { 1 };
+        // The last second has 1,000 milliseconds.
         [calendar::FIRST * scale, calendar::LAST * scale + scale - 1]
     }
 
@@ -284,6 +287,7 @@ fn pieces(pattern: &str) -> Result<Vec<Piece>, String> {
             pieces.push(Piece::Literal(letter));
             continue;
         }
+        // Codes of several characters take precedence over those of one.
         const LONG: [(&str, Piece); 5] = [
             (":z", Piece::Offset { colon: true }),
             (".f", Piece::MaybeFraction),

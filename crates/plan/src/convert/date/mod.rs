@@ -189,6 +189,7 @@ impl Convert for Date {
                 let read = |form: &Form| form.read_text(&date).and_then(|moment| self.write(&moment, to));
                 from.iter().find_map(read)?
             }
+            // Not a string: the seconds or milliseconds of an epoch form.
             None => {
                 let number: i64 = std::str::from_utf8(json).ok()?.parse().ok()?;
                 let read = |form: &Form| form.read_number(number).and_then(|moment| self.write(&moment, to));
@@ -229,6 +230,7 @@ impl Convert for Date {
     /// Returns whether the domain contains all values: the contract's `format` must name a form,
     /// and numbers must be bounded to the range of a form.
     fn takes_all(&self, from: SideId, facts: &Facts) -> bool {
+        // The contract must declare a `format` that one of the forms has.
         let texts = || {
             self.forms(from)
                 .iter()
