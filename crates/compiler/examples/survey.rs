@@ -91,6 +91,7 @@ fn init_all(paths: &[String], verbose: bool) -> ExitCode {
             .filter(|(name, _)| name.ends_with(".yaml"))
             .map(|(_, text)| text.lines().count())
             .sum();
+        // A draft that does not compile is a defect of `init`.
         let checks = if draft.compiled.pack.is_some() { "" } else { "  DOES NOT CHECK" };
         failed += usize::from(draft.compiled.pack.is_none());
         println!(

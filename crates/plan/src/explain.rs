@@ -308,6 +308,7 @@ pub(super) fn own_words(route: &Route) -> Vec<(u16, ReasonId)> {
         }
     }
     block(&serve.block, &mut words);
+    // Several steps may respond with the same text.
     words.sort_unstable_by_key(|(status, reason)| (*status, reason.0));
     words.dedup();
     words
@@ -355,6 +356,7 @@ impl Text<'_> {
             (super::Effect::Write, false) => "writes, sent once",
         };
         let side = &self.pack.sides[self.serves.other()];
+        // The main host has no name.
         let host = head.host.place().and_then(|place| side.hosts.get(place));
         let host = host.map_or_else(String::new, |host| format!(" at its host {host}"));
         let side = &side.name;
@@ -367,6 +369,7 @@ impl Text<'_> {
                 QueryFrom::Constant(raw) => json(raw),
                 QueryFrom::Value(value) => expr(self.pack, value),
             };
+            // A repeated parameter is the default notation of a list.
             let style = match rule.style {
                 ListStyle::Repeated => String::new(),
                 style => format!(", a list {}", style.word()),

@@ -149,11 +149,13 @@ impl PagedSide {
 impl Paging {
     /// Returns whether clients get cursors in which the gateway seals their position.
     pub fn seals(&self) -> bool {
+        // Page numbers and offsets contain the position, and a cursor of the service is passed on.
         !self.client.counts() && !matches!(self.service.by, PagedBy::Cursor { .. })
     }
 
     /// Returns whether a page is found by reading the preceding ones.
     pub fn walks(&self) -> bool {
+        // A page can be requested directly only if the service numbers pages or items.
         self.client.counts() && !self.service.counts()
     }
 
@@ -174,6 +176,7 @@ impl Paging {
         if self.walks() {
             limits.push(format!("a page that needs more than {} calls is refused", self.upto));
         }
+        // An offset can be translated only at the start of a page.
         if let (PagedBy::Offset { .. }, PagedBy::Page { .. } | PagedBy::Cursor { .. } | PagedBy::Link) =
             (&client.by, &service.by)
         {
@@ -182,6 +185,7 @@ impl Paging {
         // Without a size parameter, the service's default is the only page size.
         let fixed = service.default.filter(|_| service.size.is_none());
         let most = [service.maximum, fixed].into_iter().flatten().min();
+        // A page of the client must not be larger than a page of the service.
         if let (Some(most), Some(_)) = (most, &client.size)
             && client.maximum.is_none_or(|own| own > most)
         {

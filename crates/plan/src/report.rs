@@ -380,6 +380,7 @@ fn counterpart(pack: &Pack, serves: SideId, route: &Route) -> Option<String> {
         RouteKind::Serve(_) | RouteKind::Refuse(_) => None,
     };
     let others = &pack.directions[serves.other()].routes;
+    // A pair of the other direction relates the two operations as well.
     let from_there = || others.iter().find(|other| paired(other).as_ref() == Some(&route.operation.key));
     let same = || others.iter().find(|other| other.operation.key == route.operation.key);
     let found = || from_there().or_else(same).map(|other| other.operation.key.to_string());

@@ -79,7 +79,9 @@ impl Route {
     /// Returns the most expensive class among the route's bodies, or `None` if it makes no call.
     pub fn class(&self) -> Option<Class> {
         match &self.kind {
+            // A form is not streamed.
             RouteKind::Pair(_) if self.has_forms_in_answers() => Some(Class::Document),
+            // Members about other pages are read and written in the buffered body.
             RouteKind::Pair(_) if self.paging.as_ref().is_some_and(|paging| paging.reads_body()) => {
                 Some(Class::Document)
             }

@@ -80,6 +80,7 @@ impl HostId {
 
     /// Returns the index of its name in [`crate::Side::hosts`]; `None` for the main host.
     pub fn place(self) -> Option<usize> {
+        // 0 is the main host.
         usize::from(self.0).checked_sub(1)
     }
 }

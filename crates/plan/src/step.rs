@@ -126,6 +126,7 @@ impl Block {
         for (step, needed) in self.steps.iter_mut().zip(needed) {
             let StepAction::Call(call) = &mut step.action else { continue };
             for expected in call.promises.iter_mut().filter_map(|promise| promise.body.as_mut()) {
+                // Only members that the contract requires are checked.
                 let is_needed = |name: &&Key| needed.contains(&name.text);
                 expected.needed = expected.members.iter().filter(is_needed).cloned().collect();
             }

@@ -74,6 +74,7 @@ impl<'t> Settle<'t, '_> {
                     },
                     unread: object.unread.clone(),
                 };
+                // Borrow the original fields, which live as long as `'t`.
                 let TypeKind::Object(written) = &ty.kind else { return ty.clone() };
                 for (field, written) in object.fields.iter_mut().zip(&written.fields) {
                     if has_alternatives(&written.ty) {
@@ -259,6 +260,7 @@ impl<'t> Settle<'t, '_> {
                 _ => None,
             })
             .collect();
+        // A declared discriminator takes precedence over an inferred test.
         let test = if objects.len() == all.len() {
             let said =
                 self.discriminators.get(&ty.span).and_then(|said| by_discriminator(said, written, all));
@@ -315,6 +317,7 @@ fn by_constant(objects: &[&Object], types: &Types) -> Option<Test> {
         let mut taken: HashSet<Literal> = values.iter().map(|(value, _)| value.clone()).collect();
         for (at, object) in rest.iter().enumerate() {
             for value in listed(object, &field.name)? {
+                // The values of the alternatives must be disjoint.
                 if !taken.insert(value.clone()) {
                     return None;
                 }

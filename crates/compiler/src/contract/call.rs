@@ -61,6 +61,7 @@ fn query_breaches(types: &Types, operation: &Operation, target: &str) -> Vec<Str
             said.push(format!("the parameter `{}` is required and missing", parameter.name));
         }
     }
+    // A field of a deep object is written `name[field]`.
     let is_field = |parameter: &Parameter, name: &str| {
         let of = name.strip_prefix(parameter.name.as_str());
         parameter.form == ParameterForm::Deep && of.is_some_and(|rest| rest.starts_with('['))

@@ -508,6 +508,7 @@ impl<'a> Comparison<'a> {
     /// Records narrowings of members that only one side has, that occur in only one message, or
     /// whose defaults differ.
     fn members(&mut self, a: &Object, b: &Object) {
+        // In requests, the target ignores these fields of the source.
         for field in a.fields.iter().filter(|field| field.access != Access::ReadOnly) {
             let why = match b.field(&field.name) {
                 Some(target) if target.access == Access::ReadOnly => "read-only on the other side",
@@ -516,6 +517,7 @@ impl<'a> Comparison<'a> {
             };
             self.narrow(Some(&field.name), Narrowing::only_in(why, Message::Request));
         }
+        // In responses, no source fills these optional fields of the target.
         let optional = b.fields.iter().filter(|field| !field.required);
         for field in optional.filter(|field| field.access != Access::WriteOnly) {
             let why = match a.field(&field.name) {
@@ -526,6 +528,7 @@ impl<'a> Comparison<'a> {
             let found = Narrowing::only_in(why, Message::Answer);
             self.narrow(Some(&field.name), Narrowing { is_of_target: true, ..found });
         }
+        // An absent field has another meaning for the other service.
         for field in a.fields.iter().filter(|field| !field.required) {
             let target = b.field(&field.name).and_then(|target| target.default.as_deref());
             if let Some(found) = defaults(field.default.as_deref(), target) {

@@ -126,6 +126,7 @@ fn file_of(from: &str, target: &str) -> Option<String> {
     if file.is_empty() || file.contains("://") {
         return None;
     }
+    // File names in references may be percent-encoded.
     let file = percent_encoding::percent_decode_str(file).decode_utf8_lossy().into_owned();
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -166,6 +167,7 @@ impl<'n> Follow<'n> {
     pub(super) fn target(&self, reference: &'n Node) -> Option<Target<'n>> {
         let text = reference.as_str()?;
         let file = reference.span.file;
+        // The same text has different targets in different files.
         let known = self.found.borrow().get(&(file, text)).copied();
         let node = match known {
             Some(node) => node,

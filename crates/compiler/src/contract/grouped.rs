@@ -30,6 +30,7 @@ impl Grouped {
                 self.kinds.len() - 1
             }
         };
+        // A schema may be visited several times.
         if !self.seen.insert((at, span)) {
             return;
         }

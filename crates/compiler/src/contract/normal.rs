@@ -164,6 +164,7 @@ pub(super) fn operations<'n>(
         return Vec::new();
     };
     let mut all = Vec::new();
+    // Extensions are not paths.
     for (path, item) in paths.iter().filter(|(path, _)| !path.name.starts_with("x-")) {
         let Some(followed) = follow.followed(item, findings) else { continue };
         if followed.as_map().is_none() {

@@ -65,6 +65,7 @@ impl PathTemplate {
         let count = rest.split('/').count();
         for (at, part) in rest.split('/').enumerate() {
             let segment = match part {
+                // A trailing slash is an empty last segment.
                 "" if at + 1 == count => Segment::Literal(String::new()),
                 part => Segment::parse(part)?,
             };

@@ -297,6 +297,7 @@ impl<'n> Reader<'n, '_> {
                 continue;
             };
             let (body, media) = match &raw.content {
+                // Without a body, the media type is a placeholder.
                 None => (None, Media::Json),
                 Some(content) => {
                     let (ty, media) = self.content(content, status.span);

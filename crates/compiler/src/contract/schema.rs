@@ -72,6 +72,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         for (key, node) in named {
             let layer = Layer { node, bare: false };
             let id = schemas.declare(&key.name, key.span, vec![layer]);
+            // References to the schema lead to this type.
             schemas.by_shape.insert(vec![(std::ptr::from_ref(node), false)], id);
         }
         schemas
@@ -331,6 +332,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
             "string" => scalar(ScalarKind::String, unread),
             "array" => TypeKind::Array(Array {
                 items: Box::new(self.items(layers, span, findings)),
+                // The strictest bounds of all layers apply.
                 min_items: wholes_of(layers, "minItems").max().unwrap_or(0),
                 max_items: wholes_of(layers, "maxItems").min(),
                 unique: is_true(layers, "uniqueItems"),

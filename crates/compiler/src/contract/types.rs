@@ -600,6 +600,7 @@ impl fmt::Display for TypeKind {
             TypeKind::Null => f.write_str("null"),
             TypeKind::Scalar(Scalar { values: Some(values), .. }) => write!(f, "{values}"),
             TypeKind::Scalar(scalar) => f.write_str(scalar.kind.word()),
+            // Parentheses avoid the ambiguity of `list of a or null`.
             TypeKind::Array(array) => match array.items.is_several_words() {
                 true => write!(f, "list of ({})", array.items),
                 false => write!(f, "list of {}", array.items),

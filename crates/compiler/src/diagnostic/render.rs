@@ -87,6 +87,7 @@ fn group<'a>(sources: &'a Sources, finding: &'a Finding) -> Group<'a> {
         finding.label.as_deref(),
         finding.related.iter().filter(|(span, _)| span.file == finding.span.file),
     ));
+    // A snippet contains lines of one file only.
     for (span, words) in finding.related.iter().filter(|(span, _)| span.file != finding.span.file) {
         group = group.element(excerpt(sources, *span, Some(words), std::iter::empty()));
     }

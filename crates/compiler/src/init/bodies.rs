@@ -1,6 +1,6 @@
 //! The lines of a drafted route for parameters and bodies. Only certain lines are drafted: for
-//! counterparts that [`fields`](super::fields) finds, with compatible values or a conversion.
-//! Otherwise the route is not drafted, and the reason is reported for a person.
+//! counterparts that [`fields`] finds, with compatible values or a conversion. Otherwise the route
+//! is not drafted, and the reason is reported for a person.
 
 mod conversions;
 mod heads;
@@ -172,6 +172,7 @@ impl<'c> Bodies<'c> {
     fn request(&mut self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
         match (&old.body, &new.body) {
             (None, None) => Ok(()),
+            // An optional body may be omitted.
             (None, Some(body)) if !body.required => Ok(()),
             (None, Some(_)) => Err("the new side requires a body, and the old one has none".to_owned()),
             (Some(_), None) => Err("the new side takes no body".to_owned()),
@@ -180,6 +181,7 @@ impl<'c> Bodies<'c> {
                 if to.required && !from.required {
                     return Err("the body is required on the new side and not on the old one".to_owned());
                 }
+                // Opaque bodies, and two compatible forms, need no lines.
                 if let Some(keep) = passed([&from.media, &to.media], types, Way::Request) {
                     route.lines.push(format!("request: {}", keep?));
                     return Ok(());
@@ -590,6 +592,7 @@ impl<'c> Bodies<'c> {
                 return Err(format!("`{name}`: the map may be null on one side, and not on the other"));
             }
             let (found, each) = self.shape_of(values, way).map_err(|why| format!("`{name}`: {why}"))?;
+            // `each_value` cannot apply a shape to the elements of a list.
             if !each {
                 shape.shapes.push(found.clone());
                 return Ok(format!("each_value: {}", quoted(&found)));

@@ -62,6 +62,7 @@ fn collect(root: Node, places: &mut HashMap<u32, String>) {
                 for (key, value) in entries {
                     let text = value.get("description").or_else(|| value.get("title")).and_then(Node::as_str);
                     if let Some(text) = text {
+                        // Fields are identified by the position of their name.
                         places.insert(key.span.start, text.to_owned());
                     }
                     open.push(value);

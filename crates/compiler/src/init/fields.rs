@@ -344,6 +344,7 @@ fn accept<'t>(
         around: [*around_old, *around_new],
         is_said: false,
     });
+    // The fields are no longer one-sided.
     for side in [0, 1] {
         pairing.only[side].retain(|(place, _)| *place != guess.places[side]);
     }
@@ -572,6 +573,7 @@ fn name_words(name: &str) -> BTreeSet<String> {
     let mut word = String::new();
     let mut was_lower = false;
     for c in name.chars() {
+        // A capital letter after a lower-case one starts a word.
         if !c.is_alphanumeric() || (c.is_uppercase() && was_lower) {
             words.insert(std::mem::take(&mut word));
         }

@@ -309,6 +309,7 @@ fn look(written: &Written<'_>) -> Vec<Decision> {
     let marked = (written.candidate.tier == Tier::Guess).then(|| written.candidate.why.clone());
     let route = &written.route;
     let all = marked.iter().chain(&route.remarks).chain(&route.looks);
+    // Several steps may have the same remark.
     let all: BTreeSet<&String> = all.collect();
     all.into_iter()
         .map(|text| Decision {
@@ -407,6 +408,7 @@ fn faulty(compiled: &Compiled, files: &[(String, String)], routes: &[Written<'_>
 /// its values, members or header fields.
 fn changed(compiled: &Compiled) -> Vec<Decision> {
     let Some(pack) = &compiled.pack else { return Vec::new() };
+    // The manifest is the origin of an operation without lines.
     let is_kept = |route: &Route| *route.origin.file == *"pack.yaml";
     let lost = |route: &Route| {
         let losses = route.losses.iter().filter(|loss| loss.narrow.is_some() || is_kept(route));
@@ -444,6 +446,7 @@ fn counts(
         !look(written).is_empty() || is_changed(&written.candidate.old.key.to_string())
     };
     let marked = routes.iter().filter(is_marked).count();
+    // Operations without lines that lose values need a review too.
     let is_kept = |route: &&Route| *route.origin.file == *"pack.yaml" && is_changed(&route.operation.key);
     let kept_and_changed = all.iter().filter(is_kept).count();
     let is_own = |file: &str| own.iter().any(|(name, _)| name == file);

@@ -208,6 +208,7 @@ fn said(operation: &Operation) -> HashSet<String> {
     for text in texts.into_iter().flatten().chain(fixed.iter().map(String::as_str)) {
         let mut word = String::new();
         for c in text.chars() {
+            // Split at separators, and before capital letters.
             if !c.is_alphanumeric()
                 || (c.is_uppercase() && word.chars().last().is_some_and(char::is_lowercase))
             {
@@ -219,6 +220,7 @@ fn said(operation: &Operation) -> HashSet<String> {
         }
         words.insert(word);
     }
+    // Short words, such as prepositions, are not specific.
     words.retain(|word| word.len() > 2);
     words
 }

@@ -152,6 +152,7 @@ fn told(operation: &Operation, contract: &Contract) -> Option<(String, String)> 
         }
         _ => {}
     };
+    // Other names would need another notation in a place.
     let is_plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     for field in object.fields.iter().filter(|field| is_plain(&field.name)) {
         look(format!("$.{}", field.name), &field.name, &field.ty);

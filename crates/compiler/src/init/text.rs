@@ -295,6 +295,7 @@ pub(super) fn summary(
         *reasons.entry(&decision.text).or_default() += 1;
     }
     let mut reasons: Vec<(&str, usize)> = reasons.into_iter().collect();
+    // The most frequent reasons first.
     reasons.sort_by_key(|(text, count)| (std::cmp::Reverse(*count), *text));
     if !reasons.is_empty() {
         text.push_str("\nWhat the refused ones wait for:\n\n");

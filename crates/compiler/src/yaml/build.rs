@@ -106,6 +106,7 @@ impl Builder<'_> {
             Event::Alias(_) => {
                 self.count(span)?;
                 self.findings.push(faults::alias(span));
+                // Insert a value, so that parsing can continue.
                 self.close(Node { span, kind: Kind::Null });
             }
             Event::SequenceStart(anchor, tag) => {
@@ -255,6 +256,7 @@ impl Builder<'_> {
                 self.findings.push(faults::merge_key(span));
                 Slot::Unusable
             }
+        // An empty plain key and `~` are null.
         } else if plain && !lenient && matches!(text.as_str(), "" | "~") {
             self.findings.push(faults::key_kind(span));
             Slot::Unusable
@@ -393,6 +395,7 @@ impl<'a> Places<'a> {
     fn new(text: &'a str, file: FileId) -> Places<'a> {
         let skipped_bytes = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         let body = &text[skipped_bytes..];
+        // In ASCII text, characters and bytes have the same offsets.
         let strides = if body.is_ascii() {
             Vec::new()
         } else {

@@ -139,6 +139,7 @@ impl Reader<'_, '_> {
         }
         self.at += 1;
         entries.shrink_to_fit();
+        // As in a lenient reading, the last of several equal keys applies.
         let entries = without_duplicates(entries, true, self.findings);
         Ok(Node { span: self.span(start), kind: Kind::Map(entries) })
     }
@@ -256,6 +257,7 @@ impl Reader<'_, '_> {
 
     fn unit(&mut self) -> Result<u32, Stop> {
         let digits = self.text.get(self.at..self.at + 4).ok_or(Stop::NotJson)?;
+        // `from_str_radix` accepts a sign, so check the digits.
         let unit = digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16));
         let unit = unit.and_then(Result::ok).ok_or(Stop::NotJson)?;
         self.at += 4;

@@ -38,6 +38,7 @@ pub(super) fn is_json_number(text: &str) -> bool {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
     let whole = digits(unsigned);
+    // JSON allows no leading zeros.
     if whole == 0 || (whole > 1 && unsigned.starts_with('0')) {
         return false;
     }

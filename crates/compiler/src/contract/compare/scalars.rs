@@ -271,6 +271,7 @@ fn texts(from: &Scalar, to: &Scalar) -> Result<Vec<String>, Mismatch> {
     if let Some(least) = to.limits.min_length.filter(|least| from.limits.min_length.unwrap_or(0) < *least) {
         values.push(format!("texts shorter than {}", characters(least)));
     }
+    // Patterns are compared as text; a different pattern is assumed to exclude values.
     let unknown = to.limits.patterns.iter().filter(|pattern| !from.limits.patterns.contains(pattern));
     values.extend(unknown.map(|pattern| format!("texts that do not match `{pattern}`")));
     Ok(values)

@@ -179,6 +179,7 @@ fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Groupe
     let produces = media(operation, "produces", follow, findings);
     let mut read = Vec::new();
     for (status, node) in entries(operation.get("responses"), "responses", findings) {
+        // Extensions are not statuses.
         if status.name.starts_with("x-") {
             continue;
         }

@@ -131,6 +131,7 @@ fn says_nothing(method: &str, body: &RawBody<'_>) -> bool {
 fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Grouped) -> Vec<RawResponse<'n>> {
     let mut read = Vec::new();
     for (status, node) in entries(operation.get("responses"), "responses", findings) {
+        // Extensions are not statuses.
         if status.name.starts_with("x-") {
             continue;
         }

@@ -168,6 +168,7 @@ impl<'n> Schemas<'n, '_> {
                 }
                 out.push(']');
             }
+            // References are inlined, because the names of schemas do not matter.
             Kind::Map(_) if node.get("$ref").is_some_and(|value| value.as_str().is_some()) => {
                 self.write(self.follow.follow(node)?, references.checked_sub(1)?, out)?;
             }
@@ -176,6 +177,7 @@ impl<'n> Schemas<'n, '_> {
                     &["description", "title", "summary", "example", "examples", "$comment"];
                 let mut entries: Vec<_> =
                     entries.iter().filter(|(key, _)| !REMARKS.contains(&key.name.as_str())).collect();
+                // The order of members does not matter.
                 entries.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
                 out.push('{');
                 for (at, (key, value)) in entries.into_iter().enumerate() {

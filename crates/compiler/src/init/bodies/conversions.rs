@@ -103,6 +103,7 @@ pub(super) fn unknown_values(from: TypeIn<'_>, to: TypeIn<'_>, way: Way) -> Opti
         }
         _ => None,
     };
+    // The new side would reject an unknown value in a request.
     if from.types.resolve(from.ty).nullable && !to.types.resolve(to.ty).nullable || way == Way::Request {
         return None;
     }

@@ -51,6 +51,7 @@ impl Bodies<'_> {
                 let other = pages.renamed.iter().find(|(known, _)| *known == parameter.name)?.1;
                 new.query.iter().find(|known| known.name == *other)
             };
+            // By name, otherwise by spelling, otherwise by the role in pagination.
             match same.or_else(spelt).or_else(paged) {
                 Some(other) if taken.contains(&other.name.as_str()) => {
                     return Err(format!("two parameters would become `{}`", other.name));
@@ -79,6 +80,7 @@ impl Bodies<'_> {
                 }
             }
         }
+        // A required parameter of the new side must have a source.
         let missing = new.query.iter().find(|other| other.required && !taken.contains(&other.name.as_str()));
         if let Some(missing) = missing {
             return Err(format!(
@@ -96,6 +98,7 @@ impl Bodies<'_> {
     /// side declares must be optional.
     pub(super) fn headers(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
         let is_known = |all: &[Parameter], name: &str| {
+            // The gateway sets credentials itself.
             let is_credential = self.given.credentials.contains(&name.to_ascii_lowercase());
             is_credential || all.iter().any(|header| header.name.eq_ignore_ascii_case(name))
         };
@@ -157,6 +160,7 @@ impl Bodies<'_> {
             _ => None,
         });
         let own: Vec<String> = listed
+            // A status that all operations list is a failure of the service.
             .filter(|status| !self.new.operations.iter().all(|operation| lists(operation, *status)))
             .map(|status| status.to_string())
             .collect();

@@ -24,6 +24,7 @@ impl Moment {
 
     fn local(seconds: i64, offset: Option<i32>) -> Moment {
         let seconds = seconds.clamp(FIRST, LAST);
+        // Euclidean division, because seconds before 1970 are negative.
         let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
         let (year, month, day) = civil(days);
         let parts = [year, month, day, rest / 3600, rest / 60 % 60, rest % 60];

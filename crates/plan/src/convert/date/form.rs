@@ -228,6 +228,7 @@ impl Form {
                 Piece::MonthName => out.push_str(MONTHS.get(usize::from(field(&moment.fields, 1)?) - 1)?),
                 Piece::Weekday => out.push_str(WEEKDAYS[moment.weekday()?]),
                 Piece::Fraction(places) => {
+                    // Truncated, because rounding could carry into the seconds.
                     out.push_str(&format!("{:09}", moment.nanos)[..usize::from(places)]);
                 }
                 Piece::MaybeFraction if moment.nanos == 0 => {}
@@ -235,6 +236,7 @@ impl Form {
                     out.push('.');
                     out.push_str(format!("{:09}", moment.nanos).trim_end_matches('0'));
                 }
+                // A moment without an offset counts as UTC.
                 Piece::Zulu if moment.offset.unwrap_or(0) == 0 => out.push('Z'),
                 Piece::Zulu => write_offset(moment.offset.unwrap_or(0), true, &mut out),
                 Piece::Offset { colon } => write_offset(moment.offset.unwrap_or(0), colon, &mut out),

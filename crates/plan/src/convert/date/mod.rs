@@ -100,6 +100,7 @@ fn read(given: &Given<'_>) -> Result<ConversionKind, String> {
     };
     let mut forms = [Vec::new(), Vec::new()];
     for (forms, written) in forms.iter_mut().zip(sides) {
+        // A side has one form or a list of forms.
         let written = written.as_array().map_or_else(|| vec![written], |list| list.iter().collect());
         for form in written {
             let Some(text) = form.as_str() else { return Err("a form is a text".to_owned()) };
@@ -110,6 +111,7 @@ fn read(given: &Given<'_>) -> Result<ConversionKind, String> {
         None => None,
         Some(zone) => {
             let zone = zone.as_str().and_then(|zone| match calendar::offset(&zone) {
+                // The complete text must be an offset.
                 Some((minutes, "")) => Some(minutes),
                 _ => None,
             });
