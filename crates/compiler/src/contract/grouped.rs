@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 /// Maximum number of places to report per group.
 const PLACES_TOLD: usize = 3;
-/// Maximum number of groups to report per document. One line summarizes the others.
+/// Maximum number of constructs to report per document. One line summarizes the others.
 const KINDS_MAX: usize = 36;
 
 /// Findings of one document, in the order of their first occurrence.
@@ -41,9 +41,9 @@ impl Grouped {
         }
     }
 
-    /// Adds the groups to the findings of the run, most severe first, up to [`KINDS_MAX`].
+    /// Adds the findings to those of the run, most severe first, up to [`KINDS_MAX`].
     pub(super) fn finish(mut self, document: Span, findings: &mut Findings) {
-        // The sort is stable, so groups of equal severity keep their order.
+        // The sort is stable, so findings of equal severity keep their order.
         self.kinds.sort_by_key(|(finding, _)| finding.severity);
         let more = self.kinds.len().saturating_sub(KINDS_MAX);
         for (finding, group) in self.kinds.drain(..).take(KINDS_MAX) {
