@@ -1,6 +1,6 @@
-//! The gate over simulated services: how often it decides wrongly, for planted differences, races, resets and clients that send
-//! invalid calls. The readings are simulated; all that follows from them is the program's own code: [`settle`], [`Counts`],
-//! [`Gate`].
+//! Simulates services and measures how often the gate decides wrongly, for planted differences,
+//! races, resets and clients that send invalid calls. Only the readings are simulated; [`settle`],
+//! [`Counts`] and [`Gate`] are the program's own code.
 //!
 //! `cargo run -p switchback-engine --example gate -- --runs 1000` prints a table in Markdown.
 
@@ -12,44 +12,45 @@ use switchback_engine::diff::{
 };
 use switchback_engine::evidence::{Counted, Gate, Policy, Stage, Timed, Transition};
 
-/// Calls of one run, unless the gate decides earlier.
+/// Maximum number of calls in one run. A run stops earlier when the gate decides.
 const CALLS: u64 = 2_500;
-/// Readings between two looks at the times; each look costs more than all else.
+/// Number of readings between two evaluations of the latency, which is the slowest step of a run.
 const TIMES_LOOKED_AT: u64 = 25;
-/// The time of one call.
+/// Simulated time between two calls.
 const CALL_MS: u64 = 10_000;
 
-/// Two services and their clients. All numbers are chances.
+/// Two services and their clients. Every field but `slower` is a probability.
 #[derive(Clone, Copy, Default)]
 struct World {
-    /// Of a thing that the candidate always shows otherwise.
+    /// The candidate renders a resource wrongly, on every reading.
     steady: f64,
-    /// Of a candidate's reading that is wrong, whatever came before.
+    /// A single reading of the candidate is wrong, independently of earlier ones.
     random: f64,
-    /// Of a write of the same client, through the gateway, between two readings.
+    /// The same client writes through the gateway between two readings.
     known_writes: f64,
-    /// Of a write that the gateway does not see, between two readings.
+    /// A write that the gateway does not see happens between two readings.
     other_writes: f64,
-    /// Of a call that is cut off; it is repeated once.
+    /// A call is cut off. The call is then repeated once.
     resets: f64,
-    /// Of a call that is a write.
+    /// A call is a write.
     writes: f64,
-    /// Of a write that both sides refuse, and whose plan breaks the contract.
+    /// Both sides refuse a write, and its plan violates the contract.
     invalid: f64,
-    /// Of a right write's plan that breaks the contract.
+    /// The plan of a valid write violates the contract.
     wrong_plans: f64,
-    /// Of a write's effect that is seen otherwise.
+    /// The effect of a write reads back differently.
     wrong_effects: f64,
-    /// No chance: how many times longer the candidate takes. Above 0, a latency is demanded, and every reading is timed.
+    /// Factor by which the candidate is slower. Above 0, the policy demands a latency and every
+    /// reading is timed.
     slower: f64,
 }
 
-/// A decision that must be rare in a scenario.
+/// The kind of decision that must be rare in a scenario.
 #[derive(Clone, Copy, PartialEq)]
 enum Wrong {
     Promotion,
     Rollback,
-    /// At the tolerated rate both are.
+    /// Both kinds must be rare: the true rate equals the tolerated one.
     Either,
 }
 
@@ -60,12 +61,12 @@ struct Scenario {
     wrong: Wrong,
 }
 
-/// The ends of all runs of a scenario.
+/// The outcomes of all runs of a scenario.
 #[derive(Default)]
 struct Tally {
     promoted: u64,
     rolled_back: u64,
-    /// Calls until the decision, of the runs that came to one.
+    /// Number of calls before the decision, for each run that reached one.
     calls: Vec<u64>,
 }
 
@@ -80,7 +81,8 @@ fn scenarios() -> Vec<Scenario> {
         add("steady 5 %", stage, World { steady: 0.05, ..none }, Wrong::Promotion);
         add("steady 20 %", stage, World { steady: 0.2, ..none }, Wrong::Promotion);
         add("random 0.1 %", stage, World { random: 0.001, ..none }, Wrong::Rollback);
-        // A little above, since a wrong answer that repeats by chance counts as one.
+        // The rate is above the limit because a wrong answer that repeats by chance counts as a
+        // difference.
         add("random 1 %", stage, World { random: 0.01, ..none }, Wrong::Either);
         add("random 2 %", stage, World { random: 0.02, ..none }, Wrong::Promotion);
         add("random 5 %", stage, World { random: 0.05, ..none }, Wrong::Promotion);
@@ -111,7 +113,7 @@ fn scenarios() -> Vec<Scenario> {
     all
 }
 
-/// A reading: the version of the data, and whether it is shown wrongly, and how.
+/// A reading: the version of the data, and how the answer is wrong (0: correct).
 #[derive(Clone, Copy, PartialEq)]
 struct Reading {
     version: u64,
@@ -133,13 +135,13 @@ fn compare(reference: &Reading, other: &Reading) -> Comparison {
     Comparison { findings, ..Comparison::default() }
 }
 
-/// One call, and what is counted of it.
+/// A call and its contribution to the counts.
 struct Call<'w> {
     world: &'w World,
     random: &'w mut Rng,
     version: u64,
     is_steady: bool,
-    /// Whether a write through the gateway came since the call.
+    /// Set if a write through the gateway happened after the call.
     is_written: bool,
 }
 
@@ -148,7 +150,7 @@ impl Call<'_> {
         chance > 0.0 && self.random.f64() < chance
     }
 
-    /// Reads one side, some time after the reading before. None where it gave no answer, twice.
+    /// Reads one side, some time after the previous reading. Returns `None` if two attempts failed.
     fn read(&mut self, party: Party) -> Option<Reading> {
         if self.happens(self.world.known_writes) {
             self.version += 1;
@@ -223,13 +225,13 @@ fn reading(wrong: u64) -> Reading {
     Reading { version: 0, wrong }
 }
 
-/// A time with a long tail, its median 20 ms times `slower`.
+/// Returns a long-tailed duration whose median is 20 ms times `slower`.
 fn time(random: &mut Rng, slower: f64) -> Duration {
     let normal = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
     Duration::from_secs_f64(0.02 * slower * (normal * 0.4).exp())
 }
 
-/// One period in a phase, looked at after every call.
+/// Simulates one period in a phase, with a decision after every call.
 fn run(scenario: &Scenario, gate: &Gate, seed: u64) -> (Option<Transition>, u64) {
     let mut random = Rng::with_seed(seed);
     let (mut counts, stage) = (Counts::default(), scenario.stage);
@@ -282,7 +284,8 @@ fn runs(scenario: &Scenario, runs: u64) -> Tally {
 }
 
 impl Tally {
-    /// Runs with a wrong decision. At the tolerated rate, those of the worse kind.
+    /// Returns the number of runs with a wrong decision. At the tolerated rate, the more frequent
+    /// kind counts.
     fn wrong(&self, wrong: Wrong) -> u64 {
         match wrong {
             Wrong::Promotion => self.promoted,
@@ -321,7 +324,8 @@ mod tests {
 
     const RUNS: u64 = 40;
 
-    /// Runs that may be wrong: the share that is promised, and four standard deviations of so many throws.
+    /// Returns the number of runs that may be wrong: the guaranteed share plus four standard
+    /// deviations of the binomial distribution.
     fn tolerated(runs: u64) -> f64 {
         let chance = 1.0 - Policy::default().confidence;
         let mean = runs as f64 * chance;
@@ -337,7 +341,7 @@ mod tests {
         }
     }
 
-    /// A gate that decides nothing is never wrong.
+    /// A gate that never decides is never wrong, so correct decisions need a test of their own.
     #[test]
     fn equal_sides_are_promoted_and_wrong_ones_rolled_back() {
         let of = |name: &str, stage: Stage| {

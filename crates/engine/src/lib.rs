@@ -1,7 +1,7 @@
-//! What is done with messages, without sockets, files, clocks or tasks: translation through plans, comparison of answers,
-//! redaction of what is kept, the statistics of a dual run, and HTTP Archives.
+//! Processing of messages without sockets, files, clocks or tasks: translation by compiled plans,
+//! comparison of answers, redaction before storage, statistics of a dual run, and HTTP Archives.
 
-// What no other crate can reach says so, and the compiler finds it when nothing calls it.
+// Unreachable `pub` items must be `pub(crate)`, so that the compiler reports them as dead code.
 #![warn(unreachable_pub)]
 #![deny(missing_docs)]
 

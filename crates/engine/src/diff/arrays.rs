@@ -1,5 +1,5 @@
-//! Arrays: which elements of one are which of the other. By the key that the pack names; where order says nothing, by equality;
-//! else by place, from both ends, and by the longest common run between.
+//! Matches the elements of two arrays: by the key that the pack names; by equality if the order is
+//! irrelevant; otherwise by position from both ends and by the longest common subsequence between.
 
 use super::finding::{Cause, FindingKind};
 use super::place::Step;
@@ -8,10 +8,10 @@ use super::walk::{Part, Walk, cause};
 use std::collections::{HashMap, VecDeque};
 use switchback_json::{Array, Value};
 
-/// Most pairs of elements that are tried against one another; beyond, elements are matched by place.
+/// Maximum number of element pairs that are compared. Larger arrays are matched by position.
 const PAIRS_MAX: usize = 4096;
 
-/// One of two arrays.
+/// One of the two arrays.
 #[derive(Clone, Copy)]
 struct Side<'v> {
     part: Part<'v>,
@@ -28,7 +28,7 @@ impl<'v> Side<'v> {
     }
 }
 
-/// What becomes of an element: index in the reference, index in the candidate.
+/// A matched element: its index in the reference and its index in the candidate.
 type Match = (Option<usize>, Option<usize>);
 
 impl Walk<'_> {
@@ -68,7 +68,7 @@ impl Walk<'_> {
         self.at.pop();
     }
 
-    /// Whether two elements are the same thing to a client.
+    /// Returns whether two elements have no difference that a client would notice.
     fn same(&mut self, a: Part<'_>, b: Part<'_>, element: &Node, around: &Cause) -> bool {
         self.near(a, b, element, around) == 0
     }
@@ -80,7 +80,7 @@ impl Walk<'_> {
         differences
     }
 
-    /// Elements with equal keys are matched, the first with the first where a key occurs more than once.
+    /// Matches elements with equal keys. Repeated keys are matched in order of occurrence.
     fn by_key(
         &mut self,
         a: Side<'_>,
@@ -115,7 +115,8 @@ impl Walk<'_> {
         matches
     }
 
-    /// Elements at one place whose keys differ but that are else the same are one element whose key differs.
+    /// Matches elements at the same index that differ in at most one value, the key. The result is
+    /// one finding for the changed key instead of a missing and an extra element.
     fn changed_keys(
         &mut self,
         a: Side<'_>,
@@ -142,7 +143,7 @@ impl Walk<'_> {
         self.note(FindingKind::Order, Some(a.part.value), Some(b.part.value), cause(&node.source, around));
     }
 
-    /// Elements that are the same are matched wherever they stand; what is left, in order.
+    /// Matches equal elements regardless of position, then the remaining ones in order.
     fn by_equality(
         &mut self,
         a: Side<'_>,
@@ -179,8 +180,8 @@ impl Walk<'_> {
         pairs.chain(missing).chain(free[both..].iter().map(|at| (None, Some(*at)))).collect()
     }
 
-    /// From both ends while elements are the same; between, by the longest common run, or by index where that finds as many
-    /// that are the same.
+    /// Matches equal elements from both ends, and the elements between by the longest common
+    /// subsequence. Matching by index is preferred if it finds as many equal elements.
     fn by_place(&mut self, a: Side<'_>, b: Side<'_>, element: &Node, around: &Cause) -> Vec<Match> {
         let common = a.len().min(b.len());
         let mut start = 0;
@@ -214,12 +215,15 @@ impl Walk<'_> {
         matches: &mut Vec<Match>,
     ) {
         let (height, width) = (rows.len(), columns.len());
-        // length[i][j]: the longest common run of what follows i and j.
+        // `length[i][j]` is the length of the longest common subsequence of `rows[i..]` and
+        // `columns[j..]`.
         let mut length = vec![vec![0u32; width + 1]; height + 1];
         let mut same = vec![vec![false; width]; height];
         for i in (0..height).rev() {
             for j in (0..width).rev() {
                 same[i][j] = self.same(a.item(rows.start + i), b.item(columns.start + j), element, around);
+                // Equal arrays with edited elements should yield findings at the index of each
+                // edit, not pairs of missing and extra elements.
                 length[i][j] = match same[i][j] {
                     true => length[i + 1][j + 1] + 1,
                     false => length[i + 1][j].max(length[i][j + 1]),
@@ -254,9 +258,9 @@ impl Walk<'_> {
         flush((from_i, from_j), (height, width), matches);
     }
 
-    /// Two arrays of which at least one was not read to its end: what stands at the same place from the beginning, up to
-    /// the first element that differs. What follows it could be anything's counterpart, so it is one difference of the
-    /// array, and the whole comparison finds one there or below, too.
+    /// Compares two arrays of which at least one was read only in part, up to the first element
+    /// that differs. The elements after it could match any unread element, so they become a single
+    /// finding for the array. A full comparison finds a difference there, too.
     fn beginnings(&mut self, a: Side<'_>, b: Side<'_>, element: &Node, around: &Cause, node: &Node) {
         let common = a.len().min(b.len());
         let same = (0..common).find(|at| !self.same(a.item(*at), b.item(*at), element, around));
@@ -271,7 +275,8 @@ impl Walk<'_> {
     }
 }
 
-/// A stretch without a common element: by index as far as both go, then what only one has.
+/// Matches a stretch without equal elements by index; the longer side's remainder has no
+/// counterpart.
 fn gap(rows: std::ops::Range<usize>, columns: std::ops::Range<usize>, matches: &mut Vec<Match>) {
     let both = rows.len().min(columns.len());
     let pairs = rows.clone().zip(columns.clone()).map(|(i, j)| (Some(i), Some(j)));
@@ -280,7 +285,7 @@ fn gap(rows: std::ops::Range<usize>, columns: std::ops::Range<usize>, matches: &
     matches.extend(columns.skip(both).map(|j| (None, Some(j))));
 }
 
-/// The key of every element, as plain text whether it is a text or a number; none where one has no key.
+/// Returns the key of every element as text, or `None` if an element has no scalar key.
 fn keys(items: &[Value], key: &str) -> Option<Vec<String>> {
     items.iter().map(|item| plain(item.get(key)?)).collect()
 }

@@ -1,5 +1,5 @@
-//! A body held for comparing: its beginning up to a cap, and a digest of the rest, so that two bodies of any size can be
-//! found equal to the byte, and two that are not are compared as far as they are held.
+//! A body buffered for comparison: its start up to a cap, and a digest of the rest. Two bodies of
+//! any size can be proved equal; unequal ones are compared as far as they are buffered.
 
 use bytes::{Bytes, BytesMut};
 use sha2::{Digest, Sha256};
@@ -7,7 +7,7 @@ use switchback_json::{
     Array, Container, ErrorKind, Limit, Limits, Number, Object, Reader, Scalar, Sink, Str, Value,
 };
 
-/// A body on its way past.
+/// A body that is still being received.
 pub struct Buffering {
     cap_bytes: usize,
     start: BytesMut,
@@ -16,12 +16,12 @@ pub struct Buffering {
 }
 
 impl Buffering {
-    /// Nothing yet. At most `cap_bytes` will be held.
+    /// Creates an empty buffer that stores at most `cap_bytes`.
     pub fn new(cap_bytes: usize) -> Buffering {
         Buffering { cap_bytes, start: BytesMut::new(), total_bytes: 0, rest: None }
     }
 
-    /// The next piece.
+    /// Appends the next chunk.
     pub fn push(&mut self, piece: &[u8]) {
         self.total_bytes += piece.len() as u64;
         let room = self.cap_bytes - self.start.len();
@@ -32,7 +32,7 @@ impl Buffering {
         }
     }
 
-    /// That was all.
+    /// Completes the body.
     pub fn finish(self) -> BufferedAnswer {
         BufferedAnswer {
             start: self.start.freeze(),
@@ -42,43 +42,43 @@ impl Buffering {
     }
 }
 
-/// A body that has passed.
+/// A received body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BufferedAnswer {
     start: Bytes,
     total_bytes: u64,
-    /// Of what is not held.
+    /// SHA-256 of the bytes beyond the cap.
     rest: Option<[u8; 32]>,
 }
 
 impl BufferedAnswer {
-    /// A body that is held whole.
+    /// Wraps a body that is buffered completely.
     pub fn whole(body: impl Into<Bytes>) -> BufferedAnswer {
         let start = body.into();
         BufferedAnswer { total_bytes: start.len() as u64, start, rest: None }
     }
 
-    /// What is held of it.
+    /// Returns the buffered part.
     pub fn start(&self) -> &Bytes {
         &self.start
     }
 
-    /// Length of the whole body, also of what is not held.
+    /// Returns the length of the body, including the part that is not buffered.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
 
-    /// Whether all of it is held.
+    /// Returns whether the body is buffered completely.
     pub fn is_whole(&self) -> bool {
         self.rest.is_none()
     }
 
-    /// Whether the body had no bytes.
+    /// Returns whether the body has no bytes.
     pub fn is_empty(&self) -> bool {
         self.total_bytes == 0
     }
 
-    /// What it is as JSON, up to `nodes_max` values.
+    /// Parses the buffered part as JSON, up to `nodes_max` values.
     pub(super) fn content(&self, nodes_max: usize) -> Content {
         if self.is_empty() {
             return Content::Empty;
@@ -96,7 +96,8 @@ impl BufferedAnswer {
     }
 }
 
-/// Bounds of what is built; nodes are counted by the sink, so that reaching them ends in a sample.
+/// Limits of the parser. The sink counts the nodes itself, so that reaching that limit yields a
+/// sample instead of an error.
 const TREE_LIMITS: Limits = Limits {
     depth: 64,
     key_bytes: 4 * 1024,
@@ -106,23 +107,24 @@ const TREE_LIMITS: Limits = Limits {
     total_bytes: u64::MAX,
 };
 
-/// A body as JSON.
+/// A body parsed as JSON.
 pub(super) enum Content {
     Empty,
-    /// No JSON.
+    /// Not JSON.
     Other,
-    /// The value as far as it was read. `open` is how many containers, from the top down along the last children, were not
-    /// read to their end; `whole` says that nothing of the body is left.
+    /// The value as far as it was read. `open` is the number of containers, from the root down
+    /// along the last children, that were not read to their end. `whole` is set if the body was
+    /// read completely.
     Json {
         value: Value,
         open: usize,
         whole: bool,
     },
-    /// JSON perhaps, but too little is held to tell of what.
+    /// Possibly JSON, but too little is buffered to build a value.
     Unread,
 }
 
-/// Builds as much of a value as it is told.
+/// A partial value under construction.
 #[derive(Default)]
 struct Tree {
     open: Vec<Open>,
@@ -168,7 +170,7 @@ impl Tree {
     }
 }
 
-/// A sink that builds a tree apart from itself, so that it is still there when a reading ends early.
+/// A sink that borrows the tree it builds, so that the tree survives a parse that stops early.
 struct TreeSink<'t> {
     tree: &'t mut Tree,
     nodes_left: usize,

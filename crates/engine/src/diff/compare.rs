@@ -1,4 +1,4 @@
-//! Two answers → one comparison: status, headers, then the bodies.
+//! Compares two answers: status, then headers, then bodies.
 
 use super::buffered::{BufferedAnswer, Content};
 use super::finding::{Cause, Comparison, Finding, FindingKind};
@@ -10,9 +10,9 @@ use crate::redact::{Kind, Redactor, Sample};
 use http::HeaderMap;
 use switchback_plan::Disclosed;
 
-/// Headers that matter to every client. Of `content-type` the type is compared, not its parameters. Dates, lengths, codings,
-/// validators, identifiers of requests and whatever describes a connection never matter: they describe a message, not what
-/// it says.
+/// Headers that are compared for every operation. Of `content-type`, only the media type is
+/// compared, without parameters. Dates, lengths, content codings, validators, request identifiers
+/// and connection headers describe the transfer rather than the content, so they are not compared.
 pub const HEADERS: [&str; 8] = [
     "content-type",
     "content-language",
@@ -27,9 +27,9 @@ pub const HEADERS: [&str; 8] = [
 /// Bounds of one comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// JSON values looked at per body; a body with more is compared by sample.
+    /// Maximum number of JSON values per body. A body with more is compared by sample.
     pub nodes: usize,
-    /// Findings kept per comparison; others are counted.
+    /// Maximum number of findings per comparison. Further ones are only counted.
     pub findings: usize,
 }
 
@@ -39,7 +39,7 @@ impl Default for Limits {
     }
 }
 
-/// Compares what a client would have seen.
+/// Compares the two answers that a client would receive.
 pub fn compare(
     rules: &OperationRules,
     reference: &View,
@@ -100,7 +100,7 @@ fn answers<'a>(
             ..at("status", FindingKind::Status, Cause::copied(&rules.origin))
         });
     }
-    // An error beside a success differs in everything; the status says it all.
+    // A success and an error differ everywhere; the status alone describes the difference.
     if reference.status / 100 != candidate.status / 100 {
         return;
     }
@@ -131,7 +131,7 @@ fn headers(walk: &mut Walk<'_>, rules: &OperationRules, reference: &HeaderMap, c
     }
 }
 
-/// All lines of a header as one value; of a content type, what comes before its parameters.
+/// Joins all lines of a header. Parameters of a `content-type` are removed.
 fn value(name: &str, headers: &HeaderMap) -> Option<String> {
     let lines =
         headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());

@@ -1,4 +1,4 @@
-//! Counts of comparisons of one operation.
+//! Counts of the comparisons of one operation.
 
 use super::finding::{Excused, Finding, FindingKind, Verdict};
 use super::skip::{NotReadBack, SkipReason};
@@ -6,72 +6,75 @@ use crate::evidence::{Counted, LatencyProof, Observed};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How comparisons came out. Only those that looked at everything, or found something, say anything about equality: a
-/// comparison by sample that found nothing is counted apart and proves nothing.
+/// Comparisons by outcome. A comparison by sample without findings proves no equality, so it is
+/// counted separately in `equal_so_far`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Compared whole, nothing found.
+    /// Full comparisons without findings.
     pub equal: u64,
-    /// Compared, and at least one difference found.
+    /// Comparisons with at least one difference.
     pub different: u64,
-    /// Compared, and at least one difference found that did not repeat, and that no change of the reference explains. Either
-    /// answer may have been wrong, or somebody wrote in between.
+    /// Comparisons with at least one difference that did not repeat and that no change of the
+    /// reference explains. Either an answer was wrong, or the data changed in between.
     #[serde(default)]
     pub unsettled: u64,
-    /// Compared by sample, nothing found.
+    /// Comparisons by sample without findings.
     pub equal_so_far: u64,
-    /// Calls that were to be compared and were not, for any reason but a missing answer.
+    /// Calls that were selected for comparison but not compared, for any reason except a missing
+    /// answer.
     pub dropped: u64,
-    /// The same by reason.
+    /// `dropped`, by reason.
     #[serde(default)]
     pub skipped: BTreeMap<SkipReason, u64>,
-    /// Calls to which the side that clients know gave no answer. They prove nothing of the other one.
+    /// Calls that the reference did not answer. They prove no fact about the candidate.
     #[serde(default)]
     pub reference_unanswered: u64,
-    /// Calls to which the other side gave no answer, or none in time. They prove nothing of the mapping.
+    /// Calls that the candidate did not answer, or not in time. They prove no fact about the
+    /// mapping.
     #[serde(default)]
     pub candidate_unanswered: u64,
-    /// Calls with findings of each kind, by its word.
+    /// Calls with at least one finding of a kind.
     pub by_kind: BTreeMap<FindingKind, u64>,
     /// Calls with a difference that the pack's report lists as lost.
     pub expected: u64,
     /// Calls with a difference that the pack declares as noise.
     pub declared_noise: u64,
-    /// Calls with a difference that one side shows by itself when it is asked twice.
+    /// Calls with a difference that also occurs between two readings of one side.
     pub learnt_noise: u64,
-    /// Writes whose calls were planned as far as they can be known without making them, right and wrong ones together. They are
-    /// not among the comparisons above: a right plan does not prove what the other side would have answered.
+    /// Writes whose upstream calls were planned without sending them, both correct and wrong plans.
+    /// Not part of the comparisons above: a correct plan does not prove how the candidate would
+    /// have answered.
     #[serde(default)]
     pub planned: u64,
-    /// Of these, those that are against the contract of the other side, or lead to no call at all.
+    /// Planned writes that violate the contract of the other side or result in no call.
     #[serde(default)]
     pub planned_wrong: u64,
-    /// Writes whose effect was read on both sides. They are not among the comparisons above: that an effect is seen alike does
-    /// not prove that both sides would have made it.
+    /// Writes whose effect was read on both sides. Not part of the comparisons above: an equal
+    /// effect does not prove that both sides would have produced it.
     #[serde(default)]
     pub read_back: u64,
-    /// Of these, those whose effect was not seen alike.
+    /// Writes of `read_back` whose effect differs.
     #[serde(default)]
     pub read_back_different: u64,
-    /// Writes that were done and whose effect was not read back, by reason.
+    /// Writes that succeeded and whose effect was not read back, by reason.
     #[serde(default)]
     pub not_read_back: BTreeMap<NotReadBack, u64>,
-    /// Events that the side that clients know sent, and the other one did not. They are not among the comparisons above: there
-    /// is nothing to compare with.
+    /// Events that only the reference sent. Not part of the comparisons above, because there is no
+    /// counterpart.
     #[serde(default)]
     pub events_missing: u64,
-    /// Events that only the other side sent.
+    /// Events that only the candidate sent.
     #[serde(default)]
     pub events_extra: u64,
 }
 
 impl Counts {
-    /// Comparisons that prove something.
+    /// Returns the number of comparisons that count as evidence.
     pub fn compared(&self) -> u64 {
         self.equal + self.different + self.unsettled
     }
 
-    /// Takes in a call that was to be compared and was not.
+    /// Counts a call that was selected for comparison but not compared.
     pub fn skip(&mut self, why: SkipReason) {
         match why {
             SkipReason::ReferenceFailed => self.reference_unanswered += 1,
@@ -83,30 +86,30 @@ impl Counts {
         }
     }
 
-    /// Takes in a difference that did not repeat.
+    /// Counts a comparison with a difference that did not repeat.
     pub fn add_unsettled(&mut self, findings: &[Finding], excused: Excused) {
         self.unsettled += 1;
         self.add_kinds(findings);
         self.add_excused(excused);
     }
 
-    /// Events that only one side sent.
+    /// Returns the number of events that only one side sent.
     pub fn unpaired(&self) -> u64 {
         self.events_missing + self.events_extra
     }
 
-    /// Takes in an event that only one side sent.
+    /// Counts an event that only one side sent.
     pub fn add_unpaired(&mut self, is_missing: bool, findings: &[Finding]) {
         self.events_missing += u64::from(is_missing);
         self.events_extra += u64::from(!is_missing);
         self.add_kinds(findings);
     }
 
-    /// What the gate goes by.
+    /// Returns the evidence for the gate. The latency is left at its default.
     pub fn counted(&self) -> Counted {
         let of = |different, compared| Observed { different, compared };
         Counted {
-            // To receivers, an event that one side alone sends is as different as one that says something else.
+            // A receiver notices a missing event as much as one with different content.
             answers: of(self.different + self.unpaired(), self.compared() + self.unpaired()),
             unsettled: self.unsettled,
             latency: LatencyProof::default(),
@@ -116,12 +119,12 @@ impl Counts {
         }
     }
 
-    /// Writes that were done and whose effect was not read back.
+    /// Returns the number of successful writes whose effect was not read back.
     pub fn unexamined(&self) -> u64 {
         self.not_read_back.values().sum()
     }
 
-    /// Takes in a comparison.
+    /// Counts a comparison.
     pub fn add(&mut self, verdict: Verdict, findings: &[Finding], excused: Excused) {
         match verdict {
             Verdict::Equal => self.equal += 1,
@@ -138,14 +141,14 @@ impl Counts {
         self.learnt_noise += u64::from(excused.learnt > 0);
     }
 
-    /// Takes in the plan of a write.
+    /// Counts the plan of a write.
     pub fn add_planned(&mut self, findings: &[Finding]) {
         self.planned += 1;
         self.planned_wrong += u64::from(!findings.is_empty());
         self.add_kinds(findings);
     }
 
-    /// Takes in how the effect of a write looked when it was read back.
+    /// Counts the comparison of a write's effect.
     pub fn add_read_back(&mut self, verdict: Verdict, findings: &[Finding]) {
         self.read_back += 1;
         self.read_back_different += u64::from(verdict == Verdict::Different);
@@ -159,7 +162,7 @@ impl Counts {
         }
     }
 
-    /// Takes in what was counted elsewhere.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Counts) {
         self.equal += other.equal;
         self.different += other.different;

@@ -1,31 +1,35 @@
-//! What a comparison says.
+//! Result types of a comparison.
 
 use crate::redact::Sample;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use switchback_plan::Origin;
 
-/// One way in which two answers differ. Equal differences in several elements of a list are one finding with a count.
+/// One difference between two answers. Equal differences in several elements of a list are one
+/// finding with a count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Where, the first time: `status`, `header location`, `answer`, or a place of the body such as `$[3].name`. Indices
-    /// count in the reference; for [`FindingKind::Extra`], in the candidate.
+    /// First place of the difference: `status`, `header location`, `answer`, or a path in the body
+    /// such as `$[3].name`. Indices refer to the reference, or for [`FindingKind::Extra`] to the
+    /// candidate.
     pub place: String,
-    /// The place with every index as `*`: `$[*].name`. What findings are counted by.
+    /// The place with every index replaced by `*`, such as `$[*].name`. Findings are counted by
+    /// pattern.
     pub pattern: String,
-    /// How the two differ there.
+    /// How the answers differ there.
     pub kind: FindingKind,
-    /// What is behind it, as far as the plan tells.
+    /// The probable cause, as far as the plan reveals it.
     pub cause: Cause,
-    /// In how many places of this pair of answers.
+    /// Number of places with this difference in this pair of answers.
     pub times: u32,
-    /// What the reference has there, redacted; none when it has nothing.
+    /// The redacted value of the reference, or `None` if it is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Sample>,
-    /// What the candidate has there, redacted; none when it has nothing.
+    /// The redacted value of the candidate, or `None` if it is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<Sample>,
-    /// What was wrong, in words, where no values tell it: why there is no answer.
+    /// Description of the difference where no two values show it, such as the reason for a missing
+    /// answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
@@ -47,36 +51,36 @@ impl fmt::Display for Finding {
     }
 }
 
-/// In which way two answers differ.
+/// The way in which two answers differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
-    /// The reference has it, the candidate does not. Null counts as having.
+    /// Present in the reference only. A null counts as present.
     Missing,
-    /// The candidate has it, the reference does not.
+    /// Present in the candidate only.
     Extra,
-    /// Both have it, as values of different JSON kinds.
+    /// Values of different JSON types.
     Type,
-    /// Both have it, with different values.
+    /// Different values.
     Value,
-    /// Both have the same number, written differently.
+    /// The same number, spelled differently.
     Spelling,
-    /// Both have a text for people, in different languages.
+    /// Human-readable texts in different languages.
     Language,
-    /// The same elements in another order.
+    /// The same elements in a different order.
     Order,
-    /// Both answered, with different statuses.
+    /// Different statuses.
     Status,
-    /// A compared header field is there on one side only, or has another value.
+    /// A compared header field is present on one side only, or its values differ.
     Header,
     /// The candidate did not answer in time.
     Late,
-    /// The candidate gave no answer that a client could have read.
+    /// The candidate sent no answer that a client could have read.
     Unanswered,
 }
 
 impl FindingKind {
-    /// All of them, in the order of reports.
+    /// All kinds, in the order of reports.
     pub const ALL: [FindingKind; 11] = [
         FindingKind::Missing,
         FindingKind::Extra,
@@ -91,7 +95,7 @@ impl FindingKind {
         FindingKind::Unanswered,
     ];
 
-    /// The kind in a word, as it is stored and as metrics are labelled.
+    /// Returns the word for this kind in the store and in metric labels.
     pub fn word(self) -> &'static str {
         match self {
             FindingKind::Missing => "missing",
@@ -109,29 +113,30 @@ impl FindingKind {
     }
 }
 
-/// What is behind a difference. A line is `file:line` of the mapping.
+/// The probable cause of a difference. A line is `file:line` of the mapping.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Cause {
-    /// This line makes the value out of something else: the line is wrong, or what it reads is.
+    /// This line computes the value. Either the line or its input is wrong.
     Made {
         /// `file:line` of the mapping.
         line: String,
     },
-    /// This line copies the value as it is: the two services disagree, or the line names the wrong place.
+    /// This line copies the value unchanged. Either the services disagree, or the line names the
+    /// wrong place.
     Copied {
         /// `file:line` of the mapping.
         line: String,
     },
-    /// No line makes this member; the nearest is the one that makes what is around it. The old service has something that
-    /// its contract does not show, or the mapping forgets it.
+    /// No line produces this member; the given one produces its parent. Either the legacy service
+    /// returns a member that its contract does not declare, or the mapping lacks it.
     Unmapped {
         /// `file:line` of the mapping.
         line: String,
     },
-    /// The other service: it did not answer, or not so that a client could have read it.
+    /// The other service did not answer, or sent an answer that a client could not have read.
     Upstream,
-    /// The gateway ended the call itself.
+    /// The gateway itself ended the call.
     Gateway,
 }
 
@@ -148,7 +153,7 @@ impl Cause {
         Cause::Unmapped { line: line(origin) }
     }
 
-    /// The line to look at, if the mapping has to do with it.
+    /// Returns the responsible line, if the mapping is involved.
     pub fn line(&self) -> Option<&str> {
         match self {
             Cause::Made { line } | Cause::Copied { line } | Cause::Unmapped { line } => Some(line),
@@ -173,57 +178,57 @@ impl fmt::Display for Cause {
     }
 }
 
-/// What came of comparing two answers.
+/// The result of comparing two answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// In the order of the answer; no two of one pattern, kind and cause.
+    /// Findings in the order of the answer. Each combination of pattern, kind and cause is unique.
     pub findings: Vec<Finding>,
-    /// Findings beyond the most that are kept.
+    /// Number of findings beyond the limit.
     #[serde(default)]
     pub more: u32,
-    /// Whether all of the bodies was looked at.
+    /// Whether the bodies were compared completely.
     pub coverage: Coverage,
-    /// Differences that are no findings.
+    /// Differences that are not findings.
     #[serde(default)]
     pub excused: Excused,
 }
 
-/// How much of the bodies was looked at.
+/// How much of the bodies was compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Coverage {
-    /// All of both.
+    /// Both bodies, completely.
     #[default]
     Whole,
-    /// The beginning only: the rest may differ or not.
+    /// Only the start. The rest may or may not differ.
     Sample,
 }
 
-/// Differences that are no findings, by why.
+/// Number of differences that are not findings, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Excused {
-    /// Listed by the pack's report as lost.
+    /// The pack's report lists the value as lost.
     pub expected: u32,
-    /// Declared as noise by the pack.
+    /// The pack declares noise.
     pub declared: u32,
-    /// Differ as well when one side is asked twice.
+    /// Two readings of one side differ there as well.
     pub learnt: u32,
 }
 
-/// A comparison in a word.
+/// The summary of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// No difference, and all was looked at.
+    /// A full comparison without differences.
     Equal,
     /// At least one finding.
     Different,
-    /// No difference in what was looked at, which was not all.
+    /// A comparison by sample without differences.
     EqualSoFar,
 }
 
 impl Comparison {
-    /// The comparison in a word: different as soon as anything was found.
+    /// Returns the verdict. Any finding makes it [`Verdict::Different`].
     pub fn verdict(&self) -> Verdict {
         match (self.findings.is_empty() && self.more == 0, self.coverage) {
             (false, _) => Verdict::Different,
@@ -232,8 +237,8 @@ impl Comparison {
         }
     }
 
-    /// The part of it that a later comparison of the same two sides finds too, at places where one side did not contradict
-    /// itself meanwhile (`moved`: two answers of it).
+    /// Returns the findings that `later`, another comparison of the two sides, repeats. Places at
+    /// which `moved`, a comparison of two answers of one side, differs are excluded.
     pub fn lasting(&self, later: &Comparison, moved: &Comparison) -> Comparison {
         let is_of = |finding: &Finding, other: &Finding| {
             finding.pattern == other.pattern && finding.kind == other.kind && finding.cause == other.cause
@@ -243,19 +248,20 @@ impl Comparison {
         lasting
     }
 
-    /// The part of it at places where one side did not contradict itself (`moved`: two answers of it).
+    /// Returns the findings outside the places at which `moved`, a comparison of two answers of one
+    /// side, differs.
     pub fn apart_from(&self, moved: &Comparison) -> Comparison {
         let mut apart = self.clone();
         let is_moved =
             |finding: &Finding| moved.findings.iter().any(|other| overlap(&finding.pattern, &other.pattern));
         apart.findings.retain(|finding| !is_moved(finding));
-        // Findings that were only counted cannot be looked up in another comparison.
+        // Findings that were only counted cannot be matched with those of another comparison.
         apart.more = 0;
         apart
     }
 }
 
-/// Whether one of two places is within the other.
+/// Returns whether one of two places contains the other.
 fn overlap(one: &str, other: &str) -> bool {
     let is_within = |inner: &str, outer: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))

@@ -1,5 +1,6 @@
-//! In which language a short text is, by the words of the pack's own texts: the pack says what it speaks, and its reasons are
-//! a sample of each language. Good enough to tell a text in another language from another text; not a dictionary.
+//! Guesses the language of a short text from the vocabulary of the pack's own texts: a pack lists
+//! its languages and provides each reason in all of them. The guess distinguishes a translated text
+//! from another text; it is not a dictionary.
 
 use std::collections::{BTreeMap, BTreeSet};
 use switchback_plan::Pack;
@@ -8,7 +9,7 @@ use switchback_plan::Pack;
 #[derive(Debug, Default)]
 pub(super) struct Vocabulary {
     languages: Vec<String>,
-    /// By word: the languages, by index, in whose texts it stands.
+    /// Indices of the languages in whose texts a word occurs.
     words: BTreeMap<String, BTreeSet<usize>>,
 }
 
@@ -25,7 +26,7 @@ impl Vocabulary {
         vocabulary
     }
 
-    /// The language of a text, if more of its words belong to it than to any other.
+    /// Returns the language that most words of the text belong to, or `None` if there is a tie.
     pub(super) fn language(&self, text: &str) -> Option<&str> {
         let mut score = vec![0usize; self.languages.len()];
         for word in words(text) {
@@ -39,7 +40,7 @@ impl Vocabulary {
         leading.next().is_none().then(|| self.languages[at].as_str())
     }
 
-    /// Whether two texts are in two languages, as far as can be told.
+    /// Returns whether two texts are recognized as different languages.
     pub(super) fn differ(&self, a: &str, b: &str) -> bool {
         matches!((self.language(a), self.language(b)), (Some(a), Some(b)) if a != b)
     }

@@ -1,24 +1,27 @@
-//! Two answers to one request → what a client would notice: where they differ, in which way, and which line of the mapping
-//! is behind it. Values in, values out: who asked, when, and what is done about it is the business of others.
+//! Compares two answers to one request and reports the differences that a client would notice:
+//! place, kind and the responsible line of the mapping. The module is pure; scheduling and storage
+//! of comparisons belong to the callers.
 //!
-//! The **reference** is the answer of the service that clients know; the **candidate** is what the gateway makes of the other
-//! version. [`compare()`] looks at what a client can see: status, the headers that matter ([`HEADERS`] and what the pack
-//! adds), body. What it finds has a place, a kind and a cause. Not everything that differs is a finding:
+//! The **reference** is the answer of the legacy service; the **candidate** is the answer that the
+//! gateway translates from the other version. [`compare()`] looks at the status, the headers in
+//! [`HEADERS`] and in the pack, and the body. Two classes of differences are not findings:
 //!
-//! - what the pack's report lists as lost is *expected*: the compiler worked it out, nobody types it twice;
-//! - what the pack declares as noise or as unordered, and what [`Noise`] has learnt by asking one side twice, is *noise*.
+//! - *expected*: the pack's report lists the value as lost (computed by the compiler);
+//! - *noise*: the pack declares it as noise or as unordered, or [`Noise`] has learned it by reading
+//!   one side twice.
 //!
-//! Both are counted ([`Excused`]), so that a report can say how much was looked away from.
+//! [`Excused`] counts both, so that a report shows how much was ignored.
 //!
 //! Decisions to know before editing:
 //!
-//! - Null and absent differ. `1.10` and `1.1` are one number written twice: a finding of its own kind, [`FindingKind::Spelling`].
-//! - Elements of an array are matched by the key that the pack names; without one, by what stands at the same place from
-//!   both ends, and between by the longest common run.
-//! - Memory is bounded by [`Limits`], whatever the bodies: what is beyond the cap is not looked at, unless both bodies are
-//!   the same to the byte. A comparison by sample says so ([`Coverage`]) and claims nothing of the rest; what it finds, the
-//!   whole comparison finds too.
-//! - Nothing of a value leaves this room but through [`crate::redact::Redactor`].
+//! - Null and absent differ. `1.10` and `1.1` are the same number in two spellings, which is a kind
+//!   of its own: [`FindingKind::Spelling`].
+//! - Elements of an array are matched by the key that the pack names. Without a key, equal elements
+//!   at both ends are matched by position and the rest by the longest common subsequence.
+//! - [`Limits`] bound the memory for bodies of any size. Bytes beyond the cap are not compared,
+//!   except through a digest that proves both bodies equal. Such a comparison reports
+//!   [`Coverage::Sample`] and finds a subset of the differences that a full comparison finds.
+//! - Values leave this module only through [`crate::redact::Redactor`].
 
 mod arrays;
 mod buffered;

@@ -1,28 +1,29 @@
-//! Noise that nobody declared: what differs between two answers of one side to the same request. Learnt by asking a side
-//! twice now and then; forgotten again when it no longer shows.
+//! Noise that no pack declares: differences between two answers of one side to the same request.
+//! The gateway learns it by occasionally reading a side twice, and forgets it when it no longer
+//! occurs.
 
 use super::finding::{Comparison, FindingKind};
 use serde::{Deserialize, Serialize};
 
-/// Most patterns that are remembered per operation.
+/// Maximum number of patterns per operation.
 const PATTERNS_MAX: usize = 256;
 
-/// How many times a side is asked twice before what was learnt counts half.
+/// Number of double readings after which the weight of older observations is halved.
 const HALF_LIFE_ASKS: u32 = 64;
 
-/// A pattern is noise when it differed in at least this many double askings (decayed) ...
+/// A pattern is noise if it differed in at least this many double readings (decayed) ...
 const SEEN_MIN: f64 = 2.0;
 
 /// ... and in at least this share of them.
 const SHARE_MIN: f64 = 0.02;
 
-/// What is known to differ by itself, for one operation.
+/// The learned noise of one operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
-    /// Double askings, decayed.
+    /// Number of double readings, decayed.
     asked: f64,
     patterns: Vec<Pattern>,
-    /// Double askings since the last decay.
+    /// Number of double readings since the last decay.
     since: u32,
 }
 
@@ -30,13 +31,14 @@ pub struct Noise {
 struct Pattern {
     pattern: String,
     kind: FindingKind,
-    /// Double askings in which it differed, decayed.
+    /// Number of double readings in which the pattern differed, decayed.
     seen: f64,
 }
 
 impl Noise {
-    /// Takes in a comparison of two answers of the same side to the same request. It must have been made without learnt
-    /// noise, or what is known would never be seen again.
+    /// Learns from a comparison of two answers of the same side to the same request. The comparison
+    /// must not apply learned noise; otherwise known patterns would no longer be observed and would
+    /// decay.
     pub fn learn(&mut self, twice: &Comparison) {
         self.asked += 1.0;
         for finding in twice.findings.iter().filter(|finding| can_be_noise(finding.kind)) {
@@ -57,13 +59,13 @@ impl Noise {
         }
     }
 
-    /// Whether a difference of this kind at this pattern says nothing.
+    /// Returns whether a difference of this kind at this pattern is noise.
     pub fn excuses(&self, pattern: &str, kind: FindingKind) -> bool {
         let known = self.patterns.iter().find(|known| known.kind == kind && known.pattern == pattern);
         known.is_some_and(|known| known.is_noise(self.asked))
     }
 
-    /// The patterns that count as noise now, for reports.
+    /// Returns the patterns that currently count as noise.
     pub fn patterns(&self) -> impl Iterator<Item = (&str, FindingKind)> {
         let noisy = self.patterns.iter().filter(|known| known.is_noise(self.asked));
         noisy.map(|known| (known.pattern.as_str(), known.kind))
@@ -85,7 +87,8 @@ impl Pattern {
     }
 }
 
-/// A side that contradicts itself in these is broken, not noisy.
+/// Returns whether a side may differ from itself in this way. In the other kinds, a side that
+/// contradicts itself is broken, not noisy.
 fn can_be_noise(kind: FindingKind) -> bool {
     match kind {
         FindingKind::Value

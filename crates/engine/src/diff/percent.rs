@@ -1,7 +1,8 @@
-//! Rates as texts. A text must be true of its number: an observed rate is 0 or 100 % only where it is exactly that, a bound is
-//! rounded up, and a threshold has all of its digits.
+//! Formats rates as percentages without rounding to a false statement: an observed rate is rendered
+//! as 0 or 100 % only if it is exactly that, a bound is rounded up, and a threshold has all its
+//! digits.
 
-/// An observed rate in percent, with two decimals.
+/// Formats an observed rate with two decimals.
 pub(super) fn percent(rate: f64) -> String {
     match rate * 100.0 {
         percent if percent > 0.0 && percent < 0.01 => "< 0.01 %".to_owned(),
@@ -10,9 +11,9 @@ pub(super) fn percent(rate: f64) -> String {
     }
 }
 
-/// An upper bound in percent, rounded up to two decimals.
+/// Formats an upper bound, rounded up to two decimals.
 pub(super) fn bound(rate: f64) -> String {
-    // Half of what a product of two doubles may be off, so that 7 % stays 7 %.
+    // Larger than the rounding error of the product, so that 7 % is not rounded up to 7.01 %.
     const ERROR: f64 = 1e-9;
     let rounded = (rate * 10_000.0 - ERROR).max(0.0).ceil() / 100.0;
     match rounded >= 100.0 && rate < 1.0 {
@@ -21,7 +22,7 @@ pub(super) fn bound(rate: f64) -> String {
     }
 }
 
-/// An upper bound as words: `at most 1.18 %`.
+/// Formats an upper bound as a phrase, such as `at most 1.18 %`.
 pub(super) fn at_most(rate: f64) -> String {
     match bound(rate) {
         below if below.starts_with('<') => "below 100 %".to_owned(),
@@ -29,7 +30,7 @@ pub(super) fn at_most(rate: f64) -> String {
     }
 }
 
-/// A threshold in percent, with as many decimals as it was given, and at least two.
+/// Formats a threshold with as many decimals as it has, at least two and at most ten.
 pub(super) fn exact(rate: f64) -> String {
     let texts = (2..=10).map(|decimals| format!("{:.decimals$}", rate * 100.0));
     let is_exact = |text: &String| text.parse::<f64>().is_ok_and(|read| (read / 100.0 - rate).abs() < 1e-13);

@@ -1,4 +1,4 @@
-//! Places of a body, as texts: `$[3].name`, and with every index as `*`.
+//! Formats places in a body as text: `$[3].name`, or with every index as `*`.
 
 use crate::redact::{Redactor, is_active};
 use switchback_plan::Disclosed;
@@ -10,8 +10,8 @@ pub(super) enum Step {
     Element(usize),
 }
 
-/// The place, and the place of any element like it. Names that look like a secret, or are data, are shown as their hash.
-/// `root` is what may be shown of the body.
+/// Returns the place and its pattern. Names that look like secrets or that are data are replaced by
+/// their hash. `root` states which parts of the body may be disclosed.
 pub(super) fn texts(steps: &[Step], redactor: &Redactor, root: Disclosed<'_>) -> (String, String) {
     let (mut place, mut pattern) = ("$".to_owned(), "$".to_owned());
     let mut around = root;
@@ -33,7 +33,7 @@ pub(super) fn texts(steps: &[Step], redactor: &Redactor, root: Disclosed<'_>) ->
     (place, pattern)
 }
 
-/// What may be shown at a place.
+/// Returns the disclosure that applies at a place.
 pub(super) fn disclosed<'d>(steps: &[Step], root: Disclosed<'d>) -> Disclosed<'d> {
     steps.iter().fold(root, |around, step| match step {
         Step::Element(_) => around.element(),
@@ -48,7 +48,7 @@ fn member(name: &str, redactor: &Redactor, around: Disclosed<'_>) -> String {
     member_path(name)
 }
 
-/// A step to a member as paths write it: `.name`, or `['na me']` where the name is not plain.
+/// Formats a step to a member: `.name`, or `['na me']` if the name is not an identifier.
 pub(super) fn member_path(name: &str) -> String {
     let is_plain = !name.is_empty()
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -63,7 +63,8 @@ pub(super) fn member_path(name: &str) -> String {
     format!("['{shown}']")
 }
 
-/// The names of a place as the compiler writes them, `*` for every index; none where it is no place.
+/// Parses a place in the compiler's notation into names, with `*` for every index. Returns `None`
+/// if the text is not a place.
 pub(super) fn names(place: &str) -> Option<Vec<String>> {
     let mut rest = place.strip_prefix('$')?;
     let mut names = Vec::new();
@@ -85,7 +86,7 @@ pub(super) fn names(place: &str) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// Most characters of a member name that a place repeats.
+/// Maximum number of characters of a member name in a place.
 const NAME_CHARS_MAX: usize = 64;
 
 fn escaped(c: char) -> impl Iterator<Item = char> {

@@ -1,126 +1,127 @@
-//! What is kept of comparisons: one [`Record`] per pair of answers, one [`Summary`] per operation. The store writes and reads
-//! them; a report is made of summaries.
+//! Stored results of comparisons: one [`Record`] per pair of answers and one [`Summary`] per
+//! operation. The store persists both; reports are built from summaries.
 
 use super::counts::Counts;
 use super::finding::{Cause, Comparison, Finding, FindingKind};
 use crate::evidence::Timed;
 use serde::{Deserialize, Serialize};
 
-/// One comparison as it is kept: redacted, with what is needed to find the call again.
+/// One stored comparison, redacted, with the data needed to find the call again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// As the contract of the served side writes it, such as `GET /things/{id}`.
+    /// Key of the operation in the contract of the served side, such as `GET /things/{id}`.
     pub operation: String,
     /// Name of the served side.
     pub side: String,
-    /// Milliseconds since 1970.
+    /// Milliseconds since the Unix epoch.
     pub at_ms: i64,
     /// Name of the enrolled client.
     pub client: Option<String>,
     /// Path and query, redacted.
     pub target: String,
-    /// The gateway's identifier of the request, as logs have it.
+    /// The gateway's request identifier, as in the logs.
     pub request_id: Option<String>,
-    /// The hash of the pack by which it was translated: lines of the mapping are lines of that one.
+    /// Hash of the pack that translated the call. Line numbers in the findings refer to that pack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pack: Option<String>,
-    /// The reading by which the effect of a write was looked at; none where the answers themselves were.
+    /// The operation that read back the effect of a write, or `None` if the answers were compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_back: Option<String>,
-    /// What came of comparing the two answers.
+    /// The comparison of the two answers.
     pub comparison: Comparison,
 }
 
-/// What is known of one operation.
+/// The accumulated results of one operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// As the contract of the served side writes it, such as `GET /things/{id}`.
+    /// Key of the operation in the contract of the served side, such as `GET /things/{id}`.
     pub operation: String,
     /// Name of the served side.
     pub side: String,
-    /// The phase in which it was counted, in a word; empty where that is not known.
+    /// The phase in which the results were counted; empty if unknown.
     #[serde(default)]
     pub phase: String,
-    /// The phase that the operation is in now, where all of this was counted in an earlier period or under another pack.
+    /// The current phase of the operation, if the results belong to an earlier period or to another
+    /// pack.
     #[serde(skip)]
     pub present_phase: Option<String>,
-    /// Since when it has been counted, milliseconds since 1970.
+    /// Start of the counting, milliseconds since the Unix epoch.
     pub since_ms: i64,
-    /// What came of its comparisons.
+    /// The comparisons by outcome.
     pub counts: Counts,
-    /// Times of both sides.
+    /// Response times of both sides.
     #[serde(default)]
     pub timed: Timed,
-    /// Most frequent first.
+    /// The differences, most frequent first.
     pub tallies: Vec<Tally>,
 }
 
-/// How often one difference was seen.
+/// The frequency of one difference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
     /// Place of the findings, with `*` for every index.
     pub pattern: String,
     /// How they differ there.
     pub kind: FindingKind,
-    /// What is behind them.
+    /// Their probable cause.
     pub cause: Cause,
-    /// The reading in which it was seen, where that was made after a write to look at its effect.
+    /// The operation that read back the effect of a write, if the difference was found there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_back: Option<String>,
-    /// Whether it was seen once and did not repeat.
+    /// Whether the difference occurred once and did not repeat.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unsettled: bool,
-    /// Calls in which it was seen.
+    /// Number of calls with this difference.
     pub calls: u64,
-    /// When it was seen last, milliseconds since 1970.
+    /// Time of the last occurrence, milliseconds since the Unix epoch.
     pub last_ms: i64,
-    /// The last one, with its redacted samples.
+    /// The last occurrence, with its redacted samples.
     pub example: Finding,
 }
 
-/// Differences by the line of the mapping that is behind them.
+/// Number of differences caused by one line of the mapping.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blamed {
-    /// `file:line`, or who else it is.
+    /// `file:line` of the mapping, or another [`Cause`] as text.
     pub cause: String,
-    /// Calls with a finding of this cause.
+    /// Number of calls with a finding of this cause.
     pub calls: u64,
 }
 
-/// Most tallies kept of one operation; the rarest give way.
+/// Maximum number of tallies per operation. The rarest are discarded.
 pub(super) const TALLIES_MAX: usize = 200;
 
 impl Summary {
-    /// The summary of an operation of which nothing has been seen.
+    /// Creates an empty summary of an operation.
     pub fn new(side: &str, operation: &str, since_ms: i64) -> Summary {
         Summary { operation: operation.to_owned(), side: side.to_owned(), since_ms, ..Summary::default() }
     }
 
-    /// Takes in one more comparison.
+    /// Adds a comparison.
     pub fn add(&mut self, at_ms: i64, comparison: &Comparison) {
         self.counts.add(comparison.verdict(), &comparison.findings, comparison.excused);
         self.tally(at_ms, comparison, None, false);
     }
 
-    /// Takes in a comparison with a difference that did not repeat.
+    /// Adds a comparison with a difference that did not repeat.
     pub fn add_unsettled(&mut self, at_ms: i64, comparison: &Comparison) {
         self.counts.add_unsettled(&comparison.findings, comparison.excused);
         self.tally(at_ms, comparison, None, true);
     }
 
-    /// Takes in the plan of a write.
+    /// Adds the plan of a write.
     pub fn add_planned(&mut self, at_ms: i64, comparison: &Comparison) {
         self.counts.add_planned(&comparison.findings);
         self.tally(at_ms, comparison, None, false);
     }
 
-    /// Takes in how the effect of a write looked when it was read back.
+    /// Adds the comparison of a write's effect.
     pub fn add_read_back(&mut self, at_ms: i64, record: &Record) {
         self.counts.add_read_back(record.comparison.verdict(), &record.comparison.findings);
         self.tally(at_ms, &record.comparison, record.read_back.as_deref(), false);
     }
 
-    /// Takes in an event that only one side sent; `is_missing` says that it was the one that clients know.
+    /// Adds an event that only one side sent. `is_missing` is set if that side is the reference.
     pub fn add_unpaired(&mut self, at_ms: i64, is_missing: bool, comparison: &Comparison) {
         self.counts.add_unpaired(is_missing, &comparison.findings);
         self.tally(at_ms, comparison, None, false);
@@ -155,7 +156,7 @@ impl Summary {
         self.tallies.truncate(TALLIES_MAX);
     }
 
-    /// The causes of differences, most frequent first.
+    /// Returns the causes of differences, most frequent first.
     pub fn blamed(&self) -> Vec<Blamed> {
         let mut blamed: Vec<Blamed> = Vec::new();
         for tally in &self.tallies {
@@ -171,7 +172,7 @@ impl Summary {
 }
 
 impl Tally {
-    /// Whether a finding is one of these.
+    /// Returns whether a finding belongs to this tally.
     pub fn is_of(&self, finding: &Finding) -> bool {
         self.kind == finding.kind && self.pattern == finding.pattern && self.cause == finding.cause
     }

@@ -1,5 +1,6 @@
-//! The report of a dual run: per operation how much was compared, how equal it is and how sure that is, what differs most,
-//! which line is behind it, and what to do next. As text, Markdown and JSON.
+//! The report of a dual run. For each operation: the number of comparisons, the rate of differences
+//! with its confidence bound, the most frequent differences with their causes, and the next step.
+//! Rendered as text, Markdown and JSON.
 
 use super::counts::Counts;
 use super::percent::{at_most, bound, exact, percent};
@@ -9,14 +10,14 @@ use crate::evidence::{Observed, Stage, TimedQuantile, exact_upper};
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// What counts as good enough.
+/// The limits that an operation must meet.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Threshold {
-    /// The rate of differences that is tolerated, between 0 and 1.
+    /// Tolerated rate of differences, between 0 and 1.
     pub mismatch_max: f64,
-    /// Of the bounds, between 0 and 1.
+    /// Confidence of the bounds, between 0 and 1.
     pub confidence: f64,
-    /// Tallies shown per operation.
+    /// Maximum number of tallies per operation.
     #[serde(skip)]
     pub top: usize,
 }
@@ -27,70 +28,73 @@ impl Default for Threshold {
     }
 }
 
-/// The report.
+/// The report of all operations.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What the operations are held against.
+    /// The limits that the operations are measured against.
     pub threshold: Threshold,
-    /// The worst of the operations; with none there is not enough. An earlier period proves nothing of the present one.
+    /// The worst verdict of all operations, or [`Proof::NotEnough`] without operations. Results of
+    /// an earlier period also count as not enough.
     pub verdict: Proof,
-    /// Those that need attention first.
+    /// The operations, those that need attention first.
     pub operations: Vec<OperationReport>,
 }
 
-/// What is proved about an operation, or about all.
+/// The verdict on one or all operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {
     /// The bound is within the threshold.
     Within,
-    /// Too little was compared to tell.
+    /// Too few comparisons for a verdict.
     NotEnough,
-    /// More of what was compared differs than is tolerated.
+    /// The observed rate exceeds the threshold.
     Above,
 }
 
-/// One operation.
+/// The report of one operation.
 #[derive(Clone, Debug, Serialize)]
 pub struct OperationReport {
-    /// As the contract of the served side writes it, such as `GET /things/{id}`.
+    /// Key of the operation in the contract of the served side, such as `GET /things/{id}`.
     pub operation: String,
     /// Name of the served side.
     pub side: String,
-    /// The phase in which it was counted, in a word; empty where that is not known.
+    /// The phase in which the results were counted; empty if unknown.
     pub phase: String,
-    /// The phase that the operation is in now, where all of this was counted in an earlier period or under another pack.
+    /// The current phase of the operation, if the results belong to an earlier period or to another
+    /// pack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub present_phase: Option<String>,
-    /// Since when it has been counted, milliseconds since 1970.
+    /// Start of the counting, milliseconds since the Unix epoch.
     pub since_ms: i64,
-    /// What came of its comparisons.
+    /// The comparisons by outcome.
     pub counts: Counts,
-    /// Share of the comparisons that were equal; none when there were none.
+    /// Share of equal comparisons, or `None` without comparisons.
     pub equal_rate: Option<f64>,
-    /// Upper bound on the true rate of answers that are different or unsettled, of the threshold's confidence (Clopper and
-    /// Pearson).
+    /// Upper bound (Clopper and Pearson) on the true rate of different or unsettled answers, at the
+    /// confidence of the threshold.
     pub mismatch_bound: f64,
-    /// The same for unsettled ones alone.
+    /// The same bound for unsettled answers alone.
     pub unsettled_bound: f64,
-    /// Readings of both sides that were timed under the same conditions.
+    /// Number of pairs of readings that were timed under the same conditions.
     pub timed: u64,
-    /// Bounds of the quantiles of their times, of the threshold's confidence; empty when nothing was timed.
+    /// Bounds on the latency quantiles, at the confidence of the threshold; empty without timed
+    /// readings.
     pub latency: Vec<TimedQuantile>,
-    /// What the bound proves against the threshold.
+    /// The verdict on this operation.
     pub proof: Proof,
     /// The most frequent differences, at most [`Threshold::top`].
     pub top: Vec<Tally>,
-    /// Differences beyond those shown.
+    /// Number of further differences.
     pub others: usize,
     /// Whether rarer differences may have been dropped, so that a number of calls may be too low.
     #[serde(skip)]
     pub is_full: bool,
-    /// What to do next, in a sentence.
+    /// The next step, as a sentence.
     pub next: String,
 }
 
-/// Makes the report of these operations.
+/// Builds the report of these operations.
 pub fn report(summaries: &[Summary], threshold: Threshold) -> Report {
     let mut operations: Vec<OperationReport> =
         summaries.iter().map(|summary| operation(summary, &threshold)).collect();
@@ -112,8 +116,8 @@ fn operation(summary: &Summary, threshold: &Threshold) -> OperationReport {
     let rate = share(different, compared);
     let is_above = |rate: Option<f64>| rate.is_some_and(|rate| rate > threshold.mismatch_max);
     let proof = match rate {
-        // Effects that are not seen alike, and plans that are wrong, speak against an operation; that they are right does not
-        // speak for it.
+        // Different effects and wrong plans count against an operation; correct ones do not count
+        // for it.
         _ if is_above(share(counts.read_back_different, counts.read_back)) => Proof::Above,
         _ if is_above(share(counts.planned_wrong, counts.planned)) => Proof::Above,
         _ if mismatch_bound <= threshold.mismatch_max => Proof::Within,
@@ -143,7 +147,7 @@ fn operation(summary: &Summary, threshold: &Threshold) -> OperationReport {
     }
 }
 
-/// What to do next, in a sentence.
+/// Returns the next step, as a sentence.
 fn next(summary: &Summary, proof: Proof, threshold: &Threshold) -> String {
     if let Some(phase) = &summary.present_phase {
         return format!("No evidence of the present period in {phase}: all of this is of an earlier one.");
@@ -185,12 +189,13 @@ fn next(summary: &Summary, proof: Proof, threshold: &Threshold) -> String {
     }
 }
 
-/// Whether writes were done and no evidence of any kind is known of them.
+/// Returns whether writes succeeded without any kind of evidence about them.
 fn is_unexamined(counts: &Counts) -> bool {
     counts.unexamined() > 0 && counts.compared() + counts.planned + counts.read_back == 0
 }
 
-/// How many comparisons prove the threshold when no more than these differ.
+/// Returns the number of comparisons that prove the threshold if at most `different` of them
+/// differ.
 fn enough(different: u64, threshold: &Threshold) -> u64 {
     let proves =
         |compared: u64| exact_upper(different, compared, threshold.confidence) <= threshold.mismatch_max;
@@ -207,7 +212,7 @@ fn enough(different: u64, threshold: &Threshold) -> u64 {
 }
 
 impl Report {
-    /// For a terminal.
+    /// Renders the report for a terminal.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for operation in &self.operations {
@@ -225,7 +230,7 @@ impl Report {
         out
     }
 
-    /// For a page.
+    /// Renders the report as Markdown.
     pub fn markdown(&self) -> String {
         let mut out = "# What differs\n\n".to_owned();
         out.push_str(
@@ -317,7 +322,8 @@ impl OperationReport {
         )
     }
 
-    /// The phase of the period in which this was counted, with the present one where that is another period.
+    /// Returns the phase in which the results were counted, with the current phase if the period is
+    /// over.
     pub fn period(&self) -> String {
         match &self.present_phase {
             None => self.phase.clone(),
@@ -347,7 +353,7 @@ impl OperationReport {
         }
     }
 
-    /// Differences that did not repeat, where there were any.
+    /// Formats the differences that did not repeat; empty if there are none.
     fn unsettled(&self) -> String {
         match self.counts.unsettled {
             0 => String::new(),
@@ -355,7 +361,7 @@ impl OperationReport {
         }
     }
 
-    /// Times of both sides, where any were taken.
+    /// Formats the latency of both sides; empty without timed readings.
     fn timed(&self) -> String {
         let of = |quantile: &TimedQuantile| {
             format!(
@@ -372,7 +378,7 @@ impl OperationReport {
         }
     }
 
-    /// Calls that were not compared, with the reasons, where there were any.
+    /// Formats the calls that were not compared, with the reasons; empty if there are none.
     fn skipped(&self) -> String {
         let reasons: Vec<String> =
             self.counts.skipped.iter().map(|(why, calls)| format!("{calls}: {}", why.words())).collect();
@@ -383,7 +389,7 @@ impl OperationReport {
         }
     }
 
-    /// Events that only one side sent, where there were any.
+    /// Formats the events that only one side sent; empty if there are none.
     fn unpaired(&self) -> String {
         match (self.counts.events_missing, self.counts.events_extra) {
             (0, 0) => String::new(),
@@ -393,7 +399,7 @@ impl OperationReport {
         }
     }
 
-    /// What was planned, where anything was.
+    /// Formats the planned writes; empty if there are none.
     fn planned(&self) -> String {
         match (self.counts.planned, self.counts.planned_wrong) {
             (0, _) => String::new(),
@@ -401,7 +407,7 @@ impl OperationReport {
         }
     }
 
-    /// Calls that got no answer, where there were any.
+    /// Formats the unanswered calls; empty if there are none.
     fn unanswered(&self) -> String {
         match (self.counts.reference_unanswered, self.counts.candidate_unanswered) {
             (0, 0) => String::new(),
@@ -411,7 +417,7 @@ impl OperationReport {
         }
     }
 
-    /// The effects of writes that were read back, and the reasons why others were not.
+    /// Formats the writes that were read back, and the reasons why others were not.
     fn read_back(&self) -> String {
         let reasons: Vec<String> = self
             .counts
@@ -443,7 +449,8 @@ impl Tally {
         format!("{} {pattern}{} in {}, {cause}", self.kind.word(), self.reading(), calls(self.calls))
     }
 
-    /// How it was seen, in words after a blank: the reading after a write, or that it did not repeat; else nothing.
+    /// Returns a suffix with a leading space: the operation that read back the effect, or a note
+    /// that the difference did not repeat. Otherwise empty.
     pub fn reading(&self) -> String {
         let read_back = self.read_back.as_ref().map(|reading| format!(" (read back by {reading})"));
         let unsettled = if self.is_unsettled { " (unsettled)" } else { "" };
@@ -463,7 +470,7 @@ impl Tally {
 }
 
 impl Proof {
-    /// The verdict in words.
+    /// Returns the verdict in words.
     pub fn word(self) -> &'static str {
         match self {
             Proof::Within => "within the threshold",
@@ -477,7 +484,7 @@ fn calls(count: u64) -> String {
     if count == 1 { "1 call".to_owned() } else { format!("{count} calls") }
 }
 
-/// A text from a message, so that Markdown takes nothing in it for its own.
+/// Formats text from a message as inline code, so that Markdown does not interpret it.
 fn code(text: &str) -> String {
     format!("`{}`", text.replace('`', "'").replace('|', "\\|"))
 }

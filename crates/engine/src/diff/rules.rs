@@ -1,6 +1,6 @@
-//! What a comparison knows beforehand, compiled out of a pack: for each place of an operation's answer which line makes it,
-//! whether it is expected to differ, whether it is noise, how elements of its arrays are matched. One tree per answer, walked
-//! along with the bodies.
+//! Comparison rules compiled from a pack. For each place of an operation's answer: the line that
+//! produces it, whether it is expected to differ or is noise, and how elements of an array are
+//! matched. There is one tree per answer, which the comparison walks in parallel with the bodies.
 
 use super::language::Vocabulary;
 use super::place::{member_path, names};
@@ -14,32 +14,32 @@ use switchback_plan::{
     RouteKind, SideId, StatusFrom, StatusTo, StepAction, ValueOp,
 };
 
-/// All rules of a pack; compiled once, with it.
+/// All rules of a pack, compiled once when the pack is loaded.
 #[derive(Debug)]
 pub struct Rules {
     /// By served side and route.
     operations: PerSide<Vec<OperationRules>>,
-    /// By the place of the event among those of the pack; none of one that receivers are not told of.
+    /// By event index in the pack. `None` for events that are not delivered to receivers.
     events: Vec<Option<OperationRules>>,
 }
 
 /// The rules of one operation of the served side.
 #[derive(Debug)]
 pub struct OperationRules {
-    /// As the contract writes it, such as `GET /things/{id}`.
+    /// Key of the operation in the contract, such as `GET /things/{id}`.
     pub operation: Arc<str>,
-    /// First match wins. Errors mostly look the same for all operations, and so share one tree.
+    /// Trees by status; the first match wins. Most operations share the tree of their errors.
     answers: Box<[(Statuses, Arc<Node>)]>,
-    /// The route's own line, for what no other line makes.
+    /// The line of the route, for values that no other line produces.
     pub(super) origin: Origin,
-    /// Headers compared beside the usual ones; lower case.
+    /// Headers to compare in addition to [`HEADERS`](super::HEADERS), in lower case.
     pub(super) headers: Arc<[String]>,
     pub(super) vocabulary: Arc<Vocabulary>,
-    /// What may be shown of messages of the served side.
+    /// Values of the served side's messages that may be disclosed.
     disclosures: Arc<Disclosures>,
 }
 
-/// Which answers of the served side a tree is for.
+/// The statuses of the served side that a tree applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Statuses {
     Exact(u16),
@@ -47,24 +47,24 @@ enum Statuses {
     Any,
 }
 
-/// What is known of one place.
+/// The rules for one place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
-    /// By name.
+    /// Rules for each member, by name.
     pub members: BTreeMap<Arc<str>, Node>,
-    /// Of every element.
+    /// Rules for all elements.
     pub element: Option<Box<Node>>,
     pub source: Source,
-    /// Every member it can have is named: another one comes from nowhere.
+    /// Whether all possible members are named. Any other member has no line that produces it.
     pub is_closed: bool,
     pub expected: Option<Expected>,
-    /// The value differs from one asking to the next.
+    /// Whether the value differs between two readings of the same side.
     pub is_noise: bool,
-    /// The order of the elements says nothing.
+    /// Whether the order of the elements is irrelevant.
     pub is_unordered: bool,
-    /// The member by whose value elements are the same.
+    /// The member whose value identifies an element.
     pub key: Option<Arc<str>>,
-    /// A text for people.
+    /// Whether the value is human-readable text.
     pub is_text: bool,
 }
 
@@ -82,31 +82,31 @@ impl Node {
     }
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Source {
-    /// As the value around it.
+    /// The same as the origin of the parent.
     #[default]
     Inherited,
-    /// Made out of something else by this line.
+    /// Computed by this line.
     Made(Origin),
-    /// Copied as it is, with all that is in it.
+    /// Copied unchanged by this line, including all children.
     Copied(Origin),
 }
 
-/// What the candidate has at a place that is listed as lost.
+/// The candidate's value at a place that the report lists as lost.
 #[derive(Clone, Debug)]
 pub(super) enum Expected {
-    /// Always this.
+    /// A constant.
     Value(Value),
-    /// Nothing.
+    /// Absent.
     Nothing,
-    /// Something that only the running gateway knows (a setting).
+    /// A value known only at run time, such as a setting.
     Anything,
 }
 
 impl Rules {
-    /// The rules of a pack.
+    /// Compiles the rules of a pack.
     pub fn of(pack: &Pack) -> Rules {
         let headers: Arc<[String]> = pack.compared_headers.iter().cloned().collect();
         let vocabulary = Arc::new(Vocabulary::of(pack));
@@ -145,12 +145,13 @@ impl Rules {
         Rules { operations, events: events.collect() }
     }
 
-    /// The rules of an event, by its place among those of the pack; none of one that receivers are not told of.
+    /// Returns the rules of an event by its index in the pack, or `None` if the event is not
+    /// delivered to receivers.
     pub fn of_event(&self, event: usize) -> Option<&OperationRules> {
         self.events.get(event)?.as_ref()
     }
 
-    /// The rules of a route.
+    /// Returns the rules of a route.
     pub fn of_route(&self, serves: SideId, route: RouteId) -> &OperationRules {
         &self.operations[serves][route]
     }
@@ -158,7 +159,8 @@ impl Rules {
 
 #[cfg(test)]
 impl Rules {
-    /// Trees of the errors of a side's operations, and how many of these trees there are.
+    /// Returns the number of a side's operations with an error tree, and the number of distinct
+    /// trees.
     pub(crate) fn errors(&self, serves: SideId) -> (usize, usize) {
         let last = self.operations[serves].iter().filter_map(|rules| rules.answers.last());
         let all: Vec<*const Node> = last.map(|(_, node)| Arc::as_ptr(node)).collect();
@@ -168,7 +170,7 @@ impl Rules {
 }
 
 impl OperationRules {
-    /// For values that no operation's answers are: nothing is known of them.
+    /// Returns rules without any knowledge, for values outside an operation's answers.
     pub fn unknown() -> OperationRules {
         OperationRules {
             operation: "".into(),
@@ -180,7 +182,8 @@ impl OperationRules {
         }
     }
 
-    /// The same, for two answers that one and the same service gave: nothing is expected to be lost, and nothing is noise.
+    /// Returns the same rules without expected losses, noise or unordered arrays. Two answers of
+    /// the same service are compared by these.
     #[must_use]
     pub fn without_excuses(&self) -> OperationRules {
         OperationRules {
@@ -197,19 +200,19 @@ impl OperationRules {
         }
     }
 
-    /// What may be shown of the body of an answer with this status.
+    /// Returns which parts of a body with this status may be disclosed.
     pub(super) fn disclosed(&self, status: u16) -> Disclosed<'_> {
         let operation = self.disclosures.operation(&self.operation);
         operation.map_or(Disclosed::UNKNOWN, |operation| self.disclosures.answer(operation, status))
     }
 
-    /// What is known of the body of an answer with this status.
+    /// Returns the tree for the body of an answer with this status.
     pub(super) fn body(&self, status: u16) -> &Node {
         static UNKNOWN: Node = Node::UNKNOWN;
         self.answers.iter().find(|(statuses, _)| statuses.cover(status)).map_or(&UNKNOWN, |(_, node)| node)
     }
 
-    /// Rules of an operation out of a tree and declarations, without a pack.
+    /// Builds rules from a tree and declarations, without a pack.
     #[cfg(test)]
     pub(super) fn for_tests(
         name: &str,
@@ -241,7 +244,7 @@ impl Statuses {
 }
 
 impl Node {
-    /// Of a place that nothing is known of.
+    /// The rules of a place that the pack does not describe.
     pub(super) const UNKNOWN: Node = Node {
         members: BTreeMap::new(),
         element: None,
@@ -266,7 +269,7 @@ impl Node {
         self.element.get_or_insert_default()
     }
 
-    /// Another tree for the same place: what this one does not say, that one may.
+    /// Merges the tree of another answer for the same place. Existing entries take precedence.
     fn merge(&mut self, other: Node) {
         for (name, node) in other.members {
             self.members.entry(name).or_default().merge(node);
@@ -286,17 +289,18 @@ impl Node {
     }
 }
 
-/// What trees are made from.
+/// Context for building the trees of one side.
 struct Ground<'p> {
     pack: &'p Pack,
     serves: SideId,
-    /// Where the text for people stands in an error.
+    /// Path to the human-readable text in an error.
     text: Option<&'p [String]>,
-    /// Trees of errors, by what makes them and the line that is blamed.
+    /// Cache of error trees, by producing operation and responsible line.
     errors: RefCell<HashMap<ErrorKey, Arc<Node>>>,
 }
 
-/// The op that makes an error, where it is not kept, and the line that is blamed.
+/// The operation that produces an error (`None` if the error is copied unchanged), and the
+/// responsible line.
 type ErrorKey = (Option<*const ValueOp>, Origin);
 
 impl Ground<'_> {
@@ -338,7 +342,7 @@ impl Ground<'_> {
     }
 
     fn error(&self, op: &ValueOp, route: &Route) -> Arc<Node> {
-        // What is kept is kept alike, whichever op says so.
+        // All `Keep` operations yield the same tree, so they share one cache entry.
         let made_by = (!matches!(op, ValueOp::Keep)).then_some(std::ptr::from_ref(op));
         let key = (made_by, route.origin.clone());
         if let Some(known) = self.errors.borrow().get(&key) {
@@ -358,7 +362,7 @@ impl Ground<'_> {
         node
     }
 
-    /// The answers that a block may end with, those of failed steps included.
+    /// Adds the answers that a block can end with, including those of failed steps.
     fn block(&self, block: &Block, route: &Route, answers: &mut Vec<(Statuses, Arc<Node>)>) {
         for step in &block.steps {
             if let StepAction::Call(call) = &step.action
@@ -401,7 +405,7 @@ fn add(answers: &mut Vec<(Statuses, Arc<Node>)>, statuses: Statuses, node: Arc<N
     }
 }
 
-/// Puts what the pack declares into a tree.
+/// Adds the pack's declarations to a tree.
 fn declare(node: &mut Node, rules: &[CompareRule]) {
     for rule in rules {
         let mut at = &mut *node;
@@ -416,16 +420,17 @@ fn declare(node: &mut Node, rules: &[CompareRule]) {
     }
 }
 
-/// Makes one tree out of the ops of a body.
+/// Builds a tree from the operations on a body.
 struct Tree<'g> {
     ground: &'g Ground<'g>,
     losses: &'g [Loss],
-    /// Blamed for what has no line of its own.
+    /// The line responsible for values without a line of their own.
     origin: &'g Origin,
 }
 
 impl Tree<'_> {
-    /// The node of what an op makes. `at` is its place, with `*` for any element.
+    /// Returns the node of the value that an operation produces. `at` is its place, with `*` for
+    /// elements.
     fn op(&self, op: &ValueOp, at: &str) -> Node {
         let made = |source| Node { source, ..Node::default() };
         match op {
@@ -435,13 +440,14 @@ impl Tree<'_> {
             ValueOp::Wrap(inner) => self.list(inner, &format!("{at}[0]")),
             ValueOp::Unwrap(inner) => self.op(inner, at),
             ValueOp::Object(object) => self.object(object, at),
-            // Any of them may have made what stands there.
+            // Any of the arms may have produced the value.
             ValueOp::Choose(choose) => choose.arms.iter().fold(Node::default(), |mut node, arm| {
                 node.merge(self.op(arm, at));
                 node
             }),
             ValueOp::Attempt(attempt) => self.op(&attempt.op, at),
-            // What lies deeper is blamed on the line that leads there.
+            // A recursive shape is not expanded: deeper values are attributed to the line that
+            // refers to it.
             ValueOp::Again(_) => made(Source::Made(self.origin.clone())),
         }
     }
@@ -495,7 +501,7 @@ impl Tree<'_> {
         parent.member(&close.name.text).merge(node);
     }
 
-    /// What the report says the candidate has at a place, if it lists it as lost.
+    /// Returns the candidate's value at a place that the report lists as lost.
     fn expected(&self, place: &str) -> Option<Expected> {
         let side = &self.ground.pack.sides[self.ground.serves].name;
         let loss =
@@ -509,7 +515,8 @@ impl Tree<'_> {
         })
     }
 
-    /// Members of the served side that are listed as lost and that nothing makes: the candidate never has them.
+    /// Adds members of the served side that are listed as lost and that no line produces. The
+    /// candidate never contains them.
     fn left_out(&self, node: &mut Node) {
         let side = &self.ground.pack.sides[self.ground.serves].name;
         for loss in
@@ -528,7 +535,7 @@ impl Tree<'_> {
         }
     }
 
-    /// The node of a value that a route puts together.
+    /// Returns the node of a value that a route constructs.
     fn value(&self, value: &Expr, at: &str) -> Node {
         let mut node = Node { source: Source::Made(self.origin.clone()), ..Node::default() };
         match value {
@@ -560,7 +567,7 @@ impl Tree<'_> {
     }
 }
 
-/// Where the gateway's own errors have their text: the names from the top.
+/// Returns the path to the text in the gateway's own errors.
 fn text_place(pack: &Pack, served: SideId) -> Option<Vec<String>> {
     let body = pack.errors[served].body("internal", 500, "");
     let body = Value::parse(&body, &Limits::DOCUMENT).ok()?;

@@ -1,55 +1,59 @@
-//! What readings of both sides prove about a difference: that it is one, that it is none, or that nobody can say.
+//! Decides from several readings of both sides whether a difference is real.
 //!
-//! Two readings are some time apart. Where they differ, the candidate is wrong, or the data changed in between. Asking again
-//! until both agree does not tell the two apart: it forgets every wrong answer that is followed by a right one. What does is a
-//! candidate's reading between two readings of the reference that agree: no change explains its difference.
+//! Two readings are taken at different times. If they differ, either the candidate is wrong or the
+//! data changed in between. Repeating both until they agree cannot distinguish the two cases: it
+//! forgets every wrong answer that is followed by a correct one. A candidate reading between two
+//! *equal* readings of the reference does distinguish them, because no change of the data explains
+//! its difference.
 //!
-//! - After the old side answered the client, the candidate's reading is followed by another one of the reference, so every
-//!   difference ends as equal, as different, or, where the reference changed at the same place, as nothing.
-//! - After the candidate answered the client, no reading of the reference lies before its answer. A difference that the next
-//!   reading of the candidate repeats is one. One that does not is *unsettled*, unless the reference changes at the same place
-//!   once more while it is looked at.
-//! - Where the gateway knows of a write of the same client since the client's request came, the candidate's answer and the
-//!   reference's are no pair, equal or not: the candidate is read anew, between two readings of the reference. Taking only
-//!   those anew that differ would forget wrong answers again.
+//! - If the legacy service answered the client, the candidate's reading is followed by another one
+//!   of the reference. Every difference then ends as equal, as different, or, if the reference
+//!   changed at the same place, as no evidence.
+//! - If the candidate answered the client, no reading of the reference precedes its answer. A
+//!   difference that the next reading of the candidate repeats is real. One that does not repeat is
+//!   *unsettled*, unless the reference changes again at the same place during the comparison.
+//! - If the same client wrote through the gateway after its request arrived, the first two answers
+//!   are not comparable, equal or not: the candidate is read again, between two readings of the
+//!   reference. Repeating only the unequal pairs would again forget wrong answers.
 
 use super::finding::{Comparison, Verdict};
 
 /// One of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Party {
-    /// The service that clients know.
+    /// The legacy service.
     Reference,
-    /// What the gateway makes of the other version.
+    /// The gateway's translation of the other version.
     Candidate,
 }
 
-/// What both sides were read as so far.
+/// All readings of both sides so far.
 #[derive(Clone, Debug)]
 pub struct Readings<A> {
-    /// The side that answered the client, with the first of its readings.
+    /// The side that answered the client. Its answer is the first of its readings.
     pub first: Party,
-    /// Whether the same client has written through the gateway between its request and the first reading of the reference.
+    /// Whether the same client wrote through the gateway between its request and the first reading
+    /// of the reference.
     pub is_written: bool,
-    /// In the order in which they were made; at least one.
+    /// In chronological order; at least one.
     pub references: Vec<A>,
-    /// In the order in which they were made; at least one.
+    /// In chronological order; at least one.
     pub candidates: Vec<A>,
 }
 
-/// What to do next.
+/// The next step of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// This side is read once more.
+    /// Read this side again.
     Ask(Party),
-    /// The comparison is over.
+    /// The comparison is complete.
     End(Settled),
 }
 
-/// How a comparison ended.
+/// The outcome of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Settled {
-    /// Equal, or different for sure.
+    /// Equal, or certainly different.
     Compared(Comparison),
     /// The candidate differed once, and no change of the reference explains it.
     Unsettled(Comparison),
@@ -57,7 +61,7 @@ pub enum Settled {
     Moved,
 }
 
-/// What follows from the readings. `compare` compares a reading, as the reference, with another one.
+/// Returns the next step. `compare` compares a reading, as the reference, with another one.
 pub fn settle<A>(readings: &Readings<A>, compare: impl Fn(&A, &A) -> Comparison) -> Step {
     let (references, candidates) = (&readings.references[..], &readings.candidates[..]);
     match (readings.first, readings.is_written) {
@@ -67,7 +71,8 @@ pub fn settle<A>(readings: &Readings<A>, compare: impl Fn(&A, &A) -> Comparison)
     }
 }
 
-/// What is left of a comparison for which a side could not be read again. None where nothing was found yet.
+/// Returns the outcome of a comparison that a failed reading cut short, or `None` if no pair was
+/// compared yet.
 pub fn unfinished<A>(readings: &Readings<A>, compare: impl Fn(&A, &A) -> Comparison) -> Option<Settled> {
     let anew = usize::from(readings.first == Party::Candidate && readings.is_written);
     let found = compare(&readings.references[0], readings.candidates.get(anew)?);
@@ -78,7 +83,8 @@ pub fn unfinished<A>(readings: &Readings<A>, compare: impl Fn(&A, &A) -> Compari
     })
 }
 
-/// Whether the reference accepted a call, by the status that it means. Only then a plan, or an effect, is judged.
+/// Returns whether the reference accepted a call, by its status. Plans and effects of a write are
+/// only evaluated for accepted calls.
 pub fn is_accepted(reference_status: u16) -> bool {
     (200..400).contains(&reference_status)
 }
@@ -161,7 +167,8 @@ mod tests {
         Comparison { findings: differing.map(|(place, _)| finding(place)).collect(), ..Comparison::default() }
     }
 
-    /// Goes on until the end, with these readings; gives the end and the readings that were made of either side.
+    /// Runs a comparison with these readings to its end; returns the outcome and the readings of
+    /// each side.
     fn end(
         first: Party,
         is_written: bool,
@@ -197,7 +204,8 @@ mod tests {
         (word, found.into_iter().map(|place| if place == "$.a" { "$.a" } else { "$.b" }).collect())
     }
 
-    /// Name, readings of the reference, readings of the candidate, and the expected end with its places.
+    /// Name, readings of the reference, readings of the candidate, and the expected outcome with
+    /// its places.
     type Case<'a> = (&'a str, &'a [Pair], &'a [Pair], (&'a str, &'a [&'a str]));
 
     #[test]

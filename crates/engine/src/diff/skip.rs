@@ -1,51 +1,51 @@
-//! Why a comparison did not take place, and why the effect of a write was not read back.
+//! Reasons why a comparison did not take place, and why the effect of a write was not read back.
 
 use serde::{Deserialize, Serialize};
 
-/// The reason why a request that was to be compared was not.
+/// The reason why a request selected for comparison was not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
-    /// Too many pairs wait already.
+    /// The queue of pending pairs is full.
     Queue,
-    /// There is no room for another body.
+    /// The memory budget has no room for another body.
     Memory,
-    /// The shadow's own limit of calls.
+    /// The shadow's own rate limit is reached.
     Budget,
-    /// The client left before it had its answer.
+    /// The client disconnected before it had its answer.
     ClientGone,
-    /// The side that answers the client did not.
+    /// The side that answers the client failed.
     PrimaryFailed,
-    /// The side that clients know did not answer, or with a failure of its own: there is nothing to compare with.
+    /// The reference did not answer, or failed with a server error.
     ReferenceFailed,
-    /// The other side did not answer, or not in time: that proves nothing of the mapping.
+    /// The candidate did not answer, or not in time. That proves no fact about the mapping.
     CandidateFailed,
-    /// There is no valid credential for the other side; the shadow renews none.
+    /// The other side has no valid credential. The shadow never refreshes one.
     Credential,
-    /// The pack refuses the call, or the call continues at a cursor that only one side can read.
+    /// The pack refuses the call, or the call contains a cursor that only one side understands.
     Refused,
-    /// The side that answers did not accept the write: its plan and its effect prove nothing.
+    /// The answering side rejected the write, so its plan and effect prove no fact.
     NotAccepted,
-    /// Neither request nor answer name the reading that shows the effect.
+    /// Neither the request nor the answer identifies the resource to read back.
     Unaddressed,
-    /// The service refused the reading after a write, so the effect is unknown.
+    /// The service rejected the request that reads back the effect.
     Unreadable,
-    /// The reference changed while it was read.
+    /// The reference changed during the comparison.
     Moved,
-    /// The request's body is larger than the part of it that is buffered.
+    /// The request's body exceeds the buffered part.
     TooLarge,
-    /// The work on it did not end in time.
+    /// The comparison exceeded its time limit.
     Time,
-    /// The work on it has a defect.
+    /// The comparison panicked.
     Panicked,
-    /// The gateway stops.
+    /// The gateway is shutting down.
     Stopping,
-    /// Another pack serves than the one by which the first of the two was translated.
+    /// The active pack changed after the first of the two calls was translated.
     Replaced,
 }
 
 impl SkipReason {
-    /// All of them, in the order of reports.
+    /// All reasons, in the order of reports.
     pub const ALL: [SkipReason; 18] = [
         SkipReason::Queue,
         SkipReason::Memory,
@@ -67,7 +67,7 @@ impl SkipReason {
         SkipReason::Replaced,
     ];
 
-    /// The label value of metrics.
+    /// Returns the metric label.
     pub fn name(self) -> &'static str {
         match self {
             SkipReason::Queue => "queue",
@@ -91,7 +91,7 @@ impl SkipReason {
         }
     }
 
-    /// The reason in words, for reports and pages.
+    /// Returns the reason in words, for reports and pages.
     pub fn words(self) -> &'static str {
         match self {
             SkipReason::Queue => "the queue was full",
@@ -116,20 +116,20 @@ impl SkipReason {
     }
 }
 
-/// The reason why the effect of a write was not read back although the write was done.
+/// The reason why the effect of a successful write was not read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NotReadBack {
-    /// The configuration reads no write back.
+    /// The configuration disables reading back.
     Off,
-    /// The pack declares no reading for the write.
+    /// The pack declares no operation that reads back the write.
     Undeclared,
-    /// The sample did not take this write.
+    /// The write is not part of the sample.
     NotSampled,
 }
 
 impl NotReadBack {
-    /// The reason in words, for reports and pages.
+    /// Returns the reason in words, for reports and pages.
     pub fn words(self) -> &'static str {
         match self {
             NotReadBack::Off => "`shadow.read_back` is 0",

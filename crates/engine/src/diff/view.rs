@@ -1,37 +1,37 @@
-//! An answer as its client sees it.
+//! An answer as its client receives it.
 
 use super::buffered::BufferedAnswer;
 use http::HeaderMap;
 
-/// An answer: what came over the wire once content codings are undone.
+/// An answer after its content codings are decoded.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// As the client would see it.
+    /// The status that the client receives.
     pub status: u16,
-    /// As the client would see them.
+    /// The headers that the client receives.
     pub headers: HeaderMap,
-    /// Decoded of content codings; of a long one the beginning.
+    /// The decoded body; of a long body, the start and a digest.
     pub body: BufferedAnswer,
 }
 
-/// What the candidate came up with.
+/// The result of the candidate.
 #[derive(Clone, Debug)]
 pub enum Candidate {
     /// An answer that a client could have read.
     Answered(View),
-    /// Nothing within the time it was given, in milliseconds.
+    /// No answer within the time limit.
     Late {
-        /// Milliseconds that were waited.
+        /// The time limit in milliseconds.
         after_ms: u64,
     },
-    /// No answer at all, or one that ended early; `what` says why, for people.
+    /// No answer, or one that was cut off.
     Unanswered {
-        /// Why, for people; nothing of a message.
+        /// A human-readable reason without parts of a message.
         what: String,
     },
-    /// The call failed inside the gateway: it could not be translated there or back.
+    /// The gateway could not translate the request or the answer.
     Untranslated {
-        /// Why, for people; nothing of a message.
+        /// A human-readable reason without parts of a message.
         what: String,
     },
 }

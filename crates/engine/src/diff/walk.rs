@@ -1,5 +1,5 @@
-//! Two JSON values walked together, along the tree of what is known of them. What is found is gathered by pattern, kind and
-//! cause, so that a list of a thousand equal differences is one finding.
+//! Walks two JSON values in parallel with the tree of rules. Findings are grouped by pattern, kind
+//! and cause, so that a list with a thousand equal differences yields one finding.
 
 use super::compare::Limits;
 use super::finding::{Cause, Comparison, Coverage, Excused, Finding, FindingKind};
@@ -10,11 +10,12 @@ use crate::redact::{Redactor, is_telling_name};
 use switchback_json::{Object, Value};
 use switchback_plan::Disclosed;
 
-/// A value and how much of it was read.
+/// A value, and how much of it was read.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'v> {
     pub value: &'v Value,
-    /// Containers from this one down along the last children that were not read to their end; 0 when it is whole.
+    /// Number of containers, from this one down along the last children, that were not read to
+    /// their end. 0 for a complete value.
     pub open: usize,
 }
 
@@ -23,13 +24,14 @@ impl<'v> Part<'v> {
         self.open > 0
     }
 
-    /// The child with this index out of `count`: only the last one of an open container is open itself.
+    /// Returns the child at index `at` of `count`. Only the last child of an open container can be
+    /// open.
     pub(super) fn child(self, value: &'v Value, at: usize, count: usize) -> Part<'v> {
         Part { value, open: if at + 1 == count { self.open.saturating_sub(1) } else { 0 } }
     }
 }
 
-/// A walk, and what it has found.
+/// The state of a walk.
 pub(super) struct Walk<'a> {
     rules: &'a OperationRules,
     noise: &'a Noise,
@@ -37,9 +39,10 @@ pub(super) struct Walk<'a> {
     pub redactor: &'a Redactor,
     pub at: Vec<Step>,
     found: Comparison,
-    /// While this is some, differences are only counted, up to two: is this the same, nearly, or another thing?
+    /// While `Some`, differences are only counted, up to two: enough to distinguish equal, similar
+    /// and unrelated elements.
     counting: Option<u32>,
-    /// What may be shown of the bodies.
+    /// Which parts of the bodies may be disclosed.
     root: Disclosed<'a>,
 }
 
@@ -66,17 +69,17 @@ impl<'a> Walk<'a> {
         self.found
     }
 
-    /// What may be shown of the bodies that are walked next.
+    /// Sets which parts of the following bodies may be disclosed.
     pub(super) fn disclosing(&mut self, root: Disclosed<'a>) {
         self.root = root;
     }
 
-    /// Something was not looked at.
+    /// Records that a part of the bodies was not compared.
     pub(super) fn sampled(&mut self) {
         self.found.coverage = Coverage::Sample;
     }
 
-    /// Walks two values at the same place.
+    /// Compares two values at the same place.
     pub(super) fn value(&mut self, a: Part<'_>, b: Part<'_>, node: &Node, around: &Cause) {
         if self.has_counted_enough() {
             return;
@@ -106,7 +109,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// How two values that are not two containers of one kind differ.
+    /// Compares two values that are not both objects or both arrays.
     fn scalars(&self, a: &Value, b: &Value, node: &Node) -> Option<FindingKind> {
         match (a, b) {
             (Value::Null, Value::Null) => None,
@@ -163,7 +166,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A value that only one side has.
+    /// Reports a value that only one side has.
     pub(super) fn lone(&mut self, kind: FindingKind, value: &Value, node: &Node, around: &Cause) {
         let is_missing = kind == FindingKind::Missing;
         let there = (!is_missing).then_some(value);
@@ -174,7 +177,7 @@ impl<'a> Walk<'a> {
         self.note(kind, reference, candidate, cause(&node.source, around));
     }
 
-    /// Takes down a difference at the place in hand.
+    /// Records a difference at the current place.
     pub(super) fn note(
         &mut self,
         kind: FindingKind,
@@ -183,7 +186,7 @@ impl<'a> Walk<'a> {
         cause: Cause,
     ) {
         if self.counting.is_some() {
-            // Noise that is learnt goes by place; the place counts here, too.
+            // Learned noise depends on the place, so the pattern is needed for counting, too.
             let (_, pattern) = texts(&self.at, self.redactor, self.root);
             let counts = !self.noise.excuses(&pattern, kind);
             return self.counting.iter_mut().for_each(|count| *count += u32::from(counts));
@@ -197,14 +200,14 @@ impl<'a> Walk<'a> {
             Step::Member(name) => Some(name.as_str()),
             Step::Element(_) => None,
         });
-        // A name that tells does so for all that is in its value.
+        // A telling name applies to all values below it, so search the ancestors first.
         let name = names.clone().find(|name| is_telling_name(name)).or_else(|| names.next());
         let sample = |value: Option<&Value>| value.map(|value| self.redactor.sample(name, disclosed, value));
         let (reference, candidate) = (sample(reference), sample(candidate));
         self.keep(Finding { place, pattern, kind, cause, times: 1, reference, candidate, detail: None });
     }
 
-    /// Adds a finding to those like it.
+    /// Adds a finding, or increments the count of an equal one.
     pub(super) fn keep(&mut self, finding: Finding) {
         let like = |known: &&mut Finding| {
             known.kind == finding.kind && known.pattern == finding.pattern && known.cause == finding.cause
@@ -223,7 +226,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// How many differences there are between two values, two meaning two or more. Nothing is taken down.
+    /// Returns the number of differences between two values, at most two, without recording them.
     pub(super) fn differences(&mut self, a: Part<'_>, b: Part<'_>, node: &Node, around: &Cause) -> u32 {
         let before = self.counting.replace(0);
         self.value(a, b, node, around);
@@ -236,7 +239,7 @@ impl<'a> Walk<'a> {
 }
 
 impl Expected {
-    /// Whether this is what the candidate was expected to have.
+    /// Returns whether the candidate's value is the expected one.
     fn is_met(&self, candidate: Option<&Value>) -> bool {
         match self {
             Expected::Anything => true,
@@ -246,7 +249,7 @@ impl Expected {
     }
 }
 
-/// The cause of a difference at a node, when the value around it has this one.
+/// Returns the cause of a difference at a node whose parent has the cause `around`.
 pub(super) fn cause(source: &Source, around: &Cause) -> Cause {
     match source {
         Source::Made(origin) => Cause::made(origin),
@@ -255,7 +258,7 @@ pub(super) fn cause(source: &Source, around: &Cause) -> Cause {
     }
 }
 
-/// The cause at a member that no line names, when the object around it has this one.
+/// Returns the cause for a member that no line names, in an object with the cause `around`.
 fn unmapped(around: &Cause) -> Cause {
     match around {
         Cause::Made { line } => Cause::Unmapped { line: line.clone() },
@@ -270,12 +273,13 @@ fn position<'v>(object: &'v Object, name: &str) -> Option<(usize, &'v Value)> {
     Some((if is_last { object.len() - 1 } else { 0 }, value))
 }
 
-/// Whether two number texts stand for the same number, whatever their size.
+/// Returns whether two number texts denote the same number, regardless of size.
 pub(super) fn same_number(a: &str, b: &str) -> bool {
     a == b || matches!((Decimal::of(a), Decimal::of(b)), (Some(a), Some(b)) if a == b)
 }
 
-/// A number taken apart: sign, digits without zeros at either end, and the power of ten of the last one.
+/// A number in canonical form: sign, digits without zeros at either end, and the power of ten of
+/// the last digit.
 #[derive(PartialEq, Eq)]
 struct Decimal {
     is_negative: bool,
@@ -295,7 +299,7 @@ impl Decimal {
         let digits = all.trim_start_matches('0').trim_end_matches('0').to_owned();
         let zeros = all.len() - all.trim_end_matches('0').len();
         let exponent = exponent.checked_sub(fraction.len() as i64)?.checked_add(zeros as i64)?;
-        // Zero is zero with any sign and power.
+        // Zero equals zero for any sign and exponent.
         match digits.is_empty() {
             true => Some(Decimal { is_negative: false, digits, exponent: 0 }),
             false => Some(Decimal { is_negative, digits, exponent }),

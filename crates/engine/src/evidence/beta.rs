@@ -1,7 +1,7 @@
-//! The gamma and beta functions that the bounds are made of.
+//! The gamma and beta functions that the bounds are computed from.
 
-/// Natural logarithm of the gamma function for a positive argument, by Lanczos' series with g = 7 and nine terms; the
-/// relative error is below 1e-13.
+/// Returns the natural logarithm of the gamma function for a positive argument (Lanczos
+/// approximation, g = 7, nine terms). The relative error is below 1e-13.
 pub(super) fn ln_gamma(x: f64) -> f64 {
     const TERMS: [f64; 9] = [
         0.999_999_999_999_809_9,
@@ -20,13 +20,14 @@ pub(super) fn ln_gamma(x: f64) -> f64 {
     0.5 * (2.0 * std::f64::consts::PI).ln() + (x + 0.5) * base.ln() - base + series.ln()
 }
 
-/// Natural logarithm of the beta function.
+/// Returns the natural logarithm of the beta function.
 pub(super) fn ln_beta(a: f64, b: f64) -> f64 {
     ln_gamma(a) + ln_gamma(b) - ln_gamma(a + b)
 }
 
-/// The regularised incomplete beta function I_x(a, b) for 0 ≤ x ≤ 1 and positive a, b: the chance that a variable with the
-/// distribution Beta(a, b) is at most x. By the continued fraction of DLMF 8.17.22, on whichever side converges fast.
+/// Returns the regularized incomplete beta function I_x(a, b) for 0 ≤ x ≤ 1 and positive a and b:
+/// the probability that a Beta(a, b) variable is at most x. Uses the continued fraction of DLMF
+/// 8.17.22 on the side that converges fast.
 pub(super) fn incomplete(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -41,7 +42,7 @@ pub(super) fn incomplete(a: f64, b: f64, x: f64) -> f64 {
     front * fraction(a, b, x)
 }
 
-/// The continued fraction, by Lentz's method.
+/// Evaluates the continued fraction by Lentz's method.
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
     const TINY: f64 = 1e-300;
     const CLOSE: f64 = 1e-15;
@@ -79,7 +80,7 @@ mod tests {
         assert!((ln_gamma(0.5) - std::f64::consts::PI.sqrt().ln()).abs() < 1e-10);
     }
 
-    /// For whole a and b, I_x(a, b) is the chance of at least a heads in a + b - 1 throws.
+    /// For integers a and b, I_x(a, b) is the probability of at least a heads in a + b - 1 throws.
     #[test]
     fn the_incomplete_beta_function_is_the_tail_of_a_binomial() {
         for (a, b) in [(1u32, 1u32), (1, 9), (3, 4), (8, 2), (20, 31)] {

@@ -1,79 +1,86 @@
-//! Bounds on the true rate of differences, given how many of so many comparisons differed.
+//! Confidence bounds on the true rate of differences, given the number of differences among the
+//! comparisons. There are two, for two uses:
 //!
-//! Two of them, for two uses:
+//! - [`exact_upper`] is the bound of Clopper and Pearson (1934). Evaluated **once**, after a number
+//!   of comparisons fixed in advance, it is below the true rate with a probability of at most
+//!   `1 - confidence`. Reports use it.
+//! - [`Sequence`] may be evaluated after **every** comparison, without a limit: the probability
+//!   that it is *ever* wrong is at most `1 - confidence`. The gate does exactly that; an exact
+//!   bound evaluated repeatedly until it is low enough is certain to be wrong eventually.
 //!
-//! - [`exact_upper`] is the bound of Clopper and Pearson (1934): looked at **once**, at a number of comparisons fixed
-//!   beforehand, it is below the true rate with a chance of at most `1 - confidence`. For reports.
-//! - [`Sequence`] may be looked at **after every comparison**, forever: the chance that it is *ever* wrong is at most
-//!   `1 - confidence`. For the gate, which does just that; an exact bound looked at again and again until it pleases is sure
-//!   to be wrong one day. It is the mixture of Robbins (1970) in its form for coins, a Beta(a, b) mixture of likelihood
-//!   ratios: for every rate p, `M(p) = B(a + k, b + n - k) / (B(a, b) p^k (1 - p)^(n - k))` after k differences in n is a
-//!   non-negative martingale that begins at 1 when p is the true rate, so by Ville's inequality it ever reaches 1/α with a
-//!   chance of at most α. The rates for which it has not are an interval, which is the bound (Howard, Ramdas, McAuliffe and
-//!   Sekhon 2021, "Time-uniform, nonparametric, nonasymptotic confidence sequences").
+//! The sequence is the mixture of Robbins (1970) for Bernoulli trials, a Beta(a, b) mixture of
+//! likelihood ratios. For every rate p, `M(p) = B(a + k, b + n - k) / (B(a, b) p^k (1 - p)^(n -
+//! k))` after k differences in n comparisons is a non-negative martingale that starts at 1 if p is
+//! the true rate. By Ville's inequality it ever reaches 1/α with a probability of at most α. The
+//! rates for which it has not reached 1/α form the interval (Howard, Ramdas, McAuliffe and Sekhon
+//! 2021, "Time-uniform, nonparametric, nonasymptotic confidence sequences").
 //!
-//! What both assume: each comparison differs with the same chance, whatever those before it did. Calls that are not like the
-//! ones compared are not spoken of; many calls for one and the same thing count as many though they are one. Where the rate
-//! changes with time, the sequence bounds no average: enter a new phase and begin to count anew.
+//! Both assume that each comparison differs with the same probability, independently of earlier
+//! ones. They cover only calls like the compared ones, and count many calls for one resource as
+//! independent. If the rate changes with time, the sequence does not bound its average: start a new
+//! phase with new counts.
 
 use super::beta::{incomplete, ln_beta};
 use super::latency::LatencyProof;
 use serde::{Deserialize, Serialize};
 
-/// Halvings of an interval in the search for a bound; more than the digits of the number.
+/// Bisection steps in the search for a bound, enough for the precision of an `f64`.
 const HALVINGS: u32 = 64;
 
-/// How many comparisons there were that prove something, and how many of them differed.
+/// The number of comparisons that count as evidence, and the number of differences among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// Wrong ones.
+    /// Number of differences.
     pub different: u64,
-    /// Right and wrong ones together.
+    /// Number of comparisons, including the differences.
     pub compared: u64,
 }
 
-/// All that was observed of an operation in one period, by where it comes from. An operation is a read, of which answers are
-/// compared, or a write, of which plans and effects are.
+/// All evidence about an operation in one period, by source. Reads have answers; writes have plans
+/// and effects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Answers of both sides; among the compared ones are those that are unsettled. They speak for an operation and against
-    /// it.
+    /// Answers of both sides. `compared` includes the unsettled ones. They count for and against an
+    /// operation.
     pub answers: Observed,
-    /// Answers of both sides that differed once, and nobody can say why: a wrong answer that was not repeated, or a change of
-    /// the data in between. They speak against a promotion as differences do, and have a bound of their own.
+    /// Answers that differed once without an explanation: either a wrong answer that did not
+    /// repeat, or an unnoticed change of the data. They count against a promotion like differences,
+    /// and have a bound of their own.
     pub unsettled: u64,
-    /// What the times of both sides prove about the demand on them. They speak against a promotion only.
+    /// The latency of both sides compared with the demanded factor. It can only prevent a
+    /// promotion.
     pub latency: LatencyProof,
-    /// Calls that a write would have become, held against the contract. A wrong one speaks against the operation; a right one
-    /// does not speak for it, since nobody knows how it would have been answered.
+    /// Planned calls of writes, validated against the contract. A wrong plan counts against the
+    /// operation; a correct one does not count for it, because the answer is unknown.
     pub plans: Observed,
-    /// Effects of writes, read on both sides. They too only speak against.
+    /// Effects of writes, read on both sides. They also count only against the operation.
     pub effects: Observed,
-    /// Writes whose effect was not read back. They prove nothing.
+    /// Writes whose effect was not read back. They are no evidence.
     pub unexamined: u64,
 }
 
-/// An interval that holds the true rate.
+/// An interval that contains the true rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// From 0, inclusive.
+    /// Lower bound, at least 0.
     pub lower: f64,
-    /// To 1, inclusive.
+    /// Upper bound, at most 1.
     pub upper: f64,
 }
 
-/// The upper bound of Clopper and Pearson for the true rate after `different` of `compared`, one-sided. 1 when nothing was
-/// compared.
+/// Returns the one-sided upper bound of Clopper and Pearson on the true rate, after `different` of
+/// `compared` differed. Returns 1 without comparisons.
 pub fn exact_upper(different: u64, compared: u64, confidence: f64) -> f64 {
     if different >= compared {
         return 1.0;
     }
     let (k, n) = (different as f64, compared as f64);
-    // The rate at which k differences or fewer have the chance 1 - confidence.
+    // The bound is the rate at which `k` differences or fewer have the probability
+    // `1 - confidence`.
     solve(|rate| 1.0 - incomplete(k + 1.0, n - k, rate) <= 1.0 - confidence)
 }
 
-/// A bound that holds at all times at once.
+/// A confidence sequence: an interval that is valid at all times simultaneously.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sequence {
     a: f64,
@@ -83,17 +90,18 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// The sequence of this confidence (between 0 and 1), at its sharpest for rates around `rate`. Both must be chosen before
-    /// the first comparison.
+    /// Creates a sequence with this confidence, between 0 and 1, that is narrowest for rates near
+    /// `rate`. Both must be chosen before the first comparison.
     pub fn new(confidence: f64, rate: f64) -> Sequence {
         let rate = rate.clamp(1e-6, 0.5);
-        // Half a difference expected: a small a costs little when none comes, and b puts the mean at a third of the rate.
+        // A small `a` costs little while no difference occurs. `b` sets the mean of the mixture to
+        // a third of the rate.
         let a = 0.5;
         let b = a * (3.0 / rate - 1.0);
         Sequence { a, b, ln_limit: -(1.0 - confidence.clamp(0.0, 1.0 - 1e-12)).ln() }
     }
 
-    /// Whether a rate is ruled out after `different` of `compared`.
+    /// Returns whether the evidence excludes exactly this rate.
     pub fn rules_out(&self, rate: f64, different: u64, compared: u64) -> bool {
         let (k, n) = (different.min(compared) as f64, compared as f64);
         let heads = if k > 0.0 { k * rate.ln() } else { 0.0 };
@@ -102,22 +110,23 @@ impl Sequence {
         mixture - heads - tails >= self.ln_limit
     }
 
-    /// Whether all rates from this one up are ruled out.
+    /// Returns whether the evidence excludes this rate and all higher ones.
     pub fn proves_below(&self, rate: f64, different: u64, compared: u64) -> bool {
         (different as f64) < rate * compared as f64 && self.rules_out(rate, different, compared)
     }
 
-    /// Whether all rates up to this one are ruled out.
+    /// Returns whether the evidence excludes this rate and all lower ones.
     pub fn proves_above(&self, rate: f64, different: u64, compared: u64) -> bool {
         different as f64 > rate * compared as f64 && self.rules_out(rate, different, compared)
     }
 
-    /// The rates that are not ruled out after `different` of `compared`.
+    /// Returns the rates that the evidence does not exclude.
     pub fn interval(&self, different: u64, compared: u64) -> Interval {
         if compared == 0 {
             return Interval { lower: 0.0, upper: 1.0 };
         }
-        // The likelihood has one peak, at what was seen: what is ruled out lies beyond one point on either side.
+        // The likelihood has a single peak at the observed rate, so each side has exactly one
+        // boundary.
         let seen = different as f64 / compared as f64;
         let is_ruled_out = |rate: f64| self.rules_out(rate, different, compared);
         let upper = if different >= compared { 1.0 } else { solve_between(seen, 1.0, is_ruled_out) };
@@ -129,12 +138,13 @@ impl Sequence {
     }
 }
 
-/// The least rate at which `holds`, which does from there on.
+/// Returns the least rate at which the monotonic predicate `holds` is true.
 fn solve(holds: impl Fn(f64) -> bool) -> f64 {
     solve_between(0.0, 1.0, holds)
 }
 
-/// The same, between two rates; the upper end when it holds nowhere. Errs upwards.
+/// Returns the least rate between `from` and `to` at which `holds` is true, or `to` if there is
+/// none. The result is rounded up.
 fn solve_between(from: f64, to: f64, holds: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (from, to);
     for _ in 0..HALVINGS {
@@ -166,7 +176,7 @@ mod tests {
         assert_eq!(exact_upper(7, 7, 0.95), 1.0);
     }
 
-    /// Summed over all outcomes, the chance that the bound lies below the true rate is what was promised.
+    /// Summed over all outcomes, the bound is below the true rate with the guaranteed probability.
     #[test]
     fn the_exact_bound_is_wrong_as_seldom_as_it_says() {
         for rate in [0.001, 0.01, 0.1, 0.5] {
@@ -184,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Looked at after every one of a thousand comparisons, in a thousand runs.
+    /// Evaluated after each of a thousand comparisons, in a thousand runs.
     #[test]
     fn the_sequence_is_ever_wrong_as_seldom_as_it_says() {
         for rate in [0.001, 0.01, 0.05] {
@@ -200,7 +210,7 @@ mod tests {
                 }
                 wrong += u32::from(left);
             }
-            // Five per cent, and four standard deviations of a thousand throws.
+            // Five per cent, plus four standard deviations of a thousand trials.
             assert!(wrong <= 50 + 28, "rate {rate}: {wrong} of {runs} runs left the interval");
         }
     }
@@ -230,8 +240,8 @@ mod tests {
             let seen = different as f64 / compared as f64;
             prop_assert!(here.lower <= seen && seen <= here.upper);
             prop_assert!(worse.upper >= here.upper && worse.lower >= here.lower);
-            // A later interval may be wider than an earlier one while the evidence is against the mixture, never on the
-            // side of what was just seen.
+            // A later interval may be wider while the evidence contradicts the mixture, but never
+            // on the side of the latest observation.
             prop_assert!(more.lower <= here.lower + 1e-12);
             prop_assert!(exact_upper(different + 1, compared, confidence) >= exact_upper(different, compared, confidence));
             prop_assert!(exact_upper(different, compared + 1, confidence) <= exact_upper(different, compared, confidence));

@@ -1,40 +1,44 @@
-//! The gate: whether an operation moves to its next phase, stays, or goes back, decided on evidence alone.
+//! The gate: decides by evidence alone whether an operation is promoted to its next phase, stays,
+//! or is rolled back.
 //!
-//! Off by default. Its promise for an operation that an operator opens it for, however often it looks:
+//! It is disabled by default. It guarantees, for any number of evaluations:
 //!
-//! - While the true rate of answers that are different or unsettled is at or above `mismatch_max`, or the rate of unsettled ones
-//!   alone at or above `unsettled_max`, the chance that one period in a phase ever ends in a promotion is at most
+//! - While the true rate of different or unsettled answers is at or above `mismatch_max`, or the
+//!   rate of unsettled ones alone is at or above `unsettled_max`, the probability that a period in
+//!   a phase ever ends in a promotion is at most `1 - confidence`.
+//! - While the true rate of differences is at or below `mismatch_max` and that of unsettled ones at
+//!   or below `unsettled_max`, the probability that a period ever ends in a rollback is at most
 //!   `1 - confidence`.
-//! - While the true rate of differences is at or below `mismatch_max` and that of unsettled ones at or below `unsettled_max`,
-//!   the chance that a period ever ends in a rollback is at most `1 - confidence`.
 //!
-//! ([`super::bound`] lists the assumptions about the calls.) Evidence is counted from the moment the phase was entered; a
-//! promotion carries nothing over.
+//! [`super::bound`] lists the assumptions about the calls. Evidence is counted from the start of
+//! the phase; a promotion carries no evidence over.
 //!
-//! An unsettled difference is a wrong answer that did not repeat, or a change of the data that nobody saw. The promotion counts
-//! it as wrong, since it may be; the rollback has a bound of its own for it, since it may not be.
+//! An unsettled difference is either a wrong answer that did not repeat or an unnoticed change of
+//! the data. Because it may be wrong, promotions count it as a difference. Because it may be
+//! correct, rollbacks use a separate bound for it.
 //!
-//! Of a write only its plans are known, and now and then its effect ([`Counted`]). Neither proves what the other side would
-//! have answered, so the gate promotes no write; it rolls one back when too many of its plans, or of its effects, are wrong.
+//! For writes, only plans and samples of effects are known ([`Counted`]). Neither proves how the
+//! other side would have answered, so the gate never promotes a write. It rolls a write back if too
+//! many of its plans or effects are wrong.
 //!
-//! Where a latency is demanded, a promotion also waits until the times of both sides prove it. Slowness alone rolls nothing back:
-//! the answers are right.
+//! If a latency is demanded, a promotion also waits until the measured times prove it. Latency
+//! alone never causes a rollback, because the answers are correct.
 //!
-//! A read can be rolled back for its differences or for its unsettled answers, a write for its plans or for its effects. These
-//! are two ways to be wrong about one operation, so each gets half of the chance of an error.
+//! A read can be rolled back for differences or for unsettled answers, a write for plans or for
+//! effects. These are two tests of one operation, so each gets half of the error probability.
 
 use super::bound::{Counted, Interval, Observed, Sequence};
 use super::latency::{LatencyMax, LatencyProof, Timed};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The phases the gate moves between.
+/// The phases that the gate moves operations between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// The old service answers.
+    /// The legacy service answers.
     Legacy,
-    /// The old service answers, and the other side is asked for comparison.
+    /// The legacy service answers; the other side is called for comparison.
     Shadow,
     /// The gateway answers a share of the clients.
     Canary,
@@ -43,7 +47,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The stage in a word, as phases are configured.
+    /// Returns the name of the phase in the configuration.
     pub fn word(self) -> &'static str {
         match self {
             Stage::Legacy => "legacy",
@@ -53,8 +57,8 @@ impl Stage {
         }
     }
 
-    /// Where a promotion leads; none from the end, and none from `legacy`, where nothing is compared: an operator enters
-    /// the first phase.
+    /// Returns the phase after a promotion. There is none after `translated`, and none after
+    /// `legacy`, where no calls are compared: an operator starts the first comparison.
     fn next(self) -> Option<Stage> {
         match self {
             Stage::Shadow => Some(Stage::Canary),
@@ -63,7 +67,7 @@ impl Stage {
         }
     }
 
-    /// Where a rollback leads: to where the old service answers and the new one is still compared.
+    /// Returns the phase after a rollback: the legacy service answers and the comparison continues.
     fn back(self) -> Option<Stage> {
         match self {
             Stage::Canary | Stage::Translated => Some(Stage::Shadow),
@@ -72,22 +76,23 @@ impl Stage {
     }
 }
 
-/// What an operator demands before an operation moves.
+/// The requirements for a promotion.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
-    /// The rate of differences that is tolerated, between 0 and 1.
+    /// Tolerated rate of differences, between 0 and 1.
     pub mismatch_max: f64,
-    /// The rate of differences that did not repeat which is tolerated, between 0 and 1.
+    /// Tolerated rate of differences that did not repeat, between 0 and 1.
     pub unsettled_max: f64,
-    /// How sure the gate must be, between 0 and 1.
+    /// Confidence of the decisions, between 0 and 1.
     pub confidence: f64,
-    /// Least comparisons in a phase before a promotion.
+    /// Minimum number of comparisons in a phase before a promotion.
     pub samples_min: u64,
-    /// Least time in a phase before a promotion, milliseconds.
+    /// Minimum time in a phase before a promotion, in milliseconds.
     pub duration_min_ms: u64,
-    /// How many times longer the candidate may take than the reference before a promotion.
+    /// Maximum ratio of the candidate's latency to the reference's, for a promotion.
     pub latency_max: LatencyMax,
-    /// Differences in a phase after which it is rolled back at once, whatever the rate; none = by the rate alone.
+    /// Number of differences in a phase that causes an immediate rollback, regardless of the rate.
+    /// `None`: only the rate decides.
     pub rollback_after: Option<u64>,
 }
 
@@ -109,94 +114,95 @@ impl Default for Policy {
 #[derive(Clone, Copy, Debug)]
 pub struct Gate {
     policy: Policy,
-    /// Of answers that are different or unsettled, for promotions.
+    /// Different or unsettled answers, for promotions.
     wrong: Sequence,
-    /// Of unsettled answers, for promotions.
+    /// Unsettled answers, for promotions.
     unsettled: Sequence,
-    /// Of each kind of evidence but the unsettled answers, for rollbacks.
+    /// All evidence except unsettled answers, for rollbacks.
     against: Sequence,
-    /// Of unsettled answers, for rollbacks.
+    /// Unsettled answers, for rollbacks.
     against_unsettled: Sequence,
 }
 
-/// What kind of evidence a decision goes by.
+/// The kind of evidence that a decision is based on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// Answers of both sides, compared.
+    /// Answers of both sides.
     Answers,
-    /// Answers of both sides whose difference did not repeat.
+    /// Answers whose difference did not repeat.
     Unsettled,
-    /// Calls of writes that were planned and not made, held against the contract.
+    /// Planned calls of writes, validated against the contract without sending them.
     Plans,
     /// Effects of writes, read on both sides.
     Effects,
 }
 
-/// What the gate says, with what it knew.
+/// A decision of the gate, with its evidence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
-    /// What is to be done.
+    /// The transition to perform.
     pub transition: Transition,
-    /// The kind of evidence it goes by.
+    /// The kind of evidence that the decision is based on.
     pub basis: Basis,
-    /// Comparisons of that kind in this phase that prove something, and how many of them differed.
+    /// Number of comparisons of that kind in this phase.
     pub compared: u64,
-    /// How many of these differed.
+    /// Number of differences among them.
     pub different: u64,
-    /// Answers whose difference did not repeat; part of the compared ones where the basis is answers.
+    /// Number of answers whose difference did not repeat. With [`Basis::Answers`], part of
+    /// `compared`.
     pub unsettled: u64,
-    /// The rates that are not ruled out: of answers that are different or unsettled, of unsettled ones alone where these are the
-    /// basis, of wrong plans, of wrong effects.
+    /// The rates that the evidence does not exclude. With [`Basis::Answers`], the rate of different
+    /// or unsettled answers; otherwise the rate of the basis alone.
     pub interval: Interval,
-    /// Milliseconds since the operation entered its phase.
+    /// Time since the operation entered its phase, in milliseconds.
     pub in_phase_ms: u64,
 }
 
-/// What is to be done.
+/// A change of the phase, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Transition {
-    /// The operation keeps its phase, and why.
+    /// The operation stays in its phase, for this reason.
     None(Waiting),
-    /// The operation goes on to the next phase.
+    /// The operation enters the next phase.
     Promote {
         /// The phase to enter.
         to: Stage,
     },
-    /// The operation goes back.
+    /// The operation is rolled back.
     RollBack {
         /// The phase to enter.
         to: Stage,
     },
 }
 
-/// Why an operation stays where it is.
+/// The reason why an operation stays in its phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Waiting {
-    /// There is nowhere to go.
+    /// There is no further phase.
     Nowhere,
-    /// Not enough comparisons yet.
+    /// Too few comparisons.
     Samples,
-    /// Not long enough yet.
+    /// Too little time in the phase.
     Time,
-    /// The true rate may still be too high.
+    /// The true rate of differences may still be too high.
     Proof,
-    /// It may still be too high because of differences that did not repeat.
+    /// The true rate may still be too high because of differences that did not repeat.
     Unsettled,
-    /// The candidate is not proved to be fast enough.
+    /// The candidate's latency is not yet proved low enough.
     Latency,
-    /// The candidate is proved to be slower than is tolerated.
+    /// The candidate's latency is proved too high.
     Slow,
-    /// It is a write: nothing proves its answers, and a person moves it on.
+    /// Writes are promoted by an operator only, because no evidence covers their answers.
     Person,
-    /// The true rate is too high, and there is nowhere to go back to.
+    /// The true rate is too high, but there is no phase to roll back to.
     TooDifferent,
 }
 
 impl Gate {
-    /// A gate by this policy. Its sequences are worked out once, here.
+    /// Creates a gate. Its sequences are computed once, here.
     pub fn new(policy: Policy) -> Gate {
         let half = 1.0 - (1.0 - policy.confidence) / 2.0;
         Gate {
@@ -208,7 +214,8 @@ impl Gate {
         }
     }
 
-    /// What to do with an operation that entered `stage` `in_phase_ms` ago and has been counted since.
+    /// Decides about an operation that entered `stage` `in_phase_ms` ago, from the evidence since
+    /// then.
     pub fn decide(&self, stage: Stage, counted: Counted, in_phase_ms: u64) -> Decision {
         let basis = self.basis(counted);
         let Observed { different, compared } = counted.of(basis);
@@ -222,7 +229,7 @@ impl Gate {
         Decision { transition, basis, compared, different, unsettled, interval, in_phase_ms }
     }
 
-    /// The transition alone, for callers that look often.
+    /// Returns only the transition, for callers that evaluate often.
     pub fn step(&self, stage: Stage, counted: Counted, in_phase_ms: u64) -> Transition {
         let policy = &self.policy;
         let is_broken = Basis::ALL.iter().any(|basis| self.speaks_against(counted, *basis))
@@ -242,7 +249,7 @@ impl Gate {
         }
     }
 
-    /// The proof that a promotion still lacks.
+    /// Returns the proof that a promotion still lacks.
     fn unproved(&self, counted: Counted) -> Option<Waiting> {
         let Observed { different, compared } = counted.answers;
         let (mismatch_max, unsettled_max) = (self.policy.mismatch_max, self.policy.unsettled_max);
@@ -259,7 +266,7 @@ impl Gate {
         }
     }
 
-    /// What the times of both sides prove about the demand on them, for [`Counted::latency`].
+    /// Evaluates the measured times against the demanded latency, for [`Counted::latency`].
     pub fn latency(&self, timed: &Timed) -> LatencyProof {
         timed.proof(&self.policy.latency_max, self.policy.confidence)
     }
@@ -273,7 +280,7 @@ impl Gate {
         sequence.proves_above(rate, different, compared)
     }
 
-    /// What speaks against an operation; else what there is of it.
+    /// Returns the kind of evidence against the operation, or its regular kind if there is none.
     fn basis(&self, counted: Counted) -> Basis {
         let against = Basis::ALL.into_iter().find(|basis| self.speaks_against(counted, *basis));
         against.unwrap_or(if counted.is_write() { Basis::Plans } else { Basis::Answers })
@@ -285,7 +292,7 @@ impl Basis {
 }
 
 impl Counted {
-    /// The observations of one kind.
+    /// Returns the observations of one kind.
     fn of(&self, basis: Basis) -> Observed {
         match basis {
             Basis::Answers => self.answers,
@@ -295,7 +302,7 @@ impl Counted {
         }
     }
 
-    /// All that differed for sure, whatever it was.
+    /// Returns the number of certain differences of all kinds.
     fn different(&self) -> u64 {
         self.answers.different + self.plans.different + self.effects.different
     }
@@ -330,7 +337,7 @@ impl fmt::Display for Decision {
 }
 
 impl Waiting {
-    /// Why, in words.
+    /// Returns the reason in words.
     pub fn words(self) -> &'static str {
         match self {
             Waiting::Nowhere => "there is no further phase",
@@ -380,7 +387,7 @@ mod tests {
                 gate.decide(stage, seen(30, 300), 0).transition,
                 Transition::RollBack { to: Stage::Shadow }
             );
-            // Far below the rate, but as many as the operator will stand.
+            // Far below the tolerated rate, but at the operator's absolute limit.
             assert_eq!(
                 gate.decide(stage, seen(20, 1_000_000), 0).transition,
                 Transition::RollBack { to: Stage::Shadow }
@@ -403,7 +410,7 @@ mod tests {
             let answers = Observed { different, compared };
             gate.decide(Stage::Canary, Counted { answers, unsettled, ..Counted::default() }, 1000)
         };
-        // The figures of a candidate that was wrong once in a hundred times.
+        // The counts of a candidate with one wrong answer in a hundred.
         let said = decided(13, 0, 1260);
         assert_eq!(said.transition, Transition::None(Waiting::Unsettled));
         assert!(said.to_string().contains("0 of 1260 differed and 13 are unsettled"), "{said}");
@@ -434,20 +441,21 @@ mod tests {
     fn a_write_is_rolled_back_by_the_share_of_its_wrong_plans_and_promoted_by_a_person() {
         let gate = Gate::new(Policy { duration_min_ms: 0, ..Policy::default() });
         let decided = |counted| gate.decide(Stage::Canary, counted, 1000);
-        // Seven wrong ones prove something where they are all there are, and nothing among thousands of right ones.
+        // Seven wrong plans are significant on their own, but not among thousands of correct ones.
         assert_eq!(decided(planned(7, 0)).transition, Transition::RollBack { to: Stage::Shadow });
         let said = decided(planned(7, 2768));
         assert_eq!(said.transition, Transition::None(Waiting::Person));
         assert!(said.to_string().contains("7 of 2775 plans were wrong"), "{said}");
         assert_eq!(decided(planned(0, 1_000_000)).transition, Transition::None(Waiting::Person));
-        // Right plans do not hide effects that are seen otherwise.
+        // Correct plans do not hide different effects.
         let effects = Observed { different: 30, compared: 40 };
         let said = decided(Counted { effects, ..planned(0, 100_000) });
         assert_eq!(said.transition, Transition::RollBack { to: Stage::Shadow });
         assert!(said.to_string().contains("30 of 40 effects that were read back differed"), "{said}");
     }
 
-    /// What came of a rollout: where it ended, whether it was ever promoted out of a phase, comparisons it took.
+    /// The result of a rollout: the final stage, the numbers of transitions, and the calls before
+    /// the first promotion.
     struct Rollout {
         end: Stage,
         promotions: u32,
@@ -455,8 +463,8 @@ mod tests {
         first_promotion: Option<u64>,
     }
 
-    /// A rollout of `calls` calls whose true rate of differences in each phase is `rate(stage)`, the gate asked after
-    /// every single one. Each comparison is a minute.
+    /// Simulates a rollout of `calls` calls, one per minute, with the true rate of differences
+    /// `rate(stage)` and a decision after every call.
     fn roll_out(gate: &Gate, seed: u64, calls: u64, rate: impl Fn(Stage) -> f64) -> Rollout {
         let mut random = fastrand::Rng::with_seed(seed);
         let (mut stage, mut seen, mut entered) = (Stage::Shadow, Counted::default(), 0);
@@ -490,7 +498,7 @@ mod tests {
         for rate in [0.01, 0.012, 0.02] {
             let promoted =
                 (0..runs).filter(|seed| roll_out(&gate, *seed, 1500, |_| rate).promotions > 0).count();
-            // Five per cent, and four standard deviations of 400 throws.
+            // Five per cent, plus four standard deviations of 400 trials.
             assert!(promoted <= 20 + 18, "at a rate of {rate}, {promoted} of {runs} rollouts were promoted");
         }
     }
@@ -522,7 +530,7 @@ mod tests {
     fn operations_that_break_later_are_rolled_back_and_good_ones_are_not() {
         let gate = Gate::new(Policy::default());
         let runs = 200;
-        // Good in the shadow, bad with the canary's clients.
+        // Correct in the shadow, wrong for the canary's clients.
         let breaks = |stage| if stage == Stage::Canary { 0.05 } else { 0.0 };
         for seed in 0..runs {
             let rollout = roll_out(&gate, seed, 3000, breaks);
@@ -532,7 +540,8 @@ mod tests {
         assert!(wrong <= 10 + 13, "{wrong} of {runs} good operations were rolled back");
     }
 
-    /// Two kinds of evidence, looked at after every write of a thousand: both together are wrong as seldom as promised.
+    /// Two kinds of evidence, evaluated after each of a thousand writes: the probability of a wrong
+    /// decision over both is within the guarantee.
     #[test]
     fn writes_that_are_as_right_as_is_tolerated_are_rolled_back_as_seldom_as_promised() {
         let gate = Gate::new(Policy::default());
@@ -554,8 +563,8 @@ mod tests {
         assert!(wrong <= 20 + 18, "{wrong} of {runs} writes were rolled back");
     }
 
-    /// Services of which each breaks off one call in twenty, as a rollout meets them: a call that is broken off is repeated
-    /// once, and then it is no evidence. With a defect, a share of the calls differs.
+    /// A rollout over services that reset one call in twenty. A reset call is repeated once; after
+    /// a second reset it is no evidence. With a defect, a share of the calls differs.
     fn roll_out_under_resets(gate: &Gate, seed: u64, calls: u64, defect: f64) -> Rollout {
         let mut random = fastrand::Rng::with_seed(seed);
         let (mut stage, mut seen, mut entered) = (Stage::Shadow, Counted::default(), 0);
@@ -564,7 +573,8 @@ mod tests {
             let mut is_lost = || random.f64() < 0.05 && random.f64() < 0.05;
             if !is_lost() && !is_lost() {
                 seen.answers.compared += 1;
-                // The defect comes with the canary's clients, or the operation would never have left the shadow.
+                // The defect affects the canary's clients only; otherwise the operation would stay
+                // in the shadow.
                 let is_defect = stage != Stage::Shadow && random.f64() < defect;
                 seen.answers.different += u64::from(is_defect);
             }
@@ -592,7 +602,7 @@ mod tests {
         let gate = Gate::new(policy);
         let proving = (1..).find(|n| gate.wrong.proves_below(policy.mismatch_max, 0, *n));
         let needed = proving.expect("enough equal comparisons prove any rate").max(policy.samples_min);
-        // One call in two hundred is no evidence; five standard deviations of that.
+        // One call in two hundred is no evidence; allow five standard deviations of that.
         let within = needed + needed / 200 + 5 * 2;
         for seed in 0..200 {
             let equal = roll_out_under_resets(&gate, seed, 4 * needed, 0.0);

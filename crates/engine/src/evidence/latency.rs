@@ -1,99 +1,101 @@
-//! Times of both sides, and bounds on their quantiles.
+//! Latency of both sides, and bounds on its quantiles.
 //!
-//! Only like is compared with like: both times of a pair are those of the shadow, which reads one side after the other over its
-//! own connections, in random order. Times that clients waited are not among them: the two sides answer clients under other
-//! conditions than each other.
+//! Only times under equal conditions are compared: both times of a pair are measured by the shadow,
+//! which reads one side after the other over its own connections, in random order. Times that
+//! clients waited are not used, because the two sides answer clients under different conditions.
 //!
-//! A quantile lies below a time when few enough readings took longer. How few is a rate, so [`Sequence`] bounds it, and the
-//! bounds of the quantile hold however often they are looked at. Times are counted in buckets; a bound is an edge of one.
+//! A quantile is below a time if few enough readings took longer. That share is a rate, so
+//! [`Sequence`] bounds it, and the bounds on the quantile hold for any number of evaluations. Times
+//! are counted in buckets; each bound is an edge of a bucket.
 
 use super::bound::Sequence;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The upper edge of the first bucket, in milliseconds.
+/// Upper edge of the first bucket, in milliseconds.
 const FIRST_MS: f64 = 0.1;
-/// An edge in relation to the one before.
+/// Ratio of one edge to the previous one.
 const GROWTH: f64 = 1.05;
-/// The last bucket has no upper edge; it begins at about four minutes.
+/// Index of the last bucket, which has no upper edge. It starts at about 3.7 minutes.
 const LAST: u16 = 300;
 
-/// The quantiles that are reported and can be demanded, with their names.
+/// The quantiles that are reported and that a policy can restrict.
 pub const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)];
 
-/// Times of readings, by bucket.
+/// A histogram of reading times.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Times(BTreeMap<u16, u64>);
 
-/// Times of both sides, as many of the one as of the other.
+/// Histograms of both sides, with equal numbers of readings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timed {
-    /// Of the service that clients know.
+    /// The legacy service.
     pub reference: Times,
-    /// Of the gateway's answer out of the other version.
+    /// The gateway's translation of the other version.
     pub candidate: Times,
 }
 
-/// Bounds of a time, in milliseconds.
+/// Bounds on a time, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimeBounds {
-    /// 0 while nothing is proved.
+    /// Lower bound; 0 while unproved.
     pub lower_ms: f64,
-    /// None while nothing is proved.
+    /// Upper bound; `None` while unproved.
     pub upper_ms: Option<f64>,
 }
 
-/// A quantile of both sides.
+/// One quantile of both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimedQuantile {
-    /// Such as `p99`.
+    /// Name, such as `p99`.
     pub name: &'static str,
-    /// Of the service that clients know.
+    /// The legacy service.
     pub reference: TimeBounds,
-    /// Of the gateway's answer out of the other version.
+    /// The gateway's translation of the other version.
     pub candidate: TimeBounds,
 }
 
-/// How many times longer the candidate may take than the reference, by quantile, in the order of [`QUANTILES`]. None: no
-/// demand.
+/// Maximum ratio of the candidate's latency to the reference's, for each of [`QUANTILES`]. `None`:
+/// unrestricted.
 pub type LatencyMax = [Option<f64>; QUANTILES.len()];
 
-/// What the times prove about a demand.
+/// The evaluation of measured times against the demanded latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyProof {
-    /// Nothing is demanded, or every demand is met.
+    /// Every demand is met, or there is none.
     #[default]
     Within,
-    /// Too few readings were timed to tell.
+    /// Too few timed readings for a verdict.
     NotEnough,
-    /// A demand is not met.
+    /// At least one demand is violated.
     Above,
 }
 
 impl Times {
-    /// Takes in one more.
+    /// Adds a time.
     pub fn add(&mut self, time: Duration) {
         let steps = (time.as_secs_f64() * 1000.0 / FIRST_MS).ln() / GROWTH.ln();
         let bucket = steps.ceil().clamp(0.0, f64::from(LAST)) as u16;
         *self.0.entry(bucket).or_default() += 1;
     }
 
-    /// How many there are.
+    /// Returns the number of times.
     pub fn count(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// Bounds of a quantile, each of which is wrong with the chance that the sequence has. `sequence` is one for the share of
-    /// times beyond the quantile.
+    /// Returns the bounds on a quantile, each with the error probability of `sequence`, which must
+    /// be created for the rate `1 - quantile`.
     fn bounds(&self, quantile: f64, sequence: &Sequence) -> TimeBounds {
         let (all, share) = (self.count(), 1.0 - quantile);
         let mut longer = all;
         let mut bounds = TimeBounds { lower_ms: 0.0, upper_ms: None };
         for (bucket, times) in &self.0 {
-            // So many took longer than the lower edge of this bucket, and then than its upper edge.
+            // `longer` is the number of times above the lower edge of this bucket, and after the
+            // subtraction above its upper edge.
             if *bucket > 0 && sequence.proves_above(share, longer, all) {
                 bounds.lower_ms = edge_ms(*bucket - 1);
             }
@@ -111,18 +113,18 @@ fn edge_ms(bucket: u16) -> f64 {
 }
 
 impl Timed {
-    /// Takes in a reading of either side.
+    /// Adds one reading of each side.
     pub fn add(&mut self, reference: Duration, candidate: Duration) {
         self.reference.add(reference);
         self.candidate.add(candidate);
     }
 
-    /// Pairs of times.
+    /// Returns the number of pairs.
     pub fn pairs(&self) -> u64 {
         self.reference.count()
     }
 
-    /// The quantiles, each side's bounds with half of the chance of an error.
+    /// Returns the bounds on all quantiles. Each side's bounds get half of the error probability.
     pub fn quantiles(&self, confidence: f64) -> Vec<TimedQuantile> {
         let half = 1.0 - (1.0 - confidence) / 2.0;
         let of = |(name, quantile): &(&'static str, f64)| {
@@ -136,7 +138,7 @@ impl Timed {
         QUANTILES.iter().map(of).collect()
     }
 
-    /// What the times prove.
+    /// Evaluates the times against the demanded ratios.
     pub fn proof(&self, demanded: &LatencyMax, confidence: f64) -> LatencyProof {
         if demanded.iter().all(Option::is_none) {
             return LatencyProof::Within;
@@ -162,7 +164,7 @@ impl std::fmt::Display for TimeBounds {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.upper_ms {
             Some(upper) => write!(out, "{:.1} to {upper:.1} ms", self.lower_ms),
-            // Too few readings bound nothing.
+            // Without a lower bound, too, the time is unknown.
             None if self.lower_ms == 0.0 => write!(out, "unknown"),
             None => write!(out, "at least {:.1} ms", self.lower_ms),
         }
@@ -185,7 +187,7 @@ mod tests {
         assert_eq!(few.quantiles(0.95)[0].reference.to_string(), "unknown");
     }
 
-    /// A time with a long tail, about a millisecond.
+    /// A long-tailed time around one millisecond.
     fn time(random: &mut fastrand::Rng) -> f64 {
         let normal: f64 = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
         (normal * 0.5).exp()
@@ -230,7 +232,7 @@ mod tests {
         assert!(bounds.lower_ms > 0.8 && bounds.upper_ms.is_some_and(|upper| upper < 1.25), "{bounds}");
     }
 
-    /// Times that all fall into one bucket lie between its edges.
+    /// If all times fall into one bucket, its edges are the bounds.
     #[test]
     fn times_that_are_alike_have_bounds_on_both_sides() {
         let mut timed = Timed::default();

@@ -1,7 +1,8 @@
-//! How much is proved: bounds on the true rate of differences, and the gate that decides on them whether an operation moves
-//! on. Numbers in, values out; what is compared and counted, and who acts on a decision, is the business of others.
+//! Statistical evidence: bounds on the true rate of differences, and the gate that decides by them
+//! whether an operation changes its phase. The module is pure; counting and acting on decisions
+//! belong to the callers.
 //!
-//! What the bounds say is in [`bound`]; what the gate promises in [`gate`].
+//! [`bound`] documents the meaning of the bounds, [`gate`] the guarantees.
 
 mod beta;
 pub mod bound;

@@ -1,10 +1,11 @@
-//! HTTP Archives (HAR 1.2): recorded exchanges as people keep and pass them on. Reading takes what browsers, proxies and
-//! other tools write, one entry at a time; writing makes files that those tools open.
+//! HTTP Archives (HAR 1.2): recorded exchanges in the format of browsers, proxies and other tools.
+//! Reading accepts the archives of these tools, one entry at a time; writing produces files that
+//! they open.
 //!
-//! An exchange that the gateway recorded carries the calls it made as well, in a field of the gateway's own: HAR reserves
-//! names that begin with `_` for that. What an exchange holds is here; how it is written and read, in `write` and `read`. What
-//! lives elsewhere: recording exchanges (the gateway's `capture`), what of them is masked (`redact`), running them again
-//! (`replay`).
+//! For an exchange that the gateway recorded, the archive also contains the upstream calls, in a
+//! field of the gateway's own: HAR reserves names with a leading `_` for that purpose. This file
+//! defines the model; `read` and `write` convert it. Recording (the gateway's `capture`), masking
+//! (`redact`) and running exchanges again (`replay`) live elsewhere.
 //!
 //! Source: the HAR 1.2 specification (`har-spec`, versions/1.2).
 
@@ -19,102 +20,105 @@ pub use write::{Writer, left_out};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// One request and what came of it.
+/// A request and its answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exchange {
-    /// When it began, as ISO 8601; empty = not known.
+    /// Start time in ISO 8601; empty if unknown.
     pub started: String,
-    /// Milliseconds from its first byte to the last of the answer.
+    /// Milliseconds from the first byte of the request to the last byte of the answer.
     pub millis: f64,
-    /// What was asked for.
+    /// The request.
     pub request: Request,
-    /// None = there was no answer, or the tool that recorded it saw none.
+    /// The answer. `None` if there was no answer or the recording tool saw none.
     pub response: Option<Response>,
-    /// What only a gateway knows of it.
+    /// Data that only a gateway records.
     pub gateway: Option<Gateway>,
 }
 
-/// What a gateway knows of an exchange besides the exchange.
+/// Data about an exchange that only a gateway records.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gateway {
-    /// The side that the client spoke.
+    /// The side that the client used.
     pub side: String,
-    /// Path and query below the front, where the operation begins.
+    /// Path and query below the base path of the front.
     pub target: String,
-    /// The client's enrolled name; empty = not known.
+    /// Name of the enrolled client; empty if unknown.
     pub client: String,
-    /// Index of the client's language among the pack's.
+    /// Index of the client's language in the pack's list.
     pub language: usize,
-    /// Places of the answer's body whose values (numbers, booleans, moments) stand for others that must not be kept, with `*`
-    /// for every index: a masked text can be seen, these cannot.
+    /// Places of the answer's body whose values (numbers, booleans, times) are replaced because
+    /// they must not be stored, with `*` for every index. A masked text is recognizable; these are
+    /// not.
     pub masked: Vec<String>,
-    /// What became of the request, as the gateway's log says it; empty = not known.
+    /// The outcome, as in the gateway's log; empty if unknown.
     pub outcome: String,
-    /// Whether the plan read something from an archive of the gateway, which no recording holds.
+    /// Whether the plan read from the gateway's archive. Recordings do not contain that data.
     pub is_recalled: bool,
-    /// What the shadow made of a request that its own service answered.
+    /// The shadow's result for a request that the legacy service answered.
     pub shadow: Option<Shadow>,
-    /// The calls made to the other side, in their order; the shadow's, where `shadow` is there. Their own `gateway` is none.
+    /// The upstream calls in order; with `shadow`, those of the shadow. Their own `gateway` is
+    /// `None`.
     pub calls: Vec<Exchange>,
 }
 
-/// How far the shadow followed the plan of a request that another service answered.
+/// The extent to which the shadow followed the plan of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shadow {
-    /// It came to an answer. `masked`: as in [`Gateway::masked`], of this answer.
+    /// The shadow obtained an answer.
     Answered {
-        /// What the client would have been answered.
+        /// The answer that the client would have received.
         answer: Response,
-        /// Places of the body whose values stand for others.
+        /// Places of the body whose values are replaced, as in [`Gateway::masked`].
         masked: Vec<String>,
     },
-    /// The plan of a write was followed as far as it can be without writing. Calls with an effect are among the calls, without
-    /// a response: nobody made them.
+    /// The plan of a write was followed without sending its writing calls. These are recorded
+    /// without a response.
     Planned,
-    /// It came to neither, for this reason.
+    /// The comparison was skipped, for this reason.
     Dropped(String),
 }
 
-/// What was asked for.
+/// A recorded request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
-    /// In upper case, as it was sent.
+    /// The method as sent, in upper case.
     pub method: String,
-    /// Absolute for exchanges of clients, from the path on for calls of the gateway.
+    /// Absolute URL for requests of clients; path and query for calls of the gateway.
     pub url: String,
-    /// In the order in which they came, names as they were written.
+    /// Header fields in order, with the original spelling of their names.
     pub headers: Vec<(String, String)>,
-    /// Without its content coding, whatever the headers say of it.
+    /// The body after decoding of content codings, even if the headers still list them.
     pub body: Body,
-    /// Of calls of the gateway: places of the body whose values stand for others, as in [`Gateway::masked`].
+    /// For calls of the gateway: places of the body whose values are replaced, as in
+    /// [`Gateway::masked`].
     pub masked: Vec<String>,
 }
 
-/// What was answered.
+/// A recorded answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Response {
-    /// The status of the answer.
+    /// The status.
     pub status: u16,
-    /// In the order in which they came, names as they were written.
+    /// Header fields in order, with the original spelling of their names.
     pub headers: Vec<(String, String)>,
-    /// Without its content coding, whatever the headers say of it.
+    /// The body after decoding of content codings, even if the headers still list them.
     pub body: Body,
 }
 
-/// The bytes of a recorded message.
+/// The body of a recorded message.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Body {
-    /// There were none.
+    /// No body.
     #[default]
     None,
-    /// All of them, in which there may be none.
+    /// The complete body, which may be empty.
     Whole(Bytes),
-    /// There were some that were not kept, or not all of them.
+    /// A body that was not recorded, or not completely.
     Missing,
 }
 
 impl Body {
-    /// The bytes, where they are known; none for a body that is missing.
+    /// Returns the bytes, or `None` if the body is missing.
     pub fn known(&self) -> Option<Bytes> {
         match self {
             Body::None => Some(Bytes::new()),
@@ -130,8 +134,8 @@ impl From<Bytes> for Body {
     }
 }
 
-/// Recorded header fields as a map. Left out: what is no field (HTTP/2 pseudo-headers, which browsers list among them),
-/// and what describes the bytes on the wire, which the archive does not hold: archives hold decoded bodies.
+/// Returns recorded header fields as a map. Omits HTTP/2 pseudo-headers, which browsers list, and
+/// headers about the bytes on the wire, because archives contain decoded bodies.
 pub fn header_map(headers: &[(String, String)]) -> HeaderMap {
     const OF_THE_WIRE: [&str; 4] = ["content-encoding", "content-length", "transfer-encoding", "connection"];
     let mut map = HeaderMap::new();

@@ -1,5 +1,6 @@
-//! Reading archives. Strict about what is used, deaf to the rest: tools differ in what they leave out, add, or write as
-//! null. An entry that cannot be used is reported with its number and does not keep the others from being read.
+//! Reads archives. Strict about the members in use, lenient about the rest: tools differ in the
+//! members that they omit, add, or set to null. An unusable entry is reported with its number and
+//! does not prevent reading the others.
 
 use super::{Body, Exchange, Gateway, Request, Response, Shadow};
 use base64::Engine as _;
@@ -11,34 +12,36 @@ use serde_json::Value;
 use std::fmt;
 use std::io::{self, BufReader, Read};
 
-/// Why a file is not an archive.
+/// The reason why a file is not an archive.
 #[derive(Debug, thiserror::Error)]
 pub enum HarError {
     /// Reading the file failed.
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// Its text is no JSON, or what is in it has other types.
+    /// The text is not JSON, or its members have unexpected types.
     #[error("it is not an HTTP Archive: {0}")]
     Json(serde_json::Error),
-    /// It is JSON of something else.
+    /// The document is JSON without `log.entries`.
     #[error("it has no `log.entries`; an HTTP Archive has")]
     NoEntries,
 }
 
-/// An entry that cannot be used.
+/// An unusable entry.
 #[derive(Debug, thiserror::Error)]
 #[error("entry {number}: {why}")]
 pub struct Malformed {
-    /// Counted from 1.
+    /// Number of the entry, counted from 1.
     pub number: usize,
-    /// What is wrong with it, as a clause without a full stop.
+    /// Description of the error, as a clause without a full stop.
     pub why: String,
 }
 
-/// Calls `each` with every entry, in the order of the file; holds one entry at a time. A byte order mark is allowed.
+/// Calls `each` with every entry, in the order of the file. Only one entry is in memory at a time.
+/// A byte order mark is allowed.
 ///
 /// # Errors
-/// The file is no archive, or ends early; entries before that have been seen.
+/// Fails if the file is not an archive or is truncated. Entries before the error have already been
+/// passed to `each`.
 pub fn read(input: impl Read, mut each: impl FnMut(Result<Exchange, Malformed>)) -> Result<(), HarError> {
     let input = without_mark(BufReader::with_capacity(64 * 1024, input))?;
     let mut entries = Entries { each: &mut each, count: None };
@@ -54,7 +57,7 @@ pub fn read(input: impl Read, mut each: impl FnMut(Result<Exchange, Malformed>))
     }
 }
 
-/// `input` after its byte order mark, where it has one (HAR 1.2: tools support and ignore it).
+/// Skips a byte order mark, if present (HAR 1.2: tools support and ignore it).
 fn without_mark(mut input: impl Read) -> io::Result<impl Read> {
     const MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
     let mut first = Vec::with_capacity(MARK.len());
@@ -65,7 +68,7 @@ fn without_mark(mut input: impl Read) -> io::Result<impl Read> {
     Ok(io::Cursor::new(first).chain(input))
 }
 
-/// Gives the member `name` of an object to `inner`; all others are passed over.
+/// Deserializes the member `name` of an object with `inner` and ignores all others.
 struct In<S> {
     name: &'static str,
     inner: S,
@@ -103,7 +106,7 @@ impl<'de, S: DeserializeSeed<'de, Value = ()>> Visitor<'de> for In<S> {
 /// The array of entries.
 struct Entries<'e, F> {
     each: &'e mut F,
-    /// None = the array was not there.
+    /// Number of entries so far. `None` until the array is found.
     count: Option<usize>,
 }
 
@@ -124,7 +127,8 @@ impl<'de, F: FnMut(Result<Exchange, Malformed>)> Visitor<'de> for &mut Entries<'
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
         self.count = Some(0);
-        // Each entry becomes a tree first, so that one of another form spoils only itself.
+        // Parse each entry into a tree first, so that a malformed entry does not fail the entire
+        // array.
         while let Some(tree) = elements.next_element::<Value>()? {
             let number = self.count.map_or(1, |count| count + 1);
             self.count = Some(number);
@@ -229,7 +233,7 @@ struct Field {
 
 #[derive(Deserialize)]
 struct EntryResponse {
-    /// 0 or −1 where a browser saw none.
+    /// 0 or -1 if a browser received no answer.
     #[serde(default)]
     status: Option<f64>,
     #[serde(default)]
@@ -282,7 +286,7 @@ fn gateway(entry: EntryGateway) -> Result<Gateway, &'static str> {
 fn request(entry: EntryRequest) -> Request {
     let body = match entry.post_data {
         Some(data) => posted(data),
-        // A tool that keeps no bodies still counts their bytes.
+        // Tools that omit bodies still record their size.
         None if entry.body_size.is_some_and(|size| size > 0.0) => Body::Missing,
         None => Body::None,
     };
@@ -301,7 +305,7 @@ fn posted(data: PostData) -> Body {
     }
     let text = data.text.unwrap_or_default();
     match data.params {
-        // HAR 1.2 gives a form either as text or as parameters.
+        // HAR 1.2 represents a form either as text or as parameters.
         Some(params) if text.is_empty() && !params.is_empty() => {
             let pairs = params
                 .iter()
@@ -322,7 +326,7 @@ fn response(entry: EntryResponse) -> Option<Response> {
         None => Body::None,
         Some(content) if content.missing => Body::Missing,
         Some(Content { text: Some(text), encoding, .. }) => bytes(text, encoding.as_deref()).into(),
-        // Browsers leave the text out when asked to save an archive without contents.
+        // Browsers omit the text when they save an archive without contents.
         Some(content) if content.size.is_some_and(|size| size > 0.0) => Body::Missing,
         Some(_) => Body::None,
     };
@@ -331,7 +335,7 @@ fn response(entry: EntryResponse) -> Option<Response> {
 
 fn bytes(text: String, encoding: Option<&str>) -> Bytes {
     if encoding.is_some_and(|name| name.eq_ignore_ascii_case("base64")) {
-        // Some versions of Firefox say base64 of text that is not.
+        // Some versions of Firefox declare base64 for plain text.
         if let Ok(bytes) = STANDARD.decode(text.trim()) {
             return bytes.into();
         }

@@ -1,5 +1,6 @@
-//! Writing archives, one entry a line, so that a long recording needs no memory and can be looked at with line tools. A comma
-//! stands before its entry: so a line is whole as soon as its entry is there, and a reader need not wait for the next one.
+//! Writes archives with one entry per line, so that a long recording needs no memory and works with
+//! line tools. The comma precedes its entry: each line is then complete as soon as it is written,
+//! and a reader need not wait for the next one.
 
 use super::{Body, Exchange, Gateway, Request, Response, Shadow};
 use base64::Engine as _;
@@ -7,33 +8,34 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
-/// An archive being written. Without [`Writer::finish`] the file ends early and is no archive.
+/// A writer of one archive. Without [`Writer::finish`], the file is truncated and not a valid
+/// archive.
 pub struct Writer<W> {
     out: W,
     is_first: bool,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins an archive.
+    /// Writes the start of an archive.
     pub fn new(mut out: W) -> io::Result<Writer<W>> {
         let creator = json!({"name": "Switchback", "version": env!("CARGO_PKG_VERSION")});
         writeln!(out, "{{\"log\":{{\"version\":\"1.2\",\"creator\":{creator},\"pages\":[],\"entries\":[")?;
         Ok(Writer { out, is_first: true })
     }
 
-    /// Adds an entry. What must not be kept has to be gone from it.
+    /// Adds an entry. The caller must have redacted it.
     pub fn entry(&mut self, exchange: &Exchange) -> io::Result<()> {
         let separator = if self.is_first { "" } else { "," };
         self.is_first = false;
         writeln!(self.out, "{separator}{}", entry(exchange))
     }
 
-    /// Ends the archive and gives back what it was written to, flushed.
+    /// Completes the archive, flushes it and returns the underlying writer.
     pub fn finish(self) -> io::Result<W> {
         self.finish_without(0)
     }
 
-    /// The same for an archive that lacks exchanges which there was no room to record.
+    /// Completes an archive from which `left_out` exchanges are missing for lack of space.
     pub fn finish_without(mut self, left_out: u64) -> io::Result<W> {
         match left_out {
             0 => writeln!(self.out, "]}}}}")?,
@@ -44,17 +46,17 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// The member of `log` for the number of exchanges that the archive lacks.
+/// The member of `log` with the number of exchanges that are missing from the archive.
 const LEFT_OUT: &str = "_left_out";
 
-/// The number of exchanges that an archive lacks, by the line that ends it.
+/// Returns the number of missing exchanges from the last line of an archive.
 pub fn left_out(end: &str) -> u64 {
     let number = end.split_once(LEFT_OUT).map(|(_, rest)| rest.trim_matches(['"', ':', '}', '\n']));
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
 impl Writer<Vec<u8>> {
-    /// What was written since the last time.
+    /// Returns the bytes written since the last call.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
@@ -120,7 +122,7 @@ fn request(request: &Request) -> Value {
 
 fn response(response: Option<&Response>) -> Value {
     let none = Response::default();
-    // What HAR writes where nothing was answered is a status of 0.
+    // HAR uses the status 0 for a missing answer.
     let response = response.unwrap_or(&none);
     let reason =
         http::StatusCode::from_u16(response.status).ok().and_then(|status| status.canonical_reason());
@@ -160,7 +162,7 @@ fn content(body: &Body) -> Map<String, Value> {
     content
 }
 
-/// Bytes, or −1 where it is not known (HAR 1.2, `bodySize`).
+/// Returns the length in bytes, or -1 if it is unknown (HAR 1.2, `bodySize`).
 fn size(body: &Body) -> i64 {
     body.known().map_or(-1, |bytes| i64::try_from(bytes.len()).unwrap_or(-1))
 }
