@@ -1,12 +1,14 @@
-//! Making what came from outside fit to be kept: credentials out of texts, addresses, headers and JSON bodies, and samples
-//! of values that tell their kind, length and shape instead of themselves. Values in, values out; the one way in which
-//! anything of a message reaches the store, an export or a report.
+//! Redaction: removes credentials from texts, addresses, headers and JSON bodies, and reduces
+//! values to samples of their kind, length and shape. All data of a message passes through here
+//! before it reaches the store, an export or a report.
 //!
-//! A value is shown only where that is known to be harmless ([`Disclosed`]): texts are masked unless the contract lists them,
-//! the pack declares them harmless, or their form is that of a number or a moment. Numbers and booleans are shown unless the
-//! pack declares them secret. Over all of that, three things mask: a **name** that tells (a member, parameter or field called
-//! like a credential), **looks** (a token, a key, an address of a person), and texts that the caller knows to be secret (the
-//! credential of the very request), wherever they occur and whatever surrounds them.
+//! A value is disclosed only if it is known to be harmless ([`Disclosed`]). Texts are masked unless
+//! the contract lists them, the pack declares them harmless, or they have the form of a number or a
+//! time. Numbers and booleans are disclosed unless the pack declares them secret. Three rules
+//! override this and always mask: a **name** that indicates a credential (of a member, parameter or
+//! field), the **appearance** of a value (a token, a key, an email address), and texts that the
+//! caller knows to be secret (the credential of the current request), at any place and inside any
+//! other text.
 
 mod names;
 mod redactor;
@@ -23,6 +25,6 @@ pub use text::{is_active, without_credentials};
 #[cfg(doc)]
 use switchback_plan::Disclosed;
 
-/// What stands in a text instead of a credential. In messages that are kept, the start of a hash follows it, so that equal
-/// texts stay equal.
+/// Replaces a credential in a text. In stored messages, the start of a hash follows it, so that
+/// equal texts remain equal.
 pub const MASK: &str = "***";

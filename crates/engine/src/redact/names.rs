@@ -1,10 +1,11 @@
-//! Which names tell a secret, and which header fields are harmless: the lists by which captures, findings, logs and the
-//! configuration mask. A header field that is on neither list is masked unless its value is a number or a moment. In doubt a name
-//! belongs among those that tell: a masked identifier costs a reader a look at its hash, a shown token costs more.
+//! Lists of names that indicate a secret, and of harmless header fields. Captures, findings, logs
+//! and the configuration mask by these lists. A header field on neither list is masked unless its
+//! value is a number or a time. In doubt, add a name to the secret ones: a masked identifier is
+//! still comparable by its hash, whereas a disclosed token cannot be recalled.
 
-/// Names, as they stand in headers, query strings, members and token answers, whose value is a credential or a person's
-/// number. Compared in lower case without `-` and `_`. In the languages that programmers name members in; a name in another
-/// one is no loss where texts are masked anyway.
+/// Names of headers, parameters, members and token fields whose value is a credential or a personal
+/// number. Compared in lower case without `-` and `_`. The list covers common languages of member
+/// names; texts under other names are masked by default anyway.
 const TELLING: [&str; 53] = [
     "accesstoken",
     "refreshtoken",
@@ -61,10 +62,10 @@ const TELLING: [&str; 53] = [
     "cpf",
 ];
 
-/// Names that tell only when they are the whole name.
+/// Names that indicate a secret only as a complete name, not as a suffix.
 const TELLING_ALONE: [&str; 9] = ["code", "pin", "otp", "auth", "jwt", "cvv", "cvc", "ssn", "sid"];
 
-/// Endings after which a name is a credential's, whatever stands before.
+/// Suffixes of names that indicate a credential.
 const TELLING_ENDS: [&str; 12] = [
     "token",
     "secret",
@@ -80,7 +81,7 @@ const TELLING_ENDS: [&str; 12] = [
     "motdepasse",
 ];
 
-/// Whether a value under this name is a credential, by the name alone.
+/// Returns whether the name alone indicates that its value is a credential.
 ///
 /// ```
 /// use switchback_engine::redact::is_telling_name;
@@ -96,8 +97,8 @@ pub fn is_telling_name(name: &str) -> bool {
         || TELLING_ENDS.iter().any(|end| bare.ends_with(end))
 }
 
-/// Header fields whose values say nothing of a person and open nothing: what messages are and how they travel. Any other field
-/// may be a credential under a name of somebody's own.
+/// Header fields that describe the message and its transfer, without credentials or personal data.
+/// Any other field may be a credential under a custom name.
 const HARMLESS_HEADERS: [&str; 31] = [
     "accept",
     "accept-charset",
@@ -132,12 +133,14 @@ const HARMLESS_HEADERS: [&str; 31] = [
     "via",
 ];
 
-/// Whether the value of this header field (in any case) may be shown as far as it does not look like a secret.
+/// Returns whether the value of this header field (in any case) may be disclosed unless it looks
+/// like a secret.
 pub fn is_harmless_header(name: &str) -> bool {
     HARMLESS_HEADERS.iter().any(|harmless| harmless.eq_ignore_ascii_case(name))
 }
 
-/// Names whose value is a credential wherever they occur in running text. Few, since there nothing else says that a word is a name.
+/// Names whose value is a credential even in running text. The list is short, because in running
+/// text no syntax marks a word as a name.
 pub(super) const CREDENTIAL_NAMES: [&str; 9] = [
     "access_token",
     "refresh_token",

@@ -1,4 +1,5 @@
-//! The redactor: what a deployment and a request know to be secret, applied to values, texts, headers and addresses.
+//! The redactor: applies the secrets known to a deployment and a request to values, texts, headers
+//! and addresses.
 
 use super::MASK;
 use super::names::{is_harmless_header, is_telling_name};
@@ -12,75 +13,78 @@ use std::collections::BTreeSet;
 use switchback_json::{Object, Str, Value};
 use switchback_plan::{Disclosed, Disclosures, Exposure, OperationDisclosure, SegmentDisclosure};
 
-/// Most characters of a value, or of a masked value's shape, that a sample keeps.
+/// Maximum number of characters of a value, or of a masked value's shape, in a sample.
 const SHOWN_CHARS_MAX: usize = 64;
 
-/// Texts shorter than this are not looked for inside others: they would mask ordinary words.
+/// Minimum length of a secret that is searched for inside other texts. Shorter ones would mask
+/// ordinary words.
 const KNOWN_CHARS_MIN: usize = 4;
 
-/// The key of the hashes in samples. Equal values have equal hashes under one salt, so a report can tell that two differ
-/// without telling what they are.
+/// The key of the hashes in samples. Equal values have equal hashes under one salt, so a report can
+/// show that two values differ without disclosing them.
 #[derive(Clone)]
 pub struct Salt([u8; 32]);
 
 impl Salt {
-    /// The salt of these bytes, which must be random and kept: with others, samples of before compare with nothing.
+    /// Creates a salt from random bytes. They must be persisted: samples under different salts are
+    /// not comparable.
     pub fn new(bytes: [u8; 32]) -> Salt {
         Salt(bytes)
     }
 }
 
-/// Takes out of values what must not be kept.
+/// Removes secrets from values before they are stored.
 #[derive(Clone)]
 pub struct Redactor {
     salt: Salt,
     known: Vec<String>,
 }
 
-/// What was masked of a message.
+/// The parts of a message that were masked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Masked {
-    /// Secret texts: what must not be shown anywhere else either.
+    /// Secret texts, which must be masked in all other parts of the message, too.
     pub texts: BTreeSet<String>,
-    /// Places whose values stand for others of their form, with `*` for every index: numbers, booleans, moments. That a text
-    /// is masked can be seen.
+    /// Places whose numbers, booleans or times were replaced, with `*` for every index. Masked
+    /// texts are not listed, because they are recognizable.
     pub places: BTreeSet<String>,
 }
 
-/// Shorter texts are masked where they stand, and not wherever they occur: they would occur by chance.
+/// Minimum length of a secret text that is masked in other parts of a message. Shorter ones occur
+/// there by chance.
 const CARRIED_CHARS_MIN: usize = 6;
 
-/// Bytes of a hash that are shown.
+/// Number of hash bytes in a sample.
 const HASH_BYTES: usize = 6;
 
-/// Bytes of the hash in a masked text.
+/// Number of hash bytes in a masked text.
 const MASK_HASH_BYTES: usize = 3;
 
-/// Why a text is not shown, if it is not.
+/// The reason why a text is masked, if any.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hidden {
     Not,
-    /// It may be what people write.
+    /// Possibly written by a person.
     Private,
-    /// It is secret, or looks like it.
+    /// Secret by its name, by its value, or by declaration.
     Secret,
 }
 
 impl Redactor {
-    /// A redactor that knows no credentials yet.
+    /// Creates a redactor without known secrets.
     pub fn new(salt: Salt) -> Redactor {
         Redactor { salt, known: Vec::new() }
     }
 
-    /// The same, which also masks these texts wherever they occur: the credentials of the request at hand. Texts under
-    /// four characters are passed over.
+    /// Returns a redactor that also masks these texts wherever they occur, such as the credentials
+    /// of the current request. Texts of fewer than four characters are ignored.
     pub fn knowing<T: AsRef<str>>(&self, secrets: impl IntoIterator<Item = T>) -> Redactor {
         let long = |text: &T| text.as_ref().chars().count() >= KNOWN_CHARS_MIN;
         let added = secrets.into_iter().filter(long).map(|text| text.as_ref().to_owned());
         Redactor { salt: self.salt.clone(), known: self.known.iter().cloned().chain(added).collect() }
     }
 
-    /// A value as it may be kept. `name` is that of the member it is in.
+    /// Returns a sample of a value. `name` is the name of the enclosing member.
     pub fn sample(&self, name: Option<&str>, disclosed: Disclosed<'_>, value: &Value) -> Sample {
         let text = value.to_vec();
         let (kind, length) = measure(value);
@@ -106,7 +110,7 @@ impl Redactor {
         }
     }
 
-    /// Bytes that are no JSON, as they may be kept.
+    /// Returns a sample of bytes that are not JSON.
     pub fn sample_of_bytes(&self, bytes: &[u8]) -> Sample {
         Sample {
             kind: Kind::Bytes,
@@ -117,7 +121,7 @@ impl Redactor {
         }
     }
 
-    /// The value of a header, as it may be kept.
+    /// Returns a sample of a header's value.
     pub fn sample_of_header(&self, name: &str, value: &[u8]) -> Sample {
         let text = String::from_utf8_lossy(value);
         let shown = self.hides_header(name, &text, Disclosed::UNKNOWN) == Hidden::Not;
@@ -130,7 +134,8 @@ impl Redactor {
         }
     }
 
-    /// The value of a header as it may be kept in a message: masked unless the field is known to be harmless.
+    /// Redacts the value of a header for a stored message. It is masked unless the field is
+    /// harmless.
     pub fn header(&self, name: &str, value: &str, disclosed: Disclosed<'_>) -> String {
         match self.hides_header(name, value, disclosed) {
             Hidden::Not => value.to_owned(),
@@ -147,8 +152,8 @@ impl Redactor {
         self.hides(value, tells, disclosed)
     }
 
-    /// A running text of ours, such as the cause of a fault, with what is secret in it masked: known secrets anywhere, and
-    /// words that look like one. Texts of others are values: see [`Redactor::value`].
+    /// Redacts a text of the gateway, such as the cause of an error: masks known secrets anywhere,
+    /// and words that look like secrets. For texts of others, use [`Redactor::value`].
     pub fn text(&self, text: &str) -> String {
         let known =
             self.known.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), MASK));
@@ -162,8 +167,9 @@ impl Redactor {
             .collect()
     }
 
-    /// A path with its query below the base of a side, by what may be shown of the operation it is for. Of one that no
-    /// operation has, words of the contract are shown and numbers. Names of parameters are shown where the contract has them.
+    /// Redacts the path and query of a request, relative to the base path of a side, by the
+    /// disclosures of its operation. Without an operation, only numbers and literal segments of the
+    /// contract are disclosed. Parameter names are disclosed if the contract declares them.
     pub fn target(
         &self,
         target: &str,
@@ -195,7 +201,7 @@ impl Redactor {
                 let bare = decoded(name);
                 let known =
                     operation.map_or(Disclosed::UNKNOWN, |operation| side.parameter(operation, &bare));
-                // A name that no contract has may be anything, too.
+                // An undeclared name may itself contain data.
                 let shows = side.is_parameter(operation, &bare) && !self.masks_name(&bare);
                 let shown = if shows { name.to_owned() } else { self.mask(&bare) };
                 format!("{shown}={}", self.part(value, is_telling_name(&bare), known))
@@ -206,7 +212,7 @@ impl Redactor {
         format!("{path}?{}", parameters.collect::<Vec<_>>().join("&"))
     }
 
-    /// One value of an address, as it stands there.
+    /// Redacts one percent-encoded value of an address.
     fn part(&self, raw: &str, tells: bool, disclosed: Disclosed<'_>) -> String {
         let text = decoded(raw);
         let is_number = text.parse::<f64>().is_ok_and(f64::is_finite) || matches!(&*text, "true" | "false");
@@ -219,9 +225,10 @@ impl Redactor {
         }
     }
 
-    /// A JSON value as it may be kept in a message: texts are masked, so that equal ones stay equal; numbers become 0,
-    /// booleans false and moments the first of the year 2000 where they are secret. Order, names and kinds stay, so that a
-    /// redacted body can still be run through a plan. Names of members that look secret, or are data, are masked too.
+    /// Redacts a JSON value for a stored message. Masked texts remain comparable; secret numbers
+    /// become 0, booleans false, and times the first of January 2000. Order, names and types are
+    /// preserved, so that a redacted body can still be translated. Names of members that look
+    /// secret or that are data are masked, too.
     pub fn value(&self, value: &Value, disclosed: Disclosed<'_>, masked: &mut Masked) -> Value {
         self.masked(value, false, disclosed, &mut "$".to_owned(), masked)
     }
@@ -289,7 +296,7 @@ impl Redactor {
         }
     }
 
-    /// A text of others that has no form we know, such as a body that is no JSON.
+    /// Redacts a text of unknown format, such as a body that is not JSON.
     pub fn unread(&self, text: &[u8]) -> String {
         if text.is_empty() {
             String::new()
@@ -298,12 +305,12 @@ impl Redactor {
         }
     }
 
-    /// Whether a member's name must not be shown.
+    /// Returns whether a member's name must be masked.
     pub fn masks_name(&self, name: &str) -> bool {
         self.knows(name) || looks_secret(name)
     }
 
-    /// The start of the hash of a text under this salt, for names and values that are not shown.
+    /// Returns the start of the hash of a text under this salt.
     pub fn hash(&self, bytes: &[u8]) -> String {
         self.short_hash(bytes, HASH_BYTES)
     }
@@ -314,8 +321,9 @@ impl Redactor {
         mac.finalize().into_bytes()[..count].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// What stands for a text. Lines and what stands between commas are masked one by one, because plans take texts apart
-    /// there; a moment is another moment, because plans read them.
+    /// Returns the replacement of a text. Lines and comma-separated items are masked individually,
+    /// because plans split texts there. A time is replaced by another time, because plans parse
+    /// them.
     fn mask(&self, text: &str) -> String {
         if is_moment(text) {
             return another_moment(text);
@@ -336,7 +344,8 @@ impl Redactor {
         self.known.iter().any(|secret| text.contains(secret.as_str()))
     }
 
-    /// A number is an amount or an identifier; only what is known to be secret hides in one.
+    /// Numbers are usually amounts or identifiers, so they are masked only if they are known to be
+    /// secret.
     fn hides_number(&self, text: &str, tells: bool, disclosed: Disclosed<'_>) -> bool {
         tells || disclosed.is_secret() || self.knows(text)
     }
@@ -359,7 +368,7 @@ fn decoded(raw: &str) -> String {
     percent_encoding::percent_decode_str(raw).decode_utf8_lossy().into_owned()
 }
 
-/// The first moment of the year 2000, written as `text` is.
+/// Returns the first of January 2000, 00:00, in the format of `text`.
 fn another_moment(text: &str) -> String {
     let is_year_first = text.as_bytes().get(4).is_some_and(|byte| !byte.is_ascii_digit());
     let date = if is_year_first { ["2000", "01", "01"] } else { ["01", "01", "2000"] };
@@ -389,13 +398,13 @@ fn shape(text: &str) -> String {
         c if c.is_numeric() => '9',
         c if c.is_uppercase() => 'A',
         c if c.is_alphabetic() => 'a',
-        // Marks that tell a form stay; any other character may be all that a text says.
+        // Punctuation reveals the format of a text. Any other character could reveal its content.
         ' ' | '-' | '_' | '.' | ':' | '/' | '@' | '+' | ',' | '(' | ')' => c,
         _ => '?',
     })
 }
 
-/// As it is, but for characters that act on whoever shows it.
+/// Truncates a text and replaces characters that would affect its rendering.
 fn cut(text: &str) -> String {
     cut_with(text, |c| if is_active(c) { '\u{fffd}' } else { c })
 }

@@ -1,9 +1,10 @@
-//! One value as it may be kept: what it is, how long, what it looks like, and itself only when nothing about it is secret.
+//! A redacted value: its type, length and shape, and the value itself only if no part of it is
+//! secret.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The kind of a JSON value.
+/// The type of a sampled value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -19,12 +20,12 @@ pub enum Kind {
     Array,
     /// An object.
     Object,
-    /// A body that is no JSON, or a header.
+    /// A body that is not JSON.
     Bytes,
 }
 
 impl Kind {
-    /// The kind in a word.
+    /// Returns the type as a word.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Null => "null",
@@ -38,19 +39,22 @@ impl Kind {
     }
 }
 
-/// A value, redacted.
+/// A redacted value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// What was sampled.
+    /// The type of the value.
     pub kind: Kind,
-    /// Characters of a text or number, elements of an array, members of an object, bytes of other bodies.
+    /// Characters of a text or number, elements of an array, members of an object, or bytes of
+    /// another body.
     pub length: u64,
-    /// What a masked scalar looks like: `9` for a digit, `a` and `A` for letters, other marks as they are, cut with `…`.
+    /// Shape of a masked scalar: `9` for a digit, `a` and `A` for letters, punctuation unchanged,
+    /// truncated with `…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
-    /// The same for equal values under one salt; says nothing of the value to whoever lacks the salt.
+    /// Keyed hash, equal for equal values under one salt. It reveals no information without the
+    /// salt.
     pub hash: String,
-    /// The value as JSON text, cut with `…`; none when it is masked or holds others.
+    /// The value as JSON text, truncated with `…`. `None` if it is masked or a non-empty container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }

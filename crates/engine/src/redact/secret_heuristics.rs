@@ -1,7 +1,8 @@
-//! What tells a credential by its looks, whatever its name, and what by its form is no text of people. Both err on the side of
-//! masking: a masked identifier costs a reader a look at its hash, a shown token costs more.
+//! Heuristics that recognize credentials by their appearance, regardless of their name, and texts
+//! whose format excludes personal data. Both prefer masking: a masked identifier is still
+//! comparable by its hash, whereas a disclosed token cannot be recalled.
 
-/// Schemes and prefixes that a credential begins with.
+/// Authorization schemes and vendor prefixes of credentials, in lower case.
 const PREFIXES: [&str; 12] = [
     "bearer ",
     "basic ",
@@ -17,11 +18,12 @@ const PREFIXES: [&str; 12] = [
     "akia",
 ];
 
-/// Least characters of an unbroken run that can be a token by its looks.
+/// Minimum length of an unbroken run of characters that can be a token.
 const TOKEN_CHARS_MIN: usize = 20;
 
-/// Whether a text is a credential or a person's address by its looks: an authorization value, a signed token, a long run
-/// without spaces in which letters and digits mix, an e-mail address, a telephone number.
+/// Returns whether a text looks like a credential or a personal address: an authorization value, a
+/// signed token, a long run of mixed letters and digits without spaces, an email address, or a
+/// telephone number.
 pub fn looks_secret(text: &str) -> bool {
     let trimmed = text.trim();
     let head: String = trimmed.chars().take(16).flat_map(char::to_lowercase).collect();
@@ -31,7 +33,8 @@ pub fn looks_secret(text: &str) -> bool {
         || is_telephone(trimmed)
 }
 
-/// Whether some run of token characters is long and mixed enough to have been made by a machine.
+/// Returns whether the text contains a run of token characters that is long and mixed enough to be
+/// machine-generated.
 fn has_token(text: &str) -> bool {
     let is_token_char =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/' | '=' | '~');
@@ -39,7 +42,7 @@ fn has_token(text: &str) -> bool {
 }
 
 fn is_token(run: &str) -> bool {
-    // A path or a host name is a run of words; what hides in it is one of its parts.
+    // Paths and host names are runs of words, so examine each of their segments.
     let parts = run.split(['/', '.']).filter(|part| !part.is_empty());
     let signed = run.starts_with("eyJ") && run.matches('.').count() >= 1;
     signed || parts.into_iter().any(is_token_part)
@@ -50,7 +53,8 @@ fn is_token_part(part: &str) -> bool {
     let (letters, digits) = (count(char::is_ascii_alphabetic), count(char::is_ascii_digit));
     let long = part.len() >= TOKEN_CHARS_MIN;
     let mixed = letters >= 2 && digits >= 2;
-    // Base64 without a digit is rare but possible: cases that change all along are no word of any language.
+    // Base64 without digits is rare but possible. Frequent changes from lower to upper case occur
+    // in no natural word.
     let pairs = part.as_bytes().windows(2);
     let turns = pairs.filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()).count();
     long && (mixed || turns >= 4)
@@ -65,7 +69,8 @@ fn is_address(text: &str) -> bool {
     )
 }
 
-/// Eight digits and more with nothing but the marks of a telephone number between them. A date has its own marks.
+/// Returns whether a text consists of at least eight digits and the punctuation of telephone
+/// numbers. Dates are excluded by their own format.
 fn is_telephone(text: &str) -> bool {
     let digits = text.chars().filter(char::is_ascii_digit).count();
     let only_marks =
@@ -73,10 +78,10 @@ fn is_telephone(text: &str) -> bool {
     digits >= 8 && only_marks && !is_date(text)
 }
 
-/// Digits from which on a number in a text may be a telephone number or a document of a person.
+/// Minimum number of digits of a telephone number or an identity document.
 const PERSONAL_DIGITS_MIN: usize = 8;
 
-/// Whether a text is by its form no text that a person wrote: nothing, a short number, a moment.
+/// Returns whether the format of a text excludes personal data: empty, a short number, or a time.
 ///
 /// ```
 /// use switchback_engine::redact::is_plain;
@@ -92,12 +97,12 @@ pub fn is_plain(text: &str) -> bool {
     text.is_empty() || (is_number && digits < PERSONAL_DIGITS_MIN) || is_moment(text)
 }
 
-/// Whether a text is a date, with or without a time of day and a zone, and nothing else.
+/// Returns whether a text is exactly a date, optionally with a time of day and a zone.
 pub fn is_moment(text: &str) -> bool {
     if text.len() > 40 || !is_date(text) {
         return false;
     }
-    // What follows `YYYY-MM-DD` or `DD/MM/YYYY`, which both have ten characters.
+    // `YYYY-MM-DD` and `DD/MM/YYYY` both have ten characters; the time follows.
     let Some(time) = text.get(10..) else { return false };
     let is_time_mark = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.' | '+' | '-');
     match time.strip_prefix(['T', ' ']) {
@@ -109,7 +114,8 @@ pub fn is_moment(text: &str) -> bool {
     }
 }
 
-/// `YYYY-MM-DD` or `DD-MM-YYYY` with any of the usual separators, and what may follow.
+/// Returns whether a text starts with `YYYY-MM-DD` or `DD-MM-YYYY`, with any of the usual
+/// separators.
 fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mark = |at: usize| bytes.get(at).is_some_and(|b| matches!(b, b'-' | b'.' | b'/'));

@@ -1,13 +1,14 @@
-//! Credentials out of running text: a fault's message, a line of a log, an address.
+//! Removes credentials from running text: error messages, log lines, addresses.
 
 use super::MASK;
 use super::names::CREDENTIAL_NAMES;
 
-/// Authorization schemes after which a credential follows.
+/// Authorization schemes that precede a credential.
 const SCHEMES: [&str; 2] = ["bearer ", "basic "];
 
-/// The text with credentials replaced by `***`: what follows `Bearer` or `Basic`, and the value of a member, parameter or
-/// field whose name says that it is one. A word that merely contains such a name (`barcode`) is left alone.
+/// Replaces credentials by `***`: the word after `Bearer` or `Basic`, and the value of a member,
+/// parameter or field whose name indicates a credential. Words that only contain such a name
+/// (`barcode`) are unchanged.
 ///
 /// ```
 /// use switchback_engine::redact::without_credentials;
@@ -36,7 +37,7 @@ pub fn without_credentials(text: &str) -> String {
     out
 }
 
-/// Where the credential begins and ends, if a scheme or a telling name stands at `at`.
+/// Returns the span of a credential whose scheme or name starts at `at`.
 fn credential_at(lower: &str, at: usize) -> Option<(usize, usize)> {
     let starts_word = !lower[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
     if !starts_word {
@@ -57,7 +58,7 @@ fn credential_at(lower: &str, at: usize) -> Option<(usize, usize)> {
     value += leading_spaces(&lower[value..]);
     value += usize::from(lower[value..].starts_with('"'));
     if SCHEMES.iter().any(|scheme| lower[value..].starts_with(scheme)) {
-        return None; // the scheme is kept and its credential is found when the scan arrives there
+        return None; // the scan reaches the scheme later and masks its credential
     }
     value_span(lower, value)
 }
@@ -66,7 +67,7 @@ fn leading_spaces(text: &str) -> usize {
     text.len() - text.trim_start_matches(' ').len()
 }
 
-/// A credential reaches to the next character that cannot be part of one.
+/// Returns the span from `start` to the next character that no credential contains.
 fn value_span(lower: &str, start: usize) -> Option<(usize, usize)> {
     let length = lower[start..]
         .find(|c: char| {
@@ -76,8 +77,8 @@ fn value_span(lower: &str, start: usize) -> Option<(usize, usize)> {
     (length > 0).then_some((start, start + length))
 }
 
-/// Characters that act instead of being shown: controls, line and paragraph separators, and the bidirectional overrides
-/// that make a text read differently from what it is.
+/// Returns whether a character affects rendering: controls, line and paragraph separators, and the
+/// bidirectional overrides, which make a text appear different from its content.
 pub fn is_active(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

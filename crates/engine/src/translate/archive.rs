@@ -1,4 +1,5 @@
-//! Steps that look into archives and put entries there: which keys and values they mean, and what comes of what was found.
+//! Steps that look up entries in archives and store entries there: the keys and values they refer
+//! to, and the results of a lookup.
 
 use super::context::Context;
 use super::fault::{Fault, FaultKind, Stop};
@@ -6,17 +7,17 @@ use super::turn::{Entries, Entry, Lookup};
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::{EachOf, Expr, Keep, Recall, Step};
 
-/// Makes a value out of what is in the context.
+/// Evaluates an expression in a context.
 pub(super) type Evaluate<'e> = dyn Fn(&Context, &Expr) -> Result<Option<Value>, Stop> + 'e;
 
-/// A lookup that is under way: the elements it is for, and which of them have a key.
+/// A pending lookup: its elements, and which of them have a key.
 #[derive(Debug)]
 pub(super) struct Looking {
     elements: Vec<Value>,
     has_key: Vec<bool>,
 }
 
-/// What is to be looked up; none where there is no key at all.
+/// Returns the entries to look up, or `None` if no element has a key.
 pub(super) fn lookup(
     recall: &Recall,
     context: &mut Context,
@@ -37,10 +38,10 @@ pub(super) fn lookup(
     Ok((Looking { elements, has_key }, lookup))
 }
 
-/// Puts what was found into the context, in the order of the keys.
+/// Adds the results to the context, in the order of the keys.
 ///
 /// # Errors
-/// An entry holds no JSON, or there are not as many as were asked for.
+/// Fails if an entry is not JSON, or if there are fewer entries than keys.
 pub(super) fn found(
     recall: &Recall,
     step: &Step,
@@ -78,7 +79,7 @@ pub(super) fn found(
     Ok(())
 }
 
-/// What is to be kept; none where there is nothing.
+/// Returns the entries to store, or `None` if there are none.
 pub(super) fn entries(
     keep: &Keep,
     context: &mut Context,
@@ -91,7 +92,8 @@ pub(super) fn entries(
             continue;
         }
         let Some(key) = value(context, &keep.key)?.as_ref().and_then(key_text) else {
-            // Of a list, what has no name is passed over; what a client asked for by name must be kept or fail.
+            // Skip list elements without a key. A single entry without a key is an error, because
+            // the mapping requires that it is stored.
             if keep.each.is_some() {
                 continue;
             }
@@ -104,7 +106,7 @@ pub(super) fn entries(
                 None => continue,
             },
         };
-        // The last of equal keys counts, as if they had been kept one after the other.
+        // The last of equal keys wins, as if the entries were stored in sequence.
         entries.retain(|(known, _)| *known != key);
         entries.push((key, kept));
     }
@@ -112,7 +114,7 @@ pub(super) fn entries(
     Ok((!entries.is_empty()).then_some(Entries { archive: keep.archive, entries }))
 }
 
-/// The elements that a step is for; one without meaning where it is for none.
+/// Returns the elements that a step applies to, or a placeholder for a step without a list.
 fn elements(context: &Context, each: Option<&EachOf>) -> Vec<Value> {
     let Some(each) = each else { return vec![Value::Null] };
     match context.value(&each.list).map(std::borrow::Cow::into_owned) {
@@ -133,7 +135,8 @@ fn leave(context: &mut Context, each: Option<&EachOf>) {
     }
 }
 
-/// A key as text: `7` and `"7"` are one key, since versions of an API differ in just that.
+/// Returns a key as text. `7` and `"7"` are the same key, because versions of an API often differ
+/// in exactly that.
 fn key_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.decode().into_owned()),

@@ -1,8 +1,8 @@
-//! Finding one's way in the blocks of a route of several calls: which block the outcomes chosen so far lead to, and what is in it.
+//! Navigation in the nested blocks of a serve route, by the outcomes chosen so far.
 
 use switchback_plan::{Block, Effect, End, Serve, Step, StepAction, StepCall};
 
-/// The block that these outcomes lead to.
+/// Returns the block that these outcomes lead to.
 pub(super) fn block_at<'p>(serve: &'p Serve, outcomes: &[u16]) -> Option<&'p Block> {
     outcomes.iter().try_fold(&serve.block, |block, outcome| match &block.end {
         End::Decide(decision) => decision.outcomes.get(usize::from(*outcome)).map(|outcome| &outcome.block),
@@ -10,7 +10,7 @@ pub(super) fn block_at<'p>(serve: &'p Serve, outcomes: &[u16]) -> Option<&'p Blo
     })
 }
 
-/// The step of this index in the block that these outcomes lead to, if it makes a call.
+/// Returns the step at this index of the block that these outcomes lead to, if it makes a call.
 pub(super) fn call_at<'p>(
     serve: &'p Serve,
     outcomes: &[u16],
@@ -23,11 +23,11 @@ pub(super) fn call_at<'p>(
     }
 }
 
-/// Whether a block has a call with an effect from this step on, whichever outcome is chosen.
+/// Returns whether a block contains a writing call from this step on, for any outcome.
 pub(super) fn writes(block: &Block, from: usize) -> bool {
     let is_write = |step: &Step| match &step.action {
         StepAction::Call(call) => call.head.effect == Effect::Write,
-        // What is kept here reaches no service.
+        // Archives are internal; storing an entry affects no service.
         StepAction::Select(_) | StepAction::Make(_) | StepAction::Recall(_) | StepAction::Keep(_) => false,
     };
     let ends_in_one = match &block.end {

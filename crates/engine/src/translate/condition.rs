@@ -1,4 +1,4 @@
-//! The closed list of conditions, and the cells of decision tables.
+//! Evaluates conditions, selections and decision tables.
 
 use super::context::{Context, same};
 use super::form;
@@ -38,7 +38,7 @@ impl Context {
         }
     }
 
-    /// The place to name where a condition does not hold: the first that keeps it from holding.
+    /// Returns the place to report for a false condition: the first one that makes it false.
     pub(super) fn fails_at<'p>(&self, predicate: &'p Predicate) -> Option<&'p Location> {
         let first = |places: &'p [Location], fails: &dyn Fn(&Location) -> bool| {
             places.iter().find(|place| fails(place))
@@ -62,10 +62,11 @@ impl Context {
         }
     }
 
-    /// A field can only be what the contract says when what it is in is an object.
+    /// Returns whether a field has the type that the contract declares. Its parents must be
+    /// objects.
     fn conforms(&self, one: &Conform) -> bool {
         let Path::Singular(segments) = &one.place.path else { return false };
-        // `request` and `request.body` are ours.
+        // `request` and `request.body` belong to the context document, so start below them.
         for upto in 2..segments.len() {
             match self.walk(&segments[..upto]) {
                 Some(Value::Object(_)) => {}
@@ -76,7 +77,7 @@ impl Context {
         self.walk(segments).map_or(!one.required, |value| form::fits(value, &one.form))
     }
 
-    /// There, and not null.
+    /// Returns whether a place has a value other than null.
     fn is_present(&self, place: &Location) -> bool {
         self.matches(place).iter().any(|value| !value.is_null())
     }
@@ -89,12 +90,12 @@ impl Context {
         }
     }
 
-    /// Whether this place holds `true`.
+    /// Returns whether the value at this place is `true`.
     pub(super) fn is_true(&self, place: &Location) -> bool {
         self.value(place).is_some_and(|value| value.as_bool() == Some(true))
     }
 
-    /// What a selection takes; none when no condition holds or nothing matches.
+    /// Returns the selected value, or `None` if no condition holds or no value matches.
     pub(super) fn select(&self, selection: &Selection) -> Option<Value> {
         let holds = |choice: &&Choice| choice.when.as_ref().is_none_or(|when| self.holds(when));
         let choice = selection.choices.iter().find(holds)?;
@@ -105,23 +106,23 @@ impl Context {
                 let number = self.value(&page.at).and_then(|value| value.as_i64()).unwrap_or(page.first);
                 let matches = self.matches(&choice.from).into_iter().map(Cow::into_owned);
                 let size = usize::try_from(page.size).unwrap_or(usize::MAX);
-                // A page before the first has nothing on it, like one after the last.
+                // A page before the first is empty, like a page after the last.
                 let before = usize::try_from(number - page.first).ok().and_then(|at| at.checked_mul(size));
                 Some(Value::from(before.map_or_else(Vec::new, |n| matches.skip(n).take(size).collect())))
             }
             Take::Newest(keys) => {
                 let ranks = |value: &Value| keys.iter().map(|key| rank(value, key)).collect::<Vec<_>>();
                 let newer = |a: &Cow<'_, Value>, b: &Cow<'_, Value>| {
-                    // Numbers that are none of a double's are as old as each other.
+                    // NaN cannot be ordered; treat such elements as equal.
                     ranks(a).partial_cmp(&ranks(b)).unwrap_or(Ordering::Equal)
                 };
-                // Of equals, `max_by` gives the last.
+                // `max_by` returns the last of equal elements.
                 self.matches(&choice.from).into_iter().max_by(newer).map(Cow::into_owned)
             }
         }
     }
 
-    /// The first row of a table that matches.
+    /// Returns the first matching row of a table, with its index.
     pub(super) fn decide<'d>(&self, decision: &'d Decision) -> Option<(usize, &'d Row)> {
         let values: Vec<_> = decision.columns.iter().map(|column| self.column(column)).collect();
         decision.rows.iter().enumerate().find(|(_, row)| {
@@ -138,15 +139,15 @@ impl Context {
     }
 }
 
-/// What orders elements by a member: its number, the instant that it names, or its text. An element without any is older than
-/// all others.
+/// Sort key of an element by one member: its number, the instant it denotes, or its text. An
+/// element without the member is the oldest.
 type Rank = (Option<f64>, Option<(i64, u32)>, Option<String>);
 
 fn rank(value: &Value, key: &Key) -> Rank {
     let Some(member) = value.get(&key.text) else { return (None, None, None) };
     let number = member.as_number().and_then(|number| number.text().parse().ok());
     match member.as_str().map(|text| (instant(&text), text)) {
-        // Texts of one instant are as new as each other, however they are spelt.
+        // Compare instants, so that different spellings of one instant are equal.
         Some((Some(instant), _)) => (number, Some(instant), None),
         Some((None, text)) => (number, None, Some(text.into_owned())),
         None => (number, None, None),
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
     use switchback_json::Limits;
 
-    /// How the first element is ordered against the second by `at`.
+    /// Returns the order of the first element relative to the second by `at`.
     fn order(first: &str, second: &str) -> Option<Ordering> {
         let rank = |at: &str| {
             let element = format!(r#"{{"at":{at}}}"#);

@@ -1,8 +1,8 @@
-//! The context document of a request: what the paths of a mapping look into, and the looking.
+//! The context document of a request, which the paths of a mapping refer to, and path evaluation.
 //!
-//! Plain places are walked on the lossless document. Other paths are run by the evaluator of jsonpath-rust on a copy of it
-//! made of [`Node`]s, which answer the evaluator's questions without rounding a number: integers that a double cannot hold
-//! are compared by their text.
+//! Singular paths are resolved on the lossless document. Other paths are evaluated by jsonpath-rust
+//! on a copy made of [`Node`]s, which support the evaluator without rounding numbers: integers
+//! beyond the precision of a double are compared as text.
 
 use jsonpath_rust::query::js_path_process;
 use jsonpath_rust::query::queryable::Queryable;
@@ -13,27 +13,27 @@ use std::sync::{Arc, Mutex, OnceLock};
 use switchback_json::{Number, Object, Value};
 use switchback_plan::{Key, Location, Path, Segment};
 
-/// `{request: {path, query, headers, body}, config, <step>: …}`. A copy shares all values with its original.
+/// `{request: {path, query, headers, body}, config, <step>: …}`. Clones share all values.
 #[derive(Clone, Default)]
 pub(super) struct Context {
     roots: Vec<Root>,
 }
 
-/// A member of the document.
+/// A top-level member of the document.
 #[derive(Clone)]
 struct Root {
     name: Arc<str>,
     value: Arc<Value>,
-    /// Made when the first path needs it.
+    /// The evaluator's copy, created on first use.
     node: Arc<OnceLock<Arc<Node>>>,
-    /// Of lists in it that are looked into, by path and member: made once, however many look.
+    /// Indexes of lists in this member, created on first use and shared by all lookups.
     indexes: Arc<Mutex<Indexes>>,
 }
 
-/// Indexes with the path of their list and the member they are by.
+/// Each index with the path of its list and the member it is keyed by.
 type Indexes = Vec<(Arc<str>, Arc<str>, Arc<Index>)>;
 
-/// The elements of a list, by one member.
+/// The positions of a list's elements by the value of one member.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     places: HashMap<String, usize>,
@@ -44,25 +44,25 @@ impl Index {
         let mut places = HashMap::with_capacity(list.len());
         for (at, element) in list.iter().enumerate() {
             if let Some(key) = element.get(by).and_then(index_key) {
-                // The first of several is found.
+                // The first of several elements with the same key wins.
                 places.entry(key).or_insert(at);
             }
         }
         Index { places }
     }
 
-    /// The place of the element whose member is this value.
+    /// Returns the position of the element whose member has this value.
     pub(super) fn find(&self, value: &Value) -> Option<usize> {
         self.places.get(&index_key(value)?).copied()
     }
 }
 
-/// A scalar as an index knows it: numbers by what they count, as [`same`] has it.
+/// Returns the index key of a scalar. Numbers are compared by value, as in [`same`].
 fn index_key(value: &Value) -> Option<String> {
     Some(match value {
         Value::String(text) => format!("s{}", text.decode()),
         Value::Number(number) => match exact(number) {
-            // Minus nothing is nothing.
+            // Adding 0.0 turns -0.0 into 0.0.
             Some(exact) => format!("n{:x}", (exact + 0.0).to_bits()),
             None => format!("t{}", number.text()),
         },
@@ -71,7 +71,7 @@ fn index_key(value: &Value) -> Option<String> {
     })
 }
 
-/// Names only: the values are somebody's messages.
+/// Prints names only, because the values are message data.
 impl fmt::Debug for Context {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_set().entries(self.roots.iter().map(|root| &root.name)).finish()
@@ -79,19 +79,19 @@ impl fmt::Debug for Context {
 }
 
 impl Context {
-    /// Sets or replaces one member of the document.
+    /// Sets a top-level member.
     pub(super) fn set(&mut self, name: &str, value: Value) {
         self.remove(name);
         let (value, node, indexes) = (Arc::new(value), Arc::default(), Arc::default());
         self.roots.push(Root { name: name.into(), value, node, indexes });
     }
 
-    /// Takes a member out of the document.
+    /// Removes a top-level member.
     pub(super) fn remove(&mut self, name: &str) {
         self.roots.retain(|root| &*root.name != name);
     }
 
-    /// A member of the document, to be changed.
+    /// Returns a top-level member for modification and invalidates its caches.
     pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
         let root = self.roots.iter_mut().find(|root| &*root.name == name)?;
         root.node = Arc::default();
@@ -99,7 +99,8 @@ impl Context {
         Some(Arc::make_mut(&mut root.value))
     }
 
-    /// The value at a place; for a path that may match several, the array of all matches.
+    /// Returns the value at a path. For a path that can match several values, returns an array of
+    /// all matches.
     pub(super) fn value(&self, location: &Location) -> Option<Cow<'_, Value>> {
         match &location.path {
             Path::Singular(segments) => self.walk(segments).map(Cow::Borrowed),
@@ -110,20 +111,21 @@ impl Context {
         }
     }
 
-    /// All matches of a path, in document order.
+    /// Returns all matches of a path, in document order.
     pub(super) fn matches(&self, location: &Location) -> Vec<Cow<'_, Value>> {
         match &location.path {
             Path::Singular(segments) => self.walk(segments).map(Cow::Borrowed).into_iter().collect(),
             Path::Query(query) => {
                 let nodes = Node::Members(self.roots.iter().map(Root::node).collect());
-                // The evaluator's only error is a query that is a bare value, which its parser does not make.
+                // The evaluator fails only for a query that is a bare value, which its parser never
+                // produces.
                 let found = js_path_process(query, &nodes).unwrap_or_default();
                 found.into_iter().map(|found| Cow::Owned(found.val.to_value())).collect()
             }
         }
     }
 
-    /// All of it.
+    /// Returns a copy of the document.
     pub(super) fn document(&self) -> Value {
         let mut document = Object::new();
         for root in &self.roots {
@@ -132,7 +134,7 @@ impl Context {
         Value::Object(document)
     }
 
-    /// The index of a list by a member of its elements, made when it is first wanted.
+    /// Returns the index of a list by a member of its elements, creating it on first use.
     pub(super) fn index(&self, list: &Location, by: &Key) -> Option<Arc<Index>> {
         let Path::Singular(segments) = &list.path else { return None };
         let Some(Segment::Member(first)) = segments.first() else { return None };
@@ -147,7 +149,7 @@ impl Context {
         Some(index)
     }
 
-    /// An element of a list.
+    /// Returns an element of a list.
     pub(super) fn element(&self, list: &Location, at: usize) -> Option<&Value> {
         let Path::Singular(segments) = &list.path else { return None };
         self.walk(segments)?.as_array()?.get(at)
@@ -169,27 +171,27 @@ impl Context {
 }
 
 impl Root {
-    /// The member as the evaluator sees it.
+    /// Returns the member in the evaluator's representation.
     fn node(&self) -> (String, Node) {
         let node = self.node.get_or_init(|| Arc::new(Node::of(&self.value)));
         (self.name.as_ref().to_owned(), Node::Shared(Arc::clone(node)))
     }
 }
 
-/// Whether two values are the same: as JSON values are, and numbers by what they count, so that `1` is `1.0`. Numbers
-/// that a double cannot hold are the same when their text is.
+/// Returns whether two values are equal. Numbers are compared by value, so `1` equals `1.0`;
+/// numbers beyond the precision of a double are compared as text.
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     let number = |value: &Value| value.as_number().and_then(exact);
     a == b || number(a).is_some_and(|a| Some(a) == number(b))
 }
 
-/// The number as a double, if it is one of those that survive the way: integers below 2^53, fractions as near as written.
+/// Returns the number as a double, or `None` if its magnitude is 2^53 or more.
 fn exact(number: &Number) -> Option<f64> {
     const INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
     number.text().parse().ok().filter(|value: &f64| value.abs() < INTEGER_MAX)
 }
 
-/// A value as the evaluator wants to see it: strings decoded, arrays as vectors.
+/// A value in the evaluator's representation: strings decoded, arrays as vectors.
 #[derive(Clone, Debug, Default)]
 enum Node {
     #[default]
@@ -199,12 +201,12 @@ enum Node {
     Text(String),
     List(Vec<Node>),
     Members(Vec<(String, Node)>),
-    /// A member of the document, shared between its copies.
+    /// A top-level member, shared by all copies.
     Shared(Arc<Node>),
 }
 
 impl Node {
-    /// The node that holds the value.
+    /// Returns the node behind [`Node::Shared`].
     fn plain(&self) -> &Node {
         match self {
             Node::Shared(node) => node.plain(),
@@ -212,7 +214,8 @@ impl Node {
         }
     }
 
-    /// Recursion is bounded by the depth limit of the documents in the context.
+    /// Converts a value. The recursion is bounded by the depth limit of the documents in the
+    /// context.
     fn of(value: &Value) -> Node {
         match value {
             Value::Null => Node::Null,
@@ -245,7 +248,7 @@ impl Node {
     }
 }
 
-/// Of objects, order does not count (RFC 9535, section 2.3.5.2.2).
+/// The order of members is irrelevant (RFC 9535, section 2.3.5.2.2).
 impl PartialEq for Node {
     fn eq(&self, other: &Node) -> bool {
         match (self.plain(), other.plain()) {
@@ -329,7 +332,8 @@ impl Queryable for Node {
         }
     }
 
-    /// The evaluator takes an integer for a double where it can; see [`exact`] for when it must not.
+    /// The evaluator compares integers as doubles; [`exact`] excludes those that a double would
+    /// round.
     fn as_i64(&self) -> Option<i64> {
         match self.plain() {
             Node::Number(number) => exact(number).and(number.as_i64()),
@@ -383,7 +387,7 @@ mod tests {
         let number = |text: &str| Value::parse(text.as_bytes(), &Limits::DOCUMENT).expect("it is JSON");
         assert_eq!((index.find(&number("1.0")), index.find(&number("\"1\""))), (Some(0), Some(1)));
         assert_eq!((index.find(&number("2")), index.find(&Value::Null)), (None, None));
-        // What is set anew is indexed anew.
+        // Replacing a value invalidates its index.
         context.set("page", number(r#"{"users":[]}"#));
         assert_eq!(context.index(&users, &id).expect("there is a list").find(&number("1")), None);
         assert!(context.index(&location(&["page", "none"]), &id).is_none());

@@ -1,37 +1,37 @@
-//! The ends of a route, and the rows of its tables, that examples must reach.
+//! The outcomes of a route, and the rows of its tables, that examples must cover.
 
 use std::fmt;
 use switchback_plan::{Beyond, Block, End, OnFail, Origin, Route, RouteKind, StepAction};
 
-/// A part of a route that a run has gone through.
+/// A part of a route that a run passed through.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
-    /// A pair answered with something other than an error.
+    /// A pair answered with a success.
     Answered,
-    /// The route as a whole is refused.
+    /// The entire route is refused.
     Refused,
     /// A pair refuses a parameter (by index).
     Parameter(usize),
-    /// A check (by index) did not hold.
+    /// A check (by index) failed.
     Check(usize),
-    /// The end of the block at the end of these outcomes.
+    /// The end of the block that these outcomes lead to.
     End(Vec<u16>),
-    /// A row (by index) of the table that the block at the end of these outcomes ends in.
+    /// A row (by index) of the table at the end of the block that these outcomes lead to.
     Row(Vec<u16>, usize),
-    /// A call failed whose `on_fail` is not just `pass`: outcomes, and index of the step.
+    /// A call failed whose `on_fail` is not `pass`: outcomes, and index of the step.
     OnFail(Vec<u16>, usize),
-    /// A call was not wanted: outcomes, and index of the step.
+    /// A call was skipped because its condition is false: outcomes, and index of the step.
     Skipped(Vec<u16>, usize),
-    /// A list went on beyond its bound, and that is not passed over: outcomes, and index of the step.
+    /// A list exceeded its bound and is not silently truncated: outcomes, and index of the step.
     Beyond(Vec<u16>, usize),
 }
 
-/// An end that examples must reach.
+/// An outcome that examples must cover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// Which part of the route.
+    /// The part of the route.
     pub mark: Mark,
-    /// As words for a message.
+    /// A description for messages.
     pub what: String,
     /// The line of the mapping that declares it.
     pub origin: Origin,
@@ -43,7 +43,7 @@ impl fmt::Display for Reach {
     }
 }
 
-/// All ends of a route, in the order of the mapping.
+/// Returns all outcomes of a route, in the order of the mapping.
 pub fn ends(route: &Route) -> Vec<Reach> {
     let one = |mark, what: &str| vec![Reach { mark, what: what.into(), origin: route.origin.clone() }];
     match &route.kind {
@@ -95,7 +95,7 @@ fn block_ends(block: &Block, way: &mut Vec<u16>, name: &str, origin: &Origin, re
                 reaches.push(Reach { mark: Mark::Row(way.clone(), at), what, origin: row.origin.clone() });
             }
             for (at, outcome) in decision.outcomes.iter().enumerate() {
-                // A pack with more outcomes in one table than this does not compile.
+                // The compiler rejects tables with more outcomes.
                 way.push(u16::try_from(at).unwrap_or(u16::MAX));
                 block_ends(&outcome.block, way, &outcome.name, &outcome.origin, reaches);
                 way.pop();

@@ -1,24 +1,24 @@
-//! How an expected value and a found one differ, by place. For examples only: what clients would notice between two live
-//! answers is judged in `diff`.
+//! Differences between an expected and an actual value, by place. For examples only: `diff`
+//! compares live answers.
 
 use std::fmt;
 use switchback_json::Value;
 
-/// Differences listed at most; more say no more.
+/// Maximum number of reported differences.
 const LISTED_MAX: usize = 20;
 
-/// One place at which two values differ.
+/// A place at which two values differ.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// Where in the value.
+    /// The place in the value.
     pub place: Place,
-    /// None = not there.
+    /// The expected value; `None` if absent.
     pub expected: Option<Value>,
-    /// None = not there.
+    /// The actual value; `None` if absent.
     pub found: Option<Value>,
 }
 
-/// A place in a value, from the top.
+/// A path from the root of a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place(Vec<Step>);
 
@@ -29,7 +29,7 @@ enum Step {
 }
 
 impl Place {
-    /// The place with every index written as `*`, as losses are listed.
+    /// Returns the place with every index replaced by `*`, the notation for losses.
     pub fn any_element(&self) -> String {
         self.0.iter().fold("$".to_owned(), |text, step| match step {
             Step::Member(name) => format!("{text}.{name}"),
@@ -65,7 +65,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The deepest places at which two values differ, the order of members aside. At most [`LISTED_MAX`].
+/// Returns the deepest places at which two values differ, ignoring the order of members. At most
+/// [`LISTED_MAX`] places.
 pub(super) fn compare(expected: Option<&Value>, found: Option<&Value>) -> Vec<Difference> {
     let mut differences = Vec::new();
     walk(Place::default(), expected, found, &mut differences);

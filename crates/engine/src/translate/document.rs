@@ -1,5 +1,5 @@
-//! The slow reference: one body through one op tree, the whole text at hand. The streaming classes must equal it byte for
-//! byte; the rules are those of `plan/body.rs`.
+//! Reference implementation of body translation: applies one tree of operations to a complete body.
+//! The streaming implementations must produce the same bytes. `plan/body.rs` defines the semantics.
 
 use super::context::same;
 use super::error::{Cause, TranslateError};
@@ -13,24 +13,24 @@ use switchback_plan::{
     ValueOp,
 };
 
-/// What an op tree may read beside the body.
+/// The data that a tree of operations reads in addition to the body.
 #[derive(Clone, Copy, Debug)]
 pub struct Env<'a> {
-    /// What the operator has set.
+    /// The operator's settings.
     pub settings: &'a Settings,
-    /// JSON text by index of [`CloseFrom::Supplied`]; none = the route yields nothing for it.
+    /// JSON text by index of [`CloseFrom::Supplied`]. `None`: the route yields no value.
     pub supplied: &'a [Option<Vec<u8>>],
 }
 
 impl<'a> Env<'a> {
-    /// For bodies that no route supplies values to.
+    /// Creates an environment for bodies without supplied values.
     pub fn of(settings: &'a Settings) -> Env<'a> {
         Env { settings, supplied: &[] }
     }
 }
 
-/// Appends the translation of `input` to `out`; on an error `out` is as before. `input` is checked whole against RFC 8259
-/// and `limits` first. A body that yields nothing is written as null.
+/// Appends the translation of `input` to `out`. On error, `out` is unchanged. The entire input is
+/// first validated against RFC 8259 and `limits`. A body without output is written as null.
 pub fn document(
     op: &ValueOp,
     input: &[u8],
@@ -41,8 +41,8 @@ pub fn document(
     run(op, input, Walk { env: *env, make_up: true }, limits, out)
 }
 
-/// As [`document`], but writes only what comes from the source or is supplied: no constants, defaults or settings. What is
-/// left is what an overlay may put over an old value.
+/// Like [`document`], but writes only values from the source or supplied ones, without constants,
+/// defaults or settings. An overlay may replace old values by the result.
 pub(super) fn document_of_source(
     op: &ValueOp,
     input: &[u8],
@@ -53,7 +53,8 @@ pub(super) fn document_of_source(
     run(op, input, Walk { env: *env, make_up: false }, limits, out)
 }
 
-/// Appends the translation of a part of a body that is a value and nothing else; whether anything was written.
+/// Appends the translation of a part of a body, which must be a single value. Returns whether any
+/// output was written.
 pub(super) fn part(
     op: &ValueOp,
     input: &[u8],
@@ -93,7 +94,7 @@ fn run(
     }
 }
 
-/// Walks an op tree and a body together. All functions return whether they wrote something.
+/// Walks a tree of operations and a body in parallel. All methods return whether they wrote output.
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     env: Env<'a>,
@@ -209,7 +210,7 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    /// A member that no rule names.
+    /// Handles a member that no rule names.
     fn other(
         &self,
         op: &ObjectOp,
@@ -229,7 +230,7 @@ impl Walk<'_> {
     }
 }
 
-/// The op of the alternative that an object is.
+/// Returns the operation of the alternative that an object matches.
 pub(super) fn arm<'o>(op: &'o ChooseOp, object: &[u8]) -> Option<&'o ValueOp> {
     let at = match &op.by {
         ChooseBy::Constant { member, values } => {
@@ -250,7 +251,7 @@ pub(super) fn arm<'o>(op: &'o ChooseOp, object: &[u8]) -> Option<&'o ValueOp> {
     op.arms.get(at?)
 }
 
-/// Whether two scalars are one value, however each is written.
+/// Returns whether two scalars have the same value, regardless of spelling.
 fn is_same(known: &[u8], found: &[u8]) -> bool {
     let read = |json| Value::parse(json, &Limits::UNLIMITED).ok();
     known == found
@@ -258,7 +259,7 @@ fn is_same(known: &[u8], found: &[u8]) -> bool {
             && read(known).zip(read(found)).is_some_and(|(known, found)| same(&known, &found))
 }
 
-/// What is known of an object when it closes.
+/// The state of an object when it is closed.
 struct Closing<'a> {
     walk: &'a Walk<'a>,
     op: &'a ObjectOp,
@@ -266,17 +267,17 @@ struct Closing<'a> {
     written: &'a [bool],
 }
 
-/// What came of a member.
+/// The result of writing a member.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wrote {
     Nothing,
-    /// An object in which nothing stands, or null, since it must be there.
+    /// An object without content, or null, written because the member is required.
     Empty,
     Something,
 }
 
 impl Closing<'_> {
-    /// Writes these members. Nothing when one is missing that is needed, or when there is nothing but empty objects.
+    /// Writes these members. Returns [`Wrote::Nothing`] if a required one is missing.
     fn write(&self, items: &[Close], writer: &mut MemberWriter<'_>) -> Result<Wrote, TranslateError> {
         let (mut all, mut is_complete) = (Wrote::Empty, true);
         for close in items {
@@ -288,7 +289,8 @@ impl Closing<'_> {
             match wrote {
                 Wrote::Something => all = Wrote::Something,
                 Wrote::Empty => {}
-                // What comes from the source alone is a part of what is to be there: it may lack the rest.
+                // Without constants and defaults, the result is partial and may lack required
+                // members.
                 Wrote::Nothing => is_complete &= !(close.needed && self.walk.make_up),
             }
         }

@@ -1,5 +1,5 @@
-//! Why a message cannot be translated, and where in it. Texts name places and kinds of values, never values, so that they
-//! may be logged.
+//! Errors of body translation, with their place. The texts contain places and types, never values,
+//! so that they can be logged.
 
 use std::fmt;
 use switchback_json as json;
@@ -10,17 +10,17 @@ use switchback_plan::{Origin, ReasonId};
 /// A body that a plan cannot translate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TranslateError {
-    /// What is wrong.
+    /// The cause.
     pub cause: Cause,
-    /// Where in the body, as a JSONPath such as `$[3].sender`; `$` for faults of the JSON text itself.
+    /// JSONPath of the place, such as `$[3].sender`; `$` for syntax errors.
     pub place: String,
-    /// The mapping line that wanted something else.
+    /// The mapping line whose expectation was violated.
     pub origin: Option<Origin>,
 }
 
 impl Cause {
-    /// Whether the value is one that the plan does not take. Text that is no JSON, and what the mapping refuses, is another
-    /// matter, and so is what the operator left out.
+    /// Returns whether the cause is a value that the plan does not accept, as opposed to a syntax
+    /// error, a refusal by the mapping, or a missing setting.
     pub(super) fn is_of_the_value(&self) -> bool {
         match self {
             Cause::Kind { .. }
@@ -33,45 +33,45 @@ impl Cause {
     }
 }
 
-/// What is wrong.
+/// The cause of a translation error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The text is no JSON, or passes a limit.
+    /// The text is not JSON or exceeds a limit.
     Json(json::Error),
-    /// A value of another kind than the plan can work on.
+    /// A value of a type that the plan does not support.
     Kind {
-        /// What the plan can work on.
+        /// The supported type.
         expected: Kind,
-        /// What stands there.
+        /// The actual type.
         found: Kind,
     },
-    /// An object without members, of a type that requires some.
+    /// An object without members, of a type that requires at least one.
     NoMembers,
-    /// An array that was to hold exactly one element does not.
+    /// An array that does not contain exactly one element.
     NotOne,
-    /// An object that is none of the alternatives that the plan knows.
+    /// An object that matches no alternative of the plan.
     NoAlternative,
-    /// A value outside a conversion's domain.
+    /// A value outside the domain of a conversion.
     Convert(ConvertError),
-    /// A member that the mapping refuses is there. No fault of the message: the call is refused.
+    /// The message contains a member that the mapping refuses. The message is valid; the call is
+    /// refused.
     Refused(ReasonId),
-    /// The operator gave no value for this setting (index into [`switchback_plan::Pack::settings`]).
+    /// The operator has not set this setting (index into [`switchback_plan::Pack::settings`]).
     Setting(u16),
 }
 
 impl TranslateError {
-    /// An error of the whole text, not yet blamed on a place or a line.
+    /// Creates an error at the root, without a mapping line.
     pub fn new(cause: Cause) -> TranslateError {
         TranslateError { cause, place: "$".into(), origin: None }
     }
 
-    /// Whether a limit was passed, rather than the message broken.
+    /// Returns whether a limit was exceeded, as opposed to a malformed message.
     pub fn is_limit(&self) -> bool {
         matches!(&self.cause, Cause::Json(error) if error.is_limit())
     }
 
-    /// The same error seen from the object that holds the place in this member, written by this line unless an inner one
-    /// is known.
+    /// Prepends a member to the place. `origin` is used unless an inner line is already known.
     #[must_use]
     pub fn inside_member(mut self, name: &str, origin: Option<&Origin>) -> TranslateError {
         self.place.replace_range(..1, &format!("$.{name}"));
@@ -79,14 +79,14 @@ impl TranslateError {
         self
     }
 
-    /// The same error seen from the array that holds the place in this element.
+    /// Prepends an element to the place.
     #[must_use]
     pub fn inside_element(mut self, at: usize) -> TranslateError {
         self.place.replace_range(..1, &format!("$[{at}]"));
         self
     }
 
-    /// The same error seen from the array that holds the place in an element that was not counted.
+    /// Prepends an element of unknown index to the place.
     #[must_use]
     pub fn inside_any_element(mut self) -> TranslateError {
         self.place.replace_range(..1, "$[*]");
@@ -135,7 +135,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// A kind as a noun with its article, null without one.
+/// Returns the name of a type with its article.
 pub fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Null => "null",

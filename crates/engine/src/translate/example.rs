@@ -1,5 +1,5 @@
-//! Runs the examples of a pack: requests with scripted replies, shapes there and back, and which ends of which routes no
-//! example reaches. The same code serves `switchback test` and the check before a reload.
+//! Runs the examples of a pack: requests with scripted replies, shapes in both directions, and the
+//! coverage of the routes' outcomes. Used by `switchback test` and by the check before a reload.
 
 use super::coverage::{Mark, Reach, ends};
 use super::difference::{Difference, compare};
@@ -26,45 +26,45 @@ use switchback_plan::{
     ShapeExample, SideId, ValueOp, Wanted, essence, is_json,
 };
 
-/// What all examples of a pack say about it.
+/// The results of all examples of a pack.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// By index in [`Pack::examples`], in that order.
+    /// Results by index in [`Pack::examples`].
     pub outcomes: Vec<Outcome>,
-    /// Of examples that nobody wrote, in the order in which they were given.
+    /// Results of generated examples, in the given order.
     pub made: Vec<Outcome>,
-    /// Ends that no example reaches.
+    /// Outcomes that no example covers.
     pub unreached: Vec<Unreached>,
 }
 
-/// An end of a route that no example reaches.
+/// An outcome of a route that no example covers.
 #[derive(Clone, Debug)]
 pub struct Unreached {
-    /// The side whose client would have to ask.
+    /// The side of the client that would send the request.
     pub serves: SideId,
-    /// The route, of the direction that serves this side.
+    /// The route, in the direction that serves this side.
     pub route: RouteId,
-    /// The end that no example leads to.
+    /// The outcome.
     pub reach: Reach,
 }
 
-/// What one example says.
+/// The result of one example.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// What did not hold; empty when the example does.
+    /// Violated expectations; empty if the example passes.
     pub problems: Vec<Problem>,
-    /// Values for its open places (`'?'`), in the order they are written in.
+    /// Values for the open places (`'?'`), in the order of the example.
     pub found: Vec<Value>,
-    /// With the place of the route among those of its operation.
+    /// Covered parts, with the index of the route among the alternatives of its operation.
     marks: Vec<(SideId, RouteId, usize, Mark)>,
 }
 
-/// One way in which an example does not hold.
+/// A violated expectation.
 #[derive(Clone, Debug)]
 pub struct Problem {
     /// A sentence without a full stop.
     pub what: String,
-    /// What came out against what was to come out; empty where the sentence says it all.
+    /// Differences between the expected and the actual value; empty if the sentence is sufficient.
     pub differences: Vec<Difference>,
     /// The line of the example.
     pub origin: Origin,
@@ -78,14 +78,15 @@ impl fmt::Display for Problem {
 }
 
 impl Report {
-    /// Whether every example holds and every end is reached. Open places do not count against it.
+    /// Returns whether every example passes and every outcome is covered. Open places are
+    /// permitted.
     pub fn is_good(&self) -> bool {
         self.unreached.is_empty() && self.all().all(|outcome| outcome.problems.is_empty())
     }
 }
 
 impl Report {
-    /// What every example says, those that nobody wrote last.
+    /// Returns the results of all examples, generated ones last.
     pub fn all(&self) -> impl Iterator<Item = &Outcome> {
         self.outcomes.iter().chain(&self.made)
     }
@@ -96,7 +97,7 @@ pub fn run_all(pack: &Arc<Pack>) -> Report {
     run_with(pack, &[])
 }
 
-/// Runs all examples of a pack, and these besides, which were made of its contracts.
+/// Runs all examples of a pack, and additional ones that were generated from its contracts.
 pub fn run_with(pack: &Arc<Pack>, made: &[Example]) -> Report {
     let routers = SideId::BOTH.map(|side| Router::new(&pack.directions[side]));
     let outcomes: Vec<Outcome> = pack.examples.iter().map(|example| run(pack, &routers, example)).collect();
@@ -116,11 +117,11 @@ pub fn run_with(pack: &Arc<Pack>, made: &[Example]) -> Report {
     Report { outcomes, made, unreached }
 }
 
-/// Name of the reason with which operations are refused that no route names.
+/// Name of the reason for operations that no route names.
 const REST: &str = "rest";
 
-/// Whether a route has nothing that an example could show: it passes what it gets as it is, or is refused with all that no
-/// route names. A pack of a thousand operations has hundreds of these.
+/// Returns whether a route needs no example: it passes messages unchanged, or is refused because no
+/// route names its operation. A pack of a thousand operations has hundreds of these.
 fn speaks_for_itself(pack: &Pack, route: &Route) -> bool {
     let keeps = |plan: &BodyPlan| matches!(plan.op, ValueOp::Keep);
     if !route.instead.is_empty() {
@@ -150,7 +151,7 @@ fn speaks_for_itself(pack: &Pack, route: &Route) -> bool {
     }
 }
 
-/// Runs one example. `routers`: by served side.
+/// Runs one example. `routers` is indexed by served side.
 pub fn run(pack: &Arc<Pack>, routers: &PerSide<Router>, example: &Example) -> Outcome {
     let mut trial = Trial { pack, at: &example.origin, outcome: Outcome::default() };
     match &example.kind {
@@ -161,7 +162,7 @@ pub fn run(pack: &Arc<Pack>, routers: &PerSide<Router>, example: &Example) -> Ou
     trial.outcome
 }
 
-/// What outlives a request.
+/// State that outlives a request.
 #[derive(Debug, Default)]
 struct World {
     remembered: HashMap<Vec<u8>, Reply>,
@@ -178,7 +179,7 @@ impl World {
         lookup.keys.iter().map(of).collect()
     }
 
-    /// Gives what was kept.
+    /// Stores entries and returns them.
     fn keep(&mut self, entries: Entries) -> Vec<Archived> {
         let archive = entries.archive;
         let made = entries.entries.into_iter().map(|(key, value)| Archived {
@@ -195,19 +196,19 @@ impl World {
     }
 }
 
-/// One example at work.
+/// One running example.
 struct Trial<'a> {
     pack: &'a Arc<Pack>,
     at: &'a Origin,
     outcome: Outcome,
 }
 
-/// How a request ended.
+/// The end of a request.
 enum Ended {
     Answered(Answer),
-    /// By name of the reason, and the answer a client gets where no old service answers instead.
+    /// The name of the reason, and the answer for clients without a legacy service to fall back to.
     Refused(String, Answer),
-    /// The exchange did not get that far.
+    /// The exchange failed earlier; the problem is already reported.
     Stuck,
 }
 
@@ -219,8 +220,6 @@ impl Trial<'_> {
     fn problem_at(&mut self, origin: Origin, what: impl Into<String>, differences: Vec<Difference>) {
         self.outcome.problems.push(Problem { what: what.into(), differences, origin });
     }
-
-    // --- routes --------------------------------------------------------------------------------------------------
 
     fn route(&mut self, router: &Router, example: &RouteExample) {
         let settings = match self.settings(example) {
@@ -268,7 +267,8 @@ impl Trial<'_> {
         }
     }
 
-    /// A body as its operation has it: of a form, the text that the example gives; of parts, what they are written as.
+    /// Returns a body in the format of its operation. A form is given as text; multipart bodies are
+    /// encoded from the example's list of parts.
     fn spelt(&self, serves: SideId, route: RouteId, body: &Raw, headers: &mut HeaderMap) -> Bytes {
         let operation =
             self.pack.directions[serves].routes.get(usize::from(route.0)).map(|route| &route.operation);
@@ -287,7 +287,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Whether the body of a reply passes as it comes, so that an example gives its text.
+    /// Returns whether the body of a reply passes unchanged, so that the example contains its text.
     fn is_passed(&self, route: Option<(SideId, RouteId)>, status: u16) -> bool {
         let route = route.and_then(|(serves, id)| self.pack.directions[serves].routes.get(usize::from(id.0)));
         let Some(RouteKind::Pair(pair)) = route.map(|route| &route.kind) else { return false };
@@ -296,7 +296,7 @@ impl Trial<'_> {
     }
 
     fn harvest(&mut self, example: &HarvestExample) {
-        // Nothing is given, so nothing can be wrong with it.
+        // Without input, the settings cannot be invalid.
         let settings = Settings::new(self.pack, &Value::Object(Object::new())).unwrap_or_default();
         let pack = Arc::clone(self.pack);
         let run =
@@ -404,7 +404,7 @@ impl Trial<'_> {
         ended
     }
 
-    /// Whether what was kept is what the example says, in any order.
+    /// Reports differences between the stored entries and the expected ones, in any order.
     fn keeps(&mut self, expected: &[Archived], mut kept: Vec<Archived>) {
         for wanted in expected {
             let name = self.archive_name(wanted);
@@ -441,7 +441,7 @@ impl Trial<'_> {
         matches!(&exchange.end, ExampleEnd::Answer { status, .. } if *status == wanted)
     }
 
-    /// Whether a call is the one that comes next in the script.
+    /// Returns whether a call matches the next one in the script.
     fn call_is(&mut self, call: &Call, scripted: &ExampleCall) -> bool {
         let before = self.outcome.problems.len();
         if call.method != scripted.method || !same_target(&call.target, &scripted.target) {
@@ -470,11 +470,11 @@ impl Trial<'_> {
         let wants_parts = scripted.body.as_ref().is_some_and(|body| own(body).as_object().is_some());
         let is_of_parts = wants_parts && sent_parts.is_some();
         let (wanted, sent) = match (is_form, call.body.as_deref()) {
-            // So are parts: their boundary is another one each time.
+            // Multipart bodies are compared by their parts, because the boundary is random.
             _ if is_of_parts => {
                 (scripted.body.as_ref().map(|body| parts::example_text(&own(body))), sent_parts)
             }
-            // A form is compared by its names and values, however they are escaped.
+            // Forms are compared by decoded names and values.
             (true, Some(sent)) => {
                 let wanted = scripted.body.as_ref().map(own);
                 let wanted = wanted.as_ref().and_then(Value::as_str).map(|text| urlencoded::pairs(&text));
@@ -519,7 +519,7 @@ impl Trial<'_> {
         let is_form =
             answer.headers.get(http::header::CONTENT_TYPE).is_some_and(|named| named == BodyFormat::FORM);
         let found = answer.body.as_deref().map(|body| match is_form {
-            // As in calls.
+            // As for calls, a form is compared by decoded names and values.
             true if !matches!(body_wanted, Wanted::Open) => urlencoded::pairs(&String::from_utf8_lossy(body)),
             _ => told(body, is_text(&answer.headers)),
         });
@@ -565,8 +565,6 @@ impl Trial<'_> {
         Answer { status: style.answered(status), body: Some(body.into()), ..Answer::default() }
     }
 
-    // --- shapes --------------------------------------------------------------------------------------------------
-
     fn shape(&mut self, example: &ShapeExample) {
         let Some(shape) = self.pack.shapes.iter().find(|shape| shape.name == example.shape) else {
             return self.problem(format!("there is no shape `{}`", example.shape), Vec::new());
@@ -579,7 +577,7 @@ impl Trial<'_> {
             let side = &self.pack.sides[to].name;
             return self.problem(format!("the shape `{}` cannot build {side}", shape.name), Vec::new());
         };
-        // Nothing is given, so nothing can be wrong with it.
+        // Without input, the settings cannot be invalid.
         let settings = Settings::new(self.pack, &Value::Object(Object::new())).unwrap_or_default();
         let env = Env::of(&settings);
         let mut target = Vec::new();
@@ -636,8 +634,9 @@ impl Trial<'_> {
     }
 }
 
-/// Places of a value that are not null and do not come back. `stated` is what comes back of the target alone, `whole` with
-/// all that the shape makes up; a made-up value that happens to be the same counts as lost when the shape declares it so.
+/// Returns the places of a value that are not null and do not survive the round trip. `stated` is
+/// the result from the target alone, `whole` includes generated values. A generated value that
+/// happens to be equal counts as lost if the shape declares the loss.
 fn lost_places(source: &Value, stated: &Value, whole: &Value, declared: &[&str]) -> BTreeSet<String> {
     let places = |back: &Value| {
         let differing = compare(Some(source), Some(back)).into_iter();
@@ -659,18 +658,18 @@ fn header_map(headers: &[(String, String)]) -> HeaderMap {
     headers.iter().filter_map(field).collect()
 }
 
-/// Whether a body is one that nobody reads: examples tell its text.
+/// Returns whether a body is passed without parsing, so that examples contain its text.
 fn is_text(headers: &HeaderMap) -> bool {
     let named = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     named.is_some_and(|named| !is_json(essence(named)))
 }
 
-/// A body as examples write it.
+/// Converts a body to its representation in examples.
 fn told(body: &[u8], is_text: bool) -> Value {
     if is_text { Value::string(&String::from_utf8_lossy(body)) } else { own_bytes(body) }
 }
 
-/// `is_text`: a text that is given is the body, not JSON of it.
+/// Builds a scripted reply. With `is_text`, a string is the raw body instead of JSON.
 fn reply_of(scripted: &ExampleCall, is_text: bool) -> Reply {
     let text = scripted.reply.as_ref().filter(|_| is_text).map(own);
     let text = text.as_ref().and_then(Value::as_str).map(|text| Bytes::copy_from_slice(text.as_bytes()));
@@ -689,7 +688,7 @@ fn split(target: &str) -> (&str, &str) {
     target.split_once('?').unwrap_or((target, ""))
 }
 
-/// Whether two addresses (path and query, encoded) have the same path and the same parameters, in any order.
+/// Returns whether two encoded targets have the same path and the same parameters in any order.
 pub fn same_target(a: &str, b: &str) -> bool {
     let ((a_path, a_query), (b_path, b_query)) = (split(a), split(b));
     let parameters = |query: &str| {
@@ -702,7 +701,7 @@ pub fn same_target(a: &str, b: &str) -> bool {
     segments(a_path) == segments(b_path) && parameters(a_query) == parameters(b_query)
 }
 
-/// Reads JSON text of an example or one that we wrote.
+/// Parses JSON text of an example or of the gateway.
 fn own(raw: &Raw) -> Value {
     own_bytes(raw)
 }

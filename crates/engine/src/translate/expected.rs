@@ -1,4 +1,4 @@
-//! Bodies checked against what the contract says of them as a whole, before anything is made of them.
+//! Validates a body against the contract's requirements on its root before it is translated.
 
 use super::condition::kind_of;
 use super::error::{Cause, kind_name};
@@ -7,12 +7,12 @@ use switchback_json::raw::Kind;
 use switchback_json::reader::is_blank;
 use switchback_plan::{Expected, Kinds, Root};
 
-/// A body whose beginning is still to be checked. It may be cut anywhere.
+/// The state of checking a body's root. The body may be split anywhere.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RootCheck {
-    /// The value has not begun.
+    /// The value has not started.
     Value(Root),
-    /// An object has begun that must have a member.
+    /// An object has started and must have a member.
     Members,
     Done,
 }
@@ -22,7 +22,7 @@ impl RootCheck {
         if root == Root::ANY { RootCheck::Done } else { RootCheck::Value(root) }
     }
 
-    /// Takes the next bytes. What is no JSON is for its reader to say.
+    /// Checks the next bytes. Syntax errors are left to the parser.
     #[inline(always)]
     pub(super) fn feed(&mut self, chunk: &[u8]) -> Result<(), Cause> {
         if matches!(self, RootCheck::Done) { Ok(()) } else { self.begin(chunk) }
@@ -56,18 +56,19 @@ impl RootCheck {
     }
 }
 
-/// The same for a body that is whole.
+/// Checks a complete body.
 pub(super) fn check_root(root: Root, body: &[u8]) -> Result<(), Cause> {
     RootCheck::new(root).feed(body)
 }
 
-/// For messages: the kind that is meant.
+/// Returns the type to name in error messages.
 fn first_of(kinds: Kinds) -> Kind {
     let all = [Kind::Object, Kind::Array, Kind::String, Kind::Number, Kind::Bool];
     all.into_iter().find(|kind| kinds.contains(*kind)).unwrap_or(Kind::Null)
 }
 
-/// What keeps a value from being what was promised, for the log; none where it is. Names and kinds alone are in the text.
+/// Returns a log message if a value violates the contract's guarantee, otherwise `None`. The
+/// message contains names and types only.
 pub(super) fn broken_promise(value: &Value, expected: &Expected) -> Option<String> {
     let found = kind_of(value);
     if !expected.kinds.contains(found) {

@@ -1,4 +1,4 @@
-//! Error answers of the other side, as clients of the served side know them.
+//! Translates errors of the other side into errors that clients of the served side know.
 
 use super::context::same;
 use super::document::{Env, document};
@@ -12,18 +12,19 @@ use http::HeaderMap;
 use switchback_json::{Limits, Value};
 use switchback_plan::{FailurePlace, FailureRule, FailureTest, Pack, SideId, ValueOp};
 
-/// What the client gets for an error of the other side.
+/// The client's answer to an error of the other side.
 #[derive(Debug)]
 pub struct ErrorAnswer {
-    /// JSON text in the served side's form.
+    /// JSON text in the format of the served side.
     pub body: Vec<u8>,
-    /// For the log: why the error is not one of the contract, and its words are ours.
+    /// For the log: why the error is not part of the contract, so that the text is the gateway's.
     pub foreign: Option<String>,
 }
 
-/// The answer to an error of the other side: its own body through `op` where that gives an error as the served contract has
-/// it, else the gateway's words for the status in the pack's form. The error is for the log: what refuses the gateway's
-/// credentials, and is not the service, says nothing of the client's.
+/// Returns the answer to an error of the other side: its body translated by `op` if the result
+/// conforms to the served contract, otherwise the gateway's text for the status. Returns a log
+/// message as `Err` for a 401 that did not originate from the service itself: an intermediary
+/// rejected the gateway's credentials, which does not concern the client's.
 pub fn error_answer(
     pack: &Pack,
     served: SideId,
@@ -56,20 +57,20 @@ pub fn error_answer(
     Ok(ErrorAnswer { body: pack.errors[served].body(kind, reply.status, &text), foreign: Some(foreign) })
 }
 
-/// The kind of gateway error whose words fit a status best that the pack gives, or the service.
+/// Returns the gateway error whose text fits best for a status of the pack or of the service.
 pub(super) fn kind_of_status(status: u16) -> &'static str {
     match status {
         401 => "unknown_token",
         405 => "wrong_method",
-        // A check that is answered with a success tells its error by the body alone.
+        // A check that answers with a success signals its error by the body alone.
         200..=299 => "bad_request",
         400..=499 if !matches!(status, 404 | 413) => "bad_request",
         _ => kind_of_foreign(status),
     }
 }
 
-/// The kind of gateway error whose words fit an error best that the contract does not know: whatever stands before the service
-/// made it, and of the client's request it says no more than that it was refused.
+/// Returns the gateway error whose text fits best for an error outside the contract. It originates
+/// from an intermediary, so it only indicates that the request was refused.
 fn kind_of_foreign(status: u16) -> &'static str {
     match status {
         404 => "not_found",
@@ -81,8 +82,8 @@ fn kind_of_foreign(status: u16) -> &'static str {
     }
 }
 
-/// The status that a success is read as, where one of the rules says that it is a failure. `body` is the whole body, without a
-/// content coding; one that is no JSON has no places.
+/// Returns the failure status of a success that one of the rules classifies as a failure. `body` is
+/// the complete body without content coding. A body that is not JSON has no places to test.
 pub fn failure_status(rules: &[FailureRule], headers: &HeaderMap, body: &[u8]) -> Option<u16> {
     if rules.is_empty() {
         return None;

@@ -1,4 +1,5 @@
-//! Errors that the gateway makes of a message it cannot translate: whose fault it is, and what the log should know.
+//! Errors for messages that the gateway cannot translate: the responsible party, and details for
+//! the log.
 
 use super::error::{Cause, TranslateError};
 use http::HeaderMap;
@@ -6,40 +7,40 @@ use std::fmt;
 use std::sync::Arc;
 use switchback_plan::{Expr, Origin, Path, ReasonId, Segment};
 
-/// The kinds of fault, a part of [`switchback_plan::GATEWAY_ERRORS`]. The first seven are the client's, the next four the
-/// upstream's; the others are ours or the operator's.
+/// The kinds of errors, a subset of [`switchback_plan::GATEWAY_ERRORS`]. The first seven are the
+/// client's, the next four the upstream's; the others are the gateway's or the operator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FaultKind {
-    /// A parameter or a header field of the request is not what the contract says.
+    /// A parameter or header field of the request violates the contract.
     BadRequest,
-    /// A cursor that was not made here for this client and list, or too long ago.
+    /// A cursor that is expired, or was not issued for this client and list.
     BadCursor,
-    /// A page that cannot be reached by the pages before it.
+    /// A page that is unreachable from the preceding pages.
     BadPage,
-    /// The request's body is not what the contract says.
+    /// The request's body violates the contract.
     BadBody,
-    /// The request is larger than what may be held of one.
+    /// The request exceeds the buffer limit.
     TooLarge,
-    /// The request's body has a media type or a coding that the operation does not take.
+    /// The media type or content coding of the request's body is not supported by the operation.
     UnsupportedMedia,
     /// A path variable has a value that no resource can have.
     NotFound,
-    /// No connection to the upstream.
+    /// The upstream cannot be connected.
     UpstreamUnreachable,
     /// The upstream did not answer in time.
     UpstreamTimeout,
-    /// The connection was lost before the answer was complete.
+    /// The connection was closed before the answer was complete.
     UpstreamClosed,
-    /// The upstream's answer is no HTTP, or nothing that its contract knows.
+    /// The upstream's answer is not HTTP, or violates its contract.
     UpstreamBroken,
-    /// There is no memory for what the request needs held.
+    /// The memory budget is exhausted.
     Overloaded,
-    /// Configuration, mapping and engine do not fit together.
+    /// Configuration, mapping and engine are inconsistent.
     Internal,
 }
 
 impl FaultKind {
-    /// Its name in [`switchback_plan::GATEWAY_ERRORS`].
+    /// Returns the name in [`switchback_plan::GATEWAY_ERRORS`].
     pub fn name(self) -> &'static str {
         match self {
             FaultKind::BadRequest => "bad_request",
@@ -59,34 +60,35 @@ impl FaultKind {
     }
 }
 
-/// A request that cannot be answered by its plan. Carries no response: its form and language are the caller's business.
+/// A request that its plan cannot answer. Contains no response: format and language are up to the
+/// caller.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// What went wrong, and whose fault it is.
+    /// The kind of error, which implies the responsible party.
     pub kind: FaultKind,
-    /// For the log: places and kinds of values, never values.
+    /// For the log: places and types of values, never values.
     pub detail: String,
-    /// The mapping line at work.
+    /// The current mapping line.
     pub origin: Option<Origin>,
-    /// The call at work, as the other side's contract writes it.
+    /// The current call, as an operation key of the other side's contract.
     pub operation: Option<Arc<str>>,
-    /// Header fields that the route adds to the answer even so.
+    /// Header fields that the route adds to the answer even for this error.
     pub headers: Option<Box<HeaderMap>>,
 }
 
 impl Fault {
-    /// A fault that is not yet blamed on a line or a call.
+    /// Creates an error without a mapping line or call.
     pub fn new(kind: FaultKind, detail: impl Into<String>) -> Fault {
         Fault { kind, detail: detail.into(), origin: None, operation: None, headers: None }
     }
 
-    /// A body of another media type than wanted.
+    /// Creates an error for a body with an unexpected media type.
     pub(super) fn unsupported(wanted: &str) -> Fault {
         let detail = format!("the body is of another media type than {wanted}");
         Fault::new(FaultKind::UnsupportedMedia, detail)
     }
 
-    /// A body that cannot be translated, blamed on whoever sent it.
+    /// Creates an error for a body that cannot be translated, attributed to its sender.
     pub fn of_body(sender: Sender, error: &TranslateError) -> Fault {
         let kind = match sender {
             _ if matches!(error.cause, Cause::Setting(_)) => FaultKind::Internal,
@@ -121,21 +123,22 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Who sent a value.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
-    /// The client, in its body.
+    /// The body of the client's request.
     ClientBody,
-    /// The client, outside its body.
+    /// The client's request, except its body.
     Client,
-    /// The service that was called.
+    /// The called service.
     Upstream,
     /// Configuration and mapping.
     Operator,
 }
 
 impl Sender {
-    /// Who sent what a value is made of; of several, the first that is no constant.
+    /// Returns the origin of an expression's value. Of several, the first that is not a constant
+    /// counts.
     pub(super) fn of(expr: &Expr) -> Sender {
         match expr {
             Expr::Constant(_) => Sender::Operator,
@@ -182,16 +185,16 @@ impl Sender {
     }
 }
 
-/// Why work on a request stops before its end.
+/// The reason why processing of a request stops early.
 #[derive(Clone, Debug)]
 pub(super) enum Stop {
     Fault(Fault),
-    /// The mapping refuses what the request asks for.
+    /// The mapping refuses the request.
     Refused(ReasonId),
 }
 
 impl Stop {
-    /// The same with the mapping line at work, where none is known yet.
+    /// Adds the mapping line unless one is already known.
     pub(super) fn at(self, origin: &Origin) -> Stop {
         match self {
             Stop::Fault(fault) => Stop::Fault(fault.at(origin)),

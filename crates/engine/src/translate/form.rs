@@ -1,12 +1,13 @@
-//! Whether a value that a client sent is what its contract says. Further fields of an object are nobody's business here: a
-//! mapping passes none that it does not name.
+//! Validates a client's value against the type in its contract. Undeclared fields of an object are
+//! not validated, because a mapping never forwards fields that it does not name.
 
 use super::context::same;
 use super::value::constant;
 use switchback_json::Value;
 use switchback_plan::{Form, FormKind, Listed};
 
-/// Recursion is as deep as the form, which the compiler made of types that end.
+/// Returns whether a value conforms. The recursion is bounded by the form, which the compiler
+/// builds from finite types.
 pub(super) fn fits(value: &Value, form: &Form) -> bool {
     if value.is_null() {
         return form.nullable || matches!(form.kind, FormKind::Any | FormKind::Null);

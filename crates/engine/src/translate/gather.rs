@@ -1,5 +1,5 @@
-//! What a step puts together out of several replies: the pages of a list, and a reply for each element of one. No calls
-//! are made here; the run makes them and hands in what comes.
+//! Collects several replies into one value: the pages of a list, or a reply for each element of a
+//! list. Makes no calls itself; the run passes in the replies.
 
 use switchback_json::{Object, Value};
 use switchback_plan::{Each, Pages};
@@ -11,19 +11,19 @@ pub(super) struct Paged {
     elements: Vec<Value>,
 }
 
-/// Where reading stands after a page.
+/// The state of a list after a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
-    /// There may be another page, and it may be read.
+    /// Another page is possible and may be read.
     More,
-    /// The list has ended.
+    /// The list is complete.
     Ended,
-    /// There may be another page, and no more are to be read.
+    /// Another page is possible, but the bound is reached.
     Bound,
 }
 
 impl Paged {
-    /// Takes in a page; the error is for the log.
+    /// Adds a page. The error is a text for the log.
     pub(super) fn add(&mut self, page: Option<Value>, pages: &Pages) -> Result<After, String> {
         let Some(Value::Array(page)) = page else {
             return Err("a page that is no array".into());
@@ -38,7 +38,7 @@ impl Paged {
         })
     }
 
-    /// Whether a page that is not empty holds the same as the one before it.
+    /// Returns whether a non-empty page equals the previous one.
     pub(super) fn repeats(&self, page: &Value) -> bool {
         let Value::Array(page) = page else { return false };
         let page: Vec<_> = page.iter().collect();
@@ -47,18 +47,18 @@ impl Paged {
             && self.elements[self.elements.len() - page.len()..].iter().eq(page)
     }
 
-    /// All pages so far, as one list.
+    /// Returns all pages so far as one list.
     pub(super) fn so_far(&self) -> Value {
         Value::from(self.elements.clone())
     }
 }
 
-/// A call for each element of a list: the elements, and what came of the first of them.
+/// A call for each element of a list: the elements, and the results so far.
 #[derive(Debug)]
 pub(super) struct Fanned {
     elements: Vec<Value>,
     results: Vec<Value>,
-    /// Addresses that were called, and the element whose result holds the reply.
+    /// Called targets, and the index of the element with the reply.
     called: Vec<(String, usize)>,
 }
 
@@ -67,27 +67,27 @@ impl Fanned {
         Fanned { results: Vec::with_capacity(elements.len()), elements, called: Vec::new() }
     }
 
-    /// The element at work; none when all have their result.
+    /// Returns the current element, or `None` if all have a result.
     pub(super) fn element(&self) -> Option<&Value> {
         self.elements.get(self.results.len())
     }
 
-    /// The element at work, with its place in the list.
+    /// Returns the current element with its index.
     pub(crate) fn at(&self) -> Option<(usize, &Value)> {
         self.element().map(|element| (self.results.len(), element))
     }
 
-    /// Whether the element at work stands within the bound.
+    /// Returns whether the current element is within the bound.
     pub(super) fn is_within(&self, each: &Each) -> bool {
         u32::try_from(self.results.len()).is_ok_and(|at| at < each.upto)
     }
 
-    /// Notes that the element at work has this address called for it.
+    /// Records the target that is called for the current element.
     pub(super) fn calling(&mut self, target: &str) {
         self.called.push((target.to_owned(), self.results.len()));
     }
 
-    /// Gives the element at work the reply of an earlier one for which the same address was called.
+    /// Reuses the reply of an earlier element with the same target. Returns whether there was one.
     pub(super) fn repeat(&mut self, each: &Each, target: &str) -> bool {
         let Some((_, at)) = self.called.iter().find(|(called, _)| called == target) else { return false };
         if let Value::Object(earlier) = self.results[*at].clone() {
@@ -96,7 +96,7 @@ impl Fanned {
         true
     }
 
-    /// Gives the element at work its result: what its reply consists of, or nothing.
+    /// Sets the result of the current element: the parts of its reply, or an empty object.
     pub(super) fn put(&mut self, each: &Each, mut reply: Object) {
         if let Some(element) = self.element().cloned() {
             reply.insert(&*each.name.text, element);
@@ -104,7 +104,7 @@ impl Fanned {
         }
     }
 
-    /// The results, in the order of the elements.
+    /// Returns the results, in the order of the elements.
     pub(super) fn finish(self) -> Value {
         Value::from(self.results)
     }

@@ -1,5 +1,5 @@
-//! Addresses, queries, header fields and statuses of calls and answers. The proxy uses [`PairHeads`] for pairs whose bodies
-//! it streams; everything else goes through `run`.
+//! Targets, queries, header fields and statuses of calls and answers. The proxy uses [`PairHeads`]
+//! for pairs whose bodies it streams; all other routes use `run`.
 
 use super::context::Context;
 use super::fault::{Fault, FaultKind, Sender, Stop};
@@ -17,34 +17,34 @@ use switchback_plan::{
     QueryRule, Response, Route, Segment, StatusTo,
 };
 
-/// The heads of one exchange of a pair. `S` is how path values are kept.
+/// The heads of one exchange of a pair. `S` is the type of path values.
 #[derive(Debug)]
 pub struct PairHeads<'a, S = String> {
-    /// The pack that the route is of.
+    /// The pack of the route.
     pub pack: &'a Pack,
     /// The pair.
     pub route: &'a Route,
-    /// What the operator has set.
+    /// The operator's settings.
     pub settings: &'a Settings,
     /// Index into [`Pack::languages`].
     pub language: usize,
-    /// What the client sent, but its body.
+    /// The client's request without its body.
     pub request: RequestHead<'a, S>,
 }
 
 impl<S: AsRef<str>> PairHeads<'_, S> {
-    /// Path and query of the call, encoded, below the upstream's base address.
+    /// Returns the encoded path and query of the call, relative to the upstream's base URL.
     pub fn target(&self, head: &CallHead) -> Result<String, Fault> {
         self.with_values(needs_context(head), None, |values| target(head, self.request, values))
     }
 
-    /// The header fields that rules give the call.
+    /// Returns the header fields that rules set on the call.
     pub fn call_headers(&self, head: &CallHead) -> Result<HeaderMap, Fault> {
         let raw = self.raw_headers(None);
         self.with_values(needs_values(&head.headers, raw), None, |values| headers(&head.headers, raw, values))
     }
 
-    /// The header fields that rules give the answer to a reply.
+    /// Returns the header fields that rules set on the answer to a reply.
     pub fn answer_headers(
         &self,
         response: &Response,
@@ -61,7 +61,8 @@ impl<S: AsRef<str>> PairHeads<'_, S> {
         RawHeaders { pack: self.pack, request: self.request.headers, reply }
     }
 
-    /// Runs `work` with a way to make values; the context behind it is only built when it is needed.
+    /// Calls `work` with a function that evaluates expressions. The context is only built if
+    /// `needed`.
     fn with_values<T>(
         &self,
         needed: bool,
@@ -105,7 +106,7 @@ impl<S: AsRef<str>> PairHeads<'_, S> {
     }
 }
 
-/// The query parameter that a value of a pair is made of.
+/// Returns the query parameter that a value of a pair is taken from.
 fn parameter_of(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Convert { from, .. } => parameter_of(from),
@@ -121,7 +122,7 @@ fn parameter_of(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// Makes the value of an expression.
+/// Evaluates an expression.
 pub(super) type Values<'v> = &'v dyn Fn(&Expr) -> Result<Option<Value>, Stop>;
 
 fn reply_value(pack: &Pack, status: u16, headers: &HeaderMap) -> Value {
@@ -131,13 +132,13 @@ fn reply_value(pack: &Pack, status: u16, headers: &HeaderMap) -> Value {
     Value::Object(reply)
 }
 
-/// Whether address or query are made of values out of the context.
+/// Returns whether the target contains values from the context.
 fn needs_context(head: &CallHead) -> bool {
     head.path.iter().any(|part| matches!(part, PathPart::Value(_)))
         || head.query.iter().any(|rule| matches!(rule.from, QueryFrom::Value(_)))
 }
 
-/// Path and query of a call, encoded.
+/// Returns the encoded path and query of a call.
 pub(super) fn target<S: AsRef<str>>(
     head: &CallHead,
     request: RequestHead<'_, S>,
@@ -151,7 +152,7 @@ pub(super) fn target<S: AsRef<str>>(
     Ok(out)
 }
 
-/// The path of a call, encoded.
+/// Returns the encoded path of a call.
 pub(super) fn path<S: AsRef<str>>(
     parts: &[PathPart],
     request: RequestHead<'_, S>,
@@ -205,7 +206,7 @@ fn query(
     Ok(())
 }
 
-/// The parameter of which the client wants another value than the one that is served, if there is one.
+/// Returns an error if the client requests another value of a parameter than the served one.
 pub fn wrong_constant(constants: &[(Arc<str>, Arc<str>)], query: &str) -> Result<(), Fault> {
     for (name, value) in constants {
         let mut values = query_pairs(query).filter(|(found, _)| decode_query(found) == **name);
@@ -217,7 +218,7 @@ pub fn wrong_constant(constants: &[(Arc<str>, Arc<str>)], query: &str) -> Result
     Ok(())
 }
 
-/// The parameter (by index) that a client is refused for, if its query has one.
+/// Returns the index of the first refusal that the query triggers.
 pub fn refused_parameter(refusals: &[QueryRefusal], query: &str) -> Option<usize> {
     refusals.iter().position(|refusal| {
         let values = query_pairs(query).filter(|(name, _)| decode_query(name) == *refusal.name);
@@ -231,14 +232,14 @@ fn no_parameter(sender: Sender) -> Stop {
     broken(sender, "a query parameter is made of scalars, and found is something else")
 }
 
-/// Writes the parameters of a query.
+/// A writer of query parameters.
 struct Parameters<'o> {
     out: &'o mut String,
     first: bool,
 }
 
 impl Parameters<'_> {
-    /// A parameter with this value, left out when there is none.
+    /// Adds a parameter, unless the value is `None`.
     fn add(&mut self, name: &str, value: Option<String>) {
         if let Some(value) = value {
             self.name(name);
@@ -247,7 +248,8 @@ impl Parameters<'_> {
         }
     }
 
-    /// A parameter with a value out of the context: a list in the style of the rule, an object as its fields.
+    /// Adds a value from the context: a list in the style of the rule, an object as one parameter
+    /// per field.
     fn add_value(&mut self, rule: &QueryRule, value: Option<Value>, sender: Sender) -> Result<(), Stop> {
         match value {
             Some(Value::Array(elements)) => self.add_list(&rule.name, &elements, rule.style, sender),
@@ -271,7 +273,7 @@ impl Parameters<'_> {
         }
     }
 
-    /// A list, which is left out when it is empty: that a query can say in no style.
+    /// Adds a list. An empty list is omitted, because no style can represent it.
     fn add_list(
         &mut self,
         name: &str,
@@ -306,7 +308,7 @@ impl Parameters<'_> {
         Ok(())
     }
 
-    /// A parameter whose value is sent as it came.
+    /// Adds a parameter with an encoded value.
     fn add_raw(&mut self, name: &str, value: Option<&str>) {
         self.name(name);
         if let Some(value) = value {
@@ -321,12 +323,12 @@ impl Parameters<'_> {
     }
 }
 
-/// The address with one more parameter, or with this one's value replaced.
+/// Returns the target with this parameter added or replaced.
 pub(super) fn with_parameter(target: &str, name: &str, value: i64) -> String {
     with_text(target, name, &value.to_string())
 }
 
-/// The same with a text.
+/// Returns the target with this text parameter added or replaced.
 pub(super) fn with_text(target: &str, name: &str, value: &str) -> String {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let mut out = path.to_owned();
@@ -338,17 +340,18 @@ pub(super) fn with_text(target: &str, name: &str, value: &str) -> String {
     out
 }
 
-/// Header fields as they came. A rule that takes one over unchanged takes its lines and their bytes.
+/// Received header fields. A rule that copies a field unchanged copies its lines byte by byte.
 #[derive(Clone, Copy)]
 pub(super) struct RawHeaders<'h> {
     pub pack: &'h Pack,
     pub request: &'h HeaderMap,
-    /// Of a pair.
+    /// The reply, for pairs.
     pub reply: Option<&'h HeaderMap>,
 }
 
 impl<'h> RawHeaders<'h> {
-    /// The field that an expression takes over, and where it is looked for; none where the expression is something else.
+    /// Returns the field that an expression copies and the headers it is copied from, or `None` for
+    /// other expressions.
     fn taken_over<'e>(self, expr: &'e Expr) -> Option<(&'h HeaderMap, &'e str)> {
         let Expr::At(Location { path: Path::Singular(segments), .. }) = expr else { return None };
         let [Segment::Member(from), Segment::Member(headers), Segment::Member(name)] = &segments[..] else {
@@ -363,12 +366,12 @@ impl<'h> RawHeaders<'h> {
     }
 }
 
-/// Whether some of these rules make a value.
+/// Returns whether any of these rules needs the context.
 fn needs_values(rules: &[HeaderRule], raw: RawHeaders<'_>) -> bool {
     rules.iter().any(|rule| !matches!(rule.value, Expr::Constant(_)) && raw.taken_over(&rule.value).is_none())
 }
 
-/// The header fields of these rules.
+/// Returns the header fields of these rules.
 pub(super) fn headers(
     rules: &[HeaderRule],
     raw: RawHeaders<'_>,
@@ -379,7 +382,7 @@ pub(super) fn headers(
         let name = HeaderName::from_bytes(rule.name.text.as_bytes())
             .map_err(|_| Fault::new(FaultKind::Internal, "the plan has a header name that is none"))?;
         if let Some((from, source)) = raw.taken_over(&rule.value) {
-            // A later rule for a name replaces an earlier one, where it has something.
+            // A later rule for a name replaces an earlier one if it yields a value.
             let mut lines = from.get_all(source).iter().cloned();
             if let Some(first) = lines.next() {
                 map.insert(name.clone(), first);
@@ -390,7 +393,8 @@ pub(super) fn headers(
             continue;
         }
         let Some(text) = values(&rule.value)?.as_ref().and_then(plain) else { continue };
-        // What is not ASCII goes as UTF-8, which recipients take for opaque bytes (RFC 9110, section 5.5).
+        // Non-ASCII text is sent as UTF-8, which recipients treat as opaque bytes (RFC 9110,
+        // section 5.5).
         let value = HeaderValue::from_bytes(text.as_bytes())
             .map_err(|_| broken(Sender::of(&rule.value), "a value that no header field can carry"))?;
         map.insert(name, value);
@@ -398,12 +402,12 @@ pub(super) fn headers(
     Ok(map)
 }
 
-/// The rule for a reply of this status; a compiled pair has one for every status.
+/// Returns the rule for a reply of this status. A compiled pair has one for every status.
 pub fn response(pair: &Pair, status: u16) -> Option<&Response> {
     pair.responses.iter().find(|response| response.from.matches(status))
 }
 
-/// The status answered to a reply of this status.
+/// Returns the status of the answer to a reply of this status.
 pub fn status(to: StatusTo, reply_status: u16) -> u16 {
     match to {
         StatusTo::Same => reply_status,

@@ -1,8 +1,8 @@
-//! Which of a pack's languages a client reads best (RFC 9110, section 12.5.4; matching as in RFC 4647).
+//! Content negotiation of the language (RFC 9110, section 12.5.4; matching as in RFC 4647).
 
-/// The language wanted most by an `Accept-Language` value, as an index into `languages` (lower-case tags); the first when
-/// nothing fits. A range fits a tag when one is the other up to a `-`: `pt` fits `pt-br`, `en-US` fits `en`. An exact fit
-/// wins over a near one of the same weight.
+/// Returns the index of the language in `languages` (lower-case tags) that an `Accept-Language`
+/// value prefers, or 0 if none matches. A range matches a tag if one is a prefix of the other at a
+/// `-`: `pt` matches `pt-br`, and `en-US` matches `en`. Among equal weights, an exact match wins.
 pub fn negotiate(accept_language: &str, languages: &[String]) -> usize {
     let mut best = (0, 0, 0);
     let wanted = accept_language.split(',').filter_map(weighted).filter(|(_, weight)| *weight > 0);
@@ -17,7 +17,7 @@ pub fn negotiate(accept_language: &str, languages: &[String]) -> usize {
     best.2
 }
 
-/// A language range and its weight in thousandths; none where there is no range or a weight that is none.
+/// Parses a language range and its weight in thousandths. Returns `None` if either is invalid.
 fn weighted(text: &str) -> Option<(&str, u16)> {
     let (range, parameter) = match text.split_once(';') {
         Some((range, parameter)) => (range.trim(), Some(parameter.trim())),
@@ -28,14 +28,15 @@ fn weighted(text: &str) -> Option<(&str, u16)> {
         Some(parameter) => {
             let value: f32 =
                 parameter.strip_prefix(['q', 'Q'])?.trim_start().strip_prefix('=')?.trim().parse().ok()?;
-            // The range is checked, so the cast keeps what it shows.
+            // The value is in 0..=1000, so the cast is lossless apart from the fraction.
             (0.0..=1.0).contains(&value).then_some((value * 1000.0) as u16)?
         }
     };
     (!range.is_empty()).then_some((range, weight))
 }
 
-/// How well a range fits a tag: 4 exactly, 3 as its beginning, 2 as its extension, 1 as `*`, 0 not at all.
+/// Returns how well a range matches a tag: 4 exactly, 3 as a prefix, 2 as an extension, 1 as `*`, 0
+/// not at all.
 fn fit(range: &str, tag: &str) -> u8 {
     let begins = |long: &str, short: &str| {
         long.get(..short.len()).is_some_and(|head| head.eq_ignore_ascii_case(short))

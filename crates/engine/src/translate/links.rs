@@ -1,9 +1,9 @@
-//! The header field `Link` (RFC 8288, section 3): which address it gives for a relation. Strict: what is no link ends the
-//! reading of its field, so that nothing is taken for a link which other readers would not take for one.
+//! Parses the header field `Link` (RFC 8288, section 3). Strict: a syntax error ends the parsing of
+//! its field, so that the gateway never sees a link where other parsers would not.
 
 use http::{HeaderMap, header};
 
-/// The target of the first link with the relation `rel`, as it stands between `<` and `>`.
+/// Returns the target of the first link with the relation `rel`, without `<` and `>`.
 pub fn linked<'h>(headers: &'h HeaderMap, rel: &str) -> Option<&'h str> {
     let fields = headers.get_all(header::LINK).into_iter().filter_map(|value| value.to_str().ok());
     fields.flat_map(links).find(|link| link.has(rel)).map(|link| link.target)
@@ -13,7 +13,7 @@ pub fn linked<'h>(headers: &'h HeaderMap, rel: &str) -> Option<&'h str> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Link<'h> {
     target: &'h str,
-    /// The value of its first `rel`; those after it do not count (section 3.3).
+    /// Value of the first `rel`; further ones are ignored (section 3.3).
     rel: &'h str,
 }
 
@@ -23,7 +23,7 @@ impl Link<'_> {
     }
 }
 
-/// The links of a field, up to the first thing in it that is none.
+/// Returns the links of a field, up to the first syntax error.
 fn links(field: &str) -> impl Iterator<Item = Link<'_>> {
     let mut rest = field;
     std::iter::from_fn(move || {
@@ -34,7 +34,7 @@ fn links(field: &str) -> impl Iterator<Item = Link<'_>> {
     })
 }
 
-/// The link that a text begins with, and what follows its comma.
+/// Parses a link at the start of a text. Returns it with the text after its comma.
 fn link(text: &str) -> Option<(Link<'_>, &str)> {
     let (target, mut rest) = text.strip_prefix('<')?.split_once('>')?;
     let mut rel = None;
@@ -61,7 +61,8 @@ fn link(text: &str) -> Option<(Link<'_>, &str)> {
     Some((Link { target, rel: rel.unwrap_or("") }, rest))
 }
 
-/// A token or a quoted text at the beginning, and what follows it. Relations have nothing in them that would be escaped.
+/// Parses a token or quoted string. Returns it with the remaining text. Escapes are left in place,
+/// because relations contain none.
 fn value(text: &str) -> Option<(&str, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         let length = text.len() - text.trim_start_matches(is_token).len();
@@ -82,7 +83,7 @@ fn value(text: &str) -> Option<(&str, &str)> {
     end.map(|(at, _)| (&quoted[..at], &quoted[at + 1..]))
 }
 
-/// RFC 9110, section 5.6.2.
+/// Returns whether a character may occur in a token (RFC 9110, section 5.6.2).
 fn is_token(c: char) -> bool {
     c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c)
 }

@@ -1,11 +1,12 @@
-//! One message through one plan, without IO: bodies, heads, and routes of several calls.
+//! Translates one message by one plan, without I/O: bodies, heads, and routes of several calls.
 //!
-//! What lives here: [`document()`], the slow reference for bodies that every streaming class must equal; [`Run`], the
-//! state machine of a request; [`PairHeads`] for pairs whose bodies are streamed; texts in the client's language; running
-//! the examples of a pack. What does not: sockets, clocks, credentials, and any knowledge of mapping files.
+//! Contents: [`document()`], the reference implementation that every streaming class must equal;
+//! [`Run`], the state machine of a request; [`PairHeads`] for pairs with streamed bodies; texts in
+//! the client's language; the runner of a pack's examples. Sockets, clocks, credentials and the
+//! syntax of mapping files live elsewhere.
 //!
-//! Decisions to know before editing: a message that cannot be translated is somebody's fault, and every error says whose;
-//! values are never put into error texts; what the client sends is never pasted into an address, a path or a template.
+//! Decisions to know before editing: every error names the responsible party; error texts never
+//! contain values; client data is always encoded before it becomes part of a URL or template.
 
 mod archive;
 mod blocks;

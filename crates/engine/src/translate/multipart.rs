@@ -1,35 +1,36 @@
-//! The wire of `multipart/form-data` (RFC 7578, RFC 2046): a body is read as it comes, part by part, and its parts are
-//! written. What the parts mean is `parts.rs`'s business.
+//! Reader and writer for `multipart/form-data` (RFC 7578, RFC 2046). The reader is incremental,
+//! part by part. `parts.rs` interprets the parts.
 //!
-//! The reader is a push parser without IO, since uploads stream through it in pieces that whoever reads them chooses. It is
-//! strict where two readers could differ about where a part ends: lines end with CRLF, a delimiter is whatever begins with
-//! the boundary after a line's end (RFC 2046, section 5.1.1), also where a part would begin with it. So no content that
-//! it yields holds the boundary at the beginning of a line, and whatever extends the boundary delimits the same contents.
+//! The reader is a push parser without I/O, because uploads are streamed through it in arbitrary
+//! chunks. It is strict wherever two parsers could disagree about the end of a part: lines end with
+//! CRLF, and any line that starts with the boundary is a delimiter (RFC 2046, section 5.1.1), even
+//! as the first line of a part. Therefore no content contains the boundary at the start of a line,
+//! and an extension of the boundary delimits the same contents.
 
 use bytes::Bytes;
 use memchr::memmem::{self, Finder};
 use std::borrow::Cow;
 
-/// Why a body is no form of parts, in words that repeat none of it.
+/// The reason why a body is not a valid multipart form, without any of its content.
 pub type MultipartFault = String;
 
-/// Bytes of the header of one part, lines' ends included.
+/// Maximum number of bytes of one part's header, including line ends.
 pub const HEADER_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes of a boundary (RFC 2046, section 5.1.1).
+/// Maximum number of bytes of a boundary (RFC 2046, section 5.1.1).
 const BOUNDARY_BYTES_MAX: usize = 70;
 
-/// White space that may stand between a boundary and the end of its line.
+/// Maximum number of spaces and tabs between a boundary and the end of its line.
 const PADDING_MAX: usize = 256;
 
-/// What comes next of a body.
+/// An event of the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// A part begins.
+    /// The start of a part.
     Head(PartHead),
-    /// Some of the part's content, never empty.
+    /// A chunk of the part's content, never empty.
     Data(Bytes),
-    /// The part is over.
+    /// The end of the part.
     End,
 }
 
@@ -38,15 +39,15 @@ pub enum Piece {
 pub struct PartHead {
     /// The part's `name`, decoded.
     pub name: String,
-    /// Whether it is said which file it is of.
+    /// Whether the part has a file name.
     pub has_filename: bool,
-    /// As the part says it, with its parameters.
+    /// The `Content-Type` with its parameters, as received.
     pub content_type: Option<String>,
-    /// How it is coded beside that; none for what is sent as it is.
+    /// Whether the content has a transfer encoding other than the identity.
     pub has_transfer_encoding: bool,
-    /// What `Content-Disposition` says beside the name, as it stands, beginning with `;`.
+    /// Parameters of `Content-Disposition` except the name, as received, with a leading `;`.
     disposition: Vec<u8>,
-    /// The other header fields, as they stand, each with its line's end.
+    /// The other header fields as received, each with its line end.
     others: Vec<u8>,
 }
 
@@ -55,42 +56,42 @@ enum State {
     Preamble,
     AfterBoundary,
     Header,
-    /// Before the first byte of a content, whose line's end stands before it still.
+    /// Before the first byte of a content. The preceding line end is still buffered.
     Begin,
     Content,
     Epilogue,
 }
 
-/// Reads a body of parts while it comes.
+/// An incremental reader of a multipart body.
 #[derive(Debug)]
 pub struct Reader {
     state: State,
-    /// A line's end, two dashes, the boundary.
+    /// CRLF, two dashes, the boundary.
     delimiter: Finder<'static>,
-    /// What came and is not read yet.
+    /// Received bytes that are not parsed yet.
     rest: Bytes,
     parts_left: usize,
 }
 
 impl Reader {
-    /// `parts_max`: parts that the body may have.
+    /// Creates a reader that accepts at most `parts_max` parts.
     pub fn new(boundary: &str, parts_max: usize) -> Reader {
         let delimiter = Finder::new(&[b"\r\n--", boundary.as_bytes()].concat()).into_owned();
-        // The first boundary begins a line, too.
+        // Prepend a line end, because the first boundary also starts a line.
         let rest = Bytes::from_static(b"\r\n");
         Reader { state: State::Preamble, delimiter, rest, parts_left: parts_max }
     }
 
-    /// Takes a piece of the body. What it brings is asked for by [`Reader::next_piece`].
+    /// Appends a chunk of the body. [`Reader::next_piece`] returns its events.
     pub fn push(&mut self, chunk: Bytes) {
         self.rest = if self.rest.is_empty() { chunk } else { [&self.rest[..], &chunk].concat().into() };
     }
 
-    /// What comes next; none until more of the body is here.
+    /// Returns the next event, or `None` if more of the body is needed.
     ///
     /// # Errors
     ///
-    /// What has come is no form of parts, is one that readers could differ about, or has too many parts.
+    /// Fails if the body is not a multipart form, is ambiguous, or has too many parts.
     pub fn next_piece(&mut self) -> Result<Option<Piece>, MultipartFault> {
         loop {
             let before = (self.state, self.rest.len());
@@ -117,11 +118,12 @@ impl Reader {
         }
     }
 
-    /// To be asked when the body has ended and [`Reader::next_piece`] has no more.
+    /// Checks for the final boundary. Call it at the end of the body, when [`Reader::next_piece`]
+    /// returns `None`.
     ///
     /// # Errors
     ///
-    /// Its first or its final boundary is missing.
+    /// Fails if the first or the final boundary is missing.
     pub fn finish(&self) -> Result<(), MultipartFault> {
         match self.state {
             State::Epilogue => Ok(()),
@@ -137,13 +139,13 @@ impl Reader {
         }
     }
 
-    /// Goes on after a delimiter.
+    /// Continues after a delimiter.
     fn found(&mut self, at: usize) {
         drop(self.rest.split_to(at + self.delimiter.needle().len()));
         self.state = State::AfterBoundary;
     }
 
-    /// Bytes at the end that may be the beginning of a delimiter.
+    /// Returns the number of bytes at the end that may be the start of a delimiter.
     fn begun(&self) -> usize {
         let needle = self.delimiter.needle();
         let longest = needle.len().min(self.rest.len() + 1) - 1;
@@ -152,7 +154,7 @@ impl Reader {
         candidates.find(|length| self.rest.ends_with(&needle[..*length])).unwrap_or(0)
     }
 
-    /// What stands between a boundary and the end of its line.
+    /// Parses the rest of a boundary's line.
     fn boundary_line(&mut self) -> Result<(), MultipartFault> {
         let rest = &self.rest[..];
         if rest.starts_with(b"--") {
@@ -192,7 +194,7 @@ impl Reader {
         PartHead::parse(&header).map(|head| Some(Piece::Head(head)))
     }
 
-    /// The line's end before a content may belong to a delimiter: then there is no content.
+    /// Handles the line end before a content. If it belongs to a delimiter, the content is empty.
     fn begin(&mut self) -> Option<Piece> {
         let needle = self.delimiter.needle();
         let length = self.rest.len().min(needle.len());
@@ -242,7 +244,7 @@ impl PartHead {
                 Some(at) => (&line[..at], line[at + 1..].trim_ascii()),
                 None => return Err("the header of a part has a line that is no field".to_owned()),
             };
-            // A token may begin so; a reader that is less strict could take it for a delimiter.
+            // A valid token, but a less strict parser could treat the line as a delimiter.
             if name.starts_with(b"--") {
                 return Err("the header of a part has a line that begins as a delimiter does".to_owned());
             }
@@ -298,7 +300,7 @@ impl PartHead {
         if rest.is_empty() { Ok(()) } else { Err(wrong()) }
     }
 
-    /// The name of its file as far as it is plain.
+    /// Returns the plain `filename` parameter, if any.
     pub fn filename(&self) -> Option<String> {
         let mut rest = &self.disposition[..];
         while let Some(parameter) = rest.strip_prefix(b";") {
@@ -311,7 +313,7 @@ impl PartHead {
         None
     }
 
-    /// The header under another name, with the boundary before it.
+    /// Writes the header under another name, preceded by the boundary.
     pub fn write(&self, boundary: &str, name: &str, out: &mut Vec<u8>) {
         write_name(boundary, name, out);
         out.extend_from_slice(&self.disposition);
@@ -321,7 +323,7 @@ impl PartHead {
     }
 }
 
-/// Readers could differ about which of two counts.
+/// Rejects a repeated field, because parsers disagree about which one applies.
 fn once(has_come: &mut bool, name: &str) -> Result<(), MultipartFault> {
     match std::mem::replace(has_come, true) {
         true => Err(format!("a part has `{name}` twice")),
@@ -329,11 +331,11 @@ fn once(has_come: &mut bool, name: &str) -> Result<(), MultipartFault> {
     }
 }
 
-/// One parameter: its length as written, name and value.
+/// Parses one parameter. Returns its encoded length, name and value.
 fn parameter_of(text: &[u8]) -> Option<(usize, &[u8], Vec<u8>)> {
     let equals = text.iter().position(|byte| matches!(byte, b'=' | b';' | b'"'));
     let Some(equals) = equals.filter(|at| text[*at] == b'=') else {
-        // `form-data;` with nothing after it.
+        // `form-data;` without a parameter.
         let is_blank = text.iter().all(|byte| matches!(byte, b' ' | b'\t'));
         return is_blank.then(|| (text.len(), &text[..0], Vec::new()));
     };
@@ -349,7 +351,7 @@ fn parameter_of(text: &[u8]) -> Option<(usize, &[u8], Vec<u8>)> {
     loop {
         match *value.get(at)? {
             b'"' => break,
-            // Browsers escape nothing so, and write file names of Windows as they are: only these two are escapes.
+            // Only `\"` and `\\` are escapes: browsers write Windows paths with plain backslashes.
             b'\\' if matches!(value.get(at + 1), Some(b'"' | b'\\')) => {
                 inner.push(value[at + 1]);
                 at += 2;
@@ -365,20 +367,20 @@ fn parameter_of(text: &[u8]) -> Option<(usize, &[u8], Vec<u8>)> {
     after[..end].trim_ascii().is_empty().then_some((equals + 1 + at + 1 + end, key, inner))
 }
 
-/// A name as browsers escape it (WHATWG, multipart/form-data encoding algorithm).
+/// Decodes a name as browsers escape it (WHATWG, multipart/form-data encoding algorithm).
 fn unescaped(name: &str) -> String {
     name.replace("%22", "\"").replace("%0D", "\r").replace("%0A", "\n")
 }
 
 fn write_name(boundary: &str, name: &str, out: &mut Vec<u8>) {
-    // Browsers leave a backslash as it is; one before the closing quote would hide it.
+    // Browsers do not escape backslashes, but one before the closing quote would hide it.
     let name = name.replace('\\', "\\\\").replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
     let name = name.replace('\0', "%00");
     let parts = ["--", boundary, "\r\nContent-Disposition: form-data; name=\"", &name, "\""];
     parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
 }
 
-/// Writes a whole part.
+/// Writes a complete part.
 pub fn write_part(boundary: &str, name: &str, content_type: Option<&str>, content: &[u8], out: &mut Vec<u8>) {
     write_name(boundary, name, out);
     for part in content_type.iter().flat_map(|named| ["\r\nContent-Type: ", named]) {
@@ -389,7 +391,7 @@ pub fn write_part(boundary: &str, name: &str, content_type: Option<&str>, conten
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes what ends a body.
+/// Writes the final boundary.
 pub fn write_end(boundary: &str, out: &mut Vec<u8>) {
     for part in ["--", boundary, "--\r\n"] {
         out.extend_from_slice(part.as_bytes());
@@ -400,11 +402,11 @@ fn is_token(text: &[u8]) -> bool {
     text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
 }
 
-/// The boundary of a body that is called so.
+/// Returns the boundary of a media type.
 ///
 /// # Errors
 ///
-/// The media type has none, two, or one that RFC 2046 does not allow.
+/// Fails if the media type has no boundary, has two, or has one that RFC 2046 does not allow.
 pub fn boundary_of(media_type: &str) -> Result<Cow<'_, str>, MultipartFault> {
     let missing = || "the media type of the body has no boundary".to_owned();
     let mut rest = media_type.find(';').map_or(&b""[..], |at| &media_type.as_bytes()[at..]);
@@ -429,19 +431,20 @@ pub fn boundary_of(media_type: &str) -> Result<Cow<'_, str>, MultipartFault> {
     Ok(found.into())
 }
 
-/// What a body with this boundary is called.
+/// Returns the media type for a boundary.
 pub fn media_type(boundary: &str) -> String {
     let quote = if is_token(boundary.as_bytes()) { "" } else { "\"" };
     format!("multipart/form-data; boundary={quote}{boundary}{quote}")
 }
 
-/// A boundary for contents that came with the boundary `of` (none: for no such contents) and for these texts besides. It
-/// extends the other, which no content holds, and no text holds it. `salt` makes it one that nobody foresees: a reader that
-/// is less strict could take a content for a delimiter otherwise.
+/// Returns a boundary for contents that were received under the boundary `of`, if any, and for the
+/// additional `texts`. It extends `of`, which no content contains, and no text contains it. `salt`
+/// makes it unpredictable, because a less strict parser could otherwise treat crafted content as a
+/// delimiter.
 ///
 /// # Errors
 ///
-/// The texts hold each of those that were tried.
+/// Fails if the texts contain all 16 candidates.
 pub fn boundary_for<'t>(
     of: Option<&str>,
     salt: u64,
@@ -494,7 +497,7 @@ mod tests {
         reader.finish().map(|()| all)
     }
 
-    /// A body written with bars for lines' ends.
+    /// A body with bars for line ends.
     fn body(text: &str) -> Vec<u8> {
         text.replace('|', "\r\n").into_bytes()
     }
@@ -517,7 +520,7 @@ mod tests {
             ("--B--|epilogue|--B|", ""),
             ("preamble|--B|CONTENT-disposition: FORM-DATA; NAME=\"a b\"||x|--B--|", "a b=x"),
             ("--B \t|Content-Disposition: form-data; name=a|||--B--", "a="),
-            // Nothing between the header and the delimiter, whose line's end is the header's.
+            // Without content, the line end of the delimiter is that of the header.
             ("--B|Content-Disposition: form-data; name=a||--B--", "a="),
             (
                 "--B|X: y|Content-Disposition: form-data; name=a;||-|-|--|--A|\r|\r\n|--B--",
@@ -646,7 +649,7 @@ mod tests {
             prop_assert_eq!(reader.finish(), Ok(()));
             let wanted: Vec<(String, Vec<u8>)> =
                 parts.iter().map(|(name, text)| (unescaped(name), text.clone().into_bytes())).collect();
-            // A content that begins with the boundary is not among these: its texts do not hold it.
+            // The generated texts do not contain the boundary.
             prop_assert_eq!(found, wanted);
         }
 
@@ -658,7 +661,7 @@ mod tests {
             prop_assert_eq!(&read(&[&text[..at], &text[at..]]), &whole);
             let single: Vec<&[u8]> = text.chunks(1).collect();
             prop_assert_eq!(&read(&single), &whole);
-            // What is written under a longer boundary reads back the same.
+            // Parts written under an extended boundary read back unchanged.
             let Ok(parts) = whole else { return Ok(()) };
             let boundary = boundary_for(Some("B"), 7, std::iter::empty()).unwrap();
             let mut out = Vec::new();
