@@ -1,12 +1,14 @@
-//! Laying a new view over an old value: the `put` of a lens. What the source states wins; what it is silent about keeps
-//! its old value; what neither has is made up as the shape says.
+//! Overlays a new view on an old value: the `put` of a lens. Values that the source states win;
+//! members that it does not mention keep their old value; members that neither has get the shape's
+//! defaults.
 //!
-//! To know before editing: old and new are merged member by member only where the op composes an object of members. A
-//! value that the op takes over as one, and every list, is replaced as one, or an edit could never take anything away; of
-//! a map those entries go that are not named any more. What a type holds of itself is replaced as one as well. A source
-//! that says "none" where its op then writes nothing (null on the side that has null, for a side that leaves the member
-//! out; null for an object that is taken apart; another kind, where the kind decides the place) states that, and the old
-//! value goes.
+//! Decision to know before editing: values are merged member by member only where the operation
+//! composes an object of members. A value that the operation copies as a unit is replaced as a
+//! unit, as is every list; otherwise an edit could never remove an element. Of a map, entries that
+//! the source no longer names are removed. Members that the target type holds recursively are
+//! replaced as a unit, too. If the operation writes no value because the source states an absence
+//! (null where the other side omits the member, null for an object that is split up, or a type that
+//! selects another place), the old value is removed.
 
 use super::document::{Env, document, document_of_source};
 use super::error::{TranslateError, kind_name};
@@ -15,8 +17,8 @@ use switchback_json::{Limits, Object, Value};
 use switchback_plan::convert::{Conversion, Yield};
 use switchback_plan::{Captured, Close, CloseFrom, Key, MemberAction, ObjectOp, Others, ValueOp};
 
-/// The old value cut down to the members that the target's type has; an absent or null one is empty. The error names the
-/// kind of a value that is no object.
+/// Reduces the old value to the members of the target type. An absent or null value yields an empty
+/// object. The error is the name of a type other than object.
 pub fn cut(base: Option<Value>, fields: &[Key]) -> Result<Value, &'static str> {
     let mut members = match base {
         None | Some(Value::Null) => Object::new(),
@@ -30,7 +32,7 @@ pub fn cut(base: Option<Value>, fields: &[Key]) -> Result<Value, &'static str> {
     Ok(Value::Object(members))
 }
 
-/// What the op makes of `source`, laid over `base`. An error is one of `source`.
+/// Overlays the translation of `source` on `base`. An error refers to `source`.
 pub fn put(
     op: &ValueOp,
     source: &Value,
@@ -47,23 +49,24 @@ pub fn put(
     Ok(made.under(made.over(base, own(&stated)), own(&whole)))
 }
 
-/// Reads JSON text that we wrote.
+/// Parses JSON text that the gateway wrote.
 fn own(json: &[u8]) -> Value {
     Value::parse(json, &Limits::UNLIMITED).unwrap_or(Value::Null)
 }
 
-/// How a value of the target comes about.
+/// The way in which a value of the target is produced.
 #[derive(Clone, Copy)]
 enum Made<'p> {
-    /// As one.
+    /// As a unit.
     AsOne,
     By(&'p ValueOp),
-    /// Out of these members.
+    /// Composed of these members.
     Of(&'p [Close]),
 }
 
 impl<'p> Made<'p> {
-    /// What the only element of a list becomes is what that element is made to.
+    /// Returns how an operation produces its value. An unwrapped list is produced like its only
+    /// element.
     fn by(op: &'p ValueOp) -> Made<'p> {
         match op {
             ValueOp::Unwrap(inner) => Made::by(inner),
@@ -109,7 +112,7 @@ impl<'p> Made<'p> {
         }
     }
 
-    /// `new` laid over `old`: composed objects member by member, anything else replaced.
+    /// Overlays `new` on `old`: composed objects member by member, other values as a unit.
     fn over(self, old: Value, new: Value) -> Value {
         match (old, new) {
             (Value::Object(mut old), Value::Object(new)) if self.is_composed() => {
@@ -127,7 +130,7 @@ impl<'p> Made<'p> {
         }
     }
 
-    /// `value` with the members of `spare` that it does not have.
+    /// Adds the members of `spare` that `value` lacks.
     fn under(self, value: Value, spare: Value) -> Value {
         match (value, spare) {
             (Value::Object(mut members), Value::Object(spare)) if self.is_composed() => {
@@ -147,12 +150,12 @@ impl<'p> Made<'p> {
     }
 }
 
-/// Whether an op takes its object for a map, of which it names no member.
+/// Returns whether an operation treats its object as a map without named members.
 fn is_map(op: &ObjectOp) -> bool {
     op.members.is_empty() && op.close.is_empty() && matches!(op.others, Others::Each(_) | Others::Keep)
 }
 
-/// Removes from the old value what the source states not to be there.
+/// Removes from the old value the members that the source states to be absent.
 fn take_away(op: &ValueOp, source: &Value, base: &mut Value) {
     if let (ValueOp::Unwrap(inner), Some([only])) = (op, source.as_array().map(|items| &items[..])) {
         return take_away(inner, only, base);
@@ -160,7 +163,7 @@ fn take_away(op: &ValueOp, source: &Value, base: &mut Value) {
     let ValueOp::Object(op) = op else { return };
     let Some(old) = base.as_object_mut() else { return };
     if let (true, Some(source)) = (is_map(op), source.as_object()) {
-        // A map names all that it has: what is not in it any more was taken away.
+        // A map is complete: an entry that the source lacks was removed.
         old.retain(|key, _| source.contains_key(&key.decode()));
         if let Others::Each(inner) = &op.others {
             for (key, value) in source.iter() {
@@ -196,7 +199,7 @@ fn take_away_at_close(close: &[Close], op: &ObjectOp, source: &Value, old: &mut 
                 let nothing = |(place, value): &(&Captured, &Value)| {
                     !is_wanted(place, value) || writes_nothing(&place.op, value)
                 };
-                // What must be there stays what it was.
+                // A required member keeps its old value.
                 let is_null = found.is_empty() && !close.needed;
                 if !found.is_empty() && found.iter().all(nothing)
                     || is_null && alternatives.iter().any(|place| is_within_null(op, place, source))
@@ -213,14 +216,14 @@ fn take_away_at_close(close: &[Close], op: &ObjectOp, source: &Value, old: &mut 
     }
 }
 
-/// The value that a captured place has in the source.
+/// Returns the source value of a captured place.
 fn at<'v>(op: &ObjectOp, place: &Captured, source: &'v Value) -> Option<&'v Value> {
     let holder = op.members.iter().find(|member| member.capture == Some(place.slot))?;
     let top = source.get(&holder.name.text)?;
     place.path.iter().try_fold(top, |value, key| value.get(&key.text))
 }
 
-/// Whether an object on the way to a captured place is null in the source.
+/// Returns whether an object on the path to a captured place is null in the source.
 fn is_within_null(op: &ObjectOp, place: &Captured, source: &Value) -> bool {
     let holder = op.members.iter().find(|member| member.capture == Some(place.slot));
     let Some(top) = holder.and_then(|holder| source.get(&holder.name.text)) else { return false };

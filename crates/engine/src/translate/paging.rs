@@ -1,9 +1,9 @@
-//! Pages of a list, where clients ask for them in another way than the service wants to be asked: which page a request
-//! means, what the call asks for, which page follows the one that came, and how the client is told of it.
+//! Paging between clients and services with different paging styles: determines the page that a
+//! request means, the call for it, the following page, and how the answer announces that page.
 //!
-//! All that is known between two requests stands in the cursor that the client carries. A client that counts pages carries
-//! none: before a service that gives cursors its page is found by reading the ones before it. What was read before is
-//! remembered for a while, which saves calls and decides nothing.
+//! All state between two requests is in the cursor that the client sends back. A client that counts
+//! pages sends no cursor; if the service uses cursors, the gateway then reads the preceding pages
+//! to find the requested one. Positions found earlier are cached, which only saves calls.
 
 mod found;
 mod told;
@@ -19,26 +19,28 @@ use std::sync::Arc;
 use switchback_json::{Limits, Value};
 use switchback_plan::{MemberPath, PagedBy, Paging};
 
-/// What is outside of one request: the keys that cursors are sealed with, what is remembered of lists, and the address that
-/// clients know. `list` says which list it is: operation, variables and all parameters but those about pages.
+/// The environment of a request: keys for sealing cursors, cached positions of lists, and the
+/// public address. `list` identifies a list by operation, variables and all parameters not related
+/// to paging.
 pub trait Pages: fmt::Debug + Send + Sync {
-    /// A cursor that only the same client can use, for the same list, and not for ever.
+    /// Seals a cursor. Only the same client can use it, for the same list and a limited time.
     fn seal(&self, state: &str, list: &str) -> String;
 
-    /// What was sealed; none for what was not, or for another client, another list or another time.
+    /// Opens a sealed cursor. Returns `None` if it is invalid, expired, or of another client or
+    /// list.
     fn open(&self, cursor: &str, list: &str) -> Option<String>;
 
-    /// The nearest page at or before a position that somebody has read up to, and the service's cursor for it.
+    /// Returns the nearest cached page at or before a position, with the service's cursor for it.
     fn recall(&self, list: &str, position: u64) -> Option<(u64, String)>;
 
-    /// The service's cursor for the page at a position.
+    /// Caches the service's cursor for the page at a position.
     fn remember(&self, list: &str, position: u64, cursor: &str);
 
-    /// The address of the request as its client knows it, without a query.
+    /// Returns the public address of the request, without a query.
     fn address(&self) -> String;
 }
 
-/// For examples and explanations: cursors that can be read, and nothing is remembered.
+/// Paging for examples and explanations: cursors are readable, and no position is cached.
 #[derive(Clone, Copy, Debug)]
 pub struct Readable;
 
@@ -62,15 +64,15 @@ impl Pages for Readable {
     }
 }
 
-/// Whether a request asks for a page by a cursor. Each service can read only its own cursors, and the gateway those that it
-/// sealed: the other side cannot be asked for the same page.
+/// Returns whether a request contains a cursor. Services accept only their own cursors and the
+/// gateway only those that it sealed, so the other side cannot be called for the same page.
 pub fn asks_by_cursor(paging: &Paging, query: &str) -> bool {
     let PagedBy::Cursor { parameter, start, .. } = &paging.client.by else { return false };
     let mut values = query_pairs(query).filter(|(name, _)| decode_query(name) == **parameter);
     values.any(|(_, value)| Some(&*decode_query(value.unwrap_or(""))) != start.as_deref())
 }
 
-/// Whether a request counts to a page other than the first.
+/// Returns whether a request counts to a page other than the first.
 pub fn asks_beyond_first(paging: &Paging, query: &str) -> bool {
     let (parameter, first) = match &paging.client.by {
         PagedBy::Page { parameter, first } => (parameter, *first),
@@ -81,38 +83,39 @@ pub fn asks_beyond_first(paging: &Paging, query: &str) -> bool {
     values.any(|(_, value)| decode_query(value.unwrap_or("")).parse() != Ok(first))
 }
 
-/// One request for a page.
+/// The paging state of one request.
 #[derive(Debug)]
 pub struct Pager {
     paging: Arc<Paging>,
     pages: Arc<dyn Pages>,
     list: String,
-    /// The client's parameters that are not about pages, as they stand.
+    /// The client's other parameters, as received.
     rest: String,
-    /// Items that the page may have, where it is known.
+    /// Number of items per page, if known.
     size: Option<u32>,
-    /// Where the client asked for, in the way it counts.
+    /// The requested position, in the client's unit.
     asked: u64,
-    /// How far the calls have come, and how far they must: pages or items, as the client counts.
+    /// The position that the calls have reached and the one they must reach: pages or items, in the
+    /// client's unit.
     reached: u64,
     goal: u64,
-    /// What the next call asks for.
+    /// The page that the next call requests.
     ask: Ask,
     calls: u32,
-    /// What is known of the page that the client gets.
+    /// The reply's information about the requested page.
     found: Option<Found>,
-    /// The call that reads a page, to be made again for the next one.
+    /// The call that reads a page, to be repeated for the next one.
     call: Option<Call>,
 }
 
-/// Which page of the service.
+/// A page of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Ask {
     First,
-    /// The one that begins behind so many items.
+    /// The page that starts after this number of items.
     Offset(u64),
     Cursor(String),
-    /// The query of the URL that the service gave.
+    /// The query of a URL that the service returned.
     Query(String),
 }
 
@@ -122,17 +125,17 @@ struct Found {
     count: Option<u64>,
 }
 
-/// What follows a reply.
+/// The step after a reply.
 #[derive(Debug)]
 pub enum After {
-    /// It is the page, or an error: the route goes on with it.
+    /// The reply is the requested page or an error; the route continues with it.
     Page(Reply),
-    /// It was one of the pages before.
+    /// The reply is a preceding page; this call follows.
     Call(Box<Call>),
 }
 
 impl Pager {
-    /// Reads what a request asks for. `path` are the values of the variables of its path.
+    /// Parses the page parameters of a request. `path` contains the values of the path variables.
     pub fn new<S: AsRef<str>>(
         paging: &Arc<Paging>,
         pages: Arc<dyn Pages>,
@@ -179,7 +182,7 @@ impl Pager {
         Ok(pager)
     }
 
-    /// Where the client wants to be.
+    /// Determines the requested position.
     fn place(&mut self, place: Option<&str>, sized: bool) -> Result<(), Fault> {
         let paging = Arc::clone(&self.paging);
         let (client, service) = (&paging.client, &paging.service);
@@ -216,7 +219,7 @@ impl Pager {
             self.ask = Ask::Offset(offset);
             return self.aligned(offset);
         }
-        // Pages of another size are other pages.
+        // Pages of another size have other boundaries, so they are cached separately.
         let size = self.size.map_or_else(String::new, |size| size.to_string());
         self.list = format!("{}\n{size}", self.list);
         self.goal = self.asked;
@@ -230,7 +233,7 @@ impl Pager {
         Ok(())
     }
 
-    /// Goes on where a sealed cursor says.
+    /// Continues at the position of a sealed cursor.
     fn resume(&mut self, state: &str, sized: bool) -> Result<(), Fault> {
         let (size, place) = state.split_once('&').ok_or_else(bad_cursor)?;
         let size = size.strip_prefix("size=").ok_or_else(bad_cursor)?;
@@ -247,7 +250,7 @@ impl Pager {
         self.aligned(offset)
     }
 
-    /// A service that counts pages can only begin at the begin of one.
+    /// Checks that a service that counts pages has a page that starts at `offset`.
     fn aligned(&self, offset: u64) -> Result<(), Fault> {
         if let PagedBy::Page { .. } = self.paging.service.by
             && offset != 0
@@ -258,23 +261,23 @@ impl Pager {
         Ok(())
     }
 
-    /// Items from the begin of a page to the begin of the next.
+    /// Returns the number of items per page.
     fn span(&self) -> Result<u64, Fault> {
         let span = self.size.or(self.paging.service.default).filter(|size| *size > 0);
         span.map(u64::from).ok_or_else(|| Fault::new(FaultKind::Internal, "nobody says how large a page is"))
     }
 
-    /// Whether the reply's body must be looked at, or the answer's be written to.
+    /// Returns whether the reply's body must be parsed or the answer's body modified.
     pub fn reads_body(&self) -> bool {
         self.paging.reads_body()
     }
 
-    /// The operation of the call that reads a page.
+    /// Returns the operation of the call that reads a page.
     pub fn operation(&self) -> &str {
         &self.paging.call
     }
 
-    /// The address of the call, with what it says of the page.
+    /// Returns the target of the call, with its page parameters.
     pub fn target(&self, target: &str) -> Result<String, Fault> {
         let service = &self.paging.service;
         let mut target = target.to_owned();
@@ -302,7 +305,7 @@ impl Pager {
         })
     }
 
-    /// The call that reads a page, addressed; kept to be made again.
+    /// Returns the call with its page parameters, and stores it for repetition.
     pub(super) fn call(&mut self, call: Call) -> Result<Call, Fault> {
         let addressed = Call { target: self.target(&call.target)?, ..call.clone() };
         self.calls = 1;
@@ -310,23 +313,23 @@ impl Pager {
         Ok(addressed)
     }
 
-    /// Whether the call of the page is out, or was.
+    /// Returns whether the call for a page was made.
     pub(super) fn has_called(&self) -> bool {
         self.call.is_some()
     }
 
-    /// Whether the reply to the call of the page is still to come.
+    /// Returns whether the reply to the call for the page is outstanding.
     pub(super) fn waits(&self) -> bool {
         self.call.is_some() && self.found.is_none()
     }
 
-    /// Looks at the head of a successful reply, where its body says nothing of pages.
+    /// Processes the head of a successful reply whose body contains no page information.
     pub fn head(&mut self, headers: &HeaderMap) -> Result<(), Fault> {
         self.found = Some(self.look(headers, None)?);
         Ok(())
     }
 
-    /// Looks at a reply.
+    /// Processes a reply.
     pub(super) fn reply(&mut self, reply: Reply, limits: &Limits) -> Result<After, Fault> {
         if !(200..300).contains(&reply.status) {
             self.found = Some(Found { next: None, count: None });
@@ -338,7 +341,7 @@ impl Pager {
         }
         let mut body = match reply.body.is_empty() {
             true => None,
-            // What is no JSON is the route's to judge.
+            // The route rejects a body that is not JSON.
             false => match Value::parse(&reply.body, limits) {
                 Ok(body) => Some(body),
                 Err(_) => {
@@ -367,7 +370,7 @@ impl Pager {
             return Ok(After::Page(reply));
         }
         let Some(next) = found.next.clone() else {
-            // Behind the end there is nothing: the last page, without its items.
+            // Beyond the end of the list: return the last page without its items.
             let items = self.paging.service.items.as_ref();
             if let (Some(body), Some(items)) = (&mut body, items)
                 && let Some(items) = member_mut(body, items)
@@ -393,8 +396,9 @@ impl Pager {
     }
 }
 
-/// How many items a page has. Whoever hears if there is more may get fewer than were asked for; whoever counts may not: it
-/// would take a short page for the last, or pass over items.
+/// Returns the number of items per page. A client that is informed about further pages may get
+/// fewer items than requested. A client that counts may not: it would treat a short page as the
+/// last one, or skip items.
 fn size_of(paging: &Paging, asked: Option<&str>) -> Result<Option<u32>, Fault> {
     let (client, service) = (&paging.client, &paging.service);
     let name = client.size.as_deref().unwrap_or_default();
@@ -409,7 +413,7 @@ fn size_of(paging: &Paging, asked: Option<&str>) -> Result<Option<u32>, Fault> {
     let most = [client.maximum, service.maximum, fixed].into_iter().flatten().min();
     let Some(wanted) = asked.or(client.default) else { return Ok(None) };
     let size = most.map_or(wanted, |most| wanted.min(most));
-    // A service whose pages have one size has that, whatever is asked for.
+    // A service without a size parameter always returns its fixed size.
     let size = fixed.unwrap_or(size);
     if size != wanted && asked.is_some() && !client.is_told() {
         return Err(bad_request(name, "is not how many items the service gives at once"));
@@ -419,7 +423,7 @@ fn size_of(paging: &Paging, asked: Option<&str>) -> Result<Option<u32>, Fault> {
 
 fn counted(text: &str, parameter: &str) -> Result<u64, Fault> {
     match text.parse() {
-        // Positions are multiplied by sizes of pages.
+        // The limit prevents an overflow when positions are multiplied by page sizes.
         Ok(number) if number <= u64::from(u32::MAX) * 1000 => Ok(number),
         _ => Err(bad_request(parameter, "is no position of a list")),
     }

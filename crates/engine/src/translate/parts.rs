@@ -1,12 +1,13 @@
-//! Bodies of parts (`multipart/form-data`) through a plan: fields are gathered until the first file that goes on, and are
-//! then one object, which a plan makes another of as it does of JSON; files stream after them, kept, renamed or dropped by
-//! the members of the same object. So an upload of any size is mapped in the memory of its fields.
+//! Translates multipart bodies (`multipart/form-data`) by a plan. Fields are buffered up to the
+//! first forwarded file and treated as one object, which the plan translates like JSON. Files are
+//! streamed after the fields; the members of the same object decide whether they are forwarded,
+//! renamed or dropped. An upload of any size therefore only needs memory for its fields.
 //!
-//! A field that comes after a file is too late for what is written of all fields together. It is still good where it is
-//! written as it would be among the others: then it goes on in its place. Else the body is at fault, and whoever has begun
-//! to send it stops.
+//! A field after a file is too late for values that depend on several fields. If its translation
+//! does not depend on other fields, it is translated on its own and written at its position.
+//! Otherwise the body is rejected, and the upload stops.
 //!
-//! How fields are an object, and an object is fields, is in `fields.rs`; what examples say of bodies, in `examples.rs`.
+//! `fields.rs` converts between fields and objects, `examples.rs` between bodies and examples.
 
 mod examples;
 mod fields;
@@ -33,37 +34,39 @@ use switchback_plan::{
     PartKind, ReasonId, ValueOp, essence, is_json,
 };
 
-/// How often the bytes of a field are there at most: in an object, in what is made of it, in its parts and in the call.
+/// Maximum number of simultaneous copies of a field's bytes: in the object, in its translation, in
+/// the encoded parts and in the call.
 pub const HELD_TIMES: usize = 4;
 
-/// Bytes of a field beside its name and content: its own, those of its node in the tree of a form, and its header.
+/// Memory per field in addition to its name and content: the `Field`, its node in the form's tree,
+/// and its header.
 const FIELD_BYTES: usize = size_of::<Field>() + 320;
 
-/// Asked before so many further bytes are held: whether there is memory for them.
+/// Reserves memory for this number of additional bytes. Returns `false` if the budget is exhausted.
 pub type Room<'r> = &'r mut dyn FnMut(usize) -> bool;
 
-/// A body of parts on its way.
+/// The state of a multipart body in transit.
 #[derive(Debug)]
 pub struct Parts {
     reader: Reader,
     boundary: String,
     op: Arc<ObjectOp>,
     from: Arc<MultipartFormat>,
-    /// None where the call's body is no form of parts: files are dropped then.
+    /// `None` if the call's body is not multipart. Files are then dropped.
     to: Option<Arc<MultipartFormat>>,
     limits: Limits,
-    /// Bytes that fields may still have.
+    /// Number of bytes that further fields may have.
     fields_left: usize,
     fields: Vec<Field>,
-    /// Bytes that the fields take, and of these, what there was room for so far.
+    /// Bytes that the fields occupy, and the part of them that is reserved.
     held: usize,
     granted: usize,
     state: PartState,
-    /// The file that ended the gathering, under its new name.
+    /// The first forwarded file, with its new name.
     first: Option<(String, PartHead)>,
-    /// The members that fields came for, once these are given away.
+    /// Members that already received a field, recorded when the fields are passed on.
     seen: HashMap<String, Seen>,
-    /// Where files are written.
+    /// The output for files.
     passing: Option<Passing>,
 }
 
@@ -73,15 +76,15 @@ struct Passing {
     settings: Arc<Settings>,
 }
 
-/// How a member came first.
+/// The form in which a member was first received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
     is_json: bool,
-    /// Whether one part was all of a list.
+    /// Whether a single part contained the entire list.
     is_whole_list: bool,
 }
 
-/// The part at work.
+/// The current part.
 #[derive(Debug)]
 enum PartState {
     Between,
@@ -90,18 +93,18 @@ enum PartState {
     Dropped,
 }
 
-/// How far the fields have come.
+/// The result of buffering fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gathered {
-    /// More of the body is wanted, or it has ended.
+    /// The end of the available data, or of the body.
     More,
-    /// A file follows that goes on.
+    /// A file to forward follows.
     File,
-    /// A file that the mapping refuses.
+    /// The mapping refuses a file.
     Refused(ReasonId),
 }
 
-/// What becomes of a part.
+/// The treatment of a part.
 enum Fate {
     Field { is_json: bool },
     Pass(String),
@@ -109,26 +112,27 @@ enum Fate {
     Refuse(ReasonId),
 }
 
-/// Fields as one object, and what a call needs to know of the body that they came in.
+/// The fields as one object, and the properties of their body that a call needs.
 #[derive(Clone, Debug)]
 pub struct Fields {
     /// JSON text.
     pub json: Bytes,
-    /// The boundary that they came with.
+    /// The boundary of the body.
     pub boundary: String,
-    /// A file that the mapping refuses.
+    /// The reason, if the mapping refuses a file.
     pub refused: Option<ReasonId>,
     /// Whether files follow.
     pub has_files: bool,
 }
 
 impl Parts {
-    /// `media_type` is what the body is called, nothing where nobody says; `op` makes the call's body, written as `to`, of an
-    /// object that is made of the fields. `fields_max`: bytes that all fields together may have.
+    /// Creates the state for a body. `media_type` is the received media type, empty if missing.
+    /// `op` translates the object of the fields to the call's body in the format `to`. `fields_max`
+    /// is the maximum number of bytes of all fields.
     ///
     /// # Errors
     ///
-    /// The body is called otherwise than a form of parts, or with no boundary.
+    /// Fails if the media type is not multipart or has no valid boundary.
     pub fn new(
         media_type: &str,
         from: &Arc<MultipartFormat>,
@@ -166,26 +170,27 @@ impl Parts {
         })
     }
 
-    /// Takes a piece of the body.
+    /// Appends a chunk of the body.
     pub fn push(&mut self, chunk: Bytes) {
         self.reader.push(chunk);
     }
 
-    /// Bytes that the fields take while they are held, with all that is made of them.
+    /// Returns the memory that the fields occupy, including all their copies.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// Bytes that are here of the field at work.
+    /// Returns the number of buffered bytes of the current field.
     pub fn begun_bytes(&self) -> usize {
         if let PartState::Field(field) = &self.state { field.text.len() } else { 0 }
     }
 
-    /// Reads what is there, up to the first file that goes on.
+    /// Parses the available data, up to the first file to forward.
     ///
     /// # Errors
     ///
-    /// The body is no form of parts, or there is no room for its fields.
+    /// Fails if the body is not multipart, or if the fields exceed their limit or the memory
+    /// budget.
     pub fn gather(&mut self, room: Room<'_>) -> Result<Gathered, Fault> {
         while let Some(piece) = self.reader.next_piece().map_err(bad)? {
             match piece {
@@ -210,20 +215,21 @@ impl Parts {
         Ok(Gathered::More)
     }
 
-    /// To be asked when the body has ended.
+    /// Checks that the body is complete. Call it at the end of the body.
     ///
     /// # Errors
     ///
-    /// Not all of the body came.
+    /// Fails if a part of the body is missing.
     pub fn finish(&self) -> Result<(), Fault> {
         self.reader.finish().map_err(bad)
     }
 
-    /// The fields gathered, given away.
+    /// Takes the buffered fields.
     ///
     /// # Errors
     ///
-    /// The fields make no object of the contract: what should be JSON is none, or two are one member.
+    /// Fails if the fields do not form an object: a JSON field is malformed, or two fields denote
+    /// the same member.
     pub fn fields(&mut self, gathered: Gathered) -> Result<Fields, Fault> {
         let mut out = Vec::with_capacity(self.held / HELD_TIMES);
         let fields = std::mem::take(&mut self.fields);
@@ -239,17 +245,18 @@ impl Parts {
         Ok(Fields { json: out.into(), boundary: self.boundary.clone(), refused, has_files })
     }
 
-    /// From here on files go on, after fields that were written with this boundary.
+    /// Starts forwarding files, after fields that were written with this boundary.
     pub fn begin(&mut self, boundary: &str, settings: Arc<Settings>) {
         self.passing = Some(Passing { boundary: boundary.to_owned(), settings });
     }
 
-    /// The next bytes that can be written of what has come; none until more of the body is here. Only after
-    /// [`Parts::begin`].
+    /// Returns the next bytes of the call's body, or `None` if more data is needed. Requires a
+    /// preceding call of [`Parts::begin`].
     ///
     /// # Errors
     ///
-    /// The body is no form of parts; there is no room for a field; or a part comes after a file that cannot.
+    /// Fails if the body is not multipart, if the memory for a field is exhausted, or if a part
+    /// after a file depends on other fields.
     pub fn pass(&mut self, room: Room<'_>) -> Result<Option<Bytes>, Fault> {
         if let Some((name, head)) = self.first.take() {
             return Ok(Some(self.opened(&head, &name)));
@@ -274,7 +281,7 @@ impl Parts {
                     PartState::Field(field) => {
                         let bytes = field.text.len();
                         let late = self.late(field)?;
-                        // Its name stays known.
+                        // The member's name remains in `seen`.
                         self.fields_left += bytes;
                         self.held -= HELD_TIMES * bytes;
                         if late.is_some() {
@@ -288,11 +295,11 @@ impl Parts {
         Ok(None)
     }
 
-    /// What ends the body that is written; when the one that is read has ended.
+    /// Returns the end of the call's body. Call it at the end of the received body.
     ///
     /// # Errors
     ///
-    /// Not all of the body came.
+    /// Fails if a part of the body is missing.
     pub fn end(&self) -> Result<Bytes, Fault> {
         self.finish()?;
         let mut out = Vec::new();
@@ -319,7 +326,7 @@ impl Parts {
         Ok(())
     }
 
-    /// A piece of a field; of what is dropped nothing is held.
+    /// Buffers a chunk of a field. Chunks of dropped parts are discarded.
     fn hold(&mut self, data: &[u8], room: Room<'_>) -> Result<(), Fault> {
         if matches!(self.state, PartState::Field(_)) {
             self.charge(data.len(), 0, room)?;
@@ -330,7 +337,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Counts bytes of a field before they are held, and what is held `beside` them.
+    /// Accounts for bytes of a field before they are buffered, with `beside` bytes of overhead.
     fn charge(&mut self, bytes: usize, beside: usize, room: Room<'_>) -> Result<(), Fault> {
         let left = self.fields_left.checked_sub(bytes);
         self.fields_left = left.ok_or_else(|| {
@@ -355,7 +362,7 @@ impl Parts {
         let is_field = match self.from.kind(&head.name) {
             Some(PartKind::Json(_)) => return Fate::Field { is_json: true },
             Some(PartKind::File) => false,
-            // Tools give texts the name of a file, too, when they are to have a media type.
+            // Some tools also set a file name for texts, in order to specify their media type.
             None => form.is_some() || !head.has_filename,
         };
         if is_field {
@@ -378,7 +385,7 @@ impl Parts {
         }
     }
 
-    /// The member of the object that a field is of, or stands within.
+    /// Returns the member of the object that a field belongs to.
     fn member_of<'n>(&self, field: &'n Field) -> &'n str {
         if field.is_json {
             return &field.name;
@@ -396,12 +403,12 @@ impl Parts {
         Seen { is_json: field.is_json, is_whole_list: is_list && !is_list_of_lists }
     }
 
-    /// A field after a file, as it goes on; nothing of one that the mapping drops.
+    /// Translates a field after a file. Returns `None` if the mapping drops it.
     fn late(&mut self, field: Field) -> Result<Option<Bytes>, Fault> {
         let (Some(passing), Some(to)) = (&self.passing, &self.to) else { return Ok(None) };
         let name = self.member_of(&field).to_owned();
         let needed = || {
-            // What the contract has no name for is the client's own text.
+            // An undeclared name is client data and must not appear in error texts.
             let known = self.from.form(&name).map_or("a field".to_owned(), |_| format!("the field `{name}`"));
             bad(format!("{known} comes after a file, and the mapping needs it before"))
         };
@@ -461,13 +468,14 @@ impl Parts {
     }
 }
 
-/// Whether nothing but what stands where it stands is made of a member.
+/// Returns whether the translation of a member is independent of its position and of other members.
 fn is_alone(op: &ObjectOp, at: usize, member: &Member) -> bool {
     let asks = |from: &CloseFrom| matches!(from, CloseFrom::Default { unless_written, .. } if usize::from(*unless_written) == at);
     member.capture.is_none() && !op.close.iter().any(|close| asks(&close.from))
 }
 
-/// Whether a list is made of its elements and written by them, each by itself: then one that comes later stands as well.
+/// Returns whether a list is translated and encoded element by element, so that elements can be
+/// added later.
 fn is_by_element(member: &Member, to: &MultipartFormat) -> bool {
     let MemberAction::Emit(emit) = &member.action else { return true };
     let Some(FormKind::Array { items, .. }) = to.form(&emit.name.text).map(|form| &form.kind) else {
@@ -478,7 +486,7 @@ fn is_by_element(member: &Member, to: &MultipartFormat) -> bool {
         Some(PartKind::File) => false,
         None => {
             let style = to.fields.lists.iter().find(|(name, _)| *name.text == *emit.name.text);
-            // What holds others is written with its number in the list.
+            // Non-scalar elements are encoded with their index.
             let is_scalar = matches!(
                 items.kind,
                 FormKind::Boolean | FormKind::Integer(_) | FormKind::Number(_) | FormKind::String(_)

@@ -1,12 +1,13 @@
-//! Bodies that are passed as they come: what describes them in the heads of messages, and their media types.
+//! Bodies that are forwarded unchanged: the header fields that describe them, and their media
+//! types.
 
 use super::fault::{Fault, FaultKind};
 use super::reply::body_type;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use switchback_plan::{BodyFormat, MediaType, MediaTypes, Pair, Response, ResponseBody};
 
-/// Header fields of the client's that go with a body that is passed: what describes it, and under which condition it is to be
-/// taken.
+/// Request header fields that are forwarded with an unchanged body: its description and
+/// preconditions.
 const PASSED_WITH_REQUEST: [HeaderName; 7] = [
     header::CONTENT_ENCODING,
     header::CONTENT_LANGUAGE,
@@ -17,12 +18,12 @@ const PASSED_WITH_REQUEST: [HeaderName; 7] = [
     header::IF_UNMODIFIED_SINCE,
 ];
 
-/// Header fields of the client's that say which answer it wants, where answers are passed.
+/// Request header fields that select the representation of an unchanged answer.
 const PASSED_FOR_ANSWER: [HeaderName; 5] =
     [header::ACCEPT, header::RANGE, header::IF_RANGE, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
 
-/// What an answer that is passed keeps of the upstream's header fields: its body is the upstream's, so what describes it
-/// holds.
+/// Answer header fields that are forwarded with an unchanged body. They describe the body, so they
+/// remain valid.
 const PASSED_WITH_ANSWER: [HeaderName; 6] = [
     header::CONTENT_ENCODING,
     header::CONTENT_DISPOSITION,
@@ -32,12 +33,12 @@ const PASSED_WITH_ANSWER: [HeaderName; 6] = [
     header::LAST_MODIFIED,
 ];
 
-/// Digests of a body, with requests and answers alike (RFC 9530).
+/// Digests of a body (RFC 9530), in both directions.
 const DIGESTS: [HeaderName; 2] =
     [HeaderName::from_static("content-digest"), HeaderName::from_static("repr-digest")];
 
-/// Adds to a call what a body that is passed is known by: its media type, and what goes with it. A body of another type than
-/// the contracts have is a fault.
+/// Adds the header fields that describe an unchanged body to the call. Fails if its media type is
+/// not in the contracts.
 pub fn headers(
     pair: &Pair,
     client: &HeaderMap,
@@ -57,8 +58,8 @@ pub fn headers(
     Ok(())
 }
 
-/// Adds to the answer what the reply's body, which is passed, is known by. `is_empty` says that it has none. The detail of an
-/// error says what came instead of what the contract has.
+/// Adds the header fields that describe the reply's unchanged body to the answer. `is_empty` is set
+/// if there is no body. The error describes a media type that is not in the contract.
 pub fn answer(
     media: &MediaTypes,
     reply: &HeaderMap,
@@ -85,7 +86,8 @@ fn copy<'n>(from: &HeaderMap, names: impl Iterator<Item = &'n HeaderName>, to: &
     }
 }
 
-/// The media type that a body goes on with. What its receiver does not know passes only where `passes_untaken`.
+/// Returns the media type of the forwarded body. A type that only the sender's contract declares is
+/// accepted with `passes_untaken`.
 fn media_type(
     media: &MediaTypes,
     headers: &HeaderMap,

@@ -1,9 +1,9 @@
-//! The members and elements of JSON text that has been validated, as slices of it; and writing members one by one.
+//! Iterators over the members and elements of validated JSON text, and a writer for members.
 
 use switchback_json::raw;
 
-/// The members of an object: name as it stands between its quotes, and value, both without white space around them.
-/// Stops at the first thing that is not JSON, which validated text does not have.
+/// Returns the members of an object: the raw name without its quotes, and the value, both without
+/// surrounding white space. Stops at a syntax error, which validated text does not contain.
 pub(super) fn members(object: &[u8]) -> impl Iterator<Item = (&str, &[u8])> {
     let mut at = raw::skip_blank(object, 0) + 1;
     std::iter::from_fn(move || {
@@ -15,7 +15,7 @@ pub(super) fn members(object: &[u8]) -> impl Iterator<Item = (&str, &[u8])> {
     })
 }
 
-/// The elements of an array, without white space around them.
+/// Returns the elements of an array, without surrounding white space.
 pub(super) fn elements(array: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut at = raw::skip_blank(array, 0) + 1;
     std::iter::from_fn(move || {
@@ -25,15 +25,14 @@ pub(super) fn elements(array: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The value that begins at or after `at`; none at a closing bracket or the end.
+/// Returns the span of the value at or after `at`, or `None` at a closing bracket or the end.
 fn piece(text: &[u8], at: usize) -> Option<std::ops::Range<usize>> {
     let start = raw::skip_blank(text, at.min(text.len()));
     raw::kind(text.get(start..)?)?;
     Some(start..raw::skip_value(text, start).ok()?)
 }
 
-/// Writes the members of one object, with commas where they belong. A member whose value turns out to be nothing is
-/// taken back.
+/// A writer of the members of one object. A member without a value is undone.
 pub(super) struct MemberWriter<'o> {
     pub out: &'o mut Vec<u8>,
     empty: bool,
@@ -45,7 +44,8 @@ impl<'o> MemberWriter<'o> {
         MemberWriter { out, empty: true }
     }
 
-    /// Writes a member, whose name is JSON text with its quotes, if `value` writes one (returns true).
+    /// Writes a member whose name is quoted JSON text, unless `value` writes no value (returns
+    /// `false`).
     pub(super) fn member<E>(
         &mut self,
         name: &[u8],

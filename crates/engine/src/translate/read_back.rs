@@ -1,4 +1,5 @@
-//! The address of the reading that shows what a write has changed, out of the write's request and its answer.
+//! Computes the target of the request that reads back the effect of a write, from the write's
+//! request and answer.
 
 use super::context::Context;
 use super::head;
@@ -9,8 +10,8 @@ use super::value::Scope;
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::{Pack, ReadBack, Route};
 
-/// Path of the reading, encoded, below its side's base address. None where the request or the answer lacks what it is made of.
-/// `answer` is the client's view of what the write came to.
+/// Returns the encoded path of the request, relative to the base URL of its side, or `None` if the
+/// request or the answer lacks a value for it. `answer` is the client's view of the write's result.
 pub fn read_back(
     pack: &Pack,
     route: &Route,
@@ -25,7 +26,7 @@ pub fn read_back(
     head::path(&read_back.path, request.head(), &|expr| scope.value(expr)).ok()
 }
 
-/// The document that the address is made of. A body that is no JSON is none.
+/// Builds the context of the target. A body that is not JSON is omitted.
 fn context(
     pack: &Pack,
     route: &Route,

@@ -1,25 +1,26 @@
-//! Replies that no contract knows: pages of HTML where JSON is due, redirects, errors of whatever stands before a service.
-//! Anything may answer at the address of an upstream, so a success is a success only where its body can be the contract's.
+//! Recognizes replies that violate every contract: HTML pages instead of JSON, redirects, errors of
+//! intermediaries. A success is only accepted if its body can conform to the contract.
 
 use super::turn::Reply;
 use http::{HeaderMap, header};
 use switchback_json::{Limits, Value};
 use switchback_plan::{CallHead, is_json};
 
-/// Bytes of a media type that the log shows.
+/// Maximum length of a media type in the log.
 const SHOWN_BYTES_MAX: usize = 64;
 
-/// Why a success cannot be what a contract says, for the log; none where it can. `body` is the body, or as much of it as came.
-/// That a body is left out or cut short says nothing here: nobody may want it.
+/// Returns why a success cannot conform to its contract, as a log message, or `None` if it can.
+/// `body` may be truncated. A missing body is accepted, because it may be unused.
 ///
-/// The type decides (RFC 9110, section 8.3). A body that is JSON all the same is taken, since servers forget to name it; and so
-/// is one that nothing is said of, if it begins as JSON does.
+/// The media type decides (RFC 9110, section 8.3). A body with another type is accepted if it is
+/// valid JSON, because servers often mislabel it. A body without a type is accepted if it starts
+/// like JSON.
 pub fn foreign_success(headers: &HeaderMap, body: &[u8]) -> Option<String> {
     if body.is_empty() {
         return None;
     }
     let is_fit = match media_type(headers) {
-        // What its coding hides is not looked into.
+        // A content coding hides the first byte.
         Some(named) if is_json(named) => {
             headers.contains_key(header::CONTENT_ENCODING) || begins_as_json(body)
         }
@@ -29,13 +30,14 @@ pub fn foreign_success(headers: &HeaderMap, body: &[u8]) -> Option<String> {
     (!is_fit).then(|| format!("a success with {}, which is no answer of the contract", body_type(headers)))
 }
 
-/// Whether the type alone says that a body of it cannot be a contract's, unless a look at all of it says otherwise.
+/// Returns whether the media type alone excludes the contract's body, unless parsing it shows
+/// otherwise.
 pub fn is_foreign_type(headers: &HeaderMap) -> bool {
     media_type(headers).is_some_and(|named| !is_json(named))
 }
 
-/// Whether an error was made by something before the service: it says another type than JSON, or begins as none; or it is a 401
-/// without a word.
+/// Returns whether an intermediary produced the error: its media type is not JSON, it does not
+/// start like JSON, or it is a 401 without a body.
 pub(super) fn is_of_another(reply: &Reply) -> bool {
     match reply.body.is_empty() {
         true => reply.status == 401,
@@ -43,13 +45,14 @@ pub(super) fn is_of_another(reply: &Reply) -> bool {
     }
 }
 
-/// An error that the contract does not know, for the log.
+/// Describes an error outside the contract, for the log.
 pub(super) fn foreign_error(status: u16, headers: &HeaderMap, body: &[u8]) -> String {
     let what = if body.is_empty() { "no body".to_owned() } else { body_type(headers) };
     format!("an error {status} with {what}, which is no error of the contract")
 }
 
-/// A reply that sends its caller elsewhere, for the log. Of the address only the service is said: the rest may hold secrets.
+/// Describes a redirect, for the log. Only the origin of its target is included, because the rest
+/// may contain secrets.
 pub fn redirect(status: u16, headers: &HeaderMap) -> String {
     let location = headers.get(header::LOCATION).and_then(|location| location.to_str().ok());
     let place = location.and_then(|location| location.parse::<http::Uri>().ok());
@@ -65,10 +68,10 @@ pub fn redirect(status: u16, headers: &HeaderMap) -> String {
     format!("a redirect ({status}) to {to}: is the upstream's address right?")
 }
 
-/// Whether a redirect of this status leads somewhere that clients of the other side can use: not to a path, which is one of the
-/// service that answered, nor to that service itself.
+/// Returns whether clients of the other side can follow a redirect. Relative targets and targets at
+/// the answering service itself are not usable.
 pub fn is_usable_redirect(status: u16, answer: &HeaderMap, service: Option<&str>) -> bool {
-    // 300 and 304 send nobody elsewhere.
+    // 300 and 304 do not redirect.
     if !matches!(status, 301 | 302 | 303 | 307 | 308) {
         return true;
     }
@@ -78,13 +81,14 @@ pub fn is_usable_redirect(status: u16, answer: &HeaderMap, service: Option<&str>
     host.is_some_and(|host| service.is_none_or(|service| !service.eq_ignore_ascii_case(host)))
 }
 
-/// Why a 206 is no answer of a call, for the log; none where its contract lists it, or where what comes is passed.
+/// Returns why a 206 is not a valid reply to a call, or `None` if the contract lists 206 or the
+/// body is forwarded unchanged.
 pub fn unlisted_part(status: u16, call: &CallHead) -> Option<&'static str> {
     (status == 206 && !call.partial)
         .then_some("a part (206) of what was asked for, and its contract lists none")
 }
 
-/// What a body is, by its type: for the log.
+/// Describes a body by its media type, for the log.
 pub fn body_type(headers: &HeaderMap) -> String {
     match media_type(headers) {
         None => "a body of no type".to_owned(),
@@ -100,7 +104,7 @@ fn media_type(headers: &HeaderMap) -> Option<&str> {
     Some(named.split(';').next().unwrap_or("").trim()).filter(|named| !named.is_empty())
 }
 
-/// Whether a text may be JSON, by its first byte.
+/// Returns whether the first byte of a text can start JSON.
 pub(super) fn begins_as_json(body: &[u8]) -> bool {
     let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());

@@ -1,4 +1,4 @@
-//! A client's request as plans see it, and the part of the context document it makes.
+//! A client's request as plans see it, and its part of the context document.
 
 use super::context::Context;
 use super::fault::{Fault, FaultKind, Stop};
@@ -17,22 +17,22 @@ use switchback_plan::{Operation, Pack, ParameterKind, ParameterShape, Variable};
 pub struct Request {
     /// Decoded values of the path variables, in the order of [`Operation::variables`].
     pub path: Vec<String>,
-    /// As it stands after the question mark; none or empty = no query.
+    /// The raw query after the question mark. `None` or empty: no query.
     pub query: Option<String>,
-    /// Names in lower case; only those that rules of the route read are looked at.
+    /// Header fields. Only those that rules of the route refer to are used.
     pub headers: HeaderMap,
-    /// Decoded of content codings; empty = none.
+    /// The body after decoding of content codings; empty if missing.
     pub body: Bytes,
     /// Index into [`Pack::languages`].
     pub language: usize,
 }
 
-/// The head of a [`Request`], borrowed from wherever it is kept.
+/// A borrowed [`Request`] without its body.
 #[derive(Debug)]
 pub struct RequestHead<'a, S = String> {
     /// Decoded values of the path variables, in the order of [`Operation::variables`].
     pub path: &'a [S],
-    /// As it stands after the question mark; empty = no query.
+    /// The raw query after the question mark; empty if missing.
     pub query: &'a str,
     /// The request's header fields.
     pub headers: &'a HeaderMap,
@@ -47,32 +47,31 @@ impl<S> Clone for RequestHead<'_, S> {
 impl<S> Copy for RequestHead<'_, S> {}
 
 impl Request {
-    /// The request without its body.
+    /// Returns the request without its body.
     pub fn head(&self) -> RequestHead<'_> {
         RequestHead { path: &self.path, query: self.query.as_deref().unwrap_or(""), headers: &self.headers }
     }
 }
 
-/// The parameters of a raw query, or the fields of a form, as they stand: name and value, the value none where there is no
-/// equals sign.
+/// Returns the raw names and values of a query or form. The value is `None` without an equals sign.
 pub(super) fn query_pairs(query: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
     let ends = memchr::memchr_iter(b'&', query.as_bytes()).chain([query.len()]);
     let pairs = ends.scan(0, |from, end| Some(&query[std::mem::replace(from, end + 1)..end]));
-    // Names are short: to look at their bytes one by one takes less than a search that is made for many.
+    // Names are short, so a plain loop is faster than `memchr`.
     pairs.filter(|pair| !pair.is_empty()).map(|pair| match pair.bytes().position(|byte| byte == b'=') {
         Some(at) => (&pair[..at], Some(&pair[at + 1..])),
         None => (pair, None),
     })
 }
 
-/// A name or value of a query, decoded as forms write it; what is no UTF-8 becomes U+FFFD.
+/// Decodes a name or value in form encoding. Invalid UTF-8 becomes U+FFFD.
 pub(super) fn decode_query(raw: &str) -> String {
     let spaced: Cow<'_, str> = if raw.contains('+') { raw.replace('+', " ").into() } else { raw.into() };
     percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
 }
 
-/// The context of a request without its body: `request.path`, `request.query` (parameters that the contract knows, with
-/// the type it gives them), `request.headers` (without credentials), `config`.
+/// Builds the context of a request without its body: `request.path`, `request.query` (declared
+/// parameters, with their types), `request.headers` (without credentials), and `config`.
 pub(super) fn context_of<S: AsRef<str>>(
     pack: &Pack,
     operation: &Operation,
@@ -82,8 +81,8 @@ pub(super) fn context_of<S: AsRef<str>>(
     context_with(pack, operation, settings, head, query_values(operation, head.query)?)
 }
 
-/// The same for a pair, whose parameters go over as they came: one that comes more than once matters only where it is read,
-/// so it is left out. Gives the names of those, too.
+/// Like [`context_of`], for a pair. Parameters of a pair are forwarded as received, so a repeated
+/// one is an error only if a rule reads it. It is omitted here, and its name is returned.
 pub(super) fn context_of_pair<'o, S: AsRef<str>>(
     pack: &Pack,
     operation: &'o Operation,
@@ -121,8 +120,8 @@ fn path_values<S: AsRef<str>>(operation: &Operation, path: &[S]) -> Result<Objec
     Ok(values)
 }
 
-/// Parameters of a query by the types of the contract. One that is no list may stand there once: which of two values counts
-/// is for servers to differ about, so neither is taken.
+/// Returns the query parameters with the types of the contract. A scalar parameter must not be
+/// repeated, because servers disagree about which of two values applies.
 fn query_values(operation: &Operation, query: &str) -> Result<Object, Stop> {
     let (values, repeated) = query_values_of_pair(operation, query)?;
     match repeated.first() {
@@ -131,13 +130,13 @@ fn query_values(operation: &Operation, query: &str) -> Result<Object, Stop> {
     }
 }
 
-/// What is said of a parameter that is no list and comes more than once.
+/// Returns the error for a repeated scalar parameter.
 pub(super) fn comes_twice(name: &str) -> Stop {
     let said = format!("the query parameter `{name}` is no list and comes more than once");
     Fault::new(FaultKind::BadRequest, said).into()
 }
 
-/// The values, and the names of parameters that have none because they come more than once.
+/// Returns the parameters, and the names of repeated scalar ones, which have no value.
 fn query_values_of_pair<'o>(operation: &'o Operation, query: &str) -> Result<(Object, Vec<&'o str>), Stop> {
     let mut found: Vec<(&Variable, Found)> = Vec::new();
     for (name, text) in query_pairs(query) {
@@ -160,7 +159,7 @@ fn query_values_of_pair<'o>(operation: &'o Operation, query: &str) -> Result<(Ob
     Ok((values, repeated))
 }
 
-/// The parameter of this name, and its field if it is one of several fields: `name[field]`.
+/// Returns the parameter of this name, with its field for the form `name[field]`.
 fn known<'o>(variables: &'o [Variable], name: &str) -> Option<(&'o Variable, Option<&'o Variable>)> {
     variables.iter().find_map(|variable| match &variable.shape {
         ParameterShape::Fields(fields) => {
@@ -172,34 +171,34 @@ fn known<'o>(variables: &'o [Variable], name: &str) -> Option<(&'o Variable, Opt
     })
 }
 
-/// The names of the parameters of a query that the operation does not declare, each with whether it has a value. None of these
-/// goes on.
+/// Returns the names of query parameters that the operation does not declare, each with whether it
+/// has a value. They are never forwarded.
 pub fn undeclared_parameters<'q>(
     operation: &'q Operation,
     query: &'q str,
 ) -> impl Iterator<Item = (String, bool)> + 'q {
     let is_of = |variable: &Variable, name: &str| match &variable.shape {
-        // Which fields it has is its own affair.
+        // Its fields are not checked here.
         ParameterShape::Fields(_) => {
             name.strip_prefix(&*variable.name).is_some_and(|rest| rest.starts_with('['))
         }
         _ => *variable.name == *name,
     };
     let is_declared = move |name: &str| operation.query.iter().any(|variable| is_of(variable, name));
-    // Most names are written as they are.
+    // Compare raw names first, because few names are encoded.
     let pairs = query_pairs(query).filter(move |(name, _)| !is_declared(name));
     pairs.filter_map(move |(name, value)| {
         Some((decode_query(name), value.is_some())).filter(|(name, _)| !is_declared(name))
     })
 }
 
-/// What a query has said of one parameter so far.
+/// The values of one parameter so far.
 #[derive(Default)]
 enum Found {
     #[default]
     Nothing,
     One(Value),
-    /// More than once, and no list.
+    /// A scalar that was repeated.
     Twice,
     List(Vec<Value>),
     Fields(Vec<(Arc<str>, Found)>),
@@ -229,7 +228,7 @@ impl Found {
                 let Found::List(list) = self else { return Ok(()) };
                 match style.delimiter() {
                     None => list.push(value(text)?),
-                    // Nothing between no delimiters is no element.
+                    // A delimited list without text has no elements.
                     Some(_) if text.is_empty() => {}
                     Some(delimiter) => {
                         for element in text.split(delimiter) {
@@ -244,7 +243,7 @@ impl Found {
         Ok(())
     }
 
-    /// None of one that comes twice, or has a field that does.
+    /// Returns the value, or `None` if the parameter or one of its fields is a repeated scalar.
     fn value(self) -> Option<Value> {
         match self {
             Found::Nothing => Some(Value::Null),
@@ -276,8 +275,8 @@ fn typed(variable: &Variable, text: &str) -> Option<Value> {
     })
 }
 
-/// Header fields as lower-case names to their texts. Lines of one field are one list (RFC 9110, section 5.3). Credentials are not
-/// for mappings.
+/// Returns header fields as lower-case names with texts. Lines of one field are joined (RFC 9110,
+/// section 5.3). Credentials are omitted, because mappings must not read them.
 pub(super) fn header_values(pack: &Pack, headers: &HeaderMap) -> Object {
     let mut values = Object::new();
     let mut lines = headers.iter().peekable();
@@ -293,13 +292,14 @@ pub(super) fn header_values(pack: &Pack, headers: &HeaderMap) -> Object {
     values
 }
 
-/// Whether a header field carries a credential.
+/// Returns whether a header field contains a credential.
 pub(super) fn is_secret(pack: &Pack, name: &str) -> bool {
     matches!(name, "authorization" | "proxy-authorization" | "cookie" | "set-cookie")
         || pack.sides.iter().any(|side| side.credential.headers_of_tokens().any(|known| known == name))
 }
 
-/// The text of a line: what is no UTF-8 is ISO-8859-1, which fields were once written in (RFC 9110, section 5.5).
+/// Decodes a header value. Invalid UTF-8 is read as ISO-8859-1, the historical encoding (RFC 9110,
+/// section 5.5).
 fn header_text(value: &HeaderValue) -> Cow<'_, str> {
     match str::from_utf8(value.as_bytes()) {
         Ok(text) => text.into(),
@@ -307,12 +307,12 @@ fn header_text(value: &HeaderValue) -> Cow<'_, str> {
     }
 }
 
-/// The settings as the tree that their dotted names make.
+/// Returns the settings as the tree of their dotted names.
 fn config(pack: &Pack, settings: &Settings) -> Value {
     let mut root = Value::Object(Object::new());
     for (at, setting) in pack.settings.iter().enumerate() {
         let value = u16::try_from(at).ok().and_then(|at| settings.get(at));
-        // Settings were read as JSON values when they were given.
+        // Settings were validated as JSON when they were set.
         let Some(Ok(value)) = value.map(|raw| Value::parse(raw, &switchback_json::Limits::UNLIMITED)) else {
             continue;
         };

@@ -1,6 +1,6 @@
-//! One request through its route, as a state machine without IO: it says which call to make, is told the reply, and ends
-//! in an answer, a refusal or a fault. Pairs run here too, with their bodies held whole: tests, explanations, shadow plans
-//! and the slow path have one driver.
+//! One request on its route, as a state machine without I/O: it returns the next call, consumes the
+//! reply, and ends with an answer, a refusal or an error. Pairs run here too, with buffered bodies,
+//! so that tests, explanations, shadow plans and the slow path share one driver.
 
 mod pair;
 mod poll;
@@ -32,7 +32,7 @@ use switchback_plan::{
     Route, RouteId, RouteKind, SideId,
 };
 
-/// One request on its way through its route.
+/// The state of one request.
 #[derive(Debug)]
 pub struct Run {
     pack: Arc<Pack>,
@@ -43,66 +43,66 @@ pub struct Run {
     limits: Limits,
     state: State,
     marks: Vec<Mark>,
-    /// What is outside of the request, for pages.
+    /// The environment for paging.
     pages: Arc<dyn Pages>,
-    /// The page that is asked for, of a route with pages.
+    /// The paging state, if the route has pages.
     pager: Option<Box<Pager>>,
-    /// What was made of what, where somebody asks.
+    /// The recorded sources, if tracing is enabled.
     trace: Option<Arc<Mutex<Vec<Traced>>>>,
-    /// Of a body of parts, where only its fields are here.
+    /// The fields of a multipart body whose files are streamed separately.
     fields: Option<Box<Fields>>,
-    /// What boundaries that are made are told apart by.
+    /// Unpredictable part of generated multipart boundaries.
     salt: u64,
-    /// Whether a list of a harvest goes on beyond the pages of this round.
+    /// Whether a list of a backfill continues beyond the pages of this round.
     goes_on: bool,
 }
 
-/// Where the route at work stands in the pack.
+/// The current route in the pack.
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// With the place in [`Route::instead`].
+    /// A route, with an index into [`Route::instead`].
     Route(RouteId, Option<usize>),
-    /// Index into [`Pack::harvests`], and how many rounds of the lists' pages were read before.
+    /// An index into [`Pack::harvests`], and the number of rounds that were read before.
     Harvest(usize, u32),
 }
 
 #[derive(Debug)]
 enum State {
     Fresh,
-    /// The one call of a pair is out.
+    /// The only call of a pair is outstanding.
     Paired,
     Serving(Box<Serving>),
     Done,
 }
 
-/// Where a route of several calls stands.
+/// The state of a serve route.
 #[derive(Debug)]
 struct Serving {
     context: Context,
-    /// Outcomes chosen so far: the way to the block at work.
+    /// Outcomes chosen so far, which identify the current block.
     outcomes: Vec<u16>,
-    /// Index of the step at work in that block.
+    /// Index of the current step in that block.
     step: usize,
-    /// Calls made.
+    /// Number of calls made.
     calls: u32,
     wrote: bool,
-    /// Pages read by the step at work.
+    /// Pages that the current step has read.
     pages: Option<Paged>,
-    /// Elements that the step at work makes a call for.
+    /// Elements that the current step makes calls for.
     fanned: Option<Fanned>,
-    /// What the step at work looks up in an archive.
+    /// The pending archive lookup of the current step.
     looking: Option<Looking>,
-    /// How often the step at work has asked, where it waits for something to end.
+    /// The state of the current step if it polls.
     polling: Option<poll::Polling>,
-    /// Whether something was waited for and has come to its end.
+    /// Whether a polled operation has completed.
     is_over: bool,
 }
 
-/// Why a step has no result.
+/// The reason why a step has no result.
 enum Failure {
     Replied(Reply),
     None(Failed),
-    /// What was waited for did not come in time; asking again may help after this.
+    /// A polled operation did not complete in time. The client may retry after this duration.
     Late(Failed, Duration),
 }
 
@@ -113,9 +113,9 @@ impl Failure {
 }
 
 impl Run {
-    /// A run of this route for one request, at its beginning. Nothing happens until [`Run::next`] is called with
-    /// [`Event::Start`]; a route that the direction does not have is a fault then. `limits` hold for every body that is
-    /// read.
+    /// Creates a run of this route for one request. Processing starts when [`Run::next`] is called
+    /// with [`Event::Start`]; an unknown route is an error then. `limits` apply to every parsed
+    /// body.
     pub fn new(
         pack: Arc<Pack>,
         direction: SideId,
@@ -155,28 +155,29 @@ impl Run {
         }
     }
 
-    /// With what cursors are sealed by, and what is remembered of lists.
+    /// Sets the environment for paging.
     #[must_use]
     pub fn with_pages(self, pages: Arc<dyn Pages>) -> Run {
         Run { pages, ..self }
     }
 
-    /// With a number that nobody foresees, for boundaries of bodies of parts.
+    /// Sets an unpredictable number for multipart boundaries.
     #[must_use]
     pub fn with_salt(self, salt: u64) -> Run {
         Run { salt, ..self }
     }
 
-    /// With the fields of a body of parts, whose files follow what the call sends.
+    /// Sets the fields of a multipart body whose files follow the call's own body.
     #[must_use]
     pub fn with_fields(self, fields: Fields) -> Run {
         Run { fields: Some(Box::new(fields)), ..self }
     }
 
-    /// Reads one page of a harvest (index into [`Pack::harvests`]). It ends in an answer whose body is the page's list.
+    /// Creates a run that reads one page of a backfill (index into [`Pack::harvests`]). It ends
+    /// with an answer whose body is the list of the page.
     ///
-    /// Lists within the page are read up to their bound in each round: `round` is how many rounds came before, and
-    /// [`Run::goes_on`] says whether there is another one to read.
+    /// Lists within the page are read up to their bound in each round. `round` is the number of
+    /// preceding rounds; [`Run::goes_on`] returns whether another one is needed.
     pub fn of_harvest(
         pack: Arc<Pack>,
         harvest: usize,
@@ -189,12 +190,13 @@ impl Run {
         Run::of(pack, direction, Place::Harvest(harvest, round), request, settings, limits)
     }
 
-    /// Whether a list within the page of a harvest may go on behind the pages of this round.
+    /// Returns whether a list within the page of a backfill may continue beyond this round.
     pub fn goes_on(&self) -> bool {
         self.goes_on
     }
 
-    /// Takes what happened and says what to do next. After an answer, a refusal or a fault the run is over.
+    /// Processes an event and returns the next step. After an answer, a refusal or an error, the
+    /// run is over.
     pub fn next(&mut self, event: Event) -> Result<Next, Fault> {
         let pack = Arc::clone(&self.pack);
         let Some(route) = self.route_in(&pack) else {
@@ -207,8 +209,8 @@ impl Run {
         }
     }
 
-    /// The same for a route with pages: the call that reads one is told which, and its reply is looked at before the route
-    /// sees it.
+    /// Like [`Run::step`], for a route with pages: sets the page parameters of the call, and
+    /// processes its reply before the route does.
     fn paged(&mut self, route: &Route, paging: &Arc<Paging>, event: Event) -> Result<Next, Fault> {
         let mut pager = match self.pager.take() {
             Some(pager) => pager,
@@ -291,8 +293,9 @@ impl Run {
         }
     }
 
-    /// A success that its service means as a failure is told as one. The gateway has done the same on the wire, before
-    /// credentials and retries were judged by it; examples and replays have not.
+    /// Replaces the status of a success that the service means as a failure. The gateway does the
+    /// same on the wire, before it evaluates credentials and retries; examples and replays need it
+    /// here.
     fn read_failure(&self, event: Event) -> Event {
         match event {
             Event::Reply(reply) if (200..300).contains(&reply.status) => {
@@ -304,12 +307,13 @@ impl Run {
         }
     }
 
-    /// From here on notes where everything that is made comes from. Costs many times what making it does.
+    /// Enables tracing of the sources of all output. Tracing costs many times as much as the
+    /// translation.
     pub fn trace(&mut self) {
         self.trace = Some(Arc::default());
     }
 
-    /// What was noted since the last time.
+    /// Takes the sources recorded since the last call.
     pub fn traced(&self) -> Vec<Traced> {
         let take = |trace: &Arc<Mutex<Vec<Traced>>>| {
             std::mem::take(&mut *trace.lock().unwrap_or_else(PoisonError::into_inner))
@@ -317,7 +321,7 @@ impl Run {
         self.trace.as_ref().map(take).unwrap_or_default()
     }
 
-    /// The document that the mapping's places look into, while a call of a route of several is out.
+    /// Returns the context document while a call of a serve route is outstanding.
     pub fn context(&self) -> Option<Value> {
         match &self.state {
             State::Serving(at) => Some(at.context.document()),
@@ -331,12 +335,12 @@ impl Run {
         }
     }
 
-    /// Which parts of its route this run has gone through, for coverage.
+    /// Returns the parts of the route that this run passed through, for coverage.
     pub fn marks(&self) -> &[Mark] {
         &self.marks
     }
 
-    /// Whether a call with an effect may follow the one that is out.
+    /// Returns whether a writing call may follow the outstanding one.
     pub fn may_write(&self) -> bool {
         let State::Serving(at) = &self.state else { return false };
         let Some(RouteKind::Serve(serve)) = self.route_in(&self.pack).map(|route| &route.kind) else {
@@ -355,15 +359,13 @@ impl Run {
         }
     }
 
-    /// Which of the routes that answer instead is at work.
+    /// Returns the index of the active alternative route, if any.
     pub fn instead(&self) -> Option<usize> {
         match self.place {
             Place::Route(_, instead) => instead,
             Place::Harvest(..) => None,
         }
     }
-
-    // --- pairs ---------------------------------------------------------------------------------------------------
 
     fn answer_of(&self, answer: &plan::Answer, at: &Serving) -> Result<Next, Stop> {
         let (forward, mut headers) = (answer.legacy_forward, self.headers(&answer.headers, at)?);
@@ -392,7 +394,7 @@ impl Run {
         Ok(next)
     }
 
-    /// The line of the outcome that a route has come to, or of the route.
+    /// Returns the line of the last chosen outcome, or of the route.
     fn origin_of_end(&self, outcomes: &[u16]) -> Option<Origin> {
         let route = self.route_in(&self.pack)?;
         let RouteKind::Serve(serve) = &route.kind else { return Some(route.origin.clone()) };
@@ -406,7 +408,7 @@ impl Run {
         Some(origin.clone())
     }
 
-    /// What rules take over unchanged: what replies have is in the context.
+    /// Returns the received header fields that rules can copy. Those of replies are in the context.
     fn raw_headers(&self) -> head::RawHeaders<'_> {
         head::RawHeaders { pack: &self.pack, request: &self.request.headers, reply: None }
     }
@@ -415,8 +417,6 @@ impl Run {
         let scope = self.scope(&at.context);
         head::headers(rules, self.raw_headers(), &|expr| scope.value(expr))
     }
-
-    // --- ends ----------------------------------------------------------------------------------------------------
 
     fn answer(
         &self,
@@ -436,7 +436,8 @@ impl Run {
         Next::Answer(Answer { status, headers, body, cause, ..Answer::default() })
     }
 
-    /// An answer that tells an error of the other side, with the status that the side answers its errors with.
+    /// Builds an answer for an error of the other side, with the HTTP status that the served side
+    /// uses for errors.
     fn error(&self, status: u16, headers: HeaderMap, body: Option<Vec<u8>>, cause: Option<String>) -> Next {
         let answered = self.pack.errors[self.direction].answered(status);
         let next = self.answer(answered, headers, body, cause);
@@ -453,7 +454,7 @@ impl Run {
         Next::Refuse(Refused { refusal: refusal.clone(), text, wrote })
     }
 
-    /// The pack's policy for a member that the mapping refuses.
+    /// Returns the pack's refusal policy, for a member that the mapping refuses.
     fn refusal_for(&self, reason: ReasonId) -> Refusal {
         let policy = &self.pack.refuse;
         Refusal {
@@ -481,7 +482,7 @@ impl Run {
     }
 }
 
-/// The place as clients know it: the name of a parameter, or what leads to it.
+/// Returns a place as clients know it: the name or path of a parameter.
 fn parameter_name(place: &plan::Location) -> String {
     let text = place.text.as_ref();
     let known = ["$.request.body.", "$.request.query.", "$.request.headers.", "$.request.path."];
@@ -489,7 +490,7 @@ fn parameter_name(place: &plan::Location) -> String {
     name.unwrap_or(if text == "$.request.body" { "body" } else { text }).to_owned()
 }
 
-/// The elements that a step makes a call for.
+/// Returns the elements that a step makes calls for.
 fn elements(context: &Context, each: &Each) -> Vec<Value> {
     match context.value(&each.list).map(std::borrow::Cow::into_owned) {
         Some(Value::Array(list)) => list.into_iter().collect(),
@@ -534,7 +535,7 @@ fn no_reply(kind: FailKind, detail: &str, head: &CallHead) -> Fault {
     during(head, Fault::new(kind, detail)).at(&head.origin)
 }
 
-/// What is to be logged of a call, with the call and its mapping line.
+/// Adds the call and its mapping line to a log message.
 fn called(detail: &str, head: &CallHead) -> String {
     format!("{detail}, calling {} ({}:{})", head.operation, head.origin.file, head.origin.line)
 }

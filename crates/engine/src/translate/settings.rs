@@ -1,36 +1,36 @@
-//! What the pack reads from the operator's configuration, as JSON text by index.
+//! The operator's settings that a pack reads, as JSON text by index.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use switchback_json::{Limits, Value};
 use switchback_plan::{Pack, Raw, SettingKind, is_day};
 
-/// The values of a pack's settings. What has no value and no default is found by [`Settings::missing`].
+/// The values of a pack's settings. [`Settings::missing`] lists required ones without a value.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     values: Vec<Option<Raw>>,
 }
 
-/// A given setting that the pack cannot use.
+/// An invalid setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingError {
-    /// The pack reads no setting of this name; the nearest known ones are the caller's to offer.
+    /// The pack has no setting of this name. The caller may suggest similar names.
     Unknown {
-        /// The name that was given.
+        /// The given name.
         name: String,
     },
     /// A value of another type than the pack declares.
     WrongKind {
         /// The setting's dotted name.
         name: String,
-        /// What it must be.
+        /// The declared type.
         expected: SettingKind,
     },
-    /// A text that is not among those it may be.
+    /// A text outside the declared values.
     Unlisted {
         /// The setting's dotted name.
         name: String,
-        /// The texts that it may be.
+        /// The declared values.
         values: Vec<String>,
     },
 }
@@ -58,8 +58,8 @@ impl fmt::Display for SettingError {
 impl std::error::Error for SettingError {}
 
 impl Settings {
-    /// The pack's defaults, with what is given laid over them. `given` is an object; names may be nested
-    /// (`{things: {max: 1}}`) or dotted (`{things.max: 1}`). All mistakes are returned at once.
+    /// Overlays the given settings on the pack's defaults. `given` is an object with nested
+    /// (`{things: {max: 1}}`) or dotted (`{things.max: 1}`) names. Returns all errors at once.
     pub fn new(pack: &Pack, given: &Value) -> Result<Settings, Vec<SettingError>> {
         let mut values: Vec<Option<Raw>> =
             pack.settings.iter().map(|setting| setting.default.clone()).collect();
@@ -69,7 +69,7 @@ impl Settings {
         for (name, value) in leaves {
             match pack.settings.iter().position(|setting| setting.name == name) {
                 None => errors.push(SettingError::Unknown { name }),
-                // As if nothing was given.
+                // A null counts as not given.
                 Some(at) if value.is_null() && !pack.settings[at].is_required => {}
                 Some(at) if !fits(pack.settings[at].kind, value) => {
                     errors.push(SettingError::WrongKind { name, expected: pack.settings[at].kind });
@@ -83,19 +83,19 @@ impl Settings {
         if errors.is_empty() { Ok(Settings { values }) } else { Err(errors) }
     }
 
-    /// Settings with these values, for tests of what reads them.
+    /// Creates settings with these values, for tests.
     #[cfg(test)]
     pub(crate) fn of_values(values: Vec<Option<Raw>>) -> Settings {
         Settings { values }
     }
 
-    /// The JSON text of a setting, by its index in [`Pack::settings`].
+    /// Returns the JSON text of a setting by its index in [`Pack::settings`].
     pub fn get(&self, at: u16) -> Option<&Raw> {
         self.values.get(usize::from(at))?.as_ref()
     }
 
-    /// Leaves of each operation of a pack the one route that answers with these settings. Gives the settings (indexes into
-    /// [`Pack::settings`], in order) that chose another than the usual one.
+    /// Reduces each operation of a pack to the one route that these settings select. Returns the
+    /// settings (indexes into [`Pack::settings`], in order) that selected an alternative route.
     pub fn choose(&self, pack: &mut Pack) -> BTreeSet<u16> {
         let mut chose = BTreeSet::new();
         for route in pack.directions.iter_mut().flat_map(|direction| &mut direction.routes) {
@@ -110,18 +110,18 @@ impl Settings {
         chose
     }
 
-    /// Whether a boolean setting is on.
+    /// Returns whether a boolean setting is on.
     pub fn is_on(&self, at: u16) -> bool {
         self.get(at).is_some_and(|value| **value == *b"true")
     }
 
-    /// The text of a setting that is one.
+    /// Returns the text of a string setting.
     pub fn text(&self, at: u16) -> Option<String> {
         let value = Value::parse(self.get(at)?, &Limits::UNLIMITED).ok()?;
         value.as_str().map(|text| text.into_owned())
     }
 
-    /// Names of the settings that the operator must still give.
+    /// Returns the names of required settings without a value.
     pub fn missing<'p>(&self, pack: &'p Pack) -> Vec<&'p str> {
         let without = |(at, setting): &(usize, &switchback_plan::Setting)| {
             setting.is_required && !matches!(self.values.get(*at), Some(Some(_)))
@@ -130,8 +130,8 @@ impl Settings {
     }
 }
 
-/// The scalars of a configuration tree under their dotted names. The tree comes from a configuration file, whose depth is
-/// bounded by its reader.
+/// Collects the scalars of a configuration tree under their dotted names. The parser of the
+/// configuration file bounds the depth.
 fn flatten<'v>(value: &'v Value, name: String, leaves: &mut Vec<(String, &'v Value)>) {
     let Some(members) = value.as_object() else {
         leaves.push((name, value));

@@ -1,8 +1,9 @@
-//! Where each part of a made body comes from: the place in what it was made of, and the line of the mapping. For people who ask,
-//! never on the data path: the walk asks of every part whether it yields anything, which costs a translation each.
+//! Traces each part of a translated body to its place in the source and its line of the mapping.
+//! For explanations only, not on the data path: the walk tests every part by translating it.
 //!
-//! What lives here: one walk beside [`document()`](super::document()), one beside the values of a `serve` route. Both say only
-//! what may have been written where; what was, the body itself shows.
+//! There are two walks, one parallel to [`document()`](super::document()) and one over the values
+//! of a `serve` route. Both report which line may have written a part; the body shows which parts
+//! exist.
 
 use super::document::{Env, part};
 use super::value::Scope;
@@ -10,27 +11,27 @@ use switchback_json::raw::{self, Kind};
 use switchback_json::{Limits, Value};
 use switchback_plan::{Absent, Close, CloseFrom, Expr, MemberAction, ObjectOp, Origin, Others, ValueOp};
 
-/// How a part came about.
+/// The way in which a part was produced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// As it stood, with all that is in it.
+    /// Copied unchanged, with all its children.
     Kept,
-    /// By a conversion.
+    /// Converted.
     Converted,
-    /// A value of the mapping.
+    /// A constant of the mapping.
     Constant,
-    /// A value of the mapping, because the source had none.
+    /// A default of the mapping, because the source had no value.
     Default,
     /// A setting of the operator.
     Setting,
     /// A text of the pack in the client's language.
     Text,
-    /// Out of several places.
+    /// Composed of several places.
     Composed,
 }
 
 impl How {
-    /// The word that reports and answers use.
+    /// Returns the word in reports and answers.
     pub fn word(self) -> &'static str {
         match self {
             How::Kept => "kept",
@@ -44,23 +45,25 @@ impl How {
     }
 }
 
-/// Where a part of a made body comes from. Of several that are for one part the longest place counts, and of equals the last.
+/// The source of a part of a translated body. If several sources apply to a part, the longest place
+/// wins; of equal places, the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
-    /// Place in what was made, such as `$.items[0].id`.
+    /// Place in the output, such as `$.items[0].id`.
     pub to: String,
-    /// Places that it was made of; none where the mapping says the value.
+    /// Places in the input; empty for a value of the mapping.
     pub from: Vec<String>,
-    /// How the value came to be what it is.
+    /// How the part was produced.
     pub how: How,
-    /// The line that says so; none where only the route's own line does.
+    /// The responsible line; `None` if it is the line of the route.
     pub origin: Option<Origin>,
 }
 
-/// Places are followed as deep as the body is read.
+/// Maximum depth, equal to the depth limit of parsed bodies.
 const DEPTH_MAX: usize = 128;
 
-/// The sources of what an op makes of a body. `from` and `to` are the places of both.
+/// Returns the sources of an operation's output. `from` and `to` are the places of input and
+/// output.
 pub fn of_body(op: &ValueOp, input: &[u8], env: &Env<'_>, from: &str, to: &str) -> Vec<Source> {
     let mut walk = Walk { env, supplied: &[], settings: &[], found: Vec::new() };
     let Ok(body) = Value::parse(input, &Limits::DOCUMENT) else { return Vec::new() };
@@ -70,9 +73,9 @@ pub fn of_body(op: &ValueOp, input: &[u8], env: &Env<'_>, from: &str, to: &str) 
 
 struct Walk<'a> {
     env: &'a Env<'a>,
-    /// By index of [`CloseFrom::Supplied`]: the places that the value was made of.
+    /// Places that each [`CloseFrom::Supplied`] value was composed of.
     supplied: &'a [Vec<String>],
-    /// Names by index of [`CloseFrom::Setting`].
+    /// Name of each [`CloseFrom::Setting`].
     settings: &'a [String],
     found: Vec<Source>,
 }
@@ -82,12 +85,12 @@ impl Walk<'_> {
         self.found.push(Source { to: to.to_owned(), from, how, origin: origin.cloned() });
     }
 
-    /// Whether a value is one that an op takes.
+    /// Returns whether an operation accepts a value.
     fn is_taken(&self, op: &ValueOp, value: &Value) -> bool {
         part(op, &value.to_vec(), self.env, &Limits::DOCUMENT, &mut Vec::new()).is_ok()
     }
 
-    /// Whether anything is written for a part.
+    /// Returns whether an operation produces output for a value.
     fn yields(&self, op: &ValueOp, value: &Value) -> bool {
         part(op, &value.to_vec(), self.env, &Limits::DOCUMENT, &mut Vec::new()).unwrap_or(false)
     }
@@ -254,8 +257,8 @@ impl Walk<'_> {
 }
 
 impl Scope<'_> {
-    /// The sources of a value that is made for a call or an answer; `to` is its place. Every place of the context is written as
-    /// the mapping writes it.
+    /// Returns the sources of a value in a call or an answer; `to` is its place. Places in the
+    /// context have the notation of the mapping.
     pub(super) fn sources(&self, expr: &Expr, to: &str) -> Vec<Source> {
         let mut found = Vec::new();
         self.sources_of(expr, to, &mut found);
@@ -342,7 +345,8 @@ impl Scope<'_> {
         self.value(expr).is_ok_and(|value| value.is_some_and(|value| !value.is_null()))
     }
 
-    /// All places of the context that a value is made of, as the mapping writes them.
+    /// Returns all places in the context that a value is composed of, in the notation of the
+    /// mapping.
     fn places(&self, expr: &Expr) -> Vec<String> {
         let mut places = Vec::new();
         self.places_in(expr, &mut places);
@@ -382,7 +386,7 @@ impl Scope<'_> {
     }
 }
 
-/// The place of a member: plain names after a dot, others in brackets.
+/// Returns the place of a member: identifiers after a dot, other names in brackets.
 pub fn member_place(place: &str, name: &str) -> String {
     let is_plain = !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -390,7 +394,7 @@ pub fn member_place(place: &str, name: &str) -> String {
     if is_plain { format!("{place}.{name}") } else { format!("{place}['{}']", name.replace('\'', "\\'")) }
 }
 
-/// For each scalar and each empty list or object of a made body: its place, and where it comes from.
+/// Returns the source of each scalar and each empty container of a translated body.
 pub fn leaves(body: &Value, sources: &[Source]) -> Vec<Source> {
     let mut found = Vec::new();
     leaf(body, "$", sources, &mut found);
@@ -413,14 +417,14 @@ fn leaf(value: &Value, place: &str, sources: &[Source], found: &mut Vec<Source>)
     }
 }
 
-/// Where the part at a place comes from.
+/// Returns the source of the part at a place.
 pub fn source_of(place: &str, sources: &[Source]) -> Option<Source> {
     let holds = |source: &&Source| {
         place.strip_prefix(&*source.to).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
     let found = sources.iter().filter(holds).max_by_key(|source| source.to.len())?;
     let rest = &place[found.to.len()..];
-    // A part of what was kept as one stands at the same place below it.
+    // A child of a copied value has the same relative place in the source.
     let below = |from: &String| format!("{from}{rest}");
     let from = match found.how {
         How::Kept => found.from.iter().map(below).collect(),
@@ -429,15 +433,15 @@ pub fn source_of(place: &str, sources: &[Source]) -> Option<Source> {
     Some(Source { to: place.to_owned(), from, how: found.how, origin: found.origin.clone() })
 }
 
-/// What a run made, with the sources of its parts.
+/// The sources of one output of a run.
 #[derive(Clone, Debug)]
 pub struct Traced {
-    /// The call whose body it is, counted from none; none: it is the answer.
+    /// The number of the call, starting at 0, or `None` for the answer.
     pub call: Option<u32>,
-    /// The name that the mapping has for the call's result.
+    /// The mapping's name for the call's result.
     pub step: Option<String>,
-    /// Of every value of the body, in the order in which they stand.
+    /// Sources of all values, in the order of the body.
     pub sources: Vec<Source>,
-    /// The line of the step or the outcome.
+    /// The line of the step or outcome.
     pub origin: Option<Origin>,
 }

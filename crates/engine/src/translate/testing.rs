@@ -1,4 +1,5 @@
-//! For tests of this room and of the streaming classes: short ways to write plans, and generated plans and bodies.
+//! Helpers for tests of this module and of streaming: builders for plans, and generated plans and
+//! bodies.
 
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -21,10 +22,10 @@ pub(crate) fn origin() -> Origin {
     Origin { file: "test.map.yaml".into(), line: 1 }
 }
 
-/// An object op under construction.
+/// A builder for an object operation.
 pub(crate) struct Shape(ObjectOp);
 
-/// An op that drops every member it is not told about.
+/// Starts an operation that drops every member without a rule.
 pub(crate) fn shape() -> Shape {
     Shape(ObjectOp {
         name: "test".into(),
@@ -49,7 +50,7 @@ impl Shape {
         self.member(name, MemberAction::Refuse(ReasonId(reason)), None)
     }
 
-    /// Keeps a member's text in a slot, besides dropping it.
+    /// Captures a member's text in a slot and drops it from the output.
     pub(crate) fn capture(mut self, name: &str, slot: u16) -> Shape {
         self.0.captures = self.0.captures.max(slot + 1);
         self.member(name, MemberAction::Drop, Some(slot))
@@ -74,7 +75,7 @@ impl Shape {
         self
     }
 
-    /// As `close`, for a member that must be there.
+    /// Like `close`, for a required member.
     pub(crate) fn needed(mut self, name: &str, from: CloseFrom) -> Shape {
         self.0.close.push(Close { needed: true, ..close(name, from) });
         self
@@ -85,7 +86,7 @@ impl Shape {
         self
     }
 
-    /// Index of the member of this name.
+    /// Returns the index of the member of this name.
     pub(crate) fn index(&self, name: &str) -> u16 {
         self.0.member(name).map(|(at, _)| u16::try_from(at).unwrap()).unwrap()
     }
@@ -107,10 +108,10 @@ pub(crate) fn convert(kind: ConversionKind, forward: bool) -> ValueOp {
     ValueOp::Convert(Conversion::new(kind, forward))
 }
 
-/// Names that generated plans and bodies have in common, so that they meet.
+/// Names that generated plans and bodies share, so that they match.
 const NAMES: [&str; 5] = ["a", "b", "c", "é", "x y"];
 
-/// Any JSON value whose objects use a few names over and over.
+/// Generates JSON values whose objects share a few names.
 pub(crate) fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -128,12 +129,12 @@ pub(crate) fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A JSON text of any value, with white space and escaped names strewn in by `seed`.
+/// Generates JSON texts, with random white space and escaped names.
 pub(crate) fn any_text() -> impl Strategy<Value = Vec<u8>> {
     (any_json(), any::<u64>()).prop_map(|(value, seed)| strew(&value, seed))
 }
 
-/// The text of a value with white space and escaped member names here and there.
+/// Serializes a value with random white space and escaped member names.
 pub(crate) fn strew(value: &Value, seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut out = Vec::new();
@@ -185,7 +186,7 @@ fn strew_value(value: &Value, random: &mut fastrand::Rng, out: &mut Vec<u8>) {
     blank(random, out);
 }
 
-/// Any op tree that a compiler could make: every member of a target object has a name of its own.
+/// Generates operation trees that a compiler could produce: every target member has a unique name.
 pub(crate) fn any_op() -> impl Strategy<Value = ValueOp> {
     let leaf = prop_oneof![
         3 => Just(ValueOp::Keep),
@@ -202,7 +203,7 @@ pub(crate) fn any_op() -> impl Strategy<Value = ValueOp> {
     })
 }
 
-/// Any conversion that never refuses a value.
+/// Generates conversions that never refuse a value.
 pub(crate) fn any_conversion() -> impl Strategy<Value = Conversion> {
     let examples = SPECS.iter().flat_map(|spec| spec.examples).map(|example| (example.kind)());
     let kind = proptest::sample::select(examples.collect::<Vec<_>>());

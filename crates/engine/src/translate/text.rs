@@ -1,10 +1,10 @@
-//! Texts for people: reasons in the client's language, and what the gateway's own errors say.
+//! Human-readable texts: reasons in the client's language, and texts of the gateway's own errors.
 
 use switchback_plan::{GATEWAY_ERRORS, Pack, ReasonId, SideId};
 
-/// A reason in a language (index into [`Pack::languages`]; the default language where it has no text in that one), with
-/// `{name}` replaced by the value of that name. Values are not searched for placeholders again; a placeholder without a
-/// value stays as it is.
+/// Returns a reason in a language (index into [`Pack::languages`], with fallback to the default
+/// language). Each `{name}` is replaced by its value. Placeholders inside values are not replaced,
+/// and placeholders without a value are left unchanged.
 pub fn text(pack: &Pack, reason: ReasonId, language: usize, with: &[(&str, String)]) -> String {
     let Some(reason) = pack.reasons.get(usize::from(reason.0)) else {
         return String::new();
@@ -37,7 +37,8 @@ fn fill(template: &str, with: &[(&str, String)]) -> String {
     out
 }
 
-/// Status and text of an error that the gateway makes itself for clients of a side; `kind` is one of [`GATEWAY_ERRORS`].
+/// Returns status and text of an error that the gateway itself produces for clients of a side.
+/// `kind` is one of [`GATEWAY_ERRORS`].
 pub fn gateway_error(pack: &Pack, served: SideId, kind: &str, language: usize) -> (u16, String) {
     let known = GATEWAY_ERRORS.iter().find(|(name, ..)| *name == kind);
     let (status, english) = known.map_or((500, ""), |(_, status, text)| (*status, *text));

@@ -1,4 +1,4 @@
-//! What a reply of the service says of the page that follows.
+//! Extracts the following page from a reply of the service.
 
 use super::{Ask, Found, Pager};
 use crate::translate::fault::Fault;
@@ -9,7 +9,7 @@ use switchback_json::Value;
 use switchback_plan::{MemberPath, PagedBy, Told};
 
 impl Pager {
-    /// What a reply says of the page that follows.
+    /// Returns the reply's information about the following page.
     pub(super) fn look(&self, headers: &HeaderMap, body: Option<&Value>) -> Result<Found, Fault> {
         let service = &self.paging.service;
         let at = |path: &MemberPath| body.and_then(|body| member(body, path));
@@ -50,13 +50,14 @@ impl Pager {
         };
         let span = self.span()?;
         let ahead = match (&service.by, count) {
-            // A service may give fewer than were asked for, and the next one follows the last that came.
+            // A service may return fewer items than requested; the next page starts after the last
+            // one returned.
             (PagedBy::Offset { .. }, Some(count)) => count,
             _ => span,
         };
         let follows = offset.saturating_add(ahead);
         let is_more = match (more, total, &service.next, count) {
-            // An offset that does not move would be asked for again for ever.
+            // An offset that does not advance would be requested forever.
             (_, _, _, Some(0)) if matches!(service.by, PagedBy::Offset { .. }) => false,
             (Some(more), ..) => more,
             (None, Some(total), ..) => follows < total,
@@ -67,7 +68,7 @@ impl Pager {
         Ok(Found { next: is_more.then_some(Ask::Offset(follows)), count })
     }
 
-    /// What a text of the service asks for.
+    /// Interprets a cursor of the service as the page to request.
     pub(super) fn asking(&self, text: String) -> Ask {
         match self.paging.service.by {
             PagedBy::Link => Ask::Query(text),
@@ -75,7 +76,8 @@ impl Pager {
         }
     }
 
-    /// What a URL of the service asks for: of the address only what says which page.
+    /// Interprets a URL of the service as the page to request. Only the query matters, or of it the
+    /// cursor.
     fn asked_by_url(&self, url: &str) -> Option<Ask> {
         let url = url.split_once('#').map_or(url, |(url, _)| url);
         let query = url.split_once('?').map_or("", |(_, query)| query);

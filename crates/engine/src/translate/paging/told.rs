@@ -1,4 +1,4 @@
-//! How the client is told of the page that follows, in the head or in the body of its answer.
+//! Announces the following page in the head or body of the client's answer.
 
 use super::{Ask, Found, Pager};
 use crate::translate::fault::{Fault, FaultKind};
@@ -9,7 +9,7 @@ use switchback_json::{Limits, Number, Object, Value};
 use switchback_plan::{LastPage, MemberPath, PagedBy, Told};
 
 impl Pager {
-    /// How the client asks for the page that follows, if there is one.
+    /// Returns the client's parameter value for the following page, if there is one.
     pub(super) fn next(&self) -> Result<Option<String>, Fault> {
         let Some(Found { next: Some(next), count }) = &self.found else { return Ok(None) };
         Ok(Some(match &self.paging.client.by {
@@ -34,7 +34,7 @@ impl Pager {
         }))
     }
 
-    /// The client's address of a page: its own, and its own parameters.
+    /// Returns the client's URL of a page, with the client's own parameters.
     fn url(&self, place: &str) -> String {
         let client = &self.paging.client;
         let mut url = self.pages.address();
@@ -50,7 +50,7 @@ impl Pager {
         }
     }
 
-    /// Tells the client of the page that follows, in the head of its answer.
+    /// Announces the following page in the head of the answer.
     pub fn tell_head(&self, headers: &mut HeaderMap) -> Result<(), Fault> {
         let Some(next) = self.next()? else { return Ok(()) };
         let text = match &self.paging.client.next {
@@ -66,7 +66,8 @@ impl Pager {
         Ok(())
     }
 
-    /// Tells the client of the page that follows, in its body.
+    /// Returns the answer's body with the announcement of the following page, or `None` if it
+    /// contains none.
     pub(in crate::translate) fn tell_body(
         &self,
         body: &[u8],
@@ -101,7 +102,7 @@ impl Pager {
     }
 }
 
-/// Writes a member, or takes it out. Objects on the way are made where something is written.
+/// Sets or removes a member. Missing parents are created if there is a value to set.
 fn put(body: &mut Value, path: &MemberPath, value: Option<Value>) {
     let Some((last, way)) = path.split_last() else { return };
     let mut at = body;

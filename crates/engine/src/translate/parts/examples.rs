@@ -1,4 +1,4 @@
-//! Bodies of parts as examples give and expect them.
+//! Multipart bodies in examples.
 
 use super::fields::parts_of;
 use crate::translate::multipart::{self, PartHead, Piece, Reader};
@@ -7,11 +7,11 @@ use std::borrow::Cow;
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::{MultipartFormat, essence, is_json};
 
-/// The boundary of examples.
+/// The boundary in examples.
 const EXAMPLE: &str = "example";
 
-/// An example's body, which gives the fields by name, and files as `{filename: …, type: …, content: …}`; with what it is
-/// called.
+/// Encodes the body of an example, which contains fields by name and files as
+/// `{filename: …, type: …, content: …}`. Returns the body with its media type.
 pub(in crate::translate) fn example(format: &MultipartFormat, value: &Value) -> Option<(Vec<u8>, String)> {
     let mut fields = Object::new();
     let mut files = Vec::new();
@@ -52,7 +52,8 @@ fn file_of(value: &Value) -> Option<[String; 3]> {
     Some([filename, named, content])
 }
 
-/// A body of parts as an example gives it: texts, JSON, and files; several of one name as a list. None for what is none.
+/// Decodes a multipart body to its representation in examples: texts, JSON and files, with repeated
+/// names as lists. Returns `None` if the body is not multipart.
 pub(in crate::translate) fn example_of(media_type: &str, body: &[u8]) -> Option<Value> {
     let boundary = multipart::boundary_of(media_type).ok()?;
     let mut reader = Reader::new(&boundary, usize::MAX);
@@ -102,7 +103,7 @@ fn example_of_part(head: &PartHead, content: &[u8]) -> Value {
     Value::Object(file)
 }
 
-/// The same of what an example wants: a text says no kind of value.
+/// Converts the scalars of an expected body to text, because a text part has no type.
 pub(in crate::translate) fn example_text(value: &Value) -> Value {
     fn scalar(value: &Value) -> Value {
         match value {

@@ -1,4 +1,4 @@
-//! Fields of a body of parts as one JSON object, and a JSON object as fields.
+//! Conversion between the fields of a multipart body and a JSON object.
 
 use super::bad;
 use crate::translate::fault::{Fault, Sender};
@@ -13,7 +13,7 @@ use switchback_json::raw::{self, Kind};
 use switchback_json::{self as json, Limits, text};
 use switchback_plan::{FormKind, Key, MultipartFormat, PartKind};
 
-/// A field as it came.
+/// A received field.
 #[derive(Debug)]
 pub(super) struct Field {
     pub name: String,
@@ -21,8 +21,8 @@ pub(super) struct Field {
     pub text: Vec<u8>,
 }
 
-/// Appends the object that fields are: texts as those of any form, and members that are JSON. Names are found by hash, so that
-/// no body takes quadratic time.
+/// Appends the object that the fields form: texts as in any form, and JSON members. Names are
+/// hashed, so that no body takes quadratic time.
 pub(super) fn object_of(
     format: &MultipartFormat,
     fields: &[Field],
@@ -61,7 +61,7 @@ pub(super) fn object_of(
         }
         out.extend_from_slice(&Key::new(name).json);
         out.push(b':');
-        // Each element of a list is a part, or one part is all of the list.
+        // A list is either one part per element or a single part with the entire list.
         let is_list = match format.form(name).map(|form| &form.kind) {
             Some(FormKind::Array { items, .. }) => {
                 texts.len() > 1
@@ -85,10 +85,10 @@ pub(super) fn object_of(
     Ok(())
 }
 
-/// Bytes of what stands around a part's boundary, name and content, roughly.
+/// Approximate encoding overhead of a part, in addition to boundary, name and content.
 const PART_BYTES: usize = 100;
 
-/// A field as it is written.
+/// An encoded field.
 pub(super) struct WrittenPart {
     name: String,
     content_type: Option<Arc<str>>,
@@ -101,7 +101,8 @@ impl WrittenPart {
     }
 }
 
-/// The fields of a JSON object, which is checked whole: JSON where the contract has it, else texts as those of any form.
+/// Returns the fields of a JSON object, which is validated first. Members are encoded as JSON if
+/// the contract declares it, otherwise as texts like in any form.
 pub(super) fn parts_of(
     format: &MultipartFormat,
     object: &[u8],
@@ -137,7 +138,8 @@ pub(super) fn parts_of(
     Ok(all)
 }
 
-/// The fields of a JSON object as the beginning of a body, and its boundary. `of`: the boundary of the files that follow.
+/// Encodes the fields of a JSON object as the start of a body, and returns it with its boundary.
+/// `of` is the boundary of the files that follow.
 pub(in crate::translate) fn written(
     format: &MultipartFormat,
     object: &[u8],

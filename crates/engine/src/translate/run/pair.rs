@@ -1,4 +1,4 @@
-//! Routes of one call: the call that is made of a request, and the answer that is made of its reply.
+//! Routes with one call: translates the request to a call, and its reply to an answer.
 
 use super::{Run, State, call, during, no_reply, unsupported};
 use crate::translate::coverage::Mark;
@@ -70,7 +70,7 @@ impl Run {
             _ => None,
         };
         let body: Cow<'_, [u8]> = match (route.operation.body, &parts) {
-            // The other side wants a body that is made of constants alone.
+            // The call's body consists of constants only.
             (BodyExpected::No, _) => Cow::Borrowed(b"{}"),
             (_, Some((fields, _))) => Cow::Borrowed(&fields.json),
             (_, None) => self.json_of_request(route)?,
@@ -84,7 +84,7 @@ impl Run {
         }
     }
 
-    /// The fields of a body of parts, and the rest of it where all of it is here.
+    /// Returns the fields of a multipart body, and the rest of it if it is buffered completely.
     fn parts_of_request(
         &self,
         format: &Arc<MultipartFormat>,
@@ -102,7 +102,7 @@ impl Run {
         let named = named.unwrap_or("");
         let mut parts = Parts::new(named, format, &pair.call.format, op, self.limits, 2 * bytes)?;
         parts.push(self.request.body.clone());
-        // The whole body is held already, and so is room for what is made of it.
+        // The body is already buffered, so its memory is already reserved.
         match parts.gather(&mut |_| true)? {
             Gathered::Refused(reason) => Err(Stop::Refused(reason)),
             gathered => {
@@ -114,7 +114,8 @@ impl Run {
         }
     }
 
-    /// The body of a call that is one of parts. Where files are still to come, it is the beginning of it.
+    /// Encodes the multipart body of a call. If files are streamed separately, returns only its
+    /// start.
     fn written_parts(
         &self,
         format: &MultipartFormat,
@@ -142,7 +143,7 @@ impl Run {
         Ok(out.into())
     }
 
-    /// The client's body as JSON, whatever it is written in.
+    /// Returns the client's body converted to JSON.
     pub(super) fn json_of_request(&self, route: &Route) -> Result<Cow<'_, [u8]>, Stop> {
         let body = &self.request.body;
         let named = self.request.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -158,7 +159,7 @@ impl Run {
                     .map_err(|detail| Fault::new(FaultKind::BadBody, detail))?;
                 Ok(out.into())
             }
-            // Clients name other types and send JSON all the same, because their tools do so unasked.
+            // Many tools send JSON under another media type by default.
             _ if is_foreign && !begins_as_json(body) => Err(unsupported(BodyFormat::JSON)),
             _ if !route.operation.takes_null && body.trim_ascii() == b"null" => {
                 Err(Fault::new(FaultKind::BadBody, "the body is null").into())
@@ -167,7 +168,7 @@ impl Run {
         }
     }
 
-    /// JSON in what a call sends.
+    /// Encodes JSON in the format of a call.
     pub(super) fn written(&self, format: &BodyFormat, json: Vec<u8>) -> Result<Bytes, Stop> {
         match format {
             BodyFormat::Form(form) => {
@@ -179,13 +180,13 @@ impl Run {
         }
     }
 
-    /// A success of a call with its body as JSON, whatever it is written in; the error says what came instead.
+    /// Converts the body of a successful reply to JSON. The error describes an unexpected body.
     pub(super) fn spelt<'r>(&self, head: &CallHead, reply: &'r Reply) -> Result<Cow<'r, Reply>, String> {
         let BodyFormat::Form(form) = &head.answers else { return Ok(Cow::Borrowed(reply)) };
         if !(200..300).contains(&reply.status) || reply.body.is_empty() {
             return Ok(Cow::Borrowed(reply));
         }
-        // Servers call their forms texts, or nothing.
+        // Servers often label forms as text, or not at all.
         let named = reply.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let is_named = |named: &str| named.eq_ignore_ascii_case(BodyFormat::FORM) || named == "text/plain";
         if named.is_some_and(|named| !is_named(essence(named))) {
@@ -201,7 +202,7 @@ impl Run {
         Ok(Cow::Owned(Reply { status: reply.status, headers, body: out.into() }))
     }
 
-    /// JSON in what the client is answered with.
+    /// Encodes JSON in the format of the client's answer.
     pub(super) fn spelt_answer(
         &self,
         route: &Route,
@@ -281,11 +282,9 @@ impl Run {
             request: self.request.head(),
         }
     }
-
-    // --- routes of several calls ---------------------------------------------------------------------------------
 }
 
-/// The translation of a body that is what the contract says of it as a whole.
+/// Translates a body after checking its root against the contract.
 fn checked(
     plan: &BodyPlan,
     body: &[u8],

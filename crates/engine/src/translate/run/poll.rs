@@ -1,5 +1,5 @@
-//! Steps that wait for something to end: their call is made again until its reply shows it. The caller has the clock; here is
-//! counted, so that no clock makes more calls than the plan says.
+//! Steps that poll: the call is repeated until its reply signals completion. The caller owns the
+//! clock; this module counts the calls, so that no clock error can exceed the limit of the plan.
 
 use super::{Failure, Run, Serving, State};
 use crate::translate::blocks::call_at;
@@ -10,22 +10,22 @@ use http::header::RETRY_AFTER;
 use std::time::Duration;
 use switchback_plan::{Poll, Serve};
 
-/// How far the waiting of a step has come.
+/// The state of a polling step.
 #[derive(Debug, Default)]
 pub(super) struct Polling {
-    /// Calls made.
+    /// Number of calls made.
     polls: u32,
-    /// When it began, by the caller's clock.
+    /// Start of the polling, by the caller's clock.
     since: Option<Duration>,
-    /// The pause that was wanted last.
+    /// The last requested pause.
     pause: Duration,
-    /// What was wrong with the last reply, if it was none that says anything.
+    /// The problem with the last reply, if it was not usable.
     trouble: Option<String>,
 }
 
 impl Run {
-    /// The reply shows no end, or says nothing: the call is made again after a pause. `asked` is the pause that the service
-    /// wants.
+    /// Schedules another call, because the reply signals no completion or is not usable. `asked` is
+    /// the pause that the service requests.
     pub(super) fn pause(
         &mut self,
         serve: &Serve,
@@ -46,7 +46,7 @@ impl Run {
         Ok(Next::Wait(wait))
     }
 
-    /// The pause is over.
+    /// Repeats the call after a pause.
     pub(super) fn ask_again(
         &mut self,
         serve: &Serve,
@@ -62,7 +62,7 @@ impl Run {
         self.call(serve, step, call, at)
     }
 
-    /// There is no time for another call: the step has failed, and says what then.
+    /// Fails the step, because no time is left for another call.
     pub(super) fn late(&mut self, serve: &Serve, mut at: Serving) -> Result<Next, Stop> {
         let Some(polling) = at.polling.take() else {
             return Err(Fault::new(FaultKind::Internal, "a step that does not wait is late").into());
@@ -72,7 +72,7 @@ impl Run {
         self.failed(serve, at, Failure::Late(Failed { kind: FailKind::Timeout, detail }, polling.pause))
     }
 
-    /// A call got no reply: where the step waits, the next may get one.
+    /// Handles a call without a reply. A polling step retries connection errors.
     pub(super) fn unanswered(&mut self, serve: &Serve, at: Serving, failed: Failed) -> Result<Next, Stop> {
         let poll = call_at(serve, &at.outcomes, at.step).and_then(|(_, call)| call.poll.as_ref());
         match (poll, failed.kind) {
@@ -85,12 +85,13 @@ impl Run {
     }
 }
 
-/// Whether an answer says nothing of what is waited for, but that asking again may help.
+/// Returns whether a status is temporary, so that polling continues.
 pub(super) fn is_passing(status: u16) -> bool {
     status == 429 || status >= 500
 }
 
-/// The pause that an answer asks for, where it says it in seconds. A date is another clock's.
+/// Returns the pause that a reply requests in seconds. A date is ignored, because it refers to
+/// another clock.
 pub(super) fn asked(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))

@@ -1,4 +1,4 @@
-//! Routes of several calls: step after step, until one of them ends the run.
+//! Routes with several calls: executes step by step until one of them ends the run.
 
 use super::{
     Failure, Place, Run, Serving, State, call, called, during, elements, no_reply, parameter_name, poll,
@@ -67,7 +67,7 @@ impl Run {
         self.advance(serve, serving)
     }
 
-    /// The parsed body with its defaults filled in; none when the operation takes none or none came.
+    /// Returns the parsed body with defaults, or `None` if the operation takes no body.
     pub(super) fn request_body(&self, route: &Route, serve: &Serve) -> Result<Option<Value>, Stop> {
         let mut body = match route.operation.body {
             BodyExpected::No => return Ok(None),
@@ -85,7 +85,7 @@ impl Run {
         Ok(Some(body))
     }
 
-    /// Goes on until a call has to be made or the route ends.
+    /// Executes steps until a call is needed or the route ends.
     pub(super) fn advance(&mut self, serve: &Serve, mut at: Serving) -> Result<Next, Stop> {
         loop {
             let Some(block) = block_at(serve, &at.outcomes) else {
@@ -173,8 +173,8 @@ impl Run {
         }
     }
 
-    /// Whether the step at work has a call to make. Of a step for each element, all elements that want none get their
-    /// results here.
+    /// Returns whether the current step has a call to make. For a step with `each`, elements whose
+    /// condition is false get their results here.
     pub(super) fn is_wanted(&mut self, step: &Step, call: &StepCall, at: &mut Serving) -> bool {
         let holds = |at: &Serving| call.when.as_ref().is_none_or(|when| at.context.holds(when));
         let Some(each) = &call.each else {
@@ -201,7 +201,7 @@ impl Run {
         false
     }
 
-    /// Makes the call of the step at work, or its next page.
+    /// Makes the call of the current step, or the call for its next page.
     pub(super) fn call(
         &mut self,
         serve: &Serve,
@@ -231,7 +231,8 @@ impl Run {
                     next.target = with_parameter(&next.target, &pages.parameter, pages.first + read);
                 }
                 if let (Some(each), Some(fanned)) = (&wanted.each, &mut at.fanned) {
-                    // A reading of one address gives the same; a write is made for each element, however equal they are.
+                    // Repeated reads of one target share the reply. Writes are made for each
+                    // element, even for equal ones.
                     if head.effect == Effect::None && fanned.repeat(each, &next.target) {
                         return self.advance(serve, at);
                     }
@@ -241,7 +242,8 @@ impl Run {
                 self.state = State::Serving(Box::new(at));
                 Ok(Next::Call(next))
             }
-            // What an earlier reply lacks makes this call impossible: the step has failed, and says what then.
+            // A value that an earlier reply lacks makes the call impossible, so the step fails like
+            // its call.
             Err(Stop::Fault(fault)) if fault.kind == FaultKind::UpstreamBroken => {
                 self.failed(serve, at, Failure::broken(fault.detail))
             }
@@ -266,13 +268,13 @@ impl Run {
         let mut next = Call { is_read, ..call(head, at.calls, target, headers, body) };
         if let Some(exprs) = resume {
             let served = self.route_in(&self.pack).map_or("", |route| &route.operation.key);
-            // A repeated request may come to the step by another number of calls.
+            // A retried request may reach the step after a different number of calls.
             let place = format!("{:?} {}", at.outcomes, at.step);
             let mut key = vec![Value::string(served), Value::string(&head.operation), Value::string(&place)];
             for expr in exprs {
                 key.push(scope.value(expr)?.unwrap_or(Value::Null));
             }
-            // Each element has a key of its own, also where two are equal.
+            // Each element has its own key, even if two are equal.
             if let Some((place, element)) = at.fanned.as_ref().and_then(Fanned::at) {
                 key.push(Value::from(i64::try_from(place).unwrap_or(i64::MAX)));
                 key.push(element.clone());
@@ -321,7 +323,7 @@ impl Run {
             return self.failed(serve, at, Failure::broken(detail));
         }
         at.wrote |= call.head.effect == Effect::Write;
-        // What a write has answered is checked where it is used: it is done, whatever it says.
+        // Replies to writes are checked only where they are used: the write has already happened.
         let promised = (call.head.effect == Effect::None).then(|| promised(call, reply.status)).flatten();
         let body = match self.reply_body(step.name.is_some() || promised.is_some(), &reply) {
             Ok(body) => body,
@@ -344,7 +346,8 @@ impl Run {
         };
         let mut paged = at.pages.take().unwrap_or_default();
         let is_harvest = matches!(self.place, Place::Harvest(..));
-        // A harvest has no bound of its own, so a service that ignores the parameter is noticed here.
+        // A backfill has no total bound, so this check detects a service that ignores the page
+        // parameter.
         if is_harvest && body.as_ref().is_some_and(|page| paged.repeats(page)) {
             let detail = "two pages are the same: the service does not page this list as the pack says";
             return self.failed(serve, at, Failure::broken(detail.to_owned()));
@@ -365,7 +368,7 @@ impl Run {
             After::Ended => true,
         };
         if call.each.is_some() && is_read {
-            // An element gets its one result when its list is read.
+            // An element gets its result after all pages of its list are read.
             self.set_result(&mut at, step, call, Some(&reply), Some(paged.so_far()));
         }
         match after {
@@ -378,7 +381,7 @@ impl Run {
         }
     }
 
-    /// The bound on pages is reached, and the list may go on.
+    /// Handles a list that may continue beyond the bound on its pages.
     pub(super) fn beyond(
         &mut self,
         serve: &Serve,
@@ -400,7 +403,7 @@ impl Run {
         self.go_on(serve, call, at)
     }
 
-    /// After the reply that a call was made for: on to the next element, or the next step.
+    /// Continues with the next element or step after a reply.
     pub(super) fn go_on(&mut self, serve: &Serve, call: &StepCall, mut at: Serving) -> Result<Next, Stop> {
         at.polling = None;
         if call.each.is_none() {
@@ -409,7 +412,7 @@ impl Run {
         self.advance(serve, at)
     }
 
-    /// The parsed body of a reply that somebody reads; the error is for the log.
+    /// Parses the body of a reply if it is used. The error is a text for the log.
     pub(super) fn reply_body(&self, read: bool, reply: &Reply) -> Result<Option<Value>, String> {
         if !read || reply.body.is_empty() {
             return Ok(None);
@@ -417,7 +420,7 @@ impl Run {
         Value::parse(&reply.body, &self.limits).map(Some).map_err(|error| error.to_string())
     }
 
-    /// Sets the result of the step at work, or of its element.
+    /// Sets the result of the current step or element.
     pub(super) fn set_result(
         &self,
         at: &mut Serving,
@@ -446,11 +449,11 @@ impl Run {
             return Err(Fault::new(FaultKind::Internal, "a failure of a step that made no call").into());
         };
         let head = &call.head;
-        // A call that got no reply may have had its effect all the same.
+        // A write without a reply may have happened.
         at.wrote |= head.effect == Effect::Write && matches!(failure, Failure::None(..));
         at.pages = None;
         at.polling = None;
-        // What is gone need not be waited for again.
+        // A missing resource needs no further polling.
         let is_gone = matches!(&failure, Failure::Replied(reply) if [404, 410].contains(&reply.status));
         at.is_over |= call.poll.is_some() && is_gone;
         let is_over = at.is_over;
@@ -461,7 +464,7 @@ impl Run {
         next
     }
 
-    /// What the step says of its failure.
+    /// Applies the step's `on_fail`.
     fn on_fail(
         &mut self,
         serve: &Serve,
@@ -506,7 +509,7 @@ impl Run {
         }
     }
 
-    /// Answers with the failed call's own status and error.
+    /// Answers with the status and error of the failed call.
     pub(super) fn pass(
         &self,
         head: &CallHead,
@@ -540,11 +543,12 @@ impl Run {
     }
 }
 
-/// The refusal of a call for each element, before the first of them, where an element beyond the bound wants one.
+/// Returns the refusal of a step with `each`, before its first call, if an element beyond the bound
+/// needs a call.
 fn refused_beyond<'c>(call: &'c StepCall, at: &mut Serving) -> Option<&'c Refusal> {
     let each = call.each.as_ref()?;
     let refusal = each.beyond.as_ref()?;
-    // With elements at work the bound was looked at.
+    // The bound was checked before the first element.
     if at.fanned.is_some() {
         return None;
     }
@@ -561,12 +565,12 @@ fn refused_beyond<'c>(call: &'c StepCall, at: &mut Serving) -> Option<&'c Refusa
     beyond.into_iter().any(&mut wants).then_some(refusal)
 }
 
-/// What the contract promises of the body of a success with this status. One that it does not list is taken for the first
-/// that has a body.
+/// Returns the body that the contract declares for a success with this status. An undeclared status
+/// is treated like the first declared one with a body.
 fn promised(call: &StepCall, status: u16) -> Option<&Expected> {
     let promise = call.promises.iter().find(|promise| promise.from.matches(status));
     let body = match promise {
-        // A body that such an answer cannot have (RFC 9110, section 15.3.5) is promised by mistake.
+        // A 204 never has a body (RFC 9110, section 15.3.5), even if the contract declares one.
         Some(promise) if promise.from == StatusFrom::Exact(204) => None,
         Some(promise) => promise.body.as_ref(),
         None => call.promises.iter().find_map(|promise| promise.body.as_ref()),
