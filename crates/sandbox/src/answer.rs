@@ -1,15 +1,16 @@
-//! An HTTP answer before it is written: what every part of the sandbox gives to the connection, and what control may spoil.
+//! An HTTP answer before it is written. Every part of the sandbox produces it, and control rules
+//! may modify it.
 
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 
-/// An answer.
+/// An HTTP answer.
 pub struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
-    /// What the body shows, for control; empty for none.
+    /// The kind of resource in the body, for control rules; empty if there is none.
     pub resource: &'static str,
 }
 
@@ -17,12 +18,12 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
 impl Answer {
-    /// An answer without a body.
+    /// Creates an answer without a body.
     pub fn empty(status: StatusCode) -> Answer {
         Answer { status, headers: HeaderMap::new(), body: Vec::new(), resource: "" }
     }
 
-    /// An answer whose body is JSON already.
+    /// Creates an answer from serialized JSON.
     pub fn json_bytes(status: StatusCode, body: Vec<u8>) -> Answer {
         Answer { body, ..Answer::empty(status) }.with(CONTENT_TYPE, JSON)
     }

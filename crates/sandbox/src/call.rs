@@ -1,5 +1,6 @@
-//! One authenticated request as handlers see it: who calls, on which company, with which path, query and body. Reading a
-//! field checks its type, so that a handler either has a value of the documented type or has answered 400.
+//! An authenticated request as handlers see it: caller, company, path, query and body. Accessors
+//! check the type of each field, so that a handler either gets a value of the documented type or
+//! answers 400.
 
 use super::Side;
 use super::reasons::{Expect, Lang, Reason, Thing};
@@ -10,16 +11,16 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// How many entries a page of any list has.
+/// Number of entries per page of every list.
 pub const PAGE: usize = 20;
 
 /// An authenticated request.
 pub struct Call<'a> {
     pub side: Side,
     pub lang: Lang,
-    /// The agent that the token stands for.
+    /// The agent that the token identifies.
     pub caller: Id,
-    /// Index of the company acted on.
+    /// Index of the company that the request acts on.
     pub company: usize,
     /// Decoded path segments below the side and company prefix.
     pub segments: &'a [Cow<'a, str>],
@@ -28,25 +29,26 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// The path segment at `index` as an id. A segment that is no number names nothing, hence `None`.
+    /// Returns the path segment at `index` as an id. A segment that is not a number identifies no
+    /// resource, hence `None`.
     pub fn id(&self, index: usize) -> Option<Id> {
         let text = self.segments.get(index)?;
         if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }
     }
 
-    /// The first value of a query parameter, decoded.
+    /// Returns the first value of a query parameter, decoded.
     pub fn parameter(&self, name: &str) -> Option<String> {
         parameters(self.query).find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// A query parameter that must be an integer where it is given.
+    /// Returns an integer query parameter. Fails if it is present but not an integer.
     pub fn integer_parameter(&self, name: &'static str) -> Result<Option<i64>, Failure> {
         self.parameter(name)
             .map(|text| text.parse().map_err(|_| Failure::mistyped(name, Expect::Integer)))
             .transpose()
     }
 
-    /// How many entries to skip for the wanted page.
+    /// Returns the number of entries before the requested page.
     pub fn skip(&self) -> Result<usize, Failure> {
         match self.parameter("page") {
             None => Ok(0),
@@ -57,12 +59,13 @@ impl Call<'_> {
         }
     }
 
-    /// The wanted page of something that can be walked.
+    /// Returns the requested page of an iterator.
     pub fn page<I: Iterator>(&self, entries: I) -> Result<std::iter::Take<std::iter::Skip<I>>, Failure> {
         Ok(entries.skip(self.skip()?).take(PAGE))
     }
 
-    /// The body as an object; nothing at all counts as `{}`, so that a required field is then named as missing.
+    /// Parses the body as an object. An empty body counts as `{}`, so that the error names a
+    /// missing field.
     pub fn fields(&self) -> Result<Fields, Failure> {
         if self.body.iter().all(u8::is_ascii_whitespace) {
             return Ok(Fields(Map::new()));
@@ -74,17 +77,17 @@ impl Call<'_> {
         }
     }
 
-    /// The company acted on.
+    /// Returns the company that the request acts on.
     pub fn company<'s>(&self, state: &'s State) -> &'s Company {
         &state.companies[self.company]
     }
 
-    /// The agent who calls.
+    /// Returns the calling agent.
     pub fn agent<'s>(&self, state: &'s State) -> Result<&'s Agent, Failure> {
         state.agent(self.caller).ok_or(Failure::new(StatusCode::UNAUTHORIZED, Reason::TokenWrong))
     }
 
-    /// The chat that the path names: 404 where there is none, 423 while it is locked.
+    /// Returns the chat in the path: 404 if it does not exist, 423 while it is locked.
     pub fn chat<'s>(&self, state: &'s State) -> Result<&'s Chat, Failure> {
         let chat = self.id(1).and_then(|id| self.company(state).chat(id)).ok_or(Failure::no(Thing::Chat))?;
         match chat.locked {
@@ -93,7 +96,7 @@ impl Call<'_> {
         }
     }
 
-    /// The same, where only an open chat will do.
+    /// Returns the chat in the path, if it is open.
     pub fn open_chat<'s>(&self, state: &'s State) -> Result<&'s Chat, Failure> {
         let chat = self.chat(state)?;
         match chat.closed_at {
@@ -102,13 +105,13 @@ impl Call<'_> {
         }
     }
 
-    /// The contact that the path names at `index`.
+    /// Returns the contact in the path segment at `index`.
     pub fn contact<'s>(&self, state: &'s State, index: usize) -> Result<&'s Contact, Failure> {
         self.id(index).and_then(|id| self.company(state).contact(id)).ok_or(Failure::no(Thing::Contact))
     }
 }
 
-/// The pairs of a query, decoded.
+/// Returns the decoded pairs of a query.
 pub fn parameters(query: &str) -> impl Iterator<Item = (String, String)> + '_ {
     query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -165,14 +168,14 @@ impl Fields {
         self.integer(name)?.ok_or(Failure::bad(Reason::Missing(name)))
     }
 
-    /// A required integer that is to name something; a negative one names nothing and comes back as 0, which is no id.
+    /// Returns a required id. A negative integer is returned as 0, which is never an id.
     pub fn required_id(&self, name: &'static str) -> Result<Id, Failure> {
         Ok(u64::try_from(self.required_integer(name)?).unwrap_or(0))
     }
 }
 
-/// JSON's only number type makes `7.0` an integer too; anything beyond 64 bits is taken as the nearest that fits, since it
-/// names nothing either way.
+/// Returns a JSON number as an integer. `7.0` is an integer, because JSON has only one number type.
+/// Numbers beyond 64 bits are clamped; they identify no resource either way.
 pub fn integer(value: &Value) -> Option<i64> {
     if let Some(whole) = value.as_i64() {
         return Some(whole);

@@ -1,44 +1,45 @@
-//! The sandbox's two readings of time. Stamps in the data come from a logical clock that starts at a fixed instant and moves
-//! one second per write, so that the same calls give the same bytes. The life of tokens is measured on the wall, because
-//! `expires_in` is a promise in real seconds. "Move the clock" moves both.
+//! The two clocks of the sandbox. Timestamps in the data use a logical clock that starts at a fixed
+//! instant and advances one second per write, so that equal calls produce equal bytes. Token
+//! lifetimes use the wall clock, because `expires_in` is in real seconds. The clock control
+//! advances both.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Where the logical clock starts: 2026-03-02 09:00:00.
+/// Start of the logical clock: 2026-03-02 09:00:00.
 pub const START: i64 = 1_772_442_000;
 
-/// The wall clock in milliseconds, with whatever control added to it.
+/// The wall clock in milliseconds, with an offset set by control.
 #[derive(Default)]
 pub struct Wall {
     moved_ms: AtomicI64,
 }
 
 impl Wall {
-    /// Milliseconds since 1970, moved.
+    /// Returns milliseconds since the Unix epoch, including the offset.
     pub fn now_ms(&self) -> i64 {
         let real = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
         real.saturating_add(self.moved_ms.load(Ordering::Relaxed))
     }
 
-    /// Moves the clock by so many seconds; negative goes back.
+    /// Advances the clock by this number of seconds, which may be negative.
     pub fn advance(&self, seconds: i64) {
         self.moved_ms.fetch_add(seconds.saturating_mul(1000), Ordering::Relaxed);
     }
 
-    /// Takes back every move.
+    /// Resets the offset to zero.
     pub fn reset(&self) {
         self.moved_ms.store(0, Ordering::Relaxed);
     }
 }
 
-/// A second of the logical clock, written `YYYY-MM-DD HH:MM:SS`.
+/// A second of the logical clock, formatted as `YYYY-MM-DD HH:MM:SS`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Stamp(pub i64);
 
 impl Stamp {
-    /// The form of contact timelines, `DD/MM/YYYY HH:MM:SS`.
+    /// Formats the timestamp as in contact timelines, `DD/MM/YYYY HH:MM:SS`.
     pub fn day_first(self) -> String {
         let text = self.text();
         let text = as_str(&text);
@@ -82,7 +83,8 @@ fn put(into: &mut [u8], mut value: u64) {
     }
 }
 
-/// Days since 1970-01-01 to (year, month, day) of the Gregorian calendar; Howard Hinnant's `civil_from_days`.
+/// Converts days since 1970-01-01 to (year, month, day) of the Gregorian calendar, by Howard
+/// Hinnant's `civil_from_days`.
 pub fn civil(days: i64) -> (i64, u64, u64) {
     let z = days + 719_468;
     let era = z.div_euclid(146_097);

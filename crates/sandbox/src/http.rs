@@ -1,5 +1,6 @@
-//! Connections and requests: reads a request whole, lets control see it first, finds who answers it, and writes the answer as
-//! control wants it written. The state is locked for as long as a handler runs and never across a wait.
+//! Connections and requests: reads a complete request, applies control rules, routes it to its
+//! handler, and writes the answer as the rules require. The state is locked while a handler runs
+//! and never across an await.
 
 use super::answer::Answer;
 use super::call::Call;
@@ -33,19 +34,20 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// The most bytes that a request body may have.
+/// Maximum number of bytes of a request body.
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 const X_AUTHORIZATION: HeaderName = HeaderName::from_static("x-authorization");
 
-/// Accepts connections until it is dropped, and every connection with it.
+/// Accepts connections. Dropping the future closes all of them.
 pub async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => drop(connections.spawn(serve(stream, shared.clone()))),
-                // Out of descriptors, or a peer that left in the queue: neither is a reason to end.
+                // Out of file descriptors, or the peer disconnected while queued. Neither is a
+                // reason to stop.
                 Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
             },
             Some(_) = connections.join_next() => {}
@@ -57,7 +59,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     stream.set_nodelay(true).ok();
     let (wire, reset) = Wire::new(stream);
     let service = service_fn(|request| respond(shared.clone(), reset.clone(), request));
-    // Errors of a connection are the peer's business, or what a fault rule wanted.
+    // Connection errors are caused by the peer or by a fault rule, so they are ignored.
     auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(wire), service).await.ok();
 }
 
@@ -110,7 +112,7 @@ async fn respond(
     Ok(written(answer, manner))
 }
 
-/// The whole body, or nothing where it is too large.
+/// Reads the complete body, or returns `None` if it is too large.
 async fn read(body: Incoming) -> io::Result<Option<Bytes>> {
     if body.is_end_stream() {
         return Ok(Some(Bytes::new()));
@@ -134,12 +136,12 @@ fn written(answer: Answer, manner: Manner) -> Response<Body> {
     response
 }
 
-/// Where a path leads.
+/// The destination of a request.
 struct Address<'a> {
     side: Side,
-    /// The company that a v3 path names.
+    /// The company in a v3 path.
     company: Option<Cow<'a, str>>,
-    /// Decoded segments below side and company. A `%2F` within one stays within it.
+    /// Decoded segments below side and company. An encoded slash does not split a segment.
     segments: Vec<Cow<'a, str>>,
 }
 
@@ -232,8 +234,8 @@ fn operate(
     Ok(Answer { resource: reply.resource, ..Answer::json_bytes(reply.status, reply.body) })
 }
 
-/// The agent of the token. v2 reads `X-Authorization` and, without it, `Authorization`; tokens of one version mean nothing to
-/// the other.
+/// Returns the agent of the token. v2 reads `X-Authorization` and falls back to `Authorization`.
+/// Tokens of one version are invalid for the other.
 fn authenticate(shared: &Shared, parts: &Parts, side: Side) -> Result<Id, Failure> {
     let bearer = |name: HeaderName| {
         let value = parts.headers.get(name)?.to_str().ok()?;
@@ -250,7 +252,8 @@ fn authenticate(shared: &Shared, parts: &Parts, side: Side) -> Result<Id, Failur
     agent.ok_or(Failure::new(StatusCode::UNAUTHORIZED, Reason::TokenWrong))
 }
 
-/// The company to act on: the named one if the caller is linked to it, else the caller's first.
+/// Returns the company to act on: the named one if the caller is linked to it, otherwise the
+/// caller's first one.
 fn company(state: &super::state::State, caller: Id, named: Option<&str>) -> Result<usize, Failure> {
     let unknown = || Failure::new(StatusCode::UNAUTHORIZED, Reason::TokenWrong);
     let agent = state.agent(caller).ok_or_else(unknown)?;
@@ -290,7 +293,7 @@ fn differ(shared: &Shared, address: &Address<'_>, mut answer: Answer) -> Answer 
     answer
 }
 
-/// The answer that a fault gives in place of the service's.
+/// Returns the answer that a fault substitutes for that of the service.
 fn instead(actions: &[Action], now: When) -> Option<Answer> {
     actions.iter().find_map(|action| match action {
         Action::Status { code, body, when } if *when == now => {

@@ -1,7 +1,8 @@
-//! The service itself: v3, v2 and the authorization server on one address, acting on one state. It is the upstream of demo,
-//! tests and benchmarks, and something to develop against. An independent witness: written from the service's document alone,
-//! it knows nothing of mappings or of the gateway. What the document leaves open is decided in the `README.md` beside this
-//! file.
+//! A simulation of the messaging service: v3, v2 and the authorization server on one address with
+//! one state. It is the upstream of the demo, the tests and the benchmarks, and a target for
+//! development. As an independent reference, it is written from the service's document alone,
+//! without knowledge of mappings or the gateway. Decisions about points that the document leaves
+//! open are in `README.md` in this directory.
 
 mod answer;
 mod call;
@@ -38,7 +39,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// How much data there is.
+/// The amount of seeded data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Size {
@@ -49,7 +50,7 @@ pub enum Size {
     Large,
 }
 
-/// A part of the sandbox's address space.
+/// A part of the sandbox's URL space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
@@ -59,23 +60,23 @@ pub enum Side {
     Other,
 }
 
-/// How a sandbox starts.
+/// Configuration of a sandbox.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where to listen; port 0 takes a free one.
+    /// The address to listen on. Port 0 selects a free port.
     pub listen: SocketAddr,
-    /// Equal seeds give equal data and credentials.
+    /// Equal seeds yield equal data and credentials.
     pub seed: u64,
     pub size: Size,
-    /// Life of access tokens, in whole seconds.
+    /// Lifetime of access tokens, in whole seconds.
     pub expires_in: Duration,
-    /// Whether each refresh gives a new refresh token.
+    /// Whether each refresh issues a new refresh token.
     pub rotate_refresh: bool,
-    /// Whether a spent refresh token that comes again revokes its whole grant.
+    /// Whether the reuse of a spent refresh token revokes its grant.
     pub detect_reuse: bool,
-    /// Keeps the tokens across restarts of the sandbox.
+    /// File that persists the tokens across restarts.
     pub state_file: Option<PathBuf>,
-    /// Callback addresses that the OAuth app accepts, the first being the one that is printed.
+    /// Redirect URIs that the OAuth app accepts. The first one is printed.
     pub redirect_uris: Vec<String>,
 }
 
@@ -94,7 +95,7 @@ impl Default for Options {
     }
 }
 
-/// A running sandbox; dropping it stops it, with every connection.
+/// A running sandbox. Dropping it stops the server and closes all connections.
 pub struct Sandbox {
     address: SocketAddr,
     credentials: Credentials,
@@ -102,14 +103,15 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Makes the state and starts listening.
+    /// Builds the state and starts listening.
     ///
     /// # Errors
-    /// Where the address cannot be listened on, or the state file neither read nor written.
+    /// Fails if the address cannot be bound, or if the state file cannot be read or written.
     pub async fn start(options: Options) -> io::Result<Sandbox> {
         let listener = TcpListener::bind(options.listen).await?;
         let address = listener.local_addr()?;
-        // Making the large state takes a moment of work, which must not hold up the other tasks of the runtime.
+        // Building the large state takes seconds of CPU time, which must not block the async
+        // runtime.
         let shared =
             tokio::task::spawn_blocking(|| Shared::new(options)).await.map_err(io::Error::other)??;
         let credentials = shared.credentials();
@@ -117,25 +119,25 @@ impl Sandbox {
         Ok(Sandbox { address, credentials, accept })
     }
 
-    /// What to tell whoever started it: addresses, credentials, and curl lines that work when pasted.
+    /// Returns the startup message: addresses, credentials, and curl commands.
     pub fn welcome(&self) -> String {
         welcome::welcome(self.address, &self.credentials)
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Tokens and the OAuth app of its seed.
+    /// Returns the tokens and the OAuth app of the seed.
     pub fn credentials(&self) -> &Credentials {
         &self.credentials
     }
 
-    /// Stops listening and ends every connection.
+    /// Stops listening and closes all connections.
     pub async fn stop(mut self) {
         self.accept.abort();
-        // It ends by being aborted, and there is nothing else it could say.
+        // The task was aborted, so its result carries no information.
         (&mut self.accept).await.ok();
     }
 }
@@ -146,8 +148,8 @@ impl Drop for Sandbox {
     }
 }
 
-/// What all connections share. Every lock is held for one short piece of work, and never while another task is awaited; where
-/// two are needed, the vault comes before the state.
+/// State shared by all connections. Every lock is held for one short operation and never across an
+/// await. If two are needed, the vault is locked before the state.
 struct Shared {
     state: RwLock<State>,
     vault: RwLock<Vault>,
@@ -157,13 +159,14 @@ struct Shared {
     log: Mutex<Log>,
     wall: Wall,
     options: Options,
-    /// Whether there is anything to look up under the locks of control; what a fast path asks first.
+    /// Whether the locked collections are non-empty, so that most requests can skip the locks.
     has_faults: AtomicBool,
     has_differences: AtomicBool,
     keeps_log: AtomicBool,
 }
 
-/// A panic in a handler is a defect that a test should see as a failed request, not as a sandbox that answers nothing any more.
+/// Ignores lock poisoning. A panicking handler then fails only its own request, which a test can
+/// observe, instead of disabling the sandbox.
 macro_rules! locked {
     ($guard:expr) => {
         $guard.unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -213,7 +216,7 @@ impl Shared {
         locked!(self.log.lock())
     }
 
-    /// Whether requests are logged at all.
+    /// Returns whether requests are logged.
     fn logs(&self) -> bool {
         self.keeps_log.load(Ordering::Relaxed)
     }
@@ -239,7 +242,7 @@ impl Shared {
         result
     }
 
-    /// The faults that a call meets.
+    /// Returns the faults that apply to a call.
     fn strike<S: AsRef<str>>(&self, side: Side, method: &::http::Method, segments: &[S]) -> Vec<Action> {
         if !self.has_faults.load(Ordering::Acquire) {
             return Vec::new();
@@ -263,7 +266,7 @@ impl Shared {
         result
     }
 
-    /// The body as the differences in force want it, where they want it otherwise.
+    /// Returns the body modified by the active differences, if any applies.
     fn differ<S: AsRef<str>>(
         &self,
         side: Side,
@@ -281,7 +284,7 @@ impl Shared {
         state.now = state.now.saturating_add(seconds);
     }
 
-    /// Everything as at the start, perhaps with another seed or size.
+    /// Restores the initial state, optionally with another seed or size.
     fn reset(&self, seed: Option<u64>, size: Option<Size>) -> io::Result<()> {
         let mut options = self.options.clone();
         options.seed = seed.unwrap_or(options.seed);

@@ -1,9 +1,9 @@
-//! Every text that the service shows to people in `{reason}`, in its three languages. Which status a text travels with is
-//! decided where it is raised.
+//! All human-readable texts of the service's `{reason}`, in its three languages. The caller chooses
+//! the status.
 
 use super::Side;
 
-/// The languages of `Accept-Language` that the service speaks.
+/// The languages of the service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lang {
     En,
@@ -12,7 +12,7 @@ pub enum Lang {
 }
 
 impl Lang {
-    /// The language that an `Accept-Language` header prefers among ours; English where it names none of them.
+    /// Returns the supported language that an `Accept-Language` header prefers, by default English.
     pub fn preferred(header: Option<&str>) -> Lang {
         let mut best = (Lang::En, 0.0);
         for part in header.unwrap_or_default().split(',') {
@@ -39,7 +39,7 @@ impl Lang {
     }
 }
 
-/// A kind of thing that an id can fail to name.
+/// A kind of resource that an id can fail to identify.
 #[derive(Clone, Copy, Debug)]
 pub enum Thing {
     Chat,
@@ -55,7 +55,7 @@ pub enum Thing {
     Channel,
 }
 
-/// What a value should have been.
+/// The expected type of a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Expect {
     String,
@@ -65,7 +65,7 @@ pub enum Expect {
     Array,
 }
 
-/// Why a request was not done, or how a flow execution ended.
+/// The reason for a rejected request, or the outcome of a flow execution.
 #[derive(Clone, Debug)]
 pub enum Reason {
     UnknownPath,
@@ -103,7 +103,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The text in one language.
+    /// Returns the text in one language.
     pub fn text(&self, lang: Lang) -> String {
         let pick = |en: &str, pt: &str, es: &str| match lang {
             Lang::En => en.to_owned(),

@@ -1,5 +1,5 @@
-//! What a handler gives back: a [`Reply`] with its bytes already written, or a [`Failure`] whose text is chosen later, when
-//! the language of the request is known.
+//! The result of a handler: a [`Reply`] with a serialized body, or a [`Failure`] whose text is
+//! rendered later in the language of the request.
 
 use super::reasons::{Expect, Lang, Reason, Thing};
 use http::{Method, StatusCode};
@@ -8,19 +8,19 @@ use serde::Serialize;
 /// A successful answer.
 pub struct Reply {
     pub status: StatusCode,
-    /// JSON, or nothing: some successful responses have an empty body.
+    /// JSON, or empty: some successful answers have no body.
     pub body: Vec<u8>,
-    /// What the body shows, for control rules that change it on the way out; empty for none.
+    /// The kind of resource in the body, for control rules; empty if there is none.
     pub resource: &'static str,
 }
 
 impl Reply {
-    /// An answer with an empty body.
+    /// Creates an answer with an empty body.
     pub fn empty(status: StatusCode) -> Reply {
         Reply { status, body: Vec::new(), resource: "" }
     }
 
-    /// An answer that shows one thing or a list of things of a kind.
+    /// Creates an answer with one resource, or with a list of resources of one kind.
     pub fn json<T: Serialize>(status: StatusCode, resource: &'static str, value: &T) -> Reply {
         let mut body = Vec::with_capacity(2048);
         serde_json::to_writer(&mut body, value)
@@ -28,23 +28,23 @@ impl Reply {
         Reply { status, body, resource }
     }
 
-    /// 200 with a body.
+    /// Creates a 200 with a body.
     pub fn ok<T: Serialize>(resource: &'static str, value: &T) -> Reply {
         Reply::json(StatusCode::OK, resource, value)
     }
 
-    /// 200 without a body.
+    /// Creates a 200 without a body.
     pub fn done() -> Reply {
         Reply::empty(StatusCode::OK)
     }
 }
 
-/// An answer that says why not.
+/// A rejected request.
 #[derive(Debug)]
 pub struct Failure {
     pub status: StatusCode,
     pub reason: Reason,
-    /// The methods of the address, for a wrong method.
+    /// The methods that the path supports, if the method is wrong.
     pub allow: Vec<Method>,
 }
 
@@ -53,22 +53,22 @@ impl Failure {
         Failure { status, reason, allow: Vec::new() }
     }
 
-    /// 400: not understood, or something required is missing.
+    /// Creates a 400 for an invalid request.
     pub fn bad(reason: Reason) -> Failure {
         Failure::new(StatusCode::BAD_REQUEST, reason)
     }
 
-    /// 404: nothing has that id.
+    /// Creates a 404 for an unknown id.
     pub fn no(thing: Thing) -> Failure {
         Failure::new(StatusCode::NOT_FOUND, Reason::NotFound(thing))
     }
 
-    /// 400: a field has the wrong JSON type.
+    /// Creates a 400 for a field of the wrong JSON type.
     pub fn mistyped(field: &'static str, expect: Expect) -> Failure {
         Failure::bad(Reason::WrongType(field, expect))
     }
 
-    /// The `{reason}` object of the document.
+    /// Serializes the documented `{reason}` object.
     pub fn body(&self, lang: Lang) -> Vec<u8> {
         #[derive(Serialize)]
         struct Body {
@@ -78,5 +78,5 @@ impl Failure {
     }
 }
 
-/// What handlers return.
+/// The result of a handler.
 pub type Outcome = Result<Reply, Failure>;

@@ -1,4 +1,4 @@
-//! From method and path to an endpoint, over tables that read like the document's.
+//! Routes methods and paths to endpoints, by tables in the order of the document.
 
 use super::call::Call;
 use super::reasons::Reason;
@@ -6,14 +6,14 @@ use super::reply::{Failure, Outcome};
 use super::state::State;
 use http::{Method, StatusCode};
 
-/// What an endpoint does.
+/// The handler of an endpoint.
 #[derive(Clone, Copy)]
 pub enum Act {
     Read(fn(&State, &Call<'_>) -> Outcome),
     Write(fn(&mut State, &Call<'_>) -> Outcome),
 }
 
-/// A line of a table.
+/// A row of a table.
 pub struct Endpoint {
     pub method: Method,
     /// Path below the version, with `{…}` for parameters.
@@ -21,12 +21,12 @@ pub struct Endpoint {
     pub act: Act,
 }
 
-/// A `GET`, which reads.
+/// Creates a reading endpoint with the method `GET`.
 pub const fn get(path: &'static str, act: fn(&State, &Call<'_>) -> Outcome) -> Endpoint {
     Endpoint { method: Method::GET, path, act: Act::Read(act) }
 }
 
-/// Anything else, which writes.
+/// Creates a writing endpoint.
 pub const fn write(
     method: Method,
     path: &'static str,
@@ -35,7 +35,8 @@ pub const fn write(
     Endpoint { method, path, act: Act::Write(act) }
 }
 
-/// Finds the endpoint. Where a literal path and one with parameters both fit, the one that stands first in the table wins.
+/// Finds the endpoint. If a literal path and one with parameters both match, the first one in the
+/// table wins.
 pub fn find<S: AsRef<str>>(
     table: &'static [Endpoint],
     method: &Method,
@@ -45,8 +46,8 @@ pub fn find<S: AsRef<str>>(
     let Some(first) = fitting.peek() else {
         return Err(Failure::new(StatusCode::NOT_FOUND, Reason::UnknownPath));
     };
-    // `/agents/status` and `/agents/{id}` are two addresses, of which the first hides the second. `/chats/{id}` and
-    // `/chats/{channel}` are one address, since nothing tells them apart.
+    // `/agents/status` and `/agents/{id}` are different paths, of which the first takes precedence.
+    // `/chats/{id}` and `/chats/{channel}` are the same path, because they cannot be distinguished.
     let literal = !first.path.contains('{');
     let address = first.path;
     let same = fitting.filter(|endpoint| !literal || endpoint.path == address);

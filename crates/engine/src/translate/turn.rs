@@ -1,4 +1,5 @@
-//! What a run is told and what it says: the reply to a call, the next call, the end. Data only; the run itself is `run`.
+//! Inputs and outputs of a run: replies, the next call, and the end. Data only; `run` contains the
+//! logic.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -7,67 +8,67 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback_plan::{ArchiveId, Effect, HostId, Refusal};
 
-/// What happened to the last call.
+/// The result of the last step.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// Nothing yet: the first event of every run.
+    /// The first event of every run.
     Start,
-    /// The call got this reply, whatever its status.
+    /// The reply to the call, with any status.
     Reply(Reply),
-    /// The call got no reply, or none that can be used.
+    /// The call got no usable reply.
     Failed(Failed),
-    /// What an archive has under the keys of a [`Lookup`], in their order.
+    /// The archive entries for the keys of a [`Lookup`], in the same order.
     Recalled(Vec<Option<Entry>>),
-    /// The entries are kept.
+    /// The entries were stored.
     Kept,
-    /// The time of a [`Wait`] has passed.
+    /// The pause of a [`Wait`] is over.
     Waited {
-        /// When the waiting of its step began, by the caller's clock: for its next [`Wait`].
+        /// Start of the step's polling by the caller's clock, to be passed to its next [`Wait`].
         since: Duration,
     },
-    /// There is no time left to wait.
+    /// No time is left for another pause.
     Late,
 }
 
-/// An entry of an archive.
+/// An archive entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Whole seconds since it was kept.
+    /// Seconds since the entry was stored.
     pub age: u64,
-    /// JSON text; none where an entry is its key alone.
+    /// JSON text. `None` if the entry consists of its key only.
     pub value: Option<Bytes>,
 }
 
 /// A reply of the other side.
 #[derive(Clone, Debug, Default)]
 pub struct Reply {
-    /// As the service gave it.
+    /// The status.
     pub status: u16,
-    /// Names in lower case.
+    /// The header fields.
     pub headers: HeaderMap,
-    /// Decoded of content codings; empty = none.
+    /// The body after decoding of content codings; empty if missing.
     pub body: Bytes,
 }
 
-/// A call that got no reply, or none that can be used.
+/// A call without a usable reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// What happened instead of a reply.
+    /// The kind of failure.
     pub kind: FailKind,
-    /// For the log; may be empty.
+    /// A text for the log; may be empty.
     pub detail: String,
 }
 
-/// Why a call got no reply.
+/// The reason why a call got no usable reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailKind {
-    /// No connection could be made: the service has seen nothing of the call.
+    /// The connection failed. The service did not receive the call.
     Unreachable,
-    /// No reply came in time: the service may have acted.
+    /// The reply timed out. The service may have acted.
     Timeout,
-    /// The connection was lost before the reply, or within it.
+    /// The connection was closed before the end of the reply.
     Closed,
-    /// The reply was too large, no HTTP, or nothing that the contract knows.
+    /// The reply is too large, is not HTTP, or violates the contract.
     Broken,
 }
 
@@ -77,47 +78,50 @@ impl From<FailKind> for Event {
     }
 }
 
-/// What to do next.
+/// The next step of a run.
 #[derive(Clone, Debug)]
 pub enum Next {
-    /// Make this call; [`Event::Reply`] or [`Event::Failed`] follows.
+    /// Make this call, then continue with [`Event::Reply`] or [`Event::Failed`].
     Call(Call),
-    /// The run is over: this is what the client gets.
+    /// The run is over, with this answer for the client.
     Answer(Answer),
-    /// The run is over: the client is refused.
+    /// The run is over; the client's request is refused.
     Refuse(Refused),
-    /// Look entries up; [`Event::Recalled`] follows.
+    /// Look up entries, then continue with [`Event::Recalled`].
     Recall(Lookup),
-    /// Keep entries; [`Event::Kept`] follows once they are, and nothing else goes on before.
+    /// Store entries, then continue with [`Event::Kept`]. The run must not continue before they are
+    /// stored.
     Keep(Entries),
-    /// Let time pass before the last call is made again; [`Event::Waited`] or [`Event::Late`] follows.
+    /// Pause before the last call is repeated, then continue with [`Event::Waited`] or
+    /// [`Event::Late`].
     Wait(Wait),
 }
 
-/// A pause between two calls of a step that waits for something to end. The caller has the clock.
+/// A pause between two calls of a polling step. The caller owns the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// How long.
+    /// Length of the pause.
     pub pause: Duration,
-    /// When the waiting of this step began; none where it begins now.
+    /// Start of the step's polling. `None`: now.
     pub since: Option<Duration>,
-    /// How long it may take from then on.
+    /// Maximum duration of the polling.
     pub within: Duration,
 }
 
 impl Wait {
-    /// When the pause ends by a clock that says `now`; none where that is too late.
+    /// Returns the end of a pause that starts at `now`, or `None` if it exceeds the maximum
+    /// duration.
     pub fn ends(&self, now: Duration) -> Option<Duration> {
         let end = now.saturating_add(self.pause);
         (end <= self.since.unwrap_or(now).saturating_add(self.within)).then_some(end)
     }
 
-    /// What follows a pause that began at `now`.
+    /// Returns the event after a pause that started at `now`.
     pub fn waited(&self, now: Duration) -> Event {
         Event::Waited { since: self.since.unwrap_or(now) }
     }
 
-    /// What follows by a clock that only waiting moves.
+    /// Returns the next event under a simulated clock, which it advances.
     pub fn simulated(&self, now: &mut Duration) -> Event {
         let Some(end) = self.ends(*now) else { return Event::Late };
         let waited = self.waited(*now);
@@ -126,32 +130,32 @@ impl Wait {
     }
 }
 
-/// Entries of an archive that are wanted.
+/// Archive entries to look up.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Lookup {
-    /// Which one.
+    /// The archive.
     pub archive: ArchiveId,
-    /// At least one.
+    /// The keys; at least one.
     pub keys: Vec<String>,
 }
 
 impl Lookup {
-    /// What follows where there is no archive to look into.
+    /// Returns the event for an empty archive.
     pub fn nothing(&self) -> Event {
         Event::Recalled(vec![None; self.keys.len()])
     }
 }
 
-/// Entries for an archive.
+/// Archive entries to store.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Entries {
-    /// Which one.
+    /// The archive.
     pub archive: ArchiveId,
-    /// Keys, and JSON texts of values; none where an entry is its key alone. At least one.
+    /// Keys with the JSON text of their values (`None` for entries without a value); at least one.
     pub entries: Vec<(String, Option<Vec<u8>>)>,
 }
 
-/// Keys and values are somebody's data.
+/// Omits keys and values, because they are client data.
 impl fmt::Debug for Lookup {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Lookup({}, {} keys)", self.archive.0, self.keys.len())
@@ -167,58 +171,61 @@ impl fmt::Debug for Entries {
 /// A call to the other side.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Calls of this run before this one.
+    /// Number of preceding calls in this run.
     pub step: u32,
-    /// As the other side's contract writes it.
+    /// Key of the operation in the other side's contract.
     pub operation: Arc<str>,
-    /// The host of the other side that answers it.
+    /// The host of the other side.
     pub host: HostId,
-    /// The method to be used.
+    /// The method.
     pub method: Method,
-    /// Path and query, encoded, below the upstream's base address.
+    /// Encoded path and query, relative to the upstream's base URL.
     pub target: String,
-    /// Only what the mapping asks for; content type, language and credentials are the caller's to add.
+    /// Header fields that the mapping sets. The caller adds content type, language and credentials.
     pub headers: HeaderMap,
-    /// JSON text.
+    /// The encoded body.
     pub body: Option<Bytes>,
-    /// What the call does to the service.
+    /// The effect of the call on the service.
     pub effect: Effect,
-    /// Whether a repeat is harmless.
+    /// Whether the call may be repeated safely.
     pub repeatable: bool,
-    /// Whether anything of its reply is used, but whether it succeeded.
+    /// Whether the plan uses the reply for more than its success.
     pub is_read: bool,
-    /// When given: a 2xx reply to this call is to be remembered under this key (and the client), and one remembered is to
-    /// be fed to [`super::Run::next`] instead of making the call. May be forgotten when the run ends in a 2xx answer, or in one
-    /// that is over.
+    /// If set, a 2xx reply must be remembered under this key and the client, and a remembered reply
+    /// must be passed to [`super::Run::next`] instead of making the call. It may be forgotten when
+    /// the run ends with a 2xx answer or with [`Answer::is_over`].
     pub resume_key: Option<Vec<u8>>,
 }
 
-/// What the client gets.
+/// The answer for the client.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
-    /// The status that the client gets.
+    /// The status.
     pub status: u16,
-    /// What the mapping asks for, and the content type when there is a body.
+    /// Header fields that the mapping sets, and the content type if there is a body.
     pub headers: HeaderMap,
-    /// JSON text, or none.
+    /// The encoded body.
     pub body: Option<Bytes>,
-    /// For the log: an error of the other side that its contract does not know, which this answers in words of ours.
+    /// For the log: describes an error outside the other side's contract, whose text the gateway
+    /// supplied.
     pub cause: Option<String>,
-    /// The status of the error that this tells, where the side answers its errors with another one.
+    /// The status of the original error, if the served side answers errors with another HTTP
+    /// status.
     pub error: Option<u16>,
-    /// Whether what the route waited for has come to its end, well or not: a repeated request begins anew.
+    /// Whether the polled operation has completed, successfully or not. A repeated request starts
+    /// anew.
     pub is_over: bool,
-    /// Whether the client's own service answers instead, while there is one.
+    /// Whether the client's own service should answer instead, as long as it exists.
     pub forward: bool,
 }
 
-/// The route cannot do what is asked for.
+/// A refusal, because the route does not support the request.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// Which status when, and whether the old service may answer instead.
+    /// The status, and whether the legacy service may answer instead.
     pub refusal: Refusal,
-    /// In the client's language.
+    /// The reason in the client's language.
     pub text: String,
-    /// Whether a call with an effect was made before; the request must then not be forwarded.
+    /// Whether a writing call was made before. The request must then not be forwarded.
     pub wrote: bool,
 }

@@ -1,12 +1,14 @@
-//! Forms (`application/x-www-form-urlencoded`) as another spelling of JSON's tree: `a[b][]=c` is `{"a": {"b": ["c"]}}`.
+//! Conversion between forms (`application/x-www-form-urlencoded`) and JSON: `a[b][]=c` represents
+//! `{"a": {"b": ["c"]}}`.
 //!
-//! A form has no kinds of values: its contract says which texts are numbers and booleans, and which names are lists. What is
-//! not of its type stays a text, as it would in JSON, and is judged like any other. Read are `name=`, `name[field]=`,
-//! `name[]=`, `name[0]=` and lists that repeat their name or stand in one text; written is what the contract's `encoding`
-//! says, brackets without it. A form cannot say null, nor that a list or an object is empty: null is written as an empty text,
-//! which is null again where no text may stand; what is empty is left out.
+//! Form values have no types, so the contract declares which ones are numbers or booleans and which
+//! names are lists. A value that does not match its type remains a text and is validated later like
+//! any JSON text. Accepted names are `name=`, `name[field]=`, `name[]=`, `name[0]=`, and lists as
+//! repeated names or delimited texts. Output follows the contract's `encoding`, by default
+//! brackets. Forms cannot represent null, empty lists or empty objects: null is written as an empty
+//! text, which is read as null if the type excludes texts; empty containers are omitted.
 //!
-//! Names are found by hash as soon as there are many, so that no body takes quadratic time.
+//! Nodes with many children are indexed by hash, so that no body takes quadratic time.
 
 use super::error::TranslateError;
 use super::request::query_pairs;
@@ -19,20 +21,20 @@ use switchback_json::{ErrorKind, Str};
 use switchback_plan::router::path::encode_query;
 use switchback_plan::{Form, FormField, FormFormat, FormKind, ListStyle};
 
-/// Children of a node that are looked for one by one.
+/// Maximum number of children that are searched linearly.
 const FEW: usize = 8;
 
-/// Why a text is no form of its contract, in words that repeat none of it.
+/// The reason why a text is not a valid form, without any of its content.
 pub type FormFault = String;
 
-/// Appends the JSON text of a form. An empty text is an empty object.
+/// Appends a form as JSON text. An empty form is an empty object.
 pub fn decode(format: &FormFormat, body: &[u8], limits: &Limits, out: &mut Vec<u8>) -> Result<(), FormFault> {
     let body = std::str::from_utf8(body).map_err(|_| "the form is not UTF-8".to_owned())?;
     let pairs = query_pairs(body).map(|(name, value)| Ok((decoded(name)?, decoded(value.unwrap_or(""))?)));
     tree(format, pairs, limits, out)
 }
 
-/// Appends the JSON text of names and values.
+/// Appends decoded names and values as JSON text.
 pub(super) fn tree<'t>(
     format: &FormFormat,
     pairs: impl Iterator<Item = Result<(Cow<'t, str>, Cow<'t, str>), FormFault>>,
@@ -47,12 +49,12 @@ pub(super) fn tree<'t>(
     tree.write(0, out)
 }
 
-/// The place of a sign, in a few bytes: libraries are made for many.
+/// Returns the position of a byte. A plain loop, because names are too short for `memchr`.
 fn position(text: &str, sign: u8) -> Option<usize> {
     text.bytes().position(|byte| byte == sign)
 }
 
-/// A name or value, decoded in one pass where it lies: forms are full of escapes, with a few bytes between them.
+/// Decodes a name or value in place, in one pass: escapes are frequent in forms.
 fn decoded(raw: &str) -> Result<Cow<'_, str>, FormFault> {
     let Some(first) = memchr::memchr2(b'%', b'+', raw.as_bytes()) else { return Ok(Cow::Borrowed(raw)) };
     let mut bytes = raw.as_bytes().to_vec();
@@ -60,7 +62,7 @@ fn decoded(raw: &str) -> Result<Cow<'_, str>, FormFault> {
     while let Some(byte) = bytes.get(from).copied() {
         let (one, next) = match byte {
             b'+' => (b' ', from + 1),
-            // A percent sign that escapes nothing stands for itself.
+            // A percent sign without two hexadecimal digits is literal.
             b'%' => match bytes.get(from + 1..from + 3) {
                 Some(&[high, low]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
                     (digit(high) << 4 | digit(low), from + 3)
@@ -76,7 +78,7 @@ fn decoded(raw: &str) -> Result<Cow<'_, str>, FormFault> {
     String::from_utf8(bytes).map(Cow::Owned).map_err(|_| "the form is not UTF-8".to_owned())
 }
 
-/// The value of a hexadecimal digit.
+/// Returns the value of a hexadecimal digit.
 fn digit(byte: u8) -> u8 {
     match byte {
         b'0'..=b'9' => byte - b'0',
@@ -84,25 +86,25 @@ fn digit(byte: u8) -> u8 {
     }
 }
 
-/// The tree that the names of a form make, each node after the one it is in.
+/// The tree of a form's names. Parents precede their children.
 struct Tree<'f, 't> {
     nodes: Vec<Node<'f, 't>>,
-    /// Children of nodes that have many, by node and name.
+    /// Children of nodes with many children, by node and name.
     many: HashMap<(u32, Cow<'t, str>), u32>,
     nodes_max: usize,
     depth_max: usize,
 }
 
 struct Node<'f, 't> {
-    /// Under which it stands in its object; a number in a list.
+    /// The member name in the parent object, or the index in the parent list.
     name: Cow<'t, str>,
-    /// What the contract says of it; none = nothing.
+    /// The declared type; `None` if undeclared.
     form: Option<&'f Form>,
-    /// The usual node has one: it needs no list.
+    /// The first value. Separate from `more`, because most nodes have exactly one.
     value: Option<Cow<'t, str>>,
     more: Vec<Cow<'t, str>>,
     children: Vec<u32>,
-    /// Whether all children so far are elements of a list.
+    /// Whether all children so far are list elements.
     is_list: bool,
 }
 
@@ -155,7 +157,7 @@ impl<'f, 't> Tree<'f, 't> {
         Ok(())
     }
 
-    /// The node of `a[b][]`; `first` is where the brackets begin.
+    /// Returns the node for a name like `a[b][]`. `first` is the position of its first bracket.
     #[expect(
         clippy::ptr_arg,
         reason = "parts of a borrowed name live as long as the form, not as the reference"
@@ -178,7 +180,7 @@ impl<'f, 't> Tree<'f, 't> {
                 return Err("the form is nested too deeply".to_owned());
             }
             at = match inner.is_empty() {
-                // The last one appends: values of one node are elements, if a list stands there.
+                // Trailing `[]` appends: the values of this node are elements if it is a list.
                 true if next == name.len() => {
                     self.nodes[at as usize].is_list = true;
                     return Ok(at);
@@ -191,7 +193,8 @@ impl<'f, 't> Tree<'f, 't> {
         Ok(at)
     }
 
-    /// The element that `a[][b]` means: the last one, or a new one if that has a `b` already.
+    /// Returns the element for a name like `a[][b]`: the last one, or a new one if the last one
+    /// already has a `b`.
     fn element(&mut self, at: u32, rest: &str) -> Result<u32, FormFault> {
         let node = &self.nodes[at as usize];
         let count = node.children.len();
@@ -204,7 +207,7 @@ impl<'f, 't> Tree<'f, 't> {
         }
     }
 
-    /// The node within `at` of this name.
+    /// Returns the child with this name.
     fn known(&self, at: u32, name: &str) -> Option<u32> {
         let children = &self.nodes[at as usize].children;
         match children.len() {
@@ -213,12 +216,12 @@ impl<'f, 't> Tree<'f, 't> {
         }
     }
 
-    /// The node within `at` of this name, made if it is not there yet.
+    /// Returns the child with this name, creating it if necessary.
     fn child(&mut self, at: u32, name: Cow<'t, str>) -> Result<u32, FormFault> {
         let made = self.nodes.len() as u32;
         let parent = &self.nodes[at as usize];
         let count = parent.children.len();
-        // Names of one element follow one another.
+        // Names of the same element are usually adjacent.
         if let Some(last) = parent.children.last().filter(|last| self.nodes[**last as usize].name == name) {
             return Ok(*last);
         }
@@ -279,7 +282,7 @@ impl<'f, 't> Tree<'f, 't> {
         }
         if at != 0 && node.is_list && (wants_list || is_open) {
             let mut children = node.children.clone();
-            // Elements stand where their numbers say, whichever came first.
+            // Order elements by their index, regardless of their position in the form.
             children.sort_by_key(|child| self.nodes[*child as usize].name.parse::<u32>().unwrap_or(u32::MAX));
             return list(children.iter(), out, |child, out| self.write(*child, out));
         }
@@ -317,7 +320,7 @@ fn list<T>(
     Ok(())
 }
 
-/// Of alternatives, the one that a node can be.
+/// Returns the alternative that a node can represent.
 fn kind_for<'f>(form: &'f Form, node: &Node<'_, '_>) -> &'f FormKind {
     let FormKind::OneOf(alternatives) = &form.kind else { return &form.kind };
     let is_it = |kind: &FormKind| match kind {
@@ -328,13 +331,14 @@ fn kind_for<'f>(form: &'f Form, node: &Node<'_, '_>) -> &'f FormKind {
     alternatives.iter().map(|one| &one.kind).find(|kind| is_it(kind)).unwrap_or(&FormKind::Any)
 }
 
-/// Where the brackets of a name begin, before which stands a member of the form; none where the name is a member's.
+/// Returns the position of the first bracket, or `None` if the contract declares the complete name,
+/// including its brackets.
 pub(super) fn brackets_of(form: &Form, name: &str) -> Option<usize> {
     let brackets = position(name, b'[').filter(|at| *at > 0 && name.ends_with(']'));
     brackets.filter(|_| field(form, name, 0).is_none())
 }
 
-/// What the contract says of a member. `near` is where it most likely stands among the declared ones.
+/// Returns the declared type of a member. `near` is its most likely position in the declaration.
 fn field<'f>(form: &'f Form, name: &str, near: usize) -> Option<&'f Form> {
     let FormKind::Object { fields, .. } = &form.kind else { return None };
     let is_it = |field: &&'f FormField| *field.name.text == *name;
@@ -342,7 +346,7 @@ fn field<'f>(form: &'f Form, name: &str, near: usize) -> Option<&'f Form> {
     Some(&found.form)
 }
 
-/// What the contract says of a member, or of an element.
+/// Returns the declared type of a member or element.
 fn inner<'f>(form: &'f Form, name: &str, near: usize) -> Option<&'f Form> {
     match &form.kind {
         FormKind::Object { others, .. } => field(form, name, near).or(others.as_deref()),
@@ -352,7 +356,7 @@ fn inner<'f>(form: &'f Form, name: &str, near: usize) -> Option<&'f Form> {
     }
 }
 
-/// A text as the scalar that its type says.
+/// Appends a text as a scalar of its declared type.
 fn scalar(value: &str, form: Option<&Form>, out: &mut Vec<u8>) {
     let is_number = |value: &str, fraction: bool| {
         switchback_json::Number::from_text(value).is_some() && (fraction || !value.contains(['.', 'e', 'E']))
@@ -382,7 +386,8 @@ fn scalar(value: &str, form: Option<&Form>, out: &mut Vec<u8>) {
     }
 }
 
-/// The form of a JSON object, checked whole. An error is that of a body which is no JSON object.
+/// Encodes a JSON object as a form. The input is validated. An error is one of JSON syntax or
+/// limits.
 pub fn encode(format: &FormFormat, json: &[u8], limits: &Limits) -> Result<String, TranslateError> {
     let mut reader =
         Reader::new(Writer { format, out: String::with_capacity(json.len()), places: Vec::new() }, *limits);
@@ -390,28 +395,28 @@ pub fn encode(format: &FormFormat, json: &[u8], limits: &Limits) -> Result<Strin
     Ok(reader.finish()?.out)
 }
 
-/// Writes a form while JSON is read.
+/// A sink that writes a form while JSON is parsed.
 struct Writer<'f> {
     format: &'f FormFormat,
     out: String,
-    /// The containers that the reader is in, outermost first.
+    /// The open containers, outermost first.
     places: Vec<Within>,
 }
 
-/// A container, and what leads to the value at work in it.
+/// An open container, and the position in it.
 struct Within {
-    /// Encoded, what stands before the brackets of its members.
+    /// Encoded prefix before the brackets of its members.
     prefix: String,
-    /// Of an object: the member at work. Of a list: its number.
+    /// The encoded name of the current member of an object.
     key: String,
     count: usize,
     container: Container,
-    /// How a list of the form itself is written.
+    /// The list style of a top-level list.
     style: Option<ListStyle>,
 }
 
 impl Writer<'_> {
-    /// Appends the name of the value that comes next. `nests`: it holds others.
+    /// Appends the name of the next value. `nests` is set for a container.
     fn name(&mut self, nests: bool, out: &mut String) {
         let depth = self.places.len();
         let Some(within) = self.places.last_mut() else { return };
@@ -431,7 +436,7 @@ impl Writer<'_> {
                 let _ = write!(out, "%5B{}%5D", within.count - 1);
             }
             Container::Array if within.style == Some(ListStyle::Repeated) => {}
-            // The name that the contract has for it ends so.
+            // The contract's name already ends with brackets.
             Container::Array if depth == 2 && prefix.ends_with("%5B%5D") => {}
             Container::Array => out.push_str("%5B%5D"),
         }
@@ -447,7 +452,7 @@ impl Writer<'_> {
         let Some(within) = self.places.last_mut() else { return };
         let delimiter = within.style.and_then(ListStyle::delimiter);
         if let Some(delimiter) = delimiter.filter(|_| within.count > 0) {
-            // A further element of a list in one text.
+            // A further element of a delimited list.
             out.push_str(match delimiter {
                 ',' => ",",
                 ' ' => "+",
@@ -513,7 +518,7 @@ impl Sink for Writer<'_> {
     }
 }
 
-/// The pairs of a form as a list that can be compared: names and values decoded, in order.
+/// Returns the decoded names and values of a form, in order, for comparison.
 pub(super) fn pairs(text: &str) -> Value {
     let pairs = query_pairs(text).map(|(name, value)| {
         let (name, value) =
@@ -620,7 +625,7 @@ mod tests {
 
     #[test]
     fn a_form_of_a_hundred_thousand_names_is_read() {
-        // With names looked for one by one this takes minutes.
+        // With linear searches, this would take minutes.
         let flat: Vec<String> = (0..100_000).map(|n| format!("k{n}={n}")).collect();
         assert!(read(&flat.join("&")).is_ok());
         let nested: Vec<String> = (0..100_000).map(|n| format!("m[][k{n}]={n}")).collect();
@@ -629,7 +634,7 @@ mod tests {
         assert!(read(&elements.join("&")).is_ok());
     }
 
-    /// A tree that a form can say, and its type.
+    /// Generates a tree that a form can represent, with its type.
     fn tree() -> impl Strategy<Value = (Value, Arc<Form>)> {
         let text = "[ -~äß]{0,6}".prop_map(|text| (Value::string(&text), kind(FormKind::String(None))));
         let number = any::<i64>().prop_map(|n| (Value::from(n), kind(FormKind::Integer(None))));

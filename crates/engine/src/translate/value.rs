@@ -1,4 +1,4 @@
-//! Values for calls and answers, made out of the context document.
+//! Evaluates expressions of the mapping in the context document.
 
 use super::context::Context;
 use super::document::{Env, part};
@@ -10,7 +10,7 @@ use switchback_json::{Limits, Object, Value};
 use switchback_plan::convert::{Conversion, Yield};
 use switchback_plan::{Aggregate, Decimal, Expr, Key, NullElse, Overlay, Pack, Raw, ValueOp};
 
-/// All that a value can be made of.
+/// Everything that an expression can refer to.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
     pub pack: &'a Pack,
@@ -22,8 +22,8 @@ pub(super) struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// The value; none = nothing, and what it was meant for is left out. Expressions nest as deep as the mapping writes
-    /// them.
+    /// Returns the value, or `None` to omit its target. The recursion is bounded by the nesting of
+    /// expressions in the mapping.
     pub(super) fn value(&self, expr: &Expr) -> Result<Option<Value>, Stop> {
         match expr {
             Expr::Constant(raw) => Ok(Some(constant(raw))),
@@ -108,7 +108,7 @@ impl Scope<'_> {
         }
     }
 
-    /// What each element gives, with the element in the context under its name.
+    /// Evaluates `give` for each element, which is in the context under `name`.
     fn each(&self, name: &Key, list: &Expr, give: &Expr) -> Result<Option<Value>, Stop> {
         let list = match self.value(list)? {
             None | Some(Value::Null) => return Ok(None),
@@ -124,7 +124,7 @@ impl Scope<'_> {
         Ok(Some(Value::from(given)))
     }
 
-    /// A number about the elements of a list.
+    /// Computes an aggregate over the elements of a list.
     fn aggregate(&self, what: Aggregate, list: &Expr) -> Result<Option<Value>, Stop> {
         let elements = match self.value(list)? {
             None | Some(Value::Null) => return Ok(None),
@@ -145,7 +145,7 @@ impl Scope<'_> {
         Ok(Some(own(text.as_bytes())))
     }
 
-    /// The texts of scalars, and of the elements of lists.
+    /// Returns the texts of scalars and of list elements.
     fn lines(&self, values: &[Expr]) -> Result<Vec<String>, Stop> {
         let mut lines = Vec::new();
         for expr in values {
@@ -173,7 +173,7 @@ impl Scope<'_> {
         let base = overlay::cut(base, &overlay.fields).map_err(|found| {
             broken(Sender::of(&overlay.base), &format!("an object to lay over was expected, found {found}"))
         })?;
-        // Laying nothing over the old value leaves the old value.
+        // Without a source, the old value is overlaid with an empty object and remains unchanged.
         let source = source.unwrap_or_else(|| Value::Object(Object::new()));
         let env = Env { settings: self.settings, supplied };
         let laid = overlay::put(op, &source, base, &env, self.limits);
@@ -194,12 +194,12 @@ impl Scope<'_> {
     }
 }
 
-/// Reads JSON text that we wrote, or that the compiler did.
+/// Parses JSON text that the gateway or the compiler wrote.
 fn own(json: &[u8]) -> Value {
     Value::parse(json, &Limits::UNLIMITED).unwrap_or(Value::Null)
 }
 
-/// The value of a constant of a plan.
+/// Returns the value of a plan's constant.
 pub(super) fn constant(raw: &Raw) -> Value {
     own(raw)
 }
@@ -216,7 +216,7 @@ fn convert(value: Option<Value>, conversion: &Conversion, sender: Sender) -> Res
     }
 }
 
-/// A value that its sender should not have sent.
+/// Returns the error for an unexpected value, attributed to its sender.
 pub(super) fn broken(sender: Sender, detail: &str) -> Stop {
     let kind = match sender {
         Sender::ClientBody => FaultKind::BadBody,
@@ -227,7 +227,7 @@ pub(super) fn broken(sender: Sender, detail: &str) -> Stop {
     Fault::new(kind, detail).into()
 }
 
-/// The text of a scalar other than null, as it goes into an address, a header or a sentence.
+/// Returns the text of a scalar other than null, for targets, headers and sentences.
 pub(super) fn plain(value: &Value) -> Option<String> {
     match value {
         Value::Bool(value) => Some(value.to_string()),
@@ -237,7 +237,7 @@ pub(super) fn plain(value: &Value) -> Option<String> {
     }
 }
 
-/// Replaces or removes the nulls of an object, or of each object of an array.
+/// Replaces or removes the nulls of an object, or of each object in an array.
 fn clean(mut value: Value, null_as: &[(Key, Raw)], null_else: NullElse) -> Value {
     match &mut value {
         Value::Object(members) => clean_members(members, null_as, null_else),

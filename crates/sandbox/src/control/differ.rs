@@ -1,4 +1,5 @@
-//! Differences: rules that change a field of an answer of one side on its way out, so that the two versions disagree.
+//! Differences: rules that modify a field in the answers of one side, so that the two versions
+//! disagree.
 
 use super::faults::path_fits;
 use crate::Side;
@@ -7,50 +8,52 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A rule as it is given and shown.
+/// A rule, as it is sent and listed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Difference {
-    /// Given by the sandbox.
+    /// Assigned by the sandbox.
     #[serde(default)]
     pub id: u64,
     pub side: Side,
-    /// The kind of thing: `chat`, `message`, `contact`, `agent` … Any where it is not given.
+    /// The kind of resource: `chat`, `message`, `contact`, `agent` …; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
-    /// A path below the version as in the document; any where it is not given.
+    /// A documented path below the version; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Only the thing with this `id`, as integer or numeric string.
+    /// Only the resource with this `id`, as an integer or a numeric string.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<u64>,
-    /// Where in each thing: `$.chatCustomer.name`, `$.channels[0].id`, `$.channels[*].id`, `$['a.b']`; `$` is the thing itself.
+    /// Path of the field in each resource: `$.chatCustomer.name`, `$.channels[0].id`,
+    /// `$.channels[*].id`, `$['a.b']`; `$` is the resource itself.
     pub field: String,
-    /// Whether `field` starts at the whole body of a list instead of at each entry.
+    /// Whether `field` starts at the body of a list instead of at each entry.
     #[serde(default)]
     pub whole: bool,
     pub change: Change,
 }
 
-/// What a rule does to a value.
+/// The modification of a value.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Change {
-    /// Puts a value there, whether or not there was one.
+    /// Sets the value, even if it is absent.
     Set(Value),
-    /// Takes the value away.
+    /// Removes the value.
     Remove,
-    /// Writes the value as another type: numbers and strings change places, booleans become 0 and 1, anything else a string.
+    /// Changes the type: swaps numbers and strings, turns booleans into 0 and 1, and other values
+    /// into strings.
     Retype,
-    /// Turns the order of an array or of an object's members round.
+    /// Reverses the order of an array or of an object's members.
     Reverse,
-    /// Adds members to an object, or entries to an array, at the end.
+    /// Appends members to an object, or an entry to an array.
     Add(Value),
-    /// Puts another text there with every answer: the side contradicts itself.
+    /// Sets a different text in every answer, so that the side contradicts itself.
     Renew,
 }
 
-/// The rules in force.
+/// The active rules.
 #[derive(Default)]
 pub struct Differences {
     rules: Vec<(Difference, Vec<Step>)>,
@@ -66,7 +69,7 @@ enum Step {
 }
 
 impl Differences {
-    /// Puts a rule into force and gives its id, or says what is wrong with its field.
+    /// Activates a rule and returns its id, or an error if its field is invalid.
     pub fn add(&mut self, mut difference: Difference) -> Result<u64, String> {
         let steps = steps(&difference.field)?;
         self.next_id += 1;
@@ -93,7 +96,7 @@ impl Differences {
         self.rules.is_empty()
     }
 
-    /// The body of an answer as the rules want it; nothing where none of them touches it.
+    /// Returns the modified body of an answer, or `None` if no rule applies.
     pub fn apply<S: AsRef<str>>(
         &self,
         side: Side,
@@ -125,7 +128,7 @@ impl Differences {
         serde_json::to_vec(&body).ok()
     }
 
-    /// What a rule does to the answer at hand.
+    /// Resolves the modification for the current answer.
     fn this_time<'c>(&self, change: &'c Change) -> Cow<'c, Change> {
         match change {
             Change::Renew => {

@@ -1,38 +1,38 @@
-//! Faults: rules that spoil the answers of chosen calls. Which calls is a side, a method, a path and a count; chance is rolled
-//! from the seed, so that the same calls meet the same faults.
+//! Faults: rules that disturb the answers of selected calls. A rule selects by side, method, path
+//! and count. Probabilities are derived from the seed, so that equal calls meet equal faults.
 
 use crate::Side;
 use crate::seed::mix;
 use http::Method;
 use serde::{Deserialize, Serialize};
 
-/// A rule as it is given and shown.
+/// A rule, as it is sent and listed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// Given by the sandbox.
+    /// Assigned by the sandbox.
     #[serde(default)]
     pub id: u64,
-    /// Any side where it is not given.
+    /// The side; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<Side>,
-    /// Any method where it is not given.
+    /// The method; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// A path below the version as in the document, `{…}` for any segment; any path where it is not given.
+    /// A documented path below the version, with `{…}` for any segment; any path if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// How many fitting calls pass unharmed before the first fault.
+    /// Number of matching calls before the first fault.
     #[serde(default)]
     pub skip: u64,
-    /// How many calls are spoilt; all that follow where it is not given.
+    /// Maximum number of disturbed calls; unlimited if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// The chance of each, from 0 to 1.
+    /// Probability for each matching call, from 0 to 1.
     #[serde(default = "certain")]
     pub probability: f64,
     pub action: Action,
-    /// Fitting calls so far, and those spoilt.
+    /// Number of matching calls so far, and number of disturbed ones.
     #[serde(default)]
     pub seen: u64,
     #[serde(default)]
@@ -43,24 +43,24 @@ fn certain() -> f64 {
     1.0
 }
 
-/// Whether something happens instead of the work or after it.
+/// Whether the fault replaces the work of the service or follows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
     /// The call has no effect on the state.
     #[default]
     Before,
-    /// The call has its effect; only the answer suffers.
+    /// The call has its effect; only the answer is disturbed.
     After,
 }
 
-/// What happens to a call.
+/// The disturbance of a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Action {
-    /// The answer comes later.
+    /// Delays the answer.
     Delay { ms: u64 },
-    /// Another status, with a `{reason}` or the given body.
+    /// Answers with another status and the given body, or with a `{reason}`.
     Status {
         code: u16,
         #[serde(default)]
@@ -68,26 +68,26 @@ pub enum Action {
         #[serde(default)]
         when: When,
     },
-    /// The connection is reset (RST).
+    /// Resets the connection (RST).
     Reset {
         #[serde(default)]
         when: When,
     },
-    /// The connection is closed after so many bytes of the body, fewer than were announced.
+    /// Closes the connection after this number of bytes of the body, before the announced length.
     Truncate { bytes: usize },
-    /// The body comes in pieces.
+    /// Sends the body in delayed chunks.
     Drip { bytes: usize, every_ms: u64 },
-    /// A body that never ends follows the answer's head.
+    /// Sends an unlimited body after the head of the answer.
     Endless {},
-    /// The body is cut within and lengthened, so that it is no JSON, with a right Content-Length.
+    /// Truncates the body and appends bytes that are not JSON. The `Content-Length` is correct.
     InvalidJson {},
-    /// An HTML error page, as proxies and load balancers send.
+    /// Answers with an HTML error page, as proxies and load balancers do.
     Html { status: u16 },
-    /// The body is compressed and says so.
+    /// Compresses the body and sets `Content-Encoding`.
     Gzip {},
 }
 
-/// The rules in force.
+/// The active rules.
 #[derive(Default)]
 pub struct Faults {
     rules: Vec<Fault>,
@@ -95,7 +95,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Puts a rule into force and gives its id.
+    /// Activates a rule and returns its id.
     pub fn add(&mut self, mut fault: Fault) -> u64 {
         self.next_id += 1;
         fault.id = self.next_id;
@@ -105,7 +105,7 @@ impl Faults {
         self.next_id
     }
 
-    /// Removes a rule; whether there was one.
+    /// Removes a rule. Returns whether it existed.
     pub fn remove(&mut self, id: u64) -> bool {
         let before = self.rules.len();
         self.rules.retain(|rule| rule.id != id);
@@ -124,7 +124,7 @@ impl Faults {
         self.rules.is_empty()
     }
 
-    /// What happens to a call, in the order in which the rules were given.
+    /// Returns the disturbances of a call, in the order of the rules.
     pub fn strike<S: AsRef<str>>(
         &mut self,
         seed: u64,
@@ -156,7 +156,8 @@ impl Fault {
     }
 }
 
-/// Whether a path pattern fits: `{…}` is any segment, everything else itself.
+/// Returns whether a path matches a pattern. `{…}` matches any segment; other segments match
+/// literally.
 pub fn path_fits<S: AsRef<str>>(pattern: &str, segments: &[S]) -> bool {
     let mut parts = pattern.split('/').filter(|part| !part.is_empty());
     let all = segments

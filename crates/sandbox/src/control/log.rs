@@ -1,4 +1,4 @@
-//! The requests that came in, the newest so many of them.
+//! The log of the latest requests.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 
-/// How many requests are kept unless control says otherwise.
+/// Default number of requests in the log.
 pub const KEEP: usize = 1_000;
 
-/// The most bytes of a body that are kept.
+/// Maximum number of bytes per body.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
 struct Entry {
@@ -18,7 +18,7 @@ struct Entry {
     target: String,
     headers: HeaderMap,
     body: Bytes,
-    /// Nothing while the request is in work, and for one whose connection was reset.
+    /// `None` while the request is in progress, and if its connection was reset.
     status: Option<u16>,
 }
 
@@ -26,7 +26,7 @@ struct Entry {
 pub struct Log {
     entries: VecDeque<Entry>,
     keep: usize,
-    /// Requests since the start, kept or not.
+    /// Number of requests since the start, including discarded ones.
     total: u64,
 }
 
@@ -36,27 +36,27 @@ impl Default for Log {
     }
 }
 
-/// An entry as it is shown.
+/// A log entry in its JSON form.
 #[derive(Serialize)]
 pub struct Shown<'a> {
     number: u64,
     method: &'a str,
     path: &'a str,
     headers: Map<String, Value>,
-    /// The body as JSON where it is JSON, else as text; null for none.
+    /// The body as JSON if it is valid JSON, otherwise as text; null if empty.
     body: Value,
     status: Option<u16>,
 }
 
 impl Log {
-    /// Keeps a request and gives its number, under which [`Log::answered`] adds the status.
+    /// Adds a request and returns its number, which [`Log::answered`] takes.
     pub fn enter(&mut self, method: &Method, target: &str, headers: HeaderMap, body: Bytes) -> u64 {
         self.total += 1;
         if self.keep > 0 {
             if self.entries.len() >= self.keep {
                 self.entries.pop_front();
             }
-            // The kept part of a large body is copied, so that it does not hold the whole of it.
+            // Copy the stored part of a large body, so that the rest can be freed.
             let large = body.len() > BODY_BYTES_MAX;
             let body = if large { Bytes::copy_from_slice(&body[..BODY_BYTES_MAX]) } else { body };
             let (number, method, target) = (self.total, method.clone(), target.to_owned());
@@ -65,7 +65,7 @@ impl Log {
         self.total
     }
 
-    /// Notes the status of a request that was entered, if it is still kept.
+    /// Sets the status of a request, if it is still in the log.
     pub fn answered(&mut self, number: u64, status: u16) {
         let Some(first) = self.entries.front() else { return };
         let place = number.checked_sub(first.number).and_then(|place| usize::try_from(place).ok());
@@ -74,7 +74,7 @@ impl Log {
         }
     }
 
-    /// How many to keep from now on; 0 keeps none and costs nothing.
+    /// Sets the maximum number of entries; 0 disables the log.
     pub fn keep(&mut self, keep: usize) {
         self.keep = keep.min(1_000_000);
         while self.entries.len() > self.keep {
@@ -90,7 +90,7 @@ impl Log {
         self.entries.clear();
     }
 
-    /// The kept requests, oldest first.
+    /// Returns all entries, oldest first.
     pub fn all(&self) -> Vec<Shown<'_>> {
         self.entries.iter().map(shown).collect()
     }
@@ -101,7 +101,7 @@ fn shown(entry: &Entry) -> Shown<'_> {
     for (name, value) in &entry.headers {
         let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
         match headers.get_mut(name.as_str()) {
-            // A header that came more than once shows all its lines, in order.
+            // A repeated header is listed with all its lines, in order.
             Some(Value::Array(lines)) => lines.push(Value::from(value)),
             Some(first) => *first = Value::from(vec![first.take(), Value::from(value)]),
             None => drop(headers.insert(name.as_str().to_owned(), Value::from(value))),
@@ -117,7 +117,7 @@ fn shown(entry: &Entry) -> Shown<'_> {
 }
 
 impl Shown<'_> {
-    /// Whether the path, without its query, is this one.
+    /// Returns whether the path, without its query, is this one.
     pub fn has_path(&self, path: &str) -> bool {
         self.path.split('?').next() == Some(path)
     }

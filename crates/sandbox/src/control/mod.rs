@@ -1,4 +1,5 @@
-//! Control, under `/_sandbox/`: what no service would offer and every test of one needs. `GET /_sandbox/` lists it.
+//! The control API under `/_sandbox/`, for tests of programs that use the service. `GET /_sandbox/`
+//! lists its calls.
 
 pub mod differ;
 pub mod faults;
@@ -15,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What can be asked, as `GET /_sandbox/` shows it.
+/// The list of calls that `GET /_sandbox/` returns.
 const HELP: &[(&str, &str)] = &[
     ("GET /_sandbox/", "this list"),
     ("GET /_sandbox/credentials", "tokens of every account, and the OAuth app"),
@@ -108,7 +109,7 @@ pub fn answer(shared: &Shared, method: &Method, segments: &[&str], query: &str, 
     result.unwrap_or_else(|Refusal(status, message)| Answer::json(status, &json!({"error": message})))
 }
 
-/// Why a control call is not done: the status and what to say.
+/// A rejected control call: status and message.
 struct Refusal(StatusCode, String);
 
 type Control = Result<Answer, Refusal>;
@@ -170,7 +171,7 @@ fn empty() -> Answer {
     Answer::empty(StatusCode::NO_CONTENT)
 }
 
-/// Does something that shows nothing.
+/// Performs an action without a result.
 fn emptied(act: impl FnOnce()) -> Control {
     act();
     Ok(empty())
@@ -253,7 +254,7 @@ fn oauth(shared: &Shared, body: &[u8]) -> Control {
     }))
 }
 
-/// Does something to a chat of any company; ids of companies do not overlap.
+/// Performs an action on a chat of any company. Chat ids are unique across companies.
 fn chat(shared: &Shared, id: &str, act: impl FnOnce(&mut State, usize, Id)) -> Control {
     let mut state = shared.write();
     let found = id.parse().ok().and_then(|id| {

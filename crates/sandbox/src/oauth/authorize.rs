@@ -1,5 +1,6 @@
-//! `/oauth/authorize`: the screen on which an agent allows the app to act, and the way back to the app. Mistakes that could send
-//! somebody to a wrong address are shown here; all others go back to the app (RFC 6749 section 4.1.2.1).
+//! `/oauth/authorize`: the consent page of the authorization server, and the redirect to the app.
+//! Errors in the client id or redirect URI are displayed here, because a redirect could lead to a
+//! wrong address; all others are returned to the app (RFC 6749, section 4.1.2.1).
 
 use super::{APP_NAME, SCOPES, Vault};
 use crate::answer::Answer;
@@ -11,7 +12,7 @@ use http::{Method, StatusCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use std::fmt::Write;
 
-/// What the app asks for, with what the person answers once the form is sent.
+/// The parameters of the app, with the user's decision after the form is submitted.
 #[derive(Default)]
 struct Ask {
     response_type: String,
@@ -19,7 +20,7 @@ struct Ask {
     redirect_uri: String,
     scope: String,
     state: Option<String>,
-    /// Who is logged in; the administrator unless said otherwise.
+    /// The logged-in agent; by default the administrator.
     login: Option<String>,
     decision: Option<String>,
     auto_approve: bool,
@@ -45,7 +46,7 @@ impl Ask {
     }
 }
 
-/// Answers one call of the page: `GET` with the query, or `POST` with the form.
+/// Answers a call of the page: `GET` with the query, or `POST` with the form.
 pub fn answer(
     vault: &mut Vault,
     state: &State,
@@ -86,7 +87,7 @@ pub fn answer(
     }
 }
 
-/// By id, or the first account.
+/// Returns the agent with this id; by default the first account.
 fn logged_in<'s>(state: &'s State, login: Option<&str>) -> Option<&'s Agent> {
     match login {
         None => state.agent(ACCOUNTS[0].1),
@@ -101,7 +102,7 @@ fn approve(vault: &mut Vault, ask: &Ask, agent: Id, now_ms: i64) -> Answer {
     }
 }
 
-/// Sends the person back to the app.
+/// Redirects the user to the app.
 fn back(ask: &Ask, result: &[(&str, &str)]) -> Answer {
     let mut address = ask.redirect_uri.clone();
     let state = ask.state.as_deref().map(|state| ("state", state));
@@ -164,7 +165,7 @@ fn document(title: &str, body: &str) -> String {
     )
 }
 
-/// Text for HTML, in elements and quoted attributes.
+/// Escapes text for HTML elements and quoted attributes.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -1,5 +1,5 @@
-//! The authorization server: an app, its grants, and the tokens of both versions. `authorize.rs` is the page that people see,
-//! `token.rs` the endpoint that programs call, `vault.rs` what is remembered.
+//! The authorization server: an app, its grants, and the tokens of both versions. `authorize.rs` is
+//! the consent page, `token.rs` the token endpoint, and `vault.rs` the storage.
 
 pub mod authorize;
 pub mod token;
@@ -11,14 +11,14 @@ use super::seed::{ACCOUNTS, COMPANIES, mix};
 use super::state::Id;
 use sha2::{Digest, Sha256};
 
-/// The scopes that the document shows.
+/// The scopes in the document.
 pub const SCOPES: [(&str, &str); 2] =
     [("install_app", "Install the app in your company"), ("read_agent_profile", "Read your agent profile")];
 
-/// The app's name as the authorization page shows it.
+/// The app's name on the consent page.
 pub const APP_NAME: &str = "Switchback & Co. \"Bridge\"";
 
-/// Everything needed to call the service, fixed by the seed.
+/// All credentials for calling the service, derived from the seed.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Credentials {
     pub main_company: Id,
@@ -27,11 +27,11 @@ pub struct Credentials {
     pub v2_token: String,
     pub client_id: String,
     pub client_secret: String,
-    /// The first of the callback addresses that the app accepts.
+    /// The first redirect URI of the app.
     pub redirect_uri: String,
-    /// The administrator's v3 token.
+    /// The administrator's v3 access token.
     pub access_token: String,
-    /// The administrator's refresh token; spent by its first use while rotation is on.
+    /// The administrator's refresh token. With rotation, its first use invalidates it.
     pub refresh_token: String,
     /// One account per role, the administrator first.
     pub accounts: Vec<Account>,
@@ -43,7 +43,7 @@ pub struct Account {
     /// `administrator`, `manager`, `agent`, `guest` or `second-company`.
     pub role: &'static str,
     pub agent_id: Id,
-    /// The main company of the agent.
+    /// The agent's main company.
     pub company_id: Id,
     pub v2_token: String,
     pub access_token: String,
@@ -51,7 +51,7 @@ pub struct Account {
 }
 
 impl Credentials {
-    /// The credentials of a seed.
+    /// Derives the credentials from a seed.
     pub fn of_seed(seed: u64, redirect_uri: &str) -> Credentials {
         let account = |(role, agent_id, company_id)| Account {
             role,
@@ -76,13 +76,14 @@ impl Credentials {
         }
     }
 
-    /// The account of a role.
+    /// Returns the account of a role.
     pub fn account(&self, role: &str) -> Option<&Account> {
         self.accounts.iter().find(|account| account.role == role)
     }
 }
 
-/// A made-up secret that is the same for the same seed, kind and number: these guard nothing but a sandbox.
+/// Derives a secret from seed, kind and number. It is predictable, which is acceptable for a
+/// sandbox.
 pub fn secret(seed: u64, kind: &str, number: u64) -> String {
     let digest = Sha256::digest(format!("{seed}/{kind}/{number}"));
     digest.iter().take(20).fold(format!("{kind}-"), |text, byte| text + &format!("{byte:02x}"))

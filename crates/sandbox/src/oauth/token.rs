@@ -1,5 +1,5 @@
-//! `POST /oauth/access_token`: codes and refresh tokens in, tokens out. Bodies are JSON, as the document says; errors are those
-//! of RFC 6749 section 5.2.
+//! `POST /oauth/access_token`: exchanges codes and refresh tokens for access tokens. Bodies are
+//! JSON, as documented; errors follow RFC 6749, section 5.2.
 
 use super::{Issued, Refused, Vault};
 use crate::answer::Answer;
@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, StatusCode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The app that may call.
+/// The registered app.
 pub struct App<'a> {
     pub client_id: &'a str,
     pub client_secret: &'a str,
@@ -28,7 +28,7 @@ struct Refusal {
     description: String,
 }
 
-/// Answers one call of the token endpoint.
+/// Answers a call of the token endpoint.
 pub fn answer(
     vault: &mut Vault,
     app: &App<'_>,

@@ -1,5 +1,6 @@
-//! What the authorization server remembers: codes, access and refresh tokens, and the families that tokens of one grant form.
-//! With a file it remembers across restarts: the file is replaced whole before an answer leaves.
+//! Storage of the authorization server: codes, access and refresh tokens, and the families that
+//! tokens of one grant form. With a state file, the data survives restarts: the file is atomically
+//! replaced before an answer is sent.
 
 use super::{Credentials, secret};
 use crate::state::Id;
@@ -8,10 +9,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// How long a code is good for.
+/// Lifetime of a code.
 const CODE_LIFE_MS: i64 = 60_000;
 
-/// Above so many access tokens, the expired ones are dropped at the next issue.
+/// Above this number of access tokens, expired ones are discarded when the next one is issued.
 const ACCESS_SOFT_MAX: usize = 10_000;
 
 /// An access token.
@@ -34,7 +35,7 @@ struct Code {
     agent: Id,
     redirect_uri: String,
     expires_ms: i64,
-    /// The family that the code was turned into, once it was.
+    /// The token family, if the code was already redeemed.
     spent: Option<u64>,
 }
 
@@ -43,38 +44,38 @@ struct Code {
 pub struct Issued {
     pub access_token: String,
     pub refresh_token: String,
-    /// Seconds.
+    /// Lifetime in seconds.
     pub expires_in: u64,
 }
 
-/// Why no tokens were issued.
+/// The reason why no tokens were issued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// Never issued, or gone.
+    /// Never issued, or revoked.
     Unknown,
     Expired,
-    /// Used before; whatever came of it is revoked where reuse detection is on.
+    /// Used before. With reuse detection, the resulting tokens are revoked.
     Spent,
-    /// Issued for another callback address.
+    /// Issued for another redirect URI.
     OtherRedirect,
 }
 
-/// The memory of the authorization server, and its switches.
+/// The storage of the authorization server, and its options.
 pub struct Vault {
     seed: u64,
     book: Book,
     v2: HashMap<String, Id>,
-    /// Seconds that an access token lives.
+    /// Lifetime of access tokens in seconds.
     pub expires_in: u64,
-    /// Whether each refresh gives a new refresh token and spends the old one.
+    /// Whether each refresh issues a new refresh token and invalidates the old one.
     pub rotate: bool,
-    /// Whether a spent refresh token that comes again revokes its family.
+    /// Whether the reuse of a spent refresh token revokes its family.
     pub detect_reuse: bool,
     pub redirect_uris: Vec<String>,
     file: Option<PathBuf>,
 }
 
-/// The part that a file keeps.
+/// The persistent part.
 #[derive(Default, Serialize, Deserialize)]
 struct Book {
     issued: u64,
@@ -86,7 +87,7 @@ struct Book {
 }
 
 impl Vault {
-    /// Starts from the credentials of the seed, or from the file where there is one.
+    /// Initializes from the seed's credentials, or from the file if it exists.
     pub fn open(
         seed: u64,
         credentials: &Credentials,
@@ -116,17 +117,17 @@ impl Vault {
         Ok(vault)
     }
 
-    /// The agent of a v2 token.
+    /// Returns the agent of a v2 token.
     pub fn v2(&self, token: &str) -> Option<Id> {
         self.v2.get(token).copied()
     }
 
-    /// The agent of a v3 token that is alive.
+    /// Returns the agent of a v3 token that has not expired.
     pub fn v3(&self, token: &str, now_ms: i64) -> Option<Id> {
         self.book.access.get(token).filter(|access| access.expires_ms > now_ms).map(|access| access.agent)
     }
 
-    /// Makes a code for an agent who approved.
+    /// Issues a code for an agent who approved the app.
     pub fn code(&mut self, agent: Id, redirect_uri: &str, now_ms: i64) -> io::Result<String> {
         self.book.codes.retain(|_, code| code.expires_ms + CODE_LIFE_MS * 60 > now_ms);
         let code = self.next("code");
@@ -141,8 +142,8 @@ impl Vault {
         Ok(code)
     }
 
-    /// Turns a code into tokens, once. A code that comes again revokes what the first use gave, as RFC 6749 section 4.1.2
-    /// advises.
+    /// Exchanges a code for tokens, once. Repeated use revokes the tokens of the first use, as RFC
+    /// 6749, section 4.1.2 advises.
     pub fn redeem(
         &mut self,
         code: &str,
@@ -172,7 +173,7 @@ impl Vault {
         Ok(Ok(issued))
     }
 
-    /// Turns a refresh token into new tokens.
+    /// Exchanges a refresh token for new tokens.
     pub fn refresh(&mut self, token: &str, now_ms: i64) -> io::Result<Result<Issued, Refused>> {
         let Some(entry) = self.book.refresh.get(token).cloned() else { return Ok(Err(Refused::Unknown)) };
         if self.book.revoked_families.contains(&entry.family) {
@@ -214,7 +215,8 @@ impl Vault {
         Issued { access_token, refresh_token, expires_in: self.expires_in }
     }
 
-    /// Numbers count on where those of the seeded agents end, so that no token is given twice.
+    /// Returns a new secret. The numbers start above those of the seeded agents, so that no token
+    /// is issued twice.
     fn next(&mut self, kind: &str) -> String {
         self.book.issued += 1;
         secret(self.seed, kind, 1_000_000 + self.book.issued)
@@ -225,7 +227,7 @@ impl Vault {
         self.book.access.retain(|_, access| access.family != family);
     }
 
-    /// Ends the life of access tokens now: of one, of an agent's, or of all. Gives how many.
+    /// Expires access tokens: a single one, those of an agent, or all. Returns their number.
     pub fn expire(&mut self, token: Option<&str>, agent: Option<Id>) -> io::Result<usize> {
         let mut count = 0;
         for (name, access) in &mut self.book.access {
@@ -238,8 +240,8 @@ impl Vault {
         Ok(count)
     }
 
-    /// Revokes tokens of any kind together with their families: those that `token` belongs to, an agent's, or all. Gives how
-    /// many tokens are gone.
+    /// Revokes v2 tokens, and the families of v3 tokens: of a single token, of an agent, or all.
+    /// Returns the number of v2 tokens plus the number of families.
     pub fn revoke(&mut self, token: Option<&str>, agent: Option<Id>) -> io::Result<usize> {
         let is = |name: &String, of: Id| {
             token.is_none_or(|token| token == name) && agent.is_none_or(|agent| agent == of)

@@ -1,4 +1,5 @@
-//! The small records of each company: what chats and contacts refer to. Ids of the second company lie a thousand higher.
+//! The small records of each company that chats and contacts refer to. Ids of the second company
+//! are higher by a thousand.
 
 use super::mix;
 use crate::state::{
@@ -6,7 +7,7 @@ use crate::state::{
     TemplateUse,
 };
 
-/// What is added to ids, so that those of one company name nothing in the other.
+/// Returns the offset of a company's ids, which prevents overlaps between companies.
 fn offset(company: Id) -> Id {
     if company == super::COMPANIES[0].0 { 0 } else { 1000 }
 }
@@ -53,7 +54,7 @@ pub fn steps(company: Id) -> Vec<Step> {
         .collect()
 }
 
-/// One channel of every kind, in the order of the kinds.
+/// Returns one channel of every kind, in the order of the kinds.
 pub fn channels(company: Id) -> Vec<ChannelAccount> {
     let first = 71 + offset(company);
     ChannelKind::ALL
@@ -68,7 +69,7 @@ pub fn channels(company: Id) -> Vec<ChannelAccount> {
         .collect()
 }
 
-/// A UUID that looks random and is always the same.
+/// Returns a deterministic UUID of random appearance.
 fn uuid(company: Id, id: Id) -> String {
     let (a, b) = (mix(company << 32 | id), mix(id << 32 | company));
     format!(

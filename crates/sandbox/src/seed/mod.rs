@@ -1,5 +1,6 @@
-//! The state that a seed stands for: two companies, their agents, contacts, chats and messages. The same seed and size give
-//! the same state, byte for byte; `small` has every kind of record, `large` has a hundred thousand contacts.
+//! Builds the state of a seed: two companies with their agents, contacts, chats and messages. Equal
+//! seed and size yield equal states, byte for byte. `small` contains every kind of record; `large`
+//! contains 100,000 contacts.
 
 mod catalog;
 mod names;
@@ -13,10 +14,10 @@ use super::state::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// The main company and the secondary one.
+/// The main and the secondary company.
 pub const COMPANIES: [(Id, &str); 2] = [(41, "Aurora Viagens"), (42, "Mercado Andino")];
 
-/// The agents who have credentials: role as it is printed, id, company.
+/// Agents with credentials: printed role, id, company.
 pub const ACCOUNTS: [(&str, Id, Id); 5] = [
     ("administrator", 201, 41),
     ("manager", 202, 41),
@@ -25,17 +26,17 @@ pub const ACCOUNTS: [(&str, Id, Id); 5] = [
     ("second-company", 205, 42),
 ];
 
-/// The chat of the main company that has thousands of messages.
+/// The chat of the main company with thousands of messages.
 pub const LONG_CHAT: Id = 4;
 const LONG_CHAT_MESSAGES: u32 = 3_000;
 
-/// A chat whose message ids do not fit a double: the first odd one beyond 2^53.
+/// A chat with message ids beyond the precision of a double; the first one is 2^53 + 1.
 const WIDE_IDS_CHAT: Id = 6;
 const WIDE_IDS_FROM: Id = 9_007_199_254_740_993;
 
 const DAY: i64 = 86_400;
 
-/// One step of splitmix64: all bits of the answer depend on all bits of `value`.
+/// Returns the output of one step of splitmix64, in which every bit depends on all bits of `value`.
 pub fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -43,7 +44,7 @@ pub fn mix(value: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A stream of seeded choices.
+/// A seeded random number generator.
 pub struct Roll(u64);
 
 impl Roll {
@@ -77,7 +78,7 @@ impl Roll {
     }
 }
 
-/// Makes the state of a seed.
+/// Builds the state of a seed.
 pub fn build(seed: u64, size: Size) -> State {
     let (contacts, chats) = match size {
         Size::Small => (90, 130),
@@ -156,7 +157,7 @@ fn agent(roll: &mut Roll, id: Id, role: Role, guest: bool, companies: Vec<Id>) -
     }
 }
 
-/// How big a company is and where its ids begin.
+/// Sizes of a company and the first ids of its records.
 struct Numbers {
     contacts: u64,
     chats: u64,
@@ -217,7 +218,7 @@ fn contact(roll: &mut Roll, company: &Company, at: u64, of: u64) -> Contact {
     let mut contact = Contact {
         id,
         mobile: phone.clone().filter(|_| roll.chance(60)),
-        // Some numbers are kept as people type them, which no messaging app accepts.
+        // Some numbers contain formatting, which no messaging app accepts.
         phone: phone
             .map(|p| if at % 13 == 5 { format!("+{} ({}) {}", &p[..2], &p[2..4], &p[4..]) } else { p }),
         email,
@@ -291,7 +292,7 @@ fn reachable(contact: &Contact) -> u16 {
     channels
 }
 
-/// The first contact is the main one of the next two; later ones link in pairs here and there.
+/// Links the first contact to the next two, and some later ones in pairs.
 fn link(company: &mut Company) {
     let mut pairs = vec![(0, 1), (0, 2)];
     pairs.extend((20..company.contacts.len() - 1).step_by(23).map(|at| (at, at + 1)));
@@ -302,7 +303,7 @@ fn link(company: &mut Company) {
     }
 }
 
-/// The situations go round, so that each is found among any ten chats.
+/// Situations are assigned in rotation, so that any ten consecutive chats contain each of them.
 const ROUND: [Situation; 10] = [
     Situation::InChat,
     Situation::Auto,
@@ -316,7 +317,8 @@ const ROUND: [Situation; 10] = [
     Situation::Finishing,
 ];
 
-/// Places of the channels, the frequent ones more often; of a length that shares no factor with the round of situations.
+/// Indices of the channels, frequent ones repeated. The length is coprime to that of the
+/// situations, so that all combinations occur.
 const CHANNELS: [u16; 13] = [0, 2, 0, 0, 3, 0, 0, 1, 6, 4, 7, 5, 8];
 
 fn chat(
@@ -335,7 +337,7 @@ fn chat(
     let attended = situation == Situation::InChat || (situation == Situation::Finishing && at % 10 != 9);
     let agent = attended.then(|| *roll.pick(&company.agents));
 
-    // Around ten messages per chat: what one chat has more, its neighbour has less.
+    // Ten messages per chat on average: pairs of chats have complementary counts.
     let spread = (at / 2 % 8) as u32;
     let is_long = id == LONG_CHAT;
     let count = if is_long {

@@ -1,8 +1,8 @@
-//! Names, places and numbers of people, by country.
+//! Names, places and phone numbers of people, by country.
 
 use super::Roll;
 
-/// Given and family names that go together, with the country's phone form (`#` is a digit).
+/// Matching given and family names, with the country's phone format (`#` is a digit).
 struct Country {
     given: &'static [&'static str],
     family: &'static [&'static str],
@@ -70,10 +70,10 @@ const COUNTRIES: &[Country] = &[
     },
 ];
 
-/// A made-up person.
+/// A generated person.
 pub struct Person {
     pub name: String,
-    /// For the local part of an e-mail: the ASCII letters of the name, or a word.
+    /// Local part of an email address: the ASCII letters of the name, or a constant word.
     pub handle: String,
     pub phone: String,
     pub city: &'static str,
@@ -81,7 +81,7 @@ pub struct Person {
     pub street: &'static str,
 }
 
-/// Makes a person up.
+/// Generates a person.
 pub fn person(roll: &mut Roll) -> Person {
     let country = roll.pick(COUNTRIES);
     let (given, family) = (*roll.pick(country.given), *roll.pick(country.family));

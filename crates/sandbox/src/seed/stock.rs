@@ -1,10 +1,10 @@
-//! The stock of texts that seeded messages draw from, and the function from (seed, chat, position) to a seeded message.
+//! Texts of seeded messages, and the function from (seed, chat, position) to a seeded message.
 
 use super::mix;
 use crate::state::{Kind, Message, Party, Seeded, Text};
 use std::borrow::Cow;
 
-/// What contacts write. `{name}` is the contact's name and `{n}` a number.
+/// Messages of contacts. `{name}` is the contact's name and `{n}` a number.
 const ASKED: &[&str] = &[
     "Hi, I need help with my order #{n}",
     "Olá! Meu pedido #{n} ainda não chegou 😕",
@@ -34,7 +34,7 @@ const ASKED: &[&str] = &[
     "\u{202b}שלום\u{202c} mixed with LTR",
 ];
 
-/// What agents answer.
+/// Messages of agents.
 const ANSWERED: &[&str] = &[
     "Hello {name}, how can I help you?",
     "Olá, {name}! Tudo bem? Já estou verificando o pedido #{n}.",
@@ -52,14 +52,14 @@ const ANSWERED: &[&str] = &[
     "De nada! Tenha um ótimo dia ☀️",
 ];
 
-/// What agents note for each other.
+/// Internal notes of agents.
 const NOTED: &[&str] = &[
     "Customer called twice before, see order {n}",
     "cliente VIP – dar prioridade",
     "Revisar con finanzas antes de prometer nada ⚠️",
 ];
 
-/// Links that seeded media messages carry, with the kind each is.
+/// Links of seeded media messages, with their kind.
 const MEDIA: &[(Kind, &str)] = &[
     (Kind::Image, "https://files.example.com/media/{n}.jpg"),
     (Kind::Audio, "https://files.example.com/media/{n}.mp3"),
@@ -67,7 +67,8 @@ const MEDIA: &[(Kind, &str)] = &[
     (Kind::Document, "https://files.example.com/media/invoice-{n}.pdf"),
 ];
 
-/// The text at a place of the whole stock: asked, answered, noted, media links, the first event.
+/// Returns the text at an index of the combined stock: contacts, agents, notes, media links, first
+/// event.
 pub fn text(place: u16, number: u32, name: &str) -> Cow<'static, str> {
     let media = MEDIA.iter().map(|(_, link)| *link);
     let all = ASKED.iter().chain(ANSWERED).chain(NOTED).copied().chain(media).chain(["started the chat"]);
@@ -78,8 +79,8 @@ pub fn text(place: u16, number: u32, name: &str) -> Cow<'static, str> {
     Cow::Owned(text.replace("{name}", name).replace("{n}", &number.to_string()))
 }
 
-/// The seeded message at a position: the first says that the chat began, the newest `unread` ones are the contact's, the rest
-/// is a conversation.
+/// Returns the seeded message at a position. The first one records the start of the chat, the
+/// latest `unread` ones are from the contact, and the others form a conversation.
 pub fn message(seeded: &Seeded, at: u32) -> Message {
     let roll = mix(seeded.seed ^ seeded.chat.rotate_left(32) ^ u64::from(at));
     let number = (roll >> 40) as u32 % 90_000 + 10;
@@ -126,7 +127,7 @@ fn asked(roll: u64, number: u32) -> Text {
     Text::Stock(((roll >> 8) as usize % ASKED.len()) as u16, number)
 }
 
-/// Makes a message one of media: the text is the link.
+/// Turns a message into a media message. The text is the link.
 fn attach(message: &mut Message, place: usize, number: u32) {
     let (kind, link) = MEDIA[place];
     message.kind = kind;

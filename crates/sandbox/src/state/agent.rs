@@ -1,8 +1,8 @@
-//! People who serve contacts.
+//! Agents, who serve contacts.
 
 use super::Id;
 
-/// The role, which the document calls the type of an agent.
+/// The role, called the type of an agent in the document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     Agent = 1,
@@ -29,7 +29,7 @@ impl Role {
     }
 }
 
-/// The status an agent has set.
+/// The presence that an agent has set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Presence {
     Available = 0,
@@ -60,17 +60,17 @@ impl Presence {
     }
 }
 
-/// An agent. Linked to companies in order; the first is the main one.
+/// An agent. `companies` is ordered; the first one is the main company.
 pub struct Agent {
     pub id: Id,
     pub name: String,
-    /// The e-mail that the agent signs in with.
+    /// The email address that the agent signs in with.
     pub login: String,
     pub phone: Option<String>,
     pub mobile: Option<String>,
     pub has_photo: bool,
     pub role: Role,
-    /// A guest may serve chats but not add others to them.
+    /// A guest may serve chats but not add other agents to them.
     pub guest: bool,
     pub active: bool,
     pub companies: Vec<Id>,

@@ -1,15 +1,16 @@
-//! The small records of a company that chats and contacts refer to. They are seeded and never change, tags excepted.
+//! The small records of a company that chats and contacts refer to. They are seeded and immutable,
+//! except tags.
 
 use super::Id;
 
-/// A record that only has a name: department, tabulation, tag.
+/// A record with only a name: department, tabulation, tag.
 #[derive(Clone)]
 pub struct Named {
     pub id: Id,
     pub name: String,
 }
 
-/// The provider behind a channel.
+/// The provider of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChannelKind {
     /// The service's own messaging-app provider.
@@ -23,7 +24,7 @@ pub enum ChannelKind {
     TelegramBot,
     Sms,
     Voip,
-    /// Between agents, without a contact outside.
+    /// Between agents, without an external contact.
     Internal,
 }
 
@@ -41,7 +42,7 @@ impl ChannelKind {
         ChannelKind::Internal,
     ];
 
-    /// As `type` of an entry of a chat's `channels`.
+    /// Returns the `type` in a chat's `channels`.
     pub fn type_name(self) -> &'static str {
         match self {
             ChannelKind::WhatsappEnterprise => "Whatsapp-Enterprise",
@@ -57,7 +58,7 @@ impl ChannelKind {
         }
     }
 
-    /// As `channel` of a chat and as party type of a message.
+    /// Returns the `channel` of a chat, which is also the party type of a message.
     pub fn slug(self) -> &'static str {
         match self {
             ChannelKind::WhatsappEnterprise => "whatsapp-enterprise",
@@ -73,13 +74,13 @@ impl ChannelKind {
         }
     }
 
-    /// Whether the `channel` parameter of a list, or the path segment that names a channel, means this kind. `whatsapp`
-    /// stands for every provider of the messaging app.
+    /// Returns whether a `channel` parameter or path segment refers to this kind. `whatsapp` refers
+    /// to every provider of the messaging app.
     pub fn is_called(self, name: &str) -> bool {
         self.slug() == name || (name == "whatsapp" && self == ChannelKind::WhatsappEnterprise)
     }
 
-    /// How many options can be buttons; 0 where buttons are unavailable.
+    /// Returns the maximum number of button options; 0 if buttons are unavailable.
     pub fn options_max(self) -> usize {
         match self {
             ChannelKind::WhatsappEnterprise => 10,
@@ -89,7 +90,7 @@ impl ChannelKind {
         }
     }
 
-    /// Whether v2's flow execution may select a channel of this kind.
+    /// Returns whether v2's flow execution may select a channel of this kind.
     pub fn runs_flows(self) -> bool {
         matches!(
             self,
@@ -101,18 +102,18 @@ impl ChannelKind {
         )
     }
 
-    /// Whether this is the messaging app, with whatever provider.
+    /// Returns whether this is the messaging app, with any provider.
     pub fn is_messaging_app(self) -> bool {
         matches!(self, ChannelKind::WhatsappEnterprise | ChannelKind::Whatsapp)
     }
 
-    /// The bit of this kind in a contact's set of channels.
+    /// Returns the bit of this kind in a contact's set of channels.
     pub fn bit(self) -> u16 {
         1 << self as u16
     }
 }
 
-/// A channel that a company has set up.
+/// A channel that a company has configured.
 pub struct ChannelAccount {
     pub id: Id,
     pub uuid: String,
@@ -120,7 +121,7 @@ pub struct ChannelAccount {
     pub kind: ChannelKind,
 }
 
-/// An automated flow: the texts it sends, with `{{variable}}` markers.
+/// An automated flow with the texts that it sends, including `{{variable}}` markers.
 pub struct Flow {
     pub id: Id,
     pub name: &'static str,
@@ -134,7 +135,7 @@ pub struct Step {
     pub name: &'static str,
 }
 
-/// What a template may be used for.
+/// The permitted use of a template.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TemplateUse {
     Marketing,
@@ -146,12 +147,12 @@ pub enum TemplateUse {
 pub struct Template {
     pub id: Id,
     pub purpose: TemplateUse,
-    /// With `{{1}}`, `{{2}}` … for the parameters.
+    /// The text, with `{{1}}`, `{{2}}` … for the parameters.
     pub text: &'static str,
     pub params: usize,
-    /// How many dynamic URL buttons it has.
+    /// Number of dynamic URL buttons.
     pub buttons: usize,
-    /// The type of its header, if it has one.
+    /// Type of the header, if any.
     pub header: Option<&'static str>,
 }
 
@@ -177,7 +178,7 @@ pub struct Organization {
     pub phone: Option<&'static str>,
 }
 
-/// A field that a company has added to its contacts.
+/// A custom field of a company's contacts.
 pub struct CustomField {
     pub id: Id,
     pub name: &'static str,

@@ -2,7 +2,7 @@
 
 use super::{Company, Id, Messages};
 
-/// Where a chat stands.
+/// The state of a chat.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Situation {
     Auto,
@@ -24,7 +24,7 @@ impl Situation {
         }
     }
 
-    /// The situation with that name.
+    /// Returns the situation with this name.
     pub fn named(name: &str) -> Option<Situation> {
         let all = [
             Situation::Auto,
@@ -36,13 +36,13 @@ impl Situation {
         all.into_iter().find(|situation| situation.name() == name)
     }
 
-    /// One of the situations that a caller may ask for.
+    /// Returns the situation with this name, if callers may request it.
     pub fn requested(name: &str) -> Option<Situation> {
         Situation::named(name).filter(|situation| *situation != Situation::Finishing)
     }
 }
 
-/// The answer of a contact to the satisfaction survey.
+/// A contact's answer to the satisfaction survey.
 #[derive(Clone)]
 pub struct Survey {
     pub score: u8,
@@ -57,7 +57,7 @@ pub struct Chat {
     pub second_agent: Option<Id>,
     pub department: Option<Id>,
     pub tabulation: Option<Id>,
-    /// Place in the company's channels.
+    /// Index of the channel in the company's list.
     pub channel: u16,
     pub situation: Situation,
     pub queue_number: Option<u64>,
@@ -65,15 +65,15 @@ pub struct Chat {
     pub created_at: i64,
     pub updated_at: i64,
     pub attended_at: Option<i64>,
-    /// Set exactly while the chat is closed.
+    /// Set if and only if the chat is closed.
     pub closed_at: Option<i64>,
     /// Ids of the company's tags.
     pub tags: Vec<Id>,
-    /// The flow in process.
+    /// The running flow.
     pub flow: Option<Id>,
     pub step: Option<Id>,
     pub survey: Option<Survey>,
-    /// Locked by control: every call that names it answers 423.
+    /// Locked by control: every call that refers to the chat answers 423.
     pub locked: bool,
     pub deleted: bool,
     pub messages: Messages,
@@ -85,7 +85,7 @@ impl Chat {
     }
 }
 
-/// The filters of a list of chats, as they come from a query. What is not given lets everything through.
+/// The filters of a list of chats, as received in a query. Absent filters match every chat.
 #[derive(Default)]
 pub struct ChatQuery {
     pub agent: Option<i64>,
@@ -95,19 +95,19 @@ pub struct ChatQuery {
     pub channel: Option<String>,
 }
 
-/// The same, looked up once, so that trying a chat compares numbers only.
+/// A [`ChatQuery`] with resolved names, so that matching a chat only compares numbers.
 #[derive(Default)]
 pub struct ChatFilter {
     agent: Option<Id>,
     department: Option<Id>,
     situation: Option<Situation>,
     open: Option<bool>,
-    /// A bit for each wanted place of the company's channels.
+    /// A bit for the index of each requested channel.
     channels: Option<u32>,
 }
 
 impl ChatQuery {
-    /// The filter; nothing where a value is wanted that no chat can have.
+    /// Resolves the filter. Returns `None` if a value matches no chat.
     pub fn filter(&self, company: &Company) -> Option<ChatFilter> {
         Some(ChatFilter {
             agent: id(self.agent)?,
@@ -139,7 +139,7 @@ fn channels(company: &Company, name: &str) -> u32 {
 }
 
 impl ChatFilter {
-    /// Whether it lets everything through.
+    /// Returns whether the filter matches every chat.
     pub fn admits_all(&self) -> bool {
         let ids = self.agent.is_none() && self.department.is_none();
         ids && self.situation.is_none() && self.open.is_none() && self.channels.is_none()

@@ -1,8 +1,8 @@
-//! Customers and what is recorded about them over time.
+//! Contacts and the history recorded about them.
 
 use super::{ChannelKind, Id};
 
-/// A remark that an agent left on a contact.
+/// A comment that an agent added to a contact.
 pub struct Comment {
     pub id: Id,
     pub at: i64,
@@ -10,7 +10,7 @@ pub struct Comment {
     pub text: String,
 }
 
-/// A kind of entry that chats leave on the timeline, beside their creation.
+/// A kind of timeline entry about a chat, in addition to its creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mark {
     Closed,
@@ -18,7 +18,7 @@ pub enum Mark {
     Deleted,
 }
 
-/// Something that happened to a chat of the contact.
+/// A timeline entry about a chat of the contact.
 pub struct Happening {
     pub id: Id,
     pub at: i64,
@@ -42,7 +42,7 @@ pub struct Contact {
     pub state: Option<String>,
     pub zip_code: Option<String>,
     pub obs: Option<String>,
-    /// `M`, `F` or nothing.
+    /// `M`, `F` or empty.
     pub gender: &'static str,
     pub birth_date: Option<String>,
     pub created_at: i64,
@@ -52,12 +52,12 @@ pub struct Contact {
     /// Ids of the company's groups.
     pub groups: Vec<Id>,
     pub organization: Option<Id>,
-    /// The main contact that this one is linked to, and those linked to this one.
+    /// The main contact of this one, and the contacts linked to this one.
     pub parent: Option<Id>,
     pub links: Vec<Id>,
-    /// Place in the company's custom fields, and value.
+    /// Index of the company's custom field, and its value.
     pub custom: Vec<(u16, String)>,
-    /// All chats, oldest first, deleted ones included.
+    /// All chats, oldest first, including deleted ones.
     pub chats: Vec<Id>,
     pub comments: Vec<Comment>,
     pub happenings: Vec<Happening>,
@@ -71,7 +71,8 @@ impl Contact {
         self.channels & kind.bit() != 0
     }
 
-    /// Whether the phone number is in international form: country code, area code and number, digits only.
+    /// Returns whether the phone number is in international format: country code, area code and
+    /// number, digits only.
     pub fn has_international_phone(&self) -> bool {
         let number = self.mobile.as_ref().or(self.phone.as_ref());
         number.is_some_and(|n| (10..=15).contains(&n.len()) && n.bytes().all(|b| b.is_ascii_digit()))

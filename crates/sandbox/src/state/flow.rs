@@ -1,8 +1,8 @@
-//! The table of v2's flow execution, as the document states it.
+//! The decision table of v2's flow execution, as documented.
 
 use super::Situation;
 
-/// What the caller allows.
+/// The conditions that the caller permits.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct FlowFlags {
     pub when_in_chat: bool,
@@ -10,17 +10,17 @@ pub struct FlowFlags {
     pub when_in_auto: bool,
 }
 
-/// What becomes of a flow execution on an open chat.
+/// The outcome of a flow execution on an open chat.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// The flow starts, in `auto` and without an agent; a running one is aborted.
+    /// The flow starts in `auto` without an agent; a running flow is aborted.
     Run,
-    /// The flow is not run and the chat stays as it is.
+    /// The flow is not executed and the chat is unchanged.
     Leave,
 }
 
-/// Reads the table. The line on waiting chats is the other way round than its neighbours; it is kept as it is written. A chat
-/// that "returns to auto" does so for the flow, hence `Run`.
+/// Evaluates the table. The row for waiting chats is inverted relative to the others; it is
+/// implemented as documented. A chat that "returns to auto" does so for the flow, hence `Run`.
 pub fn verdict(situation: Situation, flags: FlowFlags) -> Verdict {
     let run = match situation {
         Situation::InChat => flags.when_in_chat,
