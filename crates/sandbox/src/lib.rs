@@ -110,8 +110,7 @@ impl Sandbox {
     pub async fn start(options: Options) -> io::Result<Sandbox> {
         let listener = TcpListener::bind(options.listen).await?;
         let address = listener.local_addr()?;
-        // Building the large state takes seconds of CPU time, which must not block the async
-        // runtime.
+        // Building the large state is CPU-bound and must not block the async runtime.
         let shared =
             tokio::task::spawn_blocking(|| Shared::new(options)).await.map_err(io::Error::other)??;
         let credentials = shared.credentials();

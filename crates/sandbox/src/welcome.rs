@@ -1,9 +1,9 @@
-//! What a person is told who starts the service: where everything is, what it takes to be let in, and what to try.
+//! The startup message of the service: addresses, credentials and commands to try.
 
 use super::oauth::Credentials;
 use std::net::SocketAddr;
 
-/// Addresses, credentials, and curl lines that work when pasted.
+/// Returns addresses, credentials, and curl commands that work as printed.
 pub(super) fn welcome(address: SocketAddr, credentials: &Credentials) -> String {
     let Credentials { v2_token, client_id, client_secret, redirect_uri, access_token, refresh_token, .. } =
         credentials;

@@ -1,4 +1,4 @@
-//! The lowest layer: a connection that can be reset on demand, and a body that can misbehave.
+//! The transport layer: a connection that can be reset on demand, and a body that can misbehave.
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -13,10 +13,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-/// Set to have the connection reset instead of closed when it ends.
+/// Set this flag to reset the connection instead of closing it.
 pub type ResetFlag = Arc<AtomicBool>;
 
-/// A TCP connection that ends in RST where its flag is set.
+/// A TCP connection that is reset on drop if its flag is set.
 pub struct Wire {
     stream: TcpStream,
     reset: ResetFlag,
@@ -32,8 +32,8 @@ impl Wire {
 impl Drop for Wire {
     fn drop(&mut self) {
         if self.reset.load(Ordering::Relaxed) {
-            // Closing a socket that lingers for no time sends RST and throws away what was not sent. If the option cannot be
-            // set, the peer is gone already.
+            // Closing a socket with a linger time of zero sends RST and discards unsent data. If
+            // setting the option fails, the peer has already disconnected.
             SockRef::from(&self.stream).set_linger(Some(Duration::ZERO)).ok();
         }
     }
@@ -59,7 +59,7 @@ impl AsyncWrite for Wire {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // A reset connection must not say goodbye first.
+        // A graceful shutdown would send FIN before the RST.
         if self.reset.load(Ordering::Relaxed) {
             return Poll::Ready(Ok(()));
         }
@@ -79,17 +79,17 @@ impl AsyncWrite for Wire {
     }
 }
 
-/// How a body is sent.
+/// The way in which a body is sent.
 #[derive(Clone, Copy)]
 pub enum Manner {
     Whole,
-    /// Only so many bytes, although all were announced; then the connection ends.
+    /// Sends only this number of bytes of the announced length, then closes the connection.
     Truncated(usize),
-    /// What `Truncated` becomes: nothing more comes.
+    /// The state of `Truncated` after its last byte.
     Cut,
-    /// In pieces of so many bytes, with a pause before each.
+    /// Sends chunks of this size, with a pause before each.
     Dripping(usize, Duration),
-    /// Followed by blanks for ever.
+    /// Sends the body, followed by spaces without end.
     Endless,
 }
 
@@ -100,10 +100,10 @@ pub struct Body {
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-/// Time for a truncated body to leave before the connection ends.
+/// Time for a truncated body to be sent before the connection is closed.
 const BEFORE_CUT: Duration = Duration::from_millis(20);
 
-/// What an endless body repeats.
+/// The chunk that an endless body repeats.
 const BLANKS: [u8; 1024] = [b' '; 1024];
 
 impl Body {
@@ -133,7 +133,8 @@ impl http_body::Body for Body {
                 Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(end)))))
             }
             Manner::Cut => {
-                // What was given goes out while the body is slow, and only then does the error end the connection.
+                // Delay the error until the preceding data has been sent; the error then closes the
+                // connection.
                 std::task::ready!(self.poll_pause(cx, BEFORE_CUT));
                 Poll::Ready(Some(Err(io::Error::other("truncated as a fault rule wants it"))))
             }

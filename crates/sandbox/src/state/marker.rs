@@ -1,6 +1,7 @@
-//! `{{name}}` markers in the texts of flows and templates. One pass: a value that looks like a marker is not expanded again.
+//! Expands `{{name}}` markers in the texts of flows and templates, in one pass: markers inside
+//! values are not expanded.
 
-/// Replaces each marker that `value` knows; an unknown one stays as it is.
+/// Replaces each marker for which `value` returns a text. Unknown markers are left unchanged.
 pub fn expand(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,11 +1,11 @@
-//! Messages of a chat. Seeded ones are a function of seed, chat and position and are made when they are looked at, so that a
-//! million of them cost nothing until then; the ones written since stand behind them.
+//! Messages of a chat. Seeded ones are computed on access from seed, chat and position, so that a
+//! million of them need no memory. Messages written later follow them in a list.
 
 use super::Id;
 use crate::seed::stock;
 use std::borrow::Cow;
 
-/// The kinds of a message.
+/// The kind of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Text,
@@ -35,7 +35,7 @@ impl Kind {
     }
 }
 
-/// Who wrote a message.
+/// The author of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Party {
     Agent(Id),
@@ -44,11 +44,11 @@ pub enum Party {
     System,
 }
 
-/// A text, or the recipe of a seeded one.
+/// A text, or a reference to a seeded one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Text {
     Own(Box<str>),
-    /// Place in the stock of texts, and the number it mentions.
+    /// Index in the stock of texts, and the number to insert.
     Stock(u16, u32),
 }
 
@@ -57,7 +57,7 @@ impl Text {
         Text::Own(text.into())
     }
 
-    /// What people read; `name` is the contact's.
+    /// Returns the rendered text. `name` is the contact's name.
     pub fn read(&self, name: &str) -> Cow<'_, str> {
         match self {
             Text::Own(text) => Cow::Borrowed(text),
@@ -72,17 +72,17 @@ pub struct Message {
     pub id: Id,
     pub from: Party,
     pub kind: Kind,
-    /// Not sent to the contact.
+    /// Whether the message is hidden from the contact.
     pub internal: bool,
     pub text: Text,
     pub file: Option<Box<str>>,
     pub sent_at: i64,
     pub read_at: Option<i64>,
-    /// What an internal event records.
+    /// The kind of an internal event.
     pub event: Option<&'static str>,
 }
 
-/// A message about to be written.
+/// A message to be written.
 pub struct Draft {
     pub from: Party,
     pub kind: Kind,
@@ -93,17 +93,18 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// A message that is only text.
+    /// Creates a text message.
     pub fn text(from: Party, internal: bool, text: impl Into<Box<str>>) -> Draft {
         Draft { from, kind: Kind::Text, internal, text: Text::own(text), file: None, event: None }
     }
 
-    /// A record of something that happened, which the contact is not shown.
+    /// Creates an internal event, which is hidden from the contact.
     pub fn event(by: Party, event: &'static str, text: String) -> Draft {
         Draft { kind: Kind::InternalEvent, event: Some(event), ..Draft::text(by, true, text) }
     }
 
-    /// What the effect of writing it is called; events tell of other effects and are none themselves.
+    /// Returns the effect that is counted for this message. Internal events accompany other effects
+    /// and are not counted.
     pub fn effect(&self) -> Option<&'static str> {
         match (self.kind, self.from) {
             (Kind::InternalEvent, _) => None,
@@ -126,16 +127,16 @@ pub struct Seeded {
     /// Seconds between two messages.
     pub pace: i64,
     pub agent: Option<Id>,
-    /// Whether texts are sent as e-mail, as SMS or as chat text.
+    /// Kind of the texts: email, SMS or chat text.
     pub kind: Kind,
-    /// How many of the newest are unread messages of the contact.
+    /// Number of latest messages that are unread, all of them from the contact.
     pub unread: u32,
 }
 
 /// All messages of a chat, oldest first.
 pub struct Messages {
     seeded: Seeded,
-    /// When the unread ones among the seeded were read.
+    /// The time at which the unread seeded messages were read.
     read_at: Option<i64>,
     written: Vec<Message>,
 }
@@ -145,7 +146,7 @@ impl Messages {
         Messages { seeded, read_at: None, written: Vec::new() }
     }
 
-    /// For a chat that begins now.
+    /// Creates the empty list of a new chat.
     pub fn none() -> Messages {
         let seeded = Seeded {
             seed: 0,
@@ -165,7 +166,7 @@ impl Messages {
         self.seeded.count as usize + self.written.len()
     }
 
-    /// The message at a position, oldest first.
+    /// Returns the message at a position, oldest first.
     pub fn get(&self, at: usize) -> Option<Message> {
         let seeded = self.seeded.count as usize;
         if at >= seeded {
@@ -178,12 +179,12 @@ impl Messages {
         Some(message)
     }
 
-    /// The newest, if there is any.
+    /// Returns the latest message, if any.
     pub fn last(&self) -> Option<Message> {
         self.len().checked_sub(1).and_then(|at| self.get(at))
     }
 
-    /// The messages, newest first. What is skipped costs nothing.
+    /// Returns the messages, newest first. Skipped messages are not computed.
     pub fn newest_first(&self, skip: usize) -> impl Iterator<Item = Message> + '_ {
         (0..self.len()).rev().skip(skip).filter_map(|at| self.get(at))
     }
@@ -192,7 +193,7 @@ impl Messages {
         self.written.push(message);
     }
 
-    /// Marks what the contact wrote as read.
+    /// Marks all messages of the contact as read.
     pub fn read_all(&mut self, now: i64) {
         self.read_at.get_or_insert(now);
         for message in self.written.iter_mut().filter(|m| m.from == Party::Contact) {

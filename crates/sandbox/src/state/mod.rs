@@ -1,5 +1,6 @@
-//! The one state that both versions act on: companies with their contacts and chats, and the agents, who may be linked to
-//! several companies. What happens to it is in `moves.rs`; how it is shown is in `views/`.
+//! The single state that both versions act on: companies with their contacts and chats, and agents,
+//! who may be linked to several companies. `moves.rs` contains all modifications, `views/` the
+//! representations.
 
 mod agent;
 mod catalog;
@@ -23,10 +24,10 @@ pub use template::check as check_template;
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Identifies a record of its kind.
+/// Identifies a record of one kind.
 pub type Id = u64;
 
-/// Everything the service knows.
+/// The complete state of the service.
 pub struct State {
     pub seed: u64,
     /// Seconds of the logical clock.
@@ -34,7 +35,7 @@ pub struct State {
     pub companies: Vec<Company>,
     pub agents: Vec<Agent>,
     pub effects: Effects,
-    /// The id of the next message to be written.
+    /// The id of the next message.
     pub next_message: Id,
     /// The id of the next agent, comment or other small record.
     pub next_record: Id,
@@ -43,7 +44,7 @@ pub struct State {
 impl State {
     pub fn agent(&self, id: Id) -> Option<&Agent> {
         let first = self.agents.first()?.id;
-        // Ids are given in order, so the place follows from the id.
+        // Ids are assigned in order, so the index follows from the id.
         id.checked_sub(first).and_then(|at| self.agents.get(at as usize)).filter(|agent| agent.id == id)
     }
 
@@ -52,38 +53,40 @@ impl State {
         self.agents.get_mut(at as usize).filter(|agent| agent.id == id)
     }
 
-    /// The agent with that id, if linked to the company at `company`.
+    /// Returns the agent with this id, if it is linked to the company at index `company`.
     pub fn agent_of(&self, company: usize, id: Id) -> Option<&Agent> {
         self.agent(id).filter(|agent| agent.companies.contains(&self.companies[company].id))
     }
 
-    /// The agent who signs in with that e-mail, in whatever spelling.
+    /// Returns the agent with this login, ignoring ASCII case.
     pub fn agent_by_login(&self, login: &str) -> Option<&Agent> {
         self.agents.iter().find(|agent| agent.login.eq_ignore_ascii_case(login))
     }
 
-    /// Index of the company with that id.
+    /// Returns the index of the company with this id.
     pub fn company_at(&self, id: Id) -> Option<usize> {
         self.companies.iter().position(|company| company.id == id)
     }
 }
 
-/// A company account and all that belongs to it.
+/// A company account with all its records.
 pub struct Company {
     pub id: Id,
     pub name: &'static str,
     pub created_at: i64,
-    /// Linked agents, in the order they were linked.
+    /// Linked agents, in the order of linking.
     pub agents: Vec<Id>,
-    /// By place: the contact with id `contact_base + i`. Deleted ones stay, because their chats still show them.
+    /// Contacts by index; the id is `contact_base` plus the index. Deleted ones remain, because
+    /// their chats still refer to them.
     pub contacts: Vec<Contact>,
     pub contact_base: Id,
-    /// Places of the contacts that lists show, ascending.
+    /// Indices of the listed contacts, ascending.
     pub listed_contacts: Vec<u32>,
-    /// By place: the chat with id `chat_base + i`. Deleted ones stay, because timelines still show them.
+    /// Chats by index; the id is `chat_base` plus the index. Deleted ones remain, because timelines
+    /// still refer to them.
     pub chats: Vec<Chat>,
     pub chat_base: Id,
-    /// Places of the chats that lists show, ascending.
+    /// Indices of the listed chats, ascending.
     pub listed_chats: Vec<u32>,
     pub departments: Vec<Named>,
     pub tabulations: Vec<Named>,
@@ -95,13 +98,13 @@ pub struct Company {
     pub groups: Vec<Group>,
     pub organizations: Vec<Organization>,
     pub custom_fields: Vec<CustomField>,
-    /// Invitations sent and not yet accepted, by e-mail.
+    /// Pending invitations, by email address.
     pub invitations: BTreeMap<String, Invitation>,
-    /// The number that the next queued chat gets.
+    /// The queue number of the next queued chat.
     pub next_queue_number: u64,
-    /// Lower-case e-mail to places.
+    /// Indices of contacts by lower-case email address.
     pub by_email: HashMap<Box<str>, Vec<u32>>,
-    /// Digits of phone or mobile to places.
+    /// Indices of contacts by the digits of phone or mobile number.
     pub by_phone: HashMap<Box<str>, Vec<u32>>,
 }
 
@@ -116,7 +119,7 @@ pub struct Invitation {
 }
 
 impl Company {
-    /// A contact that exists and is not deleted.
+    /// Returns a contact, unless it is deleted.
     pub fn contact(&self, id: Id) -> Option<&Contact> {
         self.any_contact(id).filter(|contact| !contact.deleted)
     }
@@ -126,12 +129,12 @@ impl Company {
         self.contacts.get_mut(at as usize).filter(|contact| !contact.deleted)
     }
 
-    /// A contact, deleted or not.
+    /// Returns a contact, even if it is deleted.
     pub fn any_contact(&self, id: Id) -> Option<&Contact> {
         self.contacts.get(usize::try_from(id.checked_sub(self.contact_base)?).ok()?)
     }
 
-    /// The contact of a chat.
+    /// Returns the contact of a chat.
     pub fn contact_of(&self, chat: &Chat) -> &Contact {
         self.any_contact(chat.contact)
             .expect("chats are only made for contacts, and contacts are never removed")
@@ -141,7 +144,7 @@ impl Company {
         self.any_chat(id).filter(|chat| !chat.deleted)
     }
 
-    /// A chat, deleted or not.
+    /// Returns a chat, even if it is deleted.
     pub fn any_chat(&self, id: Id) -> Option<&Chat> {
         self.chats.get(usize::try_from(id.checked_sub(self.chat_base)?).ok()?)
     }
@@ -151,12 +154,12 @@ impl Company {
         self.chats.get_mut(at as usize).filter(|chat| !chat.deleted)
     }
 
-    /// Listed contacts, oldest first. What is skipped costs nothing.
+    /// Returns listed contacts, oldest first. Skipping takes constant time.
     pub fn contacts_from(&self, skip: usize) -> impl Iterator<Item = &Contact> {
         self.listed_contacts.iter().skip(skip).map(|at| &self.contacts[*at as usize])
     }
 
-    /// Listed chats, newest first. What is skipped costs nothing.
+    /// Returns listed chats, newest first. Skipping takes constant time.
     pub fn chats_newest_first(&self, skip: usize) -> impl Iterator<Item = &Chat> {
         self.listed_chats.iter().rev().skip(skip).map(|at| &self.chats[*at as usize])
     }
@@ -181,7 +184,7 @@ impl Company {
         self.steps.iter().find(|step| step.id == id)
     }
 
-    /// Enters a contact into the indices by which lists are filtered.
+    /// Adds a contact to the indexes for filters.
     pub fn index_contact(&mut self, at: u32) {
         let contact = &self.contacts[at as usize];
         if let Some(email) = &contact.email {
@@ -192,7 +195,7 @@ impl Company {
         }
     }
 
-    /// Takes a contact out of those indices, before it changes.
+    /// Removes a contact from the indexes for filters, before it is modified.
     pub fn unindex_contact(&mut self, at: u32) {
         let contact = &self.contacts[at as usize];
         if let Some(places) =
@@ -215,18 +218,19 @@ fn enter(index: &mut HashMap<Box<str>, Vec<u32>>, key: String, at: u32) {
     }
 }
 
-/// The digits of a phone number, which is what two spellings of it share.
+/// Returns the digits of a phone number, which do not depend on its format.
 pub fn digits(number: &str) -> String {
     number.chars().filter(char::is_ascii_digit).collect()
 }
 
-/// How often each kind of write took effect, in all and per chat, contact or agent: tests of "exactly once" read it.
+/// Number of times each kind of write took effect, per chat, contact or agent. Tests of
+/// exactly-once semantics read it.
 #[derive(Default)]
 pub struct Effects {
     counts: BTreeMap<(&'static str, Id), u64>,
 }
 
-/// One line of [`Effects`].
+/// A row of [`Effects`].
 #[derive(serde::Serialize)]
 pub struct Effect {
     pub effect: &'static str,

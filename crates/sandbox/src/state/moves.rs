@@ -1,6 +1,7 @@
-//! Everything that can happen to the state. Both versions call the same moves, which is what makes a write of one visible in
-//! the other. A move keeps the rules that tie fields together, writes the internal event and the timeline entry, and counts
-//! its effect; whether a caller may do it, and with what status, is decided by the handlers.
+//! All modifications of the state. Both versions call the same functions, so that a write of one is
+//! visible in the other. Each function maintains the invariants between fields, writes the internal
+//! event and the timeline entry, and counts its effect. The handlers decide whether the caller may
+//! call it, and with which status.
 
 use super::marker::expand;
 use super::{
@@ -9,7 +10,8 @@ use super::{
 };
 use serde_json::{Map, Value};
 
-/// A contact's editable fields, each given or not. An empty text clears a field that can be absent.
+/// The editable fields of a contact. `None` leaves a field unchanged; an empty text clears an
+/// optional field.
 #[derive(Default)]
 pub struct ContactEdit<'a> {
     pub name: Option<&'a str>,
@@ -23,14 +25,14 @@ pub struct ContactEdit<'a> {
     pub obs: Option<&'a str>,
 }
 
-/// A message of a contact, as control gives it.
+/// A message of a contact, sent by control.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Inbound {
     pub text: String,
 }
 
-/// A chat about to begin.
+/// The parameters of a new chat.
 pub struct Beginning {
     pub contact: Id,
     pub channel: u16,
@@ -40,14 +42,12 @@ pub struct Beginning {
 }
 
 impl State {
-    /// Starts a write: one second passes.
+    /// Starts a write: advances the clock by one second.
     pub fn tick(&mut self) {
         self.now += 1;
     }
 
-    // --- messages -----------------------------------------------------------------------------------------------------
-
-    /// Writes a message into a chat and gives its position.
+    /// Writes a message into a chat and returns its position.
     pub fn post(&mut self, company: usize, chat: Id, draft: Draft) -> usize {
         let (id, now) = (self.next_message, self.now);
         self.next_message += 1;
@@ -89,25 +89,23 @@ impl State {
         }
     }
 
-    /// The contact writes.
+    /// Writes a message of the contact.
     pub fn receive(&mut self, company: usize, chat: Id, inbound: &Inbound) {
         self.tick();
         self.post(company, chat, Draft::text(Party::Contact, false, inbound.text.as_str()));
         self.chat_mut(company, chat).unread += 1;
     }
 
-    /// The contact answers the satisfaction survey.
+    /// Sets the contact's answer to the satisfaction survey.
     pub fn rate(&mut self, company: usize, chat: Id, survey: Survey) {
         self.tick();
         self.chat_mut(company, chat).survey = Some(survey);
     }
 
-    /// Locks a chat, or unlocks it.
+    /// Locks or unlocks a chat.
     pub fn lock(&mut self, company: usize, chat: Id, locked: bool) {
         self.chat_mut(company, chat).locked = locked;
     }
-
-    // --- where a chat is ----------------------------------------------------------------------------------------------
 
     fn chat_mut(&mut self, company: usize, chat: Id) -> &mut Chat {
         self.companies[company].chat_mut(chat).expect("handlers look the chat up under the same lock")
@@ -117,7 +115,7 @@ impl State {
         self.agent(id).map_or_else(String::new, |agent| agent.name.clone())
     }
 
-    /// Gives the chat to an agent, who attends it from now on.
+    /// Assigns the chat to an agent, who attends it.
     fn attend(&mut self, company: usize, chat: Id, agent: Id) {
         let now = self.now;
         let chat = self.chat_mut(company, chat);
@@ -131,7 +129,7 @@ impl State {
         chat.attended_at.get_or_insert(now);
     }
 
-    /// Hands a chat over to another agent, with a note that the receiving one is shown.
+    /// Transfers a chat to another agent, with an optional internal note.
     pub fn transfer(&mut self, company: usize, chat: Id, by: Id, to: Id, note: Option<&str>) {
         self.attend(company, chat, to);
         let text = format!("transferred the chat to {}", self.agent_name(to));
@@ -142,7 +140,7 @@ impl State {
         self.effects.count("transfer", chat);
     }
 
-    /// Adds an agent to a chat: as the agent where there is none, else as the second one.
+    /// Adds an agent to a chat: as its agent if there is none, otherwise as the second one.
     pub fn add_agent(&mut self, company: usize, chat: Id, by: Id, agent: Id) {
         let entry = self.chat_mut(company, chat);
         match entry.agent {
@@ -155,14 +153,14 @@ impl State {
         self.effects.count("agent", chat);
     }
 
-    /// The caller takes the chat.
+    /// Assigns the chat to the caller.
     pub fn assign(&mut self, company: usize, chat: Id, to: Id) {
         self.attend(company, chat, to);
         self.occur(company, chat, Party::Agent(to), "chat.assigned", "assumed the chat".to_owned());
         self.effects.count("assign", chat);
     }
 
-    /// Puts a chat at the end of the queue, without an agent.
+    /// Moves a chat to the end of the queue, without an agent.
     pub fn queue(&mut self, company: usize, chat: Id, by: Id) {
         self.stand_in_queue(company, chat);
         self.occur(company, chat, Party::Agent(by), "chat.queued", "moved the chat to the queue".to_owned());
@@ -221,7 +219,8 @@ impl State {
         self.effects.count("workflow", chat);
     }
 
-    /// Sets the situation as asked for by v2. None of those is that of a finished chat, hence a finished one is open again.
+    /// Sets the situation on behalf of v2. None of the possible situations is that of a finished
+    /// chat, so a finished chat is reopened.
     pub fn set_situation(&mut self, company: usize, chat: Id, by: Id, situation: Situation) {
         self.chat_mut(company, chat).closed_at = None;
         match situation {
@@ -237,7 +236,7 @@ impl State {
         self.effects.count("situation", chat);
     }
 
-    /// Puts tags on a chat, beside those it has; names that the company does not know yet become new tags.
+    /// Adds tags to a chat. Names that the company does not know become new tags.
     pub fn add_tags(&mut self, company: usize, chat: Id, by: Id, names: &str) {
         for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             let tag = self.tag(company, name);
@@ -260,9 +259,8 @@ impl State {
         id
     }
 
-    // --- flows --------------------------------------------------------------------------------------------------------
-
-    /// Runs a flow on a chat: one in process is aborted, the agent is removed, the chat is back in `auto`.
+    /// Runs a flow on a chat: aborts a running flow, removes the agent and sets the situation to
+    /// `auto`.
     pub fn run_flow(&mut self, company: usize, chat: Id, by: Id, flow: Id, variables: &Map<String, Value>) {
         let Some((name, texts)) = self.companies[company].flow(flow).map(|f| (f.name, f.texts)) else {
             return;
@@ -290,9 +288,7 @@ impl State {
         self.effects.count("flow", chat);
     }
 
-    // --- beginning and end --------------------------------------------------------------------------------------------
-
-    /// Begins a chat and gives its id.
+    /// Starts a chat and returns its id.
     pub fn begin(&mut self, company: usize, beginning: Beginning) -> Id {
         let now = self.now;
         let book = &mut self.companies[company];
@@ -357,12 +353,12 @@ impl State {
         self.say(company, chat, "Thank you for talking to us! 💙".to_owned());
     }
 
-    /// Asks the contact to rate the service.
+    /// Sends the question for a rating.
     pub fn ask_rating(&mut self, company: usize, chat: Id) {
         self.say(company, chat, "How do you rate our service, from 1 to 5? ⭐".to_owned());
     }
 
-    /// Opens a finished chat again: with its agent if it still has one.
+    /// Reopens a finished chat, with its agent if it still has one.
     pub fn reopen(&mut self, company: usize, chat: Id, by: Id) {
         let entry = self.chat_mut(company, chat);
         entry.closed_at = None;
@@ -372,7 +368,7 @@ impl State {
         self.effects.count("reopen", chat);
     }
 
-    /// Deletes a chat; its contact's timeline remembers it.
+    /// Deletes a chat. The contact's timeline records the deletion.
     pub fn delete_chat(&mut self, company: usize, chat: Id, by: Id) {
         self.mark(company, chat, by, Mark::Deleted);
         let book = &mut self.companies[company];
@@ -398,9 +394,7 @@ impl State {
         id
     }
 
-    // --- contacts -----------------------------------------------------------------------------------------------------
-
-    /// Makes a contact and gives its id.
+    /// Creates a contact and returns its id.
     pub fn create_contact(&mut self, company: usize, edit: &ContactEdit<'_>) -> Id {
         let now = self.now;
         let book = &mut self.companies[company];
@@ -415,7 +409,7 @@ impl State {
         id
     }
 
-    /// Changes the given fields of a contact.
+    /// Sets the given fields of a contact.
     pub fn edit_contact(&mut self, company: usize, id: Id, edit: &ContactEdit<'_>) {
         let now = self.now;
         let book = &mut self.companies[company];
@@ -428,7 +422,7 @@ impl State {
         self.effects.count("edit contact", id);
     }
 
-    /// Deletes a contact; its chats stay and still show it.
+    /// Deletes a contact. Its chats remain and still refer to it.
     pub fn delete_contact(&mut self, company: usize, id: Id) {
         let book = &mut self.companies[company];
         let at = (id - book.contact_base) as u32;
@@ -440,7 +434,7 @@ impl State {
         self.effects.count("delete contact", id);
     }
 
-    /// Leaves a comment on a contact's timeline and gives its place among the comments.
+    /// Adds a comment to a contact's timeline and returns its index among the comments.
     pub fn comment(&mut self, company: usize, contact: Id, by: Id, text: &str) -> usize {
         let (id, at) = (self.record_id(), self.now);
         self.effects.count("comment", contact);
@@ -449,16 +443,15 @@ impl State {
         contact.comments.len() - 1
     }
 
-    // --- agents -------------------------------------------------------------------------------------------------------
-
-    /// Sends an invitation; the agent appears when it is accepted.
+    /// Sends an invitation. The agent is created when it is accepted.
     pub fn invite(&mut self, company: usize, email: &str, role: i64, max_chats: i64) {
         let invitation = Invitation { email: email.to_owned(), role, max_chats };
         self.companies[company].invitations.insert(email.to_lowercase(), invitation);
         self.effects.count("invite", self.companies[company].id);
     }
 
-    /// The invited person accepts; gives the id of the new agent, or nothing where there is no such invitation.
+    /// Accepts an invitation and returns the id of the new agent, or `None` if there is no
+    /// invitation.
     pub fn accept(&mut self, company: usize, email: &str) -> Option<Id> {
         let invitation = self.companies[company].invitations.remove(&email.to_lowercase())?;
         let id = self.agents.last().map_or(1, |agent| agent.id + 1);
@@ -500,7 +493,7 @@ impl State {
         self.effects.count("presence", agent);
     }
 
-    /// Changes what v3 lets change on an agent.
+    /// Sets the fields of an agent that v3 can edit.
     pub fn edit_agent(&mut self, id: Id, name: &str, login: &str, phone: Option<&str>) {
         let now = self.now;
         if let Some(agent) = self.agent_mut(id) {
@@ -514,7 +507,7 @@ impl State {
         self.effects.count("edit agent", id);
     }
 
-    /// Changes what v2 lets change on an agent.
+    /// Sets the fields of an agent that v2 can edit.
     pub fn set_agent(&mut self, id: Id, role: Option<Role>, active: Option<bool>) {
         let now = self.now;
         if let Some(agent) = self.agent_mut(id) {
@@ -550,7 +543,7 @@ fn some(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// A variable as it reads in a text: strings without their quotes.
+/// Formats a variable for a text: strings without quotes, other values as JSON.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! Whether a template message may be sent on a channel, and the text it comes to.
+//! Validates template messages for a channel and renders their text.
 
 use super::catalog::{Template, TemplateUse};
 use super::marker::expand;
@@ -8,7 +8,8 @@ use crate::reasons::{Expect, Reason, Thing};
 use crate::reply::Failure;
 use serde_json::{Map, Value};
 
-/// Checks an `hsm` object against the company's templates and the channel, and gives the text that the contact reads.
+/// Validates an `hsm` object against the company's templates and the channel. Returns the rendered
+/// text.
 pub fn check(hsm: &Map<String, Value>, company: &Company, channel: ChannelKind) -> Result<String, Failure> {
     let id = hsm.get("template_id").ok_or(Failure::bad(Reason::Missing("template_id")))?;
     let id = integer(id).ok_or(Failure::mistyped("template_id", Expect::Integer))?;
@@ -33,7 +34,8 @@ pub fn check(hsm: &Map<String, Value>, company: &Company, channel: ChannelKind) 
     fill(template, &params)
 }
 
-/// The service's own provider takes everything; other providers of the app take text of two of the three uses.
+/// Returns whether a channel supports a template. The service's own provider supports all; the
+/// other provider of the app supports plain text, except for authentication.
 fn supports(channel: ChannelKind, template: &Template) -> bool {
     match channel {
         ChannelKind::WhatsappEnterprise => true,
@@ -57,7 +59,7 @@ fn params(hsm: &Map<String, Value>) -> Result<Vec<(&str, &str)>, Failure> {
         .collect()
 }
 
-/// The objects in `params` of the header or the buttons.
+/// Returns the objects in `params` of the header or of the buttons.
 fn parts<'a>(
     hsm: &'a Map<String, Value>,
     name: &'static str,
@@ -69,7 +71,7 @@ fn parts<'a>(
     list.iter().map(|part| part.as_object().ok_or(Failure::mistyped(name, Expect::Object))).collect()
 }
 
-/// `{type: T, T: {…}}` with the property that the type wants.
+/// Validates a header `{type: T, T: {…}}`, including the property that its type requires.
 fn check_header(part: &Map<String, Value>) -> Result<(), Failure> {
     let wrong = || Failure::bad(Reason::WrongValue("header"));
     let kind = part.get("type").and_then(Value::as_str).ok_or_else(wrong)?;
@@ -89,7 +91,7 @@ fn check_button(part: &Map<String, Value>) -> Result<(), Failure> {
     if is_text && has_text { Ok(()) } else { Err(Failure::bad(Reason::WrongValue("buttons"))) }
 }
 
-/// Positions count from 1; all of them must be given.
+/// Renders a template. Parameters are numbered from 1, and all of them are required.
 fn fill(template: &Template, params: &[(&str, &str)]) -> Result<String, Failure> {
     let value =
         |key: &str| params.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned());

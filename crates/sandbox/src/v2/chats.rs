@@ -1,4 +1,4 @@
-//! Chats and their messages.
+//! Operations on chats and their messages.
 
 use crate::call::{Call, Fields, PAGE};
 use crate::reasons::{Reason, Thing};
@@ -10,7 +10,7 @@ use crate::views::v2;
 use http::StatusCode;
 use serde_json::Map;
 
-/// What v2 answers to most writes.
+/// Returns the usual answer to a write in v2.
 fn created() -> Outcome {
     Ok(Reply::empty(StatusCode::CREATED))
 }
@@ -71,7 +71,8 @@ pub fn create(state: &mut State, call: &Call<'_>) -> Outcome {
     Ok(Reply::json(StatusCode::CREATED, "chat", &v2::Chat::created(company, chat)))
 }
 
-/// A message has no field for its subject; it opens the text, as mail clients quote it.
+/// Combines subject and message. Messages have no subject field, so the subject precedes the text,
+/// as in quotes of mail clients.
 fn first_text(subject: Option<&str>, message: Option<&str>) -> Option<String> {
     match (subject, message) {
         (Some(subject), Some(message)) => Some(format!("{subject}\n\n{message}")),
@@ -79,7 +80,8 @@ fn first_text(subject: Option<&str>, message: Option<&str>) -> Option<String> {
     }
 }
 
-/// The place of the channel: the one with the given id if it is of that kind, else the company's first of that kind.
+/// Returns the index of the channel: the one with the given id and kind, or the company's first one
+/// of that kind.
 fn channel(company: &Company, name: &str, fields: &Fields) -> Result<u16, Failure> {
     let id = fields.integer("channelID")?;
     let place = company.channels.iter().position(|channel| {
@@ -94,7 +96,7 @@ fn department(company: &Company, fields: &Fields) -> Result<Option<Id>, Failure>
     department.map(|department| Some(department.id)).ok_or(Failure::bad(Reason::NotFound(Thing::Department)))
 }
 
-/// Somebody known by that e-mail, else by that phone.
+/// Returns the contact with this email address, or else with this phone number.
 fn find_contact(company: &Company, email: &str, phone: &str) -> Option<Id> {
     let by_email = company.by_email.get(email.to_lowercase().as_str()).filter(|_| !email.is_empty());
     let by_phone = company.by_phone.get(digits(phone).as_str()).filter(|_| !digits(phone).is_empty());

@@ -1,4 +1,4 @@
-//! Running a flow for a contact, whatever chat it has.
+//! Execution of a flow for a contact, in an existing or a new chat.
 
 use crate::call::{Call, Fields};
 use crate::reasons::{Reason, Thing};
@@ -60,14 +60,15 @@ fn channel(company: &Company, uuid: &str) -> Result<u16, Failure> {
     }
 }
 
-/// Without a given channel: where the contact was last served, if flows run there, else the company's first channel.
+/// Returns the channel for a contact if the request names none: the one that last served the
+/// contact and can run flows, or else the company's first one.
 fn usual_channel(company: &Company, contact: &Contact) -> u16 {
     let chats = contact.chats.iter().rev().filter_map(|id| company.any_chat(*id));
     let mut channels = chats.map(|chat| chat.channel);
     channels.find(|channel| company.channels[*channel as usize].kind.runs_flows()).unwrap_or(0)
 }
 
-/// The conditions for writing to somebody first.
+/// Checks the conditions for starting a conversation with a contact.
 fn check_reachable(kind: ChannelKind, contact: &Contact) -> Result<(), Failure> {
     match kind {
         ChannelKind::Messenger | ChannelKind::TelegramBot if !contact.reaches(kind) => {

@@ -1,4 +1,5 @@
-//! The deprecated version: its table, and a file of handlers for each kind of thing. The handlers call the same moves as v3's.
+//! The deprecated version: its table of operations, and a file of handlers for each kind of
+//! resource. The handlers call the same state functions as those of v3.
 
 mod chats;
 mod flows;

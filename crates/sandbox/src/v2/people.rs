@@ -1,4 +1,4 @@
-//! Agents and contacts.
+//! Operations on agents and contacts.
 
 use crate::call::{Call, PAGE};
 use crate::reasons::Reason;
@@ -9,7 +9,7 @@ use crate::v3::{check_invitation, named_agent};
 use crate::views::{self, v2};
 use http::StatusCode;
 
-/// How many chats an agent invited through v2 may have at once, since v2 does not say.
+/// Maximum number of simultaneous chats for agents invited through v2, which has no such parameter.
 const MAX_CHATS: i64 = 10;
 
 pub fn agents(state: &State, call: &Call<'_>) -> Outcome {

@@ -1,4 +1,4 @@
-//! The operations on agents.
+//! Operations on agents.
 
 use crate::call::{Call, PAGE};
 use crate::reasons::{Expect, Reason, Thing};
@@ -15,7 +15,7 @@ pub fn list(state: &State, call: &Call<'_>) -> Outcome {
         Some("true") => true,
         Some(_) => return Err(Failure::mistyped("allPages", Expect::Boolean)),
     };
-    // The page is read even where it is not used: a wrong one is a wrong call.
+    // Validate the page even if it is unused, because an invalid one makes the request invalid.
     let skip = call.skip()?;
     let agents: Vec<_> = if all { agents.collect() } else { agents.skip(skip).take(PAGE).collect() };
     Ok(Reply::ok("agent", &agents))
@@ -25,7 +25,7 @@ pub fn profile(state: &State, call: &Call<'_>) -> Outcome {
     Ok(Reply::ok("profile", &views::agent_profile(call.agent(state)?, call.company(state).id)))
 }
 
-/// The agent that the path names.
+/// Returns the agent in the path.
 pub fn named<'s>(state: &'s State, call: &Call<'_>) -> Result<&'s Agent, Failure> {
     call.id(1).and_then(|id| state.agent_of(call.company, id)).ok_or(Failure::no(Thing::Agent))
 }
@@ -48,7 +48,7 @@ pub fn invite(state: &mut State, call: &Call<'_>) -> Outcome {
     Ok(Reply::done())
 }
 
-/// What both versions refuse: a role that does not exist, and somebody who already is an agent.
+/// Rejects invitations that both versions reject: an unknown role, or an existing agent.
 pub fn check_invitation(state: &State, call: &Call<'_>, email: &str, role: i64) -> Result<(), Failure> {
     if Role::of(role).is_none() {
         return Err(Failure::bad(Reason::WrongValue("type")));

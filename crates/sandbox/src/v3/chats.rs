@@ -1,4 +1,4 @@
-//! The operations on chats, sending apart.
+//! Operations on chats, except sending messages.
 
 use crate::call::{Call, PAGE};
 use crate::reasons::{Reason, Thing};
@@ -62,7 +62,7 @@ pub fn context_variables(state: &State, call: &Call<'_>) -> Outcome {
     Ok(Reply::ok("context variables", &views::context_variables(state, call.company(state), chat)))
 }
 
-/// An agent who can be given chats of the company: linked to it and active.
+/// Returns an agent that can receive chats of the company: linked to it and active.
 fn receiving_agent(state: &State, call: &Call<'_>, id: Id, status: StatusCode) -> Result<Id, Failure> {
     match state.agent_of(call.company, id) {
         Some(agent) if agent.active => Ok(agent.id),
@@ -78,7 +78,7 @@ pub fn transfer(state: &mut State, call: &Call<'_>) -> Outcome {
     Ok(Reply::ok("transfer", &views::Transfer::of(call.chat(state)?)))
 }
 
-/// A chat that a flow can run on: not finalized and not internal.
+/// Returns the chat in the path if a flow can run on it: open and not internal.
 pub fn flow_chat<'s>(state: &'s State, call: &Call<'_>) -> Result<&'s Chat, Failure> {
     let chat = call.open_chat(state)?;
     match call.company(state).channel_of(chat).kind {

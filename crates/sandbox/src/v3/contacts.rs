@@ -1,4 +1,4 @@
-//! The operations on contacts.
+//! Operations on contacts.
 
 use crate::call::{Call, PAGE};
 use crate::reply::{Outcome, Reply};
@@ -20,7 +20,7 @@ pub fn list(state: &State, call: &Call<'_>) -> Outcome {
     Ok(Reply::ok("contact", &contacts))
 }
 
-/// The places that the filters select, through the indices; nothing where there is no filter.
+/// Returns the indices of the contacts that the filters select, or `None` without a filter.
 fn wanted(company: &Company, email: Option<&str>, phone: Option<&str>) -> Option<Vec<u32>> {
     let by_email =
         email.map(|email| company.by_email.get(email.to_lowercase().as_str()).map_or(&[][..], Vec::as_slice));

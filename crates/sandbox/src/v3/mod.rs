@@ -1,4 +1,4 @@
-//! The current version: the document's three tables, and a file of handlers for each.
+//! The current version: the three tables of the document, and a file of handlers for each.
 
 mod agents;
 mod chats;

@@ -1,4 +1,4 @@
-//! Sending: text, files, buttons, templates and internal notes.
+//! Sending messages: text, files, buttons, templates and internal notes.
 
 use crate::call::{Call, Fields, integer};
 use crate::reasons::{Expect, Reason};
@@ -38,7 +38,7 @@ pub fn send(state: &mut State, call: &Call<'_>) -> Outcome {
     Ok(Reply::json(status, "message", &views::sent(state, call.company(state), chat, message)))
 }
 
-/// The kind of a text message on a channel; notes stay on the platform, whatever the channel.
+/// Returns the kind of a text message on a channel. Internal notes are always chat texts.
 pub fn plain_kind(channel: ChannelKind, internal: bool) -> Kind {
     match channel {
         ChannelKind::Email if !internal => Kind::Email,
@@ -47,7 +47,7 @@ pub fn plain_kind(channel: ChannelKind, internal: bool) -> Kind {
     }
 }
 
-/// The titles of the button options.
+/// Returns the titles of the button options.
 fn options(fields: &Fields) -> Result<Vec<String>, Failure> {
     let wrong = || Failure::mistyped("options", Expect::Array);
     let Some(list) = fields.array("options")? else { return Ok(Vec::new()) };
@@ -59,8 +59,8 @@ fn options(fields: &Fields) -> Result<Vec<String>, Failure> {
         .collect()
 }
 
-/// The text as it reads with its options: unchanged where the channel shows them as buttons or as a list, otherwise followed
-/// by the options, numbered, one per line.
+/// Returns the text with its options. It is unchanged if the channel renders them as buttons or as
+/// a list; otherwise the options follow as numbered lines.
 fn with_options(text: &str, options: &[String], channel: ChannelKind) -> String {
     let mut out = text.to_owned();
     if options.len() > channel.options_max() {
@@ -71,7 +71,7 @@ fn with_options(text: &str, options: &[String], channel: ChannelKind) -> String 
     out
 }
 
-/// The kind of message that a file makes, by the ending of its address; 400 for a type that is not allowed.
+/// Returns the message kind of a file by its extension. Fails with 400 for other types.
 fn media(url: &str) -> Result<Kind, Failure> {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let ending = path.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());

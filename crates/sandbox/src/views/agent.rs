@@ -1,4 +1,4 @@
-//! Agents as v3 shows them.
+//! The representation of agents in v3.
 
 use super::{Numeric, Photo};
 use crate::clock::Stamp;
@@ -27,7 +27,7 @@ impl<'a> AgentItem<'a> {
     }
 }
 
-/// The profile of the owner of a token, in the company acted on.
+/// Returns the profile of the token's owner, in the current company.
 pub fn profile(agent: &Agent, company: Id) -> impl Serialize + '_ {
     #[derive(Serialize)]
     #[allow(non_snake_case)]
@@ -102,7 +102,7 @@ struct Detail<'a> {
     isGuest: Numeric<u8>,
 }
 
-/// An agent in full, in the company acted on.
+/// Returns the full representation of an agent, in the current company.
 pub fn detail(agent: &Agent, company: Id) -> impl Serialize + '_ {
     let photo = Photo::of_agent(agent.id, agent.has_photo);
     let role = agent.role as i64;
@@ -155,12 +155,12 @@ pub fn detail(agent: &Agent, company: Id) -> impl Serialize + '_ {
     }
 }
 
-/// Somebody who has been seen and is not unavailable counts as online.
+/// Returns whether an agent is online: seen at least once and not unavailable.
 pub fn is_online(agent: &Agent) -> bool {
     agent.last_seen.is_some() && agent.presence as i64 != -1
 }
 
-/// The status an agent has set.
+/// The presence of an agent.
 #[derive(Serialize)]
 #[allow(non_snake_case)]
 pub struct AgentStatus<'a> {
@@ -194,7 +194,7 @@ impl<'a> AgentStatus<'a> {
     }
 }
 
-/// The answer to setting a status.
+/// The answer to setting a presence.
 #[derive(Serialize)]
 pub struct AgentStatusResult {
     #[serde(rename = "statusId")]

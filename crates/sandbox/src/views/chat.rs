@@ -1,4 +1,4 @@
-//! Chats as v3 shows them, and the small answers about a chat.
+//! The representation of chats in v3, and small answers about a chat.
 
 use super::agent::is_online;
 use super::message::{Department, Person};
@@ -88,7 +88,7 @@ struct Attending<'a> {
     photo_url: Option<Photo>,
 }
 
-/// Shows a chat.
+/// Returns the representation of a chat.
 pub fn chat<'a>(state: &'a State, company: &'a Company, chat: &'a state::Chat) -> Chat<'a> {
     let last = chat.messages.last();
     Chat {
@@ -140,7 +140,7 @@ fn last_message<'a>(
 ) -> LastMessage<'a> {
     let contact = company.contact_of(chat);
     let Some(last) = last else {
-        // Every chat begins with an event, so that there is always a last message; a chat without one would read like this.
+        // Every chat starts with an event, so this is only a fallback.
         return LastMessage {
             text: Cow::Borrowed(""),
             file: None,
@@ -158,7 +158,7 @@ fn last_message<'a>(
     }
 }
 
-/// The channels of a chat, which is the one it runs on.
+/// Returns the channels of a chat, of which there is exactly one.
 pub fn channels<'a>(company: &'a Company, chat: &state::Chat) -> [Channel<'a>; 1] {
     let channel = company.channel_of(chat);
     [Channel {
@@ -206,20 +206,20 @@ pub struct ChatTag<'a> {
     name: &'a str,
 }
 
-/// The tags of a chat, in the order they were put on it.
+/// Returns the tags of a chat, in the order of their addition.
 pub fn tags<'a>(company: &'a Company, chat: &'a state::Chat) -> impl Iterator<Item = ChatTag<'a>> {
     let tag = |id: &Id| company.tags.iter().find(|tag| tag.id == *id);
     chat.tags.iter().filter_map(tag).map(|tag| ChatTag { id: Numeric(tag.id), name: &tag.name })
 }
 
-/// An agent of a chat, in short.
+/// A short representation of an agent of a chat.
 #[derive(Serialize)]
 pub struct Member<'a> {
     name: &'a str,
     id: Id,
 }
 
-/// The agents of a chat.
+/// Returns the agents of a chat.
 pub fn members<'a>(state: &'a State, chat: &'a state::Chat) -> impl Iterator<Item = Member<'a>> {
     let agents = [chat.agent, chat.second_agent].into_iter().flatten();
     agents.filter_map(|id| state.agent(id)).map(|agent| Member { name: &agent.name, id: agent.id })
@@ -239,7 +239,7 @@ impl Transfer {
     }
 }
 
-/// What flows and texts can refer to.
+/// The variables that flows and texts can refer to.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextVariables {
@@ -248,7 +248,7 @@ pub struct ContextVariables {
     context_variables: Map<String, Value>,
 }
 
-/// Shows the context variables of a chat.
+/// Returns the context variables of a chat.
 pub fn context_variables(state: &State, company: &Company, chat: &state::Chat) -> ContextVariables {
     let channel = company.channel_of(chat);
     let contact = company.contact_of(chat);
@@ -275,7 +275,7 @@ pub fn context_variables(state: &State, company: &Company, chat: &state::Chat) -
     ContextVariables { id: chat.id, customer_id: chat.contact, context_variables }
 }
 
-/// The answer to taking a chat.
+/// The answer to an assignment.
 #[derive(Serialize)]
 #[allow(non_snake_case)]
 pub struct Assignment<'a> {
@@ -290,7 +290,7 @@ pub struct Assignment<'a> {
     contextVariables: [ContextVariables; 1],
 }
 
-/// Shows a chat that was just taken, with the first page of its messages.
+/// Returns an assigned chat with the first page of its messages.
 pub fn assignment<'a>(state: &'a State, company: &'a Company, chat: &'a state::Chat) -> Assignment<'a> {
     let newest = chat.messages.newest_first(0).take(crate::call::PAGE);
     Assignment {

@@ -1,4 +1,4 @@
-//! Contacts as v3 shows them, with their groups, organizations and custom fields.
+//! The representation of contacts in v3, with their groups, organizations and custom fields.
 
 use super::{CustomValues, Numeric, Photo};
 use crate::clock::Stamp;
@@ -6,7 +6,7 @@ use crate::state::{self, ChannelKind, Company, Id};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Which channels a contact can be reached on.
+/// The channels through which a contact can be reached.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reach {
@@ -100,7 +100,7 @@ struct Link<'a> {
     photo: Option<Photo>,
 }
 
-/// Shows a contact.
+/// Returns the representation of a contact.
 pub fn contact<'a>(company: &'a Company, contact: &'a state::Contact) -> Contact<'a> {
     let photo = Photo::of_contact(contact.id, contact.has_photo);
     let has_custom = !contact.custom.is_empty();
@@ -165,12 +165,12 @@ fn link(contact: &state::Contact) -> Link<'_> {
     }
 }
 
-/// The id of the contact on messenger, once it was served there.
+/// Returns the contact's Messenger id, if the contact was served on that channel.
 pub fn messenger_id(contact: &state::Contact) -> Option<Id> {
     contact.reaches(ChannelKind::Messenger).then_some(2_000_000_000 + contact.id)
 }
 
-/// The text that the platform searches in.
+/// Returns the text for the platform's search.
 fn tokens(contact: &state::Contact) -> String {
     let mut tokens = contact.name.to_lowercase();
     for part in [&contact.email, &contact.phone, &contact.mobile].into_iter().flatten() {
@@ -193,7 +193,7 @@ pub struct Group<'a> {
     nameEmoji: String,
 }
 
-/// The groups of a contact.
+/// Returns the groups of a contact.
 pub fn groups<'a>(company: &'a Company, contact: &'a state::Contact) -> impl Iterator<Item = Group<'a>> {
     let found = contact.groups.iter().filter_map(|id| company.groups.iter().find(|group| group.id == *id));
     found.map(|group| Group {
@@ -236,7 +236,7 @@ pub struct Organization<'a> {
     customFields: [(); 0],
 }
 
-/// The organizations of a contact.
+/// Returns the organizations of a contact.
 pub fn organizations<'a>(
     company: &'a Company,
     contact: &'a state::Contact,
@@ -289,7 +289,7 @@ pub struct CustomFieldEntry<'a> {
     value: &'a str,
 }
 
-/// The custom fields that a contact has a value of.
+/// Returns the custom fields for which a contact has a value.
 pub fn custom_fields<'a>(
     company: &'a Company,
     contact: &'a state::Contact,

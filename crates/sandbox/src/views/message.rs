@@ -1,4 +1,4 @@
-//! Messages as v3 shows them, and the people in them.
+//! The representation of messages in v3, and of their senders and receivers.
 
 use super::agent::is_online;
 use super::{CustomValues, Photo};
@@ -7,7 +7,7 @@ use crate::state::{self, ChannelKind, Company, Id, Kind, Party, State};
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// Who sent or received.
+/// A sender or receiver.
 #[derive(Serialize)]
 #[allow(non_snake_case)]
 pub struct Person<'a> {
@@ -23,7 +23,7 @@ pub struct Person<'a> {
     custom_fields: Option<CustomValues<'a>>,
 }
 
-/// What agents carry besides.
+/// Additional fields of agents.
 #[derive(Serialize)]
 #[allow(non_snake_case)]
 struct PersonStatus {
@@ -35,7 +35,7 @@ struct PersonStatus {
 }
 
 impl<'a> Person<'a> {
-    /// The platform, which is nobody.
+    /// Returns the platform as a person without an id.
     pub fn system(company: &'a Company) -> Person<'a> {
         Person {
             id: None,
@@ -62,7 +62,7 @@ impl<'a> Person<'a> {
         }
     }
 
-    /// The six fields that everybody has.
+    /// Returns the six fields common to all parties.
     pub fn short(state: &'a State, company: &'a Company, chat: &'a state::Chat, party: Party) -> Person<'a> {
         match party {
             Party::Contact => Person::contact(company.contact_of(chat)),
@@ -100,8 +100,9 @@ impl<'a> Person<'a> {
         person
     }
 
-    /// The one at the other end: the contact for what agents and the platform write, with custom fields where there are some;
-    /// the agent of the chat, or the company while it has none, for what the contact writes.
+    /// Returns the receiver of a message. For messages of agents and the platform, it is the
+    /// contact with its custom fields; for messages of the contact, it is the chat's agent, or else
+    /// the company.
     fn receiver(state: &'a State, company: &'a Company, chat: &'a state::Chat, from: Party) -> Person<'a> {
         match (from, chat.agent) {
             (Party::Contact, Some(agent)) => Person::short(state, company, chat, Party::Agent(agent)),
@@ -117,7 +118,7 @@ impl<'a> Person<'a> {
     }
 }
 
-/// The `senderType` or `receiverType` of a party.
+/// Returns the `senderType` or `receiverType` of a party.
 pub fn party_type(party: Party, channel: ChannelKind) -> &'static str {
     match party {
         Party::Agent(_) => "agent",
@@ -134,7 +135,7 @@ fn receiver_type(from: Party, chat: &state::Chat, channel: ChannelKind) -> &'sta
     }
 }
 
-/// A department: `{id, name}` where one is set.
+/// A department.
 #[derive(Serialize)]
 pub struct Department<'a> {
     id: Id,
@@ -148,7 +149,7 @@ impl<'a> Department<'a> {
     }
 }
 
-/// A department, or `false`.
+/// A department, or `false` if there is none.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum DepartmentOrFalse<'a> {
@@ -196,7 +197,7 @@ pub struct Message<'a> {
     can_enable_session: Option<bool>,
 }
 
-/// Shows a message of a chat.
+/// Returns the representation of a message.
 pub fn message<'a>(
     state: &'a State,
     company: &'a Company,
@@ -231,7 +232,7 @@ pub fn message<'a>(
     }
 }
 
-/// Shows a message in answer to sending it.
+/// Returns the representation of a message that was just sent.
 pub fn sent<'a>(
     state: &'a State,
     company: &'a Company,
@@ -248,7 +249,7 @@ pub fn sent<'a>(
     Message { can_enable_session: Some(can_enable_session), ..message(state, company, chat, sent) }
 }
 
-/// What both versions show of a message under different names.
+/// Fields that both versions contain under different names.
 pub struct Common<'a> {
     pub text: String,
     pub is_email: bool,
@@ -278,7 +279,7 @@ impl<'a> Common<'a> {
 }
 
 impl<'a> Person<'a> {
-    /// The contact of a chat, without custom fields.
+    /// Returns the contact of a chat, without custom fields.
     pub fn customer(company: &'a Company, chat: &state::Chat) -> Person<'a> {
         Person::contact(company.contact_of(chat))
     }

@@ -1,6 +1,7 @@
-//! How the state reads on the wire. Every struct lists the fields of the document, in its order and no others; the oddities of
-//! types (integers here, numeric strings there) are in the field types. Where the document's names follow no one casing, the
-//! fields bear them as they are.
+//! Representations of the state on the wire. Every struct has exactly the fields of the document,
+//! in the same order. Inconsistent types, such as integers and numeric strings for ids, are
+//! expressed by field types. Where the document mixes letter cases, the Rust fields have the
+//! documented names.
 
 mod agent;
 mod chat;
@@ -21,7 +22,7 @@ use super::state::{Company, Id};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fmt::Display;
 
-/// A number that is written as a string.
+/// A number that is serialized as a string.
 #[derive(Clone, Copy)]
 pub struct Numeric<N>(pub N);
 
@@ -31,7 +32,7 @@ impl<N: Display> Serialize for Numeric<N> {
     }
 }
 
-/// The address of a photo.
+/// The URL of a photo.
 #[derive(Clone, Copy)]
 pub struct Photo {
     folder: &'static str,
@@ -48,7 +49,7 @@ impl Photo {
         has.then_some(Photo { folder: "contacts", id, suffix: "" })
     }
 
-    /// The address of the small version.
+    /// Returns the URL of the small version.
     pub fn small(self) -> Photo {
         Photo { suffix: "_small", ..self }
     }
@@ -63,7 +64,7 @@ impl Serialize for Photo {
     }
 }
 
-/// A contact's custom fields as an object: from name to value, or from token to value.
+/// A contact's custom values as an object with names or tokens as keys.
 pub struct CustomValues<'a> {
     company: &'a Company,
     values: &'a [(u16, String)],

@@ -1,4 +1,4 @@
-//! The timeline of a contact: when it was made, its chats, what became of them, and comments.
+//! The timeline of a contact: its creation, its chats, their events, and comments.
 
 use super::message::DepartmentOrFalse;
 use super::{Numeric, Photo};
@@ -6,7 +6,7 @@ use crate::clock::Stamp;
 use crate::state::{self, Chat, Comment, Company, Contact, Happening, Id, Mark, State};
 use serde::Serialize;
 
-/// An entry. The one for the contact's creation has no `about`.
+/// A timeline entry. The entry for the contact's creation has no `about`.
 #[derive(Serialize)]
 pub struct Entry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ struct About<'a> {
     deleted: bool,
 }
 
-/// The entries of a contact, newest first.
+/// Returns the entries of a contact, newest first.
 pub fn timeline<'a>(state: &'a State, company: &'a Company, contact: &'a Contact) -> Vec<Entry<'a>> {
     let mut entries = vec![created(company, contact)];
     entries.extend(
@@ -113,13 +113,13 @@ fn about_chat<'a>(company: &'a Company, chat: &Chat, kind: &'static str) -> Abou
     }
 }
 
-/// `HH:MM:SS`, with as many hours as it takes.
+/// Formats a duration as `HH:MM:SS`, with as many digits for the hours as needed.
 fn duration(seconds: i64) -> String {
     let seconds = seconds.max(0);
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// Shows a comment.
+/// Returns the representation of a comment.
 pub fn comment<'a>(state: &'a State, company: &'a Company, comment: &Comment) -> Entry<'a> {
     let by: Option<&state::Agent> = state.agent(comment.by);
     Entry {

@@ -1,4 +1,4 @@
-//! The same state as v2 shows it.
+//! The representation of the state in v2.
 
 use super::contact::messenger_id;
 use super::message::{Common, DepartmentOrFalse};
@@ -39,7 +39,7 @@ impl<'a> AgentDetail<'a> {
     }
 }
 
-/// A contact; its channels only in the detail.
+/// A contact. `channels` is only present in the representation of a single contact.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Contact<'a> {
@@ -55,7 +55,7 @@ pub struct Contact<'a> {
     channels: Option<Reach>,
 }
 
-/// An empty array when there are none, otherwise an object of token to value.
+/// Custom values: an empty array if there are none, otherwise an object from tokens to values.
 struct CustomFields<'a>(&'a Company, &'a [(u16, String)]);
 
 impl Serialize for CustomFields<'_> {
@@ -86,7 +86,7 @@ impl<'a> Contact<'a> {
     }
 }
 
-/// A chat; the workflow only in the answer to creating one.
+/// A chat. The workflow is only present in the answer to its creation.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Chat<'a> {
@@ -178,7 +178,7 @@ struct MessageChat<'a> {
     customer: Person<'a>,
 }
 
-/// Shows a message of a chat.
+/// Returns the representation of a message.
 pub fn message<'a>(
     state: &'a State,
     company: &'a Company,
@@ -226,7 +226,7 @@ impl<'a> Feedback<'a> {
     }
 }
 
-/// How a flow execution ended.
+/// The outcome of a flow execution.
 #[derive(serde::Serialize)]
 pub struct FlowResult {
     pub reason: String,
