@@ -225,6 +225,7 @@ fn operate(
             let company = company(&state, caller, address.company.as_deref())?;
             let before = state.now;
             state.tick();
+            // A failed write must not advance the clock, so that equal calls produce equal bytes.
             act(&mut state, &call(company)).inspect_err(|_| state.now = before)?
         }
     };

@@ -68,7 +68,7 @@ pub struct Options {
     /// Equal seeds yield equal data and credentials.
     pub seed: u64,
     pub size: Size,
-    /// Lifetime of access tokens, in whole seconds.
+    /// Lifetime of access tokens, in seconds, rounded down.
     pub expires_in: Duration,
     /// Whether each refresh issues a new refresh token.
     pub rotate_refresh: bool,
@@ -246,6 +246,7 @@ impl Shared {
         if !self.has_faults.load(Ordering::Acquire) {
             return Vec::new();
         }
+        // Release the lock of the state before taking that of the faults.
         let seed = self.read().seed;
         self.faults().strike(seed, side, method, segments)
     }
@@ -288,6 +289,7 @@ impl Shared {
         let mut options = self.options.clone();
         options.seed = seed.unwrap_or(options.seed);
         options.size = size.unwrap_or(options.size);
+        // Otherwise the vault would load the old tokens again.
         if let Some(file) = &options.state_file {
             match std::fs::remove_file(file) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

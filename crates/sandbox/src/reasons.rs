@@ -20,6 +20,7 @@ impl Lang {
             let tag = words.next().unwrap_or_default();
             let weight = words.find_map(|w| w.strip_prefix("q=")).map_or(1.0, |q| q.parse().unwrap_or(0.0));
             if let Some(lang) = Lang::of_tag(tag)
+                // The first of equal weights wins.
                 && weight > best.1
             {
                 best = (lang, weight);

@@ -128,6 +128,7 @@ impl http_body::Body for Body {
             Manner::Whole if self.rest.is_empty() => Poll::Ready(None),
             Manner::Whole => Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.rest))))),
             Manner::Truncated(bytes) => {
+                // At least one byte must be missing, or the body would be complete.
                 let end = bytes.min(self.rest.len().saturating_sub(1));
                 self.manner = Manner::Cut;
                 Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(end)))))
@@ -153,6 +154,7 @@ impl http_body::Body for Body {
 
     fn size_hint(&self) -> SizeHint {
         match self.manner {
+            // Without a length, the body is sent in chunks.
             Manner::Endless => SizeHint::new(),
             _ => SizeHint::with_exact(self.rest.len() as u64),
         }

@@ -46,6 +46,7 @@ impl Walk<'_> {
         let keys = node.key.as_deref().and_then(|key| Some((keys(a.items, key)?, keys(b.items, key)?)));
         let matches = match keys {
             Some(keys) => self.by_key(a, b, &keys, node, element, around),
+            // An unread element could equal any of these, so no difference is certain.
             None if node.is_unordered && is_open => return,
             None if node.is_unordered => self.by_equality(a, b, node, element, around),
             None if is_open => return self.beginnings(a, b, element, around, node),
@@ -101,13 +102,16 @@ impl Walk<'_> {
         let mut rest: Vec<usize> = places.into_values().flatten().collect();
         rest.sort_unstable();
         let is_open = a.part.is_open() || b.part.is_open();
+        // In a partly read array, the counterpart of an unmatched element may be unread.
         if !is_open {
             self.changed_keys(a, b, &mut matches, &mut rest, element, around);
         }
+        // Compare the order of matched elements only: an insertion is not a reordering.
         let order: Vec<usize> = matches.iter().filter_map(|one| one.1).collect();
         if !order.is_sorted() {
             self.other_order(node, a, b, around);
         }
+        // A missing element may be in the unread part of the candidate.
         matches.retain(|one| one.1.is_some() || !b.part.is_open());
         if !a.part.is_open() {
             matches.extend(rest.into_iter().map(|at| (None, Some(at))));
@@ -159,6 +163,7 @@ impl Walk<'_> {
         for at in 0..a.len() {
             let mut found = None;
             for (index, there) in free.iter().enumerate() {
+                // The remaining elements are matched in order, which bounds the work.
                 if tries == 0 {
                     break;
                 }
@@ -196,6 +201,7 @@ impl Walk<'_> {
         }
         let (rows, columns) = (start..a.len() - end, start..b.len() - end);
         let mut matches: Vec<Match> = (0..start).map(|at| (Some(at), Some(at))).collect();
+        // The table of common subsequences has quadratic size.
         if rows.len() * columns.len() > PAIRS_MAX {
             gap(rows.clone(), columns.clone(), &mut matches);
         } else {

@@ -28,6 +28,7 @@ impl Buffering {
         let (held, rest) = piece.split_at(room.min(piece.len()));
         self.start.extend_from_slice(held);
         if !rest.is_empty() {
+            // The start is compared directly, so the digest covers only the rest.
             self.rest.get_or_insert_default().update(rest);
         }
     }
@@ -90,6 +91,7 @@ impl BufferedAnswer {
             false => Ok(()),
         });
         match end {
+            // A reached limit yields a sample; any other error means that the body is not JSON.
             Err(error) if !error.is_limit() => Content::Other,
             end => tree.finish(end.is_ok() && self.is_whole()),
         }

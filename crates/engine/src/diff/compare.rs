@@ -151,6 +151,7 @@ fn bodies<'a>(
     limits: &Limits,
 ) {
     let (wanted, found) = (&reference.body, &candidate.body);
+    // Equal starts and digests prove the bodies equal, even beyond the buffered part.
     if wanted == found {
         return;
     }
@@ -172,6 +173,7 @@ fn bodies<'a>(
             }
             walk.value(Part { value: &a, open: open_a }, Part { value: &b, open: open_b }, node, &around);
         }
+        // Too little of one body is buffered to state a difference.
         (Content::Unread, Content::Unread | Content::Json { .. })
         | (Content::Json { .. }, Content::Unread) => {
             walk.sampled();

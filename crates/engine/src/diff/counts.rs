@@ -41,7 +41,7 @@ pub struct Counts {
     pub declared_noise: u64,
     /// Calls with a difference that also occurs between two readings of one side.
     pub learnt_noise: u64,
-    /// Writes whose upstream calls were planned without sending them, both correct and wrong plans.
+    /// Writes with upstream calls that were planned without sending them, both correct and wrong plans.
     /// Not part of the comparisons above: a correct plan does not prove how the candidate would
     /// have answered.
     #[serde(default)]

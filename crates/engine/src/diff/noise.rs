@@ -46,6 +46,7 @@ impl Noise {
             let has_room = self.patterns.len() < PATTERNS_MAX;
             match self.patterns.iter_mut().find(known) {
                 Some(known) => known.seen += 1.0,
+                // A full table learns no new patterns until old ones decay.
                 None if has_room => {
                     let pattern = finding.pattern.clone();
                     self.patterns.push(Pattern { pattern, kind: finding.kind, seen: 1.0 });

@@ -43,6 +43,7 @@ pub(super) fn disclosed<'d>(steps: &[Step], root: Disclosed<'d>) -> Disclosed<'d
 
 fn member(name: &str, redactor: &Redactor, around: Disclosed<'_>) -> String {
     if redactor.masks_name(name) || around.is_data_name(name) {
+        // The hash discloses no name, but equal names remain comparable.
         return format!("['#{}']", redactor.hash(name.as_bytes()));
     }
     member_path(name)

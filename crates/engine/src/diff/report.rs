@@ -101,6 +101,7 @@ pub fn report(summaries: &[Summary], threshold: Threshold) -> Report {
     operations.sort_by(|a, b| b.proof.cmp(&a.proof).then_with(|| a.operation.cmp(&b.operation)));
     let present = |operation: &OperationReport| match operation.present_phase {
         None => operation.proof,
+        // Results of an earlier period are no evidence for the current one.
         Some(_) => Proof::NotEnough,
     };
     let verdict = operations.iter().map(present).max().unwrap_or(Proof::NotEnough);
@@ -199,6 +200,8 @@ fn is_unexamined(counts: &Counts) -> bool {
 fn enough(different: u64, threshold: &Threshold) -> u64 {
     let proves =
         |compared: u64| exact_upper(different, compared, threshold.confidence) <= threshold.mismatch_max;
+    // Double the number until it proves the threshold, then bisect. The upper limit stops the
+    // search for a threshold that cannot be proved.
     let mut high = (different + 1).max(16);
     while !proves(high) && high < 1 << 40 {
         high *= 2;
@@ -353,7 +356,7 @@ impl OperationReport {
         }
     }
 
-    /// Formats the differences that did not repeat; empty if there are none.
+    /// Formats the differences that did not repeat, or an empty text.
     fn unsettled(&self) -> String {
         match self.counts.unsettled {
             0 => String::new(),
@@ -378,7 +381,7 @@ impl OperationReport {
         }
     }
 
-    /// Formats the calls that were not compared, with the reasons; empty if there are none.
+    /// Formats the calls that were not compared, with the reasons, or an empty text.
     fn skipped(&self) -> String {
         let reasons: Vec<String> =
             self.counts.skipped.iter().map(|(why, calls)| format!("{calls}: {}", why.words())).collect();
@@ -389,7 +392,7 @@ impl OperationReport {
         }
     }
 
-    /// Formats the events that only one side sent; empty if there are none.
+    /// Formats the events that only one side sent, or an empty text.
     fn unpaired(&self) -> String {
         match (self.counts.events_missing, self.counts.events_extra) {
             (0, 0) => String::new(),
@@ -399,7 +402,7 @@ impl OperationReport {
         }
     }
 
-    /// Formats the planned writes; empty if there are none.
+    /// Formats the planned writes, or an empty text.
     fn planned(&self) -> String {
         match (self.counts.planned, self.counts.planned_wrong) {
             (0, _) => String::new(),
@@ -407,7 +410,7 @@ impl OperationReport {
         }
     }
 
-    /// Formats the unanswered calls; empty if there are none.
+    /// Formats the unanswered calls, or an empty text.
     fn unanswered(&self) -> String {
         match (self.counts.reference_unanswered, self.counts.candidate_unanswered) {
             (0, 0) => String::new(),

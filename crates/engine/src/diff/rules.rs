@@ -389,6 +389,7 @@ impl Ground<'_> {
     ) {
         let tree = Tree { ground: self, losses: &route.losses, origin };
         let mut node = answer.body.as_ref().map(|body| tree.value(body, "$")).unwrap_or_default();
+        // Losses and declared rules of a route describe its successes.
         if answer.status < 400 {
             tree.left_out(&mut node);
             declare(&mut node, &route.compare);
@@ -488,6 +489,7 @@ impl Tree<'_> {
                 members.iter().for_each(|inner| self.close(inner, &mut node, &place))
             }
             CloseFrom::Captured { alternatives, absent } => {
+                // With several alternatives, the line that produced the value is unknown.
                 if let ([one], Absent::Omit | Absent::Value(_)) = (alternatives.as_slice(), absent) {
                     let tree = Tree { origin: &close.origin, ..*self };
                     node = tree.op(&one.op, &place);
@@ -507,6 +509,7 @@ impl Tree<'_> {
         let loss =
             self.losses.iter().find(|loss| loss.side == *side && loss.place == place && !loss.partly)?;
         Some(match &loss.instead {
+            // The value depends on the data, so the comparison cannot predict it.
             _ if loss.unless_found => Expected::Anything,
             None => Expected::Nothing,
             Some(text) => {

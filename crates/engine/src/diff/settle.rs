@@ -97,13 +97,17 @@ fn between_references<A>(references: &[A], candidates: &[A], compare: impl Fn(&A
     }
     let Some(after) = references.get(1) else { return Step::Ask(Party::Reference) };
     let moved = compare(&references[0], after);
+    // The reference did not change between the readings, so the candidate is wrong.
     if moved.verdict() != Verdict::Different {
         return compared(found);
     }
+    // The data may have changed before the candidate was read.
     let later = compare(after, candidate);
     if later.verdict() != Verdict::Different {
         return compared(later);
     }
+    // The reference changed, but possibly elsewhere: a finding of both comparisons outside the
+    // changed places is real.
     let lasting = found.lasting(&later, &moved);
     match lasting.verdict() {
         Verdict::Different => compared(lasting),
@@ -118,12 +122,16 @@ fn after_candidate<A>(references: &[A], candidates: &[A], compare: impl Fn(&A, &
     }
     let Some(again) = candidates.get(1) else { return Step::Ask(Party::Candidate) };
     let repeated = compare(&references[0], again);
+    // A finding of both readings of the candidate is real at places where the candidate did not
+    // change.
     let lasting = found.lasting(&repeated, &compare(&candidates[0], again));
     if lasting.verdict() == Verdict::Different {
         return compared(lasting);
     }
     let Some(after) = references.get(1) else { return Step::Ask(Party::Reference) };
     let moved = compare(&references[0], after);
+    // The second reading of the candidate lies between two readings of the reference, so it can
+    // prove a difference that the first one could not.
     let lasting = repeated.lasting(&compare(after, again), &moved);
     if lasting.verdict() == Verdict::Different {
         return compared(lasting);

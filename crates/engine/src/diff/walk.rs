@@ -148,11 +148,13 @@ impl<'a> Walk<'a> {
                     let (a, b) = (a.child(value, at, left.len()), b.child(other, there, right.len()));
                     self.value(a, b, below, &cause_there);
                 }
+                // The member may be in the unread part of the candidate.
                 None if b.is_open() => {}
                 None => self.lone(FindingKind::Missing, value, below, &cause_there),
             }
             self.at.pop();
         }
+        // Members of the candidate only may be in the unread part of the reference.
         if a.is_open() {
             return;
         }
@@ -228,6 +230,7 @@ impl<'a> Walk<'a> {
 
     /// Returns the number of differences between two values, at most two, without recording them.
     pub(super) fn differences(&mut self, a: Part<'_>, b: Part<'_>, node: &Node, around: &Cause) -> u32 {
+        // Comparisons nest: counting differences of an element may count those of inner arrays.
         let before = self.counting.replace(0);
         self.value(a, b, node, around);
         std::mem::replace(&mut self.counting, before).unwrap_or(0).min(2)
@@ -268,6 +271,7 @@ fn unmapped(around: &Cause) -> Cause {
 
 fn position<'v>(object: &'v Object, name: &str) -> Option<(usize, &'v Value)> {
     let value = object.get(name)?;
+    // Only the last member of an open object can be open, so other positions are not needed.
     let is_last =
         object.iter().next_back().map(|(_, last)| last).is_some_and(|last| std::ptr::eq(last, value));
     Some((if is_last { object.len() - 1 } else { 0 }, value))

@@ -35,6 +35,7 @@ pub(super) fn incomplete(a: f64, b: f64, x: f64) -> f64 {
     if x >= 1.0 {
         return 1.0;
     }
+    // The fraction converges fast only below the mean. Above it, use I_x(a, b) = 1 - I_{1-x}(b, a).
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - incomplete(b, a, 1.0 - x);
     }
@@ -47,6 +48,7 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
     const TINY: f64 = 1e-300;
     const CLOSE: f64 = 1e-15;
     const STEPS_MAX: u32 = 10_000;
+    // Lentz's method divides by these values, so replace zeros by a tiny number.
     let away = |value: f64| if value.abs() < TINY { TINY } else { value };
     let mut c = 1.0;
     let mut d = 1.0 / away(1.0 - (a + b) * x / (a + 1.0));

@@ -104,6 +104,7 @@ impl Sequence {
     /// Returns whether the evidence excludes exactly this rate.
     pub fn rules_out(&self, rate: f64, different: u64, compared: u64) -> bool {
         let (k, n) = (different.min(compared) as f64, compared as f64);
+        // 0 ln 0 counts as 0, but evaluates to NaN.
         let heads = if k > 0.0 { k * rate.ln() } else { 0.0 };
         let tails = if n > k { (n - k) * (-rate).ln_1p() } else { 0.0 };
         let mixture = ln_beta(self.a + k, self.b + n - k) - ln_beta(self.a, self.b);

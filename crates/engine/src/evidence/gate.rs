@@ -57,7 +57,7 @@ impl Stage {
         }
     }
 
-    /// Returns the phase after a promotion. There is none after `translated`, and none after
+    /// Returns the phase after a promotion. `translated` is the last one. No promotion leaves
     /// `legacy`, where no calls are compared: an operator starts the first comparison.
     fn next(self) -> Option<Stage> {
         match self {
@@ -205,6 +205,8 @@ impl Gate {
     /// Creates a gate. Its sequences are computed once, here.
     pub fn new(policy: Policy) -> Gate {
         let half = 1.0 - (1.0 - policy.confidence) / 2.0;
+        // Promotions need a proof of both rates, so their error probabilities do not add up. A
+        // rollback needs only one of two, so each test gets half.
         Gate {
             policy,
             wrong: Sequence::new(policy.confidence, policy.mismatch_max),
@@ -253,6 +255,7 @@ impl Gate {
     fn unproved(&self, counted: Counted) -> Option<Waiting> {
         let Observed { different, compared } = counted.answers;
         let (mismatch_max, unsettled_max) = (self.policy.mismatch_max, self.policy.unsettled_max);
+        // Test the certain differences alone first, in order to report the reason for waiting.
         if !self.wrong.proves_below(mismatch_max, different, compared) {
             return Some(Waiting::Proof);
         }

@@ -65,7 +65,7 @@ pub type LatencyMax = [Option<f64>; QUANTILES.len()];
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyProof {
-    /// Every demand is met, or there is none.
+    /// No demand is violated.
     #[default]
     Within,
     /// Too few timed readings for a verdict.
@@ -78,6 +78,7 @@ impl Times {
     /// Adds a time.
     pub fn add(&mut self, time: Duration) {
         let steps = (time.as_secs_f64() * 1000.0 / FIRST_MS).ln() / GROWTH.ln();
+        // Times beyond the last edge share the last bucket, so that no time is lost.
         let bucket = steps.ceil().clamp(0.0, f64::from(LAST)) as u16;
         *self.0.entry(bucket).or_default() += 1;
     }

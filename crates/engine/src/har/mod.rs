@@ -29,7 +29,7 @@ pub struct Exchange {
     pub millis: f64,
     /// The request.
     pub request: Request,
-    /// The answer. `None` if there was no answer or the recording tool saw none.
+    /// The answer. `None` if there was no answer or the recording tool missed it.
     pub response: Option<Response>,
     /// Data that only a gateway records.
     pub gateway: Option<Gateway>,

@@ -60,6 +60,7 @@ pub fn read(input: impl Read, mut each: impl FnMut(Result<Exchange, Malformed>))
 /// Skips a byte order mark, if present (HAR 1.2: tools support and ignore it).
 fn without_mark(mut input: impl Read) -> io::Result<impl Read> {
     const MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
+    // Read the mark separately, because the input cannot be rewound.
     let mut first = Vec::with_capacity(MARK.len());
     input.by_ref().take(MARK.len() as u64).read_to_end(&mut first)?;
     if first == MARK {

@@ -182,6 +182,7 @@ impl Redactor {
         };
         let mut known = operation.map(|operation| operation.path.iter());
         let segments = path.split('/').enumerate().map(|(at, segment)| {
+            // The path starts with a slash, so its first segment is empty.
             if at == 0 || segment.is_empty() {
                 return segment.to_owned();
             }
@@ -262,6 +263,7 @@ impl Redactor {
                     masked.texts.insert(text.clone().into_owned());
                 }
                 let mask = self.mask(&text);
+                // A replaced time looks like a real one, so record its place.
                 if !mask.contains(MASK) {
                     masked.places.insert(place.clone());
                 }
@@ -286,6 +288,7 @@ impl Redactor {
                     let length = place.len();
                     place.push('.');
                     place.push_str(&shown.decode());
+                    // A telling name applies to all values below it.
                     let tells = tells || is_telling_name(&name);
                     let inner = self.masked(inner, tells, disclosed.member(&name), place, masked);
                     place.truncate(length);
@@ -356,6 +359,7 @@ impl Redactor {
         }
         match disclosed.text(text) {
             Exposure::Secret => Hidden::Secret,
+            // The contract lists this text, so a secret appearance is a coincidence.
             Exposure::Listed => Hidden::Not,
             _ if tells || self.knows(text) || looks_secret(text) => Hidden::Secret,
             Exposure::Private if !is_plain(text) => Hidden::Private,
@@ -371,6 +375,7 @@ fn decoded(raw: &str) -> String {
 /// Returns the first of January 2000, 00:00, in the format of `text`.
 fn another_moment(text: &str) -> String {
     let is_year_first = text.as_bytes().get(4).is_some_and(|byte| !byte.is_ascii_digit());
+    // Join the parts with placeholders, then insert the separators of the original.
     let date = if is_year_first { ["2000", "01", "01"] } else { ["01", "01", "2000"] };
     let mark = |c: &char| !c.is_ascii_digit();
     let marks: Vec<char> = text.chars().take(10).filter(mark).collect();

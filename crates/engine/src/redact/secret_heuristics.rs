@@ -44,6 +44,7 @@ fn has_token(text: &str) -> bool {
 fn is_token(run: &str) -> bool {
     // Paths and host names are runs of words, so examine each of their segments.
     let parts = run.split(['/', '.']).filter(|part| !part.is_empty());
+    // Every JWT starts with the Base64 of `{"`.
     let signed = run.starts_with("eyJ") && run.matches('.').count() >= 1;
     signed || parts.into_iter().any(is_token_part)
 }

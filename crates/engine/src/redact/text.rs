@@ -39,6 +39,7 @@ pub fn without_credentials(text: &str) -> String {
 
 /// Returns the span of a credential whose scheme or name starts at `at`.
 fn credential_at(lower: &str, at: usize) -> Option<(usize, usize)> {
+    // Names must match at the start of a word, or `barcode` would match `code`.
     let starts_word = !lower[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
     if !starts_word {
         return None;

@@ -79,7 +79,7 @@ pub(super) fn found(
     Ok(())
 }
 
-/// Returns the entries to store, or `None` if there are none.
+/// Returns the entries to store, or `None` if the list is empty.
 pub(super) fn entries(
     keep: &Keep,
     context: &mut Context,

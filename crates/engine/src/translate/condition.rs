@@ -23,6 +23,7 @@ impl Context {
             Predicate::AnyPresent(places) => places.iter().any(|place| self.is_present(place)),
             Predicate::AllPresent(places) => places.iter().all(|place| self.is_present(place)),
             Predicate::NonePresent(places) => !places.iter().any(|place| self.is_present(place)),
+            // An absent value satisfies the condition; mappings exclude it with `present`.
             Predicate::OneOf(place, allowed) => {
                 self.value(place).is_none_or(|value| allowed.iter().any(|raw| same(&value, &constant(raw))))
             }

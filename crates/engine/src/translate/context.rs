@@ -1,7 +1,7 @@
 //! The context document of a request, which the paths of a mapping refer to, and path evaluation.
 //!
 //! Singular paths are resolved on the lossless document. Other paths are evaluated by jsonpath-rust
-//! on a copy made of [`Node`]s, which support the evaluator without rounding numbers: integers
+//! on a copy of [`Node`]s, which support the evaluator without rounding numbers: integers
 //! beyond the precision of a double are compared as text.
 
 use jsonpath_rust::query::js_path_process;

@@ -74,6 +74,7 @@ fn run(
     out: &mut Vec<u8>,
 ) -> Result<(), TranslateError> {
     json::validate(input, limits)?;
+    // Copy the text verbatim, including white space.
     if matches!(op, ValueOp::Keep) {
         out.extend_from_slice(input);
         return Ok(());
@@ -126,6 +127,7 @@ impl Walk<'_> {
             _ => self.value(&attempt.op, json, out),
         };
         match made {
+            // Discard the partial output of the rejected value.
             Err(error) if error.cause.is_of_the_value() => {
                 out.truncate(start);
                 Ok(self.make_up && attempt.instead.as_ref().is_some_and(|value| keep(value, out)))
@@ -198,6 +200,7 @@ impl Walk<'_> {
                 MemberAction::Emit(emit) => {
                     writer.member(&emit.name.json, |out| self.value(&emit.op, value, out))
                 }
+                // A null requests no feature, so it is dropped instead of refused.
                 MemberAction::Refuse(_) if raw::kind(value) == Some(Kind::Null) => Ok(false),
                 MemberAction::Refuse(reason) => Err(Cause::Refused(*reason).into()),
             };

@@ -336,6 +336,8 @@ impl Trial<'_> {
         let ended = loop {
             match run.next(event) {
                 Ok(Next::Call(call)) => {
+                    // A remembered reply replaces the call, as in the gateway, so the script does
+                    // not contain it.
                     let known = call.resume_key.as_ref().and_then(|key| world.remembered.get(key)).cloned();
                     let reply = match known {
                         Some(reply) => reply,

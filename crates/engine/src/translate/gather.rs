@@ -28,6 +28,7 @@ impl Paged {
         let Some(Value::Array(page)) = page else {
             return Err("a page that is no array".into());
         };
+        // An incomplete page is the last one, which saves a call for an empty page.
         let is_short = u32::try_from(page.len()).is_ok_and(|len| len < pages.size);
         self.count += 1;
         self.elements.extend(page);

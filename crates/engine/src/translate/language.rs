@@ -1,7 +1,7 @@
 //! Content negotiation of the language (RFC 9110, section 12.5.4; matching as in RFC 4647).
 
 /// Returns the index of the language in `languages` (lower-case tags) that an `Accept-Language`
-/// value prefers, or 0 if none matches. A range matches a tag if one is a prefix of the other at a
+/// value prefers, or 0 without a match. A range matches a tag if one is a prefix of the other at a
 /// `-`: `pt` matches `pt-br`, and `en-US` matches `en`. Among equal weights, an exact match wins.
 pub fn negotiate(accept_language: &str, languages: &[String]) -> usize {
     let mut best = (0, 0, 0);
@@ -28,7 +28,7 @@ fn weighted(text: &str) -> Option<(&str, u16)> {
         Some(parameter) => {
             let value: f32 =
                 parameter.strip_prefix(['q', 'Q'])?.trim_start().strip_prefix('=')?.trim().parse().ok()?;
-            // The value is in 0..=1000, so the cast is lossless apart from the fraction.
+            // The value is in 0..=1000, so the cast is lossless except for the fraction.
             (0.0..=1.0).contains(&value).then_some((value * 1000.0) as u16)?
         }
     };

@@ -62,7 +62,7 @@ fn link(text: &str) -> Option<(Link<'_>, &str)> {
 }
 
 /// Parses a token or quoted string. Returns it with the remaining text. Escapes are left in place,
-/// because relations contain none.
+/// because relations contain no escapes.
 fn value(text: &str) -> Option<(&str, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         let length = text.len() - text.trim_start_matches(is_token).len();

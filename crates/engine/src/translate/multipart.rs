@@ -14,7 +14,7 @@ use std::borrow::Cow;
 /// The reason why a body is not a valid multipart form, without any of its content.
 pub type MultipartFault = String;
 
-/// Maximum number of bytes of one part's header, including line ends.
+/// Maximum number of bytes of one part's header, including line breaks.
 pub const HEADER_BYTES_MAX: usize = 16 * 1024;
 
 /// Maximum number of bytes of a boundary (RFC 2046, section 5.1.1).
@@ -135,6 +135,7 @@ impl Reader {
     fn preamble(&mut self) {
         match self.delimiter.find(&self.rest) {
             Some(at) => self.found(at),
+            // Retain a possible start of the delimiter for the next chunk.
             None => drop(self.rest.split_to(self.rest.len() - self.begun())),
         }
     }
@@ -177,6 +178,7 @@ impl Reader {
 
     fn header(&mut self) -> Result<Option<Piece>, MultipartFault> {
         let end = match self.rest.starts_with(b"\r\n") {
+            // A part without header fields starts with the empty line.
             true => Some(0),
             false => memmem::find(&self.rest[..self.rest.len().min(HEADER_BYTES_MAX)], b"\r\n\r\n")
                 .map(|at| at + 2),
@@ -259,6 +261,7 @@ impl PartHead {
             }
             if name.eq_ignore_ascii_case(b"content-transfer-encoding") {
                 once(&mut has_encoding, "Content-Transfer-Encoding")?;
+                // These encodings leave the content unchanged, so they are permitted.
                 let as_it_is: [&[u8]; 3] = [b"7bit", b"8bit", b"binary"];
                 head.has_transfer_encoding = !as_it_is.iter().any(|one| value.eq_ignore_ascii_case(one));
             }
@@ -451,6 +454,7 @@ pub fn boundary_for<'t>(
     texts: impl Iterator<Item = &'t [u8]> + Clone,
 ) -> Result<String, MultipartFault> {
     let base = of.unwrap_or("part-");
+    // RFC 2046 limits the length, so use only as much of the suffix as fits.
     let room = BOUNDARY_BYTES_MAX - base.len().min(BOUNDARY_BYTES_MAX);
     for more in 0..16 {
         let suffix = format!("{:016x}", salt.wrapping_add(more));
@@ -497,7 +501,7 @@ mod tests {
         reader.finish().map(|()| all)
     }
 
-    /// A body with bars for line ends.
+    /// A body with bars for line breaks.
     fn body(text: &str) -> Vec<u8> {
         text.replace('|', "\r\n").into_bytes()
     }

@@ -41,6 +41,8 @@ pub fn put(
     limits: &Limits,
 ) -> Result<Value, TranslateError> {
     let text = source.to_vec();
+    // Translate twice: values from the source override the old value, whereas defaults only fill
+    // gaps.
     let (mut stated, mut whole) = (Vec::new(), Vec::new());
     document_of_source(op, &text, env, limits, &mut stated)?;
     document(op, &text, env, limits, &mut whole)?;

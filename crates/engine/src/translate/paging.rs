@@ -160,8 +160,10 @@ impl Pager {
                 return Err(bad_request(&name, "comes twice"));
             }
         }
+        // The order of parameters is irrelevant for the identity of a list.
         let mut sorted = rest.clone();
         sorted.sort_unstable();
+        // Length prefixes keep the key unambiguous for values that contain separators.
         let path: String =
             path.iter().map(|value| format!("{}:{}", value.as_ref().len(), value.as_ref())).collect();
         let mut pager = Pager {
@@ -313,7 +315,7 @@ impl Pager {
         Ok(addressed)
     }
 
-    /// Returns whether the call for a page was made.
+    /// Returns whether the call for a page was sent.
     pub(super) fn has_called(&self) -> bool {
         self.call.is_some()
     }
@@ -381,6 +383,7 @@ impl Pager {
             let body = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_vec()));
             return Ok(After::Page(Reply { body, ..reply }));
         };
+        // The client's position is within a page of the service.
         if follows > self.goal {
             return Err(bad_page("the service has no page that begins there"));
         }

@@ -266,6 +266,7 @@ impl Parts {
                 Piece::Head(head) => match self.fate(&head) {
                     Fate::Field { is_json } => self.open(head, is_json, room)?,
                     Fate::Drop => self.state = PartState::Dropped,
+                    // The call has already started, so a regular refusal is no longer possible.
                     Fate::Refuse(_) => {
                         return Err(bad("a part that the mapping refuses comes after a file".to_owned()));
                     }
@@ -456,6 +457,7 @@ impl Parts {
         )?;
         let written = parts_of(to, &made, &self.limits)?;
         let boundary = passing.boundary.as_bytes();
+        // The boundary was chosen before this field arrived.
         if written.iter().any(|part| memchr::memmem::find(&part.text, boundary).is_some()) {
             return Err(bad("a field holds the boundary of the body".to_owned()));
         }

@@ -83,7 +83,7 @@ struct Serving {
     outcomes: Vec<u16>,
     /// Index of the current step in that block.
     step: usize,
-    /// Number of calls made.
+    /// Number of calls.
     calls: u32,
     wrote: bool,
     /// Pages that the current step has read.
@@ -231,6 +231,7 @@ impl Run {
             event => event,
         };
         let next = match self.step(route, event)? {
+            // Page parameters belong to this call only; other calls of the route are unrelated.
             Next::Call(call) if !pager.has_called() && *call.operation == *pager.operation() => {
                 Next::Call(pager.call(call)?)
             }

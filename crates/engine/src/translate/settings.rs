@@ -68,6 +68,7 @@ impl Settings {
         flatten(given, String::new(), &mut leaves);
         for (name, value) in leaves {
             match pack.settings.iter().position(|setting| setting.name == name) {
+                // Report all errors at once instead of the first one.
                 None => errors.push(SettingError::Unknown { name }),
                 // A null counts as not given.
                 Some(at) if value.is_null() && !pack.settings[at].is_required => {}

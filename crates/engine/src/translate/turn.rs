@@ -226,6 +226,6 @@ pub struct Refused {
     pub refusal: Refusal,
     /// The reason in the client's language.
     pub text: String,
-    /// Whether a writing call was made before. The request must then not be forwarded.
+    /// Whether a writing call preceded. The request must then not be forwarded.
     pub wrote: bool,
 }

@@ -57,6 +57,7 @@ fn position(text: &str, sign: u8) -> Option<usize> {
 /// Decodes a name or value in place, in one pass: escapes are frequent in forms.
 fn decoded(raw: &str) -> Result<Cow<'_, str>, FormFault> {
     let Some(first) = memchr::memchr2(b'%', b'+', raw.as_bytes()) else { return Ok(Cow::Borrowed(raw)) };
+    // Decoded text is never longer than its encoding, so decode in place.
     let mut bytes = raw.as_bytes().to_vec();
     let (mut from, mut to) = (first, first);
     while let Some(byte) = bytes.get(from).copied() {
@@ -229,6 +230,7 @@ impl<'f, 't> Tree<'f, 't> {
             if let Some(known) = self.known(at, &name) {
                 return Ok(known);
             }
+            // From here on a linear search would be too slow: index all children.
             if count == FEW {
                 for child in &parent.children {
                     self.many.insert((at, self.nodes[*child as usize].name.clone()), *child);

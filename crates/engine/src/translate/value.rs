@@ -115,6 +115,7 @@ impl Scope<'_> {
             Some(Value::Array(list)) => list,
             Some(_) => return Err(broken(Sender::of(list), "a list was expected")),
         };
+        // The copy shares all values.
         let mut context = self.context.clone();
         let mut given = Vec::with_capacity(list.len());
         for element in list {
@@ -134,6 +135,7 @@ impl Scope<'_> {
         if what == Aggregate::Count {
             return Ok(Some(Value::from(elements.len() as i64)));
         }
+        // Exact decimal arithmetic, so that 0.1 + 0.2 is 0.3.
         let mut sum = Decimal::from(0);
         for element in elements.iter().filter(|element| !element.is_null()) {
             let number = element.as_number().and_then(|number| Decimal::read(number.text().as_bytes()));

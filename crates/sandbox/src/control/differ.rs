@@ -110,6 +110,7 @@ impl Differences {
                 && rule.path.as_ref().is_none_or(|pattern| path_fits(pattern, segments))
         };
         let mut fitting = self.rules.iter().filter(|(rule, _)| fits(rule)).peekable();
+        // Parse the body only if a rule applies.
         fitting.peek()?;
         let mut body: Value = serde_json::from_slice(body).ok()?;
         for (rule, steps) in fitting {

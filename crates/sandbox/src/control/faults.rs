@@ -150,6 +150,7 @@ impl Fault {
             return false;
         }
         let roll = mix(seed ^ mix(self.id) ^ self.seen);
+        // Use the upper 53 bits, the precision of an f64.
         let strikes = ((roll >> 11) as f64) < self.probability * (1u64 << 53) as f64;
         self.done += u64::from(strikes);
         strikes

@@ -68,6 +68,7 @@ impl Log {
     /// Sets the status of a request, if it is still in the log.
     pub fn answered(&mut self, number: u64, status: u16) {
         let Some(first) = self.entries.front() else { return };
+        // Numbers are consecutive, so the index follows from that of the first entry.
         let place = number.checked_sub(first.number).and_then(|place| usize::try_from(place).ok());
         if let Some(entry) = place.and_then(|place| self.entries.get_mut(place)) {
             entry.status = Some(status);

@@ -64,6 +64,7 @@ pub fn answer(
                 .with(ALLOW, HeaderValue::from_static("GET, POST"));
         }
     };
+    // Verify the redirect target before any error is returned to it.
     if ask.client_id != client_id {
         return wrong("There is no app with this client_id.");
     }

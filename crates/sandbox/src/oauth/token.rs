@@ -87,6 +87,7 @@ fn grant(
         return Err(refuse(StatusCode::UNAUTHORIZED, "invalid_client", description));
     }
     let issued = match grant_type {
+        // The redirect URI must be repeated (RFC 6749, section 4.1.3).
         "authorization_code" => vault.redeem(field(&body, "code")?, field(&body, "redirect_uri")?, now_ms),
         "refresh_token" => vault.refresh(field(&body, "refresh_token")?, now_ms),
         _ => {

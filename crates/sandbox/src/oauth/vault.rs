@@ -163,6 +163,7 @@ impl Vault {
             return Ok(Err(Refused::OtherRedirect));
         }
         let agent = entry.agent;
+        // The families of seeded accounts are their agent ids, so start above them.
         let family = self.book.issued + 1_000;
         if let Some(entry) = self.book.codes.get_mut(code) {
             entry.spent = Some(family);
@@ -265,6 +266,7 @@ impl Vault {
         let Some(file) = &self.file else { return Ok(()) };
         let beside = file.with_extension("new");
         fs::write(&beside, serde_json::to_vec(&self.book)?)?;
+        // The rename is atomic, so a crash never leaves a partial file.
         fs::rename(beside, file)
     }
 }

@@ -347,6 +347,7 @@ fn chat(
     } else {
         10 - spread
     };
+    // All messages must be older than the start of the clock.
     let pace = (60 + roll.below(600) as i64).min((START - created_at) / (i64::from(count) + 2)).max(1);
     let first_id = if id == WIDE_IDS_CHAT { WIDE_IDS_FROM } else { *next_message };
     *next_message += u64::from(count);

@@ -244,6 +244,7 @@ pub fn sent<'a>(
     let heard = |m: &state::Message| {
         m.from == Party::Contact && m.kind != Kind::InternalEvent && m.sent_at >= day_ago
     };
+    // One page is enough for a day of most chats and bounds the work.
     let recent = chat.messages.newest_first(0).take(crate::call::PAGE);
     let can_enable_session = app && !recent.into_iter().any(|m| heard(&m));
     Message { can_enable_session: Some(can_enable_session), ..message(state, company, chat, sent) }

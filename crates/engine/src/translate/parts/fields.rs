@@ -54,6 +54,7 @@ pub(super) fn object_of(
     if has_texts && members(&out[start..]).any(|(text, _)| places.contains_key(&*text::decode(text))) {
         return Err("a name of the form is both JSON and a text".to_owned());
     }
+    // Reopen the object of the texts in order to append the JSON members.
     out.pop();
     for (at, (name, texts)) in named.iter().enumerate() {
         if at > 0 || has_texts {

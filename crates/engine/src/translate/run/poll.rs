@@ -13,7 +13,7 @@ use switchback_plan::{Poll, Serve};
 /// The state of a polling step.
 #[derive(Debug, Default)]
 pub(super) struct Polling {
-    /// Number of calls made.
+    /// Number of calls.
     polls: u32,
     /// Start of the polling, by the caller's clock.
     since: Option<Duration>,
@@ -38,6 +38,7 @@ impl Run {
         polling.polls += 1;
         polling.trouble = trouble;
         polling.pause = poll.every.max(asked.unwrap_or_default());
+        // Holds even if the caller's clock is stuck.
         if polling.polls >= poll.most() {
             return self.late(serve, at);
         }

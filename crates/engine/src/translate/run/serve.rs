@@ -1,4 +1,4 @@
-//! Routes with several calls: executes step by step until one of them ends the run.
+//! Routes with several calls: executes step by step until one of them finishes the run.
 
 use super::{
     Failure, Place, Run, Serving, State, call, called, during, elements, no_reply, parameter_name, poll,
@@ -85,7 +85,7 @@ impl Run {
         Ok(Some(body))
     }
 
-    /// Executes steps until a call is needed or the route ends.
+    /// Executes steps until a call is needed or the route is finished.
     pub(super) fn advance(&mut self, serve: &Serve, mut at: Serving) -> Result<Next, Stop> {
         loop {
             let Some(block) = block_at(serve, &at.outcomes) else {
@@ -231,7 +231,7 @@ impl Run {
                     next.target = with_parameter(&next.target, &pages.parameter, pages.first + read);
                 }
                 if let (Some(each), Some(fanned)) = (&wanted.each, &mut at.fanned) {
-                    // Repeated reads of one target share the reply. Writes are made for each
+                    // Repeated reads of one target share the reply. Writes are sent for each
                     // element, even for equal ones.
                     if head.effect == Effect::None && fanned.repeat(each, &next.target) {
                         return self.advance(serve, at);
