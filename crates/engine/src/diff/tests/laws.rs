@@ -1,4 +1,4 @@
-//! Laws of comparing, with generated documents.
+//! Properties of the comparison, tested with generated documents.
 
 use super::{compared, redactor, rules, said, view};
 use crate::diff::{BufferedAnswer, Buffering, Candidate, Coverage, Limits, Noise, Verdict, compare};
@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use switchback_json::{Limits as JsonLimits, Object, Value};
 use switchback_plan::{Disclosed, Disclosures};
 
-/// Any document, of a size that shrinks well. Scalars differ by text, so that an edit can be told from what was there.
+/// Generates a document that shrinks well. All scalars have different texts, so that an edit can be
+/// located.
 fn document() -> impl Strategy<Value = Value> {
     let scalar = prop_oneof![
         Just(Value::Null),
@@ -38,7 +39,7 @@ fn text(value: &Value) -> String {
     String::from_utf8(value.to_vec()).expect("JSON is UTF-8")
 }
 
-/// What is done to one place of a document.
+/// An edit of one place in a document.
 #[derive(Clone, Copy, Debug)]
 enum Edit {
     Remove,
@@ -47,7 +48,8 @@ enum Edit {
     Replace,
 }
 
-/// Edits the `at`-th place, counted through the document, and says what must be found; none where the edit does not apply.
+/// Edits the `at`-th place in document order and returns the expected finding, or `None` if the
+/// edit does not apply.
 fn edit(value: &mut Value, at: usize, edit: Edit) -> Option<String> {
     let mut left = at;
     edit_below(value, &mut left, edit, "$")
@@ -152,7 +154,7 @@ proptest! {
         let mut value = value;
         if let Some(wanted) = edit(&mut value, at, what) {
             let found = compared(&rules(&[]), &before, &text(&value));
-            // Of several equal elements in a row nobody can tell which one went.
+            // Of several equal adjacent elements, any may be reported as removed.
             let places: Vec<String> = said(&found);
             prop_assert_eq!(places.len(), 1, "{:?} in {} and {}", places, before, text(&value));
             let (kind, place) = wanted.split_once(' ').expect("kind and place");
@@ -179,8 +181,8 @@ proptest! {
         prop_assert_eq!(said(&compared(&rules(&["unordered $"]), &before, &after)), nothing);
     }
 
-    /// A sample may say less than the whole, never more: each of its findings is one of the whole's, or names a list at or
-    /// below which the whole has one.
+    /// A comparison by sample reports a subset: each of its findings is one of the full comparison,
+    /// or refers to a list in which the full comparison has a finding.
     #[test]
     fn a_sample_finds_nothing_that_the_whole_does_not(
         left in prop_oneof![document(), keyed_list().prop_map(Value::from)],
@@ -259,7 +261,7 @@ proptest! {
     }
 }
 
-/// Puts a secret into the `at`-th place, as a string, or as the name of a member of an object there.
+/// Inserts a secret at the `at`-th place, as a string or as a member name.
 fn plant(value: &mut Value, at: &mut usize, secret: &str) {
     if *at == 0 {
         match value {

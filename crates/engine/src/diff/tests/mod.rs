@@ -1,4 +1,4 @@
-//! Situations of comparing, as data; the laws of comparing, with generated documents.
+//! Tests of the comparison: cases as data, and properties with generated documents.
 
 mod laws;
 mod reports;
@@ -20,10 +20,10 @@ fn origin(line: u32) -> Origin {
     Origin { file: "things.map.yaml".into(), line }
 }
 
-/// Rules of an operation whose body nothing is known of, but for declarations such as `key $[*] id`.
+/// Builds rules without knowledge of the body, except for declarations such as `key $[*] id`.
 pub(super) fn rules(declared: &[&str]) -> OperationRules {
     let shows = |line: &&&str| line.starts_with("secret ") || line.starts_with("harmless ");
-    // Where nothing is declared there is no contract, and so no name that is beyond it.
+    // Without declarations there is no contract, and therefore no undeclared name.
     let disclosures = match declared.iter().any(|line| shows(&line)) {
         true => disclosures(declared.iter().filter(shows)),
         false => Disclosures::default(),
@@ -34,7 +34,7 @@ pub(super) fn rules(declared: &[&str]) -> OperationRules {
     OperationRules::for_tests("GET /things", origin(1), node, &rules, disclosures)
 }
 
-/// What lines such as `secret $.note` let be shown of any answer.
+/// Returns the disclosures that lines such as `secret $.note` declare for any answer.
 fn disclosures<'l>(lines: impl Iterator<Item = &'l &'l str>) -> Disclosures {
     let mut values = vec![Disclosure::default()];
     for line in lines {
@@ -84,14 +84,14 @@ pub(super) fn view(status: u16, body: BufferedAnswer) -> View {
     View { status, headers: HeaderMap::new(), body }
 }
 
-/// Two bodies of a 200, compared.
+/// Compares two bodies of a 200.
 pub(super) fn compared(rules: &OperationRules, reference: &str, candidate: &str) -> Comparison {
     let reference = view(200, BufferedAnswer::whole(reference.to_owned()));
     let candidate = Candidate::Answered(view(200, BufferedAnswer::whole(candidate.to_owned())));
     compare(rules, &reference, &candidate, &Noise::default(), &Limits::default(), &redactor())
 }
 
-/// Each finding as `kind place`, with `×n` where there are several.
+/// Formats each finding as `kind place`, with `×n` for repeated ones.
 pub(super) fn said(comparison: &Comparison) -> Vec<String> {
     let findings = comparison.findings.iter();
     findings

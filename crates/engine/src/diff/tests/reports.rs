@@ -1,4 +1,4 @@
-//! What the report of a dual run says.
+//! Tests of the report of a dual run.
 
 use super::{compared, rules};
 use crate::diff::{
@@ -6,7 +6,7 @@ use crate::diff::{
     report,
 };
 
-/// An operation of which so many calls were equal, and so many were these two answers.
+/// A summary with this number of equal calls, and this number of calls with these two answers.
 fn summary(operation: &str, equal: u32, different: u32, answers: (&str, &str)) -> Summary {
     let mut summary = Summary::new("v1", operation, 1_700_000_000_000);
     summary.phase = "shadow".to_owned();
@@ -80,7 +80,7 @@ fn what_is_read_back_can_speak_against_an_operation_and_never_for_it() {
     for answers in [TWO, ("1", "1"), TWO] {
         differing.add_read_back(0, &read_back(answers));
     }
-    // The same difference in the answers themselves is another one.
+    // The same difference in the answers has a tally of its own.
     differing.add(0, &compared(&rules, r#"{"a":1}"#, r#"{"a":2}"#));
     let report = report(&[alike, differing], Threshold::default());
     let proofs: Vec<Proof> = report.operations.iter().map(|one| one.proof).collect();

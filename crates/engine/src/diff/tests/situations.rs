@@ -1,10 +1,10 @@
-//! What is found in which pair of bodies.
+//! Pairs of bodies and their expected findings.
 
 use super::{compared, redactor, rules, said, view};
 use crate::diff::{BufferedAnswer, Buffering, Candidate, Coverage, Limits, Noise, Verdict, compare};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Declarations, reference, candidate, what is found.
+/// Declarations, reference, candidate, expected findings.
 type Situation<'s> = (&'s [&'s str], &'s str, &'s str, &'s [&'s str]);
 
 fn check(situations: &[Situation<'_>]) {

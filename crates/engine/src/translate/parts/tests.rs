@@ -1,4 +1,4 @@
-//! What becomes of fields and files, however a body is cut and in whichever order its parts come.
+//! Translation of fields and files, for any split of the body and any order of its parts.
 
 use super::*;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use switchback_plan::{Emit, Form, FormField, FormFormat, Key, Origin};
 const NAMES: [(&str, &str); 5] =
     [("title", "name"), ("meta", "about"), ("tags", "labels"), ("scan", "image"), ("marks", "notes")];
 
-/// A title, JSON, a list of texts, files and a list of JSON, by the names of one side.
+/// A title, JSON, a list of texts, files and a list of JSON, with the names of one side.
 fn format(is_new: bool, style: ListStyle) -> Arc<MultipartFormat> {
     let name = |at: usize| Key::new(if is_new { NAMES[at].1 } else { NAMES[at].0 });
     let form = |kind| Arc::new(Form { kind, nullable: false });
@@ -42,12 +42,12 @@ fn op(to_new: bool) -> ValueOp {
     ValueOp::Object(Arc::new(ObjectOp { name: "t".into(), members, others, close, captures: 0, supplied: 0 }))
 }
 
-/// A body of these pieces, mapped; with the boundary of what comes of it.
+/// Translates a body in these chunks. Returns the result with its boundary.
 fn mapped(pieces: &[&[u8]], boundary: &str, to_new: bool) -> Result<(Vec<u8>, String), String> {
     mapped_to(pieces, boundary, to_new, ListStyle::Repeated)
 }
 
-/// The same where lists of texts are written so.
+/// Like `mapped`, with this style for lists of texts.
 fn mapped_to(
     pieces: &[&[u8]],
     boundary: &str,
@@ -138,7 +138,7 @@ proptest! {
         prop_assert_eq!(&mapped(&pieces, "B", true), &Ok(whole.clone()));
         let single: Vec<&[u8]> = body.chunks(1).collect();
         prop_assert_eq!(&mapped(&single, "B", true), &Ok(whole.clone()));
-        // Back again nothing but order and what nobody knows is lost.
+        // The round trip loses only the order and undeclared parts.
         let (back, boundary) = mapped(&[&whole.0], &whole.1, false).map_err(TestCaseError::fail)?;
         let known: Vec<(usize, String)> = parts.into_iter().filter(|(at, _)| *at != 5).collect();
         let wanted = example_of("a/b; boundary=B", &self::body(&known)).expect("parts");
@@ -146,7 +146,7 @@ proptest! {
         let json = |value: &Value| {
             let value: serde_json::Value = serde_json::from_slice(&value.to_vec()).expect("it is JSON");
             let mut value = value;
-            // The gateway calls JSON so.
+            // The gateway labels JSON with its media type.
             let parsed = |value: &serde_json::Value| {
                 value.as_str().map_or(value.clone(), |text| serde_json::from_str(text).expect("JSON"))
             };
@@ -169,7 +169,7 @@ fn a_field_after_a_file_is_taken_where_it_is_in_time() {
     let told = |parts: &[(usize, String)]| mapped(&[&body(parts)], "B", true).map(drop);
     assert_eq!(told(&[part(3), part(0)]), Ok(()));
     assert_eq!(told(&[part(2), part(3), part(2), part(2)]), Ok(()));
-    // One that is no list comes twice, before and after.
+    // A scalar is repeated, before and after a file.
     let twice = told(&[part(0), part(3), part(0)]).expect_err("it comes twice");
     assert!(twice.contains("the field `title` comes after a file"), "{twice}");
     assert!(told(&[part(3), part(1), part(1)]).is_err());
@@ -179,7 +179,7 @@ fn a_field_after_a_file_is_taken_where_it_is_in_time() {
     assert!(large.starts_with("too_large"), "{large}");
 }
 
-/// Parts as they stand, each by its name and content.
+/// Encodes parts with these names and contents.
 fn named(parts: &[(&str, &str)]) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, content) in parts {
@@ -193,11 +193,11 @@ fn named(parts: &[(&str, &str)]) -> Vec<u8> {
 fn a_member_that_came_before_the_files_does_not_come_again_after_them() {
     let file = ("scan", "x");
     for parts in [
-        // Brackets lead into a member that a later field would be all of.
+        // Brackets refer to a member that a later field sets completely.
         &[("title[a]", "1"), file, ("title", "2")][..],
         &[file, ("title[a]", "1")],
         &[file, ("title", "1"), ("title", "2")],
-        // A part that is all of a list, and an element: among the fields they would be nested.
+        // A part with an entire list, and an element: they would be nested among the fields.
         &[("marks", "[1]"), file, ("marks", "2")],
         &[file, ("marks", "[1]"), ("marks", "2")],
         &[("marks", "1"), file, ("marks", "[2]")],
@@ -255,7 +255,7 @@ fn fields_are_counted_before_they_are_held_and_the_same_however_they_come() {
         counts.push(given);
     }
     assert_eq!(counts, [counts[0]; 3]);
-    // The first byte too many is not held.
+    // The first byte beyond the budget is not buffered.
     for room in [0, 100, 2000, 4000] {
         let mut parts = parts();
         parts.push(Bytes::copy_from_slice(&body));
@@ -306,7 +306,7 @@ fn a_body_that_nobody_calls_a_form_of_parts_is_none() {
     }
 }
 
-/// A body through an op that is like the usual one but for this.
+/// Translates a body by a modified version of the usual operation.
 fn changed(parts: &[u8], change: impl FnOnce(&mut ObjectOp)) -> Result<String, String> {
     let ValueOp::Object(usual) = op(true) else { unreachable!("it is one") };
     let mut own = Arc::into_inner(usual).expect("nobody else has it");
@@ -346,7 +346,7 @@ fn what_more_is_made_of_a_member_wants_it_before_the_files() {
         op.captures = 1;
     });
     assert!(captured.as_ref().is_err_and(|fault| fault.contains(needs)), "{captured:?}");
-    // Its default is written by then.
+    // Its default is already written.
     let default = changed(&late, |op| {
         let unless_written = title(op) as u16;
         let from = CloseFrom::Default { unless_written, value: switchback_plan::Raw::from(&b"\"none\""[..]) };

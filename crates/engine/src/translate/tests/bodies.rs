@@ -1,4 +1,4 @@
-//! One body through one op tree.
+//! Translation of single bodies.
 
 use super::*;
 use crate::translate::testing::{any_json, any_op, any_text, strew};

@@ -1,4 +1,4 @@
-//! Examples as tests of a pack: those that hold, and what those say that do not.
+//! Examples of a pack as tests: passing ones, and the messages of failing ones.
 
 use super::pack::pack;
 use super::*;
@@ -10,7 +10,7 @@ use switchback_plan::{
     ShapePlan, SideId, ValueOp, Wanted,
 };
 
-/// `GET /items/7 {"body": "sent"} -> 200 {"reply": 1}`, either JSON text left out where there is none.
+/// Parses `GET /items/7 {"body": "sent"} -> 200 {"reply": 1}`; both JSON texts are optional.
 fn scripted(line: &str) -> ExampleCall {
     let (call, reply) = line.split_once(" -> ").unwrap();
     let mut parts = call.splitn(3, ' ');
@@ -212,7 +212,8 @@ fn open_places_are_filled_and_ends_that_no_example_reaches_are_listed() {
     assert!(!found.is_good());
 }
 
-/// A shape with a renamed and converted member, one that the old side lacks, and one that each side makes up.
+/// Adds a shape with a renamed and converted member, a member that the old side lacks, and a
+/// generated member on each side.
 fn with_shape(pack: &mut Pack) {
     let to_old = shape().emit("id", "id", convert(ConversionKind::IntegerToString, false)).emit(
         "body",

@@ -1,4 +1,4 @@
-//! Situations of translation, through the public functions of the room.
+//! Tests of translation through the public functions of the module.
 
 mod bodies;
 mod examples;

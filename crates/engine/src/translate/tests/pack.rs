@@ -1,5 +1,5 @@
-//! A pack written as plans: one pair, an edit by overlay, a creation that resumes, a search over pages with a decision,
-//! and a refusal.
+//! A pack written as plans: a pair, an edit by overlay, a resumable creation, a search over pages
+//! with a decision, and a refusal.
 
 use super::*;
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ fn reason(name: &str, en: &str, es: Option<&str>) -> Reason {
     Reason { name: name.into(), texts: texts.collect(), origin: origin() }
 }
 
-/// A place, as mappings write it.
+/// Parses a place in the notation of mappings.
 pub(super) fn location(text: &str) -> Location {
     let path = if text.contains('[') {
         Path::Query(Arc::new(jsonpath_rust::parser::parse_json_path(text).unwrap()))

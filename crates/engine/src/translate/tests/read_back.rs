@@ -1,4 +1,4 @@
-//! Where what a write has changed is to be looked for.
+//! Targets of the requests that read back the effect of a write.
 
 use super::pack::{EDIT, at, pack};
 use super::testing::origin;
@@ -6,7 +6,8 @@ use super::*;
 use bytes::Bytes;
 use switchback_plan::{PathPart, ReadBack};
 
-/// The address of a reading at `/notes/` and then these values, after a write to the note 7 with this body and this answer.
+/// Returns the target `/notes/` followed by these values, after a write to note 7 with this body
+/// and this answer.
 fn address(parts: Vec<PathPart>, body: &str, answer: &str) -> Option<String> {
     let pack = pack();
     let route = &pack.directions[0].routes[EDIT];
@@ -32,7 +33,7 @@ fn it_is_made_of_the_path_the_request_and_the_answer() {
     assert_eq!(address(vec![PathPart::Variable(0)], "", "").as_deref(), Some("/notes/7"));
     assert_eq!(of("$.request.path.id", "", "").as_deref(), Some("/notes/7"));
     assert_eq!(of("$.request.body.name", r#"{"name":"a b"}"#, "").as_deref(), Some("/notes/a%20b"));
-    // A number keeps its digits.
+    // A large number is not rounded.
     let made = r#"{"id":9007199254740993}"#;
     assert_eq!(of("$.answer.body.id", "", made).as_deref(), Some("/notes/9007199254740993"));
     assert_eq!(of("$.answer.headers.x-made", "", "").as_deref(), Some("/notes/m9"));
@@ -47,7 +48,7 @@ fn without_what_it_is_made_of_there_is_none() {
         ("$.answer.body.id", "", r#"{"id":[1]}"#),
         ("$.answer.body.id", "", "no JSON"),
         ("$.request.body.name", "", ""),
-        // Credentials are not for addresses.
+        // Credentials must not become part of a target.
         ("$.answer.headers.x-token", "", ""),
     ] {
         assert_eq!(of(place, body, answer), None, "{place} of {body} and {answer}");

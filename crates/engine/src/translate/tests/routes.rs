@@ -1,4 +1,4 @@
-//! Requests through routes, with scripted replies.
+//! Requests on routes, with scripted replies.
 
 use super::pack::{CREATE, EDIT, GET, REFUSED, SEARCH, SEND, location, pack};
 use super::*;
@@ -27,7 +27,7 @@ fn operations_share_what_is_known_of_errors() {
     assert_eq!(rules.errors(SideId::OLD), (6, 1));
 }
 
-/// What a step of a run shows, as one line.
+/// Formats a step of a run as one line.
 fn line(next: Result<Next, Fault>) -> String {
     let text = |body: &Option<Bytes>| {
         body.as_ref().map_or_else(String::new, |body| format!(" {}", String::from_utf8_lossy(body)))
@@ -42,7 +42,7 @@ fn line(next: Result<Next, Fault>) -> String {
     }
 }
 
-/// Runs a request to its end: `replies` are fed in turn, and each step must show as the line that stands with it.
+/// Runs a request to its end. Each event must result in the step that its line describes.
 fn check(route: RouteId, request: Request, steps: &[(Event, &str)]) {
     let mut run = start(&pack(), route, request);
     for (event, expected) in steps {
@@ -64,17 +64,17 @@ fn a_run_tells_whether_a_write_may_follow_and_whether_a_reply_is_read() {
         seen
     };
     let call = |method: &str, is_read, may_write| (method.to_owned(), is_read, may_write);
-    // Read, then written whole.
+    // Read, then overwrite completely.
     assert_eq!(
         seen(EDIT, r#"{"title":"a"}"#, &[(200, r#"{"title":"b"}"#)]),
         [call("GET", true, true), call("PUT", false, false)]
     );
-    // Made, changed by the id that came of it, and read for the answer.
+    // Create, modify by the new id, and read for the answer.
     assert_eq!(
         seen(CREATE, r#"{"title":"a"}"#, &[(200, r#"{"id":1}"#), (200, "")]),
         [call("POST", true, true), call("PUT", false, false), call("GET", true, false)]
     );
-    // What a decision may lead to counts.
+    // All outcomes of a decision count.
     assert_eq!(seen(SEARCH, "{}", &[]), [call("GET", true, true)]);
 }
 
@@ -444,7 +444,7 @@ fn settings_are_checked_by_name_and_kind_and_told_when_missing() {
     assert_eq!(Settings::default().missing(&demanding), ["notes.max"]);
 }
 
-/// Any event that a network could cause.
+/// Generates any event that a network could cause.
 fn any_event() -> impl Strategy<Value = Event> {
     let body = prop_oneof![
         crate::translate::testing::any_text(),
