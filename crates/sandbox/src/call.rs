@@ -53,6 +53,7 @@ impl Call<'_> {
         match self.parameter("page") {
             None => Ok(0),
             Some(text) if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) => {
+                // A page beyond the range of usize is empty, not an error.
                 Ok(text.parse::<usize>().unwrap_or(usize::MAX).saturating_mul(PAGE))
             }
             Some(_) => Err(Failure::bad(Reason::PageWrong)),

@@ -50,6 +50,7 @@ impl Stamp {
         let (days, second) = (self.0.div_euclid(86_400), self.0.rem_euclid(86_400));
         let (year, month, day) = civil(days);
         let mut out = *b"0000-00-00 00:00:00";
+        // The format has four digits for the year.
         put(&mut out[0..4], year.clamp(0, 9999) as u64);
         put(&mut out[5..7], month);
         put(&mut out[8..10], day);

@@ -56,6 +56,7 @@ pub async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+    // Nagle's algorithm would distort latency measurements.
     stream.set_nodelay(true).ok();
     let (wire, reset) = Wire::new(stream);
     let service = service_fn(|request| respond(shared.clone(), reset.clone(), request));
@@ -82,6 +83,7 @@ async fn respond(
         let query = parts.uri.query().unwrap_or_default();
         return Ok(written(control::answer(&shared, &parts.method, &segments, query, &body), Manner::Whole));
     }
+    // Log before applying faults, so that disturbed requests are listed, too.
     let number = shared.logs().then(|| {
         let target = parts.uri.path_and_query().map_or(path, |target| target.as_str());
         shared.log().enter(&parts.method, target, parts.headers.clone(), body.clone())

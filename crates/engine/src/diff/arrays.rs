@@ -75,6 +75,7 @@ impl Walk<'_> {
     }
 
     fn near(&mut self, a: Part<'_>, b: Part<'_>, element: &Node, around: &Cause) -> u32 {
+        // Patterns replace every index by `*`, so any index will do while counting.
         self.at.push(Step::Element(0));
         let differences = self.differences(a, b, element, around);
         self.at.pop();

@@ -160,6 +160,7 @@ impl Tree {
 
     fn finish(mut self, whole: bool) -> Content {
         let open = self.open.len();
+        // Close the containers that were not read to their end, so that the value is complete.
         while !self.open.is_empty() {
             if self.close().is_err() {
                 return Content::Other;

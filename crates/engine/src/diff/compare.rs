@@ -158,6 +158,7 @@ fn bodies<'a>(
     let node = rules.body(reference.status);
     let root = rules.disclosed(reference.status);
     walk.disclosing(root);
+    // The root has no parent to inherit a cause from.
     let around = match &node.source {
         Source::Made(origin) => Cause::made(origin),
         Source::Copied(origin) => Cause::copied(origin),

@@ -37,6 +37,7 @@ impl Vocabulary {
         let best = *score.iter().max().filter(|best| **best > 0)?;
         let mut leading = score.iter().enumerate().filter(|(_, score)| **score == best);
         let (at, _) = leading.next()?;
+        // A tie is no evidence for either language.
         leading.next().is_none().then(|| self.languages[at].as_str())
     }
 

@@ -33,6 +33,7 @@ pub(super) fn at_most(rate: f64) -> String {
 /// Formats a threshold with as many decimals as it has, at least two and at most ten.
 pub(super) fn exact(rate: f64) -> String {
     let texts = (2..=10).map(|decimals| format!("{:.decimals$}", rate * 100.0));
+    // The tolerance is below the precision of any threshold that an operator would write.
     let is_exact = |text: &String| text.parse::<f64>().is_ok_and(|read| (read / 100.0 - rate).abs() < 1e-13);
     let text = texts.clone().find(is_exact).or_else(|| texts.clone().next_back()).unwrap_or_default();
     format!("{text} %")

@@ -152,6 +152,7 @@ impl Summary {
                 }),
             }
         }
+        // Sort before truncating, so that the rarest tallies are discarded.
         self.tallies.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.pattern.cmp(&b.pattern)));
         self.tallies.truncate(TALLIES_MAX);
     }

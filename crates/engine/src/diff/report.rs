@@ -264,6 +264,7 @@ impl Report {
                 operation.skipped(),
             ];
             for words in facts.iter().filter(|words| !words.is_empty()) {
+                // The facts are formatted as continuations of the headline.
                 let words = words.trim_start_matches(", ");
                 let _ = writeln!(out, "{}{}.\n", words[..1].to_uppercase(), &words[1..]);
             }

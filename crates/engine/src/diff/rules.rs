@@ -400,6 +400,7 @@ impl Ground<'_> {
 
 fn add(answers: &mut Vec<(Statuses, Arc<Node>)>, statuses: Statuses, node: Arc<Node>) {
     match answers.iter_mut().find(|(known, _)| *known == statuses) {
+        // The shared tree of errors is already complete.
         Some((_, known)) if Arc::ptr_eq(known, &node) => {}
         Some((_, known)) => Arc::make_mut(known).merge(Arc::unwrap_or_clone(node)),
         None => answers.push((statuses, node)),
@@ -462,6 +463,7 @@ impl Tree<'_> {
         let (source, is_closed) = match &object.others {
             Others::Keep => (Source::Copied(self.origin.clone()), false),
             Others::Each(_) => (Source::Made(self.origin.clone()), false),
+            // Unnamed members never pass, so no line produces one that occurs in an answer.
             Others::Drop | Others::Refuse(_) => (Source::Made(self.origin.clone()), true),
         };
         let mut node = Node { source, is_closed, ..Node::default() };

@@ -74,6 +74,7 @@ pub fn settle<A>(readings: &Readings<A>, compare: impl Fn(&A, &A) -> Comparison)
 /// Returns the outcome of a comparison that a failed reading cut short, or `None` if no pair was
 /// compared yet.
 pub fn unfinished<A>(readings: &Readings<A>, compare: impl Fn(&A, &A) -> Comparison) -> Option<Settled> {
+    // As in `settle`, the client's own answer is not comparable after a write.
     let anew = usize::from(readings.first == Party::Candidate && readings.is_written);
     let found = compare(&readings.references[0], readings.candidates.get(anew)?);
     let moved = readings.references.get(1).map(|after| compare(&readings.references[0], after));

@@ -81,9 +81,11 @@ impl<'a> Walk<'a> {
 
     /// Compares two values at the same place.
     pub(super) fn value(&mut self, a: Part<'_>, b: Part<'_>, node: &Node, around: &Cause) {
+        // Two differences suffice to distinguish a similar element from an unrelated one.
         if self.has_counted_enough() {
             return;
         }
+        // Equal values need no excuse, even if a loss is expected.
         if node.expected.as_ref().is_some_and(|expected| expected.is_met(Some(b.value))) {
             return self.excuse_if(a.value != b.value, |excused| &mut excused.expected);
         }

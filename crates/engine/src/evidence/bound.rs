@@ -93,11 +93,13 @@ impl Sequence {
     /// Creates a sequence with this confidence, between 0 and 1, that is narrowest for rates near
     /// `rate`. Both must be chosen before the first comparison.
     pub fn new(confidence: f64, rate: f64) -> Sequence {
+        // A rate of zero would make `b` infinite.
         let rate = rate.clamp(1e-6, 0.5);
         // A small `a` costs little while no difference occurs. `b` sets the mean of the mixture to
         // a third of the rate.
         let a = 0.5;
         let b = a * (3.0 / rate - 1.0);
+        // With a confidence of 1, no rate would ever be excluded.
         Sequence { a, b, ln_limit: -(1.0 - confidence.clamp(0.0, 1.0 - 1e-12)).ln() }
     }
 

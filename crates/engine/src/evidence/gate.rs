@@ -235,6 +235,7 @@ impl Gate {
     pub fn step(&self, stage: Stage, counted: Counted, in_phase_ms: u64) -> Transition {
         let policy = &self.policy;
         let is_broken = Basis::ALL.iter().any(|basis| self.speaks_against(counted, *basis))
+            // A limit of 0 would roll back every operation.
             || policy.rollback_after.is_some_and(|limit| counted.different() >= limit.max(1));
         let compared = counted.answers.compared;
         match (is_broken, stage.back(), stage.next()) {
@@ -311,6 +312,7 @@ impl Counted {
     }
 
     fn is_write(&self) -> bool {
+        // Writes without any evidence are recognized by their unexamined effects.
         self.plans.compared + self.effects.compared + self.unexamined > 0
     }
 }

@@ -97,6 +97,7 @@ impl Times {
         for (bucket, times) in &self.0 {
             // `longer` is the number of times above the lower edge of this bucket, and after the
             // subtraction above its upper edge.
+            // The first bucket starts at zero, so it yields no lower bound.
             if *bucket > 0 && sequence.proves_above(share, longer, all) {
                 bounds.lower_ms = edge_ms(*bucket - 1);
             }

@@ -50,6 +50,7 @@ pub fn read(input: impl Read, mut each: impl FnMut(Result<Exchange, Malformed>))
         .deserialize(&mut json)
         .and_then(|()| json.end());
     match outcome {
+        // serde_json wraps the errors of the reader.
         Err(error) if error.is_io() => Err(HarError::Io(error.into())),
         Err(error) => Err(HarError::Json(error)),
         Ok(()) if entries.count.is_none() => Err(HarError::NoEntries),

@@ -154,6 +154,7 @@ fn content(body: &Body) -> Map<String, Value> {
                 content.insert("text".into(), text.into());
             }
             Err(_) => {
+                // HAR texts are JSON strings, so other bytes need an encoding.
                 content.insert("text".into(), STANDARD.encode(bytes).into());
                 content.insert("encoding".into(), "base64".into());
             }
@@ -178,6 +179,7 @@ fn fields(headers: &[(String, String)]) -> Value {
 
 fn parameter(pair: &str) -> Value {
     let decoded = |text: &str| {
+        // A plus encodes a space in a query.
         let spaced = text.replace('+', " ");
         percent_encoding::percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
     };

@@ -99,6 +99,7 @@ impl Redactor {
             Value::Bool(_) => !disclosed.is_secret() && !tells,
             Value::Number(number) => !self.hides_number(number.text(), tells, disclosed),
             Value::String(content) => self.hides(&content.decode(), tells, disclosed) == Hidden::Not,
+            // A container may hold secrets, so only empty ones are disclosed.
             Value::Array(_) | Value::Object(_) => length == 0,
         };
         Sample {
@@ -217,6 +218,7 @@ impl Redactor {
     fn part(&self, raw: &str, tells: bool, disclosed: Disclosed<'_>) -> String {
         let text = decoded(raw);
         let is_number = text.parse::<f64>().is_ok_and(f64::is_finite) || matches!(&*text, "true" | "false");
+        // A numeric parameter is disclosed under the same conditions as a JSON number.
         if disclosed.is_number() && is_number && !self.hides_number(&text, tells, disclosed) {
             return raw.to_owned();
         }
@@ -319,6 +321,7 @@ impl Redactor {
     }
 
     fn short_hash(&self, bytes: &[u8], count: usize) -> String {
+        // The hash is keyed, so that guessable values cannot be found by hashing candidates.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.salt.0).expect("HMAC takes keys of any length");
         mac.update(bytes);
         mac.finalize().into_bytes()[..count].iter().map(|byte| format!("{byte:02x}")).collect()

@@ -65,6 +65,7 @@ fn is_address(text: &str) -> bool {
     text.split(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | ',' | ';' | '(' | ')' | '"')).any(
         |word| {
             let Some((local, domain)) = word.split_once('@') else { return false };
+            // `a.b` is the shortest domain with a dot.
             !local.is_empty() && domain.len() >= 3 && domain.trim_end_matches('.').contains('.')
         },
     )

@@ -17,6 +17,7 @@ const SCHEMES: [&str; 2] = ["bearer ", "basic "];
 /// assert_eq!(without_credentials("/callback?code=55&state=x"), "/callback?code=***&state=x");
 /// ```
 pub fn without_credentials(text: &str) -> String {
+    // ASCII lower-casing preserves the byte offsets.
     let lower = text.to_ascii_lowercase();
     let mut out = String::with_capacity(text.len());
     let mut at = 0;

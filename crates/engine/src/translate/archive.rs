@@ -56,6 +56,7 @@ pub(super) fn found(
     let mut entries = entries.into_iter();
     let mut results = Vec::with_capacity(looking.elements.len());
     for (element, has_key) in looking.elements.into_iter().zip(looking.has_key) {
+        // Elements without a key were not looked up.
         let entry = if has_key { entries.next().ok_or_else(broken)? } else { None };
         let mut result = Object::new();
         if let Some(entry) = &entry {
@@ -103,6 +104,7 @@ pub(super) fn entries(
             None => None,
             Some(expr) => match value(context, expr)? {
                 Some(value) => Some(value.to_vec()),
+                // An absent value stores no entry.
                 None => continue,
             },
         };

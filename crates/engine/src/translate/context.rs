@@ -139,6 +139,7 @@ impl Context {
         let Path::Singular(segments) = &list.path else { return None };
         let Some(Segment::Member(first)) = segments.first() else { return None };
         let root = self.roots.iter().find(|root| root.name == first.text)?;
+        // A poisoned lock is harmless, because indexes are derived from immutable values.
         let mut indexes = root.indexes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let known = indexes.iter().find(|(path, member, _)| *path == list.text && *member == by.text);
         if let Some((_, _, index)) = known {
@@ -163,6 +164,7 @@ impl Context {
             Segment::Member(key) => value.get(&key.text),
             Segment::Index(at) => {
                 let array = value.as_array()?;
+                // Negative indices count from the end (RFC 9535, section 2.3.3).
                 let from_end = || array.len().checked_sub(usize::try_from(at.unsigned_abs()).ok()?);
                 array.get(if *at < 0 { from_end()? } else { usize::try_from(*at).ok()? })
             }
@@ -291,6 +293,7 @@ impl From<i64> for Node {
 
 impl From<f64> for Node {
     fn from(value: f64) -> Node {
+        // NaN and infinities have no JSON representation.
         Number::from_text(&value.to_string()).map_or(Node::Null, Node::Number)
     }
 }

@@ -74,6 +74,7 @@ fn block_ends(block: &Block, way: &mut Vec<u16>, name: &str, origin: &Origin, re
         let StepAction::Call(call) = &step.action else { continue };
         let operation = &call.head.operation;
         let mut reach = |mark, what| reaches.push(Reach { mark, what, origin: step.origin.clone() });
+        // Passing the error on is the default and needs no example.
         if !matches!(call.on_fail, OnFail::Pass) {
             reach(Mark::OnFail(way.clone(), at), format!("{operation} failing"));
         }

@@ -226,6 +226,7 @@ impl Walk<'_> {
             Others::Drop => return Ok(()),
             Others::Keep => writer.member(&quoted(), |out| Ok(keep(value, out))),
             Others::Each(inner) => writer.member(&quoted(), |out| self.value(inner, value, out)),
+            // As for named members, a null requests no feature.
             Others::Refuse(_) if raw::kind(value) == Some(Kind::Null) => return Ok(()),
             Others::Refuse(reason) => Err(Cause::Refused(*reason).into()),
         };
@@ -257,6 +258,7 @@ pub(super) fn arm<'o>(op: &'o ChooseOp, object: &[u8]) -> Option<&'o ValueOp> {
 /// Returns whether two scalars have the same value, regardless of spelling.
 fn is_same(known: &[u8], found: &[u8]) -> bool {
     let read = |json| Value::parse(json, &Limits::UNLIMITED).ok();
+    // Most values are spelled identically, so compare the bytes before parsing.
     known == found
         || !matches!(raw::kind(found), Some(Kind::Array | Kind::Object))
             && read(known).zip(read(found)).is_some_and(|(known, found)| same(&known, &found))

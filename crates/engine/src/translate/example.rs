@@ -360,6 +360,7 @@ impl Trial<'_> {
                             }
                         },
                     };
+                    // As in the gateway, only successes are remembered.
                     if let Some(key) = call.resume_key.filter(|_| (200..300).contains(&reply.status)) {
                         world.remembered.insert(key, reply.clone());
                     }
@@ -382,6 +383,7 @@ impl Trial<'_> {
                 }
                 Err(fault) => {
                     let answer = self.gateway_answer(served, fault.kind.name(), language);
+                    // An example may expect an error of the gateway itself.
                     if !self.expects(exchange, answer.status) {
                         self.problem(format!("the request ends in a fault: {fault}"), Vec::new());
                         break Ended::Stuck;

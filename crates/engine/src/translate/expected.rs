@@ -25,6 +25,7 @@ impl RootCheck {
     /// Checks the next bytes. Syntax errors are left to the parser.
     #[inline(always)]
     pub(super) fn feed(&mut self, chunk: &[u8]) -> Result<(), Cause> {
+        // Almost all chunks arrive after the check, so only this test is inlined.
         if matches!(self, RootCheck::Done) { Ok(()) } else { self.begin(chunk) }
     }
 

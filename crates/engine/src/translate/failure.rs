@@ -40,6 +40,7 @@ pub fn error_answer(
     let says_something = |json: &[u8]| {
         let value = Value::parse(json, &Limits::UNLIMITED);
         value.is_ok_and(|value| {
+            // An empty object would contain no error for the client.
             let is_something = value.as_object().is_some_and(|members| !members.is_empty());
             is_something && form.is_none_or(|form| form::fits(&value, form))
         })
@@ -88,6 +89,7 @@ pub fn failure_status(rules: &[FailureRule], headers: &HeaderMap, body: &[u8]) -
     if rules.is_empty() {
         return None;
     }
+    // Some services send a byte order mark, which JSON does not permit (RFC 8259, section 8.1).
     let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let body = Value::parse(text, &Limits::DOCUMENT).ok();
     let holds = |rule: &&FailureRule| rule.when.iter().all(|test| test_holds(test, headers, body.as_ref()));

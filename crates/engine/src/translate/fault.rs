@@ -170,6 +170,7 @@ impl Sender {
                 Some(Segment::Member(key)) => key.text.as_ref(),
                 _ => "",
             },
+            // A query has no list of segments, so take the names from its text.
             Path::Query(_) => text
                 .split(['.', '[', ']', '\'', '"'])
                 .filter(|part| !part.is_empty())

@@ -164,6 +164,7 @@ pub(super) fn path<S: AsRef<str>>(
             PathPart::Literal(text) => out.push_str(text),
             PathPart::Variable(at) => {
                 let value = request.path.get(usize::from(*at)).map(AsRef::as_ref).unwrap_or("");
+                // A value that no path segment can contain identifies no resource.
                 encode_segment(value, &mut out)
                     .map_err(|error| Fault::new(FaultKind::NotFound, error.to_string()))?;
             }
@@ -209,6 +210,7 @@ fn query(
 /// Returns an error if the client requests another value of a parameter than the served one.
 pub fn wrong_constant(constants: &[(Arc<str>, Arc<str>)], query: &str) -> Result<(), Fault> {
     for (name, value) in constants {
+        // An absent parameter accepts the served value.
         let mut values = query_pairs(query).filter(|(found, _)| decode_query(found) == **name);
         if values.any(|(_, found)| decode_query(found.unwrap_or("")) != **value) {
             let said = format!("the query parameter `{name}` has another value than the one that is served");
@@ -298,6 +300,7 @@ impl Parameters<'_> {
                 self.name(name);
                 self.out.push('=');
             } else {
+                // Commas are safe in a query; other separators must be escaped.
                 match delimiter {
                     ',' => self.out.push(','),
                     other => encode_query(other.encode_utf8(&mut [0; 4]), self.out),
@@ -362,6 +365,7 @@ impl<'h> RawHeaders<'h> {
             "reply" => self.reply?,
             _ => return None,
         };
+        // Credentials never pass through a mapping.
         (&*headers.text == "headers" && !is_secret(self.pack, &name.text)).then_some((map, &*name.text))
     }
 }
@@ -383,6 +387,7 @@ pub(super) fn headers(
             .map_err(|_| Fault::new(FaultKind::Internal, "the plan has a header name that is none"))?;
         if let Some((from, source)) = raw.taken_over(&rule.value) {
             // A later rule for a name replaces an earlier one if it yields a value.
+            // Copy bytes instead of text, because header values need not be UTF-8.
             let mut lines = from.get_all(source).iter().cloned();
             if let Some(first) = lines.next() {
                 map.insert(name.clone(), first);

@@ -9,6 +9,7 @@ pub fn negotiate(accept_language: &str, languages: &[String]) -> usize {
     for (range, weight) in wanted {
         for (at, tag) in languages.iter().enumerate() {
             let fit = fit(range, tag);
+            // Ties go to the earlier range, and then to the earlier language of the pack.
             if fit > 0 && (weight, fit) > (best.0, best.1) {
                 best = (weight, fit, at);
             }

@@ -27,6 +27,7 @@ impl Link<'_> {
 fn links(field: &str) -> impl Iterator<Item = Link<'_>> {
     let mut rest = field;
     std::iter::from_fn(move || {
+        // Empty list elements are permitted (RFC 9110, section 5.6.1).
         rest = rest.trim_start_matches([' ', '\t', ',']);
         let (link, after) = link(rest)?;
         rest = after;

@@ -84,6 +84,7 @@ impl Reader {
 
     /// Appends a chunk of the body. [`Reader::next_piece`] returns its events.
     pub fn push(&mut self, chunk: Bytes) {
+        // Avoid a copy in the common case that all preceding data was parsed.
         self.rest = if self.rest.is_empty() { chunk } else { [&self.rest[..], &chunk].concat().into() };
     }
 
@@ -94,6 +95,7 @@ impl Reader {
     /// Fails if the body is not a multipart form, is ambiguous, or has too many parts.
     pub fn next_piece(&mut self) -> Result<Option<Piece>, MultipartFault> {
         loop {
+            // Without progress, more data is needed.
             let before = (self.state, self.rest.len());
             let piece = match self.state {
                 State::Preamble => {
@@ -184,6 +186,7 @@ impl Reader {
                 .map(|at| at + 2),
         };
         let Some(end) = end else {
+            // Bounds the memory for a header that never ends.
             return match self.rest.len() >= HEADER_BYTES_MAX {
                 true => Err("the header of a part is too large".to_owned()),
                 false => Ok(None),

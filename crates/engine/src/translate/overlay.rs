@@ -46,6 +46,7 @@ pub fn put(
     let (mut stated, mut whole) = (Vec::new(), Vec::new());
     document_of_source(op, &text, env, limits, &mut stated)?;
     document(op, &text, env, limits, &mut whole)?;
+    // Remove stated absences first, so that only a default can replace the old value.
     take_away(op, source, &mut base);
     let made = Made::by(op);
     Ok(made.under(made.over(base, own(&stated)), own(&whole)))
@@ -204,6 +205,7 @@ fn take_away_at_close(close: &[Close], op: &ObjectOp, source: &Value, old: &mut 
                 // A required member keeps its old value.
                 let is_null = found.is_empty() && !close.needed;
                 if !found.is_empty() && found.iter().all(nothing)
+                    // A null parent states that the captured value is absent.
                     || is_null && alternatives.iter().any(|place| is_within_null(op, place, source))
                 {
                     old.remove(&close.name.text);

@@ -200,9 +200,11 @@ impl Pager {
                 self.asked = place.map(|text| counted(text, parameter)).transpose()?.unwrap_or(0);
             }
             PagedBy::Cursor { start, .. } => {
+                // The start marker requests the first page.
                 let Some(cursor) = place.filter(|cursor| start.as_deref() != Some(*cursor)) else {
                     return Ok(());
                 };
+                // Both sides use cursors, so the service's own passes unchanged.
                 if let PagedBy::Cursor { .. } = service.by {
                     self.ask = Ask::Cursor(cursor.to_owned());
                     return Ok(());
@@ -213,6 +215,7 @@ impl Pager {
             PagedBy::Link => {}
         }
         if service.counts() {
+            // A page number counts pages, an offset counts items.
             let offset = match &client.by {
                 PagedBy::Page { .. } => self.asked.checked_mul(self.span()?),
                 _ => Some(self.asked),
@@ -227,6 +230,7 @@ impl Pager {
         self.goal = self.asked;
         if let Some((reached, cursor)) =
             (self.goal > 0).then(|| self.pages.recall(&self.list, self.goal)).flatten()
+            // Pages can only be read forwards.
             && reached <= self.goal
         {
             self.reached = reached;
@@ -239,6 +243,7 @@ impl Pager {
     fn resume(&mut self, state: &str, sized: bool) -> Result<(), Fault> {
         let (size, place) = state.split_once('&').ok_or_else(bad_cursor)?;
         let size = size.strip_prefix("size=").ok_or_else(bad_cursor)?;
+        // A size in the request takes precedence over that of the cursor.
         if !sized && !size.is_empty() {
             self.size = Some(size.parse().map_err(|_| bad_cursor())?);
         }
@@ -283,6 +288,7 @@ impl Pager {
     pub fn target(&self, target: &str) -> Result<String, Fault> {
         let service = &self.paging.service;
         let mut target = target.to_owned();
+        // The service chose all parameters of its link, so they replace the query.
         if let Ask::Query(query) = &self.ask {
             let path = target.split_once('?').map_or(target.as_str(), |(path, _)| path);
             return Ok(format!("{path}?{query}"));
@@ -363,6 +369,7 @@ impl Pager {
         };
         let follows = self.reached.saturating_add(advance);
         if let Some(Ask::Cursor(cursor) | Ask::Query(cursor)) = &found.next
+            // After an empty page, the position would be the same and the cached cursor wrong.
             && advance > 0
         {
             self.pages.remember(&self.list, follows, cursor);

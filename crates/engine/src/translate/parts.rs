@@ -424,6 +424,7 @@ impl Parts {
         if is_dropped {
             return Ok(None);
         }
+        // A further element of a list does not depend on the earlier ones.
         let may_repeat = found.is_some_and(|(_, member)| {
             let is_list =
                 self.from.form(&name).is_some_and(|form| matches!(form.kind, FormKind::Array { .. }));
@@ -438,6 +439,7 @@ impl Parts {
         if !is_alone || name != field.name || !is_in_time {
             return Err(needed());
         }
+        // Translate the field by an operation that contains only its member.
         let member_op = ValueOp::Object(Arc::new(ObjectOp {
             name: Arc::clone(&self.op.name),
             members: found.map(|(_, member)| member.clone()).into_iter().collect(),

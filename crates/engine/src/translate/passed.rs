@@ -102,6 +102,7 @@ fn media_type(
         MediaType::Same => Ok(Some(value.clone())),
         MediaType::Untaken if passes_untaken => Ok(Some(value.clone())),
         MediaType::Renamed(to) => {
+            // A renamed type keeps its parameters, such as the charset.
             let parameters = named.find(';').map_or("", |at| &named[at..]);
             Ok(HeaderValue::from_str(&format!("{to}{parameters}")).ok())
         }

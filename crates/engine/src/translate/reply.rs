@@ -25,6 +25,7 @@ pub fn foreign_success(headers: &HeaderMap, body: &[u8]) -> Option<String> {
             headers.contains_key(header::CONTENT_ENCODING) || begins_as_json(body)
         }
         None => begins_as_json(body),
+        // The declared type is wrong, so only a complete parse proves that the body is JSON.
         Some(_) => Value::parse(body, &Limits::DOCUMENT).is_ok(),
     };
     (!is_fit).then(|| format!("a success with {}, which is no answer of the contract", body_type(headers)))

@@ -142,6 +142,7 @@ fn query_values_of_pair<'o>(operation: &'o Operation, query: &str) -> Result<(Ob
     for (name, text) in query_pairs(query) {
         let name = decode_query(name);
         let Some((variable, field)) = known(&operation.query, &name) else { continue };
+        // All fields of a parameter share its variable.
         let at = found.iter().position(|(known, _)| std::ptr::eq(*known, variable)).unwrap_or_else(|| {
             found.push((variable, Found::default()));
             found.len() - 1

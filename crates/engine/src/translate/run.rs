@@ -235,6 +235,7 @@ impl Run {
             Next::Call(call) if !pager.has_called() && *call.operation == *pager.operation() => {
                 Next::Call(pager.call(call)?)
             }
+            // Only a success announces a following page.
             Next::Answer(mut answer) if answer.error.is_none() && (200..300).contains(&answer.status) => {
                 pager.tell_head(&mut answer.headers)?;
                 if let Some(body) = &answer.body
@@ -251,6 +252,7 @@ impl Run {
     }
 
     fn step(&mut self, route: &Route, event: Event) -> Result<Next, Fault> {
+        // An error leaves the run in its final state.
         let state = std::mem::replace(&mut self.state, State::Done);
         let next =
             match (&route.kind, state, event) {
@@ -280,6 +282,7 @@ impl Run {
                     self.recalled(serve, *at, entries)
                 }
                 (RouteKind::Serve(serve), State::Serving(mut at), Event::Kept) => {
+                    // A stored entry counts as a write.
                     at.wrote = true;
                     at.step += 1;
                     self.advance(serve, *at)
@@ -390,6 +393,7 @@ impl Run {
         };
         let mut next = self.answer(answer.status, headers, body, None);
         if let Next::Answer(answer) = &mut next {
+            // After a write, forwarding the request would repeat its effect.
             (answer.is_over, answer.forward) = (at.is_over, forward && !at.wrote);
         }
         Ok(next)

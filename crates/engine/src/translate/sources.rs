@@ -118,6 +118,7 @@ impl Walk<'_> {
             ValueOp::Object(op) => self.object(op, value, from, to, origin, depth),
             ValueOp::Array(op) => {
                 self.push(to, one(), How::Kept, origin);
+                // Omitted elements shift the indices of the following ones.
                 let mut written = 0;
                 for (at, element) in value.as_array().into_iter().flatten().enumerate() {
                     if self.yields(op, element) {

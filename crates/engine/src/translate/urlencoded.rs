@@ -147,6 +147,7 @@ impl<'f, 't> Tree<'f, 't> {
             lists.iter().find(|(key, _)| *key.text == *node.name).and_then(|(_, style)| style.delimiter());
         match joined.filter(|_| node.form.is_some_and(|form| matches!(form.kind, FormKind::Array { .. }))) {
             None => node.push(value),
+            // An empty text is an empty list, not a list of one empty text.
             Some(_) if value.is_empty() => node.is_list = true,
             Some(delimiter) => match value {
                 Cow::Borrowed(text) => text.split(delimiter).for_each(|one| node.push(Cow::Borrowed(one))),
@@ -177,6 +178,7 @@ impl<'f, 't> Tree<'f, 't> {
             };
             let (inner, next) = (part(from + 1, from + end), from + end + 1);
             depth += 1;
+            // Bounds the recursion of `write`.
             if depth > self.depth_max {
                 return Err("the form is nested too deeply".to_owned());
             }
@@ -249,6 +251,7 @@ impl<'f, 't> Tree<'f, 't> {
         let is_index = name.bytes().all(|byte| byte.is_ascii_digit()) && name.len() < 10;
         let form = parent.form.and_then(|form| inner(form, &name, count));
         let parent = &mut self.nodes[at as usize];
+        // Numbered children form a list only if all of them are numbered.
         parent.is_list = is_index && (count == 0 || parent.is_list);
         parent.children.push(made);
         self.nodes.push(Node::new(name, form));
@@ -481,6 +484,7 @@ impl Sink for Writer<'_> {
     fn open(&mut self, container: Container) -> Result<(), ErrorKind> {
         let style = match (container, &self.places[..]) {
             (Container::Array, [root]) => {
+                // `root.key` is already encoded.
                 let named = |(key, _): &&(switchback_plan::Key, ListStyle)| {
                     let mut name = String::new();
                     encode_query(&key.text, &mut name);

@@ -60,6 +60,7 @@ impl Scope<'_> {
                         return Ok(Some(value));
                     }
                 }
+                // The last value is the fallback, even if it is null.
                 self.value(last)
             }
             Expr::Present(values) => {

@@ -157,6 +157,7 @@ fn change(value: &mut Value, steps: &[Step], what: &Change) {
         [] => change_here(value, what),
         [Step::Key(key)] => match (value, what) {
             (Value::Object(map), Change::Remove) => drop(map.shift_remove(key)),
+            // Setting a value also creates a missing member.
             (Value::Object(map), Change::Set(new)) => drop(map.insert(key.clone(), new.clone())),
             (value, what) => value.get_mut(key).into_iter().for_each(|value| change_here(value, what)),
         },

@@ -110,6 +110,7 @@ impl Vault {
             redirect_uris: Vec::new(),
             file,
         };
+        // The v2 tokens are derived from the seed again, so repeat earlier revocations.
         let revoked = std::mem::take(&mut vault.book.revoked_v2);
         vault.v2.retain(|token, _| !revoked.contains(token));
         vault.book.revoked_v2 = revoked;
@@ -129,6 +130,7 @@ impl Vault {
 
     /// Issues a code for an agent who approved the app.
     pub fn code(&mut self, agent: Id, redirect_uri: &str, now_ms: i64) -> io::Result<String> {
+        // Retain expired codes for an hour in order to detect their reuse.
         self.book.codes.retain(|_, code| code.expires_ms + CODE_LIFE_MS * 60 > now_ms);
         let code = self.next("code");
         let entry = Code {
@@ -233,6 +235,7 @@ impl Vault {
         let mut count = 0;
         for (name, access) in &mut self.book.access {
             if token.is_none_or(|token| token == name) && agent.is_none_or(|agent| agent == access.agent) {
+                // Expired even if the clock is moved back.
                 access.expires_ms = i64::MIN;
                 count += 1;
             }

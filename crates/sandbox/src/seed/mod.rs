@@ -131,6 +131,7 @@ fn agent(roll: &mut Roll, id: Id, role: Role, guest: bool, companies: Vec<Id>) -
     let presence =
         *roll.pick(&[Presence::Available, Presence::Available, Presence::Unavailable, Presence::Paused]);
     let created_at = START - 500 * DAY + id as i64 * 3 * 3600;
+    // Accounts are always active, so that every role can be tried.
     let is_account = ACCOUNTS.iter().any(|(_, account, _)| *account == id);
     Agent {
         id,
@@ -213,6 +214,8 @@ fn contact(roll: &mut Roll, company: &Company, at: u64, of: u64) -> Contact {
     let person = names::person(roll);
     let id = company.contact_base + at;
     let created_at = START - 450 * DAY + (300 * DAY as u64 * at / of) as i64;
+    // The first contact always has an email address, a phone number, custom values, a group and an
+    // organization.
     let email = (at == 0 || roll.chance(70)).then(|| format!("{}.{id}@mail.example.com", person.handle));
     let phone = (at == 0 || roll.chance(75)).then_some(person.phone);
     let mut contact = Contact {
@@ -330,6 +333,7 @@ fn chat(
     next_message: &mut Id,
 ) -> Chat {
     let id = numbers.chat_base + at;
+    // Exactly one chat of each company is internal.
     let channel = if at == 40 % numbers.chats { 9 } else { CHANNELS[at as usize % CHANNELS.len()] };
     let kind = company.channels[channel as usize].kind;
     let situation = ROUND[at as usize % ROUND.len()];

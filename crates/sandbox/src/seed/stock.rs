@@ -73,6 +73,7 @@ pub fn text(place: u16, number: u32, name: &str) -> Cow<'static, str> {
     let media = MEDIA.iter().map(|(_, link)| *link);
     let all = ASKED.iter().chain(ANSWERED).chain(NOTED).copied().chain(media).chain(["started the chat"]);
     let text = all.into_iter().nth(place as usize).unwrap_or_default();
+    // Most texts have no placeholder and need no allocation.
     if !text.contains('{') {
         return Cow::Borrowed(text);
     }

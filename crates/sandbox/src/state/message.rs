@@ -173,6 +173,7 @@ impl Messages {
             return self.written.get(at - seeded).cloned();
         }
         let mut message = stock::message(&self.seeded, at as u32);
+        // Seeded messages are computed, so the time of reading is stored separately.
         if message.read_at.is_none() && message.from == Party::Contact {
             message.read_at = self.read_at;
         }

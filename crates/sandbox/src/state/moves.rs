@@ -119,6 +119,7 @@ impl State {
     fn attend(&mut self, company: usize, chat: Id, agent: Id) {
         let now = self.now;
         let chat = self.chat_mut(company, chat);
+        // An agent cannot attend a chat twice.
         if chat.second_agent == Some(agent) {
             chat.second_agent = None;
         }
@@ -370,6 +371,7 @@ impl State {
 
     /// Deletes a chat. The contact's timeline records the deletion.
     pub fn delete_chat(&mut self, company: usize, chat: Id, by: Id) {
+        // Record the deletion first: deleted chats cannot be looked up.
         self.mark(company, chat, by, Mark::Deleted);
         let book = &mut self.companies[company];
         if let Ok(place) = book.listed_chats.binary_search(&((chat - book.chat_base) as u32)) {

@@ -95,6 +95,7 @@ fn check_button(part: &Map<String, Value>) -> Result<(), Failure> {
 fn fill(template: &Template, params: &[(&str, &str)]) -> Result<String, Failure> {
     let value =
         |key: &str| params.iter().find(|(name, _)| *name == key).map(|(_, value)| (*value).to_owned());
+    // The number of parameters was checked, but not their names.
     if (1..=template.params).any(|position| value(&position.to_string()).is_none()) {
         return Err(Failure::bad(Reason::WrongValue("params")));
     }

@@ -29,6 +29,7 @@ fn wanted(company: &Company, email: Option<&str>, phone: Option<&str>) -> Option
     match (by_email, by_phone) {
         (None, None) => None,
         (Some(places), None) | (None, Some(places)) => Some(places.to_vec()),
+        // Both filters must match.
         (Some(one), Some(other)) => Some(one.iter().copied().filter(|place| other.contains(place)).collect()),
     }
 }

@@ -44,6 +44,7 @@ pub fn timeline<'a>(state: &'a State, company: &'a Company, contact: &'a Contact
     );
     entries.extend(contact.happenings.iter().map(|happening| happened(state, company, contact, happening)));
     entries.extend(contact.comments.iter().map(|remark| comment(state, company, remark)));
+    // The sort is stable, so entries of the same second remain in the order of their kinds.
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.at));
     entries
 }

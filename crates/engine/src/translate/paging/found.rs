@@ -28,12 +28,14 @@ impl Pager {
             Some(Told::LinkMember(path)) => url(at(path).and_then(Value::as_str).as_deref()),
         };
         let told = match (&service.by, told) {
+            // The end marker is not a cursor.
             (PagedBy::Cursor { end: Some(end), .. }, Some(Ask::Cursor(cursor))) if *cursor == **end => None,
             (_, told) => told,
         };
         let more = service.more.as_ref().and_then(at).and_then(Value::as_bool);
         let items = service.items.as_ref().and_then(at);
         let count = items.and_then(Value::as_array).map(|items| items.len() as u64);
+        // Some services return null for an empty list.
         let count = count.or_else(|| items.is_some_and(Value::is_null).then_some(0));
         let total = service
             .total
@@ -79,6 +81,7 @@ impl Pager {
     /// Interprets a URL of the service as the page to request. Only the query matters, or of it the
     /// cursor.
     fn asked_by_url(&self, url: &str) -> Option<Ask> {
+        // Fragments are never sent to a server.
         let url = url.split_once('#').map_or(url, |(url, _)| url);
         let query = url.split_once('?').map_or("", |(_, query)| query);
         match &self.paging.service.by {

@@ -50,6 +50,7 @@ pub(super) fn object_of(
     if named.is_empty() {
         return Ok(());
     }
+    // An object without members is `{}`.
     let has_texts = out.len() > start + 2;
     if has_texts && members(&out[start..]).any(|(text, _)| places.contains_key(&*text::decode(text))) {
         return Err("a name of the form is both JSON and a text".to_owned());

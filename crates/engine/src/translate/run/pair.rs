@@ -61,6 +61,7 @@ impl Run {
             let is_missing = route.operation.body != BodyExpected::Required && self.request.body.is_empty();
             return Ok((!is_missing).then(|| self.request.body.clone()));
         }
+        // The fields of a multipart request replace its body.
         let is_missing = self.request.body.is_empty() && self.fields.is_none();
         if is_missing && route.operation.body == BodyExpected::Optional {
             return Ok(None);

@@ -37,6 +37,7 @@ impl Run {
         let polling = at.polling.get_or_insert_default();
         polling.polls += 1;
         polling.trouble = trouble;
+        // The service may request a longer pause, but not a shorter one.
         polling.pause = poll.every.max(asked.unwrap_or_default());
         // Holds even if the caller's clock is stuck.
         if polling.polls >= poll.most() {

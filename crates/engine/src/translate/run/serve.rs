@@ -133,6 +133,7 @@ impl Run {
                             self.state = State::Serving(Box::new(at));
                             return Ok(Next::Recall(lookup));
                         }
+                        // Without keys, the results are empty and no lookup is needed.
                         archive::found(recall, step, looking, Vec::new(), &self.limits, &mut at.context)?;
                         at.step += 1;
                         continue;
@@ -337,6 +338,7 @@ impl Run {
             return self.failed(serve, at, Failure::broken(detail));
         }
         let Some(pages) = &call.pages else {
+            // The condition of a poll refers to the step's own result.
             self.set_result(&mut at, step, call, Some(&reply), body);
             if let Some(poll) = call.poll.as_ref().filter(|poll| !at.context.holds(&poll.until)) {
                 return self.pause(serve, poll, at, poll::asked(&reply.headers), None);
@@ -357,6 +359,7 @@ impl Run {
             Err(detail) => return self.failed(serve, at, Failure::broken(detail)),
         };
         if call.each.is_none() {
+            // The condition `until` may refer to the pages read so far.
             self.set_result(&mut at, step, call, Some(&reply), Some(paged.so_far()));
         }
         let selects = |place: &plan::Location| at.context.matches(place).iter().any(|value| !value.is_null());
@@ -486,6 +489,7 @@ impl Run {
             self.set_result(&mut at, step, call, reply, None);
             return self.go_on(serve, call, at);
         }
+        // Expressions of `on_fail` may refer to the failed reply.
         if let Some(reply) = reply.filter(|_| call.each.is_none()) {
             let body = self.reply_body(true, reply).unwrap_or(None);
             self.set_result(&mut at, step, call, Some(reply), body);
