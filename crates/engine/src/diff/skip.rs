@@ -16,7 +16,7 @@ pub enum SkipReason {
     ClientGone,
     /// The side that answers the client failed.
     PrimaryFailed,
-    /// The reference did not answer, or failed with a server error.
+    /// The reference did not answer, or answered with a failure of its own.
     ReferenceFailed,
     /// The candidate did not answer, or not in time. That proves no fact about the mapping.
     CandidateFailed,

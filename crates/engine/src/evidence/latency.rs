@@ -17,7 +17,7 @@ use std::time::Duration;
 const FIRST_MS: f64 = 0.1;
 /// Ratio of one edge to the previous one.
 const GROWTH: f64 = 1.05;
-/// Index of the last bucket, which has no upper edge. It starts at about 3.7 minutes.
+/// Index of the last bucket, which has no upper edge. It starts at about 3.6 minutes.
 const LAST: u16 = 300;
 
 /// The quantiles that are reported and that a policy can restrict.

@@ -6,7 +6,7 @@ use switchback_plan::{Beyond, Block, End, OnFail, Origin, Route, RouteKind, Step
 /// A part of a route that a run passed through.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
-    /// A pair answered with a success.
+    /// A pair answered without an error.
     Answered,
     /// The entire route is refused.
     Refused,
