@@ -77,6 +77,7 @@ impl Counts {
     /// Counts a call that was selected for comparison but not compared.
     pub fn skip(&mut self, why: SkipReason) {
         match why {
+            // Missing answers are counted by side instead of by reason.
             SkipReason::ReferenceFailed => self.reference_unanswered += 1,
             SkipReason::CandidateFailed => self.candidate_unanswered += 1,
             _ => {

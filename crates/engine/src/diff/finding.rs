@@ -45,6 +45,7 @@ impl fmt::Display for Finding {
             None => write!(out, "{} became {}", shown(&self.reference), shown(&self.candidate))?,
         }
         match self.cause.line() {
+            // An unknown origin has an empty file name.
             Some(line) if !line.starts_with(':') => write!(out, " ({line})"),
             _ => Ok(()),
         }

@@ -508,6 +508,7 @@ impl Tree<'_> {
     /// Returns the candidate's value at a place that the report lists as lost.
     fn expected(&self, place: &str) -> Option<Expected> {
         let side = &self.ground.pack.sides[self.ground.serves].name;
+        // A partial loss affects only some values, so it does not predict this one.
         let loss =
             self.losses.iter().find(|loss| loss.side == *side && loss.place == place && !loss.partly)?;
         Some(match &loss.instead {

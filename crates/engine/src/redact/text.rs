@@ -13,7 +13,8 @@ const SCHEMES: [&str; 2] = ["bearer ", "basic "];
 /// ```
 /// use switchback_engine::redact::without_credentials;
 /// assert_eq!(without_credentials("Authorization: Bearer abc.def"), "Authorization: Bearer ***");
-/// assert_eq!(without_credentials(r#"{"refresh_token": "r-1", "n": 1}"#), r#"{"refresh_token": "***", "n": 1}"#);
+/// let json = without_credentials(r#"{"refresh_token": "r-1", "n": 1}"#);
+/// assert_eq!(json, r#"{"refresh_token": "***", "n": 1}"#);
 /// assert_eq!(without_credentials("/callback?code=55&state=x"), "/callback?code=***&state=x");
 /// ```
 pub fn without_credentials(text: &str) -> String {

@@ -158,6 +158,7 @@ fn rank(value: &Value, key: &Key) -> Rank {
 fn matches_cell(cell: &Cell, value: Option<&Value>) -> bool {
     match cell {
         Cell::Any => true,
+        // Tables treat null as absent.
         Cell::Absent => value.is_none_or(Value::is_null),
         Cell::OneOf(literals) => {
             value.is_some_and(|value| literals.iter().any(|literal| same(value, &constant(literal))))

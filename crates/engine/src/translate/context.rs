@@ -116,6 +116,7 @@ impl Context {
         match &location.path {
             Path::Singular(segments) => self.walk(segments).map(Cow::Borrowed).into_iter().collect(),
             Path::Query(query) => {
+                // The nodes of the members are shared, so each is built only once.
                 let nodes = Node::Members(self.roots.iter().map(Root::node).collect());
                 // The evaluator fails only for a query that is a bare value, which its parser never
                 // produces.

@@ -74,6 +74,7 @@ impl TranslateError {
     /// Prepends a member to the place. `origin` is used unless an inner line is already known.
     #[must_use]
     pub fn inside_member(mut self, name: &str, origin: Option<&Origin>) -> TranslateError {
+        // Replaces the leading `$`.
         self.place.replace_range(..1, &format!("$.{name}"));
         self.origin = self.origin.or_else(|| origin.cloned());
         self

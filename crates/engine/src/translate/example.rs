@@ -392,6 +392,8 @@ impl Trial<'_> {
                 }
             }
         };
+        // After a failed call, reports about the remaining calls would only be consequential
+        // errors.
         let left = script.next().filter(|_| !matches!(ended, Ended::Stuck));
         if let Some(left) = left {
             let what = format!("a call that is never made: {} {}", left.method, left.target);
@@ -456,6 +458,7 @@ impl Trial<'_> {
             self.problem_at(scripted.origin.clone(), what, Vec::new());
             return false;
         }
+        // Examples list only the header fields that matter to them.
         for (name, wanted) in &scripted.headers {
             let found = call.headers.get(name).and_then(|value| value.to_str().ok());
             if found != Some(wanted) {

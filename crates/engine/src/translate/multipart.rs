@@ -260,6 +260,7 @@ impl PartHead {
             }
             if name.eq_ignore_ascii_case(b"content-type") {
                 once(&mut is_typed, "Content-Type")?;
+                // The line is also stored in `others`, so that it is forwarded as received.
                 head.content_type = Some(String::from_utf8_lossy(value).into_owned());
             }
             if name.eq_ignore_ascii_case(b"content-transfer-encoding") {

@@ -234,6 +234,7 @@ impl Parts {
         let mut out = Vec::with_capacity(self.held / HELD_TIMES);
         let fields = std::mem::take(&mut self.fields);
         object_of(&self.from, &fields, &self.limits, &mut out).map_err(bad)?;
+        // Fields after a file must not repeat these members.
         for field in &fields {
             let seen = self.seen_of(field);
             self.seen.entry(self.member_of(field).to_owned()).or_insert(seen);
@@ -348,6 +349,7 @@ impl Parts {
             )
         })?;
         self.held += HELD_TIMES * bytes + beside;
+        // Memory of forwarded fields remains reserved for later ones.
         if self.held > self.granted {
             if !room(self.held - self.granted) {
                 return Err(Fault::new(FaultKind::Overloaded, "there is no memory for the fields of a body"));

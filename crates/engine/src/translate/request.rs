@@ -141,6 +141,7 @@ fn query_values_of_pair<'o>(operation: &'o Operation, query: &str) -> Result<(Ob
     let mut found: Vec<(&Variable, Found)> = Vec::new();
     for (name, text) in query_pairs(query) {
         let name = decode_query(name);
+        // Undeclared parameters are never forwarded, so their values are not validated.
         let Some((variable, field)) = known(&operation.query, &name) else { continue };
         // All fields of a parameter share its variable.
         let at = found.iter().position(|(known, _)| std::ptr::eq(*known, variable)).unwrap_or_else(|| {
@@ -283,6 +284,7 @@ pub(super) fn header_values(pack: &Pack, headers: &HeaderMap) -> Object {
     let mut lines = headers.iter().peekable();
     while let Some((name, value)) = lines.next() {
         let mut text = header_text(value);
+        // `HeaderMap` yields all lines of a field in succession.
         while let Some((_, more)) = lines.next_if(|(next, _)| *next == name) {
             text = format!("{text}, {}", header_text(more)).into();
         }

@@ -125,6 +125,7 @@ impl Run {
         limits: Limits,
     ) -> Run {
         let planned = pack.directions[direction].routes.get(usize::from(route.0));
+        // Settings are fixed while a pack is active, so the alternative is chosen once.
         let instead = planned.and_then(|route| route.chosen(|setting| settings.is_on(setting)));
         Run::of(pack, direction, Place::Route(route, instead), request, settings, limits)
     }
@@ -185,6 +186,7 @@ impl Run {
         settings: Arc<Settings>,
         limits: Limits,
     ) -> Run {
+        // A backfill reads `from` like a route that serves the other side.
         let direction = pack.harvests.get(harvest).map_or(SideId::OLD, |harvest| harvest.from.other());
         let request = Request { query: Some(format!("page={page}")), ..Request::default() };
         Run::of(pack, direction, Place::Harvest(harvest, round), request, settings, limits)

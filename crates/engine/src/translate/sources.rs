@@ -285,6 +285,7 @@ impl Scope<'_> {
             }
             Expr::Array(values) => {
                 push(Vec::new(), How::Composed);
+                // Absent elements are omitted, which shifts the indices of the following ones.
                 for (at, expr) in values.iter().filter(|expr| self.is_there(expr)).enumerate() {
                     self.sources_of(expr, &format!("{to}[{at}]"), found);
                 }
@@ -309,6 +310,7 @@ impl Scope<'_> {
             }
             Expr::Shape { op, from, with, over, .. } => {
                 if let Some(overlay) = over {
+                    // Members that the shape does not write keep the value of the base.
                     push(self.places(&overlay.base), How::Kept);
                     if let Some(base) = self.places(&overlay.base).first() {
                         for key in &overlay.fields {

@@ -339,6 +339,7 @@ fn kind_for<'f>(form: &'f Form, node: &Node<'_, '_>) -> &'f FormKind {
 /// Returns the position of the first bracket, or `None` if the contract declares the complete name,
 /// including its brackets.
 pub(super) fn brackets_of(form: &Form, name: &str) -> Option<usize> {
+    // A leading bracket belongs to the name.
     let brackets = position(name, b'[').filter(|at| *at > 0 && name.ends_with(']'));
     brackets.filter(|_| field(form, name, 0).is_none())
 }

@@ -153,6 +153,7 @@ impl Vault {
         now_ms: i64,
     ) -> io::Result<Result<Issued, Refused>> {
         let Some(entry) = self.book.codes.get(code) else { return Ok(Err(Refused::Unknown)) };
+        // A second use indicates a stolen code.
         if let Some(family) = entry.spent {
             self.revoke_family(family);
             self.save()?;

@@ -338,6 +338,7 @@ fn chat(
     let kind = company.channels[channel as usize].kind;
     let situation = ROUND[at as usize % ROUND.len()];
     let created_at = START - 100 * DAY + (99 * DAY as u64 * at / numbers.chats) as i64;
+    // Some finished chats never had an agent.
     let attended = situation == Situation::InChat || (situation == Situation::Finishing && at % 10 != 9);
     let agent = attended.then(|| *roll.pick(&company.agents));
 

@@ -43,6 +43,7 @@ impl Pager {
             .and_then(at)
             .and_then(Value::as_i64)
             .and_then(|total| u64::try_from(total).ok());
+        // An explicit `false` overrides a cursor that the service still returns.
         if !service.counts() {
             return Ok(Found { next: told.filter(|_| more != Some(false)), count });
         }
@@ -58,6 +59,8 @@ impl Pager {
             _ => span,
         };
         let follows = offset.saturating_add(ahead);
+        // The most explicit information wins: a flag, then a total, then a link, then the page
+        // size.
         let is_more = match (more, total, &service.next, count) {
             // An offset that does not advance would be requested forever.
             (_, _, _, Some(0)) if matches!(service.by, PagedBy::Offset { .. }) => false,

@@ -23,6 +23,7 @@ impl Pager {
             }
             PagedBy::Cursor { .. } | PagedBy::Link => {
                 let place = match next {
+                    // The service's own cursor needs no sealing.
                     Ask::Cursor(cursor) => return Ok(Some(cursor.clone())),
                     Ask::Query(query) => format!("link={query}"),
                     Ask::Offset(offset) => format!("offset={offset}"),
@@ -109,6 +110,7 @@ fn put(body: &mut Value, path: &MemberPath, value: Option<Value>) {
     for key in way {
         let Some(object) = at.as_object_mut() else { return };
         if object.get(&key.text).is_none_or(Value::is_null) {
+            // Do not create parents only to remove a member.
             if value.is_none() {
                 return;
             }

@@ -76,6 +76,7 @@ impl Run {
                 .map_err(|error| Fault::of_body(Sender::ClientBody, &error.into()))?,
         };
         if let Some(members) = body.as_object_mut() {
+            // An explicit null is not replaced by a default.
             for (key, raw) in
                 serve.fill.iter().filter(|(key, _)| !members.contains_key(&key.text)).collect::<Vec<_>>()
             {
@@ -224,6 +225,7 @@ impl Run {
                     origin: Some(step.origin.clone()),
                 });
                 if let Some(pages) = &wanted.pages {
+                    // Later rounds of a backfill continue the page numbers.
                     let before = match self.place {
                         Place::Harvest(_, round) => i64::from(round) * i64::from(pages.upto),
                         Place::Route(..) => 0,
