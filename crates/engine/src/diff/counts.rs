@@ -26,10 +26,10 @@ pub struct Counts {
     /// `dropped`, by reason.
     #[serde(default)]
     pub skipped: BTreeMap<SkipReason, u64>,
-    /// Calls that the reference did not answer. They prove no fact about the candidate.
+    /// Calls that the reference did not answer. They are no evidence about the candidate.
     #[serde(default)]
     pub reference_unanswered: u64,
-    /// Calls that the candidate did not answer, or not in time. They prove no fact about the
+    /// Calls that the candidate did not answer, or not in time. They are no evidence about the
     /// mapping.
     #[serde(default)]
     pub candidate_unanswered: u64,

@@ -18,13 +18,13 @@ pub enum SkipReason {
     PrimaryFailed,
     /// The reference did not answer, or answered with a failure of its own.
     ReferenceFailed,
-    /// The candidate did not answer, or not in time. That proves no fact about the mapping.
+    /// The candidate did not answer, or not in time. That is no evidence about the mapping.
     CandidateFailed,
     /// The other side has no valid credential. The shadow never refreshes one.
     Credential,
     /// The pack refuses the call, or the call contains a cursor that only one side understands.
     Refused,
-    /// The answering side rejected the write, so its plan and effect prove no fact.
+    /// The answering side rejected the write, so its plan and effect are no evidence.
     NotAccepted,
     /// Neither the request nor the answer identifies the resource to read back.
     Unaddressed,
