@@ -13,53 +13,57 @@ use switchback_engine::evidence::{LatencyMax, Policy};
 use switchback_gateway::shadow::{GatePolicy, GateSettings, OperationKey, PHASES, Phase, Priority, Share};
 
 section! {
-    /// Asking the other side beside the one that answers, and comparing what the client would have seen. All of it comes out of
-    /// bounds of its own; what passes one is dropped and counted, and no client waits for it.
+    /// Comparison with the side that does not answer. It has its own limits: comparisons beyond
+    /// them are dropped and counted, and no client waits for one.
     RawShadow is "`shadow`",
     required {}
     optional {
-        /// Share of the requests, of operations in the phases `shadow` and `canary`, for which the other side is asked.
+        /// Share of the requests in the phases `shadow` and `canary` that are compared.
         sample: Share = Share::ALL,
-        /// Share of these, reads only, for which the side that answered is asked once more: what differs then is noise.
+        /// Share of these, reads only, for which the answering side is read twice: differences
+        /// between the two readings are noise.
         noise: Share = Share::new(0.01).expect("between 0 and 1"),
-        /// Share of these, reads only, for which both sides are read once more, one after the other in random order, and timed. Each
-        /// costs either service one reading.
+        /// Share of these, reads only, for which both sides are read once more, sequentially in
+        /// random order, and timed. Each costs either service one read.
         timed: Share = Share::new(0.02).expect("between 0 and 1"),
-        /// Share of these, writes only, after which what they changed is read on both sides and compared, where the pack says how
-        /// (`compare.read_back`). Each costs the old service two readings and the new one one.
+        /// Share of these, writes only, whose effect is read on both sides and compared, if the
+        /// pack declares a reading (`compare.read_back`). Each costs the old service two reads and
+        /// the new one one.
         read_back: Share = Share::NONE,
-        /// Writes being read back at one time; beyond it none is.
+        /// Concurrent read-backs. Further ones are skipped.
         read_backs: Count = Count(4),
-        /// Pairs that may wait for their other side.
+        /// Pairs that wait for the other side.
         queue: Count = Count(256),
-        /// Bytes of all bodies that are kept for pairs, waiting and being compared.
+        /// Total size of the bodies of waiting and running comparisons.
         queue_bytes: Size = Size(32 << 20),
-        /// Bytes kept of one body; of longer ones the beginning is compared.
+        /// Number of bytes of a body that are compared; longer bodies are truncated for the
+        /// comparison.
         body_bytes: Size = Size(256 << 10),
-        /// Pairs being compared at one time, and calls to one upstream at one time.
+        /// Concurrent comparisons, and concurrent calls to one upstream.
         calls: Count = Count(16),
-        /// Time for the other side's answer, all its calls included.
+        /// Timeout for the response of the other side, including all calls.
         timeout: Period = Period(Duration::from_secs(5)),
-        /// How long findings and samples are kept.
+        /// Retention of findings and samples.
         keep: Period = Period(Duration::from_secs(30 * 86_400)),
-        /// Findings kept per operation, each with its newest sample; beyond it the oldest are forgotten.
+        /// Stored findings per operation, each with its newest sample. The oldest are deleted
+        /// first.
         findings: Count = Count(200),
-        /// How urgent comparing is beside all other work of the machine: `low` takes only what nobody else wants, so that a machine
-        /// without a core to spare compares nothing; `normal` takes its turn.
+        /// Scheduling priority of comparisons: `low` uses idle CPU time only, so a fully loaded
+        /// machine compares nothing; `normal` competes with other work.
         priority: Priority = Priority::Low,
     }
 }
 
 section! {
-    /// How many times longer the new version may take.
+    /// Accepted slowdown of the new version, as a factor.
     RawLatency is "`latency`",
     required {}
     optional {
-        /// At the median.
+        /// Factor at the median.
         p50: Factor,
-        /// At the 95th percentile.
+        /// Factor at the 95th percentile.
         p95: Factor,
-        /// At the 99th percentile. Its proof takes about a thousand timed readings.
+        /// Factor at the 99th percentile. Its proof takes about a thousand timed readings.
         p99: Factor,
     }
 }
@@ -95,27 +99,28 @@ impl FromYaml for Factor {
 }
 
 section! {
-    /// What is demanded before the gate moves an operation.
+    /// Evidence that the gate requires before it changes the phase of an operation.
     RawPolicy is "a policy of `gate`",
     required {}
     optional {
-        /// The rate of differences that is tolerated.
+        /// Tolerated rate of differences.
         mismatch: Share = Share::new(0.01).expect("between 0 and 1"),
-        /// The rate of differences which did not repeat that is tolerated; without it the same as `mismatch`. Beyond it an
-        /// operation is rolled back. A promotion also counts them as differences.
+        /// Tolerated rate of differences that did not repeat. The default is `mismatch`. Above it,
+        /// an operation is rolled back. For a promotion they also count as differences.
         unsettled: Share,
-        /// How sure the gate must be, in either direction.
+        /// Confidence of the decision, in both directions.
         confidence: Share = Share::new(0.95).expect("between 0 and 1"),
-        /// Least comparisons in a phase before a promotion.
+        /// Minimum number of comparisons in a phase before a promotion.
         compared: Count = Count(500),
-        /// Least time in a phase before a promotion.
+        /// Minimum time in a phase before a promotion.
         min_period: Period = Period(Duration::from_secs(3_600)),
-        /// How many times longer a reading of the new version may take than one of the old, by quantile; both are timed by the
-        /// shadow (`shadow.timed`). A promotion waits until it is proved.
+        /// Accepted slowdown of a read by the new version, by quantile. The shadow times both
+        /// versions (`shadow.timed`). A promotion waits until the proof is complete.
         latency: RawLatency,
-        /// Differences in a phase after which it is rolled back, whatever the rate; without it the rate alone decides.
+        /// Number of differences in a phase that causes a rollback regardless of their rate. By
+        /// default only the rate counts.
         differences: Count,
-        /// Share of clients that a promotion to `canary` begins with.
+        /// Share of clients after a promotion to `canary`.
         share: Share = Share::new(0.1).expect("between 0 and 1"),
         /// Share of requests that are still compared after a promotion to `translated`.
         check: Share = Share::new(0.01).expect("between 0 and 1"),

@@ -11,96 +11,101 @@ use switchback_gateway::events::signature::{Encoding, Form, HmacForm, Signature}
 use switchback_gateway::secret::Secret;
 
 section! {
-    /// Events of the one version for receivers of the other. Without receivers none are taken in.
+    /// Translation of events for their receivers. Without receivers, no events are accepted.
     RawEvents is "`events`",
     required {}
     optional {
-        /// Who receives, by a name for logs, metrics and `switchback events`.
+        /// The receivers, by their names in logs, metrics and `switchback events`.
         receivers: Named<String, RawReceiver> = Named(Vec::new()),
-        /// How far the moment of a signature may be from now, before or after.
+        /// Accepted difference between the timestamp of a signature and the current time.
         tolerance: Period = Period(Duration::from_secs(300)),
-        /// How long messages are known again: one that came before is answered and not delivered once more.
+        /// Period in which a repeated message is recognized: it is acknowledged and not delivered
+        /// again.
         remember: Period = Period(Duration::from_secs(3 * 86_400)),
-        /// Events that may wait for one receiver, those included that nobody tries again by himself; further ones earn 503.
+        /// Events that wait for one receiver, including dead letters. Further ones are rejected
+        /// with 503.
         queue: Count = Count(10_000),
-        /// Bytes of them.
+        /// Total size of these events.
         queue_bytes: Size = Size(64 << 20),
-        /// Body of one event; more earns 413.
+        /// Size of the body of an event. A larger one is rejected with 413.
         body_bytes: Size = Size(256 << 10),
-        /// Time for the answer of a receiver.
+        /// Timeout for the response of a receiver.
         timeout: Period = Period(Duration::from_secs(15)),
-        /// Deliveries at one time.
+        /// Concurrent deliveries.
         deliveries: Count = Count(32),
-        /// Tries after which an event waits for somebody who looks after it.
+        /// Attempts after which an event becomes a dead letter.
         attempts: Count = Count(12),
-        /// The pause after the first try that failed; it doubles from try to try, and has some jitter.
+        /// Pause after the first failed attempt. It doubles with each attempt, with some jitter.
         retry_first: Period = Period(Duration::from_secs(5)),
-        /// The longest pause between two tries.
+        /// Longest pause between two attempts.
         retry_max: Period = Period(Duration::from_secs(3_600)),
-        /// Events of one receiver that may wait for the one that the other version sends; further ones are not compared.
+        /// Events of one receiver that wait for the event of the other version. Further ones are
+        /// not compared.
         pairs: Count = Count(10_000),
-        /// Bytes of their bodies.
+        /// Total size of their bodies.
         pairs_bytes: Size = Size(64 << 20),
     }
 }
 
 section! {
-    /// Somebody who receives events in the form of the version that he knows.
+    /// A receiver of events in the format of its version.
     RawReceiver is "a receiver",
     required {
-        /// How the service signs what it delivers to this gateway.
+        /// Verification of the service's signature.
         verify: RawSignature,
-        /// Where the events are delivered.
+        /// URL to which the events are delivered.
         url: WebUrl,
     }
     optional {
-        /// The path, on the port for clients, to which the service delivers; without it `/events/` and the name.
+        /// Path on the client port to which the service delivers. The default is `/events/` and the
+        /// name.
         path: Prefix,
-        /// How the events are signed for the receiver; without it they are not.
+        /// Signature of deliveries. By default they are not signed.
         sign: RawSignature,
-        /// Where the version that the receiver knows delivers its own events, while it lives: the phase of an event says which
-        /// of the two is delivered, and both are compared.
+        /// Deliveries of the version that the receiver knows, while it exists: the phase of an
+        /// event decides which of the two is delivered, and both are compared.
         own: RawOwn,
     }
 }
 
 section! {
-    /// Where a version delivers events that the receiver knows as they are.
+    /// Deliveries of the version that the receiver knows.
     RawOwn is "`own`",
     required {
-        /// How that version signs them.
+        /// Verification of that version's signature.
         verify: RawSignature,
     }
     optional {
-        /// The path, on the port for clients; without it `/events/`, the name and `/own`.
+        /// Path on the client port. The default is `/events/`, the name and `/own`.
         path: Prefix,
     }
 }
 
 section! {
-    /// How messages are signed: by Standard Webhooks, or with an HMAC-SHA-256 in a header field.
+    /// Signature of messages: Standard Webhooks, or HMAC-SHA-256 in a header field.
     RawSignature is "a signature",
     required {
-        /// What is signed with; of Standard Webhooks in base64 after `whsec_`. In a list the first signs and all are good, which
-        /// is how a secret is changed.
+        /// Signing secret; for Standard Webhooks in base64 after `whsec_`. In a list, the first
+        /// secret signs and all are accepted; this is how a secret is rotated.
         secret: OneOrMore<Placed<Secret<String>>>,
     }
     optional {
         /// `standard-webhooks` or `hmac`.
         form: RawForm = RawForm::StandardWebhooks,
-        /// Of `hmac`: the field with the signature.
+        /// `hmac`: header field of the signature.
         header: String,
-        /// Of `hmac`: what stands before it in the field, such as `sha256=`.
+        /// `hmac`: text before the signature in the field, such as `sha256=`.
         prefix: String,
-        /// Of `hmac`: how it is written, `hex` or `base64`.
+        /// `hmac`: encoding of the signature, `hex` or `base64`.
         encoding: RawEncoding,
-        /// Of `hmac`: the field with the moment of signing in seconds since 1970; then this, a dot and the body are signed,
-        /// else the body alone.
+        /// `hmac`: header field of the signing time in seconds since 1970. With it, the time, a dot
+        /// and the body are signed; without it, the body alone.
         timestamp: String,
-        /// Of `hmac`: the field with the name of the message.
+        /// `hmac`: header field of the message identifier.
         id: String,
-        /// Of `hmac`: whether the name is signed too: then it and a dot come first in what is signed. A message is known again by its
-        /// name only where that is signed, else by its moment and its body, if it has a `timestamp`.
+        /// `hmac`: whether the identifier is signed: it and a dot are then the first part of the
+        /// signed text. Only a signed identifier is used to recognize a repeated message; otherwise
+        /// the time and the body are, if there is a `timestamp`.
         signs_id: bool,
     }
 }

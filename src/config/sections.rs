@@ -24,66 +24,71 @@ use switchback_gateway::telemetry::log::{LogFormat, check_filter};
 use switchback_plan::{BodyForm, ClientAuth, RefreshExtra};
 
 section! {
-    /// The whole file.
+    /// The configuration file.
     RawConfig is "the configuration",
     required {
-        /// Seals grants and credentials, and keys the hashes of clients' tokens: `${NAME}` or `file:PATH` of what `switchback key generate` made.
-        /// In a list the first key seals and all of them open, which is how a key is rotated.
+        /// Encrypts grants and credentials, and keys the hashes of client tokens: `${NAME}` or
+        /// `file:PATH` of the output of `switchback key generate`. In a list, the first key
+        /// encrypts and all keys decrypt; this is how a key is rotated.
         key: OneOrMore<Placed<Secret<String>>>,
-        /// The services that calls go to, by the side of the pack that they speak.
+        /// The upstream services, by the side of the pack that they speak.
         upstreams: Named<String, RawUpstream>,
     }
     optional {
-        /// Where clients connect.
+        /// The address that clients connect to.
         listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
-        /// Certificate and key when clients connect with TLS; without it they connect in the clear.
+        /// Certificate and key for client connections. Without it, clients connect without TLS.
         tls: RawTls,
-        /// Addresses and networks, such as `10.0.0.0/8`, of the balancers and proxies that clients come through.
+        /// Addresses and networks, such as `10.0.0.0/8`, of the balancers and proxies in front of
+        /// the gateway.
         trusted_proxies: Vec<IpNet> = Vec::new(),
-        /// What requests say of the way they came, in `X-Forwarded-*` and `Forwarded`, that are forwarded to the service of the
-        /// side that clients speak: `pass` what came; `append` the client's address to what `trusted_proxies` say, and replace
-        /// what others say; `set` the client's address alone; `drop` all of it.
+        /// How `X-Forwarded-*` and `Forwarded` are handled in requests that are forwarded to the
+        /// service of the client's own side: `pass` them unchanged; `append` the client's address
+        /// to the fields of `trusted_proxies`, and replace those of others; `set` the client's
+        /// address alone; `drop` them.
         forwarded: ForwardedFields = ForwardedFields::Pass,
         /// The admin port.
         admin: RawAdmin = RawAdmin::assumed(),
-        /// A port of its own for health.
+        /// A separate port for health checks.
         health: RawHealth,
-        /// Folder of the pack; without it the pack `messaging` that is built into the program.
+        /// Folder of the pack. The default is the built-in pack `messaging`.
         mapping: PathBuf,
-        /// Where clients, grants and unfinished requests are kept: `sqlite:FILE` for one gateway, `postgres://…` for several.
+        /// Database of clients, grants and unfinished requests: `sqlite:FILE` for one gateway,
+        /// `postgres://…` for several.
         store: StoreUrl = "sqlite:switchback.db".parse().expect("the default is well-formed"),
-        /// Path prefixes at which clients speak one of the pack's sides. Without this: the old side, at its name, served
-        /// from the new one.
+        /// Path prefixes at which clients speak one of the sides of the pack. The default is the
+        /// old side at its name, translated to the new one.
         fronts: Named<Prefix, RawFront>,
-        /// The authorization server that grants come from and are refreshed at.
+        /// The authorization server that issues and refreshes grants.
         oauth: RawOAuth,
-        /// Clients that are ensured at start. Others can be added while the gateway runs.
+        /// Clients that are registered at start. Others can be added while the gateway runs.
         clients: Vec<RawClient> = Vec::new(),
-        /// What the pack reads as `$.config`; the pack says which settings there are.
+        /// Settings of the pack, which reads them as `$.config`. The pack declares them.
         settings: Free = Free::nothing(),
-        /// How operations are answered until something else is set at run time: `default` and operations such as
-        /// `GET /things/{id}`, each `legacy` (forwarded unchanged to the upstream of the side that the client speaks),
-        /// `shadow` (so too, and the other side is asked beside it), `{ phase: canary, share: 0.1 }` (the other side for
-        /// this share of the clients) or `translated` (the other side; `{ phase: translated, check: 0.01 }` compares a share
-        /// of requests).
+        /// The initial phase of operations, until one is set at run time: `default` and operations
+        /// such as `GET /things/{id}`, each `legacy` (forwarded unchanged to the upstream of the
+        /// client's side), `shadow` (forwarded, and compared with the other side), `{ phase:
+        /// canary, share: 0.1 }` (translated for this share of the clients) or `translated` (`{
+        /// phase: translated, check: 0.01 }` compares a share of the requests).
         phases: Named<String, Phase> = Named(Vec::new()),
-        /// Asking the other side beside the one that answers, and comparing.
+        /// Comparison with the side that does not answer.
         shadow: RawShadow = RawShadow::assumed(),
-        /// Moving operations by what was found: `default` and operations, each a policy or `never`. Without this nothing moves
-        /// by itself.
+        /// Automatic promotion and rollback: `default` and operations, each a policy or `never`.
+        /// Without it, no operation changes its phase automatically.
         gate: Named<String, RawGate> = Named(Vec::new()),
-        /// Events of the one version for receivers of the other.
+        /// Translation of events for their receivers.
         events: RawEvents = RawEvents::assumed(),
-        /// What answers say about the end of a side, by the name of the side.
+        /// Announcements of the end of a side in responses, by the name of the side.
         sunset: Named<String, RawSunset> = Named(Vec::new()),
-        /// Windows in which calls are turned away with 503 and `Retry-After`, so that clients notice that an end is near. Others
-        /// can be added while the gateway runs (`switchback brownout`).
+        /// Windows in which requests are rejected with 503 and `Retry-After`, so that owners of
+        /// clients notice the coming end. Others can be added while the gateway runs (`switchback
+        /// brownout`).
         brownouts: Vec<Placed<RawBrownout>> = Vec::new(),
-        /// Bounds on sizes, numbers and times.
+        /// Limits on sizes, numbers and times.
         limits: RawLimits = RawLimits::assumed(),
         /// Logging.
         log: RawLog = RawLog::assumed(),
-        /// What is told to collectors.
+        /// Export of traces.
         telemetry: RawTelemetry = RawTelemetry::assumed(),
         /// Reloading of the pack and of this file while the gateway runs.
         reload: RawReload = RawReload::assumed(),
@@ -91,7 +96,7 @@ section! {
 }
 
 section! {
-    /// Files for TLS towards clients.
+    /// Files for TLS with clients.
     RawTls is "`tls`",
     required {
         /// PEM file: the certificate and its intermediates.
@@ -107,29 +112,30 @@ section! {
     RawAdmin is "`admin`",
     required {}
     optional {
-        /// Where health, metrics, the studio, the admin API and the callback of the authorization server are.
+        /// The address of health, metrics, the admin site, the admin API and the OAuth callback.
         listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 9090)),
-        /// What `Authorization: Bearer` must carry for all but health and the callback. Compulsory off loopback; without it
-        /// on loopback nothing can be changed through the port.
+        /// The bearer token for everything but health and the callback. Required unless the port
+        /// listens on a loopback address; without it, the port is read-only.
         token: Secret<String>,
-        /// A second token, which opens everything for reading and nothing for change. Needs `token` beside it.
+        /// A second token with read access. Requires `token`.
         read_token: Secret<String>,
-        /// How long a browser stays signed in to the studio after it was last used.
+        /// Period without use after which a browser is signed out.
         session: Period = Period(Duration::from_secs(12 * 60 * 60)),
-        /// How long a browser stays signed in to the studio, however much it is used.
+        /// Period after which a browser is signed out regardless of use.
         session_max: Period = Period(Duration::from_secs(24 * 60 * 60)),
-        /// Names, beside IP addresses and `localhost`, under which browsers may reach the port. Others are refused, so that
-        /// a web page cannot reach it through a name of its own.
+        /// Host names, in addition to IP addresses and `localhost`, under which browsers may reach
+        /// the port. Other names are rejected, which prevents DNS rebinding.
         hosts: Vec<String> = Vec::new(),
     }
 }
 
 section! {
-    /// A port for health alone.
+    /// A port for health checks alone.
     RawHealth is "`health`",
     required {
-        /// Where `/healthz/live` and `/healthz/ready` are, and nothing else; the admin port has them too. Whoever fills it only
-        /// closes his own connections: a new one always gets in.
+        /// The address of `/healthz/live` and `/healthz/ready`, which the admin port serves too. A
+        /// flood of connections closes older connections of the flood; new ones are always
+        /// accepted.
         listen: SocketAddr,
     }
     optional {}
@@ -139,15 +145,16 @@ section! {
     /// One path prefix.
     RawFront is "a front",
     required {
-        /// The side that clients speak here.
+        /// The side that clients speak at this prefix.
         speaks: String,
     }
     optional {
-        /// The side that their calls are translated to; without it the other one.
+        /// The side that requests are translated to. The default is the other side.
         backend: String,
-        /// What becomes of calls that no contract has, and of tokens that nobody enrolled, while `upstreams` has the side that
-        /// clients speak here: `forward` has that service judge them, unchanged (tokens where the operation is not translated),
-        /// `forward_all` those tokens also where it is, `refuse` neither.
+        /// Handling of requests that match no operation of the contract, and of tokens of unknown
+        /// clients, while `upstreams` has the client's side: `forward` sends both to that service
+        /// (tokens only where the operation is not translated), `forward_all` also tokens where it
+        /// is translated, `refuse` neither.
         unknown: Strangers = Strangers::Forward,
     }
 }
@@ -213,47 +220,50 @@ section! {
     /// One service.
     RawUpstream is "an upstream",
     required {
-        /// Where it is, with the path that its operations are appended to.
+        /// Base URL of the service. Operation paths are appended to it.
         url: WebUrl,
     }
     optional {
-        /// How it is called with TLS, where its URL begins with `https`.
+        /// TLS settings, if the URL is `https`.
         tls: RawServiceTls,
-        /// Where clients reach it: the base of the calls in migration notices. Without it they have a variable there, such as
-        /// `$V3_URL`.
+        /// The URL at which clients reach the service: the base of the calls in migration notices.
+        /// Without it, notices use a variable such as `$V3_URL`.
         public_url: WebUrl,
-        /// Where the other hosts of the side are, by the names that the pack's `hosts` has for them.
+        /// Addresses of the other hosts of the side, by their names in `hosts` of the pack.
         hosts: Named<String, RawHost>,
     }
 }
 
 section! {
-    /// A host of a side beside the one at its own address. Calls to it carry the side's credential, too.
+    /// An additional host of a side. Calls to it carry the credential of the side.
     RawHost is "a host",
     required {
-        /// Where it is, with the path that its operations are appended to.
+        /// Base URL of the host. Operation paths are appended to it.
         url: WebUrl,
     }
     optional {
-        /// How it is called with TLS; without this as the side's own address is, certificate shown included, but for `server_name`.
+        /// TLS settings. The default is the settings of the side's own address, client certificate
+        /// included, except `server_name`.
         tls: RawServiceTls,
-        /// Where clients reach it, for migration notices.
+        /// The URL at which clients reach the host, for migration notices.
         public_url: WebUrl,
     }
 }
 
 section! {
-    /// How a service, or the authorization server, is called with TLS. The files are watched as the configuration is.
+    /// TLS settings for a service or the authorization server. The files are watched like the
+    /// configuration.
     RawServiceTls is "`tls`",
     required {}
     optional {
-        /// PEM file: the authorities that its certificate is held against, instead of the system's.
+        /// PEM file: certificate authorities that replace those of the system.
         ca_file: PathBuf,
-        /// PEM file: what is shown to it, where it asks who calls (mTLS), with its intermediates.
+        /// PEM file: client certificate for mutual TLS, with its intermediates.
         certificate: PathBuf,
         /// PEM file: the private key of `certificate`.
         private_key: PathBuf,
-        /// The name that its certificate is for, asked for by SNI, instead of the one in its URL.
+        /// Name for SNI and for the verification of the certificate. The default is the host of the
+        /// URL.
         server_name: String,
     }
 }
@@ -262,45 +272,50 @@ section! {
     /// The authorization server.
     RawOAuth is "`oauth`",
     required {
-        /// Where the authorization server sends the owner back to: `/oauth/callback` on `oauth.listen` or the admin port, as
-        /// browsers reach it.
+        /// The URL that the authorization server redirects the account owner to: `/oauth/callback`
+        /// on `oauth.listen` or the admin port, as browsers reach it.
         redirect_url: WebUrl,
     }
     optional {
-        /// A port of its own for the callback, `/oauth/callback`, and nothing else: what browsers must reach, without the admin
-        /// pages beside it. Without this it is on the admin port.
+        /// A separate port for `/oauth/callback`, so that browsers do not need to reach the admin
+        /// port. The default is the admin port.
         listen: SocketAddr,
-        /// Who the authorization server is (RFC 8414): the addresses that are not given here are asked for there, at the start
-        /// and on reload, and callbacks that name another issuer are refused (RFC 9207).
+        /// Issuer identifier (RFC 8414). Endpoints that are not given here are discovered at start
+        /// and on reload, and callbacks of another issuer are rejected (RFC 9207).
         issuer: String,
-        /// Where the owner of an account is sent to agree.
+        /// Authorization endpoint, where the account owner grants access.
         authorize_url: WebUrl,
-        /// Where codes and refresh tokens are exchanged.
+        /// Token endpoint.
         token_url: WebUrl,
-        /// Where tokens are revoked (RFC 7009) when their client is. Without this as the issuer's metadata say, if the addresses
-        /// are asked for there; else they are not revoked there.
+        /// Revocation endpoint (RFC 7009), used when a client is revoked. The default is the
+        /// endpoint in the metadata of the issuer, if these are used; otherwise tokens are not
+        /// revoked at the server.
         revocation_url: WebUrl,
-        /// What is asked for.
+        /// Scopes to request.
         scopes: Vec<String> = Vec::new(),
-        /// Fields that each request for tokens carries besides, such as `audience` or `resource`. No secrets: they are shown.
+        /// Additional fields of every token request, such as `audience` or `resource`. They are
+        /// displayed: do not put secrets here.
         parameters: Named<String, Placed<String>> = Named(Vec::new()),
-        /// Fields that each link to connect a client carries besides, such as `prompt: consent` or `access_type: offline`, which
-        /// some servers want before they give a refresh token.
+        /// Additional fields of every authorization link, such as `prompt: consent` or
+        /// `access_type: offline`, which some servers require before they issue a refresh token.
         authorize_parameters: Named<String, Placed<String>> = Named(Vec::new()),
-        /// Most time for one answer of the authorization server.
+        /// Timeout of a request to the authorization server.
         timeout: Period = Period(Duration::from_secs(10)),
-        /// The form of requests for tokens: `form` (RFC 6749) or `json`. Without this as the pack says, else `form`.
+        /// Format of token requests: `form` (RFC 6749) or `json`. The default is the declaration of
+        /// the pack, or `form`.
         body: BodyForm,
-        /// How an application shows who it is: `basic` (`client_secret_basic`), `post` (`client_secret_post`), or `none` for one
-        /// without a secret. Without this as the pack says, else as the issuer's metadata says, else `basic`.
+        /// Client authentication: `basic` (`client_secret_basic`), `post` (`client_secret_post`),
+        /// or `none` for a public client. The default is the declaration of the pack, then the
+        /// metadata of the issuer, then `basic`.
         client_auth: ClientAuth,
-        /// What a refresh carries besides the refresh token: `access_token`, the one that ends, and `scope`. Without this as the
-        /// pack says, else nothing.
+        /// Additional content of a refresh request: `access_token`, the token that expires, and
+        /// `scope`. The default is the declaration of the pack.
         refresh_sends: Vec<RefreshExtra>,
-        /// Whether a callback must bring back the `state` of its link: `required`, or `optional` for an authorization server
-        /// that does not. Then a callback without one counts for the one authorization that is pending, if it is one only.
+        /// Whether a callback must return the `state` of its link: `required`, or `optional` for an
+        /// authorization server that drops it. A callback without it then matches the only pending
+        /// authorization, if there is exactly one.
         state: StateRule = StateRule::Required,
-        /// How it is called with TLS.
+        /// TLS settings for the authorization server.
         tls: RawServiceTls,
     }
 }
@@ -372,21 +387,21 @@ impl FromYaml for Flow {
 const FLOWS: [&str; 2] = ["authorization_code", "client_credentials"];
 
 section! {
-    /// A client without its tokens, whose keys carry the names of sides.
+    /// A client without its tokens, whose keys are named after sides.
     RawClientBase is "a client",
     required {
-        /// Its name in logs, metrics and the admin API.
+        /// Name of the client in logs, metrics and the admin API.
         name: String,
     }
     optional {
-        /// The secondary account that it acts on; without it the main one.
+        /// Secondary account that the client acts on. The default is the main account.
         company: String,
-        /// The OAuth credentials that its calls to the new side go out with.
+        /// OAuth credentials for calls to the new side.
         grant: RawGrant,
-        /// By side: the token that its calls to that side go out with, where they do not go out with a grant.
+        /// Fixed tokens for calls, by side, in place of a grant.
         credentials: Named<String, Placed<Secret<String>>> = Named(Vec::new()),
-        /// When a side ends for this client, whatever is said of the side to others. A date that is set while the gateway runs
-        /// (`switchback client sunset`) wins.
+        /// The end of a side for this client, regardless of the date for others. A date that is set
+        /// at run time (`switchback client sunset`) takes precedence.
         sunset: RawClientSunset,
     }
 }
@@ -395,36 +410,36 @@ section! {
     /// The end of a side for one client.
     RawClientSunset is "`sunset` of a client",
     required {
-        /// From then on its calls are answered 410.
+        /// Requests of the client are answered 410 from then on.
         at: Moment,
     }
     optional {
-        /// The side that ends; without it the one that clients speak.
+        /// The side that is retired. The default is the side that clients speak.
         side: Placed<String>,
-        /// When the side became, or will become, deprecated for it.
+        /// The date of deprecation.
         deprecated: Moment,
-        /// Whether its answers say so, in `Sunset` (RFC 8594) and `Deprecation` (RFC 9745).
+        /// Whether responses announce the date in `Sunset` (RFC 8594) and `Deprecation` (RFC 9745).
         announce: bool = true,
     }
 }
 
 section! {
-    /// A window in which calls are turned away.
+    /// A window in which requests are rejected.
     RawBrownout is "a brownout",
     required {
-        /// When it begins.
+        /// Start of the window.
         from: Moment,
-        /// When calls are answered again.
+        /// End of the window.
         until: Moment,
     }
     optional {
-        /// The side whose fronts it is for; without it the one that clients speak.
+        /// The side whose fronts are affected. The default is the side that clients speak.
         side: Placed<String>,
-        /// Operations such as `GET /things/{id}`; without any, all calls of the side.
+        /// Operations such as `GET /things/{id}`. The default is all requests of the side.
         operations: Vec<Placed<String>> = Vec::new(),
-        /// Clients by name; without any, all.
+        /// Names of clients. The default is all clients.
         clients: Vec<Placed<String>> = Vec::new(),
-        /// What clients are told, instead of the pack's text for `brownout`.
+        /// Text for clients, in place of the text of the pack for `brownout`.
         reason: String = String::new(),
     }
 }
@@ -433,150 +448,168 @@ section! {
     /// OAuth credentials.
     RawGrant is "`grant`",
     required {
-        /// Id of the OAuth app.
+        /// Client identifier of the OAuth application.
         client_id: Secret<String>,
     }
     optional {
-        /// Secret of the OAuth app; it has none where `oauth.client_auth` is `none`.
+        /// Client secret of the OAuth application. Not used if `oauth.client_auth` is `none`.
         client_secret: Secret<String>,
-        /// How access tokens are got: `authorization_code`, by a person who agrees once, or `client_credentials`, by the app for
-        /// itself.
+        /// How access tokens are obtained: `authorization_code`, with the consent of a person, or
+        /// `client_credentials`, by the application itself.
         flow: Flow = Flow::AuthorizationCode,
-        /// A refresh token to begin with. Used only while the store holds no grant for the client; without it the client
-        /// is connected by `switchback client connect`.
+        /// Initial refresh token. Used only while the store has no grant for the client. Without
+        /// it, the client is connected with `switchback client connect`.
         refresh_token: Secret<String>,
     }
 }
 
 section! {
-    /// What is said about the end of a side (RFC 9745, RFC 8594).
+    /// Announcement of the end of a side (RFC 9745, RFC 8594).
     RawSunset is "an entry of `sunset`",
     required {}
     optional {
-        /// When the side became, or will become, deprecated.
+        /// The date of deprecation.
         deprecated: Moment,
-        /// When it is expected to stop working.
+        /// The date after which the side is expected to be unavailable.
         sunset: Moment,
         /// A page about the deprecation.
         policy: WebUrl,
-        /// What to use instead.
+        /// The replacement.
         successor: WebUrl,
     }
 }
 
 section! {
-    /// Bounds. Whatever passes one is refused with a named error, never cut.
+    /// Limits. A request or response that exceeds one is rejected with an error that names it;
+    /// nothing is truncated.
     RawLimits is "`limits`",
     required {}
     optional {
-        /// Memory that the process may have resident. Close to it, connections and requests earn 503. Without this the bound of
-        /// the control group (cgroup) that the process is in, or else what the machine has.
+        /// Resident memory of the process. Near the limit, connections and requests are rejected
+        /// with 503. The default is the limit of the control group (cgroup), or the memory of the
+        /// machine.
         memory: Size,
-        /// Client connections open at one time; further ones are told 503 and closed. Fewer where the limit of descriptors
-        /// (`ulimit -n`) has no room for as many.
+        /// Open client connections. Further connections receive 503 and are closed. Lower if the
+        /// limit of file descriptors (`ulimit -n`) requires it.
         connections: Count = Count(9_000),
-        /// Of these, from one address (of IPv6, from one /64). Without this an address may have as many as are left to others.
-        /// Connections from `trusted_proxies` are not counted so.
+        /// Open connections of one address (one /64 network for IPv6). By default an address may
+        /// use as many as remain free for others. Connections of `trusted_proxies` do not count.
         connections_per_address: Count,
-        /// Requests being answered at one time; further ones earn 503.
+        /// Concurrent requests. Further requests receive 503.
         requests: Count = Count(4_096),
-        /// Requests of one client being answered at one time; further ones earn 503.
+        /// Concurrent requests of one client. Further requests receive 503.
         requests_per_client: Count = Count(512),
-        /// Requests in flight on one HTTP/2 connection.
+        /// Concurrent requests on one HTTP/2 connection.
         http2_streams: Count = Count(100),
-        /// Bytes of a request's target, that is path and query; more earn 414.
+        /// Size of the request target (path and query). A larger one is rejected with 414.
         target_bytes: Size = Size(8 << 10),
-        /// Header fields of a request, in number.
+        /// Number of header fields of a request.
         headers: Count = Count(100),
-        /// Header fields of a request, in bytes; more earn 431.
+        /// Size of the header fields of a request. More are rejected with 431.
         header_bytes: Size = Size(16 << 10),
-        /// Body of a request, as sent and once decoded; more earns 413.
+        /// Size of a request body, both as sent and decoded. A larger one is rejected with 413.
         body_bytes: Size = Size(10 << 20),
-        /// Body of a request that is forwarded as it comes to the service of the side that its client speaks; more earns 413.
+        /// Size of a request body that is forwarded unchanged to the service of the client's own
+        /// side. A larger one is rejected with 413.
         forwarded_bytes: Size = Size(1 << 30),
-        /// Members of one object in a body that is read; more earn 413, or 502 in an answer.
+        /// Members of one object in a parsed body. More are rejected with 413, or 502 in a
+        /// response.
         object_members: Count = Count(10_000),
-        /// Values in the body of a request, members and elements of all depths; more earn 413.
+        /// Values in a request body: members and elements of all depths. More are rejected with
+        /// 413.
         body_values: Count = Count(1_000_000),
-        /// Arrays and objects within one another in a body that is read, from 8 to 256; more earn 413, or 502 in an answer.
+        /// Nesting depth of a parsed body, from 8 to 256. More is rejected with 413, or 502 in a
+        /// response.
         body_depth: Count = Count(64),
-        /// One text or number of an answer that is translated while it passes, where the pack reads it; a longer one earns 502. Values
-        /// that pass unread have no bound of their own, and those of bodies that are held whole have that of the body.
+        /// Size of one string or number that the pack reads in a streamed response. A larger one is
+        /// answered 502. Values that the pack does not read have no limit of their own; values of
+        /// buffered bodies have the limit of the body.
         scalar_bytes: Size = Size(1 << 20),
-        /// Answer of an upstream that must be held whole to be translated; more earns 502.
+        /// Size of an upstream response that must be buffered for its translation. A larger one is
+        /// answered 502.
         held_bytes: Size = Size(16 << 20),
-        /// Bodies held by all requests together, and what is made of them; more earns 503. Never more than `memory` has room
-        /// for.
+        /// Total size of bodies that all requests buffer, and of their translations. More are
+        /// answered 503. Reduced if `memory` has less room.
         held_bytes_all: Size = Size(256 << 20),
-        /// So much of an answer is translated before its first byte is sent, so that a fault in it is still a 502. A later one
-        /// breaks the answer off.
+        /// Number of bytes of a response that are translated before the first byte is sent, so that
+        /// an error in them is still answered 502. A later error aborts the response.
         whole_bytes: Size = Size(64 << 10),
-        /// Answer of an upstream that streams through, once decoded; beyond it the answer breaks off.
+        /// Size of a streamed upstream response, decoded. A larger one is aborted.
         answer_bytes: Size = Size(1 << 30),
-        /// Hold translated answers to every rule of JSON and every bound on it, also in what passes by unread; what breaks one
-        /// earns 502. Otherwise they are checked as far as they are read: UTF-8, brackets, and what the pack names.
+        /// Checks translated responses against the complete JSON grammar and all limits, including
+        /// values that the pack does not read. A violation is answered 502. Without it, UTF-8,
+        /// brackets and the values that the pack reads are checked.
         strict_answers: bool = true,
-        /// How many times larger than its compressed form a body may be.
+        /// Ratio of the decoded to the compressed size of a body.
         decode_ratio: Count = Count(500),
-        /// What may be held per HTTP/1.1 connection and direction.
+        /// Buffer size per HTTP/1.1 connection and direction.
         buffer_bytes: Size = Size(64 << 10),
-        /// Time for the header fields of a request to arrive.
+        /// Timeout for the header fields of a request.
         header_timeout: Period = Period(Duration::from_secs(10)),
-        /// Time between two pieces of a request's body.
+        /// Timeout between two chunks of a request body.
         body_timeout: Period = Period(Duration::from_secs(10)),
-        /// Bytes per second that a request's body must bring on average.
+        /// Minimum average rate of a request body, in bytes per second.
         body_bytes_per_second: Size = Size(1 << 10),
-        /// Time that a client may refuse to take bytes of its answer; over HTTP/2 of each of its answers.
+        /// Time for which a client may accept no bytes of a response; over HTTP/2, of each
+        /// response.
         write_timeout: Period = Period(Duration::from_secs(30)),
-        /// Bytes per second that a client must take on average of an answer that it keeps waiting.
+        /// Minimum average rate at which a client must read a response that it delays, in bytes per
+        /// second.
         answer_bytes_per_second: Size = Size(1 << 10),
-        /// Time that a connection may stay open without a request.
+        /// Timeout of a connection without a request.
         idle_timeout: Period = Period(Duration::from_secs(75)),
-        /// Time that a connection which has gone over to another protocol, such as WebSocket, may be silent both ways.
+        /// Timeout of a connection that was upgraded to another protocol, such as WebSocket,
+        /// without data in either direction.
         tunnel_idle_timeout: Period = Period(Duration::from_secs(300)),
-        /// Time that it may last in all.
+        /// Maximum lifetime of such a connection.
         tunnel_lifetime: Period = Period(Duration::from_secs(86_400)),
-        /// Time to read on, and throw away, what a client still sends after the last answer of its connection, before the connection
-        /// is closed: a client that sends to a closed connection loses the answer (RFC 9112, section 9.6).
+        /// Time for which data that a client still sends after the last response of its connection
+        /// is read and discarded. A client that sends to a closed connection loses the response
+        /// (RFC 9112, section 9.6).
         lingering_timeout: Period = Period(Duration::from_secs(10)),
-        /// Bytes that are read so.
+        /// Number of bytes that are discarded this way.
         lingering_bytes: Size = Size(64 << 20),
-        /// Time to connect to an upstream, TLS included; room for a lost SYN to be sent again after one second and after three.
+        /// Timeout for a connection to an upstream, TLS included. Long enough for two
+        /// retransmissions of a lost SYN, after one and three seconds.
         connect_timeout: Period = Period(Duration::from_millis(3500)),
-        /// Time from sending a call until the head of its answer, and between two pieces of its body. Calls that are forwarded as
-        /// they come have `forwarded_idle_timeout` instead.
+        /// Timeout from sending a call to the head of its response, and between two chunks of its
+        /// body. Forwarded calls use `forwarded_idle_timeout` instead.
         upstream_timeout: Period = Period(Duration::from_secs(15)),
-        /// Time from the head of a request until the head of its answer, all calls and retries included. Requests that are forwarded
-        /// as they come have no such end.
+        /// Timeout from the head of a request to the head of its response, including all calls and
+        /// retries. Forwarded requests have no such timeout.
         total_timeout: Period = Period(Duration::from_secs(30)),
-        /// Longest silence of a request that is forwarded as it comes to the service of the side that its client speaks: time since
-        /// the last byte in either direction, before its answer and within it. An upload, a long poll or a stream of events may take
-        /// as long as it wants while it is not silent for longer.
+        /// Timeout of a forwarded request without a byte in either direction, before and within its
+        /// response. An upload, a long poll or an event stream may take any time while data flows.
         forwarded_idle_timeout: Period = Period(Duration::from_secs(60)),
-        /// Time that a service has not been reached at all, after which operations that only it can answer are refused with the
-        /// pack's reason, as if it were not configured. A call without a connection, one that is answered too late, and one that
-        /// is answered 502, 503 or 504 has not reached it. Every five seconds one such call still tries to reach it.
+        /// Time without a reachable upstream after which operations that only that upstream can
+        /// answer are refused with the reason of the pack, as if it were not configured. A call
+        /// that gets no connection, times out, or is answered 502, 503 or 504 did not reach the
+        /// upstream. One such call every five seconds still tries.
         upstream_gone_after: Period = Period(Duration::from_secs(60)),
-        /// Time that clients are still accepted after SIGTERM, while `/healthz/ready` says 503 and each answer is the last one of
-        /// its connection: longer than balancers take to notice. SIGINT, and a second signal, stop at once.
+        /// Time for which clients are still accepted after SIGTERM, while `/healthz/ready` answers
+        /// 503 and each response closes its connection. Choose it longer than the check interval of
+        /// the balancers. SIGINT and a second signal stop at once.
         drain_delay: Period = Period(Duration::from_secs(5)),
-        /// How long a starting gateway waits for a store that does not answer; then it ends.
+        /// Time for which a starting gateway waits for an unavailable store before it exits.
         store_wait: Period = Period(Duration::from_secs(60)),
-        /// Time that requests in flight get to finish when the gateway stops.
+        /// Time for requests in flight to finish when the gateway stops.
         drain_timeout: Period = Period(Duration::from_secs(30)),
-        /// Calls to one upstream at one time; further ones earn 503 at once.
+        /// Concurrent calls to one upstream. Further calls receive 503 at once.
         upstream_calls: Count = Count(1_024),
-        /// Of these, of one client. In any case a client has no more of them than are left to others.
+        /// Concurrent calls of one client to one upstream. A client never gets more than remain
+        /// free for others.
         upstream_calls_per_client: Count = Count(1_024),
-        /// Connections to one upstream kept for later.
+        /// Idle connections per upstream.
         upstream_idle: Count = Count(256),
-        /// How long they are kept: less than the upstream keeps them, or now and then a write meets their end and earns 502. One
-        /// that says `Keep-Alive: timeout=5` is taken at its word. One of HTTP/2 that is in use and has been silent for as long is
-        /// asked whether it is there, and has `connect_timeout` to answer.
+        /// Lifetime of an idle connection: choose it shorter than that of the upstream, or some
+        /// writes meet a closed connection and are answered 502. `Keep-Alive: timeout=5` of an
+        /// upstream takes precedence. An HTTP/2 connection in use that was silent for this long is
+        /// pinged, and must answer within `connect_timeout`.
         upstream_idle_timeout: Period = Period(Duration::from_secs(4)),
-        /// Header fields of an upstream's answer, in number; more earn 502.
+        /// Number of header fields of an upstream response. More are answered 502.
         upstream_headers: Count = Count(256),
-        /// Header fields of an upstream's answer, in bytes; more earn 502. Every connection to an upstream may hold as much.
+        /// Size of the header fields of an upstream response. More are answered 502. Each
+        /// connection to an upstream may buffer this much.
         upstream_header_bytes: Size = Size(32 << 10),
     }
 }
@@ -588,20 +621,20 @@ section! {
     optional {
         /// `text` for people or `json` for machines.
         format: LogFormat = LogFormat::Text,
-        /// A level such as `info`, or directives such as `info,switchback::access=off` to leave out the access log. The
-        /// variables `SWITCHBACK_LOG` and `RUST_LOG` win.
+        /// A level such as `info`, or directives such as `info,switchback::access=off`, which turns
+        /// the access log off. The variables `SWITCHBACK_LOG` and `RUST_LOG` take precedence.
         level: Filter = Filter("info".to_owned()),
-        /// Whether lines of the access log, and traces, say where clients connect from.
+        /// Whether the access log and traces contain client addresses.
         client_address: bool = true,
     }
 }
 
 section! {
-    /// What is told to collectors.
+    /// Export of traces.
     RawTelemetry is "`telemetry`",
     required {}
     optional {
-        /// Traces for OpenTelemetry; without this none are recorded.
+        /// OpenTelemetry traces. Without it, no traces are recorded.
         otlp: RawOtlp,
     }
 }
@@ -610,18 +643,18 @@ section! {
     /// Traces by OTLP over HTTP, in protobuf.
     RawOtlp is "`telemetry.otlp`",
     required {
-        /// The collector: its address without `/v1/traces`, such as `http://collector:4318`.
+        /// URL of the collector without `/v1/traces`, such as `http://collector:4318`.
         endpoint: WebUrl,
     }
     optional {
-        /// Fields of every message to the collector, such as its credential.
+        /// Header fields of every request to the collector, such as a credential.
         headers: Named<String, Placed<Secret<String>>> = Named(Vec::new()),
-        /// The share of traces that are recorded, from 0 to 1, of those that begin here. A client that sends a `traceparent` has
-        /// decided already.
+        /// Share of the traces that start at the gateway and are recorded, from 0 to 1. A
+        /// `traceparent` of a client decides for its own trace.
         ratio: Share = Share::ALL,
-        /// Most time for one message to the collector, with all tries.
+        /// Timeout of one export, including retries.
         timeout: Period = Period(Duration::from_secs(10)),
-        /// Most spans that wait to be sent. What comes beyond is dropped, and counted.
+        /// Spans that wait for export. Further spans are dropped and counted.
         queue: Count = Count(2048),
     }
 }
@@ -631,9 +664,9 @@ section! {
     RawReload is "`reload`",
     required {}
     optional {
-        /// Reload when the pack or this file changes. SIGHUP reloads in any case.
+        /// Reload when the pack or this file changes. SIGHUP always reloads.
         watch: bool = true,
-        /// How long files must stay unchanged before they are read.
+        /// Time for which files must stay unchanged before they are read.
         settle: Period = Period(Duration::from_millis(300)),
     }
 }
