@@ -24,6 +24,9 @@ use switchback_gateway::token::{
 
 /// Clients on one page of the list.
 const OF_PAGE: usize = 100;
+/// What the counts of calls cover.
+pub(super) const COUNTED_SINCE: &str =
+    "over all replicas, since calls were first counted; a count is dropped 400 days after its last call";
 /// Operations that the matrix has columns for, the most called.
 const COLUMNS_MAX: usize = 12;
 /// What the matrix can be narrowed to besides outcomes: calls that no operation is for.
@@ -594,7 +597,7 @@ fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
         let cell = cells.entry(&one.client).or_default().entry((&one.side, &one.operation)).or_default();
         cell.calls += one.calls;
         cell.last = cell.last.max(&one.last);
-        cell.is_unanswered |= !is_answered(one);
+        cell.is_unanswered |= is_unanswered(one);
     }
     let searched = visit.query.get("caller").to_lowercase();
     let found: Vec<_> = cells.iter().filter(|(name, _)| name.to_lowercase().contains(&searched)).collect();
@@ -602,7 +605,7 @@ fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
     let of_page = &found[from..(from + OF_PAGE).min(found.len())];
     html! {
         section.panel #usage aria-labelledby="usage-title" {
-            header { h2 #usage-title { "Calls by client and operation" } span.soft { "over all replicas, since calls were first counted, at most 400 days ago" } }
+            header { h2 #usage-title { "Calls by client and operation" } span.soft { (COUNTED_SINCE) } }
             form.filter method="get" action="/clients#usage" {
                 label { "Outcome"
                     select name="outcome" data-submit {
@@ -1026,7 +1029,7 @@ pub(super) fn callers(visit: &Visit<'_>, side: &str, operation: &str, usage: &[U
     for one in usage.iter().filter(|one| one.side == side && one.operation == operation) {
         let (calls, unanswered, last) = of.entry(&one.client).or_default();
         *calls += one.calls;
-        *unanswered += if is_answered(one) { 0 } else { one.calls };
+        *unanswered += if is_unanswered(one) { one.calls } else { 0 };
         *last = (*last).max(&one.last);
     }
     let mut of: Vec<_> = of.into_iter().collect();
@@ -1052,9 +1055,9 @@ pub(super) fn callers(visit: &Visit<'_>, side: &str, operation: &str, usage: &[U
 /// Callers of an operation that its page lists.
 const CALLERS_MAX: usize = 20;
 
-/// Whether the client got the answer of a service.
-fn is_answered(one: &UsageInfo) -> bool {
-    Outcome::parse(one.outcome).is_some_and(Outcome::is_answered)
+/// Whether the client got no answer of a service. Of calls whose outcome was not recorded that is unknown.
+fn is_unanswered(one: &UsageInfo) -> bool {
+    Outcome::parse(one.outcome).is_some_and(|outcome| !outcome.is_answered())
 }
 
 fn calls(visit: &Visit<'_>, name: &str, usage: &[UsageInfo]) -> Markup {
@@ -1070,7 +1073,7 @@ fn calls(visit: &Visit<'_>, name: &str, usage: &[UsageInfo]) -> Markup {
                 tbody { @for one in &of {
                     tr id={ "call-" (one.side) "-" (one.operation) "-" (one.outcome) } {
                         td { (one.side) " " (operation(&one.operation)) }
-                        td { (badge(if is_answered(one) { Tone::Good } else { Tone::Warn }, &one.outcome.replace('_', " "))) @if one.unknown { " " (badge(Tone::Quiet, "unknown operation")) } }
+                        td { (badge(if is_unanswered(one) { Tone::Warn } else { Tone::Good }, &one.outcome.replace('_', " "))) @if one.unknown { " " (badge(Tone::Quiet, "unknown operation")) } }
                         td.n { (count(one.calls.unsigned_abs())) }
                         td { (moment_text(&one.first, visit.now_ms)) }
                         td { (moment_text(&one.last, visit.now_ms)) }
@@ -1082,34 +1085,21 @@ fn calls(visit: &Visit<'_>, name: &str, usage: &[UsageInfo]) -> Markup {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use switchback_gateway::token::GrantInfo;
 
-    #[test]
-    fn a_brownout_reaches_only_calls_that_are_not_rejected_anyway() {
-        let mut outcomes = [1; OUTCOMES.len()];
-        outcomes[Outcome::Brownout as usize] = 100;
-        outcomes[Outcome::Retired as usize] = 100;
-        assert_eq!(rejectable(outcomes), OUTCOMES.len() as u64 - 2);
-    }
+    const NOON: &str = "1970-01-01T12:00:00Z";
 
-    #[test]
-    fn a_row_of_a_client_has_marks_for_what_is_wrong_with_it() {
-        const NOON: &str = "1970-01-01T12:00:00Z";
-        let credential = CredentialInfo {
-            side: "v2".to_owned(),
-            state: CredentialState::Refused,
-            refused_at: Some(NOON.to_owned()),
-            set_at: NOON.to_owned(),
-        };
-        let client = ClientInfo {
-            name: "acme".to_owned(),
+    /// A client without a grant or a credential.
+    pub(in crate::studio) fn client(name: &str) -> ClientInfo {
+        ClientInfo {
+            name: name.to_owned(),
             company: None,
             created_at: NOON.to_owned(),
             revoked_at: None,
-            damaged: true,
-            left_configuration: true,
+            damaged: false,
+            left_configuration: false,
             tokens: 1,
             token_sides: vec![None],
             version: 1,
@@ -1122,8 +1112,76 @@ mod tests {
                 expired: false,
                 warning: None,
             },
-            credentials: vec![credential],
+            credentials: Vec::new(),
+        }
+    }
+
+    /// The text of markup, its tags left out.
+    fn text(markup: &Markup) -> String {
+        let pieces = markup.0.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
+        pieces.collect()
+    }
+
+    #[test]
+    fn an_access_token_ends_has_ended_or_its_end_is_unknown() {
+        let grant = |expires_at: Option<&str>, expired| GrantInfo {
+            expires_at: expires_at.map(str::to_owned),
+            expired,
+            ..client("acme").grant
         };
+        let hours = |hours: i64| hours * 3_600_000;
+        for (grant, now_ms, expected) in [
+            (grant(None, false), hours(11), "unknown"),
+            (grant(Some(NOON), false), hours(11), "in 1 h"),
+            (grant(Some(NOON), true), hours(14), "ended 2 h ago"),
+        ] {
+            assert_eq!(text(&token_end(&grant, now_ms)), expected);
+        }
+    }
+
+    #[test]
+    fn calls_without_an_answer_are_those_that_are_known_to_have_none() {
+        let usage = |client: &str, outcome: &'static str, calls, last: &str| UsageInfo {
+            side: "v2".to_owned(),
+            client: client.to_owned(),
+            operation: "GET /a".to_owned(),
+            unknown: false,
+            outcome,
+            calls,
+            first: NOON.to_owned(),
+            last: last.to_owned(),
+        };
+        let mut all: Vec<UsageInfo> =
+            OUTCOMES.into_iter().map(|outcome| usage("acme", outcome.as_str(), 10, NOON)).collect();
+        all.push(usage("acme", switchback_gateway::retire::UNRECORDED, 1_000, "1970-01-01T13:00:00Z"));
+        let unanswered: Vec<&str> =
+            all.iter().filter(|one| is_unanswered(one)).map(|one| one.outcome).collect();
+        let expected =
+            ["refused", "rejected", "brownout", "retired", "upstream_error", "gateway_error", "cancelled"];
+        assert_eq!(unanswered, expected);
+        assert!(
+            shown_cell(Some(&Cell { is_unanswered: true, calls: 3, last: NOON })).0.contains("<strong>3")
+        );
+    }
+
+    #[test]
+    fn a_brownout_reaches_only_calls_that_are_not_rejected_anyway() {
+        let mut outcomes = [1; OUTCOMES.len()];
+        outcomes[Outcome::Brownout as usize] = 100;
+        outcomes[Outcome::Retired as usize] = 100;
+        assert_eq!(rejectable(outcomes), OUTCOMES.len() as u64 - 2);
+    }
+
+    #[test]
+    fn a_row_of_a_client_has_marks_for_what_is_wrong_with_it() {
+        let credential = CredentialInfo {
+            side: "v2".to_owned(),
+            state: CredentialState::Refused,
+            refused_at: Some(NOON.to_owned()),
+            set_at: NOON.to_owned(),
+        };
+        let credentials = vec![credential];
+        let client = ClientInfo { damaged: true, left_configuration: true, credentials, ..client("acme") };
         let marked = row(&client, &[], 13 * 3_600_000).0;
         for mark in [">damaged<", ">not in the configuration<", ">refused</span> since <time", ">1 h ago<"] {
             assert!(marked.contains(mark), "{mark}: {marked}");

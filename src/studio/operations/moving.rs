@@ -239,4 +239,39 @@ mod tests {
         assert!(wanted(&Fields::read("phase=canary&share=")).is_err());
         assert!(wanted(&Fields::read("phase=canary&share=2")).is_err());
     }
+
+    #[test]
+    fn of_many_chosen_clients_the_first_are_named_with_their_number() {
+        use crate::studio::clients::tests::client;
+        use switchback_gateway::shadow::Shown;
+
+        let shown = || Shown { phase: "legacy", share: None };
+        let info = PhaseInfo {
+            side: "v2".to_owned(),
+            operation: "GET /a".to_owned(),
+            writes: false,
+            now: shown(),
+            from: "configuration".to_owned(),
+            since: None,
+            configured: shown(),
+            version: 0,
+            held: None,
+        };
+        let mut clients: Vec<ClientInfo> = (0..15).map(|at| client(&format!("c{at:02}"))).collect();
+        clients[0].revoked_at = Some("1970-01-01T00:00:00Z".to_owned());
+        let named = |share: f64, clients: &[ClientInfo]| {
+            let share = Share::new(share).expect("a share");
+            consequences(&info, Phase::Canary(share), clients).swap_remove(1)
+        };
+        let twelve: Vec<String> = (1..=12).map(|at| format!("c{at:02}")).collect();
+        let twelve = twelve.join(", ");
+        for (share, clients, expected) in [
+            (1.0, &clients[..], format!("Of the 14 clients enrolled now these are 14, such as {twelve}.")),
+            (1.0, &clients[..13], format!("Of the 12 clients enrolled now these are: {twelve}.")),
+            (1.0, &clients[..2], "Of the 1 client enrolled now these are: c01.".to_owned()),
+            (0.0, &clients[..], "Of the 14 clients enrolled now that is none yet.".to_owned()),
+        ] {
+            assert_eq!(named(share, clients), expected);
+        }
+    }
 }
