@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use switchback_plan::{
     Answer, Block, CallHead, Cell, CheckElse, Decision, Effect, End, Location, Loss, LossReport, OnFail,
     Origin, Pack, PathPart, Predicate, ReasonId, Refusal, Response, ResponseBody, Route, RouteKind, SideId,
-    StatusFrom, StatusTo, Step, StepAction, Verdict, explain,
+    StatusFrom, StatusTo, Step, StepAction, Verdict, explain, refusals,
 };
 
 /// How a route goes, with the whole of what the compiler says below it.
@@ -50,9 +50,15 @@ pub(super) fn losses(pack: &Pack, serves: SideId, route: &Route) -> Markup {
     let served = &pack.sides[serves].name;
     let (gaps, lost): (Vec<&Loss>, Vec<&Loss>) =
         route.losses.iter().partition(|loss| loss.instead.is_some() && loss.side == *served);
+    let refusals = refusals(route);
+    let is_whole = route.verdict == Verdict::Exact && lost.is_empty() && gaps.is_empty();
     html! {
         p { (badge(tone(route.verdict.word()), route.verdict.word())) }
-        @if route.verdict != Verdict::Not && lost.is_empty() && gaps.is_empty() && route.notes.is_empty() { p.soft { "Nothing: every field survives both ways." } }
+        @if is_whole && route.notes.is_empty() { p.soft { "Nothing: every field survives both ways." } }
+        @if !refusals.is_empty() {
+            h3 { "Refused" }
+            ul.plain { @for reason in refusals { li { "“" (reason_text(pack, reason)) "”" } } }
+        }
         @if !lost.is_empty() {
             h3 { "Fields that do not survive" }
             ul.plain { @for loss in lost { li { (LossReport::new(pack, loss).sentence()) (place(&loss.origin)) } } }
@@ -78,6 +84,12 @@ pub(super) fn tone(verdict: &str) -> Tone {
     }
 }
 
+/// A reason in the first language of the pack.
+fn reason_text(pack: &Pack, id: ReasonId) -> &str {
+    let texts = &pack.reasons[id].texts;
+    pack.languages.first().and_then(|language| texts.get(language)).map_or("", String::as_str)
+}
+
 struct Drawing<'d> {
     pack: &'d Pack,
     serves: SideId,
@@ -87,8 +99,7 @@ struct Drawing<'d> {
 
 impl Drawing<'_> {
     fn reason(&self, id: ReasonId) -> &str {
-        let texts = &self.pack.reasons[id].texts;
-        self.pack.languages.first().and_then(|language| texts.get(language)).map_or("", String::as_str)
+        reason_text(self.pack, id)
     }
 
     fn refused(&self, refusal: &Refusal) -> Markup {

@@ -199,7 +199,7 @@ pub(super) fn uses(route: &Route, archive: super::ArchiveId) -> (bool, bool) {
 
 /// Returns the reasons with which the route refuses some or all requests, sorted and without
 /// duplicates.
-pub(super) fn refusals(route: &Route) -> Vec<ReasonId> {
+pub fn refusals(route: &Route) -> Vec<ReasonId> {
     fn block(of: &Block, reasons: &mut Vec<ReasonId>) {
         for step in &of.steps {
             let StepAction::Call(call) = &step.action else { continue };

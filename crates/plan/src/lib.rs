@@ -55,7 +55,7 @@ pub use example::{
     ShapeExample, ShapePlan, Wanted,
 };
 pub use expected::{Expected, Root};
-pub use explain::{explain, explain_event};
+pub use explain::{explain, explain_event, refusals};
 pub use expr::{Aggregate, Expr, Location, NullElse, Overlay, Path, Segment};
 pub use form::{Conform, Form, FormField, FormKind, Listed};
 pub use format::{
