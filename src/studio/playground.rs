@@ -398,9 +398,9 @@ fn result(ran: &Ran) -> Markup {
             p {
                 @if !name.is_empty() { (phase(name, share.parse().ok())) " " }
                 @if ran.answered_by == "plans" { (answering(&ran.side, name, share.parse().ok())) } @else if ran.is_forwarded {
-                    "The pack refuses this, so " (ran.side) "'s own service answers, unchanged"
-                    @if ran.needs_credential { ", clients that have a credential for it" }
-                    "; below is the answer without it."
+                    "The pack refuses this, so " (ran.side) "'s own service answers"
+                    @if ran.needs_credential { " clients that have a credential for it" }
+                    ", unchanged; below is the answer without it."
                 } @else {
                     "In this phase " (ran.answered_by) "'s own service answers, unchanged; below is what the mapping would have made of it."
                 }
@@ -774,5 +774,91 @@ mod tests {
         );
         let body = Json::from((0..LINES_MAX).collect::<Vec<_>>());
         assert!(text(&json(&body, "answer", &[])).ends_with(']'));
+    }
+
+    /// What came of a request of v2 that makes no call.
+    fn ran(phase: &str, answered_by: &str, is_forwarded: bool, needs_credential: bool) -> Ran {
+        Ran {
+            side: "v2".to_owned(),
+            operation: "GET /a".to_owned(),
+            verdict: "exact".to_owned(),
+            route: "a.map.yaml:1".to_owned(),
+            phase: phase.to_owned(),
+            answered_by: answered_by.to_owned(),
+            is_forwarded,
+            needs_credential,
+            request: Json::Null,
+            calls: Vec::new(),
+            steps: Vec::new(),
+            answer: None,
+            fault: None,
+        }
+    }
+
+    #[test]
+    fn a_result_states_who_answers_the_client() {
+        for (ran, expected) in [
+            (ran("translated", "plans", false, false), "The mapping answers."),
+            (
+                ran("canary 0.25", "plans", false, false),
+                "The mapping answers 25.0 % of the clients; v2's own service answers the others, unchanged.",
+            ),
+            (
+                ran("shadow", "v2", false, false),
+                "In this phase v2's own service answers, unchanged; below is what the mapping would have made of it.",
+            ),
+            (
+                ran("translated", "v2", true, false),
+                "The pack refuses this, so v2's own service answers, unchanged; below is the answer without it.",
+            ),
+            (
+                ran("translated", "v2", true, true),
+                "The pack refuses this, so v2's own service answers clients that have a credential for it, unchanged; \
+                 below is the answer without it.",
+            ),
+        ] {
+            let said = text(&result(&ran));
+            assert!(said.contains(&format!(" {expected} Verdict of the route: exact 0 calls.")), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_verdict_and_the_badges_of_a_call_have_the_colour_of_what_they_state() {
+        for (verdict, tone) in
+            [("exact", "good"), ("different", "busy"), ("partly", "warn"), ("not possible", "bad")]
+        {
+            let ran = Ran { verdict: verdict.to_owned(), ..ran("translated", "plans", false, false) };
+            assert!(result(&ran).0.contains(&format!("<span class=\"badge {tone}\">{verdict}</span>")));
+        }
+        for (writes, reply_by, words) in [
+            (false, "service", "sentReply live"),
+            (true, "example", "planned, never sentReply example"),
+            (false, "recording", "Reply recorded"),
+            (false, "contract", "Reply made of the contract"),
+            (true, "", "planned, never sentReply no reply"),
+        ] {
+            let call = RanCall {
+                number: 0,
+                step: "reply".to_owned(),
+                operation: "GET /b".to_owned(),
+                method: "GET".to_owned(),
+                target: "/b".to_owned(),
+                headers: Vec::new(),
+                body: None,
+                parts: Vec::new(),
+                writes,
+                line: "a.map.yaml:2".to_owned(),
+                status: None,
+                reply: None,
+                reply_by: reply_by.to_owned(),
+            };
+            let markup = call_panel(&call).0;
+            let badges = markup.split("class=\"badge ").skip(1);
+            let badges: Vec<&str> = badges
+                .filter_map(|rest| rest.split('<').next()?.split_once('>').map(|(_, text)| text))
+                .collect();
+            let (last, before) = badges.split_last().expect("one for the reply");
+            assert_eq!(format!("{}Reply {last}", before.concat()), words);
+        }
     }
 }
