@@ -283,4 +283,24 @@ mod tests {
         let html = chart.draw().into_string();
         assert!(html.contains("&quot;values&quot;:[1.0,null]") && !html.contains("<script>"), "{html}");
     }
+
+    #[test]
+    fn the_value_of_a_slot_is_what_came_in_it_per_second() {
+        use crate::studio::traffic::Point;
+        use switchback_gateway::outcome::{OUTCOMES, Outcome};
+
+        let point = |translated, failed| {
+            let mut outcomes = [0; OUTCOMES.len()];
+            outcomes[Outcome::Translated as usize] = translated;
+            outcomes[Outcome::UpstreamError as usize] = failed;
+            Some(Point { outcomes, ..Point::default() })
+        };
+        for (seconds, requests, errors) in [(20.0, 2.5, 0.5), (300.0, 50.0 / 300.0, 10.0 / 300.0)] {
+            let slots = vec![(0, point(40, 10)), (1, None), (2, point(0, 0))];
+            let chart = traffic(&Line { seconds, slots }, Span::Hour);
+            let values: Vec<_> = chart.series.iter().map(|series| series.values.clone()).collect();
+            assert_eq!(values, [[Some(requests), None, Some(0.0)], [Some(errors), None, Some(0.0)]]);
+            assert_eq!(chart.series.iter().map(|series| series.unit).collect::<Vec<_>>(), ["/s", "/s"]);
+        }
+    }
 }

@@ -574,7 +574,15 @@ mod tests {
             [(60_000, 15, 2, 1), (300_000, 5, 2, 1)],
             "what was counted before the first reading has no time"
         );
-        assert_eq!(line.slots.len(), 60);
+        for (span, all, operation) in
+            [(Span::Hour, (20.0, 180), (60.0, 60)), (Span::Day, (300.0, 288), (900.0, 96))]
+        {
+            let line = traffic.all(span);
+            assert_eq!((line.seconds, line.slots.len()), all);
+            assert!(line.slots.is_sorted_by(|(at, _), (next, _)| (next - at) as f64 == line.seconds * 1e3));
+            let line = traffic.operation("old", "GET /a", span);
+            assert_eq!((line.seconds, line.slots.len()), operation);
+        }
         assert_eq!(traffic.of_the_hour("old", "GET /a"), (20, 0));
         assert_eq!(traffic.of_the_hour("old", "GET /nothing"), (0, 0));
     }

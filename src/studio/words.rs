@@ -189,6 +189,16 @@ mod tests {
         assert_eq!([counted(1, "call"), counted(2, "call")], ["1 call", "2 calls"]);
     }
 
+    /// The script is held against the same table by `tests/studio/times.test.mjs`.
+    #[test]
+    fn a_relative_time_is_the_same_as_that_of_the_script() {
+        let table = include_str!("../../tests/studio/times.json");
+        let table: Vec<(i64, String)> = serde_json::from_str(table).expect("pairs");
+        for (age_ms, words) in table {
+            assert_eq!(relative(1_767_225_600_000 - age_ms, 1_767_225_600_000), words, "{age_ms}");
+        }
+    }
+
     #[test]
     fn times_are_relative_both_ways_and_exact_on_hover() {
         let at = |ms| moment(ms, 100_000_000).into_string();
