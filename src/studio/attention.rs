@@ -10,7 +10,7 @@ use super::replicas::{Presence, Replica};
 use super::words::{count, counted, moment, moment_text, operation, percent, unix_ms};
 use crate::admin::{CertificateEnd, PackStatus};
 use maud::{Markup, html};
-use switchback_engine::diff::{OperationReport, Proof, Threshold};
+use switchback_engine::diff::{OperationReport, Proof};
 use switchback_gateway::proxy::unknown_calls::UnknownCall;
 use switchback_gateway::retire::Brownout;
 use switchback_gateway::shadow::{PhaseInfo, Transition};
@@ -181,7 +181,6 @@ pub(super) fn of_operations(
 ) -> Vec<Markup> {
     let mut waiting = Vec::new();
     let mut ready = Vec::new();
-    let confidence = percent(Threshold::default().confidence);
     for info in phases {
         let at = || format!("{}-{}", info.side, encoded(&info.operation));
         let last = transitions.iter().find(|one| one.side == info.side && one.operation == info.operation);
@@ -204,7 +203,7 @@ pub(super) fn of_operations(
             Some(report) if report.proof == Proof::Within => {
                 let Some((next, share)) = next_phase(&info.now) else { continue };
                 ready.push(html! { li id={ "todo-ready-" (at()) } {
-                    div.what { p { (operation(&info.operation)) " " strong { "can be moved on" } ": at most " (percent(report.mismatch_bound)) " of its answers differ (" (confidence) " sure)." } }
+                    div.what { p { (operation(&info.operation)) " " strong { "can be moved on" } ": at most " (percent(report.mismatch_bound)) " of its answers differ (" (percent(report.threshold.confidence)) " sure)." } }
                     @if reader.may_operate {
                         a.button.small.primary href={ (address(&info.side, &info.operation)) "/move?phase=" (next) "&share=" (share) } { "Move to " (next) }
                     } @else {
@@ -360,7 +359,7 @@ mod tests {
     use super::*;
     use crate::admin::ReloadOutcome;
     use crate::studio::replicas::Standing;
-    use switchback_engine::diff::{Counts, Summary, report};
+    use switchback_engine::diff::{Counts, Summary, Threshold, report};
     use switchback_gateway::shadow::Shown;
     use switchback_gateway::token::{CredentialInfo, CredentialState, GrantInfo};
 

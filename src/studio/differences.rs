@@ -1,15 +1,13 @@
 //! What the dual run found: per operation how much was compared and what differs; of one operation, each field with what a
 //! client would have got from either side, the line of the mapping that makes it, and what to do about it.
 
-use super::Visit;
 use super::fields::encoded;
 use super::layout::{Page, Tab, empty, unread};
 use super::words::{Tone, badge, count, counted, moment, operation, percent};
+use super::{Visit, report_of};
 use crate::admin::Answer;
 use maud::{Markup, html};
-use switchback_engine::diff::{
-    Cause, Finding, FindingKind, OperationReport, Summary, Tally, Threshold, report as report_on,
-};
+use switchback_engine::diff::{Cause, Finding, FindingKind, OperationReport, Summary, TALLIES_MAX, Tally};
 use switchback_engine::redact::Sample;
 use switchback_gateway::shadow::Exported;
 
@@ -30,12 +28,15 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
 
 async fn list(visit: &Visit<'_>) -> Answer {
     let summaries = visit.summaries().await;
+    let of_all = summaries.value.iter().flat_map(|all| all.iter());
+    let mut reports: Vec<OperationReport> =
+        of_all.map(|summary| report_of(&visit.parts.phases, summary)).collect();
+    // Those that need attention first.
+    reports.sort_by(|a, b| b.proof.cmp(&a.proof).then_with(|| a.operation.cmp(&b.operation)));
     let body = html! {
         div.page-head { h1 { "Differences" } p.lead { "What a client would get otherwise, by operation. Open one to see the fields, and the line of the mapping behind each." } }
         (visit.staleness(&summaries))
-        @if let Some(summaries) = &summaries.value {
-            section.panel { (table(visit, &report_on(summaries, Threshold::default()).operations)) }
-        }
+        @if summaries.value.is_some() { section.panel { (table(visit, &reports)) } }
     };
     visit.page(Page::live(Tab::Differences, "Differences", body))
 }
@@ -62,7 +63,7 @@ fn table(visit: &Visit<'_>, operations: &[OperationReport]) -> Markup {
                         td { (one.period()) }
                         td.n { (count(one.counts.compared())) }
                         td.n { (count(one.counts.different)) }
-                        td.n { (percent(one.mismatch_bound)) }
+                        td.n { @if one.equal_rate.is_some() { (percent(one.mismatch_bound)) } @else { span.soft { "–" } } }
                         td { @if let Some(top) = one.top.first() {
                             (top.kind.word()) " " code { (top.pattern) } (top.reading()) ", " (top.cause)
                         } }
@@ -102,10 +103,10 @@ async fn one(visit: &Visit<'_>, side: &str, name: &str) -> Answer {
             None if summaries.value.is_none() => {}
             None => { (empty("Nothing was compared yet", &html! { "Put it into the phase shadow, and both sides are compared from then on." })) }
             Some(summary) => {
-                (counts(visit, summary))
+                (counts(summary, visit.now_ms))
                 @if summary.tallies.is_empty() { p.notice.good { "Nothing that was compared differs." } }
                 @for (at, (tally, yaml)) in summary.tallies.iter().zip(&yaml).enumerate() { (field(visit, summary, tally, yaml.as_ref(), at)) }
-                @if summary.tallies.len() > FIELDS_MAX { p.soft { (counted((summary.tallies.len() - FIELDS_MAX) as u64, "rarer difference")) " not shown" } }
+                @if let Some(further) = further(&summary.tallies, FIELDS_MAX, "rarer difference") { p.soft { (further) " not shown" } }
             }
         }
         @match &records { Some(records) => (samples(visit, records)), None => section.panel { (unread()) } }
@@ -113,14 +114,21 @@ async fn one(visit: &Visit<'_>, side: &str, name: &str) -> Answer {
     visit.page(Page::live(Tab::Differences, format!("{side} {name}"), body))
 }
 
-fn counts(visit: &Visit<'_>, summary: &Summary) -> Markup {
+/// The number of differences beyond those that are listed, as far as it is known. `None` where all are listed.
+pub(super) fn further(tallies: &[Tally], listed: usize, thing: &str) -> Option<String> {
+    let further = tallies.len().checked_sub(listed).filter(|further| *further > 0)?;
+    let least = if tallies.len() < TALLIES_MAX { "" } else { "at least " };
+    Some(format!("{least}{}", counted(further as u64, thing)))
+}
+
+fn counts(summary: &Summary, now_ms: i64) -> Markup {
     let counts = &summary.counts;
     html! {
         section.panel #counts aria-labelledby="counts-title" {
             h2 #counts-title { "Evidence" }
             p {
                 @if let Some(present) = &summary.present_phase { "In an earlier period, in " (summary.phase) "; the operation is in " (present) " now: " }
-                (counted(counts.compared(), "answer")) " compared since " (moment(summary.since_ms, visit.now_ms)) ", "
+                (counted(counts.compared(), "answer")) " compared since " (moment(summary.since_ms, now_ms)) ", "
                 strong { (count(counts.different)) " different" }
                 @if counts.unsettled > 0 { ", " strong { (count(counts.unsettled)) " unsettled" } " (they differed once and did not repeat)" }
                 "."

@@ -43,11 +43,11 @@ use replicas::Replicas;
 use seen::{PATIENCE, Readings, Seen};
 use std::sync::Arc;
 use std::time::Duration;
-use switchback_engine::diff::{Report, Summary, Threshold, report as report_on};
+use switchback_engine::diff::{OperationReport, Summary, report_one};
 use switchback_gateway::body::Body;
 use switchback_gateway::retire::UsageInfo;
 use switchback_gateway::server::Peer;
-use switchback_gateway::shadow::{GateView, Transition, gate_views};
+use switchback_gateway::shadow::{GateView, Phases, Transition, gate_views};
 use switchback_gateway::store::{EventCount, HistoryRow};
 use switchback_gateway::token::ClientInfo;
 use tokio::task::spawn_blocking;
@@ -70,7 +70,7 @@ pub(crate) struct Studio {
     usage: Readings<Vec<UsageInfo>>,
     summaries: Readings<Vec<Summary>>,
     current: Readings<Vec<Summary>>,
-    reports: Readings<Report>,
+    reports: Readings<Vec<OperationReport>>,
     transitions: Readings<Vec<Transition>>,
     notes: Readings<Vec<HistoryRow>>,
     gates: Readings<Vec<GateView>>,
@@ -176,12 +176,12 @@ impl Visit<'_> {
         self.studio.summaries.look(self.patience(), read).await
     }
 
-    /// The report of the present periods. It is made apart and once for all pages, since bounds cost much to work out.
-    pub(crate) async fn reports(&self) -> Seen<Report> {
+    /// The reports of the present periods. They are made apart and once for all pages, since bounds cost much to work out.
+    pub(crate) async fn reports(&self) -> Seen<Vec<OperationReport>> {
         let (archive, phases) = (self.parts.archive.clone(), self.parts.phases.clone());
         let read = async move {
             let summaries = archive.current(&phases).await.map_err(|error| error.to_string())?;
-            let report = move || report_on(&summaries, Threshold::default());
+            let report = move || summaries.iter().map(|one| report_of(&phases, one)).collect();
             spawn_blocking(report).await.map_err(|error| error.to_string())
         };
         self.studio.reports.look(self.patience(), read).await
@@ -237,6 +237,11 @@ impl Visit<'_> {
         };
         self.page(Page::notice(StatusCode::NOT_FOUND, "Nothing here", words))
     }
+}
+
+/// The report of an operation by the threshold that a transition of it is judged by.
+fn report_of(phases: &Phases, summary: &Summary) -> OperationReport {
+    report_one(summary, phases.threshold(&summary.side, &summary.operation))
 }
 
 impl Studio {

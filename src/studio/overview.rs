@@ -70,7 +70,7 @@ async fn attention(visit: &Visit<'_>, phases: &[PhaseInfo]) -> (Vec<Markup>, Vec
         replica: visit.is_one_of_several().then(|| visit.studio.replicas.name().to_owned()),
     };
     let others = visit.studio.replicas.others(visit.now_ms);
-    let reported = reports.value.as_deref().map_or(&[][..], |report| &report.operations);
+    let reported = reports.value.as_deref().map_or(&[][..], Vec::as_slice);
     let moved = transitions.value.as_deref().map_or(&[][..], Vec::as_slice);
     let unpersisted = visit.parts.tokens.health().unpersisted;
     let rows = [

@@ -3,19 +3,22 @@
 use super::{AS_CONFIGURED, REASON_CHARS_MAX, address};
 use crate::admin::Answer;
 use crate::studio::charts::{self, Chart, Series};
-use crate::studio::clients::callers;
+use crate::studio::clients::{COUNTED_SINCE, callers};
+use crate::studio::differences::further;
 use crate::studio::fields::encoded;
 use crate::studio::layout::{Page, Tab, unread};
-use crate::studio::traffic::Span;
+use crate::studio::traffic::{Line, OperationPoint, Span};
 use crate::studio::words::{
     Tone, badge, count, counted, moment, moment_text, operation, percent, phase, span,
 };
-use crate::studio::{HISTORY_MAX, Visit, route};
+use crate::studio::{HISTORY_MAX, Visit, report_of, route};
 use maud::{Markup, html};
-use switchback_engine::diff::{Proof, Summary, Threshold, report as report_on};
-use switchback_engine::evidence::{QUANTILES, exact_upper};
+use switchback_engine::diff::{OperationReport, Proof, Summary, Threshold};
+use switchback_engine::evidence::{Basis, QUANTILES, Timed, exact_upper};
 use switchback_gateway::shadow::{GateView, PHASES, PhaseInfo, Transition};
 
+/// Differences of one operation that are listed.
+const FINDINGS: usize = 20;
 /// Transitions of one operation that are shown.
 const TRANSITIONS: usize = 12;
 
@@ -31,6 +34,7 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
         .flat_map(|all| all.iter())
         .filter(|one| is_this(&one.side, &one.operation))
         .collect();
+    let report = summary.map(|summary| report_of(&visit.parts.phases, summary));
     let gate =
         gates.value.as_deref().and_then(|all| all.iter().find(|one| is_this(&one.side, &one.operation)));
     let program = visit.parts.program.load_full();
@@ -54,7 +58,7 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
             (charts(visit, info))
             section.panel.w8 #evidence aria-labelledby="evidence-title" {
                 header { h2 #evidence-title { "Evidence" } span.soft { "of this period in its phase, under this pack" } }
-                @if summaries.value.is_none() || gates.value.is_none() { (unread()) } @else { (evidence(visit, summary, gate)) }
+                @if summaries.value.is_none() || gates.value.is_none() { (unread()) } @else { (evidence(report.as_ref(), visit.now_ms)) (gate_table(gate, summary)) }
             }
             section.panel.w4 #controls aria-labelledby="controls-title" {
                 header { h2 #controls-title { "Move it" } }
@@ -62,7 +66,7 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
             }
             section.panel.w12 #findings aria-labelledby="findings-title" {
                 header { h2 #findings-title { "What differs" } a.aside href={ "/differences/" (encoded(&info.side)) "/" (encoded(&info.operation)) } { "Samples side by side" } }
-                @if summaries.value.is_none() { (unread()) } @else { (findings(visit, summary)) }
+                @if summaries.value.is_none() { (unread()) } @else { (findings(summary, visit.now_ms)) }
             }
             @if let Some((serves, route)) = found {
                 section.panel.w8 #route data-keep aria-labelledby="route-title" {
@@ -75,12 +79,12 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
                 }
             }
             section.panel.w12 #callers aria-labelledby="callers-title" {
-                header { h2 #callers-title { "Callers" } span.soft { "over all replicas, since calls were first counted, at most 400 days ago" } }
+                header { h2 #callers-title { "Callers" } span.soft { (COUNTED_SINCE) } }
                 @match usage.value.as_deref() { Some(usage) => (callers(visit, &info.side, &info.operation, usage)), None => (unread()) }
             }
             section.panel.w12 #transitions aria-labelledby="transitions-title" {
                 header { h2 #transitions-title { "Transitions" } a.aside href={ "/history?q=" (encoded(&info.operation)) } { "History" } }
-                @if transitions.value.is_none() { (unread()) } @else { (transitions_table(visit, &moved)) }
+                @if transitions.value.is_none() { (unread()) } @else { (transitions_table(&info.operation, &moved, visit.now_ms)) }
             }
         }
     };
@@ -135,19 +139,9 @@ pub(super) fn charts(visit: &Visit<'_>, info: &PhaseInfo) -> Markup {
     let line = visit.studio.traffic.operation(&info.side, &info.operation, span);
     let traffic = charts::traffic(&line, span);
     let latency = charts::latency(&line, format!("Latency over {}", span.words()));
-    let threshold = Threshold::default();
-    let (mut compared, mut different) = (0, 0);
-    let mut differing = Vec::with_capacity(line.slots.len());
-    let mut bounds = Vec::with_capacity(line.slots.len());
-    for (_, point) in &line.slots {
-        if let Some(point) = point {
-            compared += point.compared;
-            different += point.different;
-        }
-        let is_known = compared > 0;
-        differing.push(is_known.then(|| different as f64 / compared as f64 * 100.0));
-        bounds.push(is_known.then(|| exact_upper(different, compared, threshold.confidence) * 100.0));
-    }
+    let threshold = visit.parts.phases.threshold(&info.side, &info.operation);
+    let (differing, bounds) = shares(&line, threshold);
+    let is_compared = differing.iter().any(Option::is_some);
     let differences = Chart {
         id: "chart-differences",
         label: format!(
@@ -167,9 +161,25 @@ pub(super) fn charts(visit: &Visit<'_>, info: &PhaseInfo) -> Markup {
         section.panel.w4 aria-labelledby="latency-title" { header { h2 #latency-title { "Latency" } } (latency.draw()) }
         section.panel.w4 aria-labelledby="differences-title" {
             header { h2 #differences-title { "Differences" } }
-            @if compared > 0 { (differences.draw()) } @else { p.soft { "Nothing was compared in " (span.words()) "." } }
+            @if is_compared { (differences.draw()) } @else { p.soft { "Nothing was compared in " (span.words()) "." } }
         }
     }
+}
+
+/// The percentages of comparisons that differ or are unsettled, summed up to each slot, and their upper bounds.
+fn shares(line: &Line<OperationPoint>, threshold: Threshold) -> (Vec<Option<f64>>, Vec<Option<f64>>) {
+    let (mut compared, mut different) = (0, 0);
+    let points = line.slots.iter().map(|(_, point)| {
+        if let Some(point) = point {
+            compared += point.compared;
+            different += point.different;
+        }
+        (compared > 0).then(|| {
+            let bound = exact_upper(different, compared, threshold.confidence);
+            (different as f64 / compared as f64 * 100.0, bound * 100.0)
+        })
+    });
+    points.map(Option::unzip).unzip()
 }
 
 pub(super) fn span_links(visit: &Visit<'_>, span: Span) -> Markup {
@@ -181,9 +191,9 @@ pub(super) fn span_links(visit: &Visit<'_>, span: Span) -> Markup {
     }
 }
 
-pub(super) fn evidence(visit: &Visit<'_>, summary: Option<&Summary>, gate: Option<&GateView>) -> Markup {
-    let report = summary.map(|summary| report_on(std::slice::from_ref(summary), Threshold::default()));
-    let report = report.as_ref().and_then(|report| report.operations.first());
+/// The counts of the present period, with their bounds.
+fn evidence(report: Option<&OperationReport>, now_ms: i64) -> Markup {
+    let sure = |report: &OperationReport| format!(" ({} sure)", percent(report.threshold.confidence));
     html! {
         @match report {
             None => p.soft { "Nothing was compared in this phase yet. In shadow and canary, and for the checked share of translated, both sides are asked." },
@@ -191,15 +201,17 @@ pub(super) fn evidence(visit: &Visit<'_>, summary: Option<&Summary>, gate: Optio
                 @let tone = match report.proof { Proof::Within => Tone::Good, Proof::NotEnough => Tone::Quiet, Proof::Above => Tone::Bad };
                 p { (badge(tone, report.proof.word())) " " (report.next) }
                 dl.facts.numbers {
-                    dt { "Compared" } dd { (count(report.counts.compared())) " answers, since " (moment(report.since_ms, visit.now_ms)) }
+                    dt { "Compared" } dd { (count(report.counts.compared())) " answers, since " (moment(report.since_ms, now_ms)) }
                     dt { "Different" } dd {
                         (count(report.counts.different))
-                        @if let Some(equal) = report.equal_rate { ", with unsettled ones " (percent(1.0 - equal)) }
-                        ", truly at most " strong { (percent(report.mismatch_bound)) } " (95 % sure)"
+                        @if let Some(equal) = report.equal_rate {
+                            ", with unsettled ones " @if report.counts.unpaired() > 0 { "and those sent by one side alone " } (percent(1.0 - equal))
+                            ", truly at most " strong { (percent(report.mismatch_bound)) } (sure(report))
+                        }
                     }
                     @if report.counts.unsettled > 0 {
                         dt { "Unsettled" } dd {
-                            (count(report.counts.unsettled)) " differed once and did not repeat, truly at most " (percent(report.unsettled_bound)) " (95 % sure). They count against a promotion."
+                            (count(report.counts.unsettled)) " differed once and did not repeat, truly at most " (percent(report.unsettled_bound)) (sure(report)) ". They count against a promotion."
                         }
                     }
                     @if report.counts.planned > 0 { dt { "Planned writes" } dd { (count(report.counts.planned)) ", of these wrong " (count(report.counts.planned_wrong)) } }
@@ -229,6 +241,18 @@ pub(super) fn evidence(visit: &Visit<'_>, summary: Option<&Summary>, gate: Optio
                 }
             }
         }
+    }
+}
+
+/// The demands of the gate, each with the evidence that there is for it.
+fn gate_table(gate: Option<&GateView>, summary: Option<&Summary>) -> Markup {
+    let rate = |basis: Basis| match basis {
+        Basis::Answers => "Different answers, unsettled ones included",
+        Basis::Unsettled => "Unsettled answers",
+        Basis::Plans => "Wrong plans",
+        Basis::Effects => "Effects that differ",
+    };
+    html! {
         h3 { "The gate" }
         @match gate {
             None => p.soft { "Closed for this operation: only people move it." },
@@ -238,16 +262,18 @@ pub(super) fn evidence(visit: &Visit<'_>, summary: Option<&Summary>, gate: Optio
                 table {
                     thead { tr { th { "Demand" } th.n { "Wanted" } th.n { "Now" } } }
                     tbody {
-                        tr { td { "Comparisons in this phase" } td.n { "≥ " (count(policy.samples_min)) } td.n { (count(gate.decision.compared)) } }
+                        tr { td { "Comparisons in this phase" } td.n { "≥ " (count(policy.samples_min)) } td.n { (count(gate.counted.answers.compared)) } }
                         tr { td { "Time in this phase" } td.n { "≥ " (span(policy.duration_min_ms / 1000)) } td.n { (span(gate.decision.in_phase_ms / 1000)) } }
-                        tr { td { "True rate of differences, " (percent(policy.confidence)) " sure" } td.n { "≤ " (percent(policy.mismatch_max)) } td.n { (percent(gate.decision.interval.lower)) " to " (percent(gate.decision.interval.upper)) } }
-                        tr { td { "Differences that did not repeat" } td.n { "≤ " (percent(policy.unsettled_max)) } td.n { (count(gate.decision.unsettled)) } }
+                        @for (basis, interval) in &gate.rates {
+                            @let max = if *basis == Basis::Unsettled { policy.unsettled_max } else { policy.mismatch_max };
+                            tr { td { (rate(*basis)) ", true rate (" (percent(policy.confidence)) " sure)" } td.n { "≤ " (percent(max)) } td.n { (percent(interval.lower)) " to " (percent(interval.upper)) } }
+                        }
                         @for (at, (name, _)) in QUANTILES.iter().enumerate() {
                             @if let Some(max) = policy.latency_max[at] {
-                                tr { td { "Latency at " (name) ", times that of the reference" } td.n { "≤ " (max) } td.n { (latency_ratio(summary, name)) } }
+                                tr { td { "Latency at " (name) ", times that of the reference" } td.n { "≤ " (max) } td.n { (latency_ratio(summary.map(|summary| &summary.timed), name, policy.confidence)) } }
                             }
                         }
-                        @if let Some(after) = policy.rollback_after { tr { td { "Rolled back after differences" } td.n { (count(after)) } td.n { (count(gate.decision.different)) } } }
+                        @if let Some(after) = policy.rollback_after { tr { td { "Rolled back after differences" } td.n { (count(after)) } td.n { (count(gate.counted.different())) } } }
                     }
                 }
             }
@@ -256,9 +282,9 @@ pub(super) fn evidence(visit: &Visit<'_>, summary: Option<&Summary>, gate: Optio
 }
 
 /// The least and the greatest ratio of both sides' times at a quantile that the evidence leaves.
-fn latency_ratio(summary: Option<&Summary>, name: &str) -> String {
-    let timed = summary.map(|summary| &summary.timed).filter(|timed| timed.pairs() > 0);
-    let quantiles = timed.map(|timed| timed.quantiles(Threshold::default().confidence));
+fn latency_ratio(timed: Option<&Timed>, name: &str, confidence: f64) -> String {
+    let timed = timed.filter(|timed| timed.pairs() > 0);
+    let quantiles = timed.map(|timed| timed.quantiles(confidence));
     let found = quantiles.and_then(|all| all.into_iter().find(|one| one.name == name));
     let ratio = |one: Option<f64>, other: Option<f64>| Some(one? / other.filter(|other| *other > 0.0)?);
     let Some(found) = found else { return "unknown: no timings".to_owned() };
@@ -311,36 +337,249 @@ pub(super) fn controls(visit: &Visit<'_>, info: &PhaseInfo) -> Markup {
     }
 }
 
-pub(super) fn findings(visit: &Visit<'_>, summary: Option<&Summary>) -> Markup {
+fn findings(summary: Option<&Summary>, now_ms: i64) -> Markup {
     let tallies = summary.map_or(&[][..], |summary| &summary.tallies[..]);
     html! {
         @if tallies.is_empty() { p.soft { "No difference was seen in this phase." } } @else {
             div.scroll role="region" aria-label="What differs" tabindex="0" { table {
                 thead { tr { th { "Field" } th { "How" } th { "Behind it" } th.n { "Calls" } th { "Last" } th { "Example" } } }
-                tbody { @for (at, tally) in tallies.iter().take(20).enumerate() {
+                tbody { @for (at, tally) in tallies.iter().take(FINDINGS).enumerate() {
                     tr id={ "finding-" (at) } {
                         td { code { (tally.pattern) } (tally.reading()) } td { (badge(Tone::Quiet, tally.kind.word())) }
-                        td { (tally.cause) } td.n { (count(tally.calls)) } td { (moment(tally.last_ms, visit.now_ms)) }
+                        td { (tally.cause) } td.n { (count(tally.calls)) } td { (moment(tally.last_ms, now_ms)) }
                         td { (tally.example) }
                     }
                 } }
             } }
-            @if tallies.len() > 20 { p.soft { (counted(tallies.len() as u64 - 20, "further difference")) "." } }
+            @if let Some(further) = further(tallies, FINDINGS, "further difference") { p.soft { (further) "." } }
         }
     }
 }
 
-pub(super) fn transitions_table(visit: &Visit<'_>, moved: &[&Transition]) -> Markup {
+fn transitions_table(name: &str, moved: &[&Transition], now_ms: i64) -> Markup {
     html! {
         @if moved.is_empty() { p.soft { "No transitions among the newest " (count(u64::from(HISTORY_MAX))) "." } } @else {
             div.scroll role="region" aria-label="Transitions of this operation" tabindex="0" { table {
                 thead { tr { th { "When" } th { "From" } th { "To" } th { "By" } th { "Why" } } }
                 tbody { @for one in moved.iter().take(TRANSITIONS) {
-                    tr { td { (moment_text(&one.at, visit.now_ms)) } td { (one.from) } td { (one.to) } td { (one.by) @if !one.who.is_empty() { ", " (one.who) } } td { (one.evidence) } }
+                    tr { td { (moment_text(&one.at, now_ms)) } td { (one.from) } td { (one.to) } td { (one.by) @if !one.who.is_empty() { ", " (one.who) } } td { (one.evidence) } }
                 } }
             } }
+            @if moved.len() > TRANSITIONS {
+                p.soft { (counted((moved.len() - TRANSITIONS) as u64, "older transition")) " among the newest " (count(u64::from(HISTORY_MAX))) " of all operations: " a href={ "/history?q=" (encoded(name)) } { "history" } "." }
+            }
         }
     }
 }
 
-// Moving -----------------------------------------------------------------------------------------------------------------
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+    use switchback_engine::diff::{
+        Cause, Counts, Finding, FindingKind, NotReadBack, SkipReason, Tally, report_one,
+    };
+
+    /// The texts of the elements of one kind, in their order.
+    fn texts(markup: &Markup, element: &str) -> Vec<String> {
+        let (open, close) = (format!("<{element}"), format!("</{element}>"));
+        let text = |piece: &str| {
+            let (_, inner) = piece.split(&close).next()?.split_once('>')?;
+            Some(inner.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect())
+        };
+        markup.0.split(&open).skip(1).filter(|piece| piece.starts_with(['>', ' '])).filter_map(text).collect()
+    }
+
+    fn of(counts: Counts, threshold: Threshold) -> OperationReport {
+        report_one(&Summary { counts, ..Summary::new("v2", "GET /a", 0) }, threshold)
+    }
+
+    /// Checks the facts of the evidence, as pairs of name and value.
+    fn check(report: &OperationReport, expected: &[(&str, &str)]) {
+        let markup = evidence(Some(report), 60_000);
+        let facts: Vec<_> = texts(&markup, "dt").into_iter().zip(texts(&markup, "dd")).collect();
+        let facts: Vec<_> = facts.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(facts, expected);
+    }
+
+    #[test]
+    fn evidence_has_a_line_for_everything_that_was_counted() {
+        let counts = Counts {
+            equal: 95,
+            different: 3,
+            unsettled: 2,
+            dropped: 9,
+            skipped: BTreeMap::from([(SkipReason::Queue, 4), (SkipReason::Budget, 5)]),
+            reference_unanswered: 11,
+            candidate_unanswered: 12,
+            expected: 13,
+            declared_noise: 14,
+            learnt_noise: 15,
+            planned: 7,
+            planned_wrong: 1,
+            read_back: 6,
+            read_back_different: 2,
+            not_read_back: BTreeMap::from([(NotReadBack::NotSampled, 1)]),
+            events_missing: 16,
+            events_extra: 17,
+            ..Counts::default()
+        };
+        // Of 133 answers and events 38 are different, unsettled or of one side alone.
+        let report = of(counts, Threshold::default());
+        let bounds = [report.mismatch_bound, report.unsettled_bound].map(percent);
+        check(
+            &report,
+            &[
+                ("Compared", "100 answers, since 1 min ago"),
+                (
+                    "Different",
+                    &format!(
+                        "3, with unsettled ones and those sent by one side alone 28.6 %, truly at most {} (95.0 % sure)",
+                        bounds[0]
+                    ),
+                ),
+                (
+                    "Unsettled",
+                    &format!(
+                        "2 differed once and did not repeat, truly at most {} (95.0 % sure). They count against a promotion.",
+                        bounds[1]
+                    ),
+                ),
+                ("Planned writes", "7, of these wrong 1"),
+                ("Not read back", "1 write: not in the sample of `shadow.read_back`"),
+                ("Read back", "6 effects, of these different 2"),
+                ("Excused", "13 expected, 14 declared noise, 15 learnt noise"),
+                ("Without an answer", "11 of the reference, 12 of the candidate"),
+                ("Sent by one side alone", "16 of the reference, 17 of the candidate"),
+                ("Not compared", "94: the queue was full5: the shadow's limit of calls was reached"),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_bound_states_the_confidence_that_it_holds_with() {
+        let excused = ("Excused", "0 expected, 0 declared noise, 0 learnt noise");
+        // Where x of 100 differ, 299 are equal with a chance of (1 - x / 100)^299: 0.05 at 1.00, 0.01 at 1.53.
+        for (confidence, bound) in
+            [(0.95, "truly at most 1.00 % (95.0 % sure)"), (0.99, "truly at most 1.53 % (99.0 % sure)")]
+        {
+            let report = of(
+                Counts { equal: 299, ..Counts::default() },
+                Threshold { confidence, ..Threshold::default() },
+            );
+            let different = format!("0, with unsettled ones 0 %, {bound}");
+            check(
+                &report,
+                &[("Compared", "299 answers, since 1 min ago"), ("Different", &different), excused],
+            );
+        }
+        let planned = of(Counts { planned: 2, ..Counts::default() }, Threshold::default());
+        check(
+            &planned,
+            &[
+                ("Compared", "0 answers, since 1 min ago"),
+                ("Different", "0"),
+                ("Planned writes", "2, of these wrong 0"),
+                excused,
+            ],
+        );
+    }
+
+    #[test]
+    fn a_ratio_of_latencies_is_as_wide_as_the_confidence_demands() {
+        let timed = |pairs| {
+            let mut timed = Timed::default();
+            for _ in 0..pairs {
+                timed.add(Duration::from_millis(10), Duration::from_millis(30));
+            }
+            timed
+        };
+        let many = timed(400);
+        // Buckets are 5 % wide.
+        let ratio = latency_ratio(Some(&many), "p50", 0.95);
+        let (least, most) = ratio.split_once(" to ").expect("both bounds");
+        let [least, most] = [least, most].map(|bound| bound.parse::<f64>().expect("a number"));
+        assert!(2.7 < least && least <= 3.0 && 3.0 <= most && most < 3.4, "{ratio}");
+        assert_eq!(latency_ratio(Some(&timed(2)), "p50", 0.95), "unknown: too few timings");
+        assert_eq!(latency_ratio(Some(&timed(0)), "p50", 0.95), "unknown: no timings");
+        assert_eq!(latency_ratio(None, "p50", 0.95), "unknown: no timings");
+        // As many as prove something with a confidence of 0.5 prove nothing with one of 0.999999.
+        let few = (1..400).map(timed).find(|few| latency_ratio(Some(few), "p50", 0.5).contains(" to "));
+        let few = few.expect("enough prove it");
+        assert!(!latency_ratio(Some(&few), "p50", 0.999_999).contains(" to "));
+    }
+
+    #[test]
+    fn differences_and_transitions_that_are_not_listed_are_counted() {
+        let tally = |number: u64| {
+            let cause = Cause::Upstream;
+            let example = Finding {
+                place: "$.a".to_owned(),
+                pattern: "$.a".to_owned(),
+                kind: FindingKind::Value,
+                cause: cause.clone(),
+                times: 1,
+                reference: None,
+                candidate: None,
+                detail: None,
+            };
+            Tally {
+                pattern: "$.a".to_owned(),
+                kind: FindingKind::Value,
+                cause,
+                read_back: None,
+                is_unsettled: false,
+                calls: number,
+                last_ms: 0,
+                example,
+            }
+        };
+        let moved = Transition {
+            at: "1970-01-01T00:00:00Z".to_owned(),
+            side: "v2".to_owned(),
+            operation: "GET /a".to_owned(),
+            from: "legacy".to_owned(),
+            to: "shadow".to_owned(),
+            by: "operator".to_owned(),
+            who: String::new(),
+            evidence: String::new(),
+        };
+        for (number, rows, text) in [
+            (0, 0, None),
+            (20, 20, None),
+            (21, 20, Some("1 further difference.")),
+            (199, 20, Some("179 further differences.")),
+            (200, 20, Some("at least 180 further differences.")),
+        ] {
+            let summary = Summary { tallies: (0..number).map(tally).collect(), ..Summary::default() };
+            let markup = findings(Some(&summary), 0);
+            assert_eq!(markup.0.matches("<tr id=").count(), rows, "{number}");
+            assert_eq!(markup.0.contains("further"), text.is_some(), "{number}");
+            assert!(text.is_none_or(|text| texts(&markup, "p") == [text]), "{number}: {}", markup.0);
+        }
+        for (number, rows, older) in
+            [(12, 13, None), (13, 13, Some("1 older transition among")), (0, 0, None)]
+        {
+            let all: Vec<&Transition> = std::iter::repeat_n(&moved, number).collect();
+            let markup = transitions_table("GET /a", &all, 0);
+            assert_eq!(texts(&markup, "tr").len(), rows, "with the head: {number}");
+            assert_eq!(markup.0.contains("older"), older.is_some(), "{number}");
+            assert!(older.is_none_or(|older| texts(&markup, "p")[0].starts_with(older)), "{}", markup.0);
+        }
+    }
+
+    #[test]
+    fn the_chart_sums_comparisons_up_to_each_slot() {
+        let slot = |at: i64, compared, different| {
+            (at, Some(OperationPoint { compared, different, ..OperationPoint::default() }))
+        };
+        let slots = vec![(0, None), slot(1, 0, 0), slot(2, 10, 1), (3, None), slot(4, 289, 0)];
+        let (differing, bounds) = shares(&Line { seconds: 60.0, slots }, Threshold::default());
+        assert_eq!(differing[..4], [None, None, Some(10.0), Some(10.0)]);
+        assert_eq!(differing[4].map(|share| percent(share / 100.0)), Some("0.33 %".to_owned()));
+        // With one of 299: (1 - p)^299 + 299 p (1 - p)^298 is 0.05 at p = 0.0158.
+        assert_eq!(bounds[4].map(|bound| percent(bound / 100.0)), Some("1.58 %".to_owned()));
+        assert_eq!((bounds[1], bounds[3]), (None, bounds[2]));
+    }
+}

@@ -29,7 +29,7 @@ pub(super) struct Known<'k> {
 
 pub(super) async fn list(visit: &Visit<'_>) -> Answer {
     let seen = visit.reports().await;
-    let reported = seen.value.as_deref().map_or(&[][..], |report| &report.operations);
+    let reported = seen.value.as_deref().map_or(&[][..], Vec::as_slice);
     let reports: HashMap<(&str, &str), &OperationReport> =
         reported.iter().map(|one| ((one.side.as_str(), one.operation.as_str()), one)).collect();
     let totals = visit.studio.traffic.totals();
@@ -155,7 +155,7 @@ pub(super) fn row(visit: &Visit<'_>, known: &Known<'_>, has_sides: bool) -> Mark
             td.n { (count(*requests)) }
             td.n { (count(*errors)) }
             td.n { @match report.and_then(|report| report.equal_rate) { Some(equal) => (percent(1.0 - equal)), None => span.soft { "–" } } }
-            td.n { @match report.filter(|report| report.counts.compared() > 0) { Some(report) => span title={ (report.proof.word()) ": " (report.next) } { (percent(report.mismatch_bound)) }, None => span.soft { "–" } } }
+            td.n { @match report.filter(|report| report.equal_rate.is_some()) { Some(report) => span title={ (report.proof.word()) ": " (report.next) } { (percent(report.mismatch_bound)) }, None => span.soft { "–" } } }
             td.n { (count(*clients as u64)) }
             td.wide-only { (verdict) }
         }

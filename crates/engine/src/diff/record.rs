@@ -89,7 +89,7 @@ pub struct Blamed {
 }
 
 /// Maximum number of tallies per operation. The rarest are discarded.
-pub(super) const TALLIES_MAX: usize = 200;
+pub const TALLIES_MAX: usize = 200;
 
 impl Summary {
     /// Creates an empty summary of an operation.

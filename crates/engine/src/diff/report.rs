@@ -81,6 +81,9 @@ pub struct OperationReport {
     /// Bounds on the latency quantiles, at the confidence of the threshold; empty without timed
     /// readings.
     pub latency: Vec<TimedQuantile>,
+    /// The threshold that the results are compared with.
+    #[serde(skip)]
+    pub threshold: Threshold,
     /// The verdict on this operation.
     pub proof: Proof,
     /// The most frequent differences, at most [`Threshold::top`].
@@ -97,7 +100,7 @@ pub struct OperationReport {
 /// Builds the report of these operations.
 pub fn report(summaries: &[Summary], threshold: Threshold) -> Report {
     let mut operations: Vec<OperationReport> =
-        summaries.iter().map(|summary| operation(summary, &threshold)).collect();
+        summaries.iter().map(|summary| report_one(summary, threshold)).collect();
     operations.sort_by(|a, b| b.proof.cmp(&a.proof).then_with(|| a.operation.cmp(&b.operation)));
     let present = |operation: &OperationReport| match operation.present_phase {
         None => operation.proof,
@@ -108,7 +111,8 @@ pub fn report(summaries: &[Summary], threshold: Threshold) -> Report {
     Report { threshold, verdict, operations }
 }
 
-fn operation(summary: &Summary, threshold: &Threshold) -> OperationReport {
+/// Builds the report of one operation.
+pub fn report_one(summary: &Summary, threshold: Threshold) -> OperationReport {
     let counts = &summary.counts;
     let Observed { different, compared } = counts.counted().answers;
     let different = different + counts.unsettled;
@@ -140,11 +144,12 @@ fn operation(summary: &Summary, threshold: &Threshold) -> OperationReport {
             _ => summary.timed.quantiles(threshold.confidence),
         },
         unsettled_bound: exact_upper(counts.unsettled, compared, threshold.confidence),
+        threshold,
         proof,
         top: summary.tallies.iter().take(threshold.top).cloned().collect(),
         others: summary.tallies.len().saturating_sub(threshold.top),
         is_full: summary.tallies.len() >= TALLIES_MAX,
-        next: next(summary, proof, threshold),
+        next: next(summary, proof, &threshold),
     }
 }
 

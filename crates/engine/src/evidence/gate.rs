@@ -221,14 +221,20 @@ impl Gate {
     pub fn decide(&self, stage: Stage, counted: Counted, in_phase_ms: u64) -> Decision {
         let basis = self.basis(counted);
         let Observed { different, compared } = counted.of(basis);
-        let unsettled = counted.unsettled;
-        let interval = match basis {
-            Basis::Answers => self.wrong.interval(different + unsettled, compared),
-            Basis::Unsettled => self.unsettled.interval(different, compared),
-            Basis::Plans | Basis::Effects => self.against.interval(different, compared),
-        };
+        let (unsettled, interval) = (counted.unsettled, self.interval(basis, counted));
         let transition = self.step(stage, counted, in_phase_ms);
         Decision { transition, basis, compared, different, unsettled, interval, in_phase_ms }
+    }
+
+    /// Returns the rates that the evidence of one kind does not rule out. Unsettled answers count as
+    /// different.
+    pub fn interval(&self, basis: Basis, counted: Counted) -> Interval {
+        let Observed { different, compared } = counted.of(basis);
+        match basis {
+            Basis::Answers => self.wrong.interval(different + counted.unsettled, compared),
+            Basis::Unsettled => self.unsettled.interval(different, compared),
+            Basis::Plans | Basis::Effects => self.against.interval(different, compared),
+        }
     }
 
     /// Returns only the transition, for callers that evaluate often.
@@ -292,12 +298,13 @@ impl Gate {
 }
 
 impl Basis {
-    const ALL: [Basis; 4] = [Basis::Answers, Basis::Unsettled, Basis::Plans, Basis::Effects];
+    /// All kinds.
+    pub const ALL: [Basis; 4] = [Basis::Answers, Basis::Unsettled, Basis::Plans, Basis::Effects];
 }
 
 impl Counted {
     /// Returns the observations of one kind.
-    fn of(&self, basis: Basis) -> Observed {
+    pub fn of(&self, basis: Basis) -> Observed {
         match basis {
             Basis::Answers => self.answers,
             Basis::Unsettled => Observed { different: self.unsettled, compared: self.answers.compared },
@@ -307,7 +314,7 @@ impl Counted {
     }
 
     /// Returns the number of certain differences of all kinds.
-    fn different(&self) -> u64 {
+    pub fn different(&self) -> u64 {
         self.answers.different + self.plans.different + self.effects.different
     }
 

@@ -5,7 +5,7 @@ use super::phase::Phase;
 use super::phases::{Phases, PhasesError};
 use super::record::Archive;
 use std::fmt;
-use switchback_engine::diff::{Proof, Threshold, report};
+use switchback_engine::diff::{Proof, Threshold, report_one};
 
 /// Differences that are named.
 const NAMED: usize = 3;
@@ -30,6 +30,17 @@ impl fmt::Display for Objection {
 }
 
 impl Phases {
+    /// The threshold for an operation. What the gate tolerates of it, an operator may tolerate too.
+    pub fn threshold(&self, side: &str, operation: &str) -> Threshold {
+        let fixed = Threshold::default();
+        match self.policy(side, operation) {
+            Some(policy) => {
+                Threshold { mismatch_max: policy.mismatch_max, confidence: policy.confidence, ..fixed }
+            }
+            None => fixed,
+        }
+    }
+
     /// The evidence of the operation's present period against moving it to this phase; `None` where there is none, or where
     /// no more clients would get translated answers.
     ///
@@ -53,16 +64,11 @@ impl Phases {
         let of_period =
             summaries.into_iter().find(|one| one.side == current.side && one.operation == current.operation);
         let Some(summary) = of_period else { return Ok(None) };
-        let mut threshold = Threshold::default();
-        // What the gate tolerates of this operation, an operator may tolerate too.
-        if let Some(policy) = self.policy(&current.side, &current.operation) {
-            threshold.mismatch_max = policy.mismatch_max;
-            threshold.confidence = policy.confidence;
-        }
-        let report = report(&[summary], threshold);
-        let Some(report) = report.operations.first().filter(|report| report.proof == Proof::Above) else {
+        let threshold = self.threshold(&current.side, &current.operation);
+        let report = report_one(&summary, threshold);
+        if report.proof != Proof::Above {
             return Ok(None);
-        };
+        }
         let counts = &report.counts;
         let parts = [
             (counts.different, counts.compared(), "compared answers differ"),

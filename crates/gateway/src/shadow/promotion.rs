@@ -9,7 +9,9 @@ use super::record::Archive;
 use crate::clock::Clock;
 use crate::store::StoreError;
 use std::time::Duration;
-use switchback_engine::evidence::{Counted, Decision, Gate, Policy, Stage, Timed, Transition};
+use switchback_engine::evidence::{
+    Basis, Counted, Decision, Gate, Interval, Policy, Stage, Timed, Transition,
+};
 
 /// How often it looks. Its promise holds however often that is.
 const EVERY: Duration = Duration::from_secs(10);
@@ -65,6 +67,10 @@ pub struct GateView {
     pub operation: String,
     /// What is demanded of this operation.
     pub policy: GatePolicy,
+    /// What is counted of it in its present period.
+    pub counted: Counted,
+    /// The rates that this does not rule out, of each kind of evidence that there is.
+    pub rates: Vec<(Basis, Interval)>,
     /// Whether it would be moved now, and what is missing.
     pub decision: Decision,
     current: Current,
@@ -116,8 +122,11 @@ pub async fn gate_views(
         let timed = summary.map_or(&nothing, |summary| &summary.timed);
         let counted = Counted { latency: gate.latency(timed), ..counted };
         let decision = gate.decide(stage(current.phase), counted, in_phase_ms);
+        let is_known = |basis: &Basis| *basis == decision.basis || counted.of(*basis).compared > 0;
+        let rates = Basis::ALL.into_iter().filter(is_known);
+        let rates = rates.map(|basis| (basis, gate.interval(basis, counted))).collect();
         let (side, operation) = (current.side.clone(), current.operation.clone());
-        views.push(GateView { side, operation, policy, decision, current });
+        views.push(GateView { side, operation, policy, counted, rates, decision, current });
     }
     Ok(views)
 }
