@@ -5,6 +5,7 @@ use crate::support::dual::{
     Dual, Running, Upstreams, administrator, ask, control, eventually, received, started,
 };
 use crate::support::raw::{Act, Client, Upstream, exchange};
+use crate::support::studio::{markup, texts};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -235,6 +236,15 @@ async fn a_slow_new_version_is_timed_and_not_promoted_where_a_latency_is_demande
     })
     .await;
     assert!(page.contains("60 readings of either side, by the shadow"), "{page}");
+    let ratio = |of: Option<f64>, to: Option<f64>| Some(of? / to.filter(|to| *to > 0.0)?);
+    let least =
+        ratio(bound("candidate", "lower_ms"), bound("reference", "upper_ms")).expect("both are known");
+    let ratio = match ratio(bound("candidate", "upper_ms"), bound("reference", "lower_ms")) {
+        Some(most) => format!("{least:.2} to {most:.2}"),
+        None => format!("at least {least:.2}"),
+    };
+    let row = format!("Latency at p50, times that of the reference≤ 1.5{ratio}");
+    assert!(texts(markup(&page, "evidence"), "tr").contains(&row), "{row}: {page}");
     let transitions = dual.cli_json(&["phase", "transitions"]).await;
     assert_eq!(transitions, json!([]), "it is not promoted");
 }
@@ -334,7 +344,7 @@ async fn a_mended_mapping_and_a_reset_of_what_was_set_begin_anew() {
     assert_eq!(packs.len(), 2, "lines of the mapping are lines of one pack: {packs:?}");
 }
 
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).expect("a folder");
     for entry in std::fs::read_dir(from).expect("a folder") {
         let (entry, name) = entry.map(|entry| (entry.path(), entry.file_name())).expect("an entry");

@@ -70,7 +70,7 @@ async fn gated(dual: &Dual, service: &Sandbox) -> (App, Clock) {
 }
 
 /// A gateway with this configuration, on a clock that the test moves.
-async fn configured(dual: &Dual, service: &Sandbox, more: &str) -> (App, Clock) {
+pub async fn configured(dual: &Dual, service: &Sandbox, more: &str) -> (App, Clock) {
     let more = format!("{more}reload: {{ watch: false }}\n");
     dual.configure(service, Upstreams::of(service), &["administrator"], &more);
     let key = SealingKey::generate().expose().clone();

@@ -3,6 +3,7 @@
 
 use crate::support::dual::{Dual, Running, Upstreams, control, eventually, received};
 use crate::support::postgres;
+use crate::support::studio::{Session, text};
 use serde_json::{Value, json};
 use switchback_gateway::shadow::Share;
 use switchback_sandbox::{Options, Sandbox};
@@ -98,6 +99,7 @@ async fn a_canary_answers_the_same_clients_every_time_and_a_larger_share_only_ad
     let roles = ["administrator", "manager", "agent", "guest"];
     dual.configure(&service, Upstreams::of(&service), &roles, "shadow: { sample: 0 }\n");
     let gateway = dual.start().await;
+    let session = Session::open(&gateway).await;
     let mut before: Vec<&str> = Vec::new();
     for share in ["0", "0.3", "0.6", "100%"] {
         let set = dual.cli_json(&["phase", "set", "GET /chats", "canary", "--share", share]).await;
@@ -116,6 +118,18 @@ async fn a_canary_answers_the_same_clients_every_time_and_a_larger_share_only_ad
             moved.extend(wanted.has_client(role, "GET /chats").then_some(role));
         }
         assert!(before.iter().all(|role| moved.contains(role)), "{before:?} then {moved:?}");
+        // The studio names the same clients before the transition is made.
+        let path = format!("/operations/v2/GET%20%2Fchats/move?phase=canary&share={}", wanted.part());
+        let page = text(&session.page(&gateway, &path).await);
+        let named = page.split("Of the 4 clients enrolled now ").nth(1).expect("a sentence about them");
+        match named.strip_prefix("these are: ").and_then(|rest| rest.split('.').next()) {
+            None => assert!(moved.is_empty() && named.starts_with("that is none yet."), "{named}"),
+            Some(names) => {
+                let mut expected = moved.clone();
+                expected.sort_unstable();
+                assert_eq!(names.split(", ").collect::<Vec<_>>(), expected, "at {share}");
+            }
+        }
         before = moved;
     }
     assert_eq!(before, roles);

@@ -78,6 +78,7 @@ mod store_files;
 mod store_full_disk;
 mod store_of_schema_4;
 mod studio_numbers;
+mod studio_pages;
 mod support;
 mod telemetry;
 mod tls_files;

@@ -4,6 +4,7 @@
 use crate::support::dual::{Dual, Running, Upstreams, administrator, ask, eventually, started};
 use crate::support::postgres;
 use crate::support::raw::Answer;
+use crate::support::studio::{page, text};
 use serde_json::{Value, json};
 use std::process::Command;
 use switchback_sandbox::{Options, Sandbox};
@@ -206,8 +207,8 @@ async fn a_client_is_told_of_its_end_and_refused_from_then_on() {
     let dual = Dual::new();
     let side = "sunset: { v2: { deprecated: 2020-01-01, sunset: 2098-01-01 } }\n";
     dual.configure(&service, Upstreams::of(&service), &["administrator", "manager"], side);
-    let text = std::fs::read_to_string(dual.file()).expect("it was written");
-    let own = text.replace("name: administrator,", "name: administrator, sunset: { at: 2099-01-01 },");
+    let written = std::fs::read_to_string(dual.file()).expect("it was written");
+    let own = written.replace("name: administrator,", "name: administrator, sunset: { at: 2099-01-01 },");
     std::fs::write(dual.file(), own).expect("it is written");
     let gateway = dual.started().await;
     let answer = ask(&gateway, &service, "GET /v2/chats", "").await;
@@ -231,6 +232,31 @@ async fn a_client_is_told_of_its_end_and_refused_from_then_on() {
     let manager = service.credentials().account("manager").expect("a known role");
     let other = gateway.ask(manager, "GET /v2/chats", "", "").await.expect("an answer");
     assert_eq!((other.status, header(&other, "sunset")), (200, Some("Wed, 01 Jan 2098 00:00:00 GMT")));
+
+    // The page of a client states the same.
+    let ending = async |name: &str| {
+        text(&page(&gateway, &format!("/clients/{name}")).await)
+            .split("The end of the old version")
+            .nth(1)
+            .map(str::to_owned)
+    };
+    let ended = ending("administrator").await.expect("a panel");
+    assert!(
+        ended.contains("v2 ends ")
+            && ended.contains(" ago, set by the operator: its calls are answered 410 refused"),
+        "{ended}"
+    );
+    let own = ending("manager").await.expect("a panel");
+    assert!(own.starts_with("It has no date of its own."), "{own}");
+    for (announce, words) in [(false, ", in silence."), (true, "; its answers say so in Sunset.")] {
+        let planned = json!({"at": "2097-01-01", "announce": announce});
+        assert_eq!(gateway.admin("POST /api/clients/manager/sunset", &planned).await.0, 200);
+        let other = gateway.ask(manager, "GET /v2/chats", "", "").await.expect("an answer");
+        let named = header(&other, "sunset") == Some("Tue, 01 Jan 2097 00:00:00 GMT");
+        assert_eq!((other.status, named), (200, announce));
+        let end = ending("manager").await.expect("a panel");
+        assert!(end.contains(&format!(", set by the operator{words}")), "{end}");
+    }
 
     let (status, never) = gateway.admin("POST /api/clients/administrator/sunset", &json!({"at": null})).await;
     assert_eq!((status, &never["at"]), (200, &Value::Null));

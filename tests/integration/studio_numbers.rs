@@ -1,7 +1,8 @@
 //! The numbers of the studio's pages, held against calls that were counted here: each page that says how much or how often says
 //! the same of the same traffic.
 
-use crate::support::dual::{Running, Upstreams, ask, control, eventually, started};
+use crate::support::dual::{Upstreams, ask, control, eventually, started};
+use crate::support::studio::{cells, page, section};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,41 +13,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 /// How the calls of the test end.
-const ENDS: [(&str, u64); 5] =
-    [("translated", 6), ("forwarded", 1), ("upstream_error", 2), ("brownout", 3), ("rejected", 1)];
-
-async fn page(gateway: &Running, path: &str) -> String {
-    gateway.admin_text(&format!("GET {path}"), &Value::Null).await.text()
-}
-
-/// The text of markup, its tags left out.
-fn text(markup: &str) -> String {
-    let mut text = String::new();
-    let mut is_tag = false;
-    for letter in markup.chars() {
-        match letter {
-            '<' => is_tag = true,
-            '>' => is_tag = false,
-            letter if !is_tag => text.push(letter),
-            _ => {}
-        }
-    }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// The cells of the row with this id.
-fn cells(page: &str, id: &str) -> Vec<String> {
-    let start = format!("<tr id=\"{id}\"");
-    let Some((_, rest)) = page.split_once(&start) else { return Vec::new() };
-    let row = rest.split("</tr>").next().unwrap_or_default();
-    row.split("<td").skip(1).map(|cell| text(cell.split_once('>').map_or("", |(_, rest)| rest))).collect()
-}
-
-/// The part of a page from this id on to the end of its section.
-fn section(page: &str, id: &str) -> String {
-    let (_, rest) = page.split_once(&format!(" id=\"{id}\"")).unwrap_or_else(|| panic!("no {id} in {page}"));
-    text(rest.split("</section>").next().unwrap_or_default().split_once('>').map_or("", |(_, rest)| rest))
-}
+const ENDS: [(&str, u64, &str); 5] = [
+    ("translated", 6, "46.2 %"),
+    ("forwarded", 1, "7.69 %"),
+    ("upstream_error", 2, "15.4 %"),
+    ("brownout", 3, "23.1 %"),
+    ("rejected", 1, "7.69 %"),
+];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_page_says_the_same_of_the_same_calls() {
@@ -82,9 +55,12 @@ async fn every_page_says_the_same_of_the_same_calls() {
         counted.sum::<u64>() == 13
     })
     .await;
-    for (outcome, requests) in ENDS {
-        assert_eq!(number(&overview, &format!("outcome-{outcome}"), 1), Some(requests), "{outcome}");
+    for (outcome, requests, share) in ENDS {
+        let row = cells(&overview, &format!("outcome-{outcome}"));
+        assert_eq!(row[1..], [requests.to_string(), share.to_owned()], "{outcome}");
     }
+    let added = section(&overview, "now-own");
+    assert!(added.contains("mean of 9 requests"), "those for which a service was called: {added}");
     let errors = section(&overview, "now-errors");
     assert!(errors.contains("15.4%2 requests,"), "the answers that the service failed: {errors}");
     assert!(errors.contains("3 rejected by brownouts"), "{errors}");
