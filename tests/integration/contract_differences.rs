@@ -576,7 +576,7 @@ fn cookies_and_fields_that_do_not_pass_are_losses() {
         (
             listed("", &field("Set-Cookie"), ""),
             listed("", &field("Set-Cookie"), ""),
-            "v1 header Set-Cookie of the answer",
+            "v1 header Set-Cookie of the answer: not passed on",
         ),
         (
             listed("", &field("Cache-Control"), ""),
@@ -587,9 +587,13 @@ fn cookies_and_fields_that_do_not_pass_are_losses() {
         (
             listed("", "", &field("X-Why")),
             listed("", &field("X-Why"), ""),
-            "v1 header X-Why of the answer 404",
+            "v1 header X-Why of the answer 404: nothing on the other side fills it",
         ),
-        (listed("", &field("X-Why"), ""), listed("", "", &field("X-Why")), "v1 header X-Why of the answer"),
+        (
+            listed("", &field("X-Why"), ""),
+            listed("", "", &field("X-Why")),
+            "v1 header X-Why of the answer: nothing on the other side fills it",
+        ),
     ] {
         assert_eq!(losses(&old, &new, Some(LISTED)), ("different".to_owned(), vec![lost.to_owned()]));
     }

@@ -280,8 +280,14 @@ fn texts(from: &Scalar, to: &Scalar) -> Result<Vec<String>, Mismatch> {
 fn numbers(from: &Scalar, to: &Scalar) -> Vec<String> {
     let mut values = Vec::new();
     let ([own_least, own_greatest], [least, greatest]) = (range(from), range(to));
+    let reaches_beyond = |own: Option<End>, other: &End, direction: Ordering| match from.kind {
+        ScalarKind::Integer => own.is_none_or(|own| {
+            own.of_integers(direction).reaches_beyond(&other.of_integers(direction), direction)
+        }),
+        _ => own.is_none_or(|own| own.reaches_beyond(other, direction)),
+    };
     if let Some(greatest) = greatest
-        && own_greatest.is_none_or(|own| own.reaches_beyond(&greatest, Ordering::Greater))
+        && reaches_beyond(own_greatest, &greatest, Ordering::Greater)
     {
         let word = if greatest.is_excluded { "from" } else { "above" };
         values.push(format!(
@@ -291,7 +297,7 @@ fn numbers(from: &Scalar, to: &Scalar) -> Vec<String> {
         ));
     }
     if let Some(least) = least
-        && own_least.is_none_or(|own| own.reaches_beyond(&least, Ordering::Less))
+        && reaches_beyond(own_least, &least, Ordering::Less)
     {
         let word = if least.is_excluded { "up to" } else { "below" };
         values.push(format!("values {word} {}", least.text));
@@ -312,12 +318,22 @@ fn numbers(from: &Scalar, to: &Scalar) -> Vec<String> {
 }
 
 /// An end of a range of numbers.
+#[derive(Clone)]
 struct End {
     text: String,
     is_excluded: bool,
 }
 
 impl End {
+    /// Returns the outermost integer of a range with this end: "above 0" starts at 1.
+    fn of_integers(&self, direction: Ordering) -> End {
+        let inward = if direction == Ordering::Less { 1 } else { -1 };
+        match self.text.parse::<i128>().ok().and_then(|end| end.checked_add(inward)) {
+            Some(end) if self.is_excluded => End { text: end.to_string(), is_excluded: false },
+            _ => self.clone(),
+        }
+    }
+
     /// Returns whether a range with this end contains values beyond `other` in this direction.
     fn reaches_beyond(&self, other: &End, direction: Ordering) -> bool {
         match order(&self.text, &other.text) {

@@ -23,6 +23,10 @@ const LOCATION: &str = "location";
 /// Response header that sets a cookie.
 const SET_COOKIE: &str = "set-cookie";
 
+/// Why a response lacks a header: the other side never sends it, or the gateway removes it.
+const UNFILLED: &str = "nothing on the other side fills it";
+const NOT_PASSED: &str = "not passed on";
+
 /// Returns the key for a kind of message under `headers:` of a pair.
 pub(super) fn key(message: Message) -> &'static str {
     match message {
@@ -74,7 +78,7 @@ impl<'a> RouteCheck<'_, 'a> {
                     Ok(()) => rules.push(passed(&name, "request")),
                     Err(why) => self.headers_differ(Message::Request, &header.name, pair.span, &why),
                 },
-                None => self.lose_header(Message::Request, &header.name, pair.span),
+                None => self.lose_request_header(&header.name, pair.span),
             }
         }
     }
@@ -82,7 +86,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Records the cookies of the served operation as lost.
     fn lost_cookies(&mut self, span: Span) {
         for cookie in &self.operation.cookies {
-            self.lose_part(format!("cookie {} of the request", cookie.name), span);
+            self.lose_part(format!("cookie {} of the request", cookie.name), None, span);
         }
     }
 
@@ -104,7 +108,17 @@ impl<'a> RouteCheck<'_, 'a> {
                 continue;
             }
             if is_dropped(&pair.response_headers, &name) {
-                self.lose_header(Message::Answer, &wanted.name, pair.span);
+                self.lose_answer_header(
+                    format!("header {} of the answer", wanted.name),
+                    NOT_PASSED,
+                    pair.span,
+                );
+                continue;
+            }
+            // A redirect passes it, declared or not.
+            if name == LOCATION
+                && matches!(promised.status, StatusPattern::Exact(300..=399) | StatusPattern::Class(3))
+            {
                 continue;
             }
             // Without `status:` lines a failure keeps its status, so compare failures by status.
@@ -116,7 +130,11 @@ impl<'a> RouteCheck<'_, 'a> {
             let sources: Vec<&Parameter> =
                 named.filter(|(response, _)| becomes(response)).map(|(_, source)| source).collect();
             if sources.is_empty() || name == SET_COOKIE {
-                self.lose_answer_header(promised, &wanted.name, pair.span);
+                let of_error =
+                    if promised.is_success() { String::new() } else { format!(" {}", promised.status) };
+                let why = if sources.is_empty() { UNFILLED } else { NOT_PASSED };
+                let place = format!("header {} of the answer{of_error}", wanted.name);
+                self.lose_answer_header(place, why, pair.span);
                 continue;
             }
             if name == CACHE_CONTROL {
@@ -165,7 +183,7 @@ impl<'a> RouteCheck<'_, 'a> {
                     let finding = faults::request_header_unread(&header.name, serve.at.span, &called.key);
                     self.findings.push(finding);
                 }
-                None => self.lose_header(Message::Request, &header.name, serve.at.span),
+                None => self.lose_request_header(&header.name, serve.at.span),
             }
         }
         for (_, header) in declared(operation) {
@@ -186,7 +204,14 @@ impl<'a> RouteCheck<'_, 'a> {
                     let finding = faults::answer_header_unmade(&header.name, serve.at.span, &called.key);
                     self.findings.push(finding);
                 }
-                None => self.lose_header(Message::Answer, &header.name, serve.at.span),
+                None => {
+                    let why = if source.is_none() { UNFILLED } else { NOT_PASSED };
+                    self.lose_answer_header(
+                        format!("header {} of the answer", header.name),
+                        why,
+                        serve.at.span,
+                    );
+                }
             }
         }
     }
@@ -238,39 +263,31 @@ impl<'a> RouteCheck<'_, 'a> {
         self.findings.push(faults::header_differs(message, name, span, why));
     }
 
-    /// Records a response header that no response of the call has.
-    fn lose_answer_header(&mut self, promised: &Response, name: &str, span: Span) {
-        let of_error = if promised.is_success() { String::new() } else { format!(" {}", promised.status) };
-        self.lose_part(format!("header {name} of the answer{of_error}"), span);
-    }
-
     /// Records the loss for `Cache-Control` without a line: a translated response only keeps
     /// directives that forbid storing.
     fn lose_caching(&mut self, name: &str, span: Span) {
-        let values = "values that allow caching".to_owned();
-        self.lose(Loss {
-            side: self.ground.side_name(self.serves).to_owned(),
-            place: format!("header {name} of the answer"),
-            instead: None,
-            unless_found: false,
-            partly: true,
-            narrow: Some(Narrow { values, only_in: Some(Message::Answer), is_of_target: true }),
-            origin: self.ground.origin(span),
-        });
+        let place = format!("header {name} of the answer");
+        self.lose_answer_header(place, "values that allow caching", span);
     }
 
-    fn lose_header(&mut self, message: Message, name: &str, span: Span) {
-        self.lose_part(format!("header {name} of the {}", word(message)), span);
+    /// Records a response header that clients do not receive, or not with all of its values.
+    fn lose_answer_header(&mut self, place: String, values: &str, span: Span) {
+        let narrow = Narrow { values: values.to_owned(), only_in: Some(Message::Answer), is_of_target: true };
+        self.lose_part(place, Some(narrow), span);
     }
 
-    fn lose_part(&mut self, place: String, span: Span) {
+    fn lose_request_header(&mut self, name: &str, span: Span) {
+        self.lose_part(format!("header {name} of the request"), None, span);
+    }
+
+    fn lose_part(&mut self, place: String, narrow: Option<Narrow>, span: Span) {
         self.lose(Loss {
             side: self.ground.side_name(self.serves).to_owned(),
             place,
             instead: None,
             unless_found: false,
-            partly: false,
-            narrow: None,
+            partly: narrow.is_some(),
+            narrow,
             origin: self.ground.origin(span),
         });
     }

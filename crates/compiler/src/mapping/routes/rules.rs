@@ -124,7 +124,7 @@ impl<'a> RouteCheck<'_, 'a> {
         // The delimiter has no escape, so such elements would split or vanish.
         if let Some(delimiter) = style.delimiter()
             && style != style_of(from)
-            && may_hold_texts(types[0].at(&from.ty))
+            && may_hold(delimiter, types[0].at(&from.ty))
         {
             let values = format!("lists with an element that is empty or holds `{delimiter}`");
             let place = format!("query.{}", from.name);
@@ -438,15 +438,22 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 }
 
-/// Returns whether an element of a list can be a text that its contract does not list.
-fn may_hold_texts(list: TypeIn<'_>) -> bool {
+/// Formats whose texts are never empty and contain no list delimiter.
+const UNBROKEN: [&str; 4] = ["date", "date-time", "uuid", "ipv4"];
+
+/// Returns whether an element of a list can be empty or contain the delimiter.
+fn may_hold(delimiter: char, list: TypeIn<'_>) -> bool {
     let TypeKind::Array(array) = list.types.resolve(list.ty).kind else { return false };
-    match list.types.resolve(&array.items).kind {
-        TypeKind::Scalar(scalar) => scalar.kind == ScalarKind::String && scalar.values.is_none(),
-        _ => true,
+    let TypeKind::Scalar(scalar) = list.types.resolve(&array.items).kind else { return true };
+    let is_broken = |text: &str| text.is_empty() || text.contains(delimiter);
+    match &scalar.values {
+        _ if scalar.kind != ScalarKind::String => false,
+        Some(values) if !values.open => values.values.iter().any(|value| is_broken(&value.to_string())),
+        _ => !scalar.format.as_deref().is_some_and(|format| UNBROKEN.contains(&format)),
     }
 }
 
+/// How lists of a parameter are written.
 fn style_of(parameter: &Parameter) -> ListStyle {
     match parameter.form {
         ParameterForm::Joined(style) => style,
