@@ -524,8 +524,9 @@ pub fn draw(
                     others.iter().any(|other| other.pointer == site.pointer && other.uses.contains(used))
                 };
                 let uses = site.uses.iter().filter(is_of_both).cloned().collect();
-                // `init` writes a conversion that takes null for absence.
-                let is_converted = lines == Lines::Drafted && row.name == "null";
+                // `init` writes conversions: one that takes null for absence, and one between numbers and their texts.
+                let is_number = row.name == "string becomes integer" && site.kind == SiteKind::Body;
+                let is_converted = lines == Lines::Drafted && (row.name == "null" || is_number);
                 let change = if is_converted { OPEN } else { change };
                 let pointer = site.pointer.clone();
                 return Some(Edit { row: row.name, side, pointer, uses, change });

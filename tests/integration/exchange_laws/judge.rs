@@ -50,6 +50,43 @@ impl Breach {
     }
 }
 
+/// A place of a message that draws make sure to have, in the words of the report.
+#[derive(Debug, Default)]
+pub struct Aim {
+    /// The steps within a body.
+    steps: Option<Vec<String>>,
+    /// The name of a parameter or a header field.
+    name: Option<String>,
+    /// Whether it is in the body of an error.
+    is_error: bool,
+}
+
+impl Aim {
+    pub fn at(place: &str) -> Aim {
+        let body = place.strip_prefix("error body ").unwrap_or(place).strip_prefix('$');
+        let steps = body.map(|rest| {
+            let steps = rest.replace('[', ".[");
+            steps.split('.').filter(|step| !step.is_empty()).map(str::to_owned).collect()
+        });
+        let named = place.split(' ').nth(1).or_else(|| place.split_once('.').map(|(_, name)| name));
+        let name = named.filter(|_| steps.is_none()).map(str::to_owned);
+        Aim { name, is_error: place.starts_with("error"), steps }
+    }
+
+    /// Whether the place may be in answers of this status.
+    fn is_of(&self, status: &str) -> bool {
+        self.steps.is_none() || self.is_error == status.starts_with(['4', '5'])
+    }
+
+    fn is_at(&self, name: &str) -> bool {
+        self.name.as_deref() == Some(name)
+    }
+
+    fn body(&self) -> Option<&[String]> {
+        self.steps.as_deref()
+    }
+}
+
 struct Schema {
     lowered: Value,
     validator: jsonschema::Validator,
@@ -79,6 +116,49 @@ impl<'d> Judge<'d> {
         let responses = &self.operation(key)["responses"];
         let by_default = || responses.get("default").filter(|_| status >= 400);
         responses.get(status.to_string()).or_else(by_default)
+    }
+
+    /// Breaches that a request of the other side would be, and values that would reach a service which does not know their place
+    /// or cannot read them from the text that its parameters are written in.
+    pub fn unread(&self, key: &str, sent: &Asked, parsed: &Parsed) -> Vec<Breach> {
+        let mut found = self.request(key, sent).1;
+        let operation = self.operation(key);
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            let place = format!("query.{}", parameter["name"].as_str().unwrap_or_default());
+            let texts = parsed.parts.get(&place).filter(|_| parameter["explode"] == false);
+            if texts.is_some_and(|texts| texts.iter().any(|text| text.is_empty() || text.contains(','))) {
+                found.push(Breach::new(&place, "style", "an element is empty or holds a comma"));
+            }
+        }
+        let content = &operation["requestBody"]["content"]["application/json"]["schema"];
+        if let Some(body) = &parsed.body {
+            let schema = self.schema(content, Message::Request);
+            undeclared(&schema.lowered, body, "$", &mut found);
+        }
+        found
+    }
+
+    /// Whether an answer lacks a place that its document declares; none where the answer has no such place.
+    pub fn lacks(&self, key: &str, got: &Parsed, place: &str) -> Option<bool> {
+        let status: u16 = got.parts["status"][0].parse().ok()?;
+        let response = self.response(key, status)?;
+        if let Some(name) = place.strip_prefix("header ").and_then(|rest| rest.split(' ').next()) {
+            let is_declared = response["headers"].get(name).is_some();
+            return is_declared.then(|| !got.parts.contains_key(&format!("header {name} of the answer")));
+        }
+        if place.starts_with("error body ") != (status >= 400) {
+            return None;
+        }
+        let aim = Aim::at(place);
+        let (last, steps) = aim.steps.as_ref()?.split_last()?;
+        let schema = self.schema(&response["content"]["application/json"]["schema"], Message::Answer);
+        let mut holders = vec![got.body.as_ref()?];
+        for step in steps {
+            holders = holders.into_iter().flat_map(|value| members(value, step)).collect();
+        }
+        holders.retain(|value| value.is_object());
+        let is_declared = schema.lowered.to_string().contains(&json!(last).to_string());
+        (is_declared && !holders.is_empty()).then(|| holders.iter().all(|value| value.get(last).is_none()))
     }
 
     /// Whether an operation has answers of this status.
@@ -126,30 +206,37 @@ impl<'d> Judge<'d> {
     }
 
     /// A valid value of a schema; none where a few attempts find none.
-    fn value(&self, pool: &Pool, rng: &mut Rng, schema: &Value, message: Message) -> Option<Value> {
+    fn value(
+        &self,
+        pool: &Pool,
+        rng: &mut Rng,
+        schema: &Value,
+        message: Message,
+        aim: Option<&[String]>,
+    ) -> Option<Value> {
         let schema = self.schema(schema, message);
-        (0..30).map(|_| pool.value(rng, &schema.lowered)).find(|value| schema.validator.is_valid(value))
+        (0..30).map(|_| pool.value(rng, &schema.lowered, aim)).find(|value| schema.validator.is_valid(value))
     }
 
-    /// Draws a valid request of an operation; none where no value fits.
-    pub fn draw_request(&self, pool: &Pool, rng: &mut Rng, key: &str) -> Option<Asked> {
+    /// Draws a valid request of an operation, with the place of the aim; none where no value fits.
+    pub fn draw_request(&self, pool: &Pool, rng: &mut Rng, key: &str, aim: &Aim) -> Option<Asked> {
         let operation = self.operation(key);
         let (_, path) = key.split_once(' ')?;
         let mut asked = Asked { target: path.to_owned(), ..Asked::default() };
         let (mut query, mut cookies) = (Vec::new(), Vec::new());
         for parameter in operation["parameters"].as_array().into_iter().flatten() {
             let (name, schema) = (parameter["name"].as_str()?, &parameter["schema"]);
-            if parameter["required"] != true && rng.bool() {
+            if parameter["required"] != true && !aim.is_at(name) && rng.bool() {
                 continue;
             }
             let value = (0..10).find_map(|_| {
-                let value = self.value(pool, rng, schema, Message::Request)?;
+                let value = self.value(pool, rng, schema, Message::Request, None)?;
                 let texts = texts(&value)?;
                 // Each style has values that it cannot carry.
                 let is_plain =
                     |text: &String| text.chars().all(|c| c.is_ascii_graphic() && !",;=\"\\".contains(c));
                 let carries = match parameter["in"].as_str() {
-                    Some("query") => parameter["explode"] != false || texts.iter().all(is_plain),
+                    Some("query") if parameter["explode"] != false => true,
                     Some("path") => texts.iter().all(|text| !text.is_empty() && is_plain(text)),
                     _ => texts.iter().all(|text| !text.is_empty() && is_plain(text)),
                 };
@@ -181,9 +268,9 @@ impl<'d> Judge<'d> {
             asked.headers.insert(COOKIE, HeaderValue::from_str(&cookies.join("; ")).ok()?);
         }
         if let Some(body) = operation.get("requestBody")
-            && (body["required"] == true || rng.u8(..4) != 0)
+            && (body["required"] == true || aim.body().is_some() || rng.u8(..4) != 0)
         {
-            let (media, value) = self.content(pool, rng, &body["content"], Message::Request)?;
+            let (media, value) = self.content(pool, rng, &body["content"], Message::Request, aim.body())?;
             asked.headers.insert(CONTENT_TYPE, HeaderValue::from_str(&media).ok()?);
             asked.body = value;
         }
@@ -198,29 +285,32 @@ impl<'d> Judge<'d> {
         rng: &mut Rng,
         content: &Value,
         message: Message,
+        aim: Option<&[String]>,
     ) -> Option<(String, Vec<u8>)> {
         let all: Vec<_> = content.as_object()?.iter().collect();
         let (media, of) = all[rng.usize(..all.len())];
         let value = match media.contains("json") {
-            true => self.value(pool, rng, &of["schema"], message)?.to_string().into_bytes(),
+            true => self.value(pool, rng, &of["schema"], message, aim)?.to_string().into_bytes(),
             false => b"red,green".to_vec(),
         };
         Some((media.clone(), value))
     }
 
-    /// Draws an answer that the document declares.
-    pub fn draw_answer(&self, pool: &Pool, rng: &mut Rng, key: &str) -> Option<Answered> {
+    /// Draws an answer that the document declares, with the place of the aim.
+    pub fn draw_answer(&self, pool: &Pool, rng: &mut Rng, key: &str, aim: &Aim) -> Option<Answered> {
         let operation = self.operation(key);
         let responses = operation["responses"].as_object()?;
-        let listed: Vec<_> = responses.iter().filter(|(status, _)| *status != "default").collect();
+        let listed = responses.iter().filter(|(status, _)| *status != "default");
+        let (aimed, others): (Vec<_>, Vec<_>) = listed.partition(|(status, _)| aim.is_of(status));
+        let listed = if aimed.is_empty() { others } else { aimed };
         let (status, response) = listed[rng.usize(..listed.len())];
         let mut answered = Answered { status: status.parse().ok()?, ..Answered::default() };
         for (name, header) in response["headers"].as_object().into_iter().flatten() {
-            if header["required"] != true && rng.bool() {
+            if header["required"] != true && !aim.is_at(name) && rng.bool() {
                 continue;
             }
             let lines = (0..10).find_map(|_| {
-                let texts = texts(&self.value(pool, rng, &header["schema"], Message::Answer)?)?;
+                let texts = texts(&self.value(pool, rng, &header["schema"], Message::Answer, None)?)?;
                 let is_plain =
                     |text: &String| !text.is_empty() && text.is_ascii() && !text.contains([' ', ',']);
                 (!texts.is_empty() && texts.iter().all(is_plain)).then_some(texts)
@@ -232,7 +322,7 @@ impl<'d> Judge<'d> {
             }
         }
         if response.get("content").is_some() {
-            let (media, body) = self.content(pool, rng, &response["content"], Message::Answer)?;
+            let (media, body) = self.content(pool, rng, &response["content"], Message::Answer, aim.body())?;
             answered.headers.insert(CONTENT_TYPE, HeaderValue::from_str(&media).ok()?);
             answered.body = body;
         }
@@ -434,6 +524,36 @@ fn texts(value: &Value) -> Option<Vec<String>> {
             Some(texts?.concat())
         }
         Value::Null | Value::Object(_) => None,
+    }
+}
+
+/// Members that an open object takes without declaring them.
+fn undeclared(schema: &Value, value: &Value, at: &str, found: &mut Vec<Breach>) {
+    match value {
+        Value::Array(items) => {
+            items.iter().for_each(|item| undeclared(&schema["items"], item, &format!("{at}[*]"), found));
+        }
+        Value::Object(members) if schema["properties"].is_object() => {
+            for (name, member) in members {
+                let place = format!("{at}.{name}");
+                match schema["properties"].get(name) {
+                    Some(of) => undeclared(of, member, &place, found),
+                    None => {
+                        found.push(Breach::new(&place, "undeclared", "the document declares no such member"))
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The values that a step leads to.
+fn members<'v>(value: &'v Value, step: &str) -> Vec<&'v Value> {
+    match (step, value) {
+        ("[*]", Value::Array(items)) => items.iter().collect(),
+        ("*", Value::Object(all)) => all.values().collect(),
+        (name, value) => value.get(name).into_iter().collect(),
     }
 }
 

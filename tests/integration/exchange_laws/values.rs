@@ -11,7 +11,8 @@ pub struct Pool {
     lengths: Vec<usize>,
 }
 
-const TEXTS: [&str; 12] = [
+/// Texts of no format: the last two are lists where a style joins elements.
+const TEXTS: [&str; 14] = [
     "a",
     "abc",
     "dcba",
@@ -24,6 +25,8 @@ const TEXTS: [&str; 12] = [
     "7d444840-9dc0-11d1-b245-5ffdce74fad2",
     "é",
     "zzzzzz",
+    "a,b",
+    "7,8",
 ];
 
 impl Pool {
@@ -73,8 +76,9 @@ impl Pool {
         }
     }
 
-    /// A value that is probably one of the schema, which is lowered; the caller checks it.
-    pub fn value(&self, rng: &mut Rng, schema: &Value) -> Value {
+    /// A value that is probably one of the schema, which is lowered; the caller checks it. With an aim, the steps to a place
+    /// within, it has that place wherever the schema declares it.
+    pub fn value(&self, rng: &mut Rng, schema: &Value, aim: Option<&[String]>) -> Value {
         if let Some(only) = schema.get("const") {
             return only.clone();
         }
@@ -84,7 +88,7 @@ impl Pool {
         for keyword in ["oneOf", "anyOf"] {
             if let Some(all) = schema[keyword].as_array() {
                 let one = &all[rng.usize(..all.len())];
-                return self.value(rng, one);
+                return self.value(rng, one, aim);
             }
         }
         if let Some(all) = schema["allOf"].as_array() {
@@ -93,21 +97,30 @@ impl Pool {
             for part in all.iter().filter_map(Value::as_object) {
                 merged.extend(part.clone());
             }
-            return self.value(rng, &Value::Object(merged));
+            return self.value(rng, &Value::Object(merged), aim);
         }
+        let leads_on = aim.is_some_and(|aim| !aim.is_empty());
         let of = match &schema["type"] {
+            Value::Array(types) if leads_on => types[0].as_str().unwrap_or("null"),
             Value::Array(types) => types[rng.usize(..types.len())].as_str().unwrap_or("null"),
             Value::String(of) => of.as_str(),
             _ => "string",
         };
         match of {
-            "object" => self.object(rng, schema),
+            "object" => self.object(rng, schema, aim),
             "array" => {
-                let length = self.lengths[rng.usize(..self.lengths.len())].min(6);
-                (0..length).map(|_| self.value(rng, &schema["items"])).collect()
+                let least = usize::from(leads_on);
+                let length = self.lengths[rng.usize(..self.lengths.len())].clamp(least, 6);
+                let further = aim.and_then(|aim| further(aim, "[*]"));
+                let mut items: Vec<Value> =
+                    (0..length).map(|_| self.value(rng, &schema["items"], further)).collect();
+                if length > 1 && rng.u8(..4) == 0 {
+                    items[1] = items[0].clone();
+                }
+                Value::Array(items)
             }
             "integer" => self.numbers[rng.usize(..self.numbers.len())].clone(),
-            "number" if rng.u8(..4) == 0 => json!(0.5),
+            "number" if rng.u8(..4) == 0 => json!([0.5, 1.5, 10.5][rng.usize(..3)]),
             "number" => self.numbers[rng.usize(..self.numbers.len())].clone(),
             "boolean" => json!(rng.bool()),
             "null" => Value::Null,
@@ -133,26 +146,28 @@ impl Pool {
         }
     }
 
-    fn object(&self, rng: &mut Rng, schema: &Value) -> Value {
+    fn object(&self, rng: &mut Rng, schema: &Value, aim: Option<&[String]>) -> Value {
         let required: Vec<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let mut members = Map::new();
         let share = [2, 5, 9][rng.usize(..3)];
         for (name, of) in schema["properties"].as_object().into_iter().flatten() {
             let is_possible = *of != Value::Bool(false);
-            if is_possible && (required.contains(&name.as_str()) || rng.u8(..10) < share) {
-                members.insert(name.clone(), self.value(rng, of));
+            let aim = aim.and_then(|aim| further(aim, name));
+            if is_possible && (required.contains(&name.as_str()) || aim.is_some() || rng.u8(..10) < share) {
+                members.insert(name.clone(), self.value(rng, of, aim));
             }
         }
+        let aim = aim.and_then(|aim| further(aim, "*"));
         let further = match schema.get("additionalProperties") {
             Some(Value::Bool(false)) => None,
-            Some(of) if of.is_object() => rng.bool().then_some(of),
-            _ => (rng.u8(..4) == 0).then_some(&Value::Null),
+            Some(of) if of.is_object() => (aim.is_some() || rng.bool()).then_some(of),
+            _ => (aim.is_some() || rng.u8(..4) == 0).then_some(&Value::Null),
         };
         if let Some(of) = further {
             let wanted = 1 + rng.usize(..2);
             for name in ["zz", "yy"].iter().take(wanted) {
-                let value = if of.is_null() { json!("undeclared") } else { self.value(rng, of) };
+                let value = if of.is_null() { json!("undeclared") } else { self.value(rng, of, aim) };
                 members.insert((*name).to_owned(), value);
             }
         }
@@ -163,6 +178,12 @@ impl Pool {
         }
         Value::Object(members)
     }
+}
+
+/// The steps that an aim leaves after this one; none where it leads elsewhere.
+fn further<'a>(aim: &'a [String], step: &str) -> Option<&'a [String]> {
+    let (first, rest) = aim.split_first()?;
+    (first == step).then_some(rest)
 }
 
 /// A value of a simple schema, for defaults.
