@@ -415,6 +415,40 @@ async fn what_nobody_takes_becomes_a_dead_letter_and_is_tried_again_when_somebod
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_outcome_of_an_event_is_counted() {
+    let is_up = Arc::new(AtomicBool::new(true));
+    let old = receiver(&is_up).await;
+    let place = Place::new();
+    let running = place.start(&place.configure(None, old.address, "  attempts: 2\n  queue: 2\n")).await;
+    let counted = async |lines: &[(&str, u32)]| {
+        for (outcome, count) in lines {
+            let line = format!("switchback_events_total{{receiver=\"acme\",outcome=\"{outcome}\"}} {count}");
+            eventually(&line, async || running.admin("GET /metrics", "").await.lines().any(|l| l == line))
+                .await;
+        }
+    };
+    assert_eq!(running.event("msg_1", &changed("7", "Tea")).await, 204);
+    counted(&[("queued", 1), ("delivered", 1)]).await;
+    assert_eq!(running.event("msg_1", &changed("7", "Tea")).await, 204);
+    let viewed = json!({"type": "ticket.viewed", "timestamp": "2026-01-02T03:04:06Z", "data": {"id": "7"}});
+    assert_eq!(running.event("msg_2", &viewed).await, 204);
+    assert_eq!(running.post("{}", "").await, 401);
+    assert_eq!(running.event("msg_3", &json!({"data": {"id": "7"}})).await, 400);
+    counted(&[("known", 1), ("dropped", 1), ("unsigned", 1), ("refused", 1)]).await;
+    is_up.store(false, SeqCst);
+    assert_eq!(running.event("msg_4", &changed("8", "Milk")).await, 204);
+    // Of its two tries the last one ends it.
+    counted(&[("queued", 2), ("failed", 1), ("dead", 1)]).await;
+    assert_eq!(running.event("msg_5", &json!({"type": "ticket.moved", "data": {"id": "7"}})).await, 204);
+    assert_eq!(running.event("msg_6", &changed("9", "Salt")).await, 503, "the queue is full");
+    counted(&[("queued", 3), ("dead", 2), ("busy", 1), ("known", 1), ("delivered", 1)]).await;
+    for gauge in ["pending{receiver=\"acme\"} 0", "dead{receiver=\"acme\"} 2"] {
+        let line = format!("switchback_events_{gauge}");
+        eventually(&line, async || running.admin("GET /metrics", "").await.lines().any(|l| l == line)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_replicas_deliver_each_event_of_a_key_in_its_turn() {
     let Some(database) = postgres::database() else { return };
     // Every third delivery fails: what is tried again must not be overtaken by another replica.

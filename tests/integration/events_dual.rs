@@ -153,6 +153,11 @@ async fn in_the_shadow_receivers_get_the_old_events_and_the_new_ones_are_held_ag
         "switchback_shadow_findings_total{side=\"v1\",operation=\"event ticketChanged\",kind=\"value\"} 1",
     )
     .await;
+    // Those of the new version are only compared.
+    for (outcome, count) in [("queued", 4), ("delivered", 4), ("known", 1), ("beside", 3)] {
+        let line = format!("switchback_events_total{{receiver=\"acme\",outcome=\"{outcome}\"}} {count}\n");
+        metric(&running, &line).await;
+    }
     let listed = place.cli(&file, &["phase", "list"]).await;
     assert!(listed.contains(CHANGED) && listed.contains("event ticketGone"), "{listed}");
     let kept = place.cli(&file, &["diff", "export", "--operation", CHANGED]).await;

@@ -93,7 +93,7 @@ where
             Some((intake, receiver, sender)) => Either::Right(Box::pin(async move {
                 let taken = intake.take(&receiver, sender, request).await;
                 metrics::event(&receiver.name, taken.outcome());
-                if !matches!(taken, Taken::Queued | Taken::Known | Taken::Beside) {
+                if !matches!(taken, Taken::Queued | Taken::Known | Taken::Dropped | Taken::Beside) {
                     let (receiver, outcome) = (receiver.name.as_str(), taken.outcome());
                     tracing::warn!(receiver, outcome, detail = %taken.detail(), "an event was not taken");
                 }
@@ -108,6 +108,8 @@ enum Taken {
     Queued,
     /// It came before.
     Known,
+    /// The pack drops it.
+    Dropped,
     /// The one of the other side that tells the same is delivered.
     Beside,
     Method,
@@ -124,6 +126,7 @@ impl Taken {
         match self {
             Taken::Queued => "queued",
             Taken::Known => "known",
+            Taken::Dropped => "dropped",
             Taken::Beside => "beside",
             Taken::Unsigned(_) => "unsigned",
             Taken::Method | Taken::TooLarge | Taken::Coded | Taken::Unreadable(_) => "refused",
@@ -142,7 +145,7 @@ impl Taken {
 
     fn answer(&self) -> Response {
         let (status, text) = match self {
-            Taken::Queued | Taken::Known | Taken::Beside => (StatusCode::NO_CONTENT, ""),
+            Taken::Queued | Taken::Known | Taken::Dropped | Taken::Beside => (StatusCode::NO_CONTENT, ""),
             Taken::Method => (StatusCode::METHOD_NOT_ALLOWED, "Events are delivered with POST."),
             Taken::Unsigned(_) => (StatusCode::UNAUTHORIZED, "The signature is not valid here and now."),
             Taken::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The event is too large."),
@@ -232,22 +235,22 @@ impl Intake {
         };
         let route = if is_own { events.telling(&name) } else { events.route(&name) };
         if let (Some(Becomes::Dropped { .. }), false) = (route.map(|route| &route.becomes), is_own) {
-            metrics::event(&receiver.name, "dropped");
-            return Taken::Known;
+            return Taken::Dropped;
         }
         let key = route.map(|route| if is_own { &route.own_key } else { &route.key });
         let key = key.filter(|key| !key.is_empty()).and_then(|key| key_of(key, &value));
         let came = Came { receiver, is_own, message, body, value: &value };
         let Decided { is_delivered, pair, untranslated } = self.dual.decide(&program, events, route, &came);
         let knowledge = program.events().map(|served| Arc::clone(served.knowledge.pack_hash()));
+        // The side that receivers know may send what the pack says nothing of.
+        let dead = (route.is_none() && !is_own).then_some("the pack knows no event of this name");
         let new = NewEvent {
             receiver: &receiver.name,
             key: key.as_deref(),
             name: &name,
             message,
             body,
-            // The side that receivers know may send what the pack says nothing of.
-            dead: (route.is_none() && !is_own).then_some("the pack knows no event of this name"),
+            dead,
             is_own,
             is_delivered,
             pair: pair.as_ref().map(|pair| PairedEvent {
@@ -278,6 +281,16 @@ impl Intake {
         }
         match put.queued {
             Queued::New => {
+                if let Some(why) = dead {
+                    metrics::event(&receiver.name, "dead");
+                    let (receiver, event) = (receiver.name.as_str(), name.as_str());
+                    tracing::error!(
+                        receiver,
+                        event,
+                        why,
+                        "an event cannot be delivered; `switchback events` lists it"
+                    );
+                }
                 self.queued.notify_one();
                 Taken::Queued
             }
