@@ -5,8 +5,9 @@ use crate::bounds::{get, h2_client, send};
 use crate::support::gateway::{Gateway, Own, Setup, TOKEN, request};
 use crate::support::raw::{Client, PATIENCE, answer, exchange};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use switchback_gateway::telemetry::metrics;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -159,4 +160,72 @@ async fn what_a_layer_sheds_is_refused_in_the_packs_form() {
     new.answer(1);
     first.send(thing()).await;
     assert_eq!(first.answer().await.unwrap().status, 200);
+}
+
+/// Lines that this thread logs.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The connection goes on, an operator finds the panic at the level of defects, and it counts as an error of the gateway.
+#[tokio::test]
+async fn a_panic_is_answered_logged_as_an_error_and_counted() {
+    let metrics = metrics::install();
+    let failed = || -> u64 {
+        let text = metrics.render();
+        let is_it = |line: &&str| {
+            line.starts_with(metrics::REQUESTS)
+                && line.contains("outcome=\"gateway_error\"")
+                && line.contains("status=\"500\"")
+        };
+        let counts =
+            text.lines().filter(is_it).filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+        counts.sum()
+    };
+    for (layer, text) in [
+        (Own::PanickingOnRequest, "panic: no request is expected"),
+        (Own::PanickingOnAnswer, "panic: no answer is expected"),
+    ] {
+        let new = HeldService::start().await;
+        new.answer(2);
+        let gateway = gateway(&new, layer).await;
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber =
+            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        let before = failed();
+        let answers = {
+            let _logged = tracing::subscriber::set_default(subscriber);
+            let mut client = Client::connect(gateway.address).await;
+            let mut answers = Vec::new();
+            for _ in 0..2 {
+                client.send(thing()).await;
+                answers.push(client.answer().await.expect("an answer, on the same connection"));
+            }
+            answers
+        };
+        for answer in answers {
+            assert_eq!(answer.status, 500);
+            assert!(
+                answer.text().starts_with(r#"{"why":"#) && !answer.text().contains("expected"),
+                "{}",
+                answer.text()
+            );
+        }
+        let log = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let errors = log.lines().filter(|line| line.contains("ERROR") && line.contains("a request failed"));
+        let told = errors.filter(|line| line.contains("kind=\"internal\"") && line.contains(text)).count();
+        assert_eq!(told, 2, "{log}");
+        assert!(failed() >= before + 2, "{} then {}", before, failed());
+    }
 }

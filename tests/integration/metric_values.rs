@@ -1,5 +1,6 @@
 //! Values of metrics and levels of the log, through the real binary: what was done here, and the numbers and lines that say so.
 
+use crate::support::authority::{APP_ID, APP_SECRET, Act as GrantAct, Authority, CALLBACK, Gate};
 use crate::support::dual::{ADMIN_TOKEN, Dual, Upstreams, eventually};
 use crate::support::postgres;
 use crate::support::program::Program;
@@ -8,6 +9,9 @@ use crate::support::serving;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use switchback_gateway::store::seal::SealingKey;
 use switchback_sandbox::{Options, Sandbox};
 use tempfile::TempDir;
@@ -59,6 +63,19 @@ impl Gateway {
         }
     }
 
+    /// The value of one sample, by its name and labels.
+    async fn sample(&self, name: &str) -> f64 {
+        let text = self.metrics().await;
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.unwrap_or_else(|| panic!("no {name} in:\n{text}")).parse().expect("a number")
+    }
+
+    /// The store, opened by another program.
+    async fn sqlite(&self) -> sqlx::SqlitePool {
+        let file = self.file.with_file_name("store.db");
+        sqlx::SqlitePool::connect(&format!("sqlite:{}", file.display())).await.expect("the file opens")
+    }
+
     async fn reload(&self) {
         let head = format!(
             "POST /api/reload HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {ADMIN_TOKEN}\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}",
@@ -94,6 +111,7 @@ async fn what_was_done_is_what_the_metrics_count() {
     })
     .await;
     let more = "sunset: { v2: { deprecated: 2020-01-01, sunset: 2098-01-01 } }\nlimits: { requests_per_client: 1 }\n";
+    let begun = Instant::now();
     let gateway = Gateway::before(service.address, more).await;
     gateway
         .measured(&[
@@ -130,6 +148,245 @@ async fn what_was_done_is_what_the_metrics_count() {
     gateway
         .measured(&["switchback_upstream_request_duration_seconds_count{upstream=\"v3\",role=\"client\"} 4"])
         .await;
+    // What took no time, or longer than the test, was measured wrong.
+    for (histogram, labels) in [
+        ("switchback_request_duration_seconds", of),
+        ("switchback_upstream_request_duration_seconds", "upstream=\"v3\",role=\"client\""),
+    ] {
+        let count = gateway.sample(&format!("{histogram}_count{{{labels}}}")).await;
+        assert_eq!(gateway.sample(&format!("{histogram}_bucket{{{labels},le=\"+Inf\"}}")).await, count);
+        let sum = gateway.sample(&format!("{histogram}_sum{{{labels}}}")).await;
+        let most = count * begun.elapsed().as_secs_f64();
+        assert!(sum > 0.0 && sum <= most, "{histogram}: {sum} of at most {most}");
+    }
+}
+
+/// Each limit refuses one request or connection while another one waits for the service.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_limit_counts_what_it_refuses_and_nothing_else() {
+    for (limits, limit) in [
+        ("requests: 1", "in_flight"),
+        ("requests_per_client: 1", "client_in_flight"),
+        ("upstream_calls: 1", "upstream_in_flight"),
+        ("upstream_calls_per_client: 1", "client_upstream_in_flight"),
+        ("connections: 1", "connections"),
+        ("connections_per_address: 1", "connections_per_address"),
+    ] {
+        let service = Upstream::start(vec![Act::Silence]).await;
+        let gateway = Gateway::before(service.address, &format!("limits: {{ {limits} }}\n")).await;
+        let mut waiting = Client::connect(gateway.clients).await;
+        waiting.send(request("GET /v2/agents", "")).await;
+        service.received(1).await;
+        assert_eq!(gateway.ask("GET /v2/agents", "").await, 503, "{limits}");
+        gateway.measured(&[&format!("switchback_limited_total{{limit=\"{limit}\"}} 1")]).await;
+        let text = gateway.metrics().await;
+        let all = text.lines().filter(|line| line.starts_with("switchback_limited_total{"));
+        assert_eq!(all.filter(|line| !line.ends_with(" 0")).count(), 1, "{limits}: {text}");
+    }
+}
+
+/// Unix time in seconds.
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_process_measures_itself_as_the_system_does() {
+    let before = now();
+    let service = Upstream::start(vec![Act::json(200, "[]")]).await;
+    let gateway = Gateway::before(service.address, "").await;
+    let loaded = gateway.sample("switchback_config_loaded_timestamp_seconds").await;
+    let started = gateway.sample("process_start_time_seconds").await;
+    // Both are whole seconds, and clocks of the system differ by less than another.
+    for at in [started, loaded] {
+        assert!((before - 2.0..=now() + 1.0).contains(&at), "{before} {started} {loaded} {}", now());
+    }
+    let id = gateway.program.id();
+    let file = |name: &str| std::fs::read_to_string(format!("/proc/{id}/{name}")).expect("it runs");
+    let count = |name: &str| std::fs::read_dir(format!("/proc/{id}/{name}")).expect("it runs").count() as f64;
+    let field = |name: &str, start: &str, at: usize| -> f64 {
+        let text = file(name);
+        let line = text.lines().find_map(|line| line.strip_prefix(start)).expect("a line of proc(5)");
+        line.split_whitespace().nth(at).expect("a field").parse().expect("a number")
+    };
+    assert_eq!(gateway.sample("process_max_fds").await, field("limits", "Max open files", 0));
+    for clients in [0, 16] {
+        let mut held = Vec::new();
+        for _ in 0..clients {
+            held.push(Client::connect(gateway.clients).await);
+        }
+        gateway.measured(&[&format!("switchback_connections {clients}")]).await;
+        eventually("descriptors and threads are those of the system", async || {
+            // The connection that asks is one more.
+            let wanted = (count("fd") + 1.0, count("task"));
+            let found = (gateway.sample("process_open_fds").await, gateway.sample("process_threads").await);
+            found == wanted && wanted.0 > f64::from(clients)
+        })
+        .await;
+    }
+    for (metric, of_system) in
+        [("process_resident_memory_bytes", "VmRSS:"), ("process_virtual_memory_bytes", "VmSize:")]
+    {
+        let (found, wanted) = (gateway.sample(metric).await, field("status", of_system, 0) * 1024.0);
+        assert!((found - wanted).abs() < wanted / 4.0, "{metric}: {found} of {wanted}");
+    }
+    // In user mode and in the kernel, in ticks of a hundredth of a second.
+    let cpu = || {
+        let stat = file("stat");
+        let rest = stat.rsplit_once(')').expect("proc(5)").1.split_whitespace();
+        rest.skip(11).take(2).map(|ticks| ticks.parse::<f64>().expect("a number")).sum::<f64>() / 100.0
+    };
+    let before = cpu();
+    let found = gateway.sample("process_cpu_seconds_total").await;
+    assert!((before.floor()..=cpu()).contains(&found), "{before} {found} {}", cpu());
+}
+
+/// A configuration that a reload refuses leaves the time of the one that serves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_time_of_the_configuration_is_that_of_the_last_one_that_loaded() {
+    let service = Upstream::start(vec![Act::json(200, "[]")]).await;
+    let gateway = Gateway::before(service.address, "").await;
+    let loaded = async || gateway.sample("switchback_config_loaded_timestamp_seconds").await;
+    let first = loaded().await;
+    // The next second has come.
+    eventually("a second is over", async || now() >= first + 1.0).await;
+    let good = std::fs::read_to_string(&gateway.file).expect("it was written");
+    std::fs::write(&gateway.file, "listen: nowhere\n").expect("a file");
+    gateway.reload().await;
+    gateway.measured(&["switchback_config_reload_total{result=\"failure\"} 1"]).await;
+    assert_eq!(loaded().await, first);
+    std::fs::write(&gateway.file, good).expect("a file");
+    gateway.reload().await;
+    gateway.measured(&["switchback_config_reload_total{result=\"success\"} 2"]).await;
+    let second = loaded().await;
+    assert!(second > first && second <= now(), "{first} {second} {}", now());
+}
+
+/// Entries of the dual run that a store does not take, and calls of the shadow that are sent again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_shadow_lacks_and_sends_again_is_counted_apart_from_clients() {
+    let calls = AtomicUsize::new(0);
+    let service = Upstream::answering(move |_, seen| match seen.line().contains(" /v3/") {
+        false => Act::json(200, "[]"),
+        true => match calls.fetch_add(1, Ordering::SeqCst) {
+            1 => Act::ReplyAndReset(Vec::new()),
+            _ => Act::json(200, "[]"),
+        },
+    })
+    .await;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let more = format!(
+        "{CLIENTS}phases: {{ default: shadow }}\nshadow: {{ priority: normal, noise: 0, timed: 0 }}\n"
+    );
+    let file = serving::write_before(folder.path(), &service.address.to_string(), &["v2", "v3"], &more);
+    let text = std::fs::read_to_string(&file).expect("it was written");
+    let admin = format!("admin: {{ listen: 127.0.0.1:0, token: {ADMIN_TOKEN} }}");
+    std::fs::write(&file, text.replace("admin: { listen: 127.0.0.1:0 }", &admin)).expect("a file");
+    let gateway = Gateway::of(folder, file).await;
+    let compared = "switchback_shadow_compared_total{side=\"v2\",operation=\"GET /agents\",result=\"equal\"}";
+    let store = gateway.sqlite().await;
+    let full = "CREATE TRIGGER full BEFORE INSERT ON dual_evidence BEGIN SELECT RAISE(ABORT, 'full'); END";
+    sqlx::query(full).execute(&store).await.expect("the store has the table");
+    assert_eq!(gateway.ask("GET /v2/agents", "").await, 200);
+    gateway.measured(&[&format!("{compared} 1"), "switchback_shadow_unrecorded_total 1"]).await;
+    sqlx::query("DROP TRIGGER full").execute(&store).await.expect("it is there");
+    assert_eq!(gateway.ask("GET /v2/agents", "").await, 200);
+    gateway.measured(&[&format!("{compared} 2")]).await;
+    eventually("the second is recorded", async || {
+        let recorded = sqlx::query("SELECT 1 FROM dual_evidence").fetch_all(&store).await;
+        recorded.expect("the store has the table").len() == 1
+    })
+    .await;
+    let of = |role: &str| format!("upstream=\"v3\",role=\"{role}\"");
+    gateway
+        .measured(&[
+            "switchback_shadow_unrecorded_total 1",
+            &format!("switchback_retries_total{{{},why=\"broken\"}} 1", of("shadow")),
+            &format!("switchback_retries_total{{{},why=\"broken\"}} 0", of("client")),
+            &format!("switchback_upstream_requests_total{{{},status=\"2xx\"}} 2", of("shadow")),
+            &format!("switchback_upstream_requests_total{{{},status=\"none\"}} 1", of("shadow")),
+            &format!("switchback_upstream_requests_total{{{},status=\"2xx\"}} 0", of("client")),
+            &format!("switchback_upstream_request_duration_seconds_count{{{}}} 3", of("shadow")),
+        ])
+        .await;
+}
+
+/// A gateway whose one client has a grant of this authorization server.
+async fn granted(authority: &Authority) -> Gateway {
+    let at = authority.address;
+    let more = format!(
+        "oauth: {{ authorize_url: 'http://{at}/oauth/authorize', token_url: 'http://{at}/oauth/access_token', \
+         redirect_url: '{CALLBACK}' }}\n\
+         clients: [{{ name: acme, v2_token: {TOKEN}, grant: {{ client_id: {APP_ID}, client_secret: {APP_SECRET}, \
+         refresh_token: refresh-canary-0 }} }}]\n"
+    );
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = serving::write(folder.path(), "127.0.0.1:9", &more);
+    let text = std::fs::read_to_string(&file).expect("it was written");
+    let admin = format!("admin: {{ listen: 127.0.0.1:0, token: {ADMIN_TOKEN} }}");
+    std::fs::write(&file, text.replace("admin: { listen: 127.0.0.1:0 }", &admin)).expect("a file");
+    Gateway::of(folder, file).await
+}
+
+fn refreshed(result: &str, count: u32) -> String {
+    format!("switchback_token_refresh_total{{client=\"acme\",result=\"{result}\"}} {count}")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refresh_counts_by_its_result() {
+    const JSON: &str = "content-type: application/json\r\n";
+    for (act, result, state) in [
+        (GrantAct::Normally, "ok", "active"),
+        // An outage is tried again within one refresh; an answer without tokens ends it, and another one follows.
+        (GrantAct::Say(200, JSON, "{}"), "failed", "active"),
+        (GrantAct::Say(400, JSON, r#"{"error":"invalid_grant"}"#), "refused", "needs_reconnect"),
+        (GrantAct::Say(401, JSON, r#"{"error":"invalid_client"}"#), "misconfigured", "misconfigured"),
+    ] {
+        let authority = Authority::start().await;
+        authority.script(act);
+        let before = now();
+        let gateway = granted(&authority).await;
+        gateway
+            .measured(&[
+                &refreshed(result, 1),
+                &format!("switchback_token_state{{client=\"acme\",state=\"{state}\"}} 1"),
+            ])
+            .await;
+        if result == "ok" {
+            gateway.measured(&["switchback_token_lifetime_seconds{client=\"acme\"} 3600"]).await;
+            let ends = gateway.sample("switchback_token_expiry_timestamp_seconds{client=\"acme\"}").await;
+            assert!((before + 3600.0 - 1.0..=now() + 3600.0).contains(&ends), "{before} {ends} {}", now());
+        }
+    }
+}
+
+/// A store that takes no tokens for a while.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_that_only_memory_has_are_counted_until_the_store_has_them() {
+    let authority = Authority::start().await;
+    let gate = Arc::new(Gate::default());
+    authority.script(GrantAct::HoldBefore(Arc::clone(&gate)));
+    let gateway = granted(&authority).await;
+    gate.arrived().await;
+    gateway.measured(&["switchback_token_unpersisted 0"]).await;
+    let store = gateway.sqlite().await;
+    let full = "CREATE TRIGGER full BEFORE UPDATE OF access ON grants BEGIN SELECT RAISE(ABORT, 'full'); END";
+    sqlx::query(full).execute(&store).await.expect("the store has the table");
+    gate.go.notify_one();
+    gateway.measured(&["switchback_token_unpersisted 1", &refreshed("unpersisted", 1)]).await;
+    sqlx::query("DROP TRIGGER full").execute(&store).await.expect("it is there");
+    gateway.measured(&["switchback_token_unpersisted 0"]).await;
+    // No refresh starts whose tokens could not be stored.
+    let full = "CREATE TRIGGER full BEFORE INSERT ON refresh_intents BEGIN SELECT RAISE(ABORT, 'full'); END";
+    sqlx::query(full).execute(&store).await.expect("the store has the table");
+    let calls = authority.calls();
+    let head = format!(
+        "POST /api/clients/acme/retry HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {ADMIN_TOKEN}\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}",
+        gateway.admin
+    );
+    exchange(gateway.admin, head).await.expect("an answer");
+    gateway.measured(&[&refreshed("store", 1)]).await;
+    assert_eq!(authority.calls(), calls);
 }
 
 /// Each step down adds the lines of one level, by the same three situations.

@@ -20,6 +20,7 @@ use switchback_gateway::proxy::side_upstreams::SideUpstreams;
 use switchback_gateway::proxy::stack::{self, Parts};
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::proxy::upstream;
+use switchback_gateway::proxy::{Request, Response};
 use switchback_gateway::retire::{Retirement, Usage};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::{self, Drain, Drained, Listener};
@@ -74,6 +75,10 @@ pub enum Own {
     Waiting(usize),
     /// So many requests at one time; others are refused.
     Shedding(usize),
+    /// Panics when it gets a request.
+    PanickingOnRequest,
+    /// Panics when it gets an answer.
+    PanickingOnAnswer,
 }
 
 /// A running gateway.
@@ -163,6 +168,16 @@ impl Gateway {
             Some(Own::Shedding(at_once)) => {
                 let shedding = ServiceBuilder::new().layer(LoadShedLayer::new()).layer(limited(at_once));
                 let stack = stack::stack_with(parts, shedding);
+                tokio::spawn(server::serve(listener, stack, options, drains))
+            }
+            Some(Own::PanickingOnRequest) => {
+                let panics = |_: Request| -> Request { panic!("no request is expected") };
+                let stack = stack::stack_with(parts, ServiceBuilder::new().map_request(panics));
+                tokio::spawn(server::serve(listener, stack, options, drains))
+            }
+            Some(Own::PanickingOnAnswer) => {
+                let panics = |_: Response| -> Response { panic!("no answer is expected") };
+                let stack = stack::stack_with(parts, ServiceBuilder::new().map_response(panics));
                 tokio::spawn(server::serve(listener, stack, options, drains))
             }
         };

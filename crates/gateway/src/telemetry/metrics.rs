@@ -97,6 +97,8 @@ fn be_born() {
         counter!(SHADOW_FINDINGS, "side" => NONE, "operation" => NONE, "kind" => kind.word()).increment(0);
     }
     counter!(SHADOW_UNRECORDED).increment(0);
+    connections().increment(0.0);
+    requests_in_flight().increment(0.0);
     tokens_unpersisted(0.0);
     SpanMeter::new().exported(0);
 }
