@@ -1,6 +1,8 @@
-//! Configuration → running gateway: the only place where parts are constructed and joined. What the parts do is their own
-//! business; the order here matters only in that nothing is announced before it works, and that stopping goes from the
-//! outside in.
+//! Builds a running gateway from a configuration. This is the only module that constructs and
+//! connects the parts.
+//!
+//! Order matters in two places: a service is announced only once it works, and shutdown proceeds
+//! from the listeners inwards.
 
 mod announcements;
 mod assemble;
@@ -54,32 +56,32 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
 use watch::Watch;
 
-/// How often histograms are summed up. Until then they keep every sample.
+/// Interval of the histogram upkeep. The recorder stores every sample until then.
 const METRICS_UPKEEP: Duration = Duration::from_secs(1);
-/// How long the end of the process waits for a collector.
+/// Time limit for the final trace export at shutdown.
 const TRACES_PATIENCE: Duration = Duration::from_secs(5);
-/// The pause between tries at a store that does not answer when the gateway starts.
+/// Pause between two attempts to open the store at start.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Why a gateway did not start. The texts are for operators.
+/// Why a gateway failed to start. The messages are written for operators.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The pack does not compile, or its examples fail: the findings, ready to be shown.
+    /// The pack does not compile or its examples fail. Holds the rendered findings.
     #[error("{0}")]
     Pack(String),
-    /// The configuration does not fit the pack: the findings, ready to be shown.
+    /// The configuration does not fit the pack. Holds the rendered findings.
     #[error("{0}")]
     Mismatch(String),
     #[error("key: {0}")]
     Key(#[from] SealError),
     #[error("store: {0}")]
     Store(#[from] StoreError),
-    /// It did not answer for as long as was configured.
+    /// The store did not answer within `limits.store_wait`.
     #[error(
         "store {0}: {1}; check that the database of `store` runs and can be reached from here, or raise `limits.store_wait`"
     )]
     StoreAway(String, StoreError),
-    /// With its address, without secrets.
+    /// The address of the store, without secrets, and the cause.
     #[error("`store` {0} cannot be opened: {1}")]
     OpenStore(String, StoreError),
     #[error(
@@ -101,13 +103,14 @@ pub enum StartError {
     Url(String),
     #[error("tls: {0}")]
     Tls(#[from] TlsError),
-    /// The socket that is used, however it came, is reached by others than the configuration says.
+    /// The bound socket, which may be inherited, is reachable from other hosts, and `admin.token`
+    /// is unset.
     #[error(
         "others can reach the admin port on {0}, the socket that was passed for `admin.listen` (LISTEN_FDS), and `admin.token` is \
          not set; set it, or pass a socket that is bound to 127.0.0.1"
     )]
     AdminExposed(SocketAddr),
-    /// With the key that says where.
+    /// The configuration key, its address and the cause.
     #[error("`{0}`: cannot listen on {1}: {2}")]
     Listen(&'static str, SocketAddr, io::Error),
     #[error(
@@ -119,7 +122,7 @@ pub enum StartError {
     Traces(#[from] OtlpError),
     #[error("shadow: {0}")]
     Shadow(#[from] shadow::StartError),
-    /// No HTTP client can be made for the deliveries of events.
+    /// The HTTP client for event deliveries cannot be built.
     #[error("events: {0}")]
     Events(reqwest::Error),
     /// The runtime is shutting down.
@@ -127,37 +130,37 @@ pub enum StartError {
     Interrupted,
 }
 
-/// What a gateway is started from.
+/// Input of [`App::start`].
 #[derive(Debug)]
 pub struct Start {
     pub config: Config,
-    /// Where the configuration was read from; reloads read it again. None: only the pack is reloaded.
+    /// The configuration file, which reloads read again. `None`: reloads read only the pack.
     pub file: Option<PathBuf>,
     pub clock: Clock,
-    /// Listening sockets that the process was started with; others are bound.
+    /// Inherited listening sockets. Addresses without one are bound here.
     pub inherited: Inherited,
 }
 
-/// Where a gateway listens.
+/// The addresses that a gateway listens on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     pub clients: SocketAddr,
     pub admin: SocketAddr,
-    /// Where health has a port of its own.
+    /// The separate health port, if configured.
     pub health: Option<SocketAddr>,
-    /// Where the callback has a port of its own.
+    /// The separate port for the OAuth callback, if configured.
     pub callback: Option<SocketAddr>,
 }
 
-/// What a reload may put another in place of, until the end takes it.
+/// A part that a reload may replace, until shutdown takes it.
 type Replaceable<T> = Arc<Mutex<Option<T>>>;
 
-/// How long stopping may take.
+/// Time limits of a shutdown.
 #[derive(Clone, Copy, Debug)]
 struct Stopping {
-    /// How long clients are still accepted.
+    /// Time during which new clients are still accepted.
     delay: Duration,
-    /// The longest that all that is in flight is waited for.
+    /// Upper bound for the drain of everything in flight.
     grace: Duration,
 }
 
@@ -170,36 +173,38 @@ impl Stopping {
 /// A running gateway.
 pub struct App {
     addresses: Addresses,
-    /// Stops accepting clients.
+    /// Drains the client listeners.
     drain_clients: Drain,
-    /// Stops the admin port and those beside it, which outlive the clients' so that draining can be watched.
+    /// Drains the admin, health and callback ports. They outlive the client listeners, so that
+    /// operators can watch the drain.
     drain_admin: Drain,
-    /// The threads that answer clients.
+    /// The threads that serve clients.
     cores: CoreRuntimes,
-    /// The admin port, and those of health and of the callback where they have some.
+    /// The admin port, and the health and callback ports if they are separate.
     admin: Vec<JoinHandle<Drained>>,
-    /// Tells other replicas that this one ends.
+    /// Announces the end of this replica to the others.
     studio: Admin,
-    /// Requests with effects that go on although their client has left.
+    /// Requests with effects that continue after their client has disconnected.
     detached: TaskTracker,
-    /// What compares both sides.
+    /// The workers that compare both sides.
     workers: Replaceable<shadow::Workers>,
     stopping: Arc<ArcSwap<Stopping>>,
-    /// Reloading, refreshing, upkeep: stopped when nothing is left to be served.
+    /// Background tasks: reload, refresh, metrics upkeep, gate. Aborted once all requests have
+    /// finished.
     background: Vec<JoinHandle<()>>,
     reload: Arc<Notify>,
     board: Board,
     registry: Registry,
     tokens: Tokens,
     usage: Usage,
-    /// Delivers events, where somebody receives some.
+    /// Delivers events; `None` without receivers.
     deliverer: Option<Deliverer>,
     store: Store,
     current: Current,
 }
 
 impl App {
-    /// Starts everything and returns when both addresses answer.
+    /// Starts all parts and returns once every listener accepts connections.
     pub async fn start(start: Start) -> Result<App, StartError> {
         let Start { config, file, clock, mut inherited } = start;
         let read = load_pack(&config).await?;
@@ -394,37 +399,38 @@ impl App {
         })
     }
 
-    /// Where it listens, with the ports that were chosen for port 0.
+    /// Returns the bound addresses, with the actual port where port 0 was configured.
     pub fn addresses(&self) -> Addresses {
         self.addresses
     }
 
-    /// Asks for a reload; how it goes is posted on the [`App::board`].
+    /// Requests a reload. The outcome is published on [`App::board`].
     pub fn reload(&self) {
         self.reload.notify_one();
     }
 
-    /// What serves, and how the last reload went.
+    /// Returns the status board: the served pack and the outcome of the last reload.
     pub fn board(&self) -> &Board {
         &self.board
     }
 
-    /// Management of clients.
+    /// Returns the registry of clients.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// Is unready from here on, and takes leave of the clients that come all the same; how long to go on so before
-    /// [`App::shutdown`].
+    /// Reports the gateway as unready and asks connected clients to leave. Returns the time to wait
+    /// before [`App::shutdown`].
     pub fn leave(&self) -> Duration {
         self.drain_clients.leave();
         self.stopping.load().delay
     }
 
-    /// Stops: no new connections, requests in flight end within `limits.drain_timeout`, refreshes under way are stored, then
-    /// everything closes.
+    /// Shuts the gateway down. New connections are rejected, requests in flight have
+    /// `limits.drain_timeout` to finish, and running token refreshes are stored before the store
+    /// closes.
     pub async fn shutdown(mut self) -> Drained {
-        // One time for all that is waited for: whoever stops us knows no other.
+        // One deadline for all parts: a service manager sets one timeout for the process.
         let grace = self.stopping.load().grace;
         let end = Instant::now() + grace;
         self.drain_clients.leave();
@@ -434,7 +440,7 @@ impl App {
         if tokio::time::timeout_at(end, self.detached.wait()).await.is_err() {
             tracing::error!(requests = self.detached.len(), "requests with effects did not end in time");
         }
-        // No reload begins what nobody would end.
+        // Abort reloads first: a reload could start workers that the steps below no longer stop.
         for task in &self.background {
             task.abort();
         }
@@ -449,7 +455,7 @@ impl App {
         if let Some(deliverer) = &self.deliverer {
             deliverer.drain(end.saturating_duration_since(Instant::now())).await;
         }
-        // The program that serves knows where they go now, whatever was reloaded.
+        // Take the exporter from the current program: a reload may have replaced it.
         if let Some(traces) = self.current.load().traces().cloned() {
             traces.flush(TRACES_PATIENCE).await;
         }
@@ -465,8 +471,8 @@ impl App {
     }
 }
 
-/// The phases of what a configuration serves, without a gateway that serves it: for the command line, which works on the
-/// store beside a running one.
+/// Returns the phases that a configuration serves, for commands that work on the store next to a
+/// running gateway.
 pub async fn phases(config: &Config, store: Store, file: Option<PathBuf>) -> Result<Phases, StartError> {
     let read = load_pack(config).await?;
     reload::check_against_pack(config, &read.facts(), file.as_deref()).map_err(StartError::Mismatch)?;
@@ -477,7 +483,8 @@ pub async fn phases(config: &Config, store: Store, file: Option<PathBuf>) -> Res
     Ok(phases)
 }
 
-/// What a configuration retires, with what is set in the store: for the command line, beside a running gateway.
+/// Returns the retirements of a configuration merged with those in the store, for commands that run
+/// next to a gateway.
 pub async fn retirement(
     config: &Config,
     store: Store,
@@ -492,7 +499,7 @@ pub async fn retirement(
     Ok(retirement)
 }
 
-/// The pack of a configuration with its settings, for verbs that run plans of it.
+/// Returns the pack of a configuration and its settings, for commands that execute plans.
 pub async fn planned(
     config: &Config,
     file: Option<PathBuf>,
@@ -503,20 +510,22 @@ pub async fn planned(
     Ok((loaded.pack, loaded.settings))
 }
 
-/// The authorization server, which is asked for nothing yet.
+/// Builds the endpoint of the authorization server. Sends no request.
 fn endpoint(config: &Config, loaded: &pack::LoadedPack) -> Result<Option<Endpoint>, StartError> {
     let oauth = config.oauth.as_ref().map(|oauth| assemble::oauth(oauth, &loaded.pack)).transpose()?;
     Ok(oauth.map(Endpoint::new).transpose()?)
 }
 
-/// Opens the store, waiting for one that does not answer: a gateway and its database often start at the same moment.
+/// Opens the store. A database that does not answer yet is retried for `limits.store_wait`, since a
+/// gateway and its database often start at the same time.
 async fn open_store(config: &Config, clock: &Clock) -> Result<Store, StartError> {
     let keys = KeyRing::parse(&config.keys)?;
     let end = clock.elapsed().saturating_add(config.limits.store_wait);
     loop {
         let url = config.store.as_str();
         let error = match Store::open(url, keys.clone(), clock.clone(), Missing::Create).await {
-            // A file is there or not; a database may yet come up, and why it does not is known best by who asks it directly.
+            // An SQLite file is present or absent, so retrying is pointless. A database may still
+            // start; a direct connection reports the cause more precisely than the pool.
             Err(error @ StoreError::Unavailable(_)) if !url.starts_with("sqlite:") => {
                 store::reach(url).await.err().unwrap_or(error)
             }
@@ -532,8 +541,8 @@ async fn open_store(config: &Config, clock: &Clock) -> Result<Store, StartError>
     }
 }
 
-/// Opens the clients and grants. Where another gateway of the same SQLite file is about to end, it is waited for: who passes
-/// sockets to both replaces one by the other.
+/// Opens the clients and grants. If another gateway still serves from the same SQLite file, waits
+/// up to `wait` for it to exit: with socket activation the two overlap.
 async fn open_tokens(
     store: &Store,
     endpoint: Option<Endpoint>,
@@ -553,7 +562,7 @@ async fn open_tokens(
     }
 }
 
-/// Tells of configured clients that were left alone.
+/// Logs configured clients that were not applied.
 fn warn_of(left_alone: Vec<(String, Ensured)>) {
     for (client, why) in left_alone {
         match why {
@@ -567,12 +576,13 @@ fn warn_of(left_alone: Vec<(String, Ensured)>) {
     }
 }
 
-/// The names of the sides of the pack that a configuration serves, old one first.
+/// Returns the names of the pack's sides, old one first.
 pub async fn sides(config: &Config) -> Result<[String; 2], StartError> {
     Ok(load_pack(config).await?.sides())
 }
 
-/// The authorization server of a configuration, asked as its pack says; none where the configuration has none.
+/// Returns the authorization server of a configuration with the request format of its pack, or
+/// `None` without `oauth`.
 pub async fn authorization_server(config: &Config) -> Result<Option<Endpoint>, StartError> {
     if config.oauth.is_none() {
         return Ok(None);
@@ -587,10 +597,10 @@ async fn load_pack(config: &Config) -> Result<pack::ReadPack, StartError> {
     loaded.map_err(|_| StartError::Interrupted)?.map_err(StartError::Pack)
 }
 
-/// The key that says where clients connect.
+/// The configuration key of the client listener.
 const LISTEN: &str = "listen";
 
-/// A socket per core for clients.
+/// Binds one client listener per core. Returns them with the actual address.
 fn bind(
     address: SocketAddr,
     tls: Option<TlsAcceptor>,
@@ -622,8 +632,8 @@ fn bind_admin(
     Ok((listener, bound))
 }
 
-/// Off loopback a token is compulsory. The configuration is checked for the address that it names; a socket that was passed
-/// may be bound to a wider one.
+/// Requires an admin token unless the bound address is loopback. The configured address was checked
+/// earlier, but an inherited socket can be bound more widely.
 fn check_exposure(config: &Config, bound: SocketAddr) -> Result<(), StartError> {
     match config.admin.token.is_none() && !bound.ip().to_canonical().is_loopback() {
         true => Err(StartError::AdminExposed(bound)),
@@ -635,7 +645,7 @@ fn tls_files(files: &config::TlsFiles) -> tls::TlsFiles {
     tls::TlsFiles { certificates: files.certificate.clone(), key: files.private_key.clone() }
 }
 
-/// Who gets into the admin port.
+/// Collects the access settings of the admin port.
 fn admin_access(config: &Config) -> Access {
     Access {
         token: config.admin.token.clone(),
@@ -646,13 +656,14 @@ fn admin_access(config: &Config) -> Access {
     }
 }
 
-/// The callback is reached by the name in `oauth.redirect_url`, so that name is the admin port's too.
+/// Returns the host names that the admin port accepts. Includes the host of `oauth.redirect_url`,
+/// through which browsers reach the callback.
 fn admin_hosts(config: &Config) -> Vec<String> {
     let callback = config.oauth.as_ref().and_then(|oauth| oauth.redirect_url.uri().host());
     config.admin.hosts.iter().cloned().chain(callback.map(str::to_ascii_lowercase)).collect()
 }
 
-/// A configured client as `token` wants it.
+/// Converts a configured client.
 fn client_of(client: &config::Client) -> NewClient {
     let grant = client.grant.as_ref();
     let tokens = client.tokens.iter();
@@ -682,7 +693,7 @@ async fn reload_when_asked(mut reloader: Reloader, asked: Arc<Notify>) {
     }
 }
 
-/// The next change of a watched file; never, when none is watched.
+/// Waits for the next change of a watched file; pends forever without a watch.
 async fn settled(watch: Option<&Watch>) {
     match watch {
         Some(watch) => watch.settled().await,

@@ -1,4 +1,4 @@
-//! The `switchback` binary: parses the command line and hands over to the verb.
+//! The `switchback` binary. See [`switchback::cli`] for the command line.
 
 use std::process::ExitCode;
 

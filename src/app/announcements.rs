@@ -1,5 +1,5 @@
-//! The header fields by which the answers of a side announce its end: `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and
-//! `Link` to what explains it and to what comes after.
+//! Response headers that announce the end of a side: `Deprecation` (RFC 9745), `Sunset` (RFC 8594)
+//! and `Link` to the policy and the successor.
 
 use crate::config::Sunset;
 use http::header::LINK;
@@ -8,10 +8,11 @@ use std::time::{Duration, UNIX_EPOCH};
 
 const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
 const SUNSET: HeaderName = HeaderName::from_static("sunset");
-/// First second of the year 10000, which an HTTP date cannot say.
+/// Unix time of the year 10000, the first that an HTTP date cannot represent.
 const HTTP_DATE_END: u64 = 253_402_300_800;
 
-/// The fields for a side. A sunset before 1970 or after 9999, which the field cannot carry, is left out.
+/// Returns the header fields of a side. Omits a sunset before 1970 or after 9999, which an HTTP
+/// date cannot represent.
 pub(super) fn fields(sunset: &Sunset) -> Vec<(HeaderName, HeaderValue)> {
     let mut fields = Vec::new();
     if let Some(at) = &sunset.deprecated {

@@ -1,4 +1,5 @@
-//! Configuration and pack → what the data path runs: limits, upstreams, fronts. Used at the start and by every reload.
+//! Converts configuration and pack into the parts of the data path: limits, upstreams, fronts. Used
+//! at start and by every reload.
 
 use super::StartError;
 use super::announcements;
@@ -37,17 +38,17 @@ use switchback_plan::router::Router;
 use switchback_plan::{Effect, EventRoute, Pack, PerSide, Route, SideId};
 use tokio::sync::{Notify, Semaphore};
 
-/// A size as the program counts in memory. Sizes that no machine has are as good as none.
+/// Converts a size. Sizes beyond the address space count as unlimited.
 fn bytes(size: u64) -> usize {
     usize::try_from(size).unwrap_or(usize::MAX)
 }
 
-/// A number of things.
+/// Converts a count.
 fn count(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// The bounds of the data path.
+/// Converts the limits of the data path.
 pub(super) fn limits(limits: &config::Limits) -> Limits {
     Limits {
         target_bytes_max: bytes(limits.target_bytes),
@@ -84,25 +85,26 @@ pub(super) fn limits(limits: &config::Limits) -> Limits {
     }
 }
 
-/// The memory that the process may have.
+/// Creates the memory budget: `limits.memory`, else the limit of the control group or machine, else
+/// unlimited.
 pub(super) fn memory(limits: &config::Limits) -> Memory {
     let bytes_max = limits.memory.or_else(memory::limit);
     bytes_max.map_or_else(|| Memory::new(u64::MAX), Memory::of_process)
 }
 
-/// The bounds of the data path, as far as the memory has room for what they allow.
+/// Lowers `in_flight_max` to the number of requests that fit into the memory budget.
 pub(super) fn fitted(limits: Limits, memory: &Memory) -> Limits {
     let requests_max = usize::try_from(memory.bytes_max() / REQUEST_BYTES).unwrap_or(usize::MAX);
     Limits { in_flight_max: limits.in_flight_max.min(requests_max.max(1)), ..limits }
 }
 
-/// Bytes that a request takes which holds no body: buffers towards both sides and its work.
+/// Memory of a request without a buffered body: connection buffers on both sides and its task.
 const REQUEST_BYTES: u64 = 64 << 10;
 
-/// The bounds of the listener for clients.
+/// Returns the options of the client listener.
 pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u64) -> server::Options {
     let limits = &config.limits;
-    // All connections may have as much as a quarter of the memory in their buffers, were they a thousand.
+    // Bound the buffers by a quarter of the memory, assuming a thousand connections.
     let buffer_bytes = (memory.bytes_max() / 4096).max(2 * limits.header_bytes.max(HEAD_BYTES_MIN));
     server::Options {
         connections_max: count(limits.connections).min(bytes(descriptors)),
@@ -122,7 +124,8 @@ pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u6
         lingering_bytes_max: limits.lingering_bytes,
         tunnel: TunnelLimits { idle: limits.tunnel_idle_timeout, lifetime: limits.tunnel_lifetime },
         h2_streams_max: limits.http2_streams,
-        // Who the peer is says also whom to believe, and by which protocol clients ask.
+        // The peer address decides which forwarding headers are trusted, and the scheme that they
+        // report.
         tells_peer: config.forwarded.names_peer()
             || config.logs_address
             || config.tls.is_some()
@@ -131,7 +134,7 @@ pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u6
     }
 }
 
-/// Tells the operator when not all connections can be had.
+/// Logs a warning if the descriptor limit is too low for all configured connections.
 pub(super) fn warn_of_descriptors(config: &Config, options: &server::Options) {
     if options.connections_max < count(config.limits.connections) {
         tracing::warn!(
@@ -142,37 +145,38 @@ pub(super) fn warn_of_descriptors(config: &Config, options: &server::Options) {
     }
 }
 
-/// What forwarded requests say of the way they came.
+/// Returns how forwarded requests set `Forwarded` and `X-Forwarded-*`.
 pub(super) fn forwarding(config: &Config) -> Forwarding {
     Forwarding { fields: config.forwarded, trusted: config.trusted_proxies.clone().into() }
 }
 
-/// Room for a head however little memory there is.
+/// Smallest header buffer, regardless of the memory budget.
 const HEAD_BYTES_MIN: u64 = 8 << 10;
 
-/// The bounds of the admin port, and of those of health and of the callback: few connections, small requests, whatever the
-/// data path may do. Whoever fills them only closes his own connections: a new one takes the place of the oldest on which
-/// nobody has shown the admin token.
+/// Returns the options of the admin, health and callback ports: few connections and small requests,
+/// independent of the data path. A client that exhausts them only closes connections without an
+/// admin token: a new connection evicts the oldest of those.
 pub(super) fn admin_options(limits: &config::Limits) -> server::Options {
     server::Options {
         is_measured: false,
         connections_max: ADMIN_CONNECTIONS_MAX,
-        // A place is taken from others anyway.
+        // Eviction already bounds each address.
         connections_per_address_max: Some(ADMIN_CONNECTIONS_MAX),
         evicts: true,
-        // Wrong tokens are counted by address.
+        // Failed tokens are counted by peer address.
         tells_peer: true,
         grace: limits.drain_timeout,
         ..server::Options::default()
     }
 }
 
-/// Client connections that the limit of descriptors has room for, after what else the configuration may open. The limit is
-/// raised to what the system allows first.
+/// Returns how many client connections the descriptor limit allows after all other descriptors.
+/// Raises the soft limit to the hard limit first.
 ///
 /// # Errors
 ///
-/// There is room for hardly any: a gateway that serves nobody had better not look ready.
+/// The limit leaves fewer than [`CONNECTIONS_MIN`] connections: such a gateway must not report
+/// itself ready.
 pub(super) fn descriptors(config: &Config) -> Result<u64, StartError> {
     let limits = &config.limits;
     let upstreams = config.services().count() as u64;
@@ -183,22 +187,25 @@ pub(super) fn descriptors(config: &Config) -> Result<u64, StartError> {
     let ports = 1 + u64::from(config.health.is_some()) + u64::from(callback.is_some());
     let others = OTHER_DESCRIPTORS + ports * ADMIN_CONNECTIONS_MAX as u64;
     let Some(limit) = server::raise_descriptors() else { return Ok(u64::from(limits.connections)) };
-    // A call needs a connection only while a client waits for it: with few descriptors there are few of both.
+    // A call needs a connection only while a client waits for it, so the two share a scarce limit.
+    // Clients get at least half.
     let left = limit.saturating_sub(others);
     let room = left.saturating_sub(upstreams * calls).max(left / 2);
     let needed = others + 2 * CONNECTIONS_MIN;
     if limit < needed { Err(StartError::Descriptors { limit, needed }) } else { Ok(room) }
 }
 
-/// Client connections below which a gateway does not start.
+/// Fewest client connections that a gateway starts with.
 const CONNECTIONS_MIN: u64 = 16;
 
-/// Descriptors of the store, the log, the listeners, files being read, and connections being refused.
+/// Descriptors of the store, the log, the listeners, files being read, and connections being
+/// rejected.
 const OTHER_DESCRIPTORS: u64 = 96;
 
 const ADMIN_CONNECTIONS_MAX: usize = 64;
 
-/// The authorization server as `token` wants it, asked as the configuration says, else as the pack says.
+/// Converts the settings of the authorization server. The request format of the configuration
+/// overrides that of the pack.
 pub(super) fn oauth(oauth: &config::OAuth, pack: &Pack) -> Result<OAuth, StartError> {
     let url = |url: &config::WebUrl| url.to_string().parse().map_err(|_| StartError::Url(url.to_string()));
     let url_if = |given: &Option<config::WebUrl>| given.as_ref().map(url).transpose();
@@ -219,21 +226,22 @@ pub(super) fn oauth(oauth: &config::OAuth, pack: &Pack) -> Result<OAuth, StartEr
     })
 }
 
-/// The upstreams, by side and by `SIDE/HOST`. One that is called as before is kept, with its connections; the text says how.
+/// Upstreams by side and by `SIDE/HOST`, each with the fingerprint of its settings. A reload reuses
+/// upstreams with an equal fingerprint, including their connections.
 type Upstreams = HashMap<String, (String, Arc<Upstream>)>;
 
 fn upstreams(config: &Config, limits: &Arc<Limits>, before: &Upstreams) -> Result<Upstreams, StartError> {
     upstreams_for(CallOrigin::Client, config, limits, before)
 }
 
-/// The same services with connections and limits of the shadow's own.
+/// Builds the same upstreams for the shadow, with separate connections and limits.
 fn shadow_upstreams(config: &Config, limits: &Limits, before: &Upstreams) -> Result<Upstreams, StartError> {
     let limits = Limits {
         upstream_timeout: config.shadow.timeout,
         forwarded_idle_timeout: config.shadow.timeout,
         connect_timeout: limits.connect_timeout.min(config.shadow.timeout),
-        // Its workers are as many as its calls, each makes one at a time, and whose request they work on is all the same.
-        // Twice as many slots, so that no client's share of them is ever too small.
+        // There are as many workers as calls, and each makes one call at a time for any client.
+        // Twice as many slots leave every client's share large enough.
         upstream_in_flight_max: count(config.shadow.calls).saturating_mul(2).saturating_add(1),
         client_upstream_in_flight_max: count(config.shadow.calls),
         upstream_idle_max: count(config.shadow.calls),
@@ -243,7 +251,7 @@ fn shadow_upstreams(config: &Config, limits: &Limits, before: &Upstreams) -> Res
     upstreams_for(CallOrigin::Shadow, config, &Arc::new(limits), before)
 }
 
-/// Bytes of one answer that the shadow reads: whatever a candidate sends, it costs no more than this.
+/// Most response bytes that the shadow reads, a bound on the cost of any candidate.
 const SHADOW_ANSWER_BYTES_MAX: u64 = 64 << 20;
 
 fn upstreams_for(
@@ -267,24 +275,24 @@ fn upstreams_for(
     Ok(upstreams)
 }
 
-/// Everything by which a service is called, the content of the files included.
+/// Fingerprints how a service is called: URL, TLS settings and the content of the TLS files.
 pub(super) fn way(url: &config::WebUrl, tls: &ServiceTls) -> String {
     let files = tls.files().map(|file| (file.display().to_string(), std::fs::read(file).unwrap_or_default()));
     format!("{url} {tls:?} {}", pack::hash(&PackSource::from_files(files.collect())))
 }
 
-/// All services that are called.
+/// All services that the gateway calls.
 pub(super) struct Services {
-    /// On behalf of clients.
+    /// For calls on behalf of clients.
     pub(super) upstreams: Upstreams,
-    /// On behalf of the shadow.
+    /// For calls of the shadow.
     pub(super) shadow: Upstreams,
-    /// What traces go to, with its settings.
+    /// The trace exporter with the settings that it was started with.
     traces: Option<(OtlpSettings, Arc<Traces>)>,
 }
 
 impl Services {
-    /// Those of a configuration; with `before`, what has not changed stays as it is.
+    /// Builds the services of a configuration. Reuses the unchanged ones of `before`.
     pub(super) fn new(
         config: &Config,
         limits: &Arc<Limits>,
@@ -298,13 +306,13 @@ impl Services {
         })
     }
 
-    /// What traces are recorded with.
+    /// Returns the trace exporter.
     pub(super) fn traces(&self) -> Option<&Arc<Traces>> {
         self.traces.as_ref().map(|(_, traces)| traces)
     }
 }
 
-/// Those whose settings have not changed go on.
+/// Starts the trace exporter, or reuses the running one if its settings are unchanged.
 fn traces(
     config: &Config,
     before: Option<&Services>,
@@ -318,7 +326,7 @@ fn traces(
     Ok(Some((settings.clone(), traces)))
 }
 
-/// What takes events in, and what delivers them where somebody receives some.
+/// Builds the event intake, and the deliverer if there are receivers.
 pub(super) fn events(
     config: &Config,
     program: &Current,
@@ -349,7 +357,7 @@ pub(super) fn events(
         memory: memory.part(config.limits.held_bytes_all),
         clock: clock.clone(),
         body_timeout: limits(&config.limits).request_body_timeout,
-        // No more than there is memory for.
+        // Bound the readers by the memory for event bodies.
         readers: Readers::new(places.min(bytes(config.limits.held_bytes_all / settings.body_bytes.max(1)))),
         places: Arc::new(Semaphore::new(places)),
         dual: dual.clone(),
@@ -363,7 +371,7 @@ pub(super) fn events(
     Ok((intake, Some(deliverer.map_err(StartError::Events)?)))
 }
 
-/// What the shadow may cost.
+/// Converts the settings of the shadow.
 pub(super) fn shadow(shadow: &config::Shadow) -> shadow::Settings {
     shadow::Settings {
         sample: shadow.sample,
@@ -382,8 +390,8 @@ pub(super) fn shadow(shadow: &config::Shadow) -> shadow::Settings {
     }
 }
 
-/// What serves: every front with its routes, phases, upstreams and announcements. The configuration was checked against
-/// the pack.
+/// Builds the program: every front with its routes, phases, upstreams and announcements. The
+/// configuration must have been checked against the pack.
 pub(super) fn program(
     config: &Config,
     loaded: &LoadedPack,
@@ -403,7 +411,7 @@ pub(super) fn program(
     Ok(program.delivering(events).traced(services.traces().cloned()))
 }
 
-/// The pack as it serves with the settings of a configuration.
+/// Applies the configured settings to the pack.
 pub(super) fn under(config: &Config, read: ReadPack) -> Result<LoadedPack, StartError> {
     let text = config.settings.value.to_string();
     let given = Value::parse(text.as_bytes(), &json::Limits::DOCUMENT)
@@ -413,7 +421,7 @@ pub(super) fn under(config: &Config, read: ReadPack) -> Result<LoadedPack, Start
     })
 }
 
-/// The configured fronts; else the pack's old side, at its name.
+/// Returns the configured fronts, or the pack's old side at a prefix of its name.
 fn prefixes(config: &Config, pack: &Pack) -> Vec<(String, SideId)> {
     if config.fronts.is_empty() {
         return vec![(format!("/{}", pack.sides[0].name), SideId::OLD)];
@@ -460,10 +468,10 @@ fn front(
     })
 }
 
-/// Of each side that clients speak, the phases of its operations.
+/// The phases of each side that clients speak.
 pub(super) type Tables = PerSide<Option<Arc<Table>>>;
 
-/// What is tried in the playground: the pack that serves.
+/// Returns the input of the playground: the served pack, its settings and the services.
 pub(super) fn tried(config: &Config, loaded: &LoadedPack) -> playground::Served {
     let fronts = prefixes(config, &loaded.pack).into_iter();
     playground::Served {
@@ -475,12 +483,13 @@ pub(super) fn tried(config: &Config, loaded: &LoadedPack) -> playground::Served 
     }
 }
 
-/// Where a service is, for calls outside the data path.
+/// Returns the address of a service, for calls outside the data path.
 pub fn service_address(url: &config::WebUrl, tls: &ServiceTls) -> ServiceAddress {
     ServiceAddress { url: url.to_string(), tls: tls.clone() }
 }
 
-/// What is retired by configuration, and what can be retired at run time. The configuration was checked against the pack.
+/// Returns the configured brownouts and sunsets, and the operations that can be retired at run
+/// time. The configuration must have been checked against the pack.
 pub(super) fn retired(config: &Config, loaded: &LoadedPack) -> Rules {
     let mut served: Vec<SideOperations> = Vec::new();
     for (_, side) in prefixes(config, &loaded.pack) {
@@ -520,14 +529,14 @@ pub(super) fn retired(config: &Config, loaded: &LoadedPack) -> Rules {
     Rules { brownouts: brownouts.collect(), sunsets: sunsets.collect(), served }
 }
 
-/// All operations that are served, in their configured phases, and the events that both versions send. Fronts of one side share
-/// a table.
+/// Returns the configured phases of all served operations, and of the events that both versions
+/// send. Fronts of one side share a table.
 pub(super) fn tables(config: &Config, loaded: &LoadedPack) -> Tables {
     let spoken: Vec<SideId> = prefixes(config, &loaded.pack).into_iter().map(|(_, side)| side).collect();
     [SideId::OLD, SideId::NEW].map(|side| {
         let mut served = events_served(side, config, loaded);
         if spoken.contains(&side) {
-            // By the number of a route first.
+            // Routes first: their position in the table is their route number.
             served.splice(..0, routes_served(side, config, loaded));
         }
         let name = &loaded.pack.sides[side].name;
@@ -548,18 +557,18 @@ fn routes_served(side: SideId, config: &Config, loaded: &LoadedPack) -> Vec<Serv
     loaded.pack.directions[side].routes.iter().map(served).collect()
 }
 
-/// The events that receivers of a side are told of, where that side sends its own too.
+/// Returns the events that receivers of a side are sent, if that side sends events itself.
 fn events_served(side: SideId, config: &Config, loaded: &LoadedPack) -> Vec<Served> {
     let name = &loaded.pack.sides[side].name;
     let events = loaded.pack.events.as_ref().filter(|events| events.from.other() == side);
     let mut served: Vec<Served> = Vec::new();
     for told in events.iter().flat_map(|events| &events.routes).filter_map(EventRoute::told) {
-        // Several may become one.
+        // Several events may translate to one.
         let is_listed = served.iter().any(|served| served.operation == *told.operation);
         if config.events.has_own() && !is_listed {
             served.push(Served {
                 operation: Arc::clone(told.operation),
-                // Nothing is asked, so nothing is done twice.
+                // An event makes no call, so nothing can be executed twice.
                 writes: false,
                 configured: config.phases.of(name, told.operation),
                 has_own: true,
@@ -581,7 +590,7 @@ mod tests {
     use switchback_gateway::proxy::program::Program;
     use switchback_gateway::telemetry::trace::TraceParent;
 
-    /// Requests go through many hands, any of which might print one.
+    /// Any code on the path of a request may print it.
     #[test]
     fn what_is_printed_of_a_request_holds_nothing_that_its_client_sent() {
         let loaded = pack::load(None).expect("the built-in pack is fit to serve");

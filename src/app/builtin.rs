@@ -1,9 +1,9 @@
-//! The pack `messaging`, compiled into the program: what serves when no `mapping` is configured, so that the program works
-//! away from its sources. A test holds the list against the folder.
+//! The pack `messaging`, compiled into the program. It serves when `mapping` is not configured. A
+//! test compares the list with the folder.
 
 use switchback_compiler::mapping::load::PackSource;
 
-/// How the built-in pack is called where a folder would be named.
+/// The name of the built-in pack, shown in place of a folder.
 pub const BUILT_IN: &str = "built in";
 
 macro_rules! files {
@@ -12,7 +12,7 @@ macro_rules! files {
     };
 }
 
-/// The files of the built-in pack.
+/// Returns the files of the built-in pack.
 pub fn source() -> PackSource {
     let files = files![
         "agents.examples.map.yaml"

@@ -1,6 +1,6 @@
-//! What can be wrong with a configuration beside its text: names that the pack does not have, keys that are none, files that
-//! cannot be read, and, where that is asked for, a store, services and an authorization server that do not answer. All of it
-//! is found in one run, with its place.
+//! Checks a configuration beyond its text: names that the pack lacks, invalid keys and unreadable
+//! files. With `online`, also whether the store, the services and the authorization server answer.
+//! Reports all problems in one run.
 
 use super::{StartError, assemble, endpoint, load_pack, tls_files};
 use crate::config::{Config, WebUrl, against_pack, service_key, without_secrets};
@@ -15,27 +15,27 @@ use switchback_gateway::store::{self, Flow, Reach};
 use switchback_gateway::tls::{self, ServiceTls};
 use switchback_gateway::token::{Endpoint, MetadataReport, Wants};
 
-/// What was found.
+/// The result of [`examine`].
 #[derive(Debug, Default)]
 pub struct Examined {
-    /// In the text of the configuration.
+    /// Findings in the configuration.
     pub findings: Findings,
-    /// The pack's own, as `switchback check` and `switchback test` show them.
+    /// Findings in the pack, as `switchback check` and `switchback test` print them.
     pub pack: Option<String>,
-    /// What was tried, where that was asked for.
+    /// The results of the connection attempts; empty unless `online`.
     pub tries: Vec<Try>,
 }
 
-/// One thing that was tried.
+/// The result of one connection attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Try {
-    /// The key of the configuration, such as `upstreams.v3`.
+    /// The configuration key, such as `upstreams.v3`.
     pub key: String,
-    /// Its address, without secrets.
+    /// The address without secrets.
     pub address: String,
-    /// Why it does not do what it is for.
+    /// Why the attempt failed.
     pub error: Option<String>,
-    /// Worth knowing, although it does.
+    /// Problems that do not prevent operation.
     pub warnings: Vec<String>,
 }
 
@@ -46,13 +46,13 @@ impl Try {
 }
 
 impl Examined {
-    /// Whether a gateway could serve.
+    /// Returns whether a gateway could serve with this configuration.
     pub fn is_ready(&self) -> bool {
         self.pack.is_none() && !self.findings.has_errors() && self.tries.iter().all(|one| one.error.is_none())
     }
 }
 
-/// Looks at everything that serving needs. Nothing is opened or changed, but for what `online` asks others.
+/// Checks all that serving needs. Opens and changes nothing; sends requests only if `online`.
 pub async fn examine(config: &Config, online: bool) -> Result<Examined, StartError> {
     let mut examined = Examined { findings: parts(config), ..Examined::default() };
     let mut authorization_server = None;
@@ -68,7 +68,7 @@ pub async fn examine(config: &Config, online: bool) -> Result<Examined, StartErr
                 assemble::program(config, &loaded, &services, &tables)?;
             }
         }
-        // A folder that is not there was found, at its place.
+        // `parts` has reported the missing folder with its place.
         Err(StartError::Pack(_)) if missing_folder(config).is_some() => {}
         Err(StartError::Pack(findings)) => examined.pack = Some(findings),
         Err(error) => return Err(error),
@@ -79,7 +79,7 @@ pub async fn examine(config: &Config, online: bool) -> Result<Examined, StartErr
     Ok(examined)
 }
 
-/// Keys and files that the configuration names: what is wrong with them, each at its place.
+/// Checks the keys and files that the configuration names. Each finding has its place.
 pub(super) fn parts(config: &Config) -> Findings {
     let mut findings = Findings::new();
     let mut add = |span: Span, what: String, help: Option<String>| {
@@ -89,7 +89,8 @@ pub(super) fn parts(config: &Config) -> Findings {
     if let Some(error) = missing_folder(config) {
         add(config.places.mapping, error, Some("the folder of a pack holds its `pack.yaml`".to_owned()));
     }
-    // One after the other, so that all that are wrong are found, and a key that is there twice where it is there again.
+    // Parse a growing list, so that every wrong key is reported, and a duplicate at its second
+    // place.
     let mut right = Vec::new();
     for (key, span) in config.keys.iter().zip(&config.places.keys) {
         right.push(key.clone());
@@ -115,15 +116,16 @@ pub(super) fn parts(config: &Config) -> Findings {
     findings
 }
 
-/// What is said of a pack's folder that cannot be read.
+/// Returns the error text if the pack's folder cannot be read.
 fn missing_folder(config: &Config) -> Option<String> {
     let folder = config.mapping.as_deref()?;
     let error = std::fs::read_dir(folder).err()?;
     Some(format!("the pack `{}` cannot be read: {error}", folder.display()))
 }
 
-/// Asks the store, the services and the authorization server whether they are there, and reads the metadata of the latter.
-/// Nothing is written, and no credential is sent to anyone but the store. Without an `endpoint` other findings come first.
+/// Connects to the store, the services and the authorization server, and reads the metadata of the
+/// latter. Writes nothing, and sends credentials only to the store. `endpoint` is `None` if other
+/// findings prevent its construction.
 async fn tries(config: &Config, endpoint: Option<Endpoint>) -> Vec<Try> {
     let store = async {
         let reach = store::reach(config.store.as_str()).await;
@@ -145,14 +147,15 @@ async fn tries(config: &Config, endpoint: Option<Endpoint>) -> Vec<Try> {
     std::iter::once(store).chain(services).chain(issuer).collect()
 }
 
-/// Reads the issuer's metadata, if there is an issuer, and reports what they lack for the clients of the configuration.
+/// Reads the issuer's metadata, if an issuer is configured, and reports capabilities that the
+/// configured clients need but it lacks.
 async fn issuer(config: &Config, endpoint: Option<Endpoint>) -> Option<Try> {
     let endpoint = endpoint?;
     let address = config.oauth.as_ref()?.issuer.as_deref()?.parse::<WebUrl>().ok()?.masked();
     let grants = || config.clients.iter().filter_map(|client| client.grant.as_ref());
     let has = |flow: Flow| grants().any(|grant| grant.flow == flow);
     let wants = Wants {
-        // Clients that are added while the gateway runs are connected by links, too.
+        // Clients enrolled at run time connect through an authorization link, too.
         authorization_code: grants().next().is_none() || has(Flow::AuthorizationCode),
         client_credentials: has(Flow::ClientCredentials),
     };
@@ -162,7 +165,7 @@ async fn issuer(config: &Config, endpoint: Option<Endpoint>) -> Option<Try> {
     Some(Try { warnings: report.warnings, ..Try::new("oauth.issuer", address, error) })
 }
 
-/// Whether anything answers at an address: whatever it says to a stranger, it is there.
+/// Checks whether a service answers. Any HTTP response counts as success.
 async fn asked(key: String, url: &WebUrl, tls: &ServiceTls, timeout: Duration) -> Try {
     let asking = async {
         let at: Url = url.to_string().parse().map_err(|_| "this is no URL".to_owned())?;
@@ -178,7 +181,7 @@ fn no_answer(why: &str) -> String {
     format!("does not answer: {why}")
 }
 
-/// An error with all that is behind it: what went wrong is said by the innermost.
+/// Joins an error with its sources: the innermost one has the actual cause.
 fn causes(error: &dyn std::error::Error) -> String {
     let sources = std::iter::successors(error.source(), |error| error.source());
     std::iter::once(error.to_string()).chain(sources.map(ToString::to_string)).collect::<Vec<_>>().join(": ")

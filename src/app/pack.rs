@@ -1,5 +1,5 @@
-//! Loading a pack: read, compile, and run its own examples. A pack that fails any of these is not used, at the start as on
-//! a reload.
+//! Loads a pack: reads and compiles it, and runs its examples. A pack that fails any of these is
+//! rejected, at start and on reload.
 
 use super::builtin::{self, BUILT_IN};
 use crate::admin::PackShown;
@@ -29,24 +29,24 @@ pub(super) struct ReadPack {
     shown: Arc<PackShown>,
 }
 
-/// A pack with the operator's settings.
+/// A pack with the operator's settings applied.
 #[derive(Debug)]
 pub(super) struct LoadedPack {
-    /// One route for each operation.
+    /// The compiled pack, reduced to one route per operation.
     pub(super) pack: Arc<Pack>,
     pub(super) settings: Arc<Settings>,
-    /// What evidence about it is kept under: the hash, and the settings that chose other routes than the usual ones, of which
-    /// what was found of those says nothing.
+    /// The key of the collected evidence: the hash, plus each setting that selects a route other
+    /// than the default, since evidence about one route does not apply to another.
     pub(super) served: String,
-    /// The same, as the dual run sees it.
+    /// The pack as the dual run sees it.
     pub(super) knowledge: Arc<Knowledge>,
-    /// Folder, or `built in`.
+    /// The folder, or [`BUILT_IN`].
     pub(super) source: String,
-    /// SHA-256 of names and contents of all files, in hexadecimal.
+    /// SHA-256 of the names and contents of all files, in hexadecimal.
     pub(super) hash: String,
-    /// The files themselves, for trying others in their place.
+    /// The source files, which the playground edits.
     pub(super) files: Arc<KeptFiles>,
-    /// As people look at it.
+    /// The pack as the admin port presents it.
     pub(super) shown: Arc<PackShown>,
 }
 
@@ -60,7 +60,8 @@ pub(super) fn read(folder: Option<&Path>) -> Result<PackSource, String> {
     }
 }
 
-/// Compiles a pack and runs its examples. The error is what `switchback check` and `switchback test` would show.
+/// Compiles a pack and runs its examples. The error is the text that `switchback check` or
+/// `switchback test` would print.
 pub(super) fn load(folder: Option<&Path>) -> Result<ReadPack, String> {
     let source = read(folder)?;
     let hash = hash(&source);
@@ -80,17 +81,17 @@ pub(super) fn load(folder: Option<&Path>) -> Result<ReadPack, String> {
 }
 
 impl ReadPack {
-    /// What a configuration must know of the pack.
+    /// Returns the facts that configurations are checked against.
     pub(super) fn facts(&self) -> PackFacts {
         facts(&self.pack)
     }
 
-    /// The names of its sides, old one first.
+    /// Returns the names of the sides, old one first.
     pub(super) fn sides(&self) -> [String; 2] {
         self.pack.sides.each_ref().map(|side| side.name.clone())
     }
 
-    /// The pack as it serves with these settings.
+    /// Applies settings to the pack.
     pub(super) fn under(mut self, given: &Value) -> Result<LoadedPack, Vec<SettingError>> {
         let settings = Settings::new(&self.pack, given)?;
         let own = Arc::get_mut(&mut self.pack).expect("nobody else has been given the pack yet");
@@ -110,7 +111,7 @@ impl ReadPack {
     }
 }
 
-/// A contract, as the dual run asks it.
+/// The contract of one side, for the dual run.
 #[derive(Debug)]
 struct Promised {
     contracts: Arc<KeptContracts>,
@@ -124,15 +125,16 @@ impl CallContract for Promised {
     }
 }
 
-/// The pack with what serves and nothing else: examples, and the named shapes that only they use, have done their work.
+/// Drops the examples, and the named shapes that only they use, to save memory: serving does not
+/// need them.
 fn without_checks(mut pack: Arc<Pack>) -> Arc<Pack> {
     let own = Arc::get_mut(&mut pack).expect("nobody else has been given the pack yet");
     (own.examples, own.shapes) = (Vec::new(), Vec::new());
     pack
 }
 
-/// What a pack says of itself must hold. An end that no example reaches is for `switchback test` to complain about, and no
-/// reason not to serve.
+/// Runs the examples of a pack. An outcome that no example covers is left to `switchback test`: it
+/// does not prevent serving.
 fn check_examples(pack: &Arc<Pack>) -> Result<(), String> {
     let report = example::run_all(pack);
     let problems: Vec<String> =
@@ -144,7 +146,8 @@ fn check_examples(pack: &Arc<Pack>) -> Result<(), String> {
     }
 }
 
-/// SHA-256 over names and contents, each with its length before it, so that nothing can move between them.
+/// Returns the SHA-256 of names and contents. Each part is prefixed with its length, so that bytes
+/// cannot move from one part to the next unnoticed.
 pub(super) fn hash(source: &PackSource) -> String {
     let mut digest = Sha256::new();
     for (name, content) in source.files() {

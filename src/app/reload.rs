@@ -1,6 +1,6 @@
-//! Reloading while requests are served: pack and configuration are read, compiled, tested and checked against each other,
-//! and only then swapped in, whole. On any error what served before goes on serving. Requests in flight finish on what
-//! they began with.
+//! Reloads pack and configuration while requests are served. Both are read, compiled, tested and
+//! checked against each other before they are swapped in atomically. On any error the running ones
+//! continue to serve. Requests in flight finish on the program that they started with.
 
 use super::assemble::{self, Services};
 use super::watch::Watch;
@@ -36,9 +36,9 @@ use switchback_plan::Pack;
 use tokio::task::spawn_blocking;
 use tokio_util::task::AbortOnDropHandle;
 
-/// The keys whose changes take a restart; all others are taken up while the gateway runs. Listening sockets are bound once, what
-/// is in one store is not in another, shares of memory that are given out were of the memory at the start, lines of
-/// two forms in one log would be read by nobody, and events are on their way to the receivers that there are.
+/// Keys whose changes need a restart. Listening sockets are bound once; clients and grants are not
+/// moved between stores; outstanding reservations refer to the initial memory budget; one log must
+/// not mix two formats; queued events refer to the current receivers.
 pub const TAKE_A_RESTART: [&str; 9] = [
     "listen",
     "tls (added or taken away)",
@@ -51,34 +51,33 @@ pub const TAKE_A_RESTART: [&str; 9] = [
     "events",
 ];
 
-/// What a reload works on.
+/// The state of reloads.
 pub(super) struct Reloader {
-    /// None: the configuration was not read from a file, and only the pack is reloaded.
+    /// The configuration file. `None`: reloads read only the pack.
     pub(super) file: Option<PathBuf>,
-    /// What serves.
+    /// The running configuration.
     pub(super) config: Config,
     pub(super) services: Services,
-    /// The hash of pack and configuration that were tried last, whatever came of it.
+    /// Fingerprint of the files at the last attempt, successful or not.
     pub(super) tried: String,
     pub(super) watch: Option<Watch>,
     pub(super) current: Current,
-    /// What connections are answered by.
+    /// The parts that serve connections.
     pub(super) parts: stack::Parts,
-    /// Has new connections answered by other parts, within other limits.
+    /// Replaces the parts and the limits for new connections.
     pub(super) serve: clients::Replace,
-    /// What clients are shown, where they speak TLS.
+    /// The certificate for clients, if they connect with TLS.
     pub(super) certificate: Option<ServerCertificate>,
     pub(super) admin: Admin,
-    /// Where the admin port is bound.
+    /// The bound address of the admin port.
     pub(super) admin_address: SocketAddr,
-    /// What compares both sides.
-    /// What has events compared.
+    /// The shadow that compares events.
     pub(super) events_shadow: Arc<ArcSwap<Shadow>>,
     pub(super) workers: Replaceable<Workers>,
-    /// What moves operations by themselves.
+    /// The task that promotes and rolls back operations.
     pub(super) gate: AbortOnDropHandle<()>,
     pub(super) stopping: Arc<ArcSwap<Stopping>>,
-    /// How the authorization server is asked, as a text.
+    /// Fingerprint of the authorization server's settings.
     pub(super) authority: String,
     pub(super) board: Board,
     pub(super) registry: Registry,
@@ -86,26 +85,26 @@ pub(super) struct Reloader {
     pub(super) phases: Phases,
     pub(super) retirement: Retirement,
     pub(super) workbench: Workbench,
-    /// Where it is written down how a reload went.
+    /// Records the outcome of each reload in its history.
     pub(super) store: Store,
     pub(super) clock: Clock,
 }
 
 impl Reloader {
-    /// Reloads if a file has changed since the last try.
+    /// Reloads if a file has changed since the last attempt.
     pub(super) async fn reload_if_changed(&mut self) {
         if fingerprint(self.file.as_deref(), &self.config) != self.tried {
             self.reload().await;
         }
     }
 
-    /// Reloads, whether or not anything has changed, and posts how it went.
+    /// Reloads unconditionally and publishes the outcome.
     pub(super) async fn reload(&mut self) {
         self.tried = fingerprint(self.file.as_deref(), &self.config);
         let before = self.config.masked.clone();
         let outcome = self.try_reload().await;
-        // Compiling takes several times what is left of it, on whichever thread is free, and each thread has a heap of its own.
-        // Under load the process is never quiet; so what each reload leaves is given back with it.
+        // Compilation allocates several times the size of its result, in the arena of whichever
+        // thread runs it. A process under load never becomes idle, so trim after every reload.
         let _ = spawn_blocking(resident::trim).await;
         let now_ms = self.clock.unix_ms();
         metrics::config_reloaded(outcome.is_ok(), now_ms.div_euclid(1000));
@@ -114,7 +113,7 @@ impl Reloader {
                 metrics::restart_pending(needs_restart.len());
                 (None, needs_restart)
             }
-            // What an earlier reload has left for a restart still waits for one.
+            // The keys that an earlier reload left pending still need a restart.
             Err(error) => {
                 let before = self.board.load().pack.last_reload.clone();
                 (Some(error), before.map(|reload| reload.needs_restart).unwrap_or_default())
@@ -145,7 +144,7 @@ impl Reloader {
         }
     }
 
-    /// Gives the keys whose changes take a restart.
+    /// Loads and applies the configuration. Returns the changed keys that need a restart.
     async fn try_reload(&mut self) -> Result<Vec<String>, String> {
         let file = self.file.clone();
         let config = match file {
@@ -205,7 +204,7 @@ impl Reloader {
         let clients = config.clients.iter().map(client_of).collect();
         warn_of(self.registry.ensure(clients).await.map_err(|error| error.to_string())?);
 
-        // Nothing fails from here on.
+        // Everything below is infallible, so the swap is never partial.
         if let Some(endpoint) = endpoint {
             self.registry.set_endpoint(endpoint.clone());
             self.tokens.set_endpoint(endpoint);
@@ -284,7 +283,7 @@ async fn note(store: &Store, entry: &NewHistory<'_>) {
     }
 }
 
-/// Sections whose changes have entries of their own in the history, and the kind of these.
+/// Sections whose changes get their own history entries, with the kind of entry.
 const CONFIGURED: [(&str, &str); 4] = [
     ("phases", "phases configured"),
     ("gate", "gate configured"),
@@ -292,16 +291,16 @@ const CONFIGURED: [(&str, &str); 4] = [
     ("sunset", "sunsets configured"),
 ];
 
-/// Longest detail of an entry, in characters.
+/// Longest detail of a history entry, in characters.
 const DETAIL_CHARS_MAX: usize = 500;
 
-/// What a reload changed of these sections: the kind and the detail of an entry for each.
+/// Returns the kind and detail of a history entry for each of these sections that changed.
 fn configured(before: &Value, after: &Value) -> Vec<(&'static str, String)> {
     let changed = CONFIGURED.iter().filter(|(section, _)| before[section] != after[section]);
     changed.map(|(section, kind)| (*kind, difference(&before[section], &after[section]))).collect()
 }
 
-/// The members that differ, as `GET /things: legacy to shadow; …`.
+/// Describes the members that differ, as `GET /things: legacy to shadow; …`.
 fn difference(before: &Value, after: &Value) -> String {
     let words = |value: &Value| match value {
         Value::Null => "none".to_owned(),
@@ -319,7 +318,7 @@ fn difference(before: &Value, after: &Value) -> String {
     text.join("; ").chars().take(DETAIL_CHARS_MAX).collect()
 }
 
-/// The new configuration, with what takes a restart ([`TAKE_A_RESTART`]) as it runs.
+/// Returns the new configuration with the running values of all keys in [`TAKE_A_RESTART`].
 fn effective(running: &Config, new: Config) -> Config {
     let listen = running.oauth.as_ref().and_then(|oauth| oauth.listen);
     let mut masked = new.masked;
@@ -342,7 +341,7 @@ fn effective(running: &Config, new: Config) -> Config {
     }
 }
 
-/// The keys that differ and take a restart, by their names in [`TAKE_A_RESTART`].
+/// Returns the changed keys that need a restart, by their names in [`TAKE_A_RESTART`].
 fn needs_restart(running: &Config, new: &Config) -> Vec<String> {
     let callback = |config: &Config| config.oauth.as_ref().and_then(|oauth| oauth.listen);
     let changed = [
@@ -364,14 +363,15 @@ fn exposed(keys: &[Secret<String>]) -> Vec<&String> {
     keys.iter().map(Secret::expose).collect()
 }
 
-/// Everything that the conversation with the authorization server depends on, as a text.
+/// Fingerprints everything that affects requests to the authorization server.
 pub(super) fn authority(config: &Config, pack: &Pack) -> String {
     let Some(oauth) = &config.oauth else { return String::new() };
     let way = assemble::way(oauth.token_url.as_ref().unwrap_or(&oauth.redirect_url), &oauth.tls);
     format!("{oauth:?} {:?} {way}", pack.sides[1].credential.tokens)
 }
 
-/// Says when the certificates of a configuration end. Those of `before` whose keys are gone are taken out of the metrics.
+/// Publishes the expiry of all certificates as metrics and returns them. Removes the metrics of
+/// keys in `before` that are gone.
 pub(super) fn show_certificates(
     config: &Config,
     certificate: Option<&ServerCertificate>,
@@ -401,13 +401,13 @@ pub(super) fn show_certificates(
         .collect()
 }
 
-/// Watches the files of a configuration, where it wants that.
+/// Watches the files of a configuration, if enabled.
 pub(super) fn watch(file: Option<&Path>, config: &Config) -> Option<Watch> {
     let reload = config.reload;
     reload.watch.then(|| Watch::new(file, &config.files, config.mapping.as_deref(), reload.settle))
 }
 
-/// Has operations moved by what was found, as a configuration says.
+/// Spawns the gate, which promotes and rolls back operations by the configured policies.
 pub(super) fn gate(config: &Config, phases: &Phases, store: &Store, clock: &Clock) -> AbortOnDropHandle<()> {
     let keeping = keep_gate(phases.clone(), Archive::new(store.clone()), clock.clone(), config.gate.clone());
     AbortOnDropHandle::new(tokio::spawn(keeping))
@@ -419,8 +419,8 @@ fn read_config(file: &std::path::Path) -> Result<Config, String> {
     outcome.config.ok_or_else(|| to_text(&outcome.sources, &outcome.findings, Colour::Never))
 }
 
-/// Checks a configuration against its pack. The findings are shown in the text of the configuration: as the error when one
-/// is, else the warnings, if any.
+/// Checks a configuration against its pack. Returns the rendered findings: as the error if one is
+/// an error, else the warnings, if any.
 pub(super) fn check_against_pack(
     config: &Config,
     facts: &config::PackFacts,
@@ -429,7 +429,7 @@ pub(super) fn check_against_pack(
     shown(against_pack(config, facts), file)
 }
 
-/// Checks keys and files that a configuration names, which only a start reads.
+/// Checks the keys and files that a configuration names, which only a start reads.
 pub(super) fn check_parts(config: &Config, file: Option<&std::path::Path>) -> Result<(), String> {
     shown(examine::parts(config), file).map(drop)
 }
@@ -448,14 +448,15 @@ fn shown(findings: Findings, file: Option<&std::path::Path>) -> Result<Option<St
     if findings.has_errors() { Err(shown) } else { Ok(Some(shown)) }
 }
 
-/// Tells the operator what was found that keeps nothing from running.
+/// Logs findings that do not prevent operation.
 pub(super) fn warn(findings: Option<String>) {
     if let Some(findings) = findings {
         tracing::warn!("{}", findings.trim_end());
     }
 }
 
-/// A hash over everything that a reload reads. What cannot be read counts as empty: the reload says why.
+/// Hashes everything that a reload reads. Unreadable files count as empty; the reload reports the
+/// cause.
 pub(super) fn fingerprint(file: Option<&Path>, config: &Config) -> String {
     let read = |file: &Path| std::fs::read(file).unwrap_or_default();
     let own = file.map(read).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Noticing that files have changed. Folders are watched rather than files, since editors and ConfigMaps replace files
-//! instead of writing into them; whether anything that matters has changed is judged by the reload, by content.
+//! Detects file changes. Watches folders instead of files, since editors and ConfigMaps replace
+//! files rather than write to them. The reload decides by content whether a change is relevant.
 
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 use std::collections::BTreeSet;
@@ -9,21 +9,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How many times the settling time is waited for while changes go on: a file that is written without end, lying among
-/// the watched ones, must not put off a reload for ever.
+/// Most settling periods to wait while changes continue. A file that is written continuously must
+/// not delay a reload forever.
 const SETTLES_MAX: u32 = 20;
 
-/// Watches folders until dropped.
+/// A watch on folders, active until dropped.
 pub(super) struct Watch {
     _watcher: Option<RecommendedWatcher>,
     changed: Arc<Notify>,
-    /// How long files must stay unchanged before they are worth reading.
+    /// Time without changes before the files are read.
     settle: Duration,
 }
 
 impl Watch {
-    /// Watches the folders of the configuration file and of the others that it names, and the folder of the pack with its subfolders. Where the system cannot
-    /// watch, that is logged, and reloading is left to SIGHUP and the admin API.
+    /// Watches the folders of the configuration file and of the files that it names, and the folder
+    /// of the pack with its subfolders. If the system cannot watch, logs a warning; SIGHUP and the
+    /// admin API still reload.
     pub(super) fn new(
         file: Option<&Path>,
         others: &[PathBuf],
@@ -37,13 +38,14 @@ impl Watch {
         let folders = folders.chain(pack.map(|pack| (pack.to_owned(), RecursiveMode::Recursive)));
         let told = Arc::clone(&changed);
         let names: BTreeSet<OsString> = files().filter_map(Path::file_name).map(OsStr::to_owned).collect();
-        // As watchers name what changed: most as they were told, those of some systems with all links followed.
+        // Most watchers report paths as they were registered; some systems report them with all
+        // links resolved.
         let inside = [
             pack.and_then(|pack| std::path::absolute(pack).ok()),
             pack.and_then(|pack| pack.canonicalize().ok()),
         ];
         let tell = move |event: notify::Result<Event>| {
-            // Reading a file is an event too, and our own reading must not wake us.
+            // Reads are events, too. Ignore them: our own reads would trigger reloads forever.
             let is_change = |event: &Event| {
                 let is_ours = |path: &PathBuf| matters(path, &names, &inside);
                 !event.kind.is_access() && (event.paths.is_empty() || event.paths.iter().any(is_ours))
@@ -64,8 +66,8 @@ impl Watch {
         Watch { _watcher: watcher.ok(), changed, settle }
     }
 
-    /// Waits for a change, and then until nothing has changed for a while: an editor writes in several steps, and a pack is
-    /// several files.
+    /// Waits for a change, then until no change has occurred for the settling period: editors write
+    /// in several steps, and a pack has several files.
     pub(super) async fn settled(&self) {
         self.changed.notified().await;
         for _ in 0..SETTLES_MAX {
@@ -76,9 +78,10 @@ impl Watch {
     }
 }
 
-/// Whether a change of `path` can be one of the files with these `names`, or of what is `inside` the pack, by whichever of
-/// its paths. A log or a store may well be written to in the same folder, many times a second. Names that begin with `..` are the links by which
-/// Kubernetes swaps all files of a volume at once.
+/// Returns whether a change of `path` can affect one of the files with these `names` or the pack,
+/// which has the paths `inside`. A log or store in the same folder may be written many times a
+/// second. Names that start with `..` are the links by which Kubernetes swaps all files of a volume
+/// at once.
 fn matters(path: &Path, names: &BTreeSet<OsString>, inside: &[Option<PathBuf>]) -> bool {
     let own = path.file_name();
     own.is_some_and(|own| names.contains(own))
