@@ -1,5 +1,5 @@
-//! What the configuration says about the pack: sides, operations and settings that must be there. Checked when both have
-//! been read, with findings in the configuration's text.
+//! Checks the names in a configuration that refer to the pack: sides, operations and settings. Runs
+//! once both are read; the findings point into the configuration.
 
 use super::checked::{Client, Config, Front};
 use super::quoting::without_secret_words;
@@ -10,46 +10,46 @@ use switchback_compiler::diagnostic::{Code, Finding, Findings, Span, did_you_mea
 use switchback_gateway::shadow::{OperationKey, Phase};
 use switchback_plan::is_day;
 
-/// What a configuration must know of a pack. `app` fills it from the compiled pack, so that this module does not depend
-/// on its form.
+/// The facts about a pack that a configuration is checked against. `app` extracts them, so that
+/// this module does not depend on the compiled form.
 #[derive(Clone, Debug)]
 pub struct PackFacts {
     /// The two sides, old one first.
     pub sides: [SideFacts; 2],
-    /// What the pack reads of `settings`.
+    /// The settings that the pack reads.
     pub settings: Vec<SettingFacts>,
 }
 
-/// One side.
+/// The facts about one side.
 #[derive(Clone, Debug)]
 pub struct SideFacts {
     pub name: String,
-    /// Hosts that it has beside the one at its own address.
+    /// Hosts in addition to the side's own address.
     pub hosts: Vec<String>,
-    /// Its operations, written `GET /things/{id}`.
+    /// Operations, written `GET /things/{id}`.
     pub operations: Vec<String>,
-    /// The events that its receivers are told of, written `event thingChanged`.
+    /// Events that receivers of this side are sent, written `event thingChanged`.
     pub events: Vec<String>,
-    /// Its operations that may wait for a job of the service.
+    /// Operations that may wait for a job of the service.
     pub waits: Vec<WaitFacts>,
-    /// Whether the pack can serve it from the other side.
+    /// Whether the pack can serve this side from the other.
     pub is_served: bool,
     /// Whether clients may have a secondary account there.
     pub has_scope: bool,
 }
 
-/// An operation that may wait.
+/// An operation that may wait for a job.
 #[derive(Clone, Debug)]
 pub struct WaitFacts {
     /// As in [`SideFacts::operations`].
     pub operation: String,
-    /// Where the pack says so, as `jobs.map.yaml:12`.
+    /// The place in the pack, as `jobs.map.yaml:12`.
     pub route: String,
-    /// All that its steps may wait (`within`), one after the other.
+    /// Sum of the waits (`within`) of its steps.
     pub longest: Duration,
 }
 
-/// One setting.
+/// The facts about one setting.
 #[derive(Clone, Debug)]
 pub struct SettingFacts {
     /// Dotted path.
@@ -58,9 +58,9 @@ pub struct SettingFacts {
     pub is_required: bool,
     /// The sides that read it when they are served.
     pub read_by: Vec<String>,
-    /// The only texts that it may be; empty = any.
+    /// The permitted texts; empty: any.
     pub values: Vec<String>,
-    /// What it is for.
+    /// A description for operators.
     pub about: String,
 }
 
@@ -70,11 +70,11 @@ pub enum SettingKind {
     Boolean,
     Integer,
     String,
-    /// A day.
+    /// A day, written `YYYY-MM-DD`.
     Date,
 }
 
-/// Checks a configuration against its pack. `fronts` are those of the configuration, or the default ones.
+/// Checks a configuration against its pack.
 pub fn against_pack(config: &Config, pack: &PackFacts) -> Findings {
     let mut findings = Findings::new();
     for front in &config.fronts {
@@ -97,8 +97,8 @@ pub fn against_pack(config: &Config, pack: &PackFacts) -> Findings {
     findings
 }
 
-/// A request that may wait longer than it may take is told of its end before the job's: worth knowing, and no reason not to
-/// serve, since its client can come again and waits on.
+/// Warns of requests whose job may take longer than `limits.total_timeout`. This is no error: the
+/// client can repeat the request, which resumes the wait.
 fn check_waits(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     let total = config.limits.total_timeout;
     let spoken = spoken(config, pack);
@@ -117,7 +117,8 @@ fn check_waits(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     }
 }
 
-/// Events are taken before the fronts: an operation at the path of a receiver would never be called.
+/// Checks that no operation has the path of an event receiver: events are matched before the
+/// fronts, so the operation would be unreachable.
 fn check_event_paths(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     let usual = format!("/{}", pack.sides[0].name);
     let fronts = config.fronts.iter().map(|front| (front.prefix.as_str(), front.speaks.value.as_str()));
@@ -147,7 +148,7 @@ fn check_event_paths(config: &Config, pack: &PackFacts, findings: &mut Findings)
     }
 }
 
-/// Whether a path is one of those that a template stands for.
+/// Returns whether a path matches a template.
 fn is_at(template: &str, path: &str) -> bool {
     let mut segments = path.split('/');
     template
@@ -169,11 +170,12 @@ fn check_front(front: &Front, pack: &PackFacts, findings: &mut Findings) {
     }
 }
 
-/// Each front needs the upstream that its calls go to; what is forwarded needs the upstream of the front's own side.
+/// Checks that each front has the upstream of its backend, and that phases which forward have the
+/// upstream of the front's side.
 fn check_upstreams(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     let known: Vec<_> =
         config.upstreams.iter().map(|upstream| known_side(&upstream.side, pack, findings)).collect();
-    // What has no upstream may be what is misspelt.
+    // A missing upstream may be a misspelt one, which is already reported.
     if known.iter().any(Option::is_none) {
         return;
     }
@@ -195,7 +197,8 @@ fn check_upstreams(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     }
 }
 
-/// Each host that the pack names for a side has an address where the side has one, and no other has.
+/// Checks that each host that the pack names for a configured side has an address, and that no
+/// other host has one.
 fn check_hosts(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     for upstream in &config.upstreams {
         let side = &upstream.side;
@@ -210,7 +213,7 @@ fn check_hosts(config: &Config, pack: &PackFacts, findings: &mut Findings) {
             findings.push(Finding::error(Code::PackMismatch, host.name.span, what).help(help));
         }
         let is_there = |name: &String| upstream.hosts.iter().any(|host| host.name.value == *name);
-        // What is misspelt is said where it stands.
+        // Do not report a host as missing if a misspelt entry probably means it.
         let misspelt = upstream.hosts.iter().filter(|host| !facts.hosts.contains(&host.name.value));
         let meant: Vec<&str> = misspelt.filter_map(|host| suggest(&host.name.value, &facts.hosts)).collect();
         for name in facts.hosts.iter().filter(|name| !is_there(name) && !meant.contains(&name.as_str())) {
@@ -225,13 +228,13 @@ fn quoted(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The phases that operations of a side begin in.
+/// Returns the configured phases of a side's operations.
 fn phases_of(side: &str, config: &Config, pack: &PackFacts) -> Vec<Phase> {
     let facts = pack.sides.iter().filter(|facts| facts.name == side);
     facts.flat_map(|facts| &facts.operations).map(|operation| config.phases.of(side, operation)).collect()
 }
 
-/// The sides that clients speak at the fronts.
+/// Returns the sides that clients speak.
 fn spoken<'a>(config: &'a Config, pack: &'a PackFacts) -> Vec<&'a str> {
     match config.fronts.as_slice() {
         [] => vec![&pack.sides[0].name],
@@ -242,7 +245,8 @@ fn spoken<'a>(config: &'a Config, pack: &'a PackFacts) -> Vec<&'a str> {
     }
 }
 
-/// What a client is known by must open a front, and its calls need something to go out with.
+/// Checks that each token of a client belongs to a served side, and that its calls have a
+/// credential.
 fn check_client(client: &Client, config: &Config, pack: &PackFacts, findings: &mut Findings) {
     let spoken = spoken(config, pack);
     for (side, _) in &client.tokens {
@@ -269,7 +273,7 @@ fn check_client(client: &Client, config: &Config, pack: &PackFacts, findings: &m
     }
 }
 
-/// What calls go out with for the account that they are meant for, when they come in by the token of the side `spoken`.
+/// Checks the credential and the account of calls that arrive with the token of the side `spoken`.
 fn check_calls(client: &Client, spoken: &Placed<String>, pack: &PackFacts, findings: &mut Findings) {
     let [old, new] = &pack.sides;
     let backend = if spoken.value == old.name { new } else { old };
@@ -279,7 +283,7 @@ fn check_calls(client: &Client, spoken: &Placed<String>, pack: &PackFacts, findi
         let finding = Finding::error(Code::PackMismatch, company.span, what).help(help);
         findings.push(finding.related(spoken.span, "calls that come in by this token"));
     }
-    // Grants are of the new side, and a client can be connected at any time.
+    // Grants belong to the new side; a client can be connected at any time.
     let has_grant = backend.name == new.name;
     if !has_grant && !client.credentials.iter().any(|(side, _)| side.value == backend.name) {
         let (name, side) = (&client.name.value, &backend.name);
@@ -291,12 +295,12 @@ fn check_calls(client: &Client, spoken: &Placed<String>, pack: &PackFacts, findi
     }
 }
 
-/// Where to point when something is missing as a whole.
+/// Returns the place for findings about missing sections.
 fn beginning(config: &Config) -> Span {
     config.upstreams.first().map_or(Span::default(), |upstream| upstream.side.span)
 }
 
-/// What is to end must be something that clients speak.
+/// Checks that sunsets and brownouts refer to sides that clients speak.
 fn check_retired(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     let sunsets = config.clients.iter().filter_map(|client| client.sunset.as_ref());
     for sunset in sunsets {
@@ -321,7 +325,7 @@ fn check_retired(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     }
 }
 
-/// The side that is named, else the only one that clients speak.
+/// Returns the named side, or the only one that clients speak.
 fn ending_side<'p>(
     named: Option<&Placed<String>>,
     at: Span,
@@ -358,7 +362,7 @@ fn check_phases(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     }
 }
 
-/// An operation that is named is one of the pack, and of the side that is named with it.
+/// Checks that a named operation exists in the pack, on the named side if there is one.
 fn check_operation(key: &Placed<OperationKey>, pack: &PackFacts, findings: &mut Findings) {
     let named = key.side.clone().map(|side| Placed { value: side, span: key.span });
     let of = match &named {
@@ -381,7 +385,7 @@ fn check_operation(key: &Placed<OperationKey>, pack: &PackFacts, findings: &mut 
     }
 }
 
-/// A phase of an event that holds it against the other version's needs both.
+/// Checks that an event in a comparing phase has both versions' events.
 fn check_event(
     key: &Placed<OperationKey>,
     phase: Option<Phase>,
@@ -399,7 +403,8 @@ fn check_event(
     }
 }
 
-/// Where clients speak both sides, a phase that has the side's own service answer is meant for one of them.
+/// If clients speak both sides, checks that a phase in which the side's own service answers names
+/// one of them.
 fn check_one_side(
     key: &Placed<OperationKey>,
     phase: Option<Phase>,
@@ -453,7 +458,7 @@ fn check_settings(config: &Config, pack: &PackFacts, findings: &mut Findings) {
             findings.push(Finding::error(Code::PackMismatch, place(name), what).maybe_help(help));
             continue;
         };
-        // Null is as if nothing was given.
+        // Null counts as absent.
         if value.is_null() && !setting.is_required {
             continue;
         }
@@ -479,7 +484,7 @@ fn check_settings(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     }
 }
 
-/// Dotted names of all values that are not maps.
+/// Collects all values other than maps, with their dotted names.
 fn leaves<'v>(value: &'v Value, name: String, found: &mut Vec<(String, &'v Value)>) {
     match value {
         Value::Object(members) => {

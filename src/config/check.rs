@@ -1,5 +1,5 @@
-//! As typed → as needed: the one conversion, and the rules that hold between keys. Rules that need the pack are in
-//! `against_pack`.
+//! Converts the typed sections into [`Config`] and checks the rules between keys. Rules that need
+//! the pack are in `against_pack`.
 
 use super::checked::{
     Admin, Brownout, Client, ClientSunset, Config, Front, Grant, Host, Limits, OAuth, Phases, Places, Reload,
@@ -26,7 +26,8 @@ use switchback_gateway::tls::{self, ServiceTls};
 use switchback_gateway::token::{AUTHORIZE_FIELDS, TOKEN_FIELDS};
 use switchback_plan::{ClientAuth, TokenRequests};
 
-/// Converts and checks. `None` where a part is missing that was reported; a `Some` counts only if nothing else was.
+/// Converts and checks a configuration. Returns `None` if a required part is missing, which has
+/// been reported. A `Some` is valid only if `findings` has no errors.
 pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
     let masked = raw.shown();
     check_limits(&raw.limits.value, findings);
@@ -106,7 +107,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
     })
 }
 
-/// Where traces go. Fields that are none are found here, where they stand.
+/// Converts the trace settings. Checks the header fields here, where their places are known.
 fn otlp(raw: RawOtlp, findings: &mut Findings) -> Option<OtlpSettings> {
     let mut headers = Vec::new();
     for (name, value) in raw.headers.value.0 {
@@ -144,7 +145,7 @@ fn otlp(raw: RawOtlp, findings: &mut Findings) -> Option<OtlpSettings> {
     })
 }
 
-/// Each port is a socket of its own.
+/// Checks that no two ports share an address.
 fn check_addresses(addresses: &[(&str, Option<&Placed<SocketAddr>>)], findings: &mut Findings) {
     let given: Vec<_> = addresses.iter().filter_map(|(key, address)| Some((*key, (*address)?))).collect();
     for (at, (key, address)) in given.iter().enumerate() {
@@ -212,7 +213,7 @@ fn admin(raw: &RawAdmin, findings: &mut Findings) -> Admin {
     }
 }
 
-/// A token that can be guessed protects nothing.
+/// Fewest characters of an admin token, against guessing.
 const ADMIN_TOKEN_CHARS_MIN: usize = 16;
 
 fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuth> {
@@ -232,7 +233,7 @@ fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuth> {
         let what = "secrets would travel unencrypted to another machine";
         findings.push(Finding::error(Code::Conflict, url.span, what).help("use an `https` URL"));
     }
-    // A URL that is wrong was found, and is not here any more.
+    // An invalid URL was reported and dropped.
     if raw.issuer.is_none() && !findings.any_within(span) {
         for (name, url) in [("authorize_url", &raw.authorize_url), ("token_url", &raw.token_url)] {
             if url.is_none() {
@@ -267,8 +268,8 @@ fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuth> {
     })
 }
 
-/// Fields that are sent besides those that the gateway sends itself, `own`: a field that came twice would be refused, or the
-/// wrong one of both would count.
+/// Converts additional request fields. Rejects those that the gateway sends itself (`own`): servers
+/// reject duplicate fields or choose either.
 fn parameters(
     raw: Placed<Named<String, Placed<String>>>,
     own: &[&str],
@@ -295,7 +296,7 @@ fn parameters(
     parameters
 }
 
-/// How the service at `url` is called with TLS.
+/// Converts the TLS settings of the service at `url`.
 fn service_tls(
     raw: Option<Placed<RawServiceTls>>,
     url: &Placed<WebUrl>,
@@ -371,7 +372,7 @@ fn clients(
     clients
 }
 
-/// A name is a label in logs and metrics.
+/// Checks a client's name, which is a label in logs and metrics.
 fn check_name(name: &Placed<String>, findings: &mut Findings) {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     if name.len() > CLIENT_NAME_CHARS_MAX || !name.bytes().all(is_plain) {
@@ -381,7 +382,7 @@ fn check_name(name: &Placed<String>, findings: &mut Findings) {
     }
 }
 
-/// A token must be one that a header can carry and nobody can guess.
+/// Checks that a token fits into a header field and is long enough not to be guessed.
 fn check_token(token: &Placed<Secret<String>>, findings: &mut Findings) {
     let text = token.expose();
     if !(CLIENT_TOKEN_CHARS.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())) {
@@ -394,7 +395,7 @@ fn check_token(token: &Placed<Secret<String>>, findings: &mut Findings) {
 const CLIENT_NAME_CHARS_MAX: usize = 64;
 const CLIENT_TOKEN_CHARS: std::ops::RangeInclusive<usize> = 8..=4096;
 
-/// A token that two clients share selects neither, whatever the sides.
+/// Reports tokens that two clients share: they would select neither.
 fn same_tokens(clients: &[Client], findings: &mut Findings) {
     let mut owners: HashMap<&str, &Client> = HashMap::new();
     for client in clients {
@@ -419,7 +420,7 @@ fn check_grant(
     refresh_tokens: &mut HashMap<String, Span>,
     findings: &mut Findings,
 ) {
-    // A key that is misspelt was found.
+    // A misspelt key was reported.
     if grant.client_secret.is_none() && needs_secret && !findings.any_within(grant.span) {
         let what = "`grant` needs the key `client_secret`";
         let help = "an app without a secret needs `oauth.client_auth: none`";
@@ -476,7 +477,7 @@ fn upstreams(raw: Option<Placed<Named<String, RawUpstream>>>, findings: &mut Fin
     raw.value.0.into_iter().filter_map(convert).collect()
 }
 
-/// Where a service is, as far as that is right.
+/// Checks the address of a service.
 fn service_url(url: Option<Placed<WebUrl>>, findings: &mut Findings) -> Option<Placed<WebUrl>> {
     let url = url?;
     if is_in_the_clear(&url) {
@@ -492,7 +493,7 @@ fn service_url(url: Option<Placed<WebUrl>>, findings: &mut Findings) -> Option<P
 
 fn fronts(raw: Option<Placed<Named<Prefix, RawFront>>>, findings: &mut Findings) -> Vec<Front> {
     let Some(raw) = raw else { return Vec::new() };
-    // A front that is wrong was found, and is not here any more.
+    // An invalid front was reported and dropped.
     if raw.value.0.is_empty() && !findings.any_within(raw.span) {
         let what = "without a front no client can speak";
         findings.push(
@@ -513,7 +514,7 @@ fn phases(raw: Named<String, Phase>) -> Phases {
     Phases { keys, operations }
 }
 
-/// A side is deprecated before it ends.
+/// Checks that a deprecation does not follow the end.
 fn check_order(deprecated: Option<&Placed<Moment>>, end: Option<&Placed<Moment>>, findings: &mut Findings) {
     if let (Some(deprecated), Some(end)) = (deprecated, end)
         && end.value < deprecated.value
@@ -575,7 +576,7 @@ fn sunsets(raw: Named<String, RawSunset>, findings: &mut Findings) -> Vec<Sunset
     raw.0.into_iter().map(convert).collect()
 }
 
-/// The bounds in their plain types.
+/// Converts the limits.
 pub(super) fn limits(raw: &RawLimits) -> Limits {
     Limits {
         memory: raw.memory.as_ref().map(|memory| memory.0),
@@ -627,7 +628,7 @@ pub(super) fn limits(raw: &RawLimits) -> Limits {
     }
 }
 
-/// The time to connect: as given, or else no longer than the call that it is a part of.
+/// Returns the connect timeout. The default is lowered to `upstream_timeout`, which includes it.
 fn connect_timeout(raw: &RawLimits) -> &Placed<Period> {
     let is_given = raw.connect_timeout.span != Span::default();
     let is_longer = raw.connect_timeout.0 > raw.upstream_timeout.0;
@@ -721,29 +722,29 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
     }
     let (one, all) = (&raw.held_bytes, &raw.held_bytes_all);
     if one.0 > all.0 {
-        // The one that is written is the one to be changed.
+        // Report the one that the file sets.
         let span = if one.span == Span::default() { all.span } else { one.span };
         let what = format!("`held_bytes` ({}) is more than `held_bytes_all` ({})", one.value, all.value);
         findings.push(Finding::error(Code::Conflict, span, what));
     }
 }
 
-/// The longest time that anything waits for one thing.
+/// Upper bound of every timeout.
 const WAIT_MAX: Duration = Duration::from_secs(86_400);
-/// The program, a pack and a few requests.
+/// Room for the program, a pack and a few requests.
 const MEMORY_BYTES_MIN: u64 = 48 << 20;
-/// What the parser of HTTP/1.1 needs to work at all.
+/// Smallest buffer that the HTTP/1.1 parser works with.
 const HTTP_BYTES_MIN: u64 = 8 << 10;
-/// What ordinary bodies have.
+/// Depth of ordinary bodies.
 const BODY_DEPTH_MIN: u32 = 8;
-/// Bodies that are held are gone through by recursion.
+/// Buffered bodies are traversed recursively, so depth is bounded by the stack.
 const BODY_DEPTH_MAX: u32 = 256;
-/// An ordinary text must fit.
+/// Room for an ordinary text.
 const SCALAR_BYTES_MIN: u64 = 4 << 10;
-/// A page of an ordinary list must fit.
+/// Room for a page of an ordinary list.
 const HELD_BYTES_MIN: u64 = 64 << 10;
 
-/// Finds names that are given twice in a list.
+/// Reports duplicate names in a list.
 struct Seen {
     what: &'static str,
     first: HashMap<String, Span>,

@@ -1,5 +1,5 @@
-//! The configuration as the program needs it: complete, checked, with units in types. Names that the pack must know keep
-//! their places, because they are checked when the pack is there.
+//! The configuration as the program uses it: complete, checked, with typed units. Names that refer
+//! to the pack have their places, because they are checked only once the pack is loaded.
 
 use super::read::Placed;
 use super::scalars::{Moment, Prefix, StoreUrl, WebUrl};
@@ -24,55 +24,55 @@ use switchback_plan::TokenRequests;
 #[derive(Clone, Debug)]
 pub struct Config {
     pub listen: SocketAddr,
-    /// TLS towards clients.
+    /// TLS for clients.
     pub tls: Option<TlsFiles>,
-    /// What clients come through.
+    /// Proxies whose forwarding headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// What forwarded requests say of the way they came.
+    /// How forwarded requests set `Forwarded` and `X-Forwarded-*`.
     pub forwarded: ForwardedFields,
     pub admin: Admin,
-    /// A port for health alone.
+    /// The separate health port.
     pub health: Option<SocketAddr>,
-    /// Folder of the pack; `None` for the built-in one.
+    /// Folder of the pack; `None`: the built-in one.
     pub mapping: Option<PathBuf>,
     pub store: StoreUrl,
-    /// At least one; the first seals.
+    /// At least one. The first seals, all open.
     pub keys: Vec<Secret<String>>,
-    /// Longest prefix first. Empty: the default of the pack.
+    /// Longest prefix first. Empty: the pack's default.
     pub fronts: Vec<Front>,
-    /// By side.
+    /// One per side.
     pub upstreams: Vec<Upstream>,
     pub oauth: Option<OAuth>,
     pub clients: Vec<Client>,
     /// A JSON object.
     pub settings: Placed<Value>,
-    /// Where each of the settings stands, by its dotted name.
+    /// Places of the settings, by dotted name.
     pub setting_places: Vec<(String, Span)>,
     pub phases: Phases,
     pub shadow: Shadow,
     pub gate: GateSettings,
-    /// What `gate` names.
+    /// The operations that `gate` names.
     pub gate_keys: Vec<Placed<OperationKey>>,
     pub events: Events,
     pub sunsets: Vec<Sunset>,
     pub brownouts: Vec<Brownout>,
     pub limits: Limits,
-    /// Where `limits.total_timeout` is set; none where it is the default.
+    /// The place of `limits.total_timeout`; `None` for the default.
     pub total_timeout_place: Option<Span>,
     pub log: LogSettings,
-    /// Whether it is logged where clients connect from.
+    /// Whether the access log includes client addresses.
     pub logs_address: bool,
-    /// Where traces go.
+    /// The trace exporter.
     pub otlp: Option<OtlpSettings>,
     pub reload: Reload,
-    /// The whole file as JSON, defaults filled in, secrets as `***`.
+    /// The configuration as JSON, with defaults filled in and secrets replaced by `***`.
     pub masked: Value,
     pub places: Places,
-    /// All files that it is read from beside its own: those of secrets, certificates and keys.
+    /// Other files that the configuration reads: secrets, certificates and keys.
     pub files: Vec<PathBuf>,
 }
 
-/// Where values stand that can turn out to be wrong only when they are used. Of what the file leaves out, its beginning.
+/// Places of values whose errors appear only in use. Defaults have the start of the file.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     pub listen: Span,
@@ -85,7 +85,7 @@ pub struct Places {
 }
 
 impl Config {
-    /// These files, and those of certificates and keys.
+    /// Appends the certificate and key files to `files`.
     pub(super) fn files_with(&self, mut files: Vec<PathBuf>) -> Vec<PathBuf> {
         let own = self.tls.iter().flat_map(|tls| [&tls.certificate, &tls.private_key]).map(PathBuf::as_path);
         let services = self.services().map(|(_, _, tls)| tls);
@@ -94,7 +94,7 @@ impl Config {
         files
     }
 
-    /// All services that calls go to: those of sides by the side's name, those of other hosts of theirs as `SIDE/HOST`.
+    /// Returns all upstream services: sides by name, their other hosts as `SIDE/HOST`.
     pub fn services(&self) -> impl Iterator<Item = (String, &WebUrl, &Placed<ServiceTls>)> {
         self.upstreams.iter().flat_map(|upstream| {
             let side = &upstream.side.value;
@@ -106,7 +106,8 @@ impl Config {
         })
     }
 
-    /// Where clients reach services, by the names that [`Config::services`] gives, as far as that is configured.
+    /// Returns the public addresses of services, if configured, by the names of
+    /// [`Config::services`].
     pub fn public_urls(&self) -> impl Iterator<Item = (String, &WebUrl)> {
         self.upstreams.iter().flat_map(|upstream| {
             let side = &upstream.side.value;
@@ -117,31 +118,31 @@ impl Config {
         })
     }
 
-    /// The upstream of a side.
+    /// Returns the upstream of a side.
     pub fn upstream(&self, side: &str) -> Option<&Upstream> {
         self.upstreams.iter().find(|upstream| upstream.side.value == side)
     }
 }
 
-/// PEM files for TLS towards clients.
+/// PEM files of the TLS listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     pub certificate: PathBuf,
     pub private_key: PathBuf,
 }
 
-/// The admin port.
+/// Settings of the admin port.
 #[derive(Clone, Debug)]
 pub struct Admin {
     pub listen: SocketAddr,
     pub token: Option<Secret<String>>,
-    /// Opens everything for reading and nothing for change.
+    /// A token with read access only.
     pub read_token: Option<Secret<String>>,
-    /// How long a browser stays signed in after it was last used.
+    /// Idle timeout of a browser session.
     pub session: Duration,
-    /// How long a browser stays signed in, however much it is used.
+    /// Longest lifetime of a browser session.
     pub session_max: Duration,
-    /// Host names allowed beside IP addresses and `localhost`, in lower case.
+    /// Permitted host names in addition to IP addresses and `localhost`, in lower case.
     pub hosts: Vec<String>,
 }
 
@@ -155,30 +156,30 @@ pub struct Front {
     pub unknown: Strangers,
 }
 
-/// A service that is called.
+/// An upstream service.
 #[derive(Clone, Debug)]
 pub struct Upstream {
-    /// The side of the pack that it speaks.
+    /// The side of the pack that it implements.
     pub side: Placed<String>,
     pub url: WebUrl,
     pub tls: Placed<ServiceTls>,
-    /// Where clients reach it.
+    /// The address at which clients reach it.
     pub public_url: Option<WebUrl>,
-    /// Where the hosts are that the pack names for the side.
+    /// Addresses of the hosts that the pack names for the side.
     pub hosts: Vec<Host>,
 }
 
-/// A host of a side beside the one at its own address.
+/// A host of a side in addition to the side's own address.
 #[derive(Clone, Debug)]
 pub struct Host {
     pub name: Placed<String>,
     pub url: WebUrl,
     pub tls: Placed<ServiceTls>,
-    /// Where clients reach it.
+    /// The address at which clients reach it.
     pub public_url: Option<WebUrl>,
 }
 
-/// The key of the configuration that says where a service is, by the name that [`Config::services`] gives.
+/// Returns the configuration key of a service, by its name in [`Config::services`].
 pub fn service_key(name: &str) -> String {
     match name.split_once('/') {
         Some((side, host)) => format!("upstreams.{side}.hosts.{host}"),
@@ -186,51 +187,51 @@ pub fn service_key(name: &str) -> String {
     }
 }
 
-/// The authorization server.
+/// Settings of the authorization server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OAuth {
-    /// Gives the addresses that are not given here.
-    /// As typed: issuers are compared as texts, and a slash more makes another one.
+    /// Supplies the addresses that are not configured. Stored as typed: issuers are compared as
+    /// strings, so a trailing slash matters (RFC 8414, section 3.3).
     pub issuer: Option<String>,
     pub authorize_url: Option<WebUrl>,
     pub token_url: Option<WebUrl>,
-    /// Where tokens are revoked.
+    /// The revocation endpoint.
     pub revocation_url: Option<WebUrl>,
     pub redirect_url: WebUrl,
-    /// A port for the callback alone.
+    /// A separate port for the callback.
     pub listen: Option<SocketAddr>,
     pub scopes: Vec<String>,
-    /// Names and values that requests for tokens carry besides.
+    /// Additional parameters of token requests.
     pub parameters: Vec<(String, String)>,
-    /// Names and values that authorization links carry besides.
+    /// Additional parameters of authorization links.
     pub authorize_parameters: Vec<(String, String)>,
-    /// Most time for one answer.
+    /// Time limit per request.
     pub timeout: Duration,
-    /// How it wants to be asked, where the configuration says so.
+    /// Request format, where it overrides the pack.
     pub requests: TokenRequests,
     pub is_state_optional: bool,
     pub tls: Placed<ServiceTls>,
 }
 
-/// A client to ensure at start.
+/// A client to enrol at start.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub name: Placed<String>,
-    /// Secondary account.
+    /// The secondary account.
     pub company: Option<Placed<String>>,
-    /// What it is known by on fronts of each side, by the name of the side.
+    /// Its tokens, each with the name of the side.
     pub tokens: Vec<(Placed<String>, Secret<String>)>,
-    /// What its calls to a side go out with, by the name of the side, where not with the grant.
+    /// Fixed tokens for calls to a side, by the name of the side, as an alternative to the grant.
     pub credentials: Vec<(Placed<String>, Secret<String>)>,
     pub grant: Option<Grant>,
-    /// When a side ends for it.
+    /// The end of a side for this client.
     pub sunset: Option<ClientSunset>,
 }
 
-/// When a side ends for a client.
+/// The end of a side for one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientSunset {
-    /// `None`: the one that clients speak.
+    /// `None`: the only side that clients speak.
     pub side: Option<Placed<String>>,
     pub at: Moment,
     pub deprecated: Option<Moment>,
@@ -238,10 +239,10 @@ pub struct ClientSunset {
     pub span: Span,
 }
 
-/// A window in which calls are turned away.
+/// A window in which calls are rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brownout {
-    /// `None`: the one that clients speak.
+    /// `None`: the only side that clients speak.
     pub side: Option<Placed<String>>,
     /// Empty: all.
     pub operations: Vec<Placed<String>>,
@@ -258,28 +259,28 @@ pub struct Brownout {
 pub struct Grant {
     pub flow: Flow,
     pub client_id: Secret<String>,
-    /// Empty where the app has none.
+    /// Empty for an app without a secret.
     pub client_secret: Secret<String>,
-    /// To begin with.
+    /// The initial refresh token.
     pub refresh_token: Option<Secret<String>>,
 }
 
-/// How operations are answered until something else is set at run time.
+/// Initial phases of operations. Phases set at run time override them.
 #[derive(Clone, Debug)]
 pub struct Phases {
-    /// What is named, in the order of the file.
+    /// The keys, in the order of the file.
     pub keys: Vec<(Placed<OperationKey>, Phase)>,
     pub operations: PerOperation<Phase>,
 }
 
 impl Phases {
-    /// The phase that an operation of a side begins in.
+    /// Returns the initial phase of an operation.
     pub fn of(&self, side: &str, operation: &str) -> Phase {
         self.operations.of(side, operation).copied().unwrap_or_default()
     }
 }
 
-/// Asking the other side beside the one that answers; what each bound means stands with the key of its name in `dual`.
+/// Settings of the shadow. The keys of the same names in `dual` document each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shadow {
     pub sample: Share,
@@ -297,7 +298,7 @@ pub struct Shadow {
     pub priority: Priority,
 }
 
-/// What answers of a side say about its end.
+/// Announcements of the end of a side.
 #[derive(Clone, Debug)]
 pub struct Sunset {
     pub side: Placed<String>,
@@ -307,13 +308,13 @@ pub struct Sunset {
     pub successor: Option<WebUrl>,
 }
 
-/// Bounds; what each one means stands with the key of its name in `sections`.
+/// Limits. The keys of the same names in `sections` document each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// `None`: what the control group or the machine has.
+    /// `None`: the limit of the control group or the machine.
     pub memory: Option<u64>,
     pub connections: u32,
-    /// `None`: as many as are left to others.
+    /// `None`: limited only by the connections that must stay free for other addresses.
     pub connections_per_address: Option<u32>,
     pub requests: u32,
     pub requests_per_client: u32,
@@ -361,41 +362,41 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// The defaults of the configuration file.
+    /// Returns the defaults of the configuration file.
     fn default() -> Limits {
         super::check::limits(&super::sections::RawLimits::assumed())
     }
 }
 
-/// Reloading while the gateway runs.
+/// Settings of reloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reload {
     pub watch: bool,
-    /// How long files must stay unchanged.
+    /// Time without changes before the files are read.
     pub settle: Duration,
 }
 
-/// Events of the one version for receivers of the other.
+/// Settings of event delivery.
 #[derive(Clone, Debug)]
 pub struct Events {
     pub receivers: Vec<EventReceiver>,
     pub settings: switchback_gateway::events::Settings,
 }
 
-/// Somebody who receives events.
+/// A receiver of events.
 #[derive(Clone, Debug)]
 pub struct EventReceiver {
     pub name: String,
-    /// Where the service delivers to.
+    /// The path at which the service delivers.
     pub path: Placed<String>,
     pub verify: Signature,
     pub url: WebUrl,
     pub sign: Option<Signature>,
-    /// While the version lives that the receiver knows.
+    /// The receiver's own version, while that still sends events.
     pub own: Option<OwnEvents>,
 }
 
-/// Where the version that a receiver knows delivers its own events.
+/// Delivery of a receiver's own version.
 #[derive(Clone, Debug)]
 pub struct OwnEvents {
     pub path: Placed<String>,
@@ -403,14 +404,14 @@ pub struct OwnEvents {
 }
 
 impl EventReceiver {
-    /// Where events for it come in.
+    /// Returns the paths at which its events arrive.
     pub fn paths(&self) -> impl Iterator<Item = &Placed<String>> {
         std::iter::once(&self.path).chain(self.own.as_ref().map(|own| &own.path))
     }
 }
 
 impl Events {
-    /// Whether some receiver gets what the version sends that it knows.
+    /// Returns whether a receiver gets events of its own version.
     pub fn has_own(&self) -> bool {
         self.receivers.iter().any(|receiver| receiver.own.is_some())
     }

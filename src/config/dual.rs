@@ -1,4 +1,4 @@
-//! The sections about the dual run: in which phase operations are, and what the shadow may cost.
+//! The sections of the dual run: phases, gate and shadow.
 
 use super::checked::Shadow;
 use super::read::{
@@ -82,7 +82,7 @@ impl FromYaml for Factor {
         let number = text.strip_suffix('x').unwrap_or(text).parse::<f64>();
         let number = number.ok().filter(|number| (1.0..=1000.0).contains(number));
         if number.is_none() {
-            // The text may be a secret that was put in the wrong place.
+            // Do not quote the text: it may be a misplaced secret.
             let what = "expected a factor from 1x to 1000x, such as `1.5x`";
             reading.findings.push(Finding::error(Code::ValueForm, node.span, what));
         }
@@ -152,12 +152,12 @@ impl FromYaml for RawGate {
     }
 }
 
-/// What a key of `phases` or `gate` says.
+/// Parses a key of `phases` or `gate`.
 pub(super) fn operation_key(key: &Placed<String>) -> Placed<OperationKey> {
     Placed { value: OperationKey::parse(&key.value), span: key.span }
 }
 
-/// For which operations the gate is open, and the places where they are named.
+/// Converts the policies of the gate. Also returns the keys with their places.
 pub(super) fn gate(
     raw: &Named<String, RawGate>,
     findings: &mut Findings,
@@ -198,7 +198,7 @@ fn policy(raw: &RawPolicy, findings: &mut Findings) -> GatePolicy {
     }
 }
 
-/// The section in its plain types.
+/// Converts the section.
 pub(super) fn shadow(raw: &RawShadow) -> Shadow {
     Shadow {
         sample: raw.sample.value,
@@ -229,7 +229,8 @@ pub(super) fn check_shadow(raw: &RawShadow, findings: &mut Findings) {
     }
 }
 
-/// A demand on latency that no reading is timed for would keep every operation in its phase for good.
+/// Reports latency requirements that cannot be met because no read is timed: they would block
+/// promotion forever.
 pub(super) fn check_timed(gate: &Named<String, RawGate>, shadow: &RawShadow, findings: &mut Findings) {
     let policies = gate.0.iter().filter_map(|(_, raw)| raw.0.as_ref());
     let is_demanded = |latency: &&Placed<RawLatency>| {
@@ -247,11 +248,11 @@ const PHASE: Keys = Keys::new("a phase", &["phase"], &["share", "check"]);
 
 impl FromYaml for Phase {
     fn may_quote(text: &str) -> bool {
-        // People write a share after the word.
+        // Users often write a share after the word; such a text is no secret.
         text.split_whitespace().all(|part| is_word(part, &PHASES) || is_measure(part))
     }
 
-    /// A word, or `{ phase: canary, share: 0.1 }`, or `{ phase: translated, check: 0.01 }`.
+    /// Reads a word, or `{ phase: canary, share: 0.1 }`, or `{ phase: translated, check: 0.01 }`.
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         let Kind::Map(_) = node.kind else {
             return match node.word(&PHASES, reading.findings)? {

@@ -1,4 +1,4 @@
-//! The section about events: who receives them, whose signatures are checked and made, and what the queue may hold.
+//! The section `events`: receivers, signatures and the limits of the queue.
 
 use super::checked::{EventReceiver, Events, OwnEvents};
 use super::read::{Count, FromYaml, Named, OneOrMore, Placed, Reading, described, is_word, section};
@@ -122,7 +122,7 @@ pub(super) enum RawEncoding {
     Base64,
 }
 
-/// A closed list of words.
+/// Implements [`FromYaml`] for an enum of two words.
 macro_rules! words {
     ($($name:ident: $first:ident $first_word:literal, $second:ident $second_word:literal;)+) => { $(
         impl FromYaml for $name {
@@ -155,7 +155,7 @@ words! {
     RawEncoding: Hex "hex", Base64 "base64";
 }
 
-/// The section, checked.
+/// Converts and checks the section.
 pub(super) fn events(raw: RawEvents, findings: &mut Findings) -> Events {
     let mut receivers: Vec<EventReceiver> = Vec::new();
     for (name, receiver) in raw.receivers.value.0 {
@@ -228,8 +228,8 @@ pub(super) fn events(raw: RawEvents, findings: &mut Findings) -> Events {
     }
 }
 
-/// A path at which events come is nobody else's, and never all there is. It may lie in a front, before which events are taken.
-/// `taken` are receivers with their paths.
+/// Checks that a receiver's path is unique and not `/`. It may lie within a front, since events are
+/// matched first. `taken` holds the receivers so far with their paths.
 fn check_path(path: &str, span: Span, taken: &[(String, String)], findings: &mut Findings) {
     if path.is_empty() {
         let what = "`/` is no path of its own";
@@ -244,7 +244,8 @@ fn check_path(path: &str, span: Span, taken: &[(String, String)], findings: &mut
 
 const NAME_CHARS_MAX: usize = 64;
 
-/// `is_checked`: whether messages that come are held against it, rather than signed with it.
+/// Converts a signature. `is_checked`: incoming messages are verified with it; otherwise outgoing
+/// ones are signed.
 fn signature(raw: Placed<RawSignature>, is_checked: bool, findings: &mut Findings) -> Option<Signature> {
     let (raw, span) = (raw.value, raw.span);
     let secrets = raw.secret?;

@@ -1,9 +1,9 @@
-//! The configuration file: read as typed (`sections`), checked as a whole (`check`), handed out as [`Config`], which is what
-//! the program uses. All mistakes are found in one run, each with its place and what to do. Only this module reads
-//! configuration files; joining what they describe is the business of `app`.
+//! The configuration file. `sections` defines it as typed, `check` checks it, and [`Config`] is the
+//! form that the program uses. One run reports all mistakes, each with its place and a remedy. Only
+//! this module reads configuration files; `app` connects the parts that they describe.
 //!
-//! Values may hold `${NAME}` and `${NAME:-default}` from the environment; secrets may also be `file:PATH`. Relative paths
-//! are seen from the working directory.
+//! Values may contain `${NAME}` and `${NAME:-default}` from the environment; secrets may also be
+//! `file:PATH`. Relative paths are resolved from the working directory.
 
 mod against_pack;
 mod check;
@@ -33,38 +33,39 @@ use std::path::Path;
 use switchback_compiler::diagnostic::{Code, Findings, Sources};
 use switchback_compiler::yaml;
 
-/// Where values come from that are not in the file.
+/// Sources of values outside the file.
 pub struct Environment<'a> {
-    /// A variable of the environment.
+    /// Looks up an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// The content of a file that a secret refers to.
+    /// Reads a file that a secret refers to.
     pub read_file: &'a dyn Fn(&Path) -> std::io::Result<Vec<u8>>,
 }
 
 impl Environment<'static> {
-    /// Those of this process.
+    /// Returns the environment and files of this process.
     pub fn process() -> Environment<'static> {
         Environment { variable: &|name| std::env::var(name).ok(), read_file: &|path| std::fs::read(path) }
     }
 }
 
-/// What came of reading a configuration file.
+/// The result of reading a configuration file.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The configuration; `None` when there is an error among the findings.
+    /// The configuration; `None` if the findings include an error.
     pub config: Option<Config>,
-    /// What was found, warnings included.
+    /// Errors and warnings.
     pub findings: Findings,
     /// The text that the findings point into.
     pub sources: Sources,
 }
 
-/// Reads and checks the text of a configuration file; `name` is what findings call it.
+/// Reads and checks the text of a configuration file; `name` identifies it in findings.
 pub fn parse(name: &str, text: &str, environment: &Environment<'_>) -> Outcome {
     let mut findings = Findings::new();
     let file = Sources::new().add(name, text);
     let (references, replaced) = references::References::take_out(text, file, &mut findings);
-    // Each text below is the one file of its own sources and has the same length, so places in one are places in all.
+    // Each text below is the only file of its `Sources` and has the same length, so spans are valid
+    // in all of them.
     let mut stand_ins = Sources::new();
     let tree = yaml::read(&mut stand_ins, name, replaced.as_bytes(), &mut findings);
     let Some(tree) = tree else {
@@ -100,7 +101,8 @@ pub fn load(path: &Path, environment: &Environment<'_>) -> std::io::Result<Outco
     Ok(parse(&path.display().to_string(), &text, environment))
 }
 
-/// JSON Schema (2020-12) of the configuration file, for editors. References are texts, so scalar keys also take those.
+/// Returns the JSON Schema (2020-12) of the configuration file, for editors. References are
+/// strings, so scalar keys accept strings, too.
 pub fn schema() -> serde_json::Value {
     let mut schema = sections::RawConfig::schema();
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();

@@ -1,7 +1,7 @@
-//! What findings may repeat of a configuration file. They show lines of it, and the lines hold secrets: under the keys that
-//! are for them, under keys that somebody mistyped, twice, in a place where YAML reads something else. So nothing is shown
-//! but keys and the values of keys that are known to be harmless; all else is starred, character by character, so that
-//! places stay.
+//! Decides which parts of a configuration file findings may quote. Findings print lines of the
+//! file, and lines contain secrets: under their own keys, under misspelt keys, twice, or where YAML
+//! reads something else. Only keys and harmless values of known keys are quoted; all other
+//! characters are replaced one by one with stars, so that columns stay correct.
 
 use super::references::References;
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -11,17 +11,17 @@ use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_compiler::yaml::{Key, Kind, Node};
 use switchback_engine::redact::{MASK, looks_secret};
 
-/// Longest key that is shown whole.
+/// Longest key that is quoted in full.
 const KEY_CHARS_MAX: usize = 64;
 
-/// Values from this length on are taken out of sentences wherever they stand, shorter ones only where they are quoted: they
-/// would be found in words.
+/// Values of at least this length are masked anywhere in a sentence; shorter ones only within
+/// quotes, since they also occur inside words.
 const VALUE_CHARS_MIN: usize = 6;
 
-/// Most of a finding's place that is taken for one value.
+/// Longest finding place that is treated as one value.
 const VALUE_BYTES_MAX: usize = 4 << 10;
 
-/// Places in a text, in order and apart. A file may name many thousands of clients, so that none is looked for one by one.
+/// Disjoint ranges of a text, sorted for binary search: a file may name thousands of clients.
 #[derive(Default)]
 struct Places(Vec<Range<usize>>);
 
@@ -38,7 +38,7 @@ impl Places {
         Places(apart)
     }
 
-    /// Whether all of `place` lies in one of them.
+    /// Returns whether one range contains all of `place`.
     fn hold(&self, place: &Range<usize>) -> bool {
         let after = self.0.partition_point(|one| one.start <= place.start);
         after > 0 && place.end <= self.0[after - 1].end
@@ -50,19 +50,19 @@ impl Places {
     }
 }
 
-/// What of a text that could be read may be shown.
+/// The parts of a parsed text that may be quoted.
 pub(super) struct Shown {
     places: Places,
-    /// Scalars as they stand in the file, of which only what is in `places` is shown.
+    /// All scalars of the file. Only those within `places` are quoted.
     scalars: Places,
-    /// Values that sentences must not repeat, and what stands for each.
+    /// Values to mask in sentences, with their replacements.
     values: Vec<(String, String)>,
-    /// Finds the values in a sentence; made for the first finding.
+    /// Finds the values in a sentence; built for the first finding.
     finder: OnceCell<Finder>,
 }
 
 impl Shown {
-    /// `quotable` are the places of harmless values.
+    /// Collects the quotable parts of a tree. `quotable` are the places of harmless values.
     pub(super) fn of(tree: &Node, quotable: Vec<Span>, references: &References) -> Shown {
         let mut found = Found {
             places: quotable.into_iter().map(range).chain(references.names()).collect(),
@@ -77,9 +77,10 @@ impl Shown {
         Shown { places, scalars, values, finder: OnceCell::new() }
     }
 
-    /// The text as findings may quote it.
+    /// Returns the text with the rest masked.
     pub(super) fn quotable(&self, text: &str) -> String {
-        // Beside values and keys there are only comments and marks.
+        // Outside keys and values there is only punctuation and comments; mask the words of
+        // comments.
         starred(text, |at, c| self.places.contain(at) || (!c.is_alphanumeric() && !self.scalars.contain(at)))
     }
 
@@ -88,11 +89,11 @@ impl Shown {
     }
 }
 
-/// What is found on the way through a tree.
+/// Ranges and values collected from a tree.
 #[derive(Default)]
 struct Found<'a> {
     places: Vec<Range<usize>>,
-    /// Each with its value, where that can be a secret.
+    /// Each with its value, if that can be a secret.
     scalars: Vec<(Range<usize>, Option<&'a str>)>,
     values: Vec<(String, String)>,
 }
@@ -112,7 +113,8 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// A key is shown up to where it stops looking like one: `client_secret:abc` is a key for YAML.
+    /// Records a key up to the first character that a key does not have: YAML reads
+    /// `client_secret:abc` as a key.
     fn key(&mut self, key: &Key) {
         let plain = plain_part(&key.name);
         let start = key.span.start as usize;
@@ -125,11 +127,11 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Finds values in sentences, all of them in one pass.
+/// Masks values in sentences, all in one pass.
 struct Finder {
-    /// `None`: there are too many to be looked for, and no sentence is shown.
+    /// `None`: too many values for an automaton; every sentence is masked completely.
     automaton: Option<AhoCorasick>,
-    /// What stands for each pattern.
+    /// The replacement of each pattern.
     masks: Vec<String>,
 }
 
@@ -151,7 +153,7 @@ impl Finder {
         Finder { automaton, masks }
     }
 
-    /// The sentence without the values.
+    /// Returns the sentence with the values masked.
     fn masked(&self, sentence: &str) -> String {
         match &self.automaton {
             Some(automaton) => automaton.replace_all(sentence, &self.masks),
@@ -160,8 +162,8 @@ impl Finder {
     }
 }
 
-/// The text as findings may quote it where it could not be read, so that it is not known what is a key: only words before
-/// a colon are shown that are keys of the configuration.
+/// Returns the masked text of a file that could not be parsed. Since its keys are unknown, only
+/// words before a colon that are keys of the schema are quoted.
 pub(super) fn unread(text: &str, references: &References) -> String {
     let keys = known_keys();
     let mut places: Vec<Range<usize>> = references.names().collect();
@@ -171,7 +173,7 @@ pub(super) fn unread(text: &str, references: &References) -> String {
         let start = before.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(0, |at| at + 1);
         let word = &before[start..];
         let line = before[before.rfind('\n').map_or(0, |at| at + 1)..start].trim_start();
-        // A key stands at the start of a line, or after what opens or parts a map.
+        // A key starts a line, or follows a character that opens or separates the entries of a map.
         let is_place =
             line.is_empty() || line.ends_with(['{', ',', ' ', '-']) && !line.contains(['"', '\'', '#']);
         if is_end && is_place && (keys.contains(word) || word.ends_with("_token")) {
@@ -182,7 +184,7 @@ pub(super) fn unread(text: &str, references: &References) -> String {
     starred(text, |at, c| !c.is_alphanumeric() || places.contain(at))
 }
 
-/// All keys of the configuration's schema.
+/// Returns all keys of the configuration's schema.
 fn known_keys() -> std::collections::BTreeSet<String> {
     fn gather(schema: &serde_json::Value, keys: &mut std::collections::BTreeSet<String>) {
         match schema {
@@ -201,7 +203,7 @@ fn known_keys() -> std::collections::BTreeSet<String> {
     keys
 }
 
-/// The text with a star for each byte of a character that is not to be shown. Line breaks stay.
+/// Replaces each byte of a hidden character with a star. Whitespace stays.
 fn starred(text: &str, is_shown: impl Fn(usize, char) -> bool) -> String {
     let mut starred = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
@@ -213,13 +215,14 @@ fn starred(text: &str, is_shown: impl Fn(usize, char) -> bool) -> String {
     starred
 }
 
-/// Takes values of the file out of the sentences of a finding.
+/// Masks values of the file in the texts of a finding.
 pub(super) fn without_values(finding: &mut Finding, text: &str, shown: Option<&Shown>) {
     if finding.code == Code::Tag {
-        // A tag is what follows an exclamation mark, with which passwords like to begin.
+        // A tag is any text after `!`, which passwords often start with.
         "tags (`!…`) are not read".clone_into(&mut finding.message);
     }
-    // What is no scalar of the tree was dropped on the way: a second value of a key, a syntax error.
+    // A place that is no scalar of the tree was dropped during parsing: a duplicate key's value, a
+    // syntax error.
     let place = range(finding.span);
     let is_shown = shown.is_some_and(|shown| shown.places.hold(&place));
     let typed = text.get(place).unwrap_or_default().trim_matches(['\'', '"', ' ', '\n']);
@@ -242,7 +245,7 @@ fn sentences(finding: &mut Finding) -> impl Iterator<Item = &mut String> {
     own.into_iter().flatten().chain(finding.related.iter_mut().map(|(_, words)| words))
 }
 
-/// Takes words that look secret out of findings about values that could be read: a name, or the path of a file.
+/// Masks words that look like secrets in findings about parsed values, such as names and paths.
 pub(super) fn without_secret_words(findings: &mut Findings) {
     findings.for_each(|finding| {
         for sentence in sentences(finding) {
@@ -251,7 +254,7 @@ pub(super) fn without_secret_words(findings: &mut Findings) {
     });
 }
 
-/// A sentence with a mask for each word that looks like a secret.
+/// Masks each word of a sentence that looks like a secret.
 pub fn without_secrets(sentence: &str) -> String {
     let is_end = |c: char| c.is_whitespace() || matches!(c, '`' | '\'' | '"');
     let words = sentence.split_inclusive(is_end).map(|word| match word.trim_end_matches(is_end) {
@@ -261,7 +264,7 @@ pub fn without_secrets(sentence: &str) -> String {
     words.collect()
 }
 
-/// The beginning of a key that looks like one: a word, a path, a method and a path.
+/// Returns the prefix of a key that looks like a key: a word, a path, or a method and a path.
 fn plain_part(key: &str) -> &str {
     let is_plain =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '{' | '}' | ' ');

@@ -1,5 +1,6 @@
-//! From a tree of YAML to typed values: what a section is, and how each kind of value is read, described in the JSON
-//! Schema, and shown in the masked dump. One list of keys ([`section`]) gives all of these, so they cannot drift apart.
+//! Reads typed values from a YAML tree. Each kind of value defines how it is read, described in the
+//! JSON Schema and printed in the masked dump; each section is declared once by [`section`], so the
+//! three cannot diverge.
 
 use super::scalars::{self, Moment, Period, Prefix, Size, StoreUrl, WebUrl};
 use serde_json::{Value, json};
@@ -12,19 +13,20 @@ use switchback_engine::redact::{MASK, is_telling_name, looks_secret};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
 
-/// What reading needs besides the text: where findings go, and how files with secrets are read.
+/// The context of reading.
 pub(super) struct Reading<'a> {
     pub(super) findings: &'a mut Findings,
     pub(super) read_file: &'a dyn Fn(&Path) -> std::io::Result<Vec<u8>>,
-    /// The text that is read.
+    /// The text of the file.
     pub(super) text: &'a str,
-    /// Places of values that findings may quote: those of known keys that look like what the key takes. All else in the file may
-    /// be a secret: under a key that somebody mistyped, or in the place of another value.
+    /// Places of values that findings may quote: values of known keys that look like the expected
+    /// kind. Anything else may be a secret under a misspelt key or in the wrong place.
     pub(super) quotable: Vec<Span>,
 }
 
 impl Reading<'_> {
-    /// Lets findings quote this scalar, or the scalars of this list, if it looks like a value of the kind.
+    /// Allows findings to quote this scalar, or the scalars of this list, if they look like the
+    /// expected kind.
     pub(super) fn quote<T: FromYaml>(&mut self, node: &Node) {
         let may_quote = match &node.kind {
             Kind::Seq(items) => {
@@ -32,7 +34,7 @@ impl Reading<'_> {
             }
             Kind::String(text, _) | Kind::Number(text) => T::may_quote(text),
             Kind::Bool(value) => T::may_quote(if *value { "true" } else { "false" }),
-            // What has a tag is read as nothing, and stays in the text.
+            // Null may be a tagged value, whose text is still in the file.
             Kind::Null | Kind::Map(_) => false,
         };
         if may_quote {
@@ -40,20 +42,20 @@ impl Reading<'_> {
         }
     }
 
-    /// Findings may quote these bytes of a scalar as it stands in the file.
+    /// Allows findings to quote this byte range of a scalar as typed.
     fn quote_part(&mut self, node: &Node, part: std::ops::Range<usize>) {
         let at = |offset: usize| node.span.start + u32::try_from(offset).unwrap_or(u32::MAX);
         self.quotable.push(Span::new(node.span.file, at(part.start), at(part.end)));
     }
 
-    /// A scalar as it stands in the file, with its quotes.
+    /// Returns a scalar as typed, including its quotes.
     fn typed(&self, node: &Node) -> &str {
         self.text.get(node.span.start as usize..node.span.end as usize).unwrap_or_default()
     }
 }
 
-/// Whether a text looks like a number, with or without a unit, like a date or an address: it begins as these do, and has no more
-/// letters in a row than a unit.
+/// Returns whether a text looks like a number with an optional unit, a date or an address: it
+/// starts like one and has no longer run of letters than a unit.
 pub(super) fn is_measure(text: &str) -> bool {
     const LETTERS_MAX: usize = 4;
     let begins = text.starts_with(|c: char| c.is_ascii_digit() || "+-.:[".contains(c));
@@ -61,17 +63,17 @@ pub(super) fn is_measure(text: &str) -> bool {
     begins && text.is_ascii() && runs.all(|run| run.len() <= LETTERS_MAX) && !looks_secret(text)
 }
 
-/// Whether a text is one of these words, or near enough to one to be a slip.
+/// Returns whether a text is one of these words or a likely misspelling.
 pub(super) fn is_word(text: &str, words: &[&str]) -> bool {
     words.contains(&text) || suggest(text, words.iter().copied()).is_some()
 }
 
-/// Whether a text may be an address to listen on.
+/// Returns whether a text looks like a listening address.
 fn is_address(text: &str) -> bool {
     is_measure(text.strip_prefix("localhost").unwrap_or(text))
 }
 
-/// Whether a text may be a name or a path: a token is none.
+/// Returns whether a text looks like a name or a path rather than a token.
 pub(super) fn is_name(text: &str) -> bool {
     !looks_secret(text)
 }
@@ -86,28 +88,28 @@ pub(super) fn value_of<T: FromYaml>(node: &Node, reading: &mut Reading<'_>) -> O
     T::read(node, reading)
 }
 
-/// A kind of value that can stand in the configuration.
+/// A kind of value in the configuration.
 pub(super) trait FromYaml: Sized {
-    /// Whether findings may quote this text where a value of this kind is expected. The text may be a wrong one, even a secret
-    /// that was meant for another key.
+    /// Returns whether findings may quote `text` where this kind is expected. The text may be
+    /// wrong, or a secret meant for another key.
     fn may_quote(_: &str) -> bool {
         false
     }
 
-    /// Reads it; on a mistake reports it and returns `None`.
+    /// Reads the value. Reports a mistake and returns `None`.
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self>;
-    /// Its JSON Schema.
+    /// Returns the JSON Schema of this kind.
     fn schema() -> Value;
-    /// The value as the masked dump shows it.
+    /// Returns the value for the masked dump.
     fn shown(&self) -> Value;
 }
 
-/// A value and where it stands.
+/// A value with its place in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed<T> {
     /// The value.
     pub value: T,
-    /// Its place in the file; of a default, the empty place at the beginning of the file.
+    /// The place; for defaults, the empty span at the start of the file.
     pub span: Span,
 }
 
@@ -155,9 +157,9 @@ impl<T: FromYaml> FromYaml for Option<T> {
     }
 }
 
-/// Declares one section of the file: a struct as typed, its reader, its schema and its dump. Keys under `required` must be
-/// there (their fields are `None` only after a finding); keys with `= default` have that value when they are not; all
-/// others are optional.
+/// Declares a section of the file: its struct, reader, schema and dump. Keys under `required` must
+/// be present (their fields are `None` only after a finding); keys with `= default` fall back to
+/// it; all others are optional.
 macro_rules! section {
     (
         $(#[doc = $about:literal])+
@@ -179,7 +181,7 @@ macro_rules! section {
                 &[$(stringify!($okey)),*],
             );
 
-            /// The section when the file does not have it: all keys at their defaults.
+            /// Returns the section for a file that omits it: all keys at their defaults.
             #[allow(dead_code, reason = "sections with required keys are never assumed")]
             pub(super) fn assumed() -> Self {
                 $name { $( $rkey: None, )* $( $okey: section!(@assumed $okind $(, $odefault)?), )* }
@@ -220,7 +222,7 @@ macro_rules! section {
             }
 
             fn shown(&self) -> Value {
-                // Not by `json!`, which recurses for each key.
+                // `json!` would recurse once per key.
                 let members = [
                     $( (stringify!($rkey), self.$rkey.shown()), )*
                     $( (stringify!($okey), self.$okey.shown()), )*
@@ -238,7 +240,7 @@ macro_rules! section {
 }
 pub(super) use section;
 
-/// A schema with the words and the default of its key.
+/// Adds the description and the default of its key to a schema.
 pub(super) fn described(mut schema: Value, words: &str, default: Option<Value>) -> Value {
     let words = words.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().to_owned();
     if let Value::Object(members) = &mut schema {
@@ -248,7 +250,7 @@ pub(super) fn described(mut schema: Value, words: &str, default: Option<Value>) 
     schema
 }
 
-/// The text of any scalar: what stands in the file, whatever YAML takes it for.
+/// Returns the text of any scalar as typed, whichever YAML type it resolves to.
 pub(super) fn scalar_text<'n>(node: &'n Node, wanted: &str, reading: &mut Reading<'_>) -> Option<&'n str> {
     match &node.kind {
         Kind::String(text, _) | Kind::Number(text) => Some(text),
@@ -268,7 +270,7 @@ fn parsed<T>(
     parse(text).map_err(|why| reading.findings.push(Finding::error(Code::ValueForm, node.span, why))).ok()
 }
 
-/// Kinds that are read from one text by a function, and shown as the text they display.
+/// Implements [`FromYaml`] for kinds that are parsed from one text and displayed as one.
 macro_rules! text_kinds {
     ($($kind:ty, $wanted:literal, $quoted:ident, $parse:expr, $show:expr, $example:literal;)*) => {$(
         impl FromYaml for $kind {
@@ -304,7 +306,8 @@ text_kinds! {
 }
 
 impl FromYaml for WebUrl {
-    /// A user, a password and a query may be secret, and so may a path that looks like it, or all of what is no URL.
+    /// Reads a URL. User, password and query may be secret, and so may a path that looks like it,
+    /// or any text that is no URL; only the rest is quotable.
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         let typed = reading.typed(node).to_owned();
         let end = typed.find(['?', '#']).unwrap_or(typed.len());
@@ -317,7 +320,7 @@ impl FromYaml for WebUrl {
         if scalars::is_scheme(scheme) {
             reading.quote_part(node, 0..origin);
         }
-        // Without a scheme only a name of several labels is taken for a host.
+        // Without a scheme, only a name with several labels counts as a host.
         let is_host = origin > 0 || host.contains('.') || host.starts_with("localhost");
         if is_host && !looks_secret(host) {
             reading.quote_part(node, user..end);
@@ -335,7 +338,7 @@ impl FromYaml for WebUrl {
 }
 
 impl FromYaml for StoreUrl {
-    /// It may hold a password.
+    /// Reads a store URL, which may contain a password. Only `sqlite:` paths are quotable.
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         let path = reading.typed(node).trim_matches(['\'', '"']).strip_prefix("sqlite:");
         if path.is_some_and(is_name) {
@@ -371,7 +374,7 @@ impl FromYaml for bool {
     }
 }
 
-/// A number of things, from one to a million.
+/// A count from one to a million.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Count(pub(super) u32);
 
@@ -399,7 +402,8 @@ impl FromYaml for Count {
 }
 
 impl FromYaml for Secret<String> {
-    /// A text, `${NAME}`, or `file:PATH` for the content of a file without the line break at its end.
+    /// Reads a text, `${NAME}`, or `file:PATH` for the content of a file without its trailing line
+    /// break.
     fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
         let path = reading.typed(node).trim_matches(['\'', '"']).strip_prefix("file:");
         if path.is_some_and(is_name) {
@@ -488,7 +492,7 @@ impl<T: FromYaml> FromYaml for OneOrMore<T> {
     }
 }
 
-/// A map whose keys are names of the user's choice, in the order of the file.
+/// A map with user-defined keys, in the order of the file.
 #[derive(Clone, Debug)]
 pub(super) struct Named<K, T>(pub(super) Vec<(Placed<K>, T)>);
 
@@ -519,16 +523,16 @@ impl<K: FromYaml, T: FromYaml> FromYaml for Named<K, T> {
     }
 }
 
-/// Any value: the pack says what it must be.
+/// Any value. The pack defines its type.
 #[derive(Clone, Debug)]
 pub(super) struct Free {
     pub(super) value: Value,
-    /// Where each value that is no map stands, by its dotted name.
+    /// Places of all values other than maps, by dotted name.
     pub(super) places: Vec<(String, Span)>,
 }
 
 impl Free {
-    /// What stands there when nothing is given.
+    /// Returns the default: an empty map.
     pub(super) fn nothing() -> Free {
         Free { value: json!({}), places: Vec::new() }
     }
@@ -545,7 +549,8 @@ impl FromYaml for Free {
         json!({"type": "object"})
     }
 
-    /// The pack knows what a setting is for; texts that look or are called like a secret are not shown all the same.
+    /// Returns the value for the masked dump. Masks texts that look like a secret or whose name
+    /// suggests one; the pack does not declare secrets.
     fn shown(&self) -> Value {
         masked(&self.value, false)
     }

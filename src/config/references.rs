@@ -1,20 +1,20 @@
-//! `${NAME}` and `${NAME:-default}` in the values of a configuration file.
+//! References `${NAME}` and `${NAME:-default}` in the values of a configuration file.
 //!
-//! References are taken out of the text before it is read as YAML, because braces mean something else there
-//! (`{ id: ${ID} }` would not be YAML), and put back, resolved, into the finished tree. The stand-in has the length of what
-//! it stands for, so every place in the tree is a place in the file as typed, and a value from the environment can add no
-//! keys, quotes or comments.
+//! References are replaced by placeholders before the text is parsed as YAML, where braces have
+//! another meaning (`{ id: ${ID} }` is no YAML), and resolved in the finished tree. A placeholder
+//! is as long as its reference, so spans of the tree are valid in the file, and a value from the
+//! environment cannot add keys, quotes or comments.
 
 use switchback_compiler::diagnostic::{Code, FileId, Finding, Findings, Span};
 use switchback_compiler::yaml::{Key, Kind, Node, Style};
 
-/// First character of a stand-in: private use, so no configuration has a reason to hold it.
+/// First character of a placeholder. It is for private use, so no configuration contains it.
 const MARK: char = '\u{e000}';
-/// What fills a stand-in up to the length of its reference.
+/// Pads a placeholder to the length of its reference.
 const FILL: char = '~';
 const OPENING: &str = "${";
 
-/// One reference and where it stands.
+/// A reference and its byte range.
 struct Reference {
     start: usize,
     end: usize,
@@ -27,16 +27,17 @@ pub(super) struct References {
     found: Vec<Reference>,
 }
 
-/// A tree in which references are resolved.
+/// A tree with all references resolved.
 pub(super) struct Resolved {
     pub(super) tree: Node,
-    /// Values in which something is not set. That was reported; what else is wrong with them follows from it.
+    /// Places of values with an unset variable. That was reported; their other errors are
+    /// consequences.
     pub(super) unset: Vec<Span>,
 }
 
 impl References {
-    /// Finds the references of `text` and returns it with stand-ins in their place. A `${` that does not go on as a
-    /// reference is reported and stays.
+    /// Replaces the references of `text` with placeholders. An incomplete `${` is reported and left
+    /// as it is.
     pub(super) fn take_out(text: &str, file: FileId, findings: &mut Findings) -> (References, String) {
         let mut found = Vec::new();
         let mut replaced = String::with_capacity(text.len());
@@ -63,7 +64,8 @@ impl References {
         (References { found }, replaced)
     }
 
-    /// Resolves the references within a tree by `variable`. Keys are not expanded; a reference in one is reported.
+    /// Resolves the references of a tree through `variable`. Keys are not expanded; references in
+    /// keys are reported.
     pub(super) fn resolve(
         &self,
         tree: Node,
@@ -75,7 +77,8 @@ impl References {
         Resolved { tree, unset: resolving.unset }
     }
 
-    /// What of the references may be shown wherever they stand, as places in the text: all but defaults.
+    /// Returns the byte ranges of references that findings may quote: everything except defaults,
+    /// which may be secret.
     pub(super) fn names(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
         self.found.iter().flat_map(|reference| {
             let default = reference.default.as_ref().map_or(0, String::len);
@@ -104,8 +107,8 @@ impl References {
         Node { span: node.span, kind }
     }
 
-    /// A text with its stand-ins replaced. When an unquoted value is one reference and nothing else, and what it leads to
-    /// is a number or a boolean, then it is that, as if it stood in the file.
+    /// Replaces the placeholders of a scalar. An unquoted scalar that is a single reference becomes
+    /// a number or boolean if its value is one, as if the value were in the file.
     fn expand(&self, text: &str, style: Style, place: Span, resolving: &mut Resolving<'_>) -> Kind {
         let mut within = self.within(place);
         let mut out = String::new();
@@ -151,7 +154,7 @@ impl References {
     }
 }
 
-/// What resolving needs, and what it leaves.
+/// Input and output of the resolution.
 struct Resolving<'r> {
     variable: &'r dyn Fn(&str) -> Option<String>,
     findings: &'r mut Findings,
@@ -159,7 +162,8 @@ struct Resolving<'r> {
 }
 
 impl Reference {
-    /// Reads `${NAME}` or `${NAME:-default}` at `start`. A default ends at the first closing brace of its line.
+    /// Parses `${NAME}` or `${NAME:-default}` at `start`. A default extends to the first closing
+    /// brace of its line.
     fn parse(text: &str, start: usize) -> Option<Reference> {
         let inside = text[start..].strip_prefix(OPENING)?;
         let length = inside.find(['}', '\n']).filter(|at| inside[*at..].starts_with('}'))?;
@@ -173,14 +177,15 @@ impl Reference {
         is_name.then(|| Reference { start, end, name: name.to_owned(), default })
     }
 
-    /// Fill characters of the stand-in: it takes as many bytes as the reference, which has at least four.
+    /// Returns the padding of the placeholder. A reference has at least four bytes, one more than
+    /// [`MARK`].
     fn fill(&self) -> usize {
         self.end - self.start - MARK.len_utf8()
     }
 }
 
-/// Whether a `#` that begins a comment stands before `at` in its line. Quotes are not looked at: at worst a malformed
-/// reference after ` #` inside a quoted text goes unreported and stays as typed.
+/// Returns whether `at` is within a comment. Quotes are ignored: at worst, an incomplete reference
+/// after ` #` in a quoted text is not reported.
 fn is_in_comment(text: &str, at: usize) -> bool {
     let line = text[..at].rsplit('\n').next().unwrap_or_default();
     line.trim_start().starts_with('#') || line.contains(" #")

@@ -1,6 +1,6 @@
-//! The kinds of values that stand as text in the configuration and mean more: sizes, durations, addresses, URLs, dates.
-//! Each reads one spelling, refuses the rest with what it expected, and writes itself back in that spelling. Places and
-//! findings are the reader's business, not theirs.
+//! Scalar types of the configuration: sizes, durations, addresses, URLs, dates. Each accepts one
+//! spelling, reports the expected form for any other, and displays itself in that spelling. Places
+//! and findings are left to the reader.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -11,8 +11,8 @@ use switchback_engine::redact::{MASK, looks_secret};
 use switchback_gateway::server::IpNet;
 use time::{Date, Month, OffsetDateTime, Time, format_description::well_known::Rfc3339};
 
-/// A number of bytes: `512`, `64KiB`, `10MiB`, `1GiB`. Units of a thousand (`kB`) are refused, because half of their
-/// users mean the other thing.
+/// A number of bytes: `512`, `64KiB`, `10MiB`, `1GiB`. Decimal units (`kB`) are rejected, because
+/// many users mean the binary ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
@@ -41,7 +41,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// A length of time: `250ms`, `15s`, `5m`, `2h`, `30d`.
+/// A duration: `250ms`, `15s`, `5m`, `2h`, `30d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Period(pub Duration);
 
@@ -76,13 +76,14 @@ impl fmt::Display for Period {
     }
 }
 
-/// Digits only: no sign, no underscore, no empty text.
+/// Parses ASCII digits only: no sign, underscore or empty text.
 pub(super) fn unsigned(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     is_number.then(|| text.parse().ok()).flatten()
 }
 
-/// An address to listen on: IP and port, such as `127.0.0.1:8080` or `[::]:8080`; port 0 takes any free one.
+/// Parses a listening address: IP and port, such as `127.0.0.1:8080` or `[::]:8080`. Port 0 selects
+/// any free port.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         match text
@@ -98,44 +99,45 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// A network such as `10.0.0.0/8`, or one address.
+/// Parses a network such as `10.0.0.0/8`, or a single address.
 pub(super) fn network(text: &str) -> Result<IpNet, String> {
     let one = || text.parse::<IpAddr>().map(IpNet::from).ok();
     let network = text.parse().ok().or_else(one);
     network.ok_or_else(|| "expected an address or a network, such as `10.0.0.7` or `10.0.0.0/8`".to_owned())
 }
 
-/// Whether a text is a usual scheme of a URL: any other may be a secret with a colon in it.
+/// Returns whether a text is a common URL scheme. Any other may be a secret that contains a colon.
 pub(super) fn is_scheme(text: &str) -> bool {
     ["http", "https", "ws", "wss", "ftp", "file", "tcp", "unix"].contains(&text)
 }
 
-/// An `http` or `https` URL with a host, without user, password and fragment.
+/// An `http` or `https` URL with a host and without user, password and fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebUrl(http::Uri);
 
 impl WebUrl {
-    /// The URL for a client to call.
+    /// Returns the URL for requests.
     pub fn uri(&self) -> &http::Uri {
         &self.0
     }
 
-    /// The path without the slash at its end: what paths of operations are appended to. Empty for the root.
+    /// Returns the path without its trailing slash, to which operation paths are appended. Empty
+    /// for the root.
     pub fn base_path(&self) -> &str {
         self.0.path().trim_end_matches('/')
     }
 
-    /// Whether calls to it are encrypted.
+    /// Returns whether the URL uses TLS.
     pub fn is_https(&self) -> bool {
         self.0.scheme_str() == Some("https")
     }
 
-    /// Whether it has a query part.
+    /// Returns whether the URL has a query.
     pub fn has_query(&self) -> bool {
         self.0.query().is_some()
     }
 
-    /// The URL for people: without the values of its query, and without what looks like a secret in its path.
+    /// Returns the URL for display, with query values and path segments that look secret masked.
     pub fn masked(&self) -> String {
         let whole = self.0.to_string();
         let (address, query) =
@@ -153,7 +155,7 @@ impl WebUrl {
         masked
     }
 
-    /// Whether its host is the local machine, by name or address.
+    /// Returns whether the host is `localhost` or a loopback address.
     pub fn is_loopback(&self) -> bool {
         let host = self.0.host().unwrap_or_default().trim_matches(['[', ']']);
         host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
@@ -194,17 +196,17 @@ impl fmt::Display for WebUrl {
     }
 }
 
-/// Where clients, grants and journals are kept: `sqlite:PATH` or `postgres://…`.
+/// The address of the store: `sqlite:PATH` or `postgres://…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreUrl(String);
 
 impl StoreUrl {
-    /// The URL as the store takes it. It may hold a password.
+    /// Returns the URL for the store. It may contain a password.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The URL for people: without the password.
+    /// Returns the URL for display, without password and query.
     pub fn masked(&self) -> String {
         let Some((scheme, rest)) = self.0.split_once("://") else { return self.0.clone() };
         let rest = rest.split('?').next().unwrap_or_default();
@@ -241,7 +243,7 @@ impl FromStr for StoreUrl {
 pub struct Moment(pub OffsetDateTime);
 
 impl Moment {
-    /// Wall time in milliseconds since 1970.
+    /// Returns the Unix time in milliseconds.
     pub fn unix_ms(self) -> i64 {
         self.0.unix_timestamp().saturating_mul(1000).saturating_add(i64::from(self.0.millisecond()))
     }
@@ -278,13 +280,13 @@ impl fmt::Display for Moment {
     }
 }
 
-/// A path prefix of a front: `/v2`. It begins with a slash, has no slash at the end, and holds only characters that mean
-/// themselves in a path. The root is written `/` and matches everything.
+/// The path prefix of a front: `/v2`. Starts with a slash, has no trailing slash, and consists of
+/// unreserved characters (RFC 3986, section 2.3). The root is written `/` and matches every path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Prefix(String);
 
 impl Prefix {
-    /// The prefix as it is compared with paths: empty for the root.
+    /// Returns the prefix for comparison with paths; empty for the root.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -321,7 +323,8 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// A file or folder. Relative ones are seen from the working directory, as everywhere on the command line.
+/// Parses the path of a file or folder. Relative paths are resolved from the working directory, as
+/// on the command line.
 pub(super) fn path(text: &str) -> Result<PathBuf, String> {
     match text.is_empty() || text.contains('\0') {
         true => Err("expected the path of a file or folder".to_owned()),

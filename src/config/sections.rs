@@ -1,5 +1,5 @@
-//! The configuration file as typed: every section and every key, with its default and what it does. This list is the
-//! reference; the JSON Schema and the masked dump are made from it. Rules between keys are in `check`.
+//! The configuration file as typed: every section and key, with its default and documentation. The
+//! JSON Schema and the masked dump are generated from it. Rules between keys are in `check`.
 
 use super::dual::{RawGate, RawShadow};
 use super::events::RawEvents;
@@ -320,7 +320,7 @@ section! {
     }
 }
 
-/// Whether a callback must bring back the `state` of its link.
+/// Whether a callback must return the `state` of its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StateRule {
     Required,
@@ -347,7 +347,7 @@ impl FromYaml for StateRule {
     }
 }
 
-/// Values of the compiled pack that a configuration can give too, by the same words.
+/// Implements [`FromYaml`] for enums of the compiled pack, with the same words.
 macro_rules! words {
     ($($name:ty),+) => { $(
         impl FromYaml for $name {
@@ -671,13 +671,14 @@ section! {
     }
 }
 
-/// A client: its tokens stand under `<side>_token`, so their keys cannot be known before the pack is.
+/// A client. Its tokens have keys of the form `<side>_token`, which depend on the pack, so they are
+/// read by hand.
 #[derive(Clone, Debug)]
 pub(super) struct RawClient {
     pub(super) base: RawClientBase,
-    /// By side: how the client is known on fronts of that side.
+    /// Tokens of the client, each with its side.
     pub(super) tokens: Vec<(Placed<String>, Placed<Secret<String>>)>,
-    /// Whether a token is given, right or wrong.
+    /// Whether a token key is present, valid or not.
     pub(super) has_token: bool,
     pub(super) span: Span,
 }
@@ -748,10 +749,10 @@ impl FromYaml for LogFormat {
     }
 }
 
-/// Words that people take for a level.
+/// Words that users try as a level. They may be quoted in findings.
 const LEVELS: [&str; 9] = ["off", "error", "warn", "info", "debug", "trace", "verbose", "critical", "notice"];
 
-/// A checked filter of log events.
+/// A validated filter of log events.
 #[derive(Clone, Debug)]
 pub(super) struct Filter(pub(super) String);
 

@@ -1,4 +1,4 @@
-//! Situations of reading configuration files: what is taken, what is refused and how that reads.
+//! Tests of reading configuration files: accepted and rejected texts, and the findings.
 
 use super::*;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn config(text: &str) -> Config {
     outcome.config.unwrap_or_else(|| panic!("{shown}"))
 }
 
-/// What was found, as `number line: message`.
+/// Returns the findings as `number line: message`.
 fn found(text: &str) -> Vec<String> {
     let outcome = parsed(text);
     let line = |span| outcome.sources.start(span).line;
@@ -221,7 +221,7 @@ fn a_mistake_is_shown_with_its_place_and_what_to_do() {
     }
 }
 
-/// What the findings about a text say, excerpts included.
+/// Returns the rendered findings, excerpts included.
 fn said(text: &str) -> String {
     let outcome = parsed(text);
     assert!(outcome.config.is_none(), "{text}");
@@ -238,7 +238,8 @@ fn findings_do_not_quote_secrets_of_their_line() {
     assert!(!text.contains("hunter") && text.contains("Y001"), "{text}");
 }
 
-/// A secret in every place where a slip can leave one, and what the finding must still say.
+/// Places a secret wherever a mistake can leave one. The finding must describe the mistake without
+/// the secret.
 #[test]
 fn a_slip_beside_a_secret_shows_the_slip_and_not_the_secret() {
     for (slip, wanted) in [
@@ -280,18 +281,18 @@ fn a_slip_beside_a_secret_shows_the_slip_and_not_the_secret() {
         assert!(!text.contains("hunter"), "{slip}\n{text}");
         assert!(text.contains(wanted), "{wanted} for {slip}\n{text}");
     }
-    // A number is a token too, and YAML has words for numbers.
+    // A token may consist of digits, and YAML has other spellings of numbers.
     let text = said(&format!("{SMALLEST}clients: [{{ name: a, x_token: 0123456789 }}, {{ nmae: b }}]\n"));
     assert!(!text.contains("0123456789"), "{text}");
 }
 
-/// A slip in a configuration that is right otherwise.
+/// Returns a valid configuration with one mistake.
 fn beside_the_smallest(slip: &str) -> String {
     let rest = SMALLEST.lines().filter(|line| line.split(':').next() != slip.split(':').next());
     format!("{}\n{slip}\n", rest.collect::<Vec<_>>().join("\n"))
 }
 
-/// All values of a configuration, those of maps and lists included, by their place.
+/// Returns the ranges of all values, maps and lists included.
 fn values_of(text: &str) -> Vec<std::ops::Range<usize>> {
     fn gather(node: &Node, places: &mut Vec<std::ops::Range<usize>>) {
         places.push(node.span.start as usize..node.span.end as usize);
@@ -588,7 +589,8 @@ mod with_a_pack {
         assert_eq!(mismatches(more), Vec::<String>::new());
     }
 
-    /// Events come before the fronts, so a front may be at `/`; what would never be called is said.
+    /// Events are matched before the fronts, so a front may be at `/`; operations that become
+    /// unreachable are reported.
     #[test]
     fn events_may_come_within_a_front_where_no_operation_is() {
         let found = |front: &str, path: &str| {
@@ -609,7 +611,7 @@ mod with_a_pack {
         assert_eq!(found("/", "path: /things/hooks,"), taken("/things/hooks", "GET /things/{id}"));
     }
 
-    /// Jobs that may take longer than a request are a warning, at the limit where it is set.
+    /// Jobs that may exceed the request timeout cause a warning at the place of the limit.
     #[test]
     fn a_wait_beyond_the_end_of_a_request_is_said_with_its_line() {
         let found = |limits: &str| {
@@ -631,7 +633,7 @@ mod with_a_pack {
         assert_eq!(found("limits: { total_timeout: 60s }"), []);
     }
 
-    /// With both fronts, a phase by which the side's own service answers is meant for one of them.
+    /// With both fronts, a phase in which the side's own service answers must name its side.
     #[test]
     fn where_clients_speak_both_sides_a_phase_says_which_one_it_is_for() {
         let both = "settings: { a: { limit: 1 } }\nfronts: { /old: { speaks: old }, /new: { speaks: new } }\n\
