@@ -1,4 +1,4 @@
-//! Answers of the admin port, all with the headers that keep a browser from doing more with them than showing them.
+//! Responses of the admin port. All have headers that restrict what a browser does with them.
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION, SET_COOKIE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
@@ -6,11 +6,12 @@ use serde::Serialize;
 use serde_json::json;
 use switchback_gateway::body::Body;
 
-/// Nothing but our own files: no script and no style within a page, no frames, nothing from elsewhere, forms to ourselves.
+/// Allows only resources of the admin port itself: no inline scripts or styles, no frames, no other
+/// origins.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                               form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// An answer before it is sent.
+/// A response under construction.
 pub(crate) struct Answer {
     status: StatusCode,
     content_type: &'static str,
@@ -18,10 +19,10 @@ pub(crate) struct Answer {
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// What an answer says.
+/// The body of a response.
 enum Content {
     Text(String),
-    /// Written while it is read; of no length known before.
+    /// A streamed body of unknown length.
     Stream(Box<Body>),
 }
 
@@ -30,7 +31,7 @@ impl Answer {
         Answer { status, content_type, body: Content::Text(body.into()), headers: Vec::new() }
     }
 
-    /// An answer that is written while it is read.
+    /// Builds a streamed response.
     pub(super) fn stream(status: StatusCode, content_type: &'static str, body: Body) -> Answer {
         Answer { status, content_type, body: Content::Stream(Box::new(body)), headers: Vec::new() }
     }
@@ -45,13 +46,13 @@ impl Answer {
         Answer::text(status, "text/html; charset=utf-8", body)
     }
 
-    /// Sends a browser to another of our addresses, which it asks for with GET.
+    /// Redirects a browser to another path, which it requests with GET (303).
     pub(crate) fn see(path: &str) -> Answer {
         let place = HeaderValue::try_from(path).unwrap_or_else(|_| HeaderValue::from_static("/"));
         Answer::text(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "").header(LOCATION, place)
     }
 
-    /// An error for operators and their tools.
+    /// Builds an error response for operators and their tools.
     pub(crate) fn error(status: StatusCode, error: impl Into<String>) -> Answer {
         Answer::json(status, &json!({ "error": error.into() }))
     }
@@ -60,7 +61,7 @@ impl Answer {
         self.header(HeaderName::from_static(name), HeaderValue::from_static(value))
     }
 
-    /// Adds a header, in the place of the usual one of that name.
+    /// Sets a header. It replaces the default of that name.
     pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> Answer {
         self.headers.push((name, value));
         self
@@ -72,7 +73,7 @@ impl Answer {
         self.header(SET_COOKIE, value)
     }
 
-    /// The response; without its body to a `HEAD`, whose head is the same.
+    /// Builds the HTTP response. A response to `HEAD` has the same headers and no body.
     pub(crate) fn into_response(self, is_head: bool) -> Response<Body> {
         let (length, body) = match self.body {
             Content::Text(text) => (Some(text.len()), Body::full(text)),
@@ -92,7 +93,8 @@ impl Answer {
             ("x-frame-options", "DENY"),
             ("cross-origin-opener-policy", "same-origin"),
             ("cross-origin-resource-policy", "same-origin"),
-            // With `no-referrer` a browser says `Origin: null` even to the page's own origin, which forms are checked by.
+            // With `no-referrer`, browsers send `Origin: null` even to the same origin, and the
+            // check of forms would fail.
             ("referrer-policy", "same-origin"),
             ("cache-control", "no-store"),
         ] {

@@ -1,5 +1,5 @@
-//! The admin API: what the studio shows, as JSON, and the management of clients. Secrets go out in one case only: a token
-//! that was made here, in the answer to the request that made it.
+//! The admin API: the data of the studio as JSON, and the management of clients. The only secret
+//! that it returns is a generated token, once, in the response to the request that created it.
 
 use super::Parts;
 use super::answer::Answer;
@@ -21,7 +21,7 @@ use switchback_gateway::token::{
     Added, App, ConnectError, NewClient, NewCredential, NewToken, RegistryError, Revoked, TokenError,
 };
 
-/// Most bytes of a request to the admin API.
+/// Largest request body.
 const BODY_BYTES_MAX: u64 = 64 << 10;
 
 pub(super) fn config(parts: &Parts) -> Answer {
@@ -32,12 +32,12 @@ pub(super) fn pack(parts: &Parts) -> Answer {
     Answer::json(StatusCode::OK, &parts.board.load().pack)
 }
 
-/// Finished requests by operation and outcome, since the start.
+/// Returns the finished requests by operation and outcome since start.
 pub(super) fn operations(parts: &Parts) -> Answer {
     Answer::json(StatusCode::OK, &parts.metrics.requests_by_operation())
 }
 
-/// What clients call that no contract has, and who calls that nobody enrolled, newest first.
+/// Returns calls to unknown operations and by unknown clients, newest first.
 pub(super) fn unknown(parts: &Parts) -> Answer {
     Answer::json(StatusCode::OK, &parts.unknown.newest())
 }
@@ -55,12 +55,12 @@ struct Add {
     name: String,
     company: Option<String>,
     token: Option<Secret<String>>,
-    /// The side whose fronts the token opens; without it all.
+    /// The side whose fronts accept the token; `None`: all.
     side: Option<String>,
-    /// What calls go out with, by side.
+    /// Fixed tokens for calls, by side.
     #[serde(default)]
     credentials: BTreeMap<String, Secret<String>>,
-    /// How its grant gets its access tokens; without it a person authorizes.
+    /// How its grant obtains access tokens. The default is authorization by a person.
     flow: Option<Flow>,
     client_id: Option<Secret<String>>,
     client_secret: Option<Secret<String>>,
@@ -96,9 +96,9 @@ pub(super) async fn add(parts: &Parts, by: &str, request: Request<Body>) -> Answ
 #[serde(deny_unknown_fields)]
 struct Rotate {
     token: Option<Secret<String>>,
-    /// Which of its tokens: the side whose fronts they open. Needed only where there are tokens for several.
+    /// The side of the token to rotate. Needed only if the client has tokens for several sides.
     side: Option<String>,
-    /// For how long the tokens before it go on working.
+    /// Time during which the previous tokens stay valid.
     grace_seconds: Option<u64>,
 }
 
@@ -148,7 +148,7 @@ pub(super) async fn revoke(parts: &Parts, by: &str, name: &str) -> Answer {
     .await
 }
 
-/// Answers with the outcome of a refresh that an operator requested, and the client after it.
+/// Refreshes the grant of a client. Returns the outcome and the updated client.
 pub(super) async fn retry(parts: &Parts, by: &str, name: &str) -> Answer {
     let outcome = match retry_grant(parts, by, name).await {
         Ok(outcome) => outcome,
@@ -165,7 +165,7 @@ pub(super) async fn retry(parts: &Parts, by: &str, name: &str) -> Answer {
     }
 }
 
-/// Has the grant of a client refreshed now, and waits for the outcome.
+/// Refreshes the grant of a client and waits for the outcome.
 pub(crate) async fn retry_grant(
     parts: &Parts,
     by: &str,
@@ -210,7 +210,8 @@ pub(super) fn reload(parts: &Arc<Parts>, by: &str) -> Answer {
     Answer::json(StatusCode::ACCEPTED, &json!({ "reload": "asked for; /api/pack says how it went" }))
 }
 
-/// The answer to a change of clients, which the data path is to know at once.
+/// Returns the result of a change to clients. Applies it to the data path at once, instead of at
+/// the next synchronization.
 async fn changed(
     parts: &Parts,
     what: &str,
@@ -245,19 +246,21 @@ fn app(id: Option<Secret<String>>, secret: Option<Secret<String>>) -> Result<Opt
     }
 }
 
-/// Reads a JSON body. An empty one is an empty object, since all members may be left out for some calls.
+/// Reads a JSON body. An empty body counts as an empty object, since some calls have no required
+/// members.
 pub(super) async fn read<T: DeserializeOwned>(request: Request<Body>) -> Result<T, Answer> {
     read_up_to(request, BODY_BYTES_MAX).await
 }
 
-/// The same, of at most so many bytes.
+/// Reads a JSON body of at most `bytes_max` bytes.
 pub(super) async fn read_up_to<T: DeserializeOwned>(
     request: Request<Body>,
     bytes_max: u64,
 ) -> Result<T, Answer> {
     let body = read_bytes(request, bytes_max).await?;
     let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
-    // The parser's message can repeat a wrong value, which may be a secret; the place is enough.
+    // The parser's message may quote a wrong value, which can be a secret. Return only the
+    // position.
     serde_json::from_slice(body).map_err(|error| {
         let what = if error.is_data() { "is not what this call takes" } else { "is not JSON" };
         let (line, column) = (error.line(), error.column());
@@ -265,9 +268,9 @@ pub(super) async fn read_up_to<T: DeserializeOwned>(
     })
 }
 
-/// Reads a body of so many bytes at most.
+/// Reads a body of at most `bytes_max` bytes.
 pub(crate) async fn read_bytes(request: Request<Body>, bytes_max: u64) -> Result<Bytes, Answer> {
-    // Twice as much and more, since a body that grows is copied.
+    // A growing buffer is copied, so allow for more than twice the body.
     let memory = Memory::new(4 * bytes_max);
     let body = buffer(request.into_body(), Side::Client, bytes_max, memory.share()).await;
     let body = body

@@ -1,5 +1,5 @@
-//! Where the authorization server sends a person back to. The page says what happened and what to do, and repeats nothing
-//! of the address, which holds a code.
+//! The redirect target of the authorization server. The page reports the outcome and the next step.
+//! It repeats no part of the URL, which contains a code.
 
 use super::Parts;
 use super::answer::Answer;
@@ -28,7 +28,7 @@ pub(super) async fn callback(parts: &Parts, query: &str) -> Answer {
         }
         Err(error) => {
             match &error {
-                // Anybody can send these, as often as they like.
+                // Anyone can trigger these at any rate, so do not fill the log.
                 ConnectError::State => tracing::debug!(%error, "a client was not connected"),
                 _ => tracing::warn!(%error, "a client was not connected"),
             }
@@ -64,7 +64,7 @@ fn words(error: &ConnectError) -> (StatusCode, String) {
             };
             (StatusCode::BAD_GATEWAY, words)
         }
-        // What is said of it is ours, but for an error code that was looked at.
+        // The text is the gateway's own, except for an error code that was validated.
         ConnectError::Server(what) => (
             StatusCode::BAD_GATEWAY,
             format!("The authorization server gave no usable answer ({}). {again}", what),

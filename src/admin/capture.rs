@@ -1,5 +1,6 @@
-//! `POST /api/capture`: live traffic as an HTTP Archive, written while it happens. It ends after the number of exchanges or
-//! the time that was asked for, when `POST /api/capture/end` asks for it, or when the asker goes away.
+//! `POST /api/capture`: streams live traffic as an HTTP Archive. The capture ends after the
+//! requested number of exchanges or seconds, on `POST /api/capture/end`, or when the client
+//! disconnects.
 
 use super::Parts;
 use super::answer::Answer;
@@ -17,13 +18,13 @@ use switchback_gateway::store::NewHistory;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-/// Pieces of the archive that wait for the asker.
+/// Chunks of the archive that are queued for the client.
 const PIECES_MAX: usize = 4;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct CaptureRequest {
-    /// As the contract writes it.
+    /// As written in the contract, such as `GET /things/{id}`.
     operation: Option<String>,
     client: Option<String>,
     share: f64,
@@ -45,7 +46,7 @@ impl Default for CaptureRequest {
     }
 }
 
-/// Largest copy of one body.
+/// Largest recorded part of one body.
 const BODY_BYTES_MAX: usize = 1 << 20;
 
 pub(super) async fn capture(parts: &Parts, by: &str, request: Request<Body>) -> Answer {
@@ -111,7 +112,7 @@ pub(super) async fn capture(parts: &Parts, by: &str, request: Request<Body>) -> 
     Answer::stream(StatusCode::OK, "application/json", body)
 }
 
-/// Asks the open capture to end. Its asker gets what was being answered, and the end of the archive.
+/// Ends the open capture. Its client receives the exchanges in progress and the end of the archive.
 pub(super) async fn end(parts: &Parts, by: &str) -> Answer {
     match parts.tap.end() {
         true => {
@@ -122,18 +123,18 @@ pub(super) async fn end(parts: &Parts, by: &str) -> Answer {
     }
 }
 
-/// An archive being written for an asker.
+/// An archive that is being streamed.
 struct Archive {
     redaction: Redaction,
     captured: Captured,
     sender: mpsc::Sender<Result<Bytes, switchback_gateway::error::GatewayError>>,
     until: Instant,
-    /// Exchanges still to be written.
+    /// Number of exchanges left to record.
     left: u64,
 }
 
 impl Archive {
-    /// Writes all of it. An error means that the asker went away.
+    /// Writes the archive. An error means that the client has disconnected.
     async fn write(&mut self) -> io::Result<()> {
         let mut writer = Writer::new(Vec::new())?;
         while self.left > 0 {
@@ -145,7 +146,7 @@ impl Archive {
         self.send(writer.finish_without(self.captured.left_out())?).await
     }
 
-    /// The next exchange; none when the time is over.
+    /// Returns the next exchange, or `None` once the time is up.
     async fn next(&mut self) -> io::Result<Option<Exchange>> {
         tokio::select! {
             exchange = self.captured.next() => Ok(exchange),

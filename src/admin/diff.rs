@@ -1,5 +1,5 @@
-//! What the dual run found, in the admin API: the report that `switchback diff report` shows, and the kept records. All of it
-//! was redacted before it was kept.
+//! Results of the dual run in the admin API: the report of `switchback diff report`, and the stored
+//! records. Records are redacted before they are stored.
 
 use super::Parts;
 use super::answer::Answer;
@@ -12,7 +12,8 @@ use switchback_gateway::store::StoreError;
 /// Most records of one export.
 const RECORDS_MAX: u32 = 100_000;
 
-/// Per operation: how much was compared, how equal it is, what differs most and which line is behind it.
+/// Returns the report per operation: number of comparisons, rate of differences, the most frequent
+/// differences and the mapping lines that cause them.
 pub(super) async fn report(parts: &Parts) -> Answer {
     match parts.archive.summaries(Some(&parts.phases)).await {
         Ok(summaries) => Answer::json(StatusCode::OK, &report_on(&summaries, Threshold::default())),
@@ -20,7 +21,7 @@ pub(super) async fn report(parts: &Parts) -> Answer {
     }
 }
 
-/// The kept records as JSON Lines, oldest first; `?operation=` selects.
+/// Returns the stored records as JSON Lines, oldest first. `?operation=` selects one operation.
 pub(super) async fn export(parts: &Parts, query: &str) -> Answer {
     let operation = query.split('&').find_map(|pair| pair.strip_prefix("operation="));
     let operation = operation.map(|text| text.replace('+', " "));

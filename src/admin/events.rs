@@ -1,4 +1,5 @@
-//! Events at the admin port: what waits, what is dead, and what is done about it. Nothing shows what an event says.
+//! Undelivered events in the admin API: list, retry, drop. Responses never include the content of
+//! an event.
 
 use super::answer::Answer;
 use super::{Parts, api};
@@ -8,10 +9,10 @@ use serde_json::json;
 use switchback_gateway::body::Body;
 use switchback_gateway::store::{EventChoice, StoreError};
 
-/// Most events that are listed.
+/// Most events in one list.
 const LISTED_MAX: usize = 1_000;
 
-/// How much waits for whom, and the oldest of it.
+/// Returns the number of queued events per receiver, and the oldest of them.
 pub(super) async fn list(parts: &Parts) -> Answer {
     let counts = parts.store.event_counts().await;
     let events = parts.store.events(None, false, LISTED_MAX).await;
@@ -27,7 +28,7 @@ pub(super) async fn list(parts: &Parts) -> Answer {
 #[serde(deny_unknown_fields)]
 struct Choice {
     receiver: Option<String>,
-    /// Without ids all dead events are meant.
+    /// Empty: all dead events.
     #[serde(default)]
     ids: Vec<String>,
 }

@@ -1,5 +1,6 @@
-//! Who may ask the admin port for what. Programs show a token as a bearer; people sign in once with the same token and their
-//! browser shows a session (see [`super::session`]), which also reads the API, and changes things by the studio's forms alone.
+//! Access control of the admin port. Programs send a token as a bearer. Browsers sign in with the
+//! same token and then send a session cookie (see [`super::session`]), which permits reading the
+//! API; with a session, changes are possible only through the studio's forms.
 
 use super::answer::Answer;
 use super::session::{Access, Role, Session, Sessions, forget_cookie};
@@ -19,63 +20,67 @@ use switchback_gateway::secret::Secret;
 use switchback_gateway::server::Peer;
 use switchback_gateway::store::Store;
 
-/// What a request must show.
+/// The credential that a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// Health, which probes ask for, the callback, which `state` guards, and what a browser needs to show a page.
+    /// None: health probes, the callback, which `state` protects, and the assets of the sign-in
+    /// page.
     Nothing,
-    /// Pages of the studio ask for a [`Visitor`] themselves, and send who is none to sign in.
+    /// The studio determines the [`Visitor`] itself and redirects others to the sign-in page.
     Visitor,
-    /// A token as a bearer, or as the password of a browser's dialogue; or a session.
+    /// A token as a bearer or as a Basic password, or a session.
     ToRead,
-    /// The token that may change things as a bearer, and JSON.
+    /// The operator token as a bearer, and a JSON body.
     ToChange,
 }
 
-/// Who looks at a page.
+/// The user of a page.
 #[derive(Clone, Debug)]
 pub(crate) struct Visitor {
     pub(crate) role: Role,
-    /// None for programs that show a token with each request, and where no token is configured: neither has forms.
+    /// `None` for programs that send a token with each request, and if no token is configured.
+    /// Neither gets forms.
     pub(crate) session: Option<Session>,
 }
 
-/// What came of showing a token to sign in.
+/// The result of an attempt to sign in.
 pub(crate) enum SignIn {
     As(Session),
     Wrong,
-    /// Too many were wrong.
+    /// Too many attempts failed.
     Wait,
 }
 
-/// Sessions that were found in the store and are remembered, in case it stops answering.
+/// Most known sessions that are cached for times when the store does not answer.
 const SESSIONS_REMEMBERED_MAX: usize = 1024;
-/// How long a request waits for the store to say whether a session goes on.
+/// Time limit of a session lookup in the store.
 const STORE_PATIENCE: Duration = Duration::from_millis(500);
 
-/// Wrong tokens from one address before it has to wait.
+/// Failed tokens per address before it is blocked.
 const FAILURES_MAX: u32 = 10;
-/// How long it waits, and how long failures are remembered.
+/// Duration of the block, and of the memory of failures.
 const FAILURES_WINDOW: Duration = Duration::from_secs(60);
-/// Addresses remembered; with more, the oldest are forgotten.
+/// Most addresses with failures; the oldest are dropped first.
 const ADDRESSES_MAX: usize = 1024;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 pub(crate) struct Guard {
-    /// Replaced whole by a reload.
+    /// Replaced as a unit on reload.
     lock: ArcSwap<Lock>,
     clock: Clock,
     failures: Mutex<HashMap<IpAddr, Failures>>,
     store: Store,
-    /// Ids of sessions that the store had when it was last asked. While it does not answer, these go on: nobody can sign out
-    /// then at any replica but this one, which forgets them here.
+    /// Ids of sessions that the store confirmed at the last lookup. They stay valid while it does
+    /// not answer. During that time, signing out takes effect only at this replica, which removes
+    /// the id here.
     remembered: Mutex<HashSet<String>>,
 }
 
-/// What opens the port, and under which names it is reached.
+/// The credentials and host names of the port.
 struct Lock {
-    /// Hashes of tokens and what they are for: comparing hashes tells nothing by its duration.
+    /// Hashes of tokens with their roles. Comparing hashes leaks no timing information about the
+    /// tokens.
     tokens: Vec<([u8; 32], Role)>,
     sessions: Sessions,
     hosts: Vec<String>,
@@ -101,19 +106,19 @@ impl Guard {
         Guard { lock, clock, failures: Mutex::default(), store, remembered: Mutex::default() }
     }
 
-    /// Is opened by these from here on. Sessions that were begun with other tokens end.
+    /// Replaces tokens and host names. Sessions signed with other tokens become invalid.
     pub(super) fn set_access(&self, access: &Access, hosts: Vec<String>) {
         self.lock.store(Arc::new(Lock::new(access, hosts, &self.clock)));
     }
 
-    /// Whether nobody has to show anything: no token is configured, which only loopback allows.
+    /// Returns whether no token is configured, which is permitted only on loopback.
     pub(crate) fn is_open(&self) -> bool {
         self.lock.load().tokens.is_empty()
     }
 
-    /// Lets the request through, or says why not.
+    /// Checks whether a request is permitted; the error is the response.
     pub(super) async fn check(&self, request: &Parts, need: Need) -> Result<(), Answer> {
-        // Probes of HTTP/1.0 name no host, and every browser does: no web page is let in by this.
+        // HTTP/1.0 probes send no host. Browsers always do, so this admits no web page.
         let is_probe = need == Need::Nothing && host_of(request).is_none();
         if !is_probe && !self.is_our_name(request) {
             return Err(Answer::error(
@@ -124,7 +129,8 @@ impl Guard {
         let headers = &request.headers;
         match need {
             Need::Nothing => return Ok(()),
-            // Pages ask for a visitor themselves; a token that a program shows them is counted like any other.
+            // Pages check the visitor themselves. A token in the request is still checked, so that
+            // failures are counted.
             Need::Visitor if self.is_open() || !headers.contains_key(AUTHORIZATION) => return Ok(()),
             Need::Visitor | Need::ToRead | Need::ToChange => {}
         }
@@ -134,8 +140,9 @@ impl Guard {
         if self.is_open() {
             return without_token(need);
         }
-        // The right token first: behind a proxy everybody has one address, and whoever guesses must not lock others out. A
-        // token that guessing could find is not taken to begin with (`ADMIN_TOKEN_CHARS_MIN`).
+        // Check the token before the failures: behind a proxy all clients share one address, and a
+        // guessing client must not lock out the others. `ADMIN_TOKEN_CHARS_MIN` rules out tokens
+        // short enough to guess.
         let by_token = shown_token(headers, need).and_then(|shown| self.role_of(&shown));
         let role = match by_token {
             None if need != Need::ToChange => self.session(headers).await.map(|session| session.role),
@@ -168,7 +175,7 @@ impl Guard {
         Err(answer.with_header("www-authenticate", challenge))
     }
 
-    /// Who looks at a page; none has to sign in first.
+    /// Returns the user of a page. `None`: sign in first.
     pub(crate) async fn visitor(&self, headers: &HeaderMap) -> Option<Visitor> {
         if let Some(session) = self.session(headers).await {
             return Some(Visitor { role: session.role, session: Some(session) });
@@ -178,8 +185,8 @@ impl Guard {
         role.map(|role| Visitor { role, session: None })
     }
 
-    /// The session of a request, where it has neither run out nor been ended. A cookie that we have not signed costs no look
-    /// into the store.
+    /// Returns the valid session of a request. Verifies the signature first, so that a forged
+    /// cookie causes no store lookup.
     async fn session(&self, headers: &HeaderMap) -> Option<Session> {
         let session = self.lock.load().sessions.of(headers)?;
         let asked = tokio::time::timeout(STORE_PATIENCE, self.store.has_session(session.id())).await;
@@ -209,8 +216,8 @@ impl Guard {
         }
     }
 
-    /// Begins a session for a person who shows a token. While the store does not answer, it is a session of this process
-    /// alone, and ends when the store is back.
+    /// Starts a session for a user with a valid token. If the store does not answer, the session is
+    /// valid only in this process, until the store is back.
     pub(crate) async fn sign_in(&self, peer: Option<IpAddr>, token: &str, name: &str) -> SignIn {
         if let Some(role) = self.role_of(token) {
             let session = self.lock.load().sessions.begin(role, name);
@@ -232,34 +239,34 @@ impl Guard {
         SignIn::Wrong
     }
 
-    /// Ends a session at all replicas. Returns whether the store took that.
+    /// Ends a session at all replicas. Returns whether the store recorded it.
     pub(crate) async fn sign_out(&self, session: &Session) -> bool {
         self.remember(session, false);
         let ended = tokio::time::timeout(STORE_PATIENCE, self.store.end_session(session.id())).await;
         matches!(ended, Ok(Ok(())))
     }
 
-    /// The cookie for a session: of a new one, or of one whose time is half over.
+    /// Returns the `Set-Cookie` value of a new or renewed session.
     pub(crate) fn session_cookie(&self, session: &Session, headers: &HeaderMap) -> String {
         self.lock.load().sessions.set_cookie(session, is_behind_tls(headers))
     }
 
-    /// The session with its time begun anew, when half of it is over.
+    /// Returns the session with a new idle timeout if more than half of it has elapsed.
     pub(crate) fn renewed(&self, session: &Session) -> Option<Session> {
         self.lock.load().sessions.renewed(session)
     }
 
-    /// The cookie that ends a session.
+    /// Returns the `Set-Cookie` value that deletes the session.
     pub(crate) fn sign_out_cookie(&self, headers: &HeaderMap) -> String {
         forget_cookie(is_behind_tls(headers))
     }
 
-    /// What the forms of a session carry.
+    /// Returns the CSRF token of a session.
     pub(crate) fn form_token(&self, session: &Session) -> String {
         self.lock.load().sessions.form_token(session)
     }
 
-    /// Whether a form carries what this session's forms carry.
+    /// Returns whether `shown` is the CSRF token of a session.
     pub(crate) fn is_form_token(&self, session: &Session, shown: &str) -> bool {
         self.lock.load().sessions.is_form_token(session, shown)
     }
@@ -269,7 +276,8 @@ impl Guard {
         self.lock.load().tokens.iter().find(|(token, _)| *token == shown).map(|(_, role)| *role)
     }
 
-    /// Whether the request came by an address, `localhost` or a configured name (against DNS rebinding).
+    /// Returns whether the request's host is an address, `localhost` or a configured name. Prevents
+    /// DNS rebinding.
     fn is_our_name(&self, request: &Parts) -> bool {
         let Some(authority) = host_of(request) else { return false };
         let host = match authority.strip_prefix('[') {
@@ -303,8 +311,8 @@ impl Guard {
     }
 }
 
-/// Without a token, which only loopback allows, everything may be read and nothing changed: on loopback there are other
-/// users and web pages.
+/// Permits only reading if no token is configured: other users and web pages can reach loopback,
+/// too.
 fn without_token(need: Need) -> Result<(), Answer> {
     match need {
         Need::ToChange => {
@@ -326,7 +334,8 @@ fn check_content(headers: &HeaderMap, need: Need) -> Result<(), Answer> {
     }
 }
 
-/// Whether a form was sent by a page of ours. Browsers say where a form comes from; who says nothing is no browser.
+/// Returns whether a page of this origin sent a form. Browsers send the origin of forms; a request
+/// without one is not from a browser.
 pub(crate) fn is_own_form<B>(request: &Request<B>) -> bool {
     let headers = request.headers();
     let from_header = headers.get(HOST).and_then(|host| host.to_str().ok());
@@ -347,18 +356,19 @@ pub(crate) fn is_own_form<B>(request: &Request<B>) -> bool {
     }
 }
 
-/// A proxy in front may speak TLS at a usual port, and name it or not.
+/// Removes the default ports: a TLS proxy may or may not include them.
 fn without_usual_port(authority: &str) -> String {
     let bare = authority.strip_suffix(":443").or(authority.strip_suffix(":80"));
     bare.unwrap_or(authority).to_ascii_lowercase()
 }
 
-/// Whether the browser came by TLS, which something in front ends. It can only be made up by who gets the cookie.
+/// Returns whether the browser connected by TLS to a proxy. A client that forges the header only
+/// affects its own cookie.
 pub(crate) fn is_behind_tls(headers: &HeaderMap) -> bool {
     headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https")
 }
 
-/// Browsers say so when a page of another origin is behind a request.
+/// Returns whether the browser reports another origin or a page as the initiator.
 fn is_from_elsewhere(headers: &HeaderMap) -> bool {
     let is_cross = headers.get(SEC_FETCH_SITE).is_some_and(|site| site != "same-origin" && site != "none");
     is_cross || headers.contains_key(ORIGIN)
@@ -370,7 +380,8 @@ fn shown_token(headers: &HeaderMap, need: Need) -> Option<String> {
     if scheme.eq_ignore_ascii_case("bearer") {
         return Some(credential.trim().to_owned());
     }
-    // A browser repeats this by itself, also on behalf of other pages: enough to read, never to change.
+    // Browsers repeat Basic credentials automatically, also on requests initiated by other origins:
+    // accept them for reading only.
     if scheme.eq_ignore_ascii_case("basic") && need == Need::ToRead {
         let decoded = String::from_utf8(STANDARD.decode(credential.trim()).ok()?).ok()?;
         return decoded.split_once(':').map(|(_, password)| password.to_owned());
@@ -382,7 +393,7 @@ fn digest(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// The host that a request names, in its address or its field; none where it names none.
+/// Returns the host of a request, from its target or its `Host` field.
 fn host_of(request: &Parts) -> Option<&str> {
     let from_field = request.headers.get(HOST).map(|host| host.to_str().unwrap_or_default());
     request.uri.authority().map(|authority| authority.as_str()).or(from_field)
@@ -399,7 +410,7 @@ mod tests {
 
     const READ_TOKEN: &str = "a-long-read-token";
 
-    /// A guard with a store of its own, which lies in the folder.
+    /// Returns a guard with a new store in the folder.
     async fn guard(token: Option<&str>) -> (Guard, TempDir) {
         let (store, folder) = store().await;
         (guard_of(token, store), folder)
@@ -455,7 +466,7 @@ mod tests {
         ] {
             assert_eq!(status(&guard, &[("host", host)], Need::Nothing).await, expected, "{host}");
         }
-        // Without any, only a probe.
+        // Without a host, only probes are admitted.
         for (need, expected) in
             [(Need::Nothing, 200), (Need::Visitor, 403), (Need::ToRead, 403), (Need::ToChange, 403)]
         {
@@ -588,7 +599,8 @@ mod tests {
         );
     }
 
-    /// Two replicas of one store: a session goes on at both and ends at both, whoever has copied its cookie.
+    /// With two replicas of one store, a session is valid at both, and signing out ends it at both,
+    /// including copied cookies.
     #[tokio::test]
     async fn a_session_that_was_signed_out_is_none_at_any_replica() {
         let (store, _folder) = store().await;

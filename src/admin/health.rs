@@ -1,7 +1,10 @@
-//! Health and metrics. *Live* says that the process answers, and depends on nothing else; *ready* says that it should be
-//! given traffic: a pack is loaded and the listeners are open, which they are once anything answers here, and the process is
-//! not about to stop. A store that is down, a client that is not connected and a grant that has ended are metrics and alerts:
-//! taking the gateway out of rotation would mend none of them, and would take from everyone what still works.
+//! Health and metrics. `live` reports that the process answers and depends on nothing else. `ready`
+//! reports that it should receive traffic: pack and listeners are up before this port answers, so
+//! it only turns false during shutdown.
+//!
+//! A failing store, an unconnected client or an expired grant shows in metrics and alerts, not in
+//! readiness: taking the gateway out of rotation would repair none of them and would interrupt all
+//! other calls.
 
 use super::Parts;
 use super::answer::Answer;

@@ -1,11 +1,13 @@
-//! The admin port: health, metrics, the studio's pages ([`crate::studio`]), the admin API, and the callback of the authorization server. It has an
-//! address, limits and a token of its own, and shares nothing with the data path but what it shows.
+//! The admin port: health, metrics, the studio ([`crate::studio`]), the admin API, and the OAuth
+//! callback. It has its own address, limits and token, and shares only the displayed state with the
+//! data path.
 //!
-//! What guards it, in this order (see [`guard`]): the `Host` header must be an address, `localhost` or a configured name,
-//! so that no web page reaches the port through a name of its own (a probe that names no host gets health); all but health and callback ask for a token, where
-//! one is configured, or for a session that was begun with one; changes by the API are `POST` with the token as a bearer
-//! and JSON as the body, which a page of another origin can neither send nor make a browser send; changes by the studio
-//! are its own forms, with a session. The policy of all answers forbids scripts and styles within a page.
+//! Requests are checked in this order (see [`guard`]). The `Host` header must be an address,
+//! `localhost` or a configured name, which prevents DNS rebinding; probes without a host may read
+//! health. Everything except health and the callback needs a token, if one is configured, or a
+//! session created with one. Changes through the API are `POST` requests with a bearer token and a
+//! JSON body, which no page of another origin can cause. Changes through the studio are its own
+//! forms, with a session. The content policy of all responses forbids inline scripts and styles.
 
 mod answer;
 mod api;
@@ -55,45 +57,46 @@ use switchback_gateway::telemetry::metrics::Metrics;
 use switchback_gateway::token::{Registry, Tokens};
 use tokio::sync::Notify;
 
-/// What the admin port shows and manages.
+/// The state that the admin port displays and manages.
 pub struct Parts {
     pub metrics: Metrics,
     pub registry: Registry,
     pub tokens: Tokens,
     pub phases: Phases,
-    /// What the dual run recorded.
+    /// Records of the dual run.
     pub archive: Archive,
-    /// Pack, configuration and last reload, as `app` posts them.
+    /// Pack, configuration and last reload, as published by `app`.
     pub board: Board,
-    /// Whether the process is about to stop.
+    /// Whether the process is shutting down.
     pub drain: Drain,
-    /// Told when an operator asks for a reload.
+    /// Notified when an operator requests a reload.
     pub reload: Arc<Notify>,
-    /// What is served at the moment.
+    /// The current program.
     pub program: Current,
-    /// Where captures of traffic are opened.
+    /// Opens captures of traffic.
     pub tap: Tap,
-    /// What is called that nobody knows.
+    /// Calls to unknown operations and by unknown clients.
     pub unknown: UnknownCalls,
-    /// Who still calls what.
+    /// Counted calls by client and operation.
     pub usage: Usage,
-    /// What is switched off for a while, and for whom a side has ended.
+    /// Brownouts and client sunsets.
     pub retirement: Retirement,
-    /// Where requests and mapping texts are tried.
+    /// The playground.
     pub workbench: Workbench,
     pub clock: Clock,
-    /// What the gate demands.
+    /// The policies of the gate.
     pub gate: ArcSwap<GateSettings>,
-    /// Where events wait, and where what happens is written down.
+    /// Queued events, and the history of changes.
     pub store: Store,
-    /// Who may come.
+    /// Tokens and session lifetimes.
     pub access: Access,
-    /// Host names allowed beside addresses and `localhost`, in lower case.
+    /// Permitted host names in addition to addresses and `localhost`, in lower case.
     pub hosts: Vec<String>,
 }
 
 impl Parts {
-    /// Asks for a reload. Its entry is written at the same time: a store that does not answer holds up no reload.
+    /// Requests a reload. Its history entry is written concurrently, so that an unavailable store
+    /// does not delay the reload.
     pub(crate) fn ask_for_reload(self: &Arc<Self>, author: &str) {
         let (parts, author) = (Arc::clone(self), author.to_owned());
         tokio::spawn(async move {
@@ -104,7 +107,8 @@ impl Parts {
         self.reload.notify_one();
     }
 
-    /// Writes the entry of a change that is made outside of the store. Such a change does not wait for a store that is away.
+    /// Records a change that is made outside the store. The change does not depend on it: a failure
+    /// is only logged.
     pub(crate) async fn note(&self, author: &str, entry: NewHistory<'_>) {
         if let Err(error) = self.store.by(author).note(&entry).await {
             let (kind, subject) = (entry.kind, entry.subject);
@@ -113,7 +117,7 @@ impl Parts {
     }
 }
 
-/// The service behind the admin port, or behind a port that has a part of it. Clones share its parts.
+/// The service of the admin port, or of a port with a part of it. Clones share their parts.
 #[derive(Clone)]
 pub struct Admin {
     parts: Arc<Parts>,
@@ -122,15 +126,15 @@ pub struct Admin {
     area: Area,
 }
 
-/// What is to be found at a port.
+/// The part of the admin port that a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Area {
     All,
-    /// All, where the callback has a port of its own.
+    /// For the admin port if the callback has a separate port.
     AllButCallback,
-    /// Health alone: nothing that shows or changes anything is beside it.
+    /// Health only.
     Health,
-    /// The callback of the authorization server alone.
+    /// The OAuth callback only.
     Callback,
 }
 
@@ -155,27 +159,27 @@ impl Admin {
         Admin { parts, guard, studio, area: Area::All }
     }
 
-    /// Watches traffic for the studio's charts, for ever.
+    /// Samples traffic for the studio's charts. Never returns.
     pub async fn watch(self) {
         self.studio.watch().await;
     }
 
-    /// Tells other replicas that this process ends.
+    /// Announces the end of this process to other replicas.
     pub async fn leave(&self) {
         self.studio.leave().await;
     }
 
-    /// Shows what the gate demands from here on.
+    /// Replaces the displayed policies of the gate.
     pub fn set_gate(&self, gate: GateSettings) {
         self.parts.gate.store(Arc::new(gate));
     }
 
-    /// Is opened by these tokens, under these host names, from here on.
+    /// Replaces the tokens and host names.
     pub fn set_access(&self, access: &Access, hosts: Vec<String>) {
         self.guard.set_access(access, hosts);
     }
 
-    /// The same parts, as far as a port has them.
+    /// Returns a service for a part of the port.
     #[must_use]
     pub fn area(&self, area: Area) -> Admin {
         Admin { area, ..self.clone() }
@@ -197,7 +201,7 @@ impl Admin {
                     Need::Visitor => self.guard.visitor(&head.headers).await.is_some(),
                     Need::ToRead | Need::ToChange => true,
                 };
-                // Who has shown a token is not put out for strangers.
+                // Exempt connections with a valid token from eviction by others.
                 if is_known
                     && !self.guard.is_open()
                     && let Some(standing) = head.extensions.get::<Standing>()
@@ -216,8 +220,8 @@ impl Admin {
     }
 }
 
-/// The calls of the API that are sent with `POST`, each with the kind of the entry that it leaves in the history (`transition`:
-/// among the transitions). The others change nothing: they only try something. A call that is not listed is not found.
+/// The `POST` calls of the API, each with the kind of its history entry (`transition`: recorded
+/// among the transitions). `None`: the call changes nothing. Calls that are not listed return 404.
 pub const CALLS: [(&str, Option<&str>); 20] = [
     ("/api/playground", None),
     ("/api/playground/record", Some("recording begun")),
@@ -241,24 +245,25 @@ pub const CALLS: [(&str, Option<&str>); 20] = [
     ("/api/phases/reset", Some("transition")),
 ];
 
-/// Whether a path is one of this pattern.
+/// Returns whether path segments match a pattern.
 pub(crate) fn fits(pattern: &str, segments: &[&str]) -> bool {
     let pattern: Vec<&str> = pattern.trim_start_matches('/').split('/').collect();
     let fits = |(part, segment): (&&str, &&str)| part.starts_with('{') || part == segment;
     pattern.len() == segments.len() && pattern.iter().zip(segments).all(fits)
 }
 
-/// The field in which a program says on whose behalf it changes something.
+/// The request field with the name of the person on whose behalf a program makes a change.
 pub(crate) const OPERATOR: &str = "x-operator";
-/// Most characters of a person's name.
+/// Longest name of a person, in characters.
 pub(crate) const NAME_CHARS_MAX: usize = 60;
 
-/// A name as somebody gave it, fit for the history.
+/// Cleans a person's name for the history: trimmed, without control characters, at most
+/// [`NAME_CHARS_MAX`] long.
 pub(crate) fn person(name: &str) -> String {
     name.trim().chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect()
 }
 
-/// The author of a change by the API: the name in `X-Operator`, else the token that allows it.
+/// Returns the author of a change through the API: the name in `X-Operator`, else `admin.token`.
 fn author(headers: &HeaderMap) -> String {
     let name = headers.get(OPERATOR).map(|value| person(&String::from_utf8_lossy(value.as_bytes())));
     match name.filter(|name| !name.is_empty()) {
@@ -267,7 +272,7 @@ fn author(headers: &HeaderMap) -> String {
     }
 }
 
-/// What a request must show before it is looked at.
+/// Returns the credential that a request needs.
 fn need(path: &str, method: &Method) -> Need {
     match path {
         "/healthz/live" | "/healthz/ready" | "/oauth/callback" => Need::Nothing,
@@ -282,11 +287,11 @@ fn need(path: &str, method: &Method) -> Need {
     }
 }
 
-/// All addresses of the port but those of the studio.
+/// Routes all paths except those of the studio.
 async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
     let method = match request.method() {
-        // The callback spends a code, which reading must not do (RFC 9110, section 9.2.1): those who look whether a link is
-        // safe ask with HEAD. With GET, authorization servers leave no choice.
+        // The callback consumes a code, which a safe method must not do (RFC 9110, section 9.2.1),
+        // and link checkers send HEAD. GET is unavoidable: OAuth redirects use it.
         &Method::HEAD if request.uri().path() == "/oauth/callback" => {
             return Answer::error(StatusCode::METHOD_NOT_ALLOWED, "this address takes GET only")
                 .with_header("allow", "GET");

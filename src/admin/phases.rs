@@ -1,4 +1,4 @@
-//! Phases in the admin API: which operation is in which, and moving them while the gateway serves.
+//! Phases in the admin API: list operations with their phases, and change them at run time.
 
 use super::Parts;
 use super::answer::Answer;
@@ -10,7 +10,7 @@ use switchback_compiler::diagnostic::did_you_mean;
 use switchback_gateway::body::Body;
 use switchback_gateway::shadow::{Phase, PhaseInfo, PhasesError, Share, Word};
 
-/// How many transitions are shown.
+/// Most transitions in one list.
 const TRANSITIONS_MAX: u32 = 200;
 
 pub(super) fn list(parts: &Parts) -> Answer {
@@ -27,14 +27,14 @@ pub(super) async fn transitions(parts: &Parts) -> Answer {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Set {
-    /// Only needed where several sides that clients speak have the operation.
+    /// Needed only if several spoken sides have the operation.
     side: Option<String>,
     operation: String,
     phase: String,
     share: Option<f64>,
     #[serde(default)]
     reason: String,
-    /// Whether it is meant although the evidence is against it; takes a reason.
+    /// Overrides contrary evidence. Needs a reason.
     #[serde(default)]
     force: bool,
 }
@@ -89,7 +89,7 @@ fn shown(outcome: Result<PhaseInfo, PhasesError>) -> Answer {
     }
 }
 
-/// Why a phase was not set, with what may have been meant.
+/// Describes why a phase was not set, with a suggestion for a misspelt operation.
 pub fn told(error: &PhasesError) -> String {
     let hint = match error {
         PhasesError::NoSuchOperation { operation, known } => did_you_mean(operation, known),

@@ -1,4 +1,5 @@
-//! The playground in the admin API: requests and mapping texts that are tried, and the letter to a client's owner.
+//! The playground in the admin API: dry runs of requests and mapping files, and the migration
+//! notice for a client's owner.
 
 use super::Parts;
 use super::answer::Answer;
@@ -18,10 +19,10 @@ use switchback_gateway::store::NewHistory;
 use switchback_gateway::token::Client;
 use switchback_plan::SideId;
 
-/// Most bytes of what is to be tried: mapping files and an exchange.
+/// Largest request body: mapping files and an exchange.
 const ASK_BYTES_MAX: u64 = 4 << 20;
 
-/// Tries a request.
+/// Executes a dry run.
 pub(super) async fn run(parts: &Parts, request: Request<Body>) -> Answer {
     match read_up_to::<Ask>(request, ASK_BYTES_MAX).await {
         Ok(ask) => told(tried(parts, ask).await),
@@ -29,7 +30,7 @@ pub(super) async fn run(parts: &Parts, request: Request<Body>) -> Answer {
     }
 }
 
-/// The same, for the pages.
+/// Executes a dry run for the API and the studio.
 pub(crate) async fn tried(parts: &Parts, ask: Ask) -> Result<Ran, TryError> {
     let program = parts.program.load_full();
     let mut salt = [0; 32];
@@ -51,7 +52,8 @@ pub(crate) async fn tried(parts: &Parts, ask: Ask) -> Result<Ran, TryError> {
     Ok(ran)
 }
 
-/// What the pack refuses is answered by the own service only while that is there, and only to clients that may be forwarded to it.
+/// Adjusts how a refused call is answered: the side's own service answers it only while that
+/// service exists and the client may be forwarded to it.
 fn settle_own_service(ran: &mut Ran, program: &Program, client: Option<&Client>) {
     let serves = SideId::BOTH.into_iter().find(|at| program.side(*at).name == ran.side);
     let Some(serves) = serves.filter(|_| ran.is_forwarded) else { return };
@@ -65,7 +67,7 @@ fn settle_own_service(ran: &mut Ran, program: &Program, client: Option<&Client>)
     }
 }
 
-/// The new side's service, asked on behalf of a client with what its calls go out with.
+/// Builds the connection to the new side's service, with the credential of the client in `ask`.
 fn live(parts: &Parts, ask: &Ask) -> Result<Live, TryError> {
     let program = parts.program.load_full();
     let side = program.side(SideId::NEW);
@@ -83,18 +85,18 @@ fn live(parts: &Parts, ask: &Ask) -> Result<Live, TryError> {
         .map_err(|error| TryError::Request(error.to_string()))
 }
 
-/// The requests of the pack's examples.
+/// Returns the requests of the pack's examples.
 pub(super) async fn examples(parts: &Parts) -> Answer {
     told(parts.workbench.examples().await)
 }
 
-/// The mapping files that serve, by name.
+/// Returns the served mapping files by name.
 pub(super) fn files(parts: &Parts) -> Answer {
     let files: BTreeMap<String, String> = parts.workbench.files().into_iter().collect();
     Answer::json(StatusCode::OK, &files)
 }
 
-/// What was recorded to be tried, newest first.
+/// Returns the recorded exchanges, newest first.
 pub(super) fn recorded(parts: &Parts) -> Answer {
     let (recording, exchanges) = (parts.workbench.is_recording(), parts.workbench.recorded());
     Answer::json(StatusCode::OK, &json!({ "recording": recording, "exchanges": exchanges }))
@@ -124,7 +126,7 @@ pub(super) async fn record(parts: &Parts, by: &str, request: Request<Body>) -> A
     }
 }
 
-/// The same, for the pages: whether the recording began.
+/// Starts a recording, for the API and the studio. Returns whether it started.
 pub(crate) async fn record_next(parts: &Parts, by: &str, exchanges: usize) -> bool {
     let began = parts.workbench.record(&parts.tap, parts.program.load().pack(), exchanges);
     if began {
@@ -144,7 +146,7 @@ struct Change {
     files: BTreeMap<String, String>,
 }
 
-/// What a change would do to what was recorded.
+/// Returns the effect of a change of mapping files on the recorded exchanges.
 pub(super) async fn what_if(parts: &Parts, request: Request<Body>) -> Answer {
     match read_up_to::<Change>(request, ASK_BYTES_MAX).await {
         Ok(change) => told(parts.workbench.what_if(change.files).await),
@@ -152,7 +154,7 @@ pub(super) async fn what_if(parts: &Parts, request: Request<Body>) -> Answer {
     }
 }
 
-/// The text for the owner of a client.
+/// Returns the migration notice for the owner of a client.
 pub(super) async fn letter(parts: &Parts, name: &str) -> Answer {
     let usage = match parts.usage.list().await {
         Ok(usage) => usage,
@@ -170,7 +172,7 @@ pub(super) async fn letter(parts: &Parts, name: &str) -> Answer {
     }
 }
 
-/// The same, for the pages; `usage`: the calls that were counted.
+/// Renders the migration notice, for the API and the studio. `usage` holds the counted calls.
 pub(crate) async fn written(parts: &Parts, name: &str, usage: &[UsageInfo]) -> Result<String, Answer> {
     let sunset = parts.retirement.sunsets().into_iter().find(|sunset| sunset.client == name);
     let ends = sunset.and_then(|sunset| sunset.at_ms).map(switchback_gateway::clock::rfc3339);

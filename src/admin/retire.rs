@@ -1,4 +1,4 @@
-//! Retirement in the admin API: who still calls what, brownouts, and from when on a client is refused.
+//! Retirement in the admin API: usage by client, brownouts, and client sunsets.
 
 use super::Parts;
 use super::answer::Answer;
@@ -13,8 +13,9 @@ use switchback_gateway::body::Body;
 use switchback_gateway::retire::{NewBrownout, RetireError, UsageInfo};
 use switchback_gateway::store::StoreError;
 
-/// Calls by side, client, operation and outcome, of all gateways of the store; with `after_sunset` in the query, what each
-/// client loses once the old service is gone.
+/// Returns the calls by side, client, operation and outcome, summed over all gateways of the store.
+/// With `after_sunset` in the query, returns the losses of each client once the old service is
+/// gone.
 pub(super) async fn usage(parts: &Parts, query: &str) -> Answer {
     let usage = match parts.usage.list().await {
         Ok(usage) => usage,
@@ -28,7 +29,8 @@ pub(super) async fn usage(parts: &Parts, query: &str) -> Answer {
     }
 }
 
-/// What each client loses once the old service is gone, by the pack and the settings that serve.
+/// Returns the losses of each client once the old service is gone, under the served pack and
+/// settings.
 pub(crate) fn after_sunset_rows(parts: &Parts, usage: &[UsageInfo]) -> Vec<AfterSunset> {
     let (board, program) = (parts.board.load(), parts.program.load_full());
     let (pack, settings) = (program.pack(), program.settings());
@@ -41,7 +43,7 @@ pub(crate) fn after_sunset_rows(parts: &Parts, usage: &[UsageInfo]) -> Vec<After
     }
 }
 
-/// Windows, those that ended within a month among them, the earliest first.
+/// Returns the brownouts, earliest first, including those that ended within the last month.
 pub(super) async fn brownouts(parts: &Parts) -> Answer {
     match parts.retirement.sync().await {
         Ok(()) => Answer::json(StatusCode::OK, &parts.retirement.brownouts()),
@@ -49,7 +51,7 @@ pub(super) async fn brownouts(parts: &Parts) -> Answer {
     }
 }
 
-/// When sides end for clients.
+/// Returns the sunsets of clients.
 pub(super) async fn sunsets(parts: &Parts) -> Answer {
     match parts.retirement.sync().await {
         Ok(()) => Answer::json(StatusCode::OK, &parts.retirement.sunsets()),
@@ -60,7 +62,7 @@ pub(super) async fn sunsets(parts: &Parts) -> Answer {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Add {
-    /// Only needed where clients speak several sides.
+    /// Needed only if clients speak several sides.
     side: Option<String>,
     #[serde(default)]
     operations: Vec<String>,
@@ -69,7 +71,7 @@ struct Add {
     /// Confirms a window that names neither operations nor clients.
     #[serde(default)]
     everything: bool,
-    /// A day or a moment (RFC 3339); without it now.
+    /// A day or a moment (RFC 3339); `None`: now.
     from: Option<String>,
     until: String,
     #[serde(default)]
@@ -112,9 +114,9 @@ pub(super) async fn remove(parts: &Parts, by: &str, id: &str) -> Answer {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SetSunset {
-    /// Only needed where clients speak several sides.
+    /// Needed only if clients speak several sides.
     side: Option<String>,
-    /// A day or a moment (RFC 3339); null: never, whatever the configuration says.
+    /// A day or a moment (RFC 3339). Null: never, which overrides the configuration.
     at: Option<String>,
     deprecated: Option<String>,
     #[serde(default = "announced")]
@@ -148,7 +150,7 @@ fn moment(name: &str, text: &str) -> Result<Moment, Answer> {
     text.parse().map_err(|what| Answer::error(StatusCode::BAD_REQUEST, format!("{name}: {what}")))
 }
 
-/// Why something was not set, with what may have been meant.
+/// Describes why a change was rejected, with a suggestion for a misspelt operation.
 pub fn told(error: &RetireError) -> String {
     let hint = match error {
         RetireError::NoSuchOperation { operation, known } => did_you_mean(operation, known),

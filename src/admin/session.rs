@@ -1,8 +1,11 @@
-//! Sessions of browsers at the admin port: a person who signed in with a token carries a signed cookie instead of the token.
-//! The store has a row for each (`Store::begin_session`), so a session outlives a restart, works at every replica of the store
-//! that has the same sealing key, and ends everywhere when its person signs out, however often its cookie was copied. It ends
-//! with its time, at the latest at its last end, and all end when a token or the sealing key changes, since the signature is
-//! made with both.
+//! Browser sessions of the admin port. After signing in with a token, a browser sends a signed
+//! cookie instead of the token.
+//!
+//! The store has a row for each session (`Store::begin_session`). A session therefore survives
+//! restarts, is valid at every replica with the same store and sealing key, and ends everywhere
+//! when its user signs out, even if the cookie was copied. It expires after its idle timeout, at
+//! the latest after its maximum lifetime. A change of a token or the sealing key ends all sessions,
+//! since the signing key is derived from both.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,17 +18,17 @@ use switchback_gateway::clock::Clock;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::store::seal::random;
 
-/// What somebody may do at the admin port.
+/// Permissions at the admin port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Look at everything.
+    /// Read only.
     Read,
-    /// Change things too.
+    /// Read and change.
     Operate,
 }
 
 impl Role {
-    /// The role in a word.
+    /// Returns the name of the role in cookies.
     pub fn name(self) -> &'static str {
         match self {
             Role::Read => "read",
@@ -34,32 +37,32 @@ impl Role {
     }
 }
 
-/// Who may come, and for how long a browser stays signed in.
+/// Tokens and session lifetimes of the admin port.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// The token that may change things; none on loopback only, and then nothing can be changed.
+    /// The token for changes. `None` is permitted on loopback only and makes the port read-only.
     pub token: Option<Secret<String>>,
-    /// The token that may look.
+    /// The token for reading.
     pub read_token: Option<Secret<String>>,
-    /// How long a session lasts after it was last used.
+    /// Idle timeout of a session.
     pub session: Duration,
-    /// How long a session lasts, however much it is used.
+    /// Longest lifetime of a session.
     pub session_max: Duration,
-    /// What sessions are signed with, together with the tokens: the texts of sealing keys, the first of which counts.
+    /// The sealing keys as texts. Session signatures use the first, together with the tokens.
     pub keys: Vec<Secret<String>>,
 }
 
-/// A browser that has signed in.
+/// A signed-in browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Session {
     pub(crate) role: Role,
-    /// What the person is called, by their own word; empty where they said nothing.
+    /// The name that the user entered; may be empty.
     pub(crate) name: String,
-    /// Seconds since 1970; moves on while the session is used.
+    /// End of the idle timeout as Unix time in seconds. Extended by use.
     ends: i64,
-    /// Seconds since 1970; the end that use does not move.
+    /// End of the maximum lifetime as Unix time in seconds.
     last_end: i64,
-    /// Random; the store has its hash.
+    /// A random id. The store has its hash.
     id: String,
 }
 
@@ -68,13 +71,13 @@ impl Session {
         &self.id
     }
 
-    /// Its last end, wall time in milliseconds since 1970.
+    /// Returns the end of the maximum lifetime as Unix time in milliseconds.
     pub(super) fn last_end_ms(&self) -> i64 {
         self.last_end.saturating_mul(1000)
     }
 }
 
-/// Makes sessions and reads them back.
+/// Creates sessions, and signs and verifies their cookies.
 pub(super) struct Sessions {
     key: [u8; 32],
     life: Duration,
@@ -82,7 +85,7 @@ pub(super) struct Sessions {
     clock: Clock,
 }
 
-/// The cookie of a session. `__Host-` would need TLS, which loopback has not.
+/// Name of the session cookie. The prefix `__Host-` would need TLS, which loopback lacks.
 const COOKIE_NAME: &str = "switchback_session";
 const SIGNATURE: &[u8] = b"switchback studio session 2";
 const FORMS: &[u8] = b"switchback studio form 1";
@@ -97,7 +100,7 @@ impl Sessions {
         Sessions { key: key.finalize().into(), life: access.session, life_max: access.session_max, clock }
     }
 
-    /// A new session.
+    /// Creates a session.
     pub(super) fn begin(&self, role: Role, name: &str) -> Session {
         let name = super::person(name);
         let last_end = self.after(self.life_max);
@@ -105,7 +108,7 @@ impl Sessions {
         Session { role, name, ends, last_end, id: URL_SAFE_NO_PAD.encode(random::<16>()) }
     }
 
-    /// The same session with its time begun anew, when half of it is over.
+    /// Returns the session with a new idle timeout if more than half of it has elapsed.
     pub(super) fn renewed(&self, session: &Session) -> Option<Session> {
         let left = session.ends.saturating_sub(self.now());
         let half = i64::try_from(self.life.as_secs() / 2).unwrap_or(i64::MAX);
@@ -113,8 +116,8 @@ impl Sessions {
         (left < half && ends > session.ends).then(|| Session { ends, ..session.clone() })
     }
 
-    /// The session that the cookie of a request names, where its signature is ours and its time is not over. Whether it was
-    /// ended before is for the store to say.
+    /// Returns the session in the cookie of a request if its signature is valid and its time is not
+    /// over. The store decides whether it was ended earlier.
     pub(super) fn of(&self, headers: &HeaderMap) -> Option<Session> {
         let value = cookie(headers, COOKIE_NAME)?;
         let (payload, signature) = value.rsplit_once('.')?;
@@ -128,7 +131,7 @@ impl Sessions {
         Some(Session { role, name, ends, last_end: last_end.parse().ok()?, id: id.to_owned() })
     }
 
-    /// The value of `Set-Cookie` for a session.
+    /// Returns the `Set-Cookie` value of a session.
     pub(super) fn set_cookie(&self, session: &Session, is_secure: bool) -> String {
         let name = URL_SAFE_NO_PAD.encode(&session.name);
         let Session { role, ends, last_end, id, .. } = session;
@@ -139,12 +142,12 @@ impl Sessions {
         format!("{COOKIE_NAME}={value}; {}; Max-Age={left}", attributes(is_secure))
     }
 
-    /// What the forms of a session carry: a page of another origin cannot know it.
+    /// Returns the CSRF token of a session. A page of another origin cannot know it.
     pub(super) fn form_token(&self, session: &Session) -> String {
         URL_SAFE_NO_PAD.encode(self.mac(FORMS, &session.id).finalize().into_bytes())
     }
 
-    /// Whether a form carries what it must; compared in constant time.
+    /// Compares a CSRF token in constant time.
     pub(super) fn is_form_token(&self, session: &Session, shown: &str) -> bool {
         let shown = URL_SAFE_NO_PAD.decode(shown).unwrap_or_default();
         self.mac(FORMS, &session.id).verify_slice(&shown).is_ok()
@@ -164,7 +167,7 @@ impl Sessions {
     }
 }
 
-/// The value of `Set-Cookie` that ends a session in its browser.
+/// Returns the `Set-Cookie` value that deletes the session.
 pub(super) fn forget_cookie(is_secure: bool) -> String {
     format!("{COOKIE_NAME}=; {}; Max-Age=0", attributes(is_secure))
 }
@@ -173,7 +176,7 @@ fn attributes(is_secure: bool) -> &'static str {
     if is_secure { "Path=/; HttpOnly; SameSite=Strict; Secure" } else { "Path=/; HttpOnly; SameSite=Strict" }
 }
 
-/// The value of a cookie that a request carries.
+/// Returns the value of a request's cookie.
 pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let lines = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));

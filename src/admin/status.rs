@@ -1,5 +1,5 @@
-//! What `app` posts for operators to see: the pack and configuration that serve, and how the last reload went. Posted
-//! whole, read without a lock.
+//! The status that `app` publishes for operators: the served pack and configuration, and the
+//! outcome of the last reload. Replaced as a unit, read without a lock.
 
 use crate::playground::{KeptContracts, KeptFiles};
 use arc_swap::ArcSwap;
@@ -8,65 +8,66 @@ use serde_json::Value;
 use std::sync::Arc;
 use switchback_plan::Report;
 
-/// Where the status is posted and read.
+/// Publishes the status.
 pub type Board = Arc<ArcSwap<Status>>;
 
-/// What serves at this moment.
+/// The currently served state.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// The configuration with secrets as `***`.
+    /// The configuration with secrets replaced by `***`.
     pub config: Value,
     pub pack: PackStatus,
-    /// The pack as people look at it; none where it was not read from files.
+    /// The served pack for display; `None` if it was not read from files.
     pub shown: Option<Arc<PackShown>>,
-    /// The one that was served before.
+    /// The previously served pack.
     pub before: Option<Arc<PackShown>>,
-    /// Of clients' connections, and what the gateway shows to services.
+    /// Certificates of the client listener and of the gateway as a TLS client.
     pub certificates: Vec<CertificateEnd>,
 }
 
-/// When a certificate ends.
+/// The expiry of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateEnd {
-    /// Its key in the configuration, such as `tls` or `upstreams.v3.tls`.
+    /// The configuration key, such as `tls` or `upstreams.v3.tls`.
     pub key: String,
-    /// Wall time in milliseconds since 1970.
+    /// Unix time in milliseconds.
     pub ends_ms: i64,
 }
 
-/// A pack as people look at it.
+/// A pack for display.
 #[derive(Debug)]
 pub struct PackShown {
-    /// With what only checks need, which what serves has not.
+    /// Includes the parts that only checks need, which the served pack has dropped.
     pub report: Report,
     pub contracts: Arc<KeptContracts>,
     pub files: Arc<KeptFiles>,
 }
 
-/// The pack that serves, and the last try to replace it.
+/// The served pack, and the last attempt to replace it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PackStatus {
     pub name: String,
-    /// Folder, or `built in`.
+    /// The folder, or `built in`.
     pub source: String,
-    /// SHA-256 of all its files, in hexadecimal.
+    /// SHA-256 of all files, in hexadecimal.
     pub hash: String,
     /// RFC 3339, UTC.
     pub loaded_at: String,
-    /// Counts what was loaded, from 1 at the start.
+    /// Number of loaded packs, starting at 1.
     pub generation: u64,
-    /// None until something was reloaded.
+    /// `None` before the first reload.
     pub last_reload: Option<ReloadOutcome>,
 }
 
-/// How a reload went.
+/// The outcome of a reload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReloadOutcome {
     pub succeeded: bool,
     /// RFC 3339, UTC.
     pub at: String,
-    /// What was wrong, as `switchback check` would show it; the old pack and configuration go on serving.
+    /// The error as `switchback check` would print it. The previous pack and configuration continue
+    /// to serve.
     pub error: Option<String>,
-    /// Keys whose changes take a restart.
+    /// Changed keys that need a restart.
     pub needs_restart: Vec<String>,
 }
