@@ -1,8 +1,9 @@
-//! The usage joined with the report of the pack: which client loses what once the old service is gone, and which setting would
-//! serve it. The one table behind `switchback usage --after-sunset` and `GET /api/usage?after_sunset`.
+//! Joins usage with the report of the pack: the losses of each client once the old service is gone,
+//! and the settings that would avoid them. Used by `switchback usage --after-sunset` and
+//! `GET /api/usage?after_sunset`.
 //!
-//! Decision to know: a row follows from the route that answers under the operator's settings, whatever phase the operation is in
-//! now. Retired and browned-out calls count: their clients still make them.
+//! A row reflects the route under the operator's settings, regardless of the current phase. Calls
+//! rejected by a sunset or a brownout count, since their clients still make them.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -10,50 +11,50 @@ use switchback_gateway::outcome::Outcome;
 use switchback_gateway::retire::UsageInfo;
 use switchback_plan::{LossReport, OperationReport, Report};
 
-/// The word for an operation that no contract has: only the old service answers it.
+/// The verdict on an operation that no contract has: only the old service answers it.
 const UNKNOWN: &str = "unknown";
 
-/// What one client loses at one operation.
+/// The losses of one client at one operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AfterSunset {
-    /// The name of the side that the client speaks.
+    /// The side that the client speaks.
     pub side: String,
-    /// The client's enrolled name; empty where nobody enrolled it.
+    /// The client's name; empty for an unknown client.
     pub client: String,
     pub operation: String,
-    /// Calls since the first, whatever became of them.
+    /// All calls so far, with any outcome.
     pub calls: i64,
-    /// How many of them the pack has refused already.
+    /// The calls that the pack refused.
     pub refused: i64,
-    /// How many of them the gateway has rejected already.
+    /// The calls that the gateway rejected.
     #[serde(skip)]
     rejected: i64,
-    /// Whether these are calls of several clients and operations, counted together.
+    /// Whether this row sums calls of several clients and operations.
     #[serde(skip)]
     pub is_overflow: bool,
     /// RFC 3339, UTC.
     pub last: String,
-    /// As the report of the pack has it, or `unknown`.
+    /// The verdict of the pack's report, or `unknown`.
     pub verdict: &'static str,
-    /// What the client loses, as sentences; empty where it loses nothing.
+    /// The losses as sentences; may be empty.
     pub loses: Vec<String>,
-    /// Settings that are off and would choose another route for the operation.
+    /// Disabled settings that would select another route for the operation.
     pub settings: Vec<SettingThen>,
 }
 
-/// What a setting would change.
+/// The effect of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SettingThen {
-    /// Dotted name of the setting, which is a boolean.
+    /// Dotted name of a boolean setting.
     pub setting: String,
-    /// The verdict while it is on.
+    /// The verdict with the setting enabled.
     pub verdict: &'static str,
-    /// What the client would still lose.
+    /// The remaining losses.
     pub loses: Vec<String>,
 }
 
-/// Joins calls with the report of the pack; `is_on` tells which boolean settings are on. Clients in the order of their names,
-/// of each the most called operation first.
+/// Joins calls with the report of the pack. `is_on` returns whether a boolean setting is enabled.
+/// Rows are sorted by client, then side, then number of calls, descending.
 pub fn after_sunset(usage: &[UsageInfo], report: &Report, is_on: impl Fn(&str) -> bool) -> Vec<AfterSunset> {
     let mut called: BTreeMap<(&str, &str, &str), AfterSunset> = BTreeMap::new();
     for one in usage {
@@ -101,12 +102,12 @@ fn judge(row: &mut AfterSunset, report: &Report, is_on: &impl Fn(&str) -> bool) 
         }
         return;
     };
-    // Of several settings that are on, the first decides, as when the pack serves.
+    // The first enabled setting decides, as in the data path.
     let chosen = declared.instead.iter().find(|instead| is_on(&instead.setting));
     let operation = chosen.map_or(declared, |instead| &instead.operation);
     row.verdict = operation.verdict;
     row.loses = loses(&row.side, operation);
-    // A later setting changes nothing while an earlier one is on.
+    // A setting has no effect while an earlier one is enabled.
     let before = declared.instead.iter().take_while(|instead| !is_on(&instead.setting));
     row.settings = before
         .map(|instead| SettingThen {
@@ -117,8 +118,8 @@ fn judge(row: &mut AfterSunset, report: &Report, is_on: &impl Fn(&str) -> bool) 
         .collect();
 }
 
-/// What a client of `side` loses: members that only the other side has are no loss to it, but values that its contract does
-/// not take are.
+/// Returns the losses of a client of `side` as sentences. Members that only the other side has do
+/// not count; values that the client's contract rejects do.
 fn loses(side: &str, operation: &OperationReport) -> Vec<String> {
     let mut texts = Vec::new();
     texts.extend(operation.refusals.iter().map(|reason| format!("refused: {reason}")));
@@ -180,7 +181,7 @@ mod tests {
         ] {
             assert_eq!(loss.sentence(), sentence);
         }
-        // Whatever makes an operation less than exact for its clients has a sentence.
+        // Every verdict other than exact must have a sentence that explains it.
         let report = report();
         for side in &report.sides {
             for one in side.operations.iter().filter(|one| one.paging.is_none()) {

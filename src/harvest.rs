@@ -1,8 +1,9 @@
-//! Filling archives out of a side while it lives: the pages of a harvest are read one after the other, at a bounded rate, and
-//! what each brought is kept together with the note that it is read. So it can end at any moment and go on where it was.
+//! Backfills archives from a live side. The pages of a harvest are read sequentially at a bounded
+//! rate, and the entries of a page are stored together with the progress, so that an interrupted
+//! run resumes where it stopped.
 //!
-//! What lives here: the driving of one harvest. What does not: which harvests there are (the pack), where entries lie (the
-//! store), the words of the verb (`cli`).
+//! This module drives one harvest. The pack defines the harvests, the store holds the entries, and
+//! `cli` reports the progress.
 
 use crate::replay::{Live, waited};
 use std::sync::Arc;
@@ -12,59 +13,60 @@ use switchback_gateway::store::{HarvestRow, NewEntries, Owner, Store, StoreError
 use switchback_json::{Limits, Value};
 use switchback_plan::{ArchiveId, Harvest, Pack};
 
-/// How often a page is tried before the harvest gives up, to be gone on with later.
+/// Attempts per page before the run fails. It can be resumed.
 const TRIES: u32 = 5;
-/// Rounds that the lists within a page are read in, before the harvest gives up: a list without an end has no last one.
+/// Most rounds for the nested lists of a page, against a list without an end.
 const ROUNDS_MAX: u32 = 1_000;
-/// The wait before the second try; it doubles from try to try.
+/// Delay before the second attempt; doubles with each further one.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// What harvests are run with.
+/// Runs harvests.
 #[derive(Debug)]
 pub struct Harvester {
     pub pack: Arc<Pack>,
     pub settings: Arc<Settings>,
     pub store: Store,
-    /// The service that is read, with the credential of the owner.
+    /// The service to read, with the owner's credential.
     pub live: Live,
-    /// Least time between two calls.
+    /// Minimum time between two calls.
     pub pace: Duration,
 }
 
-/// Why a harvest ended before its last page. What was read until then is kept.
+/// Why a harvest stopped before its last page. The pages before are stored.
 #[derive(Debug, thiserror::Error)]
 pub enum HarvestError {
     #[error(
         "page {page} cannot be read: {why}; what was read is kept, and the same command goes on from there"
     )]
     Page { page: i64, why: String },
-    /// The service gives the same page again and again, or has no end.
+    /// The service returns the same page repeatedly, so the list would never end.
     #[error("page {0} is the same as the one before: the service does not page this list as the pack says")]
     SamePage(i64),
-    /// Another process has noted a page of the same harvest meanwhile.
+    /// Another process has stored a page of the same harvest in the meantime.
     #[error("another `archive fill` reads it for this client; `archive status` shows how far it is")]
     Taken,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What one page brought.
+/// The content of one page.
 struct Page {
     /// JSON text of its list.
     list: Vec<u8>,
     elements: u32,
     kept: Vec<Entries>,
-    /// Whether a list within it has pages that the next round reads.
+    /// Whether a nested list has further pages, for the next round.
     goes_on: bool,
 }
 
 impl Harvester {
-    /// Reads a harvest (index into [`Pack::harvests`]) from the page at which `row` stands to its end, and tells after each
-    /// page how far it has come. `known` is what the store has of it.
+    /// Runs a harvest (index into [`Pack::harvests`]) from the page of `row` to its end. Reports
+    /// progress after each page. `known` is the row in the store.
     ///
     /// # Errors
-    /// The service gives no page, after several tries, or pages without an end; another process reads the same; the store
-    /// takes nothing.
+    ///
+    /// The service does not return a page after several attempts, or its pages do not end; another
+    /// process runs the same harvest; the store fails.
     pub async fn run(
         &self,
         owner: &Owner,
@@ -117,7 +119,7 @@ impl Harvester {
         Ok(row)
     }
 
-    /// A page, tried several times.
+    /// Reads a page, with several attempts.
     async fn patiently(&self, owner: &Owner, harvest: usize, at: (i64, u32)) -> Result<Page, HarvestError> {
         let mut wait = WAIT;
         for _ in 1..TRIES {
@@ -130,7 +132,7 @@ impl Harvester {
         self.page(owner, harvest, at).await?.map_err(|why| HarvestError::Page { page: at.0, why })
     }
 
-    /// One round of a page, or why there is none; the outer error is none of the service's.
+    /// Reads one round of a page. The inner error is the service's, the outer one the store's.
     async fn page(
         &self,
         owner: &Owner,
@@ -152,7 +154,7 @@ impl Harvester {
                 }
                 Ok(Next::Recall(lookup)) => self.recall(owner, &lookup).await?,
                 Ok(Next::Wait(wait)) => waited(&wait, clock).await,
-                // With the page, once it is whole.
+                // Stored together with the page, once that is complete.
                 Ok(Next::Keep(entries)) => {
                     kept.push(entries);
                     Event::Kept
@@ -189,7 +191,7 @@ impl Harvester {
     }
 }
 
-/// A harvest that has read nothing yet.
+/// Returns the row of a harvest that has not read a page yet.
 pub fn begun(owner: &Owner, harvest: &Harvest) -> HarvestRow {
     HarvestRow {
         client: owner.client.clone(),

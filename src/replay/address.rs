@@ -1,35 +1,37 @@
-//! Which recorded addresses belong to the API, and which operation's path they end in.
+//! Maps recorded URLs to a side and the target of an operation.
 
 use http::Uri;
 use switchback_engine::har::Exchange;
 use switchback_plan::{Pack, SideId};
 
-/// Where clients spoke which side when an archive was recorded.
+/// The URL prefixes at which clients spoke each side when an archive was recorded.
 #[derive(Clone, Debug)]
 pub struct Fronts {
-    /// By side: its name, which is also the path segment that its addresses have by custom.
+    /// The names of the sides, which are by convention path segments of their URLs.
     names: [String; 2],
     stated: Vec<Stated>,
 }
 
-/// A beginning of addresses that someone said belongs to a side.
+/// A URL prefix that the user has assigned to a side.
 #[derive(Clone, Debug)]
 struct Stated {
-    /// With scheme and host, or a path alone; does not end with `/`.
+    /// An absolute URL or a path, without a trailing `/`.
     prefix: String,
     serves: SideId,
 }
 
 impl Fronts {
-    /// The custom: the side's name is a segment of the path, and what follows it is the operation's.
+    /// Uses the convention: the side's name is a path segment, followed by the operation's path.
     pub fn of(pack: &Pack) -> Fronts {
         Fronts { names: pack.sides.each_ref().map(|side| side.name.clone()), stated: Vec::new() }
     }
 
-    /// Adds `PREFIX=SIDE`, such as `https://old.example/api=v1` or `/api=v1`. Once one is stated, only stated ones count.
+    /// Adds `PREFIX=SIDE`, such as `https://old.example/api=v1` or `/api=v1`. Once a prefix is
+    /// added, the convention no longer applies.
     ///
     /// # Errors
-    /// What is wrong, for whoever wrote it.
+    ///
+    /// A description of the mistake, for the user.
     pub fn add(&mut self, text: &str) -> Result<(), String> {
         let sides = self.names.join(" or ");
         let Some((prefix, side)) = text.rsplit_once('=') else {
@@ -47,8 +49,8 @@ impl Fronts {
         Ok(())
     }
 
-    /// The side that an exchange's client spoke, and path and query where the operation begins; none for what is no call of
-    /// the API.
+    /// Returns the side that an exchange's client spoke, and the operation's path and query.
+    /// `None`: the exchange is no call of the API.
     pub(crate) fn find(&self, exchange: &Exchange) -> Option<(SideId, String)> {
         if let Some(known) = &exchange.gateway {
             let serves = self.names.iter().position(|name| *name == known.side)?;

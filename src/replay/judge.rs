@@ -1,4 +1,4 @@
-//! What is compared, and how strictly.
+//! Comparison rules of a replay.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -10,7 +10,7 @@ use switchback_engine::redact::{MASK, Redactor, Salt};
 use switchback_json::{Limits, Value};
 use switchback_plan::{Disclosures, Pack, PerSide, RouteId, SideId};
 
-/// Compares recorded messages with those that a pack makes now.
+/// Compares recorded messages with those of the current pack.
 pub(super) struct Judge {
     rules: Rules,
     redactor: Redactor,
@@ -29,15 +29,17 @@ pub(super) struct At {
 pub(super) type Answered = (u16, HeaderMap, Bytes);
 
 impl Judge {
-    /// `salt` keys the hashes that are printed for values that are not shown.
+    /// Builds a judge. `salt` keys the hashes that are printed in place of redacted values.
     pub fn new(pack: &Pack, salt: Salt) -> Judge {
         let disclosures = pack.disclosures.each_ref().map(Arc::clone);
         Judge { rules: Rules::of(pack), redactor: Redactor::new(salt), disclosures }
     }
 
-    /// Compares the recorded answer with the one that the plan gives now. `by_service`: the recorded one is a service's own,
-    /// which differs by what the pack declares as lost or as noise; one of the gateway's must not differ at all.
-    /// `masked`: places whose values in the recording stand for others. `masked_header`: a header field whose value does.
+    /// Compares the recorded answer with that of the current plan.
+    ///
+    /// `by_service`: the recorded answer is a service's own, which may differ in what the pack
+    /// declares as lost or as noise; an answer of the gateway must be equal. `masked` and
+    /// `masked_header`: places and a header field whose recorded values are placeholders.
     pub fn answers(
         &self,
         at: At,
@@ -55,14 +57,14 @@ impl Judge {
         self.compare(&rules.without_excuses(), before, now)
     }
 
-    /// Compares the bodies of two calls. `masked`: as for [`Judge::answers`].
+    /// Compares the bodies of two calls; `masked` as in [`Judge::answers`].
     pub fn bodies(&self, masked: &[String], before: Bytes, now: Bytes) -> Vec<Finding> {
         let call = |body: Bytes| (200, HeaderMap::new(), body);
         let (before, now) = alike(call(before), call(now), masked, None);
         self.compare(&OperationRules::unknown(), before, now).findings
     }
 
-    /// The address of a call to a side, as it is shown.
+    /// Returns the redacted target of a call to a side.
     pub fn target(&self, called: SideId, method: &str, target: &str) -> String {
         let disclosures = &self.disclosures[called];
         let path = target.split('?').next().unwrap_or_default();
@@ -79,8 +81,8 @@ fn view((status, headers, body): Answered) -> View {
     View { status, headers, body: BufferedAnswer::whole(body) }
 }
 
-/// Takes away what must not count: header fields that no plan makes (the gateway's layers add some, and the client's
-/// connection others), and what a recording has a mask for.
+/// Removes irrelevant differences: header fields that no plan sets (layers of the gateway and the
+/// connection add them), and values that the recording masks.
 fn alike(
     before: Answered,
     now: Answered,
@@ -98,7 +100,7 @@ fn alike(
         });
     }
     let mut now = now;
-    // Both are JSON by the gateway's word, and archives of some tools leave the type out.
+    // The gateway guarantees that both are JSON, and archives of some tools omit the type.
     if !kept.contains_key(header::CONTENT_TYPE) || !now.1.contains_key(header::CONTENT_TYPE) {
         kept.remove(header::CONTENT_TYPE);
         now.1.remove(header::CONTENT_TYPE);
@@ -117,7 +119,7 @@ fn holds_mask(value: &HeaderValue) -> bool {
     value.to_str().is_ok_and(|text| text.contains(MASK))
 }
 
-/// `now`, with the masks that `before` has at the same places.
+/// Returns `now` with the masks that `before` has at the same places.
 fn masked_alike(before: &Bytes, now: Bytes, masked: &[String]) -> Bytes {
     if masked.is_empty() && !before.windows(MASK.len()).any(|window| window == MASK.as_bytes()) {
         return now;

@@ -1,4 +1,5 @@
-//! Asking a live service: the plan's calls are made, one exchange at a time, in the order of the archive.
+//! Replays exchanges against a live service: makes the plan's calls sequentially, in the order of
+//! the archive.
 
 use super::outcome::{Outcome, Unknown};
 use super::running::{Replayer, Running, Step};
@@ -13,27 +14,28 @@ use switchback_gateway::secret::Secret;
 use switchback_gateway::token::carried::{self, TokenPlace};
 use switchback_plan::{BodyFormat, Credential, Effect};
 
-/// Longest wait for one reply.
+/// Time limit per call.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Largest reply that is taken.
+/// Largest accepted response body.
 const REPLY_BYTES_MAX: usize = 64 << 20;
 
-/// A service to ask.
+/// A live service.
 pub struct Live {
     main: Host,
-    /// The other hosts of the side, by their [`HostId`](switchback_plan::HostId)s.
+    /// The other hosts of the side, indexed by [`HostId`](switchback_plan::HostId).
     hosts: Vec<Option<Host>>,
-    /// Sent with every call: the credential, most of all.
+    /// Header fields of every call, including the credential.
     headers: HeaderMap,
-    /// Where every call carries a token that is in none of them.
+    /// The token of every call, if its place is not a header field.
     token: Option<(TokenPlace, Secret<String>)>,
     allows_effects: bool,
 }
 
-/// A host of the service, called as the gateway calls it: directly, with the TLS settings of its upstream.
+/// A host of the service. Called like by the gateway: without a proxy, with the TLS settings of its
+/// upstream.
 struct Host {
     client: HttpClient,
-    /// Without a `/` at the end.
+    /// Without a trailing `/`.
     base: String,
 }
 
@@ -47,19 +49,19 @@ impl Host {
     }
 }
 
-/// Why a service cannot be asked.
+/// Why a service cannot be called.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     #[error("`{0}` is no address: it begins with http:// or https:// and names a host")]
     Address(String),
-    /// The text that was meant as a header field is not repeated: it may hold a credential.
+    /// Does not quote the text: it may contain a credential.
     #[error("a header is written as 'Name: value'")]
     Header,
     #[error("HTTP cannot be set up: {0}")]
     Client(#[from] HttpClientError),
 }
 
-/// Header fields hold the credential.
+/// Omits the header fields: they contain the credential.
 impl std::fmt::Debug for Live {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Live").field("allows_effects", &self.allows_effects).finish_non_exhaustive()
@@ -67,8 +69,8 @@ impl std::fmt::Debug for Live {
 }
 
 impl Live {
-    /// A service at an address, below whose path all calls go. `headers`: as `Name: value`. Without `allows_effects` only
-    /// operations without effects are sent.
+    /// Builds a service at a base URL. `headers` have the form `Name: value`. Without
+    /// `allows_effects`, only operations without effects are sent.
     pub fn new(
         address: &ServiceAddress,
         headers: &[String],
@@ -86,8 +88,8 @@ impl Live {
         Ok(Live { main, hosts: Vec::new(), headers: map, token: None, allows_effects })
     }
 
-    /// The same, with the addresses of the side's other hosts, as far as they are known. A call to a host without one fails: what
-    /// is meant for a host goes to no other.
+    /// Adds the addresses of the side's other hosts, where known. Calls to a host without an
+    /// address fail; they are never sent to another host.
     pub fn with_hosts(
         mut self,
         hosts: impl IntoIterator<Item = Option<ServiceAddress>>,
@@ -97,7 +99,8 @@ impl Live {
         Ok(self)
     }
 
-    /// The same, every call with a token as the side of `credential` wants it, and with the fields that all its calls have.
+    /// Adds a token, at the place that `credential` defines, and the header fields of the side's
+    /// calls.
     pub fn with_credential(
         mut self,
         credential: &Credential,
@@ -116,7 +119,7 @@ impl Live {
         Ok(self)
     }
 
-    /// Runs an exchange against the service.
+    /// Replays an exchange against the service.
     pub async fn run(&self, replayer: &Replayer, exchange: &Exchange) -> Outcome {
         let mut running = match replayer.begin(exchange) {
             Ok(running) => running,
@@ -149,7 +152,8 @@ impl Live {
         }
     }
 
-    /// A reply, or that there was none. An error is of the kind that says nothing about the service's answers.
+    /// Makes a call. Returns the reply or the failure as an event. The error means that the call
+    /// was impossible, which reveals nothing about the service's behaviour.
     pub async fn call(&self, call: Call, language: Option<HeaderValue>) -> Result<Event, String> {
         let mut headers = call.headers;
         if let Some(language) = language {
@@ -199,7 +203,7 @@ impl Live {
     }
 }
 
-/// Lets a pause pass, counted from `start`.
+/// Sleeps for a pause of a plan, which is measured from `start`.
 pub(crate) async fn waited(wait: &Wait, start: Instant) -> Event {
     let now = start.elapsed();
     let Some(end) = wait.ends(now) else { return Event::Late };
@@ -207,7 +211,7 @@ pub(crate) async fn waited(wait: &Wait, start: Instant) -> Event {
     wait.waited(now)
 }
 
-/// The body; none when it is cut short or too large.
+/// Reads a body. Returns `None` if it is truncated or too large.
 async fn whole(mut response: reqwest::Response) -> Option<Bytes> {
     let mut body = BytesMut::new();
     while let Some(chunk) = response.chunk().await.ok()? {

@@ -1,11 +1,12 @@
-//! Running recorded exchanges again, through a pack that may have changed since: which requests it would now translate
-//! otherwise, and which answers clients would now see differently.
+//! Replays recorded exchanges through a pack that may have changed since: which requests would be
+//! translated differently, and which answers would change.
 //!
-//! Two ways, one state machine ([`Running`]). Offline, every call that the plan asks for is answered by the reply that was
-//! recorded for it, so that only the pack can make a difference. Live ([`live`]), calls go to a service, and its answers
-//! are compared with the ones that were recorded; that is also the way for archives of browsers, which hold no calls.
+//! Both modes drive one state machine ([`Running`]). Offline, every call of the plan is answered by
+//! its recorded reply, so that only the pack can cause differences. Live ([`live`]), calls go to a
+//! service, and its answers are compared with the recorded ones; this is also the mode for archives
+//! of browsers, which contain no upstream calls.
 //!
-//! What lives elsewhere: reading archives (`har`), comparing answers (`diff`), recording (`proxy::capture`).
+//! Archives are read in `har`, compared in `diff` and recorded in `proxy::capture`.
 
 mod address;
 mod judge;
@@ -26,7 +27,7 @@ use switchback_engine::har::Exchange;
 use switchback_engine::translate::Event;
 
 impl Replayer {
-    /// Runs an exchange with the replies that were recorded.
+    /// Replays an exchange with its recorded replies.
     pub fn offline(&self, exchange: &Exchange) -> Outcome {
         let mut running = match self.begin(exchange) {
             Ok(running) => running,

@@ -1,80 +1,81 @@
-//! What came of running an exchange again.
+//! Results of a replay.
 
 use std::fmt;
 use switchback_engine::diff::{Coverage, Finding};
 
-/// One exchange, run again.
+/// The result of one replayed exchange.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Side and operation, such as `v1 GET /things/{id}`; none where nothing matched.
+    /// Side and operation, such as `v1 GET /things/{id}`; `None` without a match.
     pub operation: Option<String>,
-    /// The calls that the plan made, in their order, as `GET /things/7`.
+    /// The calls of the plan in order, as `GET /things/7`.
     pub calls: Vec<String>,
     pub verdict: Verdict,
 }
 
-/// What it says of the pack.
+/// The conclusion about the pack.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Neither the calls nor the answer changed.
+    /// Calls and answer are equal.
     Same,
-    /// The calls are the same. One of them is a write that was planned and not sent, so that there is no answer to compare.
+    /// The calls are equal. One of them is a write that was planned and not sent, so there is no
+    /// answer to compare.
     SameCalls,
     Changed(Vec<Change>),
-    /// Nothing can be said of the answer; what is said of the calls holds.
+    /// The answer cannot be judged.
     Unknown(Unknown),
 }
 
-/// Why nothing can be said.
+/// Why an answer cannot be judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// Not a call of the API.
+    /// The exchange is no call of the API.
     Foreign,
-    /// The request's body was not recorded, or was cut.
+    /// The request's body was not recorded or is truncated.
     NoRequestBody,
     /// The reply to the plan's last call was not recorded.
     NoReply,
-    /// The answer, or its body, was not recorded.
+    /// The answer or its body was not recorded.
     NoAnswer,
-    /// The old service answered it when it was recorded, and nobody asked the other side.
+    /// The old service answered, and the other side was not called.
     Forwarded,
-    /// The gateway answered it by itself when it was recorded, before or instead of its calls; with the outcome.
+    /// The gateway answered by itself, before or instead of its calls; with the outcome.
     Unanswered(String),
-    /// A call got no answer when it was recorded.
+    /// A recorded call failed.
     CallUnanswered,
-    /// The shadow came to no answer when it was recorded; with the reason.
+    /// The shadow reached no answer; with the reason.
     ShadowDropped(String),
-    /// The plan read something that the gateway keeps, which the recording does not hold.
+    /// The plan read an archive of the gateway, which the recording does not include.
     Recalled,
-    /// The request asks for a page by a cursor that the gateway sealed, which a replay cannot open.
+    /// The request has a sealed cursor, which a replay cannot open.
     Cursor,
-    /// The gateway read the page from a position that it remembered, which the recording does not hold.
+    /// The gateway resumed from a cached page position, which the recording does not include.
     Position,
-    /// It has effects, and those were not allowed.
+    /// The exchange has effects, which are not permitted.
     Effects,
-    /// The service could not be asked.
+    /// The service could not be called.
     Unreachable(String),
-    /// Only a part of the answer was compared, and that part is the same.
+    /// Only a part of the answer was compared. That part is equal.
     Sampled,
 }
 
-/// One thing that changed.
+/// A difference.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// The client would see another answer.
+    /// The client would receive another answer.
     Answer(Finding),
-    /// The plan asks for a call that was not made when the exchange was recorded.
+    /// The plan makes a call that was not recorded.
     NewCall { number: usize, call: String },
-    /// A call that was made is not made any more.
+    /// The plan no longer makes a recorded call.
     LostCall { call: String },
-    /// A call is made with another body.
+    /// A call has another body.
     CallBody { number: usize, call: String, finding: Finding },
-    /// The plan cannot answer at all; the client gets an error of the gateway's.
+    /// The plan fails; the client would receive an error of the gateway.
     Fault { detail: String },
 }
 
 impl Verdict {
-    /// What a comparison that found nothing says.
+    /// Returns the verdict on a comparison without differences.
     pub(super) fn of_equal(coverage: Coverage) -> Verdict {
         match coverage {
             Coverage::Whole => Verdict::Same,

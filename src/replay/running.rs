@@ -1,4 +1,4 @@
-//! One exchange on its way through the plan once more.
+//! The replay of one exchange.
 
 use super::address::Fronts;
 use super::outcome::{Change, Outcome, Unknown, Verdict};
@@ -16,7 +16,7 @@ use switchback_json::Limits;
 use switchback_plan::router::{Found, Router};
 use switchback_plan::{Effect, Pack, Paging, PerSide, SideId, Told};
 
-/// A pack, ready to run exchanges.
+/// Replays exchanges through a pack.
 pub struct Replayer {
     pub(super) pack: Arc<Pack>,
     settings: Arc<Settings>,
@@ -26,27 +26,27 @@ pub struct Replayer {
     pub(super) judge: super::judge::Judge,
 }
 
-/// What comes next.
+/// The next action of a replay.
 #[derive(Debug)]
 pub enum Step {
-    /// To be made, or looked up among those that were recorded.
+    /// A call to make, or to look up in the recording.
     Call(translate::Call),
-    /// Of a step that waits for something to end.
+    /// The pause of a step that polls.
     Wait(translate::Wait),
     Over(Outcome),
 }
 
-/// What a recording has for a call.
+/// The recorded result of a call.
 #[derive(Debug)]
 pub enum Recorded {
     Reply(Event),
-    /// Nothing, or nothing that the plan can go on with.
+    /// No usable reply.
     Unknown(Unknown),
-    /// The shadow followed the plan no further.
+    /// The shadow stopped here.
     End,
 }
 
-/// One exchange being run.
+/// An exchange that is being replayed.
 pub struct Running<'r> {
     replayer: &'r Replayer,
     exchange: &'r Exchange,
@@ -57,18 +57,18 @@ pub struct Running<'r> {
     operation: String,
     calls: Vec<String>,
     changes: Vec<Change>,
-    /// By recorded call: whether it was made again.
+    /// For each recorded call, whether the plan has made it.
     used: Vec<bool>,
-    /// Whether the calls made are compared with those recorded.
+    /// Whether the plan's calls are compared with the recorded ones.
     compares_calls: bool,
-    /// Whether the replies come from the recording.
+    /// Whether replies are taken from the recording.
     is_offline: bool,
     pages: Pages,
 }
 
 impl Replayer {
-    /// `settings`: what the pack reads of the operator's configuration. `fronts`: where its clients speak it.
-    /// `salt` keys the hashes that stand for values that are not shown.
+    /// Builds a replayer. `settings` are the operator's settings of the pack, `fronts` the places
+    /// where clients speak it. `salt` keys the hashes that are printed in place of redacted values.
     pub fn new(pack: Arc<Pack>, settings: Settings, fronts: Fronts, salt: Salt) -> Replayer {
         Replayer {
             routers: SideId::BOTH.map(|side| Router::new(&pack.directions[side])),
@@ -79,10 +79,11 @@ impl Replayer {
         }
     }
 
-    /// Finds the route of an exchange.
+    /// Finds the route of an exchange and starts its replay.
     ///
     /// # Errors
-    /// The outcome, where it is known without running anything.
+    ///
+    /// The outcome, if it is known without a replay.
     pub fn begin<'r>(&'r self, exchange: &'r Exchange) -> Result<Running<'r>, Outcome> {
         let over = |operation, verdict| Outcome { operation, calls: Vec::new(), verdict };
         let foreign = || over(None, Verdict::Unknown(Unknown::Foreign));
@@ -128,7 +129,7 @@ impl Replayer {
             calls: Vec::new(),
             changes: Vec::new(),
             used: vec![false; recorded],
-            // Without an outcome nothing tells whether no call was made, or none recorded.
+            // Without an outcome, missing calls may be unrecorded rather than not made.
             compares_calls: recorded > 0 || is_by_plan,
             is_offline: true,
             pages,
@@ -148,17 +149,17 @@ impl Replayer {
 }
 
 impl Running<'_> {
-    /// What the operation does to the service.
+    /// Returns the effect of the operation on the service.
     pub fn effect(&self) -> Effect {
         self.effect
     }
 
-    /// Looks at the answer alone from here on: for calls that go to a service.
+    /// Limits the comparison to the answer, for live replays.
     pub fn ignore_recorded_calls(&mut self) {
         (self.compares_calls, self.is_offline) = (false, false);
     }
 
-    /// Why nothing can be said of the exchange, whatever the pack makes of it.
+    /// Returns why the exchange cannot be judged with any pack.
     pub fn unknown(&self) -> Option<Unknown> {
         let known = self.exchange.gateway.as_ref()?;
         let ended = Ended::parse(&known.outcome);
@@ -170,25 +171,26 @@ impl Running<'_> {
             (None, None | Some(Ended::Translated | Ended::Forwarded | Ended::Refused | Ended::Rejected)) => {
                 (self.is_offline && known.is_recalled).then_some(Unknown::Recalled)
             }
-            // The plan says how a service's failure is answered, provided that the service said anything.
+            // Plans map the errors of a service, so such an answer can be replayed if the service
+            // replied at all.
             (None, Some(Ended::UpstreamError)) if self.is_offline && !known.calls.is_empty() => None,
             (None, Some(ended)) => Some(Unknown::Unanswered(ended.as_str().to_owned())),
         }
     }
 
-    /// Whether the gateway recorded the exchange with this outcome.
+    /// Returns whether the gateway recorded this outcome.
     fn has_ended(&self, outcome: Ended) -> bool {
         self.exchange.gateway.as_ref().is_some_and(|known| known.outcome == outcome.as_str())
     }
 
-    /// Takes what happened and says what is next. After [`Step::Over`] the exchange is done.
+    /// Advances the plan by an event. After [`Step::Over`] the replay is finished.
     pub fn next(&mut self, event: Event) -> Step {
         match self.run.next(event) {
             Ok(Next::Call(call)) => {
                 self.calls.push(self.name(&call));
                 Step::Call(call)
             }
-            // A replay has no archives, and leaves nothing in any.
+            // A replay has no archives: lookups find nothing, and writes are discarded.
             Ok(Next::Recall(lookup)) => self.next(lookup.nothing()),
             Ok(Next::Keep(_)) => self.next(Event::Kept),
             Ok(Next::Wait(wait)) => Step::Wait(wait),
@@ -198,13 +200,13 @@ impl Running<'_> {
         }
     }
 
-    /// The reply that was recorded for a call, each used once. Notes how the call differs.
+    /// Returns the recorded reply of a call. Each is used once. Records differences of the call.
     pub fn recorded(&mut self, call: &translate::Call) -> Recorded {
         let number = self.calls.len();
         let known = self.exchange.gateway.as_ref();
         let calls = known.map_or(&[][..], |known| &known.calls);
         let is_planned = known.is_some_and(|known| known.shadow == Some(Shadow::Planned));
-        // As the shadow does: once no call with an effect can follow, nothing more is asked.
+        // The shadow stops once no write can follow, so the recording ends here, too.
         let is_last = !self.run.may_write();
         if is_planned && is_last && call.effect == Effect::None {
             self.calls.pop();
@@ -219,7 +221,7 @@ impl Running<'_> {
             if self.has_ended(Ended::Rejected) && calls.is_empty() {
                 return Recorded::Unknown(Unknown::Unanswered(Ended::Rejected.as_str().to_owned()));
             }
-            // The gateway began to read at a page that it remembered.
+            // The gateway resumed from a cached page position.
             if self.is_offline && self.pages.page_call.as_deref() == Some(&*call.operation) {
                 return Recorded::Unknown(Unknown::Position);
             }
@@ -234,7 +236,7 @@ impl Running<'_> {
         match &calls[at].response {
             None if is_planned && call.effect == Effect::Write => match is_last || call.is_read {
                 true => Recorded::End,
-                // Nothing but its success is used.
+                // The plan uses only the success of a write.
                 false => Recorded::Reply(Event::Reply(Reply { status: 200, ..Reply::default() })),
             },
             None => Recorded::Unknown(Unknown::CallUnanswered),
@@ -257,12 +259,12 @@ impl Running<'_> {
         self.changes.extend(findings.into_iter().map(change));
     }
 
-    /// Ends an exchange that cannot be followed further.
+    /// Ends a replay that cannot continue.
     pub fn unfollowed(mut self, why: Unknown) -> Outcome {
         self.outcome(Err(why))
     }
 
-    /// Ends an exchange whose plan was followed as far as the shadow followed it: the calls alone are judged.
+    /// Ends a replay at the point where the shadow stopped. Only the calls are judged.
     pub fn planned(mut self) -> Outcome {
         self.note_lost_calls();
         let changes = std::mem::take(&mut self.changes);
@@ -270,7 +272,7 @@ impl Running<'_> {
         Outcome { operation: Some(self.operation.clone()), calls: std::mem::take(&mut self.calls), verdict }
     }
 
-    /// Ends an exchange that is not to be sent, or could not be.
+    /// Ends a replay whose calls were not or could not be sent.
     pub fn given_up(mut self, why: Unknown) -> Outcome {
         self.changes.clear();
         self.outcome(Err(why))
@@ -337,7 +339,7 @@ impl Running<'_> {
         Outcome { operation: Some(self.operation.clone()), calls: std::mem::take(&mut self.calls), verdict }
     }
 
-    /// A call as it is shown.
+    /// Returns the redacted target of a call.
     fn name(&self, call: &translate::Call) -> String {
         self.called(call.method.as_str(), &call.target)
     }
@@ -347,10 +349,11 @@ impl Running<'_> {
         format!("{method} {target}")
     }
 
-    /// The findings between the recorded answer and this one, and what it means when there are none.
+    /// Compares the recorded answer with this one. Also returns the verdict for the case of no
+    /// findings.
     fn compare(&self, answer: &Answer) -> Result<(Vec<switchback_engine::diff::Finding>, Verdict), Unknown> {
         let known = self.exchange.gateway.as_ref();
-        // Of a request that another service answered, the answer that the plan came to when it was recorded.
+        // If another service answered the client, compare with the recorded answer of the plan.
         let candidate = known.and_then(|known| match &known.shadow {
             Some(Shadow::Answered { answer, masked }) if self.is_offline => Some((answer, masked)),
             _ => None,
@@ -360,18 +363,19 @@ impl Running<'_> {
         let body = recorded.body.known().ok_or(Unknown::NoAnswer)?;
         let before = (recorded.status, har::header_map(&recorded.headers), body);
         let now = (answer.status, answer.headers.clone(), answer.body.clone().unwrap_or_default());
-        // An answer that a service gave itself differs by what the report lists; two of the gateway's must not.
+        // A service's own answer may differ as the report declares; two answers of the gateway must
+        // be equal.
         let by_service = candidate.is_none()
             && known.is_none_or(|known| match Ended::parse(&known.outcome) {
                 Some(ended) => ended == Ended::Forwarded,
-                // An archive of a release that recorded no outcome.
+                // Archives of earlier releases have no outcome.
                 None => known.calls.is_empty(),
             });
         let masked = match candidate {
             Some((_, masked)) => masked,
             None => known.map_or(&[][..], |known| &known.masked),
         };
-        // A cursor is sealed anew each time: that there is one is compared, and its text is not.
+        // Each sealed cursor is unique: compare its presence, not its text.
         let masked: Vec<String> = masked.iter().chain(&self.pages.sealed_member).cloned().collect();
         let sealed_header = self.pages.sealed_header.as_ref();
         let comparison =
@@ -380,15 +384,16 @@ impl Running<'_> {
     }
 }
 
-/// How an operation's pages bear on a replay.
+/// Properties of an operation's paging that affect a replay.
 #[derive(Debug, Default)]
 struct Pages {
-    /// Whether the request asks by a cursor that the gateway sealed: a replay cannot open it.
+    /// Whether the request has a sealed cursor, which a replay cannot open.
     asks_by_sealed: bool,
-    /// Where an answer has a sealed cursor.
+    /// The place of a sealed cursor in answers.
     sealed_member: Option<String>,
     sealed_header: Option<HeaderName>,
-    /// The operation of the call that reads a page, where the gateway may begin at a page that it remembers.
+    /// The operation of the call that reads a page, if the gateway may resume from a cached
+    /// position.
     page_call: Option<Arc<str>>,
 }
 
@@ -415,7 +420,8 @@ impl Pages {
     }
 }
 
-/// The pages of a recorded request: its client's address. A replay opens no sealed cursor and remembers no page.
+/// The paging state of a recorded request: the client's URL. A replay can neither open sealed
+/// cursors nor recall positions.
 #[derive(Debug)]
 struct RecordedPages {
     address: String,

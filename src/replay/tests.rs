@@ -59,7 +59,8 @@ fn stated_prefixes_are_the_only_ones_that_count_and_the_longest_wins() {
     }
 }
 
-/// An exchange as the gateway records it, with the calls given as method and address, body, reply.
+/// Returns an exchange as the gateway records it. Calls are given as method and address, body,
+/// reply.
 fn recorded(
     line: (&str, &str),
     answer: Option<Response>,
@@ -162,7 +163,7 @@ fn what_was_not_recorded_is_unknown_and_not_the_same() {
     assert_eq!(unknown(&forwarded), Unknown::Forwarded);
 }
 
-/// An exchange as a capture has it, at a point that ends as `outcome`.
+/// Returns a captured exchange with the outcome `outcome`.
 fn ended(outcome: &str, shadow: Option<Shadow>, is_recalled: bool) -> Exchange {
     let mut exchange = recorded(("GET", "/agents"), answered(200, AGENTS), &[]);
     let known = exchange.gateway.as_mut().expect("a gateway recorded it");
@@ -245,7 +246,7 @@ fn no_two_reasons_for_knowing_nothing_have_the_same_words() {
     assert_eq!(seen.len(), reasons.len());
 }
 
-/// A pack whose clients get cursors that the gateway seals, for a service that counts pages.
+/// Returns a pack whose clients get sealed cursors, for a service that numbers its pages.
 fn paged() -> Replayer {
     let contract = |parameters: [&str; 2], items: &str, next: &str| {
         let parameters =
