@@ -1,4 +1,4 @@
-//! What the verbs share that ask a running gateway at its admin port.
+//! The address, token and HTTP client of verbs that call a running gateway's admin port.
 
 use super::stored::{Failure, SecretRef, configured};
 use reqwest::{Client, Url};
@@ -22,14 +22,14 @@ pub struct AdminArgs {
 }
 
 impl AdminArgs {
-    /// Address and token of the admin port.
+    /// Returns the address and the token of the admin port.
     pub fn address_and_token(&self) -> Result<(Url, Secret<String>), Failure> {
         let (url, token) = self.address()?;
         let what = "this needs the admin port's token: set admin.token, or give --token";
         Ok((url, token.ok_or_else(|| Failure::Usage(what.to_owned()))?))
     }
 
-    /// The same, where there may be no token: a port on loopback can be read without.
+    /// Returns the address and the optional token: a loopback port may be readable without one.
     pub fn address(&self) -> Result<(Url, Option<Secret<String>>), Failure> {
         let config = self.config.as_deref().map(configured).transpose()?;
         let token = match &self.token {
@@ -50,9 +50,10 @@ impl AdminArgs {
     }
 }
 
-/// A client for the admin port. It calls directly: its token is for no proxy.
+/// Builds an HTTP client for the admin port. It ignores proxy settings, since no proxy may see the
+/// token.
 pub fn http() -> Result<Client, Failure> {
-    // The one provider this program is built with; whoever comes first installs it.
+    // The program has one TLS provider; installing it again fails harmlessly.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .no_proxy()

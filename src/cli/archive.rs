@@ -1,4 +1,4 @@
-//! `switchback archive`: what the gateway keeps of its own: filled out of the old side while it lives, counted, taken out.
+//! `switchback archive`: fills, counts and clears the gateway's archives.
 
 use super::output::counted;
 use super::stored::{Failure, Format, SecretRef, StoreArgs, block_on, print_json};
@@ -81,7 +81,6 @@ struct ClearArgs {
     account: Option<String>,
 }
 
-/// Runs the verb.
 pub fn run(args: Args) -> ExitCode {
     block_on(manage(args))
 }
@@ -188,7 +187,7 @@ fn line(row: &HarvestRow) -> String {
     format!("{harvest}: {elements} read, {kept} kept, next page {page}{end}")
 }
 
-/// The harvests of these names, or all.
+/// Returns the named harvests, or all.
 fn chosen<'p>(pack: &'p plan::Pack, names: &[String]) -> Result<Vec<(usize, &'p Harvest)>, Failure> {
     let known = || pack.harvests.iter().map(|harvest| harvest.name.as_str()).collect::<Vec<_>>().join(", ");
     if pack.harvests.is_empty() {
@@ -202,7 +201,8 @@ fn chosen<'p>(pack: &'p plan::Pack, names: &[String]) -> Result<Vec<(usize, &'p 
     Ok(pack.harvests.iter().enumerate().filter(|(_, harvest)| wanted(harvest)).collect())
 }
 
-/// What calls to the side go out with.
+/// Returns the token for calls to the side: `--token`, else the stored credential, else the
+/// configured token.
 async fn token(
     config: &Config,
     store: &Store,
@@ -226,7 +226,8 @@ async fn token(
     })
 }
 
-/// Where the side is, called with the TLS settings of its upstream.
+/// Returns the address of the side: `--upstream`, else the configured one, with the TLS settings of
+/// its upstream.
 fn base(config: &Config, side: &str, args: &FillArgs) -> Result<ServiceAddress, Failure> {
     let configured = config.upstream(side);
     let tls = configured.map(|upstream| upstream.tls.value.clone()).unwrap_or_default();
@@ -238,7 +239,7 @@ fn base(config: &Config, side: &str, args: &FillArgs) -> Result<ServiceAddress, 
     })
 }
 
-/// Where a host of the side is.
+/// Returns the address of a host of the side.
 fn host_base(config: &Config, side: &str, host: &str) -> Option<ServiceAddress> {
     let name = format!("{side}/{host}");
     config.services().find(|(known, ..)| *known == name).map(|(_, url, tls)| service_address(url, tls))

@@ -1,4 +1,4 @@
-//! `switchback brownout`: windows in which calls are turned away.
+//! `switchback brownout`: adds, lists and removes windows in which calls are rejected.
 
 use super::stored::{Failure, Format, StoreArgs, block_on, confirm, print_json};
 use crate::app;
@@ -65,7 +65,6 @@ struct AddArgs {
     reason: String,
 }
 
-/// Runs the verb.
 pub fn run(args: Args) -> ExitCode {
     block_on(manage(args))
 }

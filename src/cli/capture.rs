@@ -1,4 +1,4 @@
-//! `switchback capture`: live traffic of a running gateway into an HTTP Archive.
+//! `switchback capture`: records live traffic of a running gateway as an HTTP Archive.
 
 use super::admin_port::{AdminArgs, http};
 use super::output::counted;
@@ -57,10 +57,9 @@ pub struct Args {
     body_bytes: usize,
 }
 
-/// How an archive ends after any of its entries.
+/// The closing line of an archive, valid after any entry.
 const END: &str = "]}}";
 
-/// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
     block_on(capture(args))
 }
@@ -76,7 +75,8 @@ async fn capture(args: &Args) -> Result<(), Failure> {
         "seconds": args.period.0.as_secs().max(1),
         "body_bytes": args.body_bytes,
     });
-    // From here on these signals do not end the program by themselves.
+    // Install the handlers first: from here on, these signals end the capture instead of the
+    // process.
     let signals = Signals::new().map_err(|error| Failure::Run(error.to_string()))?;
     let client = http()?;
     let by = system_user();
@@ -97,18 +97,18 @@ async fn capture(args: &Args) -> Result<(), Failure> {
     let end = end.json(&json!({})).send();
     match copy(response, out, signals, async move { drop(end.await) }).await {
         Ok(recorded) => eprintln!("{recorded}"),
-        // Whoever reads the archive has what he wants of it, and the gateway ends the capture.
+        // The reader has closed the pipe, and the gateway ends the capture with the connection.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         Err(error) => return Err(Failure::Run(error.to_string())),
     }
     Ok(())
 }
 
-/// What an archive holds, and what it lacks.
+/// Number of recorded and omitted exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Recorded {
     exchanges: u64,
-    /// Requests that the gateway had no room to record.
+    /// Requests that exceeded the recording buffer of the gateway.
     left_out: u64,
 }
 
@@ -125,13 +125,13 @@ impl fmt::Display for Recorded {
     }
 }
 
-/// Where an archive goes.
+/// The destination of an archive.
 enum Out {
-    /// Nothing that was written can be taken back.
+    /// Append only: written text cannot be replaced.
     Stream(Box<dyn Write>),
     File {
         file: File,
-        /// Where the end of the archive begins, which the next entry takes the place of.
+        /// Offset of the closing line, which the next entry overwrites.
         end: u64,
     },
 }
@@ -144,16 +144,16 @@ fn open(path: &Path) -> io::Result<Out> {
     if !file.metadata()?.is_file() {
         return Ok(Out::Stream(Box::new(file)));
     }
-    // A file that was there keeps its mode otherwise.
+    // `mode` applies only to new files; an existing one keeps its mode.
     file.set_permissions(Permissions::from_mode(0o600))?;
-    // An archive without entries, until the gateway's beginning takes its place.
+    // Write a valid empty archive until the gateway's first line replaces it.
     file.write_all_at(&har::Writer::new(Vec::new())?.finish()?, 0)?;
     Ok(Out::File { file, end: 0 })
 }
 
 impl Out {
-    /// Adds a line. A file ends as an archive must after every one of them: whatever ends the program, what was recorded up
-    /// to then can be read.
+    /// Appends a line. A file is closed as a valid archive after every line, so that it can be read
+    /// even if the process is killed.
     fn line(&mut self, line: &str) -> io::Result<()> {
         match self {
             Out::Stream(out) => {
@@ -161,7 +161,7 @@ impl Out {
                 out.flush()
             }
             Out::File { file, end } => {
-                // In one write, so that there is no moment between an entry and the end.
+                // In one write, so that the archive is valid at any moment.
                 let text = format!("{line}\n{END}\n");
                 file.write_all_at(text.as_bytes(), *end)?;
                 let is_first = *end == 0;
@@ -171,7 +171,7 @@ impl Out {
         }
     }
 
-    /// Ends the archive with this line.
+    /// Closes the archive with this line.
     fn finish(&mut self, line: &str) -> io::Result<()> {
         match self {
             Out::Stream(out) => {
@@ -186,7 +186,7 @@ impl Out {
     }
 }
 
-/// Copies the archive line by line until it ends, or a signal asks for its end.
+/// Copies the archive line by line until it ends or a signal ends the capture.
 async fn copy(
     mut response: reqwest::Response,
     out: Out,
@@ -202,7 +202,7 @@ async fn copy(
     loop {
         let chunk = tokio::select! {
             biased;
-            // A second signal ends it at once.
+            // The first signal asks the gateway to end the capture; a second one stops at once.
             () = signals.next() => match ending {
                 Ending::No => {
                     ending = Ending::Requested;
@@ -220,7 +220,7 @@ async fn copy(
         };
         match chunk {
             Ok(Some(chunk)) => lines.push(&chunk)?,
-            // A gateway that stops cuts the archive off; what came before is worth keeping.
+            // If the gateway stops, the archive is cut off. Keep the entries so far.
             Ok(None) | Err(_) => break,
         }
         progress.tell(lines.entries);
@@ -229,17 +229,17 @@ async fn copy(
     lines.finish(!matches!(ending, Ending::No))
 }
 
-/// How far the gateway has been asked to end the capture.
+/// Progress of the request to end the capture.
 enum Ending {
     No,
     Requested,
     Accepted,
 }
 
-/// How long the gateway may take to end a capture.
+/// Time limit for the gateway to end a capture.
 const END_WAIT: Duration = Duration::from_secs(5);
 
-/// What asks the verb to end.
+/// The signals that end the capture.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -261,14 +261,14 @@ impl Signals {
     }
 }
 
-/// The lines of an archive, each entry on one of its own.
+/// Splits an archive into lines. Each entry has a line of its own.
 struct Lines {
     out: Out,
-    /// The beginning of a line whose end has not come.
+    /// An incomplete line.
     pending: Vec<u8>,
     entries: u64,
     has_begun: bool,
-    /// The line that ends it, once that has come.
+    /// The closing line, once received.
     end: Option<String>,
 }
 
@@ -287,7 +287,7 @@ impl Lines {
     }
 
     fn line(&mut self, line: &str) -> io::Result<()> {
-        // An entry begins with a comma or a brace.
+        // Entries start with a comma or a brace; only the closing line starts with a bracket.
         if line.starts_with(']') {
             self.end = Some(line.to_owned());
             return Ok(());
@@ -311,7 +311,7 @@ impl Lines {
     }
 }
 
-/// Counts on a terminal, while it goes on.
+/// Progress on a terminal.
 struct Progress {
     is_shown: bool,
     told: Instant,

@@ -1,4 +1,4 @@
-//! `switchback check`: compiles a pack and shows all findings.
+//! `switchback check`: compiles a pack and prints all findings.
 
 use super::output::counted;
 use super::pack::{HAS_FINDINGS, PackArg, shown};
@@ -31,7 +31,6 @@ enum Format {
     Json,
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
     let start = Instant::now();
     let compiled = match args.pack.compile() {
@@ -52,7 +51,8 @@ pub fn run(args: &Args) -> ExitCode {
     if compiled.findings.has_errors() || warned { ExitCode::from(HAS_FINDINGS) } else { ExitCode::SUCCESS }
 }
 
-/// `messaging: 22 operations of v2, 37 of v3, 11 shapes; 0 errors, 0 warnings; 5 ms`
+/// Renders the summary:
+/// `messaging: 22 operations of v2, 37 of v3, 11 shapes; 0 errors, 0 warnings; 5 ms`.
 fn summary(compiled: &Compiled, took: Duration) -> String {
     let [errors, warnings] = [Severity::Error, Severity::Warning].map(|s| compiled.findings.count(s));
     let counts = counts(compiled);
@@ -71,7 +71,7 @@ fn summary(compiled: &Compiled, took: Duration) -> String {
 
 struct Counts<'c> {
     name: &'c str,
-    /// By side: its name, and how many operations its contract has.
+    /// The name of each side and the number of operations in its contract.
     operations: [(&'c str, usize); 2],
     shapes: usize,
 }

@@ -1,4 +1,4 @@
-//! `switchback client`: enrolled clients, the tokens they are known by, and what their calls go out with.
+//! `switchback client`: enrolled clients, their tokens, and their credentials.
 
 use super::stored::{Failure, Format, OAuthArgs, SecretRef, StoreArgs, confirm, print_json};
 use crate::app;
@@ -174,7 +174,7 @@ struct SunsetArgs {
     silent: bool,
 }
 
-/// When a side ends, if it does.
+/// The end of a side; `None`: never.
 #[derive(Clone, Copy, Debug)]
 struct Ending(Option<Moment>);
 
@@ -186,7 +186,7 @@ impl std::str::FromStr for Ending {
     }
 }
 
-/// A side, and where the token for it is.
+/// A side and the reference to its token.
 #[derive(Clone, Debug)]
 struct CredentialRef {
     side: String,
@@ -208,7 +208,6 @@ impl CredentialRef {
     }
 }
 
-/// Runs the verb.
 pub fn run(args: Args) -> ExitCode {
     super::stored::block_on(manage(args))
 }
@@ -313,7 +312,8 @@ async fn manage(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A side is one of the pack's, where the configuration says which pack that is: what is set for another would never be used.
+/// Checks that named sides exist in the configured pack: settings for another side would never be
+/// used.
 async fn check_sides(args: &Args) -> Result<(), Failure> {
     let named: Vec<&str> = match &args.verb {
         Verb::Add(add) => {
@@ -354,7 +354,7 @@ fn new_client(args: AddArgs) -> Result<NewClient, Failure> {
     })
 }
 
-/// The one place where a token made here leaves: it cannot be shown again.
+/// Prints a generated token. This is the only time that it is shown.
 fn show_added(format: Format, done: &str, added: &Added) {
     let token = added.token.as_ref().map(|token| token.expose().as_str());
     match format {
@@ -392,7 +392,7 @@ fn show_list(format: Format, clients: &[ClientInfo]) {
     }
 }
 
-/// What calls go out with, as a sentence.
+/// Describes the credentials of a client in a sentence.
 fn goes_out(client: &ClientInfo) -> String {
     let sides: Vec<&str> = client.credentials.iter().map(|credential| credential.side.as_str()).collect();
     match (sides.as_slice(), client.grant.state) {
@@ -404,7 +404,8 @@ fn goes_out(client: &ClientInfo) -> String {
     }
 }
 
-/// Where the grant and the credentials of a client stand. A grant that nobody asked for is not worth a word.
+/// Describes the state of a client's grant and credentials. An unconnected grant is omitted if the
+/// client has fixed credentials.
 fn standing(client: &ClientInfo) -> String {
     let grant = &client.grant;
     let ends = if grant.expired { "token ended" } else { "token until" };

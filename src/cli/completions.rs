@@ -1,4 +1,4 @@
-//! `switchback completions`: what a shell needs to complete the command line.
+//! `switchback completions`: shell completions of the command line.
 
 use super::Cli;
 use clap::CommandFactory as _;
@@ -14,7 +14,6 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "switchback", &mut script);

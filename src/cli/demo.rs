@@ -1,6 +1,6 @@
-//! `switchback demo`: sandbox, gateway and studio in one process on loopback, with a store in a temporary folder, clients that
-//! call it all the time, and a migration under way. What it is configured with, what its clients call, what is planted and what
-//! it prints are part of the pack.
+//! `switchback demo`: runs sandbox, gateway and studio in one process on loopback, with a temporary
+//! store, clients that call continuously, and a migration in progress. The configuration, the
+//! calls, the planted differences and the printed text are files of the pack.
 
 use super::admin_port::http;
 use super::serve::{Failure, Signals, block_on, until_stopped};
@@ -20,11 +20,11 @@ use switchback_gateway::telemetry::log;
 use switchback_sandbox::{Options, Sandbox};
 use tokio::task::JoinHandle;
 
-/// The configuration, with variables for what is known only when the demo runs.
+/// The configuration. Its variables are filled in at start.
 const CONFIGURATION: &str = include_str!("../../mappings/messaging/demo.yaml");
-/// What the clients call, and what is planted.
+/// The calls of the clients and the planted differences.
 const TRAFFIC: &str = include_str!("../../mappings/messaging/demo.traffic.json");
-/// What is printed, with places in braces.
+/// The printed text, with placeholders in braces.
 const WELCOME: &str = include_str!("../../mappings/messaging/demo.txt");
 
 /// Runs both versions of the service, the gateway in front of them and the studio in one process on loopback, with clients
@@ -57,7 +57,7 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Runs until told to stop.
+/// Runs the demo until a signal stops it.
 pub fn run(args: &Args) -> ExitCode {
     block_on("demo", async {
         let signals = Signals::new()?;
@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 async fn start(args: &Args, folder: &Path) -> Result<(Sandbox, App, String), Failure> {
-    // The sandbox has to know the callback before the admin port is open.
+    // The sandbox needs the callback URL before the admin port is bound.
     let admin = free(args.admin).map_err(|error| busy(args.admin, "--admin", &error))?;
     let callback = format!("http://{admin}/oauth/callback");
     let options = Options {
@@ -130,12 +130,13 @@ async fn start(args: &Args, folder: &Path) -> Result<(Sandbox, App, String), Fai
     Ok((sandbox, app, welcome))
 }
 
-/// How long access tokens live: refreshes can be seen.
+/// Lifetime of access tokens, short enough to watch a refresh.
 const TOKEN_LIFE: Duration = Duration::from_secs(20 * 60);
-/// In how many milliseconds the old version ends for one of the clients.
+/// Time until the old version ends for one of the clients.
 const SUNSET_IN_MS: i64 = 60 * 24 * 3_600 * 1_000;
 
-/// Writes the configuration, secrets and all, where only we can read it: the command line works with it too.
+/// Writes the configuration, including secrets, into the private folder. The command line works
+/// with this file, too.
 fn written(
     variables: &[(String, String)],
     mapping: Option<&Path>,
@@ -156,7 +157,7 @@ fn configuration(file: &Path) -> Result<Config, Failure> {
     outcome.config.ok_or_else(|| Failure::new(to_text(&outcome.sources, &outcome.findings, Colour::Never)))
 }
 
-/// What the clients of the demo do.
+/// The plan of the demo's clients.
 #[derive(serde::Deserialize)]
 struct Traffic {
     every_ms: u64,
@@ -168,9 +169,9 @@ struct Traffic {
 #[derive(serde::Deserialize)]
 struct TrafficClient {
     name: String,
-    /// Of the sandbox.
+    /// The account in the sandbox.
     account: String,
-    /// Whether its grant is ended by its owner.
+    /// Whether the owner revokes its grant.
     #[serde(default)]
     ended: bool,
 }
@@ -182,12 +183,12 @@ struct TrafficCall {
     body: Option<serde_json::Value>,
 }
 
-/// What is planned for the demo.
+/// Parses the plan of the demo.
 fn planned() -> Traffic {
     serde_json::from_str(TRAFFIC).expect("a test starts the demo")
 }
 
-/// Plants what is to be seen, and has the clients call for ever.
+/// Plants the differences and spawns the clients, which call forever.
 async fn traffic(args: &Args, sandbox: &Sandbox, app: &App) -> Result<JoinHandle<()>, Failure> {
     let traffic = planned();
     let http = http().map_err(|error| Failure::new(error.to_string()))?;
@@ -226,7 +227,7 @@ async fn traffic(args: &Args, sandbox: &Sandbox, app: &App) -> Result<JoinHandle
                 Some(body) => request.json(body),
                 None => request,
             };
-            // What becomes of it is for the studio to show.
+            // The studio shows the outcome.
             if let Ok(response) = request.send().await {
                 let _ = response.bytes().await;
             }
@@ -234,7 +235,7 @@ async fn traffic(args: &Args, sandbox: &Sandbox, app: &App) -> Result<JoinHandle
     }))
 }
 
-/// Opens an address in the browser, if there is one; if not, the address is printed anyway.
+/// Opens an address in the browser. On failure the user can follow the printed address.
 fn open(url: &str) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = std::process::Command::new(program);
@@ -244,8 +245,8 @@ fn open(url: &str) {
     }
 }
 
-/// The address with a free port where port 0 was asked for. It is free now; that nobody takes it until it is listened on
-/// is likely enough for a demo.
+/// Returns the address, with a free port in place of port 0. Another process could bind the port
+/// before the demo does; for a demo the risk is acceptable.
 fn free(address: SocketAddr) -> io::Result<SocketAddr> {
     match address.port() {
         0 => TcpListener::bind(address)?.local_addr(),
@@ -257,7 +258,7 @@ fn busy(address: SocketAddr, option: &str, error: &io::Error) -> Failure {
     Failure::new(format!("cannot listen on {address}: {error}; choose another address with {option}"))
 }
 
-/// A folder that only we can read, removed at the end.
+/// A private temporary folder, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -278,7 +279,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What is left behind is sealed, and the system's to clean up.
+        // Leftovers are in a private folder below the system's temporary folder.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -288,7 +289,8 @@ mod tests {
     use super::*;
     use switchback_gateway::shadow::Share;
 
-    /// Membership in a canary follows from the names alone, so a rename can empty it.
+    /// Canary membership is a function of the client's name, so renaming clients can leave the
+    /// canary empty.
     #[test]
     fn the_canary_reaches_a_client_whose_grant_works_and_not_all_of_them() {
         let canary = CONFIGURATION.lines().find(|line| line.contains("phase: canary")).expect("a canary");

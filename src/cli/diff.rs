@@ -1,4 +1,4 @@
-//! `switchback diff`: what the dual run found, out of the store that gateways write it to.
+//! `switchback diff`: results of the dual run, read from the store.
 
 use super::pack::HAS_FINDINGS;
 use super::stored::{Failure, Format, Opened, StoreArgs, block_on_verdict};
@@ -33,12 +33,12 @@ enum Verb {
     },
 }
 
-/// What scripts go by.
+/// The exit codes, for scripts.
 const REPORT_EXIT_CODES: &str = "Exit codes: 0 every operation is within the threshold, 1 one is above it, 2 wrong use, \
     3 the store could not be read, 4 none is above it and too little was compared to prove it of all. Evidence of an earlier \
     period in a phase, or of another pack, proves nothing of the present one.";
 
-/// Nothing speaks against it, and not enough speaks for it.
+/// No operation is above the threshold, but the evidence does not cover all.
 const NOT_PROVED: u8 = 4;
 
 #[derive(clap::Args)]
@@ -57,7 +57,6 @@ struct ReportArgs {
     top: usize,
 }
 
-/// Runs the verb.
 pub fn run(args: Args) -> ExitCode {
     block_on_verdict(show(args))
 }
@@ -79,7 +78,7 @@ async fn show(args: Args) -> Result<ExitCode, Failure> {
                     let file = store.file().map(ToOwned::to_owned);
                     Some(app::phases(&config, opened.store.clone(), file).await?)
                 }
-                // The store alone does not say which pack serves.
+                // Without a configuration the served pack is unknown.
                 Err(_) => None,
             };
             let report = report(&archive.summaries(phases.as_ref()).await?, threshold);
@@ -99,7 +98,7 @@ async fn show(args: Args) -> Result<ExitCode, Failure> {
     Ok(code)
 }
 
-/// An operation of which nothing is kept may be none.
+/// Reports an unknown operation: without records, its name may be misspelt.
 async fn known(
     store: &StoreArgs,
     opened: &Opened,

@@ -1,4 +1,4 @@
-//! `switchback events`: what waits for its receivers, and what somebody has to look after.
+//! `switchback events`: lists, retries and drops undelivered events.
 
 use super::output::counted;
 use super::stored::{Failure, Format, StoreArgs, block_on, print_json};
@@ -66,7 +66,6 @@ struct DropArgs {
     receiver: Option<String>,
 }
 
-/// Runs the verb.
 pub fn run(args: Args) -> ExitCode {
     block_on(manage(args))
 }

@@ -1,4 +1,4 @@
-//! `switchback explain`: what a request would become.
+//! `switchback explain`: prints how a request is translated.
 
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg};
 use bytes::Bytes;
@@ -27,7 +27,6 @@ pub struct Args {
     body: Option<PathBuf>,
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
     let pack = match args.pack.pack() {
         Ok(pack) => pack,
@@ -67,7 +66,7 @@ fn write(said: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Explains the events that have this name on the side that sends, or become the one of this name on the other.
+/// Explains the events with this name, on the sending or the receiving side.
 fn event(pack: &Pack, name: &str, body: Option<&Path>) -> ExitCode {
     let Some(events) = &pack.events else {
         eprintln!("the pack carries no events");
@@ -99,7 +98,7 @@ fn event(pack: &Pack, name: &str, body: Option<&Path>) -> ExitCode {
     write(&said)
 }
 
-/// What a shape makes of a body, with the settings that the pack has by default.
+/// Translates a body with the pack's default settings.
 fn made(pack: &Pack, plan: &BodyPlan, body: &[u8]) -> String {
     let settings = Settings::new(pack, &Value::Object(Object::new())).unwrap_or_default();
     let mut out = Vec::new();
@@ -109,17 +108,17 @@ fn made(pack: &Pack, plan: &BodyPlan, body: &[u8]) -> String {
     }
 }
 
-/// Where a request goes.
+/// The route of a request.
 #[derive(Debug)]
 struct At {
     serves: SideId,
     route: RouteId,
-    /// Values of the path variables.
+    /// Values of the path parameters.
     values: Vec<String>,
     query: Option<String>,
 }
 
-/// What a request with this body does first, with the settings that the pack has by default.
+/// Describes the first step of a request with this body, with the pack's default settings.
 fn first_step(pack: &Arc<Pack>, at: At, body: Vec<u8>) -> String {
     let settings = Settings::new(pack, &Value::Object(Object::new())).unwrap_or_default();
     let missing = settings.missing(pack).join(", ");
@@ -154,7 +153,7 @@ fn given(pack: &Pack) -> &'static str {
     }
 }
 
-/// The side and the route that a request line is for.
+/// Finds the side and the route of a request line.
 fn find(pack: &Pack, request: &str) -> Result<At, String> {
     let names = pack.sides.each_ref().map(|side| side.name.as_str());
     let form = || {
@@ -195,7 +194,7 @@ mod tests {
         compile(&source).pack.expect("the pack compiles")
     }
 
-    /// A request of the old side for a route, with 7 for every variable.
+    /// Returns a request of the old side for a route, with 7 for every path parameter.
     fn request_for(route: &plan::Route) -> String {
         let (method, template) = route.operation.key.split_once(' ').unwrap();
         let fill = |segment: &str| if segment.starts_with('{') { "7".to_owned() } else { segment.to_owned() };

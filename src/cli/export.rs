@@ -1,4 +1,4 @@
-//! `switchback pack export`: the pack that is built into the program, as files that can be read and changed.
+//! `switchback pack export`: writes the built-in pack to a folder.
 
 use super::output::counted;
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS};
@@ -24,7 +24,6 @@ enum Verb {
     },
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
     let Verb::Export { folder } = &args.verb;
     match is_free(folder) {
@@ -47,7 +46,7 @@ pub fn run(args: &Args) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Whether nothing of somebody's can be lost there.
+/// Returns whether the folder is missing or empty, so that no file is overwritten.
 fn is_free(folder: &Path) -> io::Result<bool> {
     match std::fs::read_dir(folder) {
         Ok(mut entries) => Ok(entries.next().is_none()),

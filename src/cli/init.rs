@@ -43,14 +43,14 @@ enum Format {
     Markdown,
 }
 
-/// What the last draft wrote, to tell its text from a person's, and the ids that were accepted.
+/// The folder with the last draft, which distinguishes generated text from edits, and with the
+/// accepted ids.
 const BASE: &str = ".init";
 const ACCEPTED: &str = ".init/accepted";
-/// Files beside the document that its references may lead to.
+/// Most files around the document that are searched for the targets of its references.
 const FILES_MAX: usize = 5_000;
 const DEPTH_MAX: usize = 8;
 
-/// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
     match draft(args) {
         Ok(code) => code,
@@ -90,13 +90,15 @@ fn draft(args: &Args) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether an id is none of the proposals that still wait: it was one, and is written now.
+/// Returns whether an accepted id was applied: it is a known decision and no longer a pending
+/// proposal.
 fn was_taken(id: &str, drafted: &Draft) -> bool {
     let waits = drafted.decisions.iter().any(|d| d.weight == Weight::Proposal && d.id == id);
     drafted.taken.contains(id) || (!waits && drafted.decisions.iter().any(|d| d.id == id))
 }
 
-/// What the names of the documents end in, where these differ and can be names of sides.
+/// Returns the names of the sides: `--sides`, else the version suffixes of the file names if they
+/// differ, else `old` and `new`.
 fn names(args: &Args) -> [String; 2] {
     if let Some(names) = &args.sides {
         return [names[0].clone(), names[1].clone()];
@@ -115,7 +117,7 @@ fn names(args: &Args) -> [String; 2] {
     }
 }
 
-/// A document, and the files that its references may lead to, under `contracts/NAME/`.
+/// Reads a document and the files that it refers to, for `contracts/NAME/`.
 fn side(document: &Path, name: &str) -> io::Result<Side> {
     let named = |error: io::Error| io::Error::other(format!("{}: {error}", document.display()));
     let file = document.file_name().ok_or_else(|| named(io::Error::other("no file")))?.to_string_lossy();
@@ -136,7 +138,7 @@ fn side(document: &Path, name: &str) -> io::Result<Side> {
     Ok(Side { name: name.to_owned(), document: path, files })
 }
 
-/// Whether some `$ref` leads to another file.
+/// Returns whether any `$ref` refers to another file.
 fn refers_to_files(bytes: &[u8]) -> bool {
     let found = memchr::memmem::find_iter(bytes, b"$ref");
     found.into_iter().any(|at| {
@@ -168,7 +170,7 @@ fn accepted(folder: &Path) -> BTreeSet<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Mapping files of the folder that no draft wrote.
+/// Returns the mapping files of the folder that no draft has generated.
 fn own(folder: &Path) -> Vec<(String, String)> {
     let mut own = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -183,8 +185,8 @@ fn own(folder: &Path) -> Vec<(String, String)> {
     own
 }
 
-/// Writes the draft over what the last one wrote; what a person changed since stays. Gives the files in which both changed
-/// the same lines, and which therefore stay as they are.
+/// Writes the draft, merged with the user's edits since the last draft. Returns the files with
+/// merge conflicts, which are left unchanged.
 fn write(
     folder: &Path,
     sides: &[Side; 2],
@@ -198,7 +200,7 @@ fn write(
     let base = folder.join(BASE);
     let mut drafts: BTreeMap<&str, &str> =
         drafted.files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    // What the last draft wrote and this one does not goes, unless a person has changed it.
+    // Remove files that this draft no longer generates, unless the user has edited them.
     for entry in std::fs::read_dir(&base).into_iter().flatten().flatten() {
         let Ok(name) = entry.file_name().into_string() else { continue };
         if !drafts.contains_key(name.as_str()) && name != "accepted" {

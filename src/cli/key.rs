@@ -1,4 +1,4 @@
-//! `switchback key`: the key that seals grants at rest.
+//! `switchback key`: generates and rotates the sealing key.
 
 use super::output::counted;
 use super::stored::{Failure, Format, StoreArgs, print_json};
@@ -37,7 +37,6 @@ struct RotateArgs {
     store: StoreArgs,
 }
 
-/// Runs the verb.
 pub fn run(args: Args) -> ExitCode {
     match args.verb {
         Verb::Generate => {

@@ -1,4 +1,4 @@
-//! `switchback man`: manual pages, made of the same text as `--help`.
+//! `switchback man`: generates manual pages from the text of `--help`.
 
 use super::Cli;
 use clap::CommandFactory as _;
@@ -14,7 +14,7 @@ pub struct Args {
     folder: PathBuf,
 }
 
-/// Writes all pages, and says which folder cannot be written.
+/// Writes all pages. Reports a folder that cannot be written.
 pub fn run(args: &Args) -> ExitCode {
     let written = std::fs::create_dir_all(&args.folder)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), &args.folder));

@@ -1,6 +1,8 @@
-//! The command line: one verb per file. A verb parses its arguments, calls the library and turns the result into text and
-//! an exit code. Exit codes: 0 done, 1 the thing examined has findings, 2 wrong use, 3 could not run; `diff report` has one more, 4:
-//! not enough was seen to tell.
+//! The command line: one verb per file. A verb parses its arguments, calls the library, and
+//! converts the result into text and an exit code.
+//!
+//! Exit codes: 0 success, 1 the examined object has findings, 2 usage error, 3 the verb could not
+//! run. `diff report` also has 4: not enough evidence.
 
 #[macro_use]
 mod output;
@@ -38,7 +40,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Version, and the commit that it was built from where that is known.
+/// The version, with the commit if known.
 const VERSION: &str = env!("SWITCHBACK_VERSION");
 
 /// Carries integrations across an API version change.
@@ -136,12 +138,11 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What stands for a value that was not understood.
+/// Replaces an invalid value in errors.
 const UNSHOWN: &str = "…";
 
-/// The error without the value that was wrong: whoever writes a secret where a reference to one is wanted, or forgets the
-/// option before it, has it in the shell's history already, and must not find it in a log as well. Words out of a list are
-/// shown: the list is.
+/// Removes the invalid value from a clap error. It may be a secret where a reference was expected,
+/// or one whose option is missing, and errors end up in logs. Values of closed lists are printed.
 fn without_values(mut error: clap::Error) -> clap::Error {
     match error.kind() {
         ErrorKind::ValueValidation => {
@@ -154,7 +155,7 @@ fn without_values(mut error: clap::Error) -> clap::Error {
                 let shown = option.unwrap_or_else(|| UNSHOWN.to_owned());
                 error.insert(ContextKind::InvalidArg, ContextValue::String(shown));
                 if !is_option {
-                    // The tip repeats the word.
+                    // The suggestion repeats the argument.
                     error.remove(ContextKind::Suggested);
                 }
             }

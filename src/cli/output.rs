@@ -1,8 +1,9 @@
-//! What verbs print. The macros of this file replace those of the standard library in all verbs, which panic when the reader of a
-//! pipe goes away (`switchback usage | head`).
+//! Output of the verbs. These macros shadow those of the standard library, which panic once the
+//! reader of a pipe has gone (`switchback usage | head`).
 //!
-//! Decision to know: a closed pipe ends no verb. It finishes its work, and its exit code is the same as without the pipe. Any other
-//! error of standard output ends the program: a script must not take half a result for the whole.
+//! A closed pipe does not stop a verb: it finishes its work, and its exit code is unchanged. Any
+//! other error of standard output exits the program, so that no script mistakes partial output for
+//! the complete result.
 
 use super::pack::COULD_NOT_RUN;
 use std::fmt::Arguments;
@@ -29,7 +30,7 @@ macro_rules! eprintln {
     };
 }
 
-/// A number with its noun: `1 call`, `2 calls`.
+/// Returns a number with its noun: `1 call`, `2 calls`.
 pub(super) fn counted(number: impl Into<u64>, noun: &str) -> String {
     match (number.into(), noun.strip_suffix("ry")) {
         (1, _) => format!("1 {noun}"),
@@ -50,7 +51,7 @@ pub(super) fn print_out(text: Arguments<'_>) {
     }
 }
 
-/// Writes to standard error. There is no place left to report a failure to.
+/// Writes to standard error. A failure cannot be reported anywhere, so it is ignored.
 pub(super) fn print_error(text: Arguments<'_>) {
     let _ = io::stderr().lock().write_fmt(text);
 }

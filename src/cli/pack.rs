@@ -1,4 +1,4 @@
-//! The PACK argument that verbs about mappings share, and the reading of it.
+//! The argument PACK of the verbs about mappings.
 
 use super::output::counted;
 use crate::app::builtin::{self, BUILT_IN};
@@ -22,22 +22,22 @@ pub(super) struct PackArg {
     pack: Option<PathBuf>,
 }
 
-/// The pack that people have at hand in a checkout.
+/// The default pack in a checkout of the repository.
 const USUAL_FOLDER: &str = "mappings/messaging";
 
-/// The thing examined has findings.
+/// Exit code: the examined object has findings.
 pub(super) const HAS_FINDINGS: u8 = 1;
-/// It could not be examined.
+/// Exit code: the verb could not run.
 pub(super) const COULD_NOT_RUN: u8 = 3;
 
 impl PackArg {
-    /// Its folder; none for the pack that is built in.
+    /// Returns the folder of the pack; `None` for the built-in one.
     pub fn folder(&self) -> Option<&Path> {
         let usual = Path::new(USUAL_FOLDER);
         self.pack.as_deref().or_else(|| usual.is_dir().then_some(usual))
     }
 
-    /// Reads and compiles it.
+    /// Reads and compiles the pack.
     pub fn compile(&self) -> Result<Compiled, ExitCode> {
         let Some(folder) = self.folder() else { return Ok(compile(&builtin::source())) };
         match PackSource::from_dir(folder) {
@@ -53,7 +53,7 @@ impl PackArg {
         self.folder().map_or_else(|| BUILT_IN.to_owned(), |folder| folder.display().to_string())
     }
 
-    /// Reads and compiles it for verbs that need it whole; says what is wrong with it otherwise.
+    /// Reads and compiles the pack, for verbs that need a valid one. Prints the findings otherwise.
     pub fn pack(&self) -> Result<Arc<Pack>, ExitCode> {
         let compiled = self.compile()?;
         compiled.pack.clone().ok_or_else(|| {
@@ -65,7 +65,7 @@ impl PackArg {
     }
 }
 
-/// The pack of a configuration: its folder, or the pack that is built in.
+/// Compiles the pack of a configuration: its folder, or the built-in one.
 pub(super) fn compiled(folder: Option<&Path>) -> Result<Arc<Pack>, String> {
     let source = match folder {
         None => builtin::source(),
@@ -76,7 +76,7 @@ pub(super) fn compiled(folder: Option<&Path>) -> Result<Arc<Pack>, String> {
     compiled.pack.clone().ok_or_else(|| shown(&compiled, false))
 }
 
-/// The findings as text.
+/// Renders the findings as text.
 pub(super) fn shown(compiled: &Compiled, terminal: bool) -> String {
     let colour = if terminal { Colour::Always } else { Colour::Never };
     diagnostic::to_text(&compiled.sources, &compiled.findings, colour)
@@ -91,18 +91,18 @@ pub(super) struct SettingsArg {
 }
 
 impl SettingsArg {
-    /// Whether none is given.
+    /// Returns whether no setting is given.
     pub fn is_empty(&self) -> bool {
         self.settings.is_empty()
     }
 
-    /// The pack's defaults with these values over them.
+    /// Returns the pack's default settings, overridden by these.
     pub fn of(&self, pack: &Pack) -> Result<Settings, String> {
         let mut tree = json!({});
         for text in &self.settings {
             let form = || format!("`{text}` is not NAME=JSON, such as limits.things=10");
             let (name, value) = text.split_once('=').ok_or_else(form)?;
-            // What is no JSON is meant as text.
+            // A value that is no JSON counts as a string.
             let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
             let mut place = &mut tree;
             for part in name.split('.') {

@@ -1,4 +1,4 @@
-//! `switchback phase`: how operations are answered, and moving them while gateways serve.
+//! `switchback phase`: lists and changes the phases of operations while gateways serve.
 
 use super::stored::{Failure, Format, StoreArgs, block_on, print_json};
 use crate::app;
@@ -82,7 +82,6 @@ struct SetArgs {
     why: Why,
 }
 
-/// Runs the verb.
 pub fn run(args: Args) -> ExitCode {
     block_on(manage(args))
 }

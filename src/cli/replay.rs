@@ -1,4 +1,4 @@
-//! `switchback replay`: recorded traffic through a pack that may have changed.
+//! `switchback replay`: replays recorded traffic through a pack that may have changed.
 
 use super::output::counted;
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, SettingsArg};
@@ -87,7 +87,6 @@ enum Format {
     Json,
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
     let pack = match args.pack.pack() {
         Ok(pack) => pack,
@@ -144,8 +143,8 @@ fn replay(args: &Args, pack: Arc<Pack>) -> Result<Tally, String> {
     Ok(tally)
 }
 
-/// Where the hosts are that the pack names, in its order, by what was given as `NAME=URL`. One service is asked, so the names
-/// are of one side.
+/// Returns the URLs of the pack's hosts, in its order, from arguments `NAME=URL`. A replay calls
+/// one side, so all names must belong to the same one.
 fn hosts_of(pack: &Pack, given: &[String]) -> Result<Vec<Option<String>>, String> {
     let mut pairs = Vec::new();
     for text in given {
@@ -162,7 +161,7 @@ fn hosts_of(pack: &Pack, given: &[String]) -> Result<Vec<Option<String>>, String
     Ok(side.hosts.iter().map(url).collect())
 }
 
-/// `10%` as a share of one.
+/// Parses `10%` as a fraction of one.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
     let share = number.filter(|number| (0.0..=100.0).contains(number)).map(|number| number / 100.0);
@@ -173,7 +172,8 @@ fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     if path.as_os_str() == "-" { Ok(Box::new(io::stdin().lock())) } else { Ok(Box::new(File::open(path)?)) }
 }
 
-/// `text` with `${NAME}` replaced: a credential on a command line is seen by everyone on the machine.
+/// Replaces `${NAME}` with the environment variable: other users can read a command line, so
+/// credentials must not be part of it.
 fn expanded(text: &str) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
@@ -187,7 +187,7 @@ fn expanded(text: &str) -> Result<String, String> {
     Ok(out + rest)
 }
 
-/// Counts on a terminal, while it goes on.
+/// Progress on a terminal.
 struct Progress {
     is_shown: bool,
     told: Instant,
@@ -215,11 +215,11 @@ impl Progress {
 #[derive(Clone, Debug, Default)]
 struct Counts {
     same: u64,
-    /// How many of `same` are planned writes, of which the calls alone were compared.
+    /// Those of `same` that are planned writes, for which only the calls were compared.
     calls_only: u64,
     changed: u64,
     unknown: u64,
-    /// Why nothing could be said, and how often.
+    /// The number of unknown exchanges, by reason.
     reasons: BTreeMap<String, u64>,
 }
 
@@ -251,16 +251,16 @@ impl Counts {
     }
 }
 
-/// What all exchanges came to.
+/// The results of all exchanges.
 struct Tally {
     show: usize,
     exchanges: usize,
     total: Counts,
     operations: BTreeMap<String, Counts>,
-    /// Whether a gateway recorded any of them.
+    /// Whether a gateway recorded any exchange.
     has_gateway: bool,
     malformed: Vec<Malformed>,
-    /// Those that changed, by number of their entry; as many as are shown.
+    /// Changed exchanges with the number of their entry, up to `show`.
     changed: Vec<(usize, Exchange, Outcome)>,
 }
 
@@ -304,7 +304,8 @@ impl Tally {
         }
     }
 
-    /// `unknown_max`: the greatest share of exchanges that may be unknown; none = any.
+    /// Returns the exit code. `unknown_max` is the largest permitted share of unknown exchanges;
+    /// `None`: any.
     fn exit_code(&self, unknown_max: Option<f64>) -> ExitCode {
         let Counts { same, changed, unknown, .. } = self.total;
         let share = unknown as f64 / (self.exchanges.max(1)) as f64;
@@ -358,7 +359,7 @@ impl Tally {
         out
     }
 
-    /// What to do where nothing could be judged.
+    /// Advises what to do if no exchange could be judged.
     fn advice(&self, is_live: bool) -> Option<&'static str> {
         match () {
             () if self.total.judged() > 0 => None,

@@ -1,4 +1,4 @@
-//! `switchback report`: what a pack keeps, changes, loses and refuses.
+//! `switchback report`: prints what a pack preserves, changes, loses and refuses.
 
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, SettingsArg};
 use std::process::ExitCode;
@@ -28,7 +28,6 @@ enum Format {
     Json,
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
     let mut pack = match args.pack.pack() {
         Ok(pack) => pack,

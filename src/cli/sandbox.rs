@@ -1,4 +1,4 @@
-//! `switchback sandbox`: the service alone.
+//! `switchback sandbox`: runs the simulated service.
 
 use std::io;
 use std::net::SocketAddr;
@@ -52,10 +52,10 @@ enum SizeArg {
     Large,
 }
 
-/// Serves until interrupted.
+/// Runs the sandbox until a signal stops it.
 pub fn run(args: Args) -> ExitCode {
     let served = tokio::runtime::Builder::new_multi_thread().enable_all().build().and_then(|runtime| {
-        // The runtime may be dropped while a large state is still being made; that need not be waited for.
+        // A large data set may still be under construction in a blocking task: do not wait for it.
         let result = runtime.block_on(serve(args));
         runtime.shutdown_background();
         result
@@ -101,7 +101,7 @@ fn options(args: Args) -> Options {
     }
 }
 
-/// A number with a unit, or plain seconds.
+/// Parses a duration: a number with a unit, or seconds.
 fn duration(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);

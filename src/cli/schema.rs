@@ -1,4 +1,4 @@
-//! `switchback schema`: what an editor needs to complete and check files as they are typed.
+//! `switchback schema`: prints JSON Schemas, for completion and validation in editors.
 
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,6 @@ enum Of {
     Config,
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
     let sides = match args.pack.as_deref().map(sides).transpose() {
         Ok(sides) => sides,
@@ -52,7 +51,7 @@ pub fn run(args: &Args) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The names of a pack's sides, or what to say and the exit code.
+/// Returns the names of a pack's sides. The error is a message and an exit code.
 fn sides(folder: &Path) -> Result<[String; 2], (String, u8)> {
     let source = PackSource::from_dir(folder)
         .map_err(|error| (format!("{}: {error}", folder.display()), COULD_NOT_RUN))?;

@@ -1,4 +1,4 @@
-//! `switchback serve`: the gateway against real upstreams.
+//! `switchback serve`: runs the gateway.
 
 use super::stored::Format;
 use crate::app::{self, App, Examined, Start, StartError, Try};
@@ -43,7 +43,7 @@ enum Check {
     Online,
 }
 
-/// Serves until told to stop.
+/// Runs the gateway until a signal stops it.
 pub fn run(args: &Args) -> ExitCode {
     let outcome = match config::load(&args.config, &Environment::process()) {
         Ok(outcome) => outcome,
@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> ExitCode {
     })
 }
 
-/// What was examined has findings.
+/// Exit code: the examined object has findings.
 const HAS_FINDINGS: u8 = 1;
 
 fn show(sources: &Sources, findings: &Findings) {
@@ -81,7 +81,7 @@ fn show(sources: &Sources, findings: &Findings) {
     }
 }
 
-/// Says what is wrong, and serves nothing.
+/// Prints all findings without serving.
 fn checked(args: &Args, check: Check, mut outcome: Outcome) -> ExitCode {
     let mut examined = Examined::default();
     let is_read = outcome.config.is_some();
@@ -133,7 +133,7 @@ fn checked(args: &Args, check: Check, mut outcome: Outcome) -> ExitCode {
 async fn serve(start: Start) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let format = start.config.log.format;
-    // A gateway that waits for its store can be stopped too.
+    // A gateway that waits for its store must react to signals, too.
     let started = tokio::select! {
         started = App::start(start) => started,
         () = signals.stop() => {
@@ -159,8 +159,9 @@ async fn serve(start: Start) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Serves until a signal asks to stop, then drains. SIGHUP reloads. After SIGTERM, which service managers and clusters send, the
-/// gateway still accepts clients until balancers know. SIGINT, or a second signal, skips that wait.
+/// Serves until a signal stops the gateway, then drains. SIGHUP reloads. After SIGTERM, which
+/// service managers and orchestrators send, clients are accepted for `limits.drain_delay`, until
+/// load balancers have noticed. SIGINT, or a second signal, skips this delay.
 pub(super) async fn until_stopped(app: App, mut signals: Signals) {
     let signal = loop {
         match signals.next().await {
@@ -179,14 +180,14 @@ pub(super) async fn until_stopped(app: App, mut signals: Signals) {
     tracing::info!(connections_cut = drained.cut, "stopped");
 }
 
-/// Tells the service manager, where one listens (`NOTIFY_SOCKET`, `Type=notify`).
+/// Notifies the service manager, if there is one (`NOTIFY_SOCKET`, `Type=notify`).
 fn tell(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!(%error, "the service manager (NOTIFY_SOCKET) cannot be told");
     }
 }
 
-/// The signals that a gateway obeys.
+/// The signals that a gateway handles.
 pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -195,15 +196,15 @@ pub(super) struct Signals {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProcessSignal {
-    /// When nothing comes any more.
+    /// Stop after `limits.drain_delay`.
     Leave,
-    /// Now.
+    /// Stop at once.
     Stop,
     Reload,
 }
 
 impl Signals {
-    /// From here on these signals do not end the process by themselves.
+    /// Installs the handlers. From here on, these signals no longer end the process by default.
     pub(super) fn new() -> std::io::Result<Signals> {
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
@@ -212,7 +213,7 @@ impl Signals {
         })
     }
 
-    /// Waits until a signal asks to stop.
+    /// Waits for a signal to stop.
     async fn stop(&mut self) {
         while self.next().await == ProcessSignal::Reload {}
     }
@@ -226,21 +227,21 @@ impl Signals {
     }
 }
 
-/// Why a verb did not do its work.
+/// Why a verb failed.
 pub(super) struct Failure {
     exit_code: u8,
     text: String,
-    /// It stands in the log already.
+    /// Whether the log has the error already.
     is_logged: bool,
 }
 
 impl Failure {
-    /// It could not run.
+    /// Builds the error of a verb that could not run.
     pub(super) fn new(text: impl Into<String>) -> Failure {
         Failure { exit_code: 3, text: text.into(), is_logged: false }
     }
 
-    /// Written to the log where programs read that: its last line says why there is no more.
+    /// Logs the error if the log is JSON, for programs that read only the log.
     fn logged(mut self, format: LogFormat) -> Failure {
         if format == LogFormat::Json {
             tracing::error!(reason = self.text.trim_end(), "the gateway did not start");
@@ -253,7 +254,7 @@ impl Failure {
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Failure {
         match error {
-            // What was examined has findings; they bring their own form.
+            // The text is rendered findings, which need no prefix.
             StartError::Pack(findings) | StartError::Mismatch(findings) => {
                 Failure { exit_code: 1, text: findings, is_logged: false }
             }
@@ -268,8 +269,8 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Runs a verb's work on a runtime of its own; shows the error when it was not done. One thread besides this one is
-/// enough for all but the clients, who are served by threads of their own.
+/// Runs a verb on a new runtime and prints its error. One worker thread suffices: clients are
+/// served by separate threads.
 pub(super) fn block_on(verb: &str, work: impl Future<Output = Result<(), Failure>>) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let outcome = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(work));

@@ -1,4 +1,5 @@
-//! What the verbs that work on the store share: which store and key, how secrets are given, and how a failure is told.
+//! Shared by the verbs that work on the store: selection of store and key, secret references, and
+//! error reporting.
 
 use crate::admin::{person, retire_told, told};
 use crate::app::StartError;
@@ -70,7 +71,7 @@ pub struct OAuthArgs {
     scopes: Vec<String>,
 }
 
-/// An open store, and what the configuration says besides.
+/// An open store with the OAuth settings of the configuration.
 pub struct Opened {
     /// The store.
     pub store: Store,
@@ -79,33 +80,33 @@ pub struct Opened {
 
 const STORE_DEFAULT: &str = "sqlite:switchback.db";
 const KEY_DEFAULT: &str = "SWITCHBACK_KEY";
-/// What connecting cannot do without.
+/// The error if `client connect` has no authorization server.
 const NO_SERVER: &str = "connecting needs --config with oauth, or --redirect-url with --issuer or with --authorize-url and --token-url";
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl StoreArgs {
-    /// Opens the store, making a SQLite file that is not there.
+    /// Opens the store. Creates a missing SQLite file.
     pub async fn open(&self) -> Result<Opened, Failure> {
         self.open_as(Missing::Create).await
     }
 
-    /// The configuration file that was given.
+    /// Returns the path of the configuration file, if given.
     pub fn file(&self) -> Option<&Path> {
         self.config.as_deref()
     }
 
-    /// The configuration, for verbs that cannot do without.
+    /// Reads the configuration, for verbs that need one.
     pub fn configuration(&self) -> Result<Config, Failure> {
         let file = self.config.as_deref();
         configured(file.ok_or_else(|| Failure::Usage("this verb needs --config".to_owned()))?)
     }
 
-    /// Opens the store if it is there.
+    /// Opens the store. Fails if it does not exist.
     pub async fn open_existing(&self) -> Result<Opened, Failure> {
         self.open_as(Missing::Refuse).await
     }
 
-    /// The author of what a verb changes, as the history names it.
+    /// Returns the author that the history records for changes.
     pub fn author(&self) -> String {
         let given = self.by.as_deref().map(person).filter(|name| !name.is_empty());
         format!("{} (command line)", given.unwrap_or_else(system_user))
@@ -133,7 +134,7 @@ impl StoreArgs {
     }
 }
 
-/// The configuration, or all that is wrong with it.
+/// Reads a configuration. The error contains all findings.
 pub(super) fn configured(path: &Path) -> Result<Config, Failure> {
     let outcome = config::load(path, &Environment::process())
         .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
@@ -152,7 +153,7 @@ fn several(text: &Secret<String>) -> Vec<Secret<String>> {
 }
 
 impl Opened {
-    /// The authorization server: as the arguments say, else as configured.
+    /// Builds the authorization server: from the arguments, else the configuration.
     pub fn endpoint(&self, args: &OAuthArgs) -> Result<Endpoint, Failure> {
         let configured = self.oauth.as_ref();
         let parsed = |url: &config::WebUrl| url.uri().to_string().parse::<Url>().ok();
@@ -178,7 +179,7 @@ impl Opened {
                 .map(|oauth| oauth.authorize_parameters.clone())
                 .unwrap_or_default(),
             timeout: configured.map_or(EXCHANGE_TIMEOUT, |oauth| oauth.timeout),
-            // Only links are made here; the running gateway exchanges what comes of them.
+            // This process only creates links; the running gateway exchanges the codes.
             requests: TokenRequests::default(),
             is_state_optional: false,
             tls: configured.map(|oauth| oauth.tls.value.clone()).unwrap_or_default(),
@@ -190,7 +191,7 @@ impl Opened {
     }
 }
 
-/// The name of the operating system's user; one that `/etc/passwd` lacks is named by number.
+/// Returns the name of the operating system's user, or its number if `/etc/passwd` lacks it.
 pub fn system_user() -> String {
     let uid = rustix::process::getuid().as_raw().to_string();
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -202,8 +203,8 @@ pub fn system_user() -> String {
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("uid {uid}"))
 }
 
-/// Asks a person to type a word before something is done that reaches far. Without a terminal nobody can be asked, and `--yes`
-/// is needed.
+/// Asks the user to type a word before an action with a wide effect. Without a terminal, fails and
+/// refers to `--yes`.
 pub fn confirm(consequence: &str, word: &str) -> Result<(), Failure> {
     if !std::io::stdin().is_terminal() {
         return Err(Failure::Usage(format!("{consequence}; if that is meant, add --yes")));
@@ -219,7 +220,8 @@ pub fn confirm(consequence: &str, word: &str) -> Result<(), Failure> {
     }
 }
 
-/// A secret given by reference, so that it shows neither in the shell's history nor in the list of processes.
+/// A reference to a secret, so that secrets appear neither in the shell's history nor in the
+/// process list.
 #[derive(Clone, Debug)]
 pub enum SecretRef {
     Env(String),
@@ -245,7 +247,8 @@ impl std::str::FromStr for SecretRef {
 }
 
 impl SecretRef {
-    /// The secret, without the line break that files and pipes tend to end in.
+    /// Reads the secret, without surrounding white space: files and pipes usually end with a line
+    /// break.
     pub fn read(&self) -> Result<Secret<String>, Failure> {
         let text = match self {
             SecretRef::Env(name) => std::env::var(name)
@@ -270,12 +273,12 @@ impl SecretRef {
     }
 }
 
-/// Why a verb did not do its work.
+/// Why a verb failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     #[error("{0}")]
     Usage(String),
-    /// It began, and could not be done.
+    /// The work failed after the arguments were accepted.
     #[error("{0}")]
     Run(String),
     #[error("sealing key: {0}")]
@@ -299,7 +302,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// 2 for what the caller can mend on the command line, 3 for what could not be run.
+    /// Returns 2 for errors that the caller can correct on the command line, 3 for others.
     fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage(_) | Failure::Key(_) | Failure::OAuth(_) | Failure::Start(_) => 2,
@@ -328,12 +331,12 @@ impl Failure {
     }
 }
 
-/// Runs a verb to its end and turns what came of it into an exit code.
+/// Runs a verb and returns its exit code.
 pub fn block_on(verb: impl Future<Output = Result<(), Failure>>) -> ExitCode {
     block_on_verdict(async { verb.await.map(|()| ExitCode::SUCCESS) })
 }
 
-/// The same for a verb whose exit code says what it found.
+/// Runs a verb that determines its own exit code.
 pub fn block_on_verdict(verb: impl Future<Output = Result<ExitCode, Failure>>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

@@ -67,7 +67,7 @@ pub fn run(args: &Args) -> ExitCode {
     if report.is_good() { ExitCode::SUCCESS } else { ExitCode::from(HAS_FINDINGS) }
 }
 
-/// Fills in the open places of all examples that hold.
+/// Fills in the open values of all examples that pass.
 fn bless(compiled: &Compiled, report: &Report, folder: &Path) -> io::Result<()> {
     let holds = |outcome: &Outcome| outcome.problems.is_empty();
     let found: Vec<Vec<Value>> = report
@@ -103,7 +103,8 @@ fn text(pack: &Pack, report: &Report) -> String {
     out
 }
 
-/// `245 examples passed, 12 generated examples passed; every outcome is covered`
+/// Renders the summary:
+/// `245 examples passed, 12 generated examples passed; every outcome is covered`.
 fn summary(report: &Report) -> String {
     let mut text = result(&report.outcomes, "example");
     if !report.made.is_empty() {
@@ -137,7 +138,7 @@ fn open(report: &Report) -> usize {
     report.outcomes.iter().map(|outcome| outcome.found.len()).sum()
 }
 
-/// `v1 GET /things/{id}`
+/// Returns the operation of an outcome: `v1 GET /things/{id}`.
 fn name(pack: &Pack, end: &Unreached) -> String {
     let side = end.serves;
     let route = &pack.directions[side].routes[end.route];

@@ -1,4 +1,4 @@
-//! `switchback unknown`: what clients call that nobody knows.
+//! `switchback unknown`: prints calls to unknown operations and by unknown clients.
 
 use super::admin_port::{AdminArgs, http};
 use super::stored::{Failure, Format, block_on, print_json};
@@ -23,7 +23,6 @@ pub struct Args {
     format: Format,
 }
 
-/// Runs the verb.
 pub fn run(args: &Args) -> ExitCode {
     block_on(show(args))
 }

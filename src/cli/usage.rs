@@ -1,4 +1,5 @@
-//! `switchback usage`: which client still calls what, and what it loses once the old service is gone.
+//! `switchback usage`: prints the calls by client and operation, and the losses once the old
+//! service is gone.
 
 use super::output::counted;
 use super::pack::compiled;
@@ -39,7 +40,7 @@ pub struct Args {
     after_sunset: bool,
 }
 
-/// The outcomes with their meanings, and examples.
+/// Renders the outcomes with their meanings, and examples.
 fn after_help() -> String {
     let meanings = OUTCOMES.iter().map(|outcome| (outcome.as_str(), outcome.meaning()));
     let unrecorded = (UNRECORDED, "Counted by an earlier release, which recorded no outcome of this list.");
@@ -57,7 +58,6 @@ fn words() -> Vec<&'static str> {
     OUTCOMES.iter().map(|outcome| outcome.as_str()).chain([UNRECORDED]).collect()
 }
 
-/// Runs the verb.
 pub fn run(args: Args) -> ExitCode {
     block_on(show(args))
 }
@@ -127,7 +127,7 @@ fn table(usage: &[UsageInfo]) -> String {
     out
 }
 
-/// The rows as text: those that lose nothing are counted.
+/// Renders the rows as text. Rows without losses are only counted.
 fn losses(rows: &[AfterSunset], is_filtered: bool) -> String {
     let mut out = String::new();
     let (losing, whole): (Vec<_>, Vec<_>) = rows.iter().partition(|row| !row.loses.is_empty());
