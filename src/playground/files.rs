@@ -1,5 +1,5 @@
-//! The files of a pack that serves, as they are kept to be looked at and tried: large contracts folded, since their texts
-//! would take more memory than all else that serves, and read when somebody asks.
+//! The files of a served pack, for display and for dry runs. Large contracts are compressed, since
+//! their texts would take more memory than the rest of the pack, and parsed on demand.
 
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
@@ -12,7 +12,8 @@ use switchback_compiler::mapping;
 use switchback_compiler::mapping::load::PackSource;
 use switchback_plan::PerSide;
 
-/// Files up to this length are kept as they are: mappings, which people look at and change.
+/// Files up to this size are stored uncompressed. This covers mapping files, which are displayed
+/// and edited.
 const PLAIN_BYTES_MAX: usize = 256 << 10;
 
 /// The files of a pack, sorted by name.
@@ -24,7 +25,7 @@ pub struct KeptFiles(Vec<Kept>);
 pub struct Kept {
     /// Its path inside the pack.
     pub name: String,
-    /// Of its content, in bytes.
+    /// Uncompressed size in bytes.
     pub length: usize,
     content: Content,
 }
@@ -37,24 +38,25 @@ enum Content {
 }
 
 impl KeptFiles {
-    /// Keeps the files of a pack.
+    /// Stores the files of a pack, the large ones compressed.
     pub fn new(source: &PackSource) -> KeptFiles {
         KeptFiles(source.files().iter().map(|(name, content)| Kept::new(name, content)).collect())
     }
 
-    /// All of them.
+    /// Returns all files.
     pub fn iter(&self) -> impl Iterator<Item = &Kept> {
         self.0.iter()
     }
 
-    /// The file with this path inside the pack.
+    /// Returns the file with this path inside the pack.
     pub fn find(&self, name: &str) -> Option<&Kept> {
         self.0.iter().find(|file| file.name == name)
     }
 }
 
-/// The contracts of a pack that serves. Plans need them no more, so that they are read out of its files when a page shows
-/// them or a dual run checks a planned call: a second of work for the largest, and never that of the data path.
+/// The contracts of a served pack. Plans do not need them, so they are parsed from the pack's files
+/// when a page displays them or the dual run validates a planned call. Parsing takes up to a second
+/// and never happens on the data path.
 #[derive(Debug)]
 pub struct KeptContracts {
     files: Arc<KeptFiles>,
@@ -62,12 +64,13 @@ pub struct KeptContracts {
 }
 
 impl KeptContracts {
-    /// Of a pack that compiles.
+    /// Creates the contracts of a pack that compiles.
     pub fn new(files: Arc<KeptFiles>) -> KeptContracts {
         KeptContracts { files, read: OnceLock::new() }
     }
 
-    /// Old side first. The first call reads them; none comes only of files that do not compile.
+    /// Returns the contracts, old side first. The first call parses them. `None` only if the files
+    /// do not compile.
     pub fn read(&self) -> Option<&PerSide<Contract>> {
         let read = || {
             let files = self.files.iter().map(|file| (file.name.clone(), file.content().into_owned()));
@@ -84,20 +87,21 @@ impl Kept {
         Kept { name: name.to_owned(), length: content.len(), content: kept }
     }
 
-    /// What is in it.
+    /// Returns the content, decompressed if necessary.
     pub fn content(&self) -> Cow<'_, [u8]> {
         match &self.content {
             Content::Plain(bytes) => Cow::Borrowed(bytes),
             Content::Folded(bytes) => {
                 let mut content = Vec::with_capacity(self.length);
-                // What was folded here unfolds: a failure could only leave less of it.
+                // The data was compressed in this process, so an error is impossible short of a
+                // bug.
                 let _ = DeflateDecoder::new(&bytes[..]).read_to_end(&mut content);
                 Cow::Owned(content)
             }
         }
     }
 
-    /// The same as text; what is not UTF-8 is replaced.
+    /// Returns the content as text. Invalid UTF-8 is replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.content()).into_owned()
     }

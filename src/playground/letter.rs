@@ -1,5 +1,6 @@
-//! The text for the owner of a client: the calls that he still makes, each with what to call instead, as curl. What calls carry is
-//! of the pack's examples; secrets are names of variables.
+//! The migration notice for the owner of a client: each operation that the client still calls, with
+//! its replacement as `curl` commands. Parameters and bodies are from the pack's examples; secrets
+//! are shell variables.
 
 use super::replies::{By, reply_of};
 use super::tried::{Tried, TryError, Workbench, text_of};
@@ -20,18 +21,18 @@ use switchback_plan::{
     Scheme, SideId, StepAction, Wanted,
 };
 
-/// What is to be written.
+/// Input of a migration notice.
 #[derive(Clone, Debug)]
 pub struct Letter<'a> {
     pub client: &'a str,
-    /// What it still calls.
+    /// The calls that were counted.
     pub usage: &'a [UsageInfo],
-    /// When the old side ends for it, as people write it.
+    /// The end of the old side for this client, as displayed text.
     pub ends: Option<String>,
 }
 
 impl Workbench {
-    /// Writes the text. Empty where the client calls nothing that is left behind.
+    /// Renders the notice. Empty if the client makes no relevant calls.
     pub async fn letter(&self, letter: Letter<'_>) -> Result<String, TryError> {
         let tried = self.tried(BTreeMap::new()).await?;
         Ok(tried.letter(&letter))
@@ -113,7 +114,8 @@ impl Tried {
         }
     }
 
-    /// The example that shows an operation best: one that ends well, with the fewest settings.
+    /// Returns the most instructive example of an operation: a successful one with settings that
+    /// match the operator's.
     fn best_example(&self, serves: SideId, operation: &str) -> Option<&RouteExample> {
         let of_operation =
             self.examples.iter().filter(|one| one.serves == serves && self.operation_of(one) == operation);
@@ -122,23 +124,24 @@ impl Tried {
                 ExampleEnd::Answer { status, .. } => *status,
                 ExampleEnd::Refused(_) => 999,
             };
-            // Of those that end well, the one that goes furthest: its owner has to know every call.
+            // Prefer the example with the most calls, so that the owner sees all of them.
             let calls = one.exchange.calls.len();
-            // Settings of the example that are not the operator's: its replies are those of another route.
+            // Settings that differ from the operator's select another route, so the replies would
+            // not match.
             let others = one.config.iter().filter(|(name, value)| !self.is_set(name, value)).count();
             let as_set = std::cmp::Reverse(one.config.len() - others);
             (!(200..300).contains(&status), others, as_set, one.archived.len(), std::cmp::Reverse(calls))
         })
     }
 
-    /// Whether a setting has this value here.
+    /// Returns whether a setting has this value here.
     fn is_set(&self, name: &str, value: &Raw) -> bool {
         let at = self.pack.settings.iter().position(|setting| setting.name == name);
         let at = at.and_then(|at| u16::try_from(at).ok());
         at.and_then(|at| self.settings.get(at)).is_some_and(|given| given == value)
     }
 
-    /// A request made of the contract, for an operation that the pack has no example of.
+    /// Generates a request from the contract, for an operation without examples.
     fn made_example(&self, serves: SideId, route: &Route) -> Option<RouteExample> {
         let contract = &self.contracts[usize::from(serves.0)];
         let operation = contract.find(&OpKey::parse(&route.operation.key).ok()?)?;
@@ -168,7 +171,7 @@ impl Tried {
         })
     }
 
-    /// The calls that an example comes to, with the replies that it scripts, and how it ends.
+    /// Executes an example with its scripted replies. Returns its calls and how it ends.
     fn calls(&self, example: &RouteExample) -> Calls {
         let (path, query) = example
             .target
@@ -219,17 +222,17 @@ impl Tried {
         Calls { shown: calls, further, end }
     }
 
-    /// Where a host of a side is, or the variable that stands for it.
+    /// Returns the URL of a host, or a shell variable for it.
     fn base(&self, side: SideId, host: HostId) -> String {
         let side = &self.pack.sides[side];
         let host = host.place().and_then(|place| side.hosts.get(place));
         let name = host.map_or_else(|| side.name.clone(), |host| format!("{}/{host}", side.name));
-        // The address that the gateway calls may be one of an inner network.
+        // Use only public URLs: the gateway's upstream URL may be internal.
         let known = self.served.public_urls.iter().find(|(known, _)| *known == name);
         known.map_or_else(|| format!("${}_URL", variable(&name)), |(_, url)| url.clone())
     }
 
-    /// The options of `curl` that make a call carry its side's credential, with a variable for it.
+    /// Returns the `curl` options that send the side's credential, with a shell variable for it.
     fn credential(&self, side: SideId) -> String {
         let side = &self.pack.sides[side];
         let token = format!("${}_TOKEN", variable(&side.name));
@@ -248,19 +251,19 @@ impl Tried {
     }
 }
 
-/// How often a client has called an operation.
+/// The calls of a client to one operation.
 #[derive(Default)]
 struct Called<'u> {
     calls: i64,
     last: &'u str,
-    /// Whether its side's own service has answered such a call.
+    /// Whether the side's own service has answered such a call.
     is_forwarded: bool,
 }
 
-/// The calls that an operation comes to.
+/// The calls that replace an operation.
 struct Calls {
     shown: Vec<Call>,
-    /// The number of those behind them, by operation.
+    /// The number of calls beyond `shown`, by operation.
     further: BTreeMap<String, usize>,
     end: CallsEnd,
 }
@@ -269,13 +272,13 @@ struct Calls {
 enum CallsEnd {
     /// With an answer of this status.
     Answered(u16),
-    /// The rest is refused, with this text.
+    /// The remainder is refused with this text.
     Refused(String),
     /// Further calls depend on replies that no example has.
     Open,
 }
 
-/// The calls that are not listed one by one.
+/// Summarizes the calls that are not listed.
 fn further_line(further: &BTreeMap<String, usize>) -> Option<String> {
     let count: usize = further.values().sum();
     let by_operation: Vec<String> =
@@ -284,7 +287,7 @@ fn further_line(further: &BTreeMap<String, usize>) -> Option<String> {
     (count > 0).then(|| format!("And {count} more {calls}: {}.", by_operation.join(", ")))
 }
 
-/// What follows the calls, or why there is none; each as a sentence.
+/// Describes the end of the calls, or why there are none, in sentences.
 fn ends(
     other: &str,
     calls: &[Call],
@@ -315,7 +318,7 @@ fn ends(
     lines
 }
 
-/// The operations of the other side that a route may call, in its order.
+/// Returns the operations of the other side that a route may call, in its order.
 fn route_calls(route: &Route) -> Vec<String> {
     let mut operations = Vec::new();
     match &route.kind {
@@ -339,22 +342,23 @@ fn add_block(block: &Block, operations: &mut Vec<String>) {
     }
 }
 
-/// The reply that the example itself has for a call.
+/// Returns the example's own reply to a call.
 fn scripted(example: &RouteExample, call: &Call) -> Option<Event> {
     let mut own = example.exchange.calls.iter();
     let found = own.find(|one| one.method == call.method && same_target(&one.target, &call.target))?;
     Some(reply_of(found))
 }
 
-/// Calls that a letter shows of one operation.
+/// Most calls that a notice lists per operation.
 const CALLS_MAX: usize = 12;
 
-/// A side's name as the beginning of a variable's.
+/// Converts a side's name into the prefix of a shell variable.
 fn variable(side: &str) -> String {
     side.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }
 
-/// A call as a line of a shell. What stands in double quotes has variables of ours and nothing of an example's.
+/// Renders a call as a shell command. Double-quoted parts contain only generated variables, never
+/// text of an example, which the shell could expand.
 fn curl(method: &http::Method, address: &str, credential: &str, body: Option<&str>) -> String {
     let (base, rest) = match address.starts_with('$') {
         true => address.split_at(address.find('/').unwrap_or(address.len())),
@@ -369,7 +373,7 @@ fn curl(method: &http::Method, address: &str, credential: &str, body: Option<&st
     line
 }
 
-/// A word of a shell that means itself.
+/// Quotes a word for the shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

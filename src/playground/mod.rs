@@ -1,12 +1,13 @@
-//! Trying requests and mapping texts without serving them: which calls would be made, what every step has to work with, what
-//! the client would get, and which line of the mapping and which place of which message is behind each field of it.
+//! Dry runs of requests and mapping files: the calls, the context of every step, the client's
+//! answer, and for each field the mapping line and the message that it originates from.
 //!
-//! What lives here: the pack as it is tried ([`Workbench`]), one dry run ([`Ask`], [`Ran`]), recorded exchanges through a
-//! changed pack ([`WhatIf`]), and the letter to a client's owner. What lives elsewhere: running plans (`translate`), following a value
-//! back (`translate::sources`), comparing (`replay`), recording (`capture`).
+//! This module has the pack under test ([`Workbench`]), a dry run ([`Ask`], [`Ran`]), recorded
+//! exchanges replayed through a changed pack ([`WhatIf`]), and the migration notice. Plans are
+//! executed in `translate`, values traced in `translate::sources`, answers compared in `replay`,
+//! traffic recorded in `capture`.
 //!
-//! Decisions to know: nothing with an effect is ever sent; a service is asked for reads alone, and only when that is asked for;
-//! what recordings and services say is masked before it is run, so that no page can show it.
+//! A dry run never sends a call with an effect. It sends reads to a service only on request.
+//! Recordings and replies are masked before they are used, so that no page can display a secret.
 
 mod files;
 mod letter;

@@ -1,4 +1,4 @@
-//! Replies for calls that nobody sends: those of the pack's examples, else made of the contract.
+//! Replies to calls that are not sent: from the pack's examples, else generated from the contract.
 
 use super::tried::{Tried, text_of};
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use switchback_engine::translate::{Call, Event, FailKind, Reply};
 use switchback_plan::router::Found;
 use switchback_plan::{ExampleCall, RouteExample, SideId};
 
-/// Where a reply comes from.
+/// The origin of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
     Recording,
@@ -29,7 +29,7 @@ impl By {
     }
 }
 
-/// The reply that was recorded for a call; each is taken once.
+/// Returns the recorded reply to a call. Each is used once.
 pub(super) fn recorded(exchange: &Exchange, used: &mut Vec<usize>, call: &Call) -> Option<Event> {
     let calls = exchange.gateway.as_ref().map_or(&[][..], |known| &known.calls);
     let is_same = |recorded: &Exchange| {
@@ -42,15 +42,16 @@ pub(super) fn recorded(exchange: &Exchange, used: &mut Vec<usize>, call: &Call) 
     Some(Event::Reply(Reply { status: response.status, headers, body: response.body.known()? }))
 }
 
-/// The path of an address below its host.
+/// Returns the path of a URL.
 fn path(url: &str) -> &str {
     let url = url.split_once("://").map_or(url, |(_, rest)| rest.find('/').map_or("/", |at| &rest[at..]));
     url.split('?').next().unwrap_or_default()
 }
 
 impl Tried {
-    /// A reply for a call of a route: that of an example of the same route to the same address, else to the same operation,
-    /// else of any example, else one made of the contract. `step` counts the calls before.
+    /// Returns a reply to a call of a route, by decreasing precedence: an example of the same route
+    /// with the same target; one of the same route with the same operation; any example with the
+    /// operation; one generated from the contract. `call.step` is the number of preceding calls.
     pub(super) fn reply(
         &self,
         serves: SideId,
@@ -70,7 +71,7 @@ impl Tried {
             example.serves == serves && self.operation_of(example) == operation && example.config.is_empty()
         };
         let mut of_route: Vec<&RouteExample> = self.examples.iter().filter(of_route).collect();
-        // The example of this very request first; of the others those that end well.
+        // The example of this very request first, then successful ones.
         of_route.sort_by_key(|example| (example.target != target, !ends_well(example)));
         let same_address = |one: &&ExampleCall| one.method == call.method && one.target == call.target;
         let in_own = |same: &dyn Fn(&&ExampleCall) -> bool| {
@@ -97,7 +98,7 @@ impl Tried {
     }
 }
 
-/// The reply that an example has for a call.
+/// Returns an example's reply as an event.
 pub(super) fn reply_of(call: &ExampleCall) -> Event {
     let body = call.reply.as_ref().map(|reply| Bytes::from(text_of(reply))).unwrap_or_default();
     Event::Reply(Reply { status: call.status, headers: HeaderMap::new(), body })
@@ -107,7 +108,8 @@ fn ends_well(example: &RouteExample) -> bool {
     matches!(&example.exchange.end, switchback_plan::ExampleEnd::Answer { status, .. } if (200..300).contains(status))
 }
 
-/// The first success that a contract promises of an operation, with values of its types.
+/// Generates the first success response of an operation's contract, with sample values of its
+/// types.
 fn made(contract: &Contract, operation: &str) -> Option<Reply> {
     let operation = contract.find(&OpKey::parse(operation).ok()?)?;
     let response = operation.responses.iter().find(|response| Response::is_success(response))?;

@@ -1,4 +1,4 @@
-//! One request through a route, without sending anything that has an effect.
+//! A dry run: executes one request without sending calls that have an effect.
 
 use super::replies::{self, By};
 use super::tried::{Tried, TryError, Workbench};
@@ -20,23 +20,23 @@ use switchback_json::{Limits, Value};
 use switchback_plan::router::Found;
 use switchback_plan::{Effect, Origin, RouteId, SideId};
 
-/// What is to be tried.
+/// Input of a dry run.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ask {
-    /// A request, as an editor has it.
+    /// A request as edited by the user.
     pub request: Option<TriedRequest>,
-    /// Instead: an entry of an HTTP Archive, or an archive of which the first entry counts.
+    /// Alternatively: an HTTP Archive, of which the first entry is used, or a single entry.
     pub har: Option<Json>,
-    /// Instead: a recorded exchange, by its number.
+    /// Alternatively: the number of a recorded exchange.
     pub recorded: Option<usize>,
-    /// The phase in which its operation is to be; without it that in which it is.
+    /// The assumed phase of the operation. `None`: the current one.
     pub phase: Option<String>,
-    /// Texts of mapping files, by name, that are tried in place of those that serve.
+    /// Texts of mapping files, by name, in place of the served ones.
     pub files: BTreeMap<String, String>,
-    /// Whether the other side's service is asked for what has no effect.
+    /// Whether calls without an effect are sent to the other side's service.
     pub live: bool,
-    /// On whose behalf it is asked.
+    /// The client whose credential these calls use.
     pub client: Option<String>,
 }
 
@@ -45,13 +45,13 @@ pub struct Ask {
 #[serde(deny_unknown_fields, default)]
 pub struct TriedRequest {
     pub method: String,
-    /// Path and query, the front's prefix included.
+    /// Path and query, including the front's prefix.
     pub target: String,
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
 
-/// What came of it.
+/// The result of a dry run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Ran {
     pub side: String,
@@ -59,29 +59,31 @@ pub struct Ran {
     pub verdict: String,
     /// `file:line` of the route.
     pub route: String,
-    /// In which phase it was tried.
+    /// The assumed phase.
     pub phase: String,
-    /// Who answers a client in that phase: `plans`, or the side whose own service does.
+    /// The source of the client's answer in that phase: `plans`, or the side whose own service
+    /// answers.
     pub answered_by: String,
-    /// Whether the pack refuses the request, so that the side's own service answers it in every phase.
+    /// Whether the pack refuses the request, so that the side's own service answers it in every
+    /// phase.
     #[serde(rename = "forwarded")]
     pub is_forwarded: bool,
-    /// Whether that holds only for clients that have a credential for that service.
+    /// Whether that applies only to clients with a credential for that service.
     pub needs_credential: bool,
     pub request: Json,
     pub calls: Vec<RanCall>,
-    /// What the mapping's places look into, after each call.
+    /// The context after each call.
     pub steps: Vec<RanStep>,
     pub answer: Option<RanAnswer>,
-    /// Why there is no answer of the plans.
+    /// Why the plans have no answer.
     pub fault: Option<String>,
 }
 
-/// A call that would be made.
+/// A call of the plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct RanCall {
     pub number: u32,
-    /// The mapping's name for its result; `reply` where it has none.
+    /// The mapping's name of its result; `reply` without one.
     pub step: String,
     pub operation: String,
     pub method: String,
@@ -89,13 +91,14 @@ pub struct RanCall {
     pub headers: Vec<(String, String)>,
     pub body: Option<Json>,
     pub parts: Vec<Part>,
-    /// Whether it would change something.
+    /// Whether it has an effect.
     pub writes: bool,
     /// `file:line`.
     pub line: String,
     pub status: Option<u16>,
     pub reply: Option<Json>,
-    /// `service`: it was made; `recording`, `example` or `contract`: it was not, and its reply is from there.
+    /// `service` if the call was sent; else the origin of the reply: `recording`, `example` or
+    /// `contract`.
     pub reply_by: String,
 }
 
@@ -106,7 +109,7 @@ pub struct RanStep {
     pub context: Json,
 }
 
-/// What the client would get.
+/// The client's answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct RanAnswer {
     pub status: u16,
@@ -117,7 +120,7 @@ pub struct RanAnswer {
     pub refused: bool,
 }
 
-/// A field of something that was made, and where it comes from.
+/// A field of a generated message, with its origin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
     /// Its place, such as `$.items[0].id`.
@@ -127,27 +130,27 @@ pub struct Part {
     pub how: &'static str,
     pub file: String,
     pub line: u32,
-    /// The line itself.
+    /// The text of the line.
     pub text: String,
 }
 
-/// A place that a field was made of.
+/// A source of a field.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Place {
     /// `request`, `reply`, `settings` or `context`.
     pub root: &'static str,
-    /// The call whose reply it is in.
+    /// The number of the call, for a reply.
     pub call: Option<u32>,
-    /// Below the body of the request or of the reply; else as the mapping writes it.
+    /// The place within the body of the request or reply; else as the mapping writes it.
     pub place: String,
 }
 
-/// Calls that one try makes at most: a plan is bounded, and what is tried may not be.
+/// Most calls of one dry run. Served plans are bounded; edited ones may not be.
 const CALLS_MAX: usize = 200;
 
 impl Workbench {
-    /// Tries a request. `live` asks the other side's service where `ask` wants that; `phase_of` says in which phase an
-    /// operation of a side is.
+    /// Executes a dry run. `live` is the other side's service, which is called if `ask` requests
+    /// it. `phase_of` returns the phase of a side's operation.
     pub async fn run(
         &self,
         ask: Ask,
@@ -192,7 +195,7 @@ impl Workbench {
     }
 }
 
-/// The first exchange of an archive, or of an entry alone.
+/// Parses the first exchange of an archive, or a single entry.
 fn of_har(har: &Json) -> Result<Exchange, TryError> {
     let archive = match har.get("log") {
         Some(_) => har.to_string(),
@@ -212,11 +215,11 @@ fn of_har(har: &Json) -> Result<Exchange, TryError> {
     }
 }
 
-/// A request on its way.
+/// A request with its route.
 struct Begun {
     serves: SideId,
     route: RouteId,
-    /// Below the front.
+    /// The target without the front's prefix.
     target: String,
     language: usize,
     request: translate::Request,
@@ -323,7 +326,7 @@ impl Begun {
                 }
                 Ok(Next::Recall(lookup)) => event = lookup.nothing(),
                 Ok(Next::Keep(_)) => event = Event::Kept,
-                // Nobody is kept waiting by what is tried: the number of calls bounds it.
+                // Waits are simulated; the number of calls bounds the run.
                 Ok(Next::Wait(wait)) => event = wait.simulated(&mut now),
                 Ok(Next::Answer(answer)) => {
                     ran.answer = Some(lines.answer(&answer, traced));
@@ -349,8 +352,8 @@ impl Begun {
         }
     }
 
-    /// What a call is answered: by the recording, by the service where it has no effect and that is asked, else by what the pack
-    /// shows.
+    /// Returns the reply to a call: from the recording; else, for a call without an effect, from
+    /// the service if `live`; else from the pack.
     #[expect(clippy::too_many_arguments, reason = "all that a reply may come from")]
     async fn reply(
         &self,
@@ -381,7 +384,7 @@ impl Begun {
         }
     }
 
-    /// A service's reply without what must not be shown, as captures have it.
+    /// Masks a service's reply with the rules of captures.
     fn masked(
         &self,
         tried: &Tried,
@@ -412,11 +415,11 @@ impl Begun {
     }
 }
 
-/// What is needed to say which line of the mapping something is of.
+/// Maps results of the run to lines of the mapping.
 struct Lines<'t> {
     tried: &'t Tried,
     route: &'t Origin,
-    /// The mapping's names for the results of calls, by number of the call.
+    /// The mapping's names of call results, by number of the call.
     steps: Vec<String>,
 }
 
@@ -457,7 +460,7 @@ impl Lines<'_> {
         }
     }
 
-    /// An answer in the pack's own form.
+    /// Builds an answer of the gateway, in the pack's error format.
     fn ours(&self, status: u16, body: &[u8], refused: bool) -> RanAnswer {
         let body = json_of(body);
         RanAnswer { status, headers: Vec::new(), body, parts: Vec::new(), refused }
@@ -490,7 +493,8 @@ impl Lines<'_> {
         }
     }
 
-    /// The line of a member within the block that makes it, where one line there is its own; else that of the block.
+    /// Returns the first line with the member's key within the block that produces it, else the
+    /// block's first line.
     fn line_within(&self, origin: &Origin, to: &str) -> u32 {
         let name = to.trim_end_matches(|c: char| c == ']' || c == '[' || c.is_ascii_digit());
         let name = name.rsplit('.').next().unwrap_or_default();
@@ -517,7 +521,7 @@ impl Lines<'_> {
         found.map_or(origin.line, |at| origin.line + at as u32)
     }
 
-    /// A place of the context as people find it in the messages.
+    /// Converts a place of the context into a place of a message.
     fn place(&self, text: &str) -> Place {
         let rest = text.strip_prefix("$.").unwrap_or(text);
         let (root, below) = rest.find(['.', '[']).map_or((rest, ""), |at| (&rest[..at], &rest[at..]));
@@ -558,7 +562,7 @@ fn shown_headers(headers: &HeaderMap) -> Vec<(String, String)> {
     headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
 }
 
-/// A body as JSON; as a text where it is none; nothing where there is none.
+/// Parses a body as JSON, or returns it as text. `None` for an empty body.
 fn json_of(body: &[u8]) -> Option<Json> {
     if body.is_empty() {
         return None;

@@ -1,4 +1,5 @@
-//! Exchanges that were recorded on an operator's demand, to be tried: the newest, masked as captures are, in memory only.
+//! Exchanges recorded on an operator's request, for dry runs: only the newest, masked like
+//! captures, in memory only.
 
 use super::tried::Workbench;
 use serde::Serialize;
@@ -10,11 +11,11 @@ use switchback_engine::redact::Salt;
 use switchback_gateway::capture::{Redaction, Tap, Wanted};
 use switchback_plan::Pack;
 
-/// Exchanges that are kept.
+/// Most recorded exchanges.
 const EXCHANGES_MAX: usize = 100;
-/// Bytes of one body that are recorded.
+/// Largest recorded part of one body.
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// How long a recording waits for its exchanges.
+/// Time limit of a recording.
 const RECORDING_MAX: Duration = Duration::from_secs(300);
 
 #[derive(Default)]
@@ -33,12 +34,13 @@ pub struct Shown {
     /// Masked.
     pub target: String,
     pub status: u16,
-    /// Calls that were made for it; none: the old service answered.
+    /// Number of upstream calls; 0 if the old service answered.
     pub calls: usize,
 }
 
 impl Workbench {
-    /// Records the next exchanges, as many as are kept. Says whether it began: another capture may be open.
+    /// Records the next `count` exchanges, at most [`EXCHANGES_MAX`]. Returns whether the recording
+    /// started; only one capture can be open.
     pub fn record(&self, tap: &Tap, pack: &Pack, count: usize) -> bool {
         let wanted = Wanted { operation: None, client: None, share: 1.0, body_bytes_max: BODY_BYTES_MAX };
         let mut salt = [0; 32];
@@ -66,12 +68,12 @@ impl Workbench {
         true
     }
 
-    /// Whether exchanges are being recorded.
+    /// Returns whether a recording is running.
     pub fn is_recording(&self) -> bool {
         self.shelf().is_recording
     }
 
-    /// What was recorded, newest first; numbers count from the oldest.
+    /// Lists the recorded exchanges, newest first. Their numbers count from the oldest.
     pub fn recorded(&self) -> Vec<Shown> {
         let shelf = self.shelf();
         let shown = |(number, exchange): (usize, &Exchange)| {
@@ -89,7 +91,7 @@ impl Workbench {
         shelf.exchanges.iter().enumerate().map(shown).rev().collect()
     }
 
-    /// One of them.
+    /// Returns a recorded exchange.
     pub fn exchange(&self, number: usize) -> Option<Exchange> {
         self.shelf().exchanges.get(number).cloned()
     }

@@ -1,4 +1,5 @@
-//! The pack that serves, and what it would be with other files: compiled on demand, with its examples, and kept while it is used.
+//! The pack under test: the served one, or a variant with edited files. Compiled on demand with its
+//! examples, and cached.
 
 use super::files::{Kept, KeptFiles};
 use super::shelf::Shelf;
@@ -18,55 +19,56 @@ use switchback_plan::router::{Found, Router};
 use switchback_plan::{Example, ExampleKind, Origin, Pack, PerSide, Raw, RouteExample, SideId};
 use tokio::task::spawn_blocking;
 
-/// What is served, as far as trying needs to know.
+/// The served state that dry runs depend on.
 #[derive(Clone, Debug)]
 pub struct Served {
     pub files: Arc<KeptFiles>,
-    /// What the operator gave for the pack's settings, as JSON.
+    /// The operator's values of the pack's settings, as JSON.
     pub settings: String,
-    /// Path prefixes, and the sides that clients speak there.
+    /// Path prefixes with the side that clients speak there.
     pub fronts: Vec<(String, String)>,
-    /// Addresses of services, by side, and of other hosts of theirs, by `SIDE/HOST`.
+    /// Service addresses, by side, and by `SIDE/HOST` for other hosts.
     pub upstreams: Vec<(String, ServiceAddress)>,
-    /// Where clients reach services, by the same names, as far as that is configured.
+    /// Configured public addresses of services, by the same names.
     pub public_urls: Vec<(String, String)>,
 }
 
-/// Where requests and mapping texts are tried. Clones share it.
+/// A playground session. Clones share its state.
 #[derive(Clone)]
 pub struct Workbench(pub(super) Arc<Shared>);
 
 pub(super) struct Shared {
     pub(super) served: ArcSwap<Served>,
-    /// Compiled packs by what was changed of the files that serve, the newest last.
+    /// Compiled packs by their edited files, the newest last.
     compiled: Mutex<Vec<(Changes, Arc<Tried>)>>,
-    /// Held while a pack is compiled: who asks for the same one waits for it, and nobody has all cores compile.
+    /// Locked during a compilation, so that concurrent requests for the same pack compile once and
+    /// never occupy all cores.
     compiling: tokio::sync::Mutex<()>,
     pub(super) shelf: Mutex<Shelf>,
 }
 
-/// Texts of mapping files, by name, in place of those that serve.
+/// Texts of mapping files, by name, in place of the served ones.
 pub(super) type Changes = BTreeMap<String, String>;
 
-/// Compiled packs that are kept.
+/// Most cached packs.
 const COMPILED_MAX: usize = 2;
 
-/// A pack that is tried.
+/// A compiled pack under test.
 pub(super) struct Tried {
     pub(super) pack: Arc<Pack>,
     pub(super) routers: PerSide<Router>,
     pub(super) contracts: PerSide<Contract>,
     pub(super) settings: Arc<Settings>,
-    /// Of routes alone, those that were made of the contracts last.
+    /// Examples of routes. Those generated from the contracts are last.
     pub(super) examples: Vec<RouteExample>,
     pub(super) files: PackSource,
     pub(super) served: Arc<Served>,
 }
 
-/// Why nothing was tried.
+/// Why a dry run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TryError {
-    /// What the compiler found, as it renders it.
+    /// The rendered findings of the compiler.
     #[error("{0}")]
     Findings(String),
     #[error("the pack has no file `{0}`")]
@@ -77,7 +79,7 @@ pub enum TryError {
     Interrupted,
 }
 
-/// A request that an example of the pack makes.
+/// The request of an example.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExampleRequest {
     pub side: String,
@@ -85,16 +87,16 @@ pub struct ExampleRequest {
     /// `file:line` of the mapping.
     pub at: String,
     pub method: String,
-    /// With the front's prefix.
+    /// Includes the front's prefix.
     pub target: String,
     pub headers: Vec<(String, String)>,
     pub body: String,
-    /// What it ends in: a status, or the name of a reason.
+    /// The expected end: a status, or the name of a reason.
     pub end: String,
 }
 
 impl Workbench {
-    /// For what serves.
+    /// Creates a session for the served pack.
     pub fn new(served: Served) -> Workbench {
         let shared = Shared {
             served: ArcSwap::from_pointee(served),
@@ -105,26 +107,26 @@ impl Workbench {
         Workbench(Arc::new(shared))
     }
 
-    /// From now on this is what serves.
+    /// Replaces the served pack and clears the cache.
     pub fn serve(&self, served: Served) {
         self.0.served.store(Arc::new(served));
         self.0.compiled.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// The mapping files of what serves, by name: what may be changed for a try.
+    /// Returns the served mapping files by name. These can be edited for a dry run.
     pub fn files(&self) -> Vec<(String, String)> {
         let served = self.0.served.load_full();
         let is_mapping = |file: &&Kept| file.name.ends_with(".map.yaml") || file.name == "pack.yaml";
         served.files.iter().filter(is_mapping).map(|file| (file.name.clone(), file.text())).collect()
     }
 
-    /// The address of a side's service, or of another host of it (`SIDE/HOST`).
+    /// Returns the address of a side's service, or of another host of it (`SIDE/HOST`).
     pub fn upstream(&self, side: &str) -> Option<ServiceAddress> {
         let served = self.0.served.load();
         served.upstreams.iter().find(|(name, _)| name == side).map(|(_, url)| url.clone())
     }
 
-    /// The lines of a file of what serves, around one line, with their numbers.
+    /// Returns the numbered lines of a served file from `line - more` to `line + more`.
     pub fn lines_around(&self, file: &str, line: u32, more: u32) -> Vec<(u32, String)> {
         let served = self.0.served.load_full();
         let Some(text) = served.files.find(file).map(Kept::text) else { return Vec::new() };
@@ -136,13 +138,14 @@ impl Workbench {
             .collect()
     }
 
-    /// The requests of the pack's examples, in the order of its operations.
+    /// Returns the requests of the pack's examples, in the order of its operations.
     pub async fn examples(&self) -> Result<Vec<ExampleRequest>, TryError> {
         let tried = self.tried(BTreeMap::new()).await?;
         Ok(tried.examples.iter().map(|example| tried.example_request(example)).collect())
     }
 
-    /// The same where it takes no longer than this, else `None`: they are being compiled then, for whoever asks again.
+    /// Returns the examples if that takes no longer than `patience`. On `None`, the compilation
+    /// continues in the background for later requests.
     pub async fn examples_within(&self, patience: Duration) -> Result<Option<Vec<ExampleRequest>>, TryError> {
         let bench = self.clone();
         let compiling = tokio::spawn(async move { bench.examples().await });
@@ -153,15 +156,16 @@ impl Workbench {
         }
     }
 
-    /// The named type of a side's contract that a place of an operation's answer is in, and the place below it: what `compare:`
-    /// in a pack names it by. `pattern` is written as findings have it, such as `$[*].name`.
+    /// Returns the named contract type that contains a place of an operation's response, and the
+    /// place within it, as `compare:` in a pack refers to it. `pattern` has the form of findings,
+    /// such as `$[*].name`.
     pub async fn declared(&self, side: &str, operation: &str, pattern: &str) -> Option<(String, String)> {
         let tried = self.tried(BTreeMap::new()).await.ok()?;
         let at = SideId::BOTH.into_iter().find(|at| tried.pack.sides[*at].name == side)?;
         named_place(&tried.contracts[usize::from(at.0)], operation, pattern)
     }
 
-    /// The pack with some of its files replaced.
+    /// Returns the compiled pack with some files replaced, from the cache if possible.
     pub(super) async fn tried(&self, changes: Changes) -> Result<Arc<Tried>, TryError> {
         let served = self.0.served.load_full();
         if let Some(tried) = self.known(&changes, &served) {
@@ -195,14 +199,14 @@ impl Workbench {
 }
 
 impl Tried {
-    /// The prefix of a front of a side.
+    /// Returns the prefix of a front of the side.
     pub(super) fn prefix(&self, side: SideId) -> String {
         let name = &self.pack.sides[side].name;
         let found = self.served.fronts.iter().find(|(_, speaks)| speaks == name);
         found.map_or_else(|| format!("/{name}"), |(prefix, _)| prefix.clone())
     }
 
-    /// The operation that an example asks for.
+    /// Returns the operation that an example calls.
     pub(super) fn operation_of(&self, example: &RouteExample) -> String {
         let path = example.target.split('?').next().unwrap_or_default();
         match self.routers[example.serves].find(&example.method, path) {
@@ -232,7 +236,7 @@ impl Tried {
     }
 }
 
-/// Follows a pattern through the type of an operation's first success.
+/// Resolves a pattern through the type of an operation's first success response.
 fn named_place(contract: &Contract, operation: &str, pattern: &str) -> Option<(String, String)> {
     let operation = contract.find(&OpKey::parse(operation).ok()?)?;
     let mut ty = operation.responses.iter().find(|response| response.is_success())?.body.as_ref()?;

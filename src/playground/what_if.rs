@@ -1,4 +1,4 @@
-//! What a change of the mapping would do: recorded exchanges through the pack that serves and through the one that is tried.
+//! The effect of a mapping change: recorded exchanges replayed through the pack under test.
 
 use super::tried::{Tried, TryError, Workbench};
 use crate::replay::{Change, Fronts, Replayer, Verdict};
@@ -10,40 +10,40 @@ use switchback_engine::redact::Salt;
 use switchback_engine::translate::Settings;
 use tokio::task::spawn_blocking;
 
-/// What became of the recorded exchanges.
+/// Results of the replay.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct WhatIf {
     pub exchanges: usize,
-    /// Their calls and answers are as they were recorded.
+    /// Exchanges with unchanged calls and answers.
     pub same: usize,
-    /// Nothing can be said of them, with the reasons.
+    /// Exchanges that cannot be judged, with the reasons below.
     pub unknown: usize,
     pub reasons: Vec<(String, usize)>,
-    /// What changed, the most frequent first.
+    /// The changes, most frequent first.
     pub changed: Vec<Group>,
 }
 
-/// Exchanges that change alike.
+/// Exchanges with the same change.
 #[derive(Clone, Debug, Serialize)]
 pub struct Group {
     /// Side and operation.
     pub operation: String,
-    /// In one sentence, without values of one exchange alone.
+    /// The change in one sentence, without values of single exchanges.
     pub what: String,
-    /// The line of the mapping behind it, as `file:line`.
+    /// The responsible mapping line, as `file:line`.
     pub line: Option<String>,
-    /// An example, values masked.
+    /// An example with masked values.
     pub example: String,
     pub count: usize,
-    /// Numbers of recorded exchanges, the first few.
+    /// Numbers of the first recorded exchanges.
     pub recorded: Vec<usize>,
 }
 
-/// Exchanges that a group names.
+/// Most exchange numbers in a group.
 const NAMED_MAX: usize = 5;
 
 impl Workbench {
-    /// Runs all recorded exchanges through the pack with these files.
+    /// Replays all recorded exchanges through the pack with these files.
     pub async fn what_if(&self, files: BTreeMap<String, String>) -> Result<WhatIf, TryError> {
         let tried = self.tried(files).await?;
         let exchanges = self.exchanges();
@@ -100,7 +100,7 @@ fn told(tried: &Tried, exchanges: &[Exchange]) -> Result<WhatIf, TryError> {
     Ok(said)
 }
 
-/// What changes have in common that are counted together.
+/// Returns the grouping key of a change: a description without values, and the mapping line.
 fn alike(change: &Change) -> (String, Option<String>) {
     let line = |finding: &switchback_engine::diff::Finding| {
         finding.cause.line().filter(|line| !line.starts_with(':')).map(str::to_owned)
