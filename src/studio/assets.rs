@@ -1,5 +1,5 @@
-//! The files that pages need, built into the program. Each is served under a name that holds its hash, so that a browser keeps
-//! it for good and never mixes two versions.
+//! The static files of the pages, compiled into the program. Each has a hash in its URL, so that
+//! browsers cache it indefinitely and never mix two versions.
 
 use crate::admin::Answer;
 use http::header::{ETAG, IF_NONE_MATCH};
@@ -7,23 +7,23 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use sha2::{Digest as _, Sha256};
 use std::sync::LazyLock;
 
-/// One file.
+/// A static file.
 pub(super) struct Asset {
-    /// Where it is served.
+    /// URL path.
     pub(super) path: String,
     etag: String,
     content_type: &'static str,
     text: &'static str,
 }
 
-/// All files.
+/// All static files.
 pub(super) struct Assets {
     pub(super) style: Asset,
     pub(super) script: Asset,
     pub(super) icon: Asset,
 }
 
-/// The files of this program.
+/// The static files of this program.
 pub(super) static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets {
     style: asset("studio", "css", "text/css; charset=utf-8", include_str!("assets/studio.css")),
     script: asset("studio", "js", "text/javascript; charset=utf-8", include_str!("assets/studio.js")),
@@ -36,7 +36,7 @@ fn asset(name: &str, kind: &str, content_type: &'static str, text: &'static str)
     Asset { path: format!("/assets/{name}-{hash}.{kind}"), etag: format!("\"{hash}\""), content_type, text }
 }
 
-/// The file at a path, if one is there.
+/// Returns the file at a path, or 304 if the browser has it.
 pub(super) fn at(path: &str, headers: &HeaderMap) -> Option<Answer> {
     let Assets { style, script, icon } = &*ASSETS;
     let asset = [style, script, icon].into_iter().find(|asset| asset.path == path)?;

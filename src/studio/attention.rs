@@ -1,7 +1,9 @@
-//! The list of what needs an operator, for the overview: each row says what is wrong, since when, and where it is put right.
+//! The list of conditions that need an operator, for the overview. Each row states the problem,
+//! since when, and links to its remedy.
 //!
-//! Rows are made of values alone, so that each has a test. The page decides what it reads for them; a list without rows says
-//! what was looked at, so a new kind of trouble needs a row here and its word in [`CHECKED`].
+//! Rows are functions of plain values, so that each has a test; the page decides which data it
+//! reads for them. The empty list names all checks, so a new kind of row also needs an entry in
+//! [`CHECKED`].
 
 use super::clients::{credential_trouble, reason_words};
 use super::fields::encoded;
@@ -17,7 +19,7 @@ use switchback_gateway::shadow::{PhaseInfo, Transition};
 use switchback_gateway::store::{EventCount, GrantState};
 use switchback_gateway::token::ClientInfo;
 
-/// What a list without rows has looked at.
+/// Names all checks, for the empty list.
 pub(super) const CHECKED: &str = "Checked: brownouts, the store, replicas, reloads, pending restarts, certificates, operations, \
                                   grants, credentials, client records, events and unknown calls.";
 
@@ -25,32 +27,33 @@ pub(super) const CHECKED: &str = "Checked: brownouts, the store, replicas, reloa
 const LISTED_MAX: usize = 5;
 /// Most unknown calls in their table.
 const UNKNOWN_MAX: usize = 20;
-/// How long before its end a certificate needs attention.
+/// Remaining lifetime below which a certificate is listed.
 const CERTIFICATE_NEAR_MS: i64 = 30 * 24 * 3_600_000;
-/// How long a replica that stopped without leaving needs attention: its successor has started by then.
+/// Time for which a replica that stopped without leaving is listed. Its successor has started by
+/// then.
 const AWAY_MS: i64 = 3_600_000;
-/// How long an access token may be over before its row appears: a refresh may be under way.
+/// Time since the expiry of an access token before it is listed: a refresh may be running.
 const TOKEN_LATE_MS: i64 = 60_000;
 
-/// Who reads the page, and where.
+/// The viewer and the context of the page.
 pub(super) struct Reader {
     pub(super) now_ms: i64,
     pub(super) may_operate: bool,
     /// The hidden field of every form.
     pub(super) form_token: Markup,
     pub(super) is_store_away: bool,
-    /// The name of this replica where it is one of several: some facts are of it alone.
+    /// The name of this replica if there are several, since some rows apply to it alone.
     pub(super) replica: Option<String>,
 }
 
 impl Reader {
-    /// `on NAME`, where there are several replicas.
+    /// Renders `on NAME` if there are several replicas.
     fn here(&self) -> Markup {
         html! { @if let Some(name) = &self.replica { " on " (name) } }
     }
 }
 
-/// Open windows: what they reject, until when, and the button that ends them.
+/// Renders open brownouts: the rejected calls, the end, and a button to end them.
 pub(super) fn of_brownouts(all: &[Brownout], reader: &Reader) -> Vec<Markup> {
     let open = all.iter().filter(|one| one.from_ms <= reader.now_ms && reader.now_ms < one.until_ms);
     let names =
@@ -87,7 +90,7 @@ pub(super) fn of_the_store(away_since: Option<i64>, reader: &Reader) -> Vec<Mark
     away.into_iter().collect()
 }
 
-/// Replicas that stopped without leaving, and those that serve another pack than this one.
+/// Renders replicas that stopped without leaving or serve another pack.
 pub(super) fn of_replicas(others: &[Replica], own_hash: &str, reader: &Reader) -> Vec<Markup> {
     let mut waiting = Vec::new();
     for one in others {
@@ -111,7 +114,7 @@ pub(super) fn of_replicas(others: &[Replica], own_hash: &str, reader: &Reader) -
     waiting
 }
 
-/// The process: whether it stops, and tokens that only its memory has.
+/// Renders conditions of the process: shutdown, and grants whose tokens are not stored yet.
 pub(super) fn of_the_process(is_leaving: bool, unpersisted: usize, reader: &Reader) -> Vec<Markup> {
     let mut waiting = Vec::new();
     if is_leaving {
@@ -127,7 +130,8 @@ pub(super) fn of_the_process(is_leaving: bool, unpersisted: usize, reader: &Read
     waiting
 }
 
-/// The last reload, and what it left for a restart. `pack_seen` is the state that a new reload is asked for from.
+/// Renders a failed reload and pending restarts. `pack_seen` is the state that the reload form was
+/// rendered from.
 pub(super) fn of_the_pack(pack: &PackStatus, pack_seen: &str, reader: &Reader) -> Vec<Markup> {
     let mut waiting = Vec::new();
     let Some(reload) = &pack.last_reload else { return waiting };
@@ -152,7 +156,7 @@ pub(super) fn of_the_pack(pack: &PackStatus, pack_seen: &str, reader: &Reader) -
     waiting
 }
 
-/// Certificates that end soon, or have ended.
+/// Renders certificates that have expired or expire soon.
 pub(super) fn of_certificates(certificates: &[CertificateEnd], reader: &Reader) -> Vec<Markup> {
     let now_ms = reader.now_ms;
     let mut near: Vec<&CertificateEnd> =
@@ -172,7 +176,7 @@ pub(super) fn of_certificates(certificates: &[CertificateEnd], reader: &Reader) 
         .collect()
 }
 
-/// Operations that were rolled back, differ too much, or may be moved on.
+/// Renders operations that were rolled back, exceed the threshold, or can be promoted.
 pub(super) fn of_operations(
     phases: &[PhaseInfo],
     reports: &[OperationReport],
@@ -224,7 +228,7 @@ pub(super) fn of_operations(
     waiting
 }
 
-/// Clients whose calls fail, or soon will: damaged records, grants, credentials; and those that the configuration no longer has.
+/// Renders clients whose calls fail or soon will, and clients that have left the configuration.
 pub(super) fn of_clients(clients: &[ClientInfo], reader: &Reader) -> Vec<Markup> {
     let living = clients.iter().filter(|client| client.revoked_at.is_none());
     let mut rows: Vec<Markup> = living.flat_map(|client| of_client(client, reader)).collect();
@@ -261,7 +265,7 @@ fn of_client(client: &ClientInfo, reader: &Reader) -> Vec<Markup> {
     let grant = &client.grant;
     let is_unused = grant.state == GrantState::Unconnected && !client.credentials.is_empty();
     if grant.state != GrantState::Active && !is_unused {
-        // The owner can do nothing about what an operator has configured.
+        // A misconfiguration is for the operator, not the owner.
         let is_owners = grant.state != GrantState::Misconfigured;
         rows.push(row(
             "client",
@@ -294,7 +298,7 @@ fn of_client(client: &ClientInfo, reader: &Reader) -> Vec<Markup> {
     rows
 }
 
-/// What is so of a grant in this state.
+/// Describes the state of a grant.
 fn state_words(state: GrantState) -> &'static str {
     match state {
         GrantState::Unconnected => "is not connected",
@@ -305,7 +309,7 @@ fn state_words(state: GrantState) -> &'static str {
     }
 }
 
-/// Events that are not delivered any more.
+/// Renders receivers with dead events.
 pub(super) fn of_events(counts: &[EventCount]) -> Vec<Markup> {
     let dead = counts.iter().filter(|one| one.dead > 0);
     dead.map(|one| {
@@ -318,7 +322,7 @@ pub(super) fn of_events(counts: &[EventCount]) -> Vec<Markup> {
     .collect()
 }
 
-/// The newest calls of which something is in no contract, and those of clients that are not enrolled.
+/// Renders the newest calls to unknown operations and by unknown clients.
 pub(super) fn of_unknown_calls(unknown: &[UnknownCall], reader: &Reader) -> Vec<Markup> {
     if unknown.is_empty() {
         return Vec::new();
@@ -345,7 +349,7 @@ pub(super) fn of_unknown_calls(unknown: &[UnknownCall], reader: &Reader) -> Vec<
     } }]
 }
 
-/// The row for a reading of the store that did not come: what the list lacks.
+/// Renders which data the store did not return in time, since the list may lack rows.
 pub(super) fn of_unread(lacking: &[&str]) -> Markup {
     html! {
         @if !lacking.is_empty() {
@@ -366,7 +370,7 @@ mod tests {
     const HOUR_MS: i64 = 3_600_000;
     const NOON: &str = "1970-01-01T12:00:00Z";
 
-    /// An operator's view at one o'clock of the first day.
+    /// Returns an operator's view at 13:00 of the first day.
     fn reader(replica: Option<&str>) -> Reader {
         Reader {
             now_ms: 13 * HOUR_MS,
@@ -377,7 +381,7 @@ mod tests {
         }
     }
 
-    /// The text of rows, tags left out, and their ids.
+    /// Returns the ids of rows and their text without tags.
     fn texts(rows: &[Markup]) -> Vec<(String, String)> {
         let text = |markup: &str| {
             let pieces = markup.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));

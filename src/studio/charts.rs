@@ -1,5 +1,5 @@
-//! Charts as SVG, made here: lines over time, a spark for a row, a bar of parts. They have a text beside them that says the
-//! same, and what is under the pointer is shown by the script out of `data-chart`.
+//! Charts as inline SVG: line charts, sparklines, stacked bars. Each has a text alternative. The
+//! script reads the values under the pointer from `data-chart`.
 
 use super::traffic::{Counted, Line, Span, errors_of, requests_of};
 use super::words::{duration, moment, rate};
@@ -8,27 +8,27 @@ use serde_json::json;
 use std::fmt::Write as _;
 use switchback_gateway::telemetry::reading::Quantile;
 
-/// One line of a chart; places without a value are gaps.
+/// A line of a chart. `None` values are gaps.
 pub(crate) struct Series {
     pub(crate) name: &'static str,
     pub(crate) unit: &'static str,
-    /// Its class in the style sheet: `s-requests`, `s-errors`, `s-second`, `s-third`.
+    /// A class of the style sheet: `s-requests`, `s-errors`, `s-second`, `s-third`.
     pub(crate) class: &'static str,
     pub(crate) is_filled: bool,
     pub(crate) values: Vec<Option<f64>>,
 }
 
-/// A chart over time.
+/// A line chart over time.
 pub(crate) struct Chart<'c> {
     pub(crate) id: &'c str,
-    /// What a person who does not see it is told.
+    /// The text alternative.
     pub(crate) label: String,
-    /// Milliseconds since 1970, one for each value.
+    /// Unix time in milliseconds, one per value.
     pub(crate) times: Vec<i64>,
     pub(crate) series: Vec<Series>,
-    /// A line that something must stay below, with its name.
+    /// A horizontal line for an upper limit, with its name.
     pub(crate) threshold: Option<(f64, &'static str)>,
-    /// How a value is written at the axis.
+    /// Formats a value of the axis.
     pub(crate) axis: fn(f64) -> String,
 }
 
@@ -44,7 +44,7 @@ impl Series {
     }
 }
 
-/// Requests and errors per second.
+/// Builds the chart of requests and errors per second.
 pub(crate) fn traffic<P: Counted>(line: &Line<P>, span: Span) -> Chart<'static> {
     let per_second = |number: u64| Some(number as f64 / line.seconds);
     let requests = line.values(|point| per_second(requests_of(point.outcomes())));
@@ -62,7 +62,7 @@ pub(crate) fn traffic<P: Counted>(line: &Line<P>, span: Span) -> Chart<'static> 
     }
 }
 
-/// Median and 99th percentile of how long requests took.
+/// Builds the chart of the median and the 99th percentile of latency.
 pub(crate) fn latency<P: Counted>(line: &Line<P>, label: String) -> Chart<'static> {
     let quantile = |share: f64| line.values(|point| Some(point.durations().quantile(share)?.seconds() * 1e3));
     let is_beyond = |point: &P| matches!(point.durations().quantile(0.99), Some(Quantile::Beyond(_)));
@@ -130,7 +130,7 @@ impl Chart<'_> {
     }
 }
 
-/// A small line for a row of a table.
+/// Renders a sparkline for a table row.
 pub(crate) fn spark(values: &[Option<f64>], label: &str) -> Markup {
     let top = nice(values.iter().flatten().fold(0.0_f64, |top, value| top.max(*value)));
     let y = |value: f64| HEIGHT - value / top * (HEIGHT - 10.0) - 2.0;
@@ -142,7 +142,7 @@ pub(crate) fn spark(values: &[Option<f64>], label: &str) -> Markup {
     }
 }
 
-/// A bar of parts, each with its class; parts of nothing are left out.
+/// Renders a stacked bar. Each part has a class; empty parts are omitted.
 pub(crate) fn bar(parts: &[(&'static str, u64)], label: &str) -> Markup {
     let whole: u64 = parts.iter().map(|(_, part)| part).sum();
     let mut at = 0.0;
@@ -175,7 +175,7 @@ fn x(at: usize, count: usize) -> f64 {
     at as f64 / (count.max(2) - 1) as f64 * WIDTH
 }
 
-/// The path of a line; a value between two gaps is a short stroke.
+/// Returns the SVG path of a line. A value between two gaps becomes a short stroke.
 fn line(values: &[Option<f64>], y: &impl Fn(f64) -> f64) -> String {
     let mut path = String::new();
     for (at, value) in values.iter().enumerate() {
@@ -195,7 +195,7 @@ fn line(values: &[Option<f64>], y: &impl Fn(f64) -> f64) -> String {
     path
 }
 
-/// The path of what is below a line.
+/// Returns the SVG path of the area below a line.
 fn area(values: &[Option<f64>], y: &impl Fn(f64) -> f64) -> String {
     let mut path = String::new();
     for run in runs(values) {
@@ -209,7 +209,7 @@ fn area(values: &[Option<f64>], y: &impl Fn(f64) -> f64) -> String {
     path
 }
 
-/// Where values follow one another without a gap.
+/// Returns the ranges of consecutive values.
 fn runs(values: &[Option<f64>]) -> Vec<std::ops::Range<usize>> {
     let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
     for at in (0..values.len()).filter(|at| values[*at].is_some()) {
@@ -221,7 +221,7 @@ fn runs(values: &[Option<f64>]) -> Vec<std::ops::Range<usize>> {
     runs
 }
 
-/// The next round number: 1, 2 or 5 times a power of ten.
+/// Rounds up to 1, 2 or 5 times a power of ten.
 fn nice(top: f64) -> f64 {
     if top <= 0.0 {
         return 1.0;
@@ -231,7 +231,7 @@ fn nice(top: f64) -> f64 {
     steps.into_iter().map(|step| step * power).find(|step| *step >= top * 0.999).unwrap_or(top)
 }
 
-/// A number for a file: three significant places after the point and no more.
+/// Rounds to three decimals, which keeps pages small.
 fn short(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }

@@ -1,4 +1,5 @@
-//! The clients: how their grants stand and what mends them, who still calls what, and how the old version ends for each.
+//! The pages of clients: grants and their repair, calls by client, brownouts, and the sunset of
+//! each client.
 
 use super::Visit;
 use super::fields::{Fields, decoded, encoded, own_path};
@@ -22,14 +23,14 @@ use switchback_gateway::token::{
     ClientInfo, ConnectLink, CredentialInfo, CredentialState, GrantInfo, NewToken, Revocation, TokenError,
 };
 
-/// Clients on one page of the list.
+/// Clients per page of the list.
 const OF_PAGE: usize = 100;
 /// What the counts of calls cover.
 pub(super) const COUNTED_SINCE: &str =
     "over all replicas, since calls were first counted; a count is dropped 400 days after its last call";
-/// Operations that the matrix has columns for, the most called.
+/// Columns of the usage matrix, most called operations first.
 const COLUMNS_MAX: usize = 12;
-/// What the matrix can be narrowed to besides outcomes: calls that no operation is for.
+/// A filter of the usage matrix in addition to outcomes: calls to unknown operations.
 const UNKNOWN: &str = "unknown";
 
 pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
@@ -70,7 +71,7 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
         [name, "connect"] => match registry.connect(name, None).await {
             Ok(link) => {
                 visit.studio.outdate();
-                // The client's page shows it, and goes on following what happens.
+                // Redirect: the client's page displays the link and keeps updating.
                 return Answer::see(&format!("/clients/{}", encoded(name)))
                     .cookie(&link_cookie(visit, &link));
             }
@@ -121,7 +122,8 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
     }
 }
 
-/// Where a form was sent from: the page that it names, the list, or the page of one client.
+/// Returns the page that a form was sent from: the page that it names, the client's page, or the
+/// list.
 fn form_back(form: &Fields) -> String {
     match (form.get("to"), form.get("of")) {
         ("", "") => "/clients".to_owned(),
@@ -134,8 +136,8 @@ fn side(form: &Fields) -> Option<String> {
     Some(form.get("side").to_owned()).filter(|side| !side.is_empty())
 }
 
-/// The cookie that carries a new link to connect a client to that client's page. It is of use to this session alone, whichever
-/// replica renders the page, and ends with the link.
+/// The cookie that carries a new authorization link to the client's page. It is bound to the
+/// session by the form token, works at every replica, and expires with the link.
 const LINK_COOKIE: &str = "switchback_link";
 
 fn link_cookie(visit: &Visit<'_>, link: &ConnectLink) -> String {
@@ -151,7 +153,7 @@ fn link_cookie(visit: &Visit<'_>, link: &ConnectLink) -> String {
     )
 }
 
-/// The link that was made for this client a moment ago.
+/// Renders the link from the cookie, if it belongs to this session and client and has not expired.
 fn new_link(visit: &Visit<'_>) -> Option<Markup> {
     let session = visit.visitor.session.as_ref()?;
     let mut parts = cookie(visit.headers, LINK_COOKIE)?.splitn(3, ':');
@@ -179,14 +181,14 @@ fn new_token(token: &str) -> Markup {
     }
 }
 
-/// The outcome of a refresh that brought no token.
+/// Renders the error of a failed refresh.
 fn no_token(error: &TokenError) -> Markup {
     html! {
         div.notice.bad #not-refreshed role="alert" { p { strong { "No new token." } " " (error) "." } }
     }
 }
 
-/// The notice about tokens of a revoked client that the authorization server may still take.
+/// Renders a notice if the authorization server may still accept tokens of the revoked client.
 fn still_valid(at_server: &Revocation) -> Option<Markup> {
     let is_done = matches!(at_server, Revocation::NoTokens | Revocation::Revoked);
     (!is_done).then(|| {
@@ -196,15 +198,15 @@ fn still_valid(at_server: &Revocation) -> Option<Markup> {
     })
 }
 
-/// What a date field of a browser gives (`2026-12-31`, or with a time of UTC), or a moment as programs write it.
+/// Parses the value of a date field (`2026-12-31`, or with a time in UTC), or an RFC 3339 moment.
 fn read_moment(name: &str, text: &str) -> Result<Moment, String> {
     let text = if text.len() == 16 { format!("{text}:00Z") } else { text.to_owned() };
     text.parse().map_err(|what| format!("{name}: {what}"))
 }
 
-/// Why a form was not taken.
+/// Why a form was rejected.
 enum Trouble {
-    /// Somebody else was faster.
+    /// The state has changed since the form was rendered.
     Second,
     Told(String),
 }
@@ -234,7 +236,7 @@ impl From<RetireError> for Trouble {
     }
 }
 
-/// Somebody has added or removed a window since the form was made.
+/// Responds to a form whose brownouts have changed since it was rendered.
 async fn second_brownout(visit: &Visit<'_>, form: &Fields) -> Answer {
     let all = visit.parts.retirement.brownouts();
     let open = all.iter().filter(|one| one.until_ms > visit.now_ms).count();
@@ -263,19 +265,20 @@ async fn second_of_client(visit: &Visit<'_>, client: &ClientInfo, form: &Fields)
     kept::second(visit, Tab::Clients, &[&client.name], &now, form, &fresh).await
 }
 
-/// The windows that a form was made from, those that can be removed.
+/// Returns the ids of the removable brownouts, which a form records as the state that it was
+/// rendered from.
 fn brownouts_seen(visit: &Visit<'_>) -> String {
     let all = visit.parts.retirement.brownouts();
     let ids = all.iter().filter(|one| one.by != "configuration").map(|one| one.id.as_str());
     ids.collect::<Vec<_>>().join(" ")
 }
 
-/// The value of a field that means all operations or all clients: none of either is chosen beforehand.
+/// The form value for all operations or all clients. Neither is preselected.
 const ALL: &str = "*";
-/// The word that confirms a brownout of all calls of all clients.
+/// The word to type to confirm a brownout of all calls.
 const EVERYTHING: &str = "everything";
 
-/// The brownout that a form describes; confirmed where its word was typed.
+/// Parses the brownout of a form. `everything` is set only if the confirmation was typed.
 fn planned(visit: &Visit<'_>, form: &Fields) -> Result<NewBrownout, String> {
     let from = match form.get("from") {
         "" => visit.now_ms,
@@ -311,7 +314,7 @@ async fn added(visit: &Visit<'_>, form: &Fields) -> Result<(), Trouble> {
     Ok(visit.parts.retirement.by(visit.who()).add(new).await.map(drop)?)
 }
 
-/// The page that says what a brownout will turn away, and asks whether to set it.
+/// Renders the confirmation page of a brownout, with the calls that it would reject.
 async fn asked_for_brownout(visit: &Visit<'_>) -> Answer {
     if !visit.may_operate() {
         let words = html! { p { "Sign in with the token that may change things." } };
@@ -385,8 +388,8 @@ fn brownout_refused(visit: &Visit<'_>, trouble: &str) -> Answer {
     visit.page(Page::notice(StatusCode::UNPROCESSABLE_ENTITY, "Nothing was changed", words))
 }
 
-/// Requests of the last hour that a window for all clients would have rejected, and that were not rejected anyway. Without a side
-/// it is for the one that clients speak.
+/// Returns the number of requests in the last hour that a brownout for all clients would have
+/// rejected. Excludes those that were rejected anyway. Without a side, all spoken sides count.
 fn requests_of_the_hour(visit: &Visit<'_>, new: &NewBrownout) -> u64 {
     let phases = visit.parts.phases.list();
     let sides: BTreeSet<&str> = phases.iter().map(|info| info.side.as_str()).collect();
@@ -394,7 +397,7 @@ fn requests_of_the_hour(visit: &Visit<'_>, new: &NewBrownout) -> u64 {
     sides.map(|side| rejectable(visit.studio.traffic.outcomes_of_side(side, &new.operations))).sum()
 }
 
-/// Of calls by outcome, those that no brownout and no sunset rejected.
+/// Returns the number of calls that were not rejected by a brownout or a sunset.
 fn rejectable(mut outcomes: [u64; OUTCOMES.len()]) -> u64 {
     outcomes[Outcome::Brownout as usize] = 0;
     outcomes[Outcome::Retired as usize] = 0;
@@ -412,8 +415,6 @@ async fn sunset(visit: &Visit<'_>, name: &str, form: &Fields) -> Result<(), Trou
     let set = retirement.set_sunset(name, side, at, None, form.has("announce"), seen).await;
     Ok(set.map(drop)?)
 }
-
-// All clients ------------------------------------------------------------------------------------------------------------
 
 async fn list(visit: &Visit<'_>, told: Option<Markup>) -> Answer {
     let clients = visit.clients().await;
@@ -470,7 +471,7 @@ fn grants(visit: &Visit<'_>, clients: &[ClientInfo]) -> Markup {
 
 fn tone(client: &ClientInfo) -> (Tone, String) {
     let state = client.revoked_at.as_ref().map_or(client.grant.state.name(), |_| "revoked");
-    // Nobody misses the grant of a client whose calls go out with something else.
+    // A client with fixed credentials needs no grant.
     let is_unused = client.grant.state == GrantState::Unconnected && !client.credentials.is_empty();
     let tone = match state {
         "active" => Tone::Good,
@@ -482,7 +483,7 @@ fn tone(client: &ClientInfo) -> (Tone, String) {
     (tone, state.replace('_', " "))
 }
 
-/// What is wrong with a credential. `None` of one that works.
+/// Describes a problem of a credential. `None` if it works.
 pub(super) fn credential_trouble(credential: &CredentialInfo, now_ms: i64) -> Option<Markup> {
     match credential.state {
         CredentialState::Active => None,
@@ -496,20 +497,21 @@ pub(super) fn credential_trouble(credential: &CredentialInfo, now_ms: i64) -> Op
     }
 }
 
-/// The mark of a client whose record something else than Switchback has written.
+/// Renders the badge of a client whose row was modified outside Switchback.
 fn damaged_badge() -> Markup {
     html! { span title="Its record was changed outside Switchback: no token selects it" { (badge(Tone::Bad, "damaged")) } }
 }
 
-/// The mark of a client that the configuration had and has no longer.
+/// Renders the badge of a client that was removed from the configuration.
 fn left_badge() -> Markup {
     html! { span title="Its tokens select it until it is revoked" { (badge(Tone::Warn, "not in the configuration")) } }
 }
 
-/// The error of a refresh in words, with what to do; the authorization server's own word beside it.
+/// Describes the error of a refresh with its remedy, followed by the authorization server's error
+/// code.
 pub(super) fn reason_words(reason: &str, state: GrantState) -> Markup {
     let words = match reason {
-        // Of a grant of client credentials, which no owner has given.
+        // With client credentials there is no owner who could have ended the grant.
         "invalid_grant" if state == GrantState::Misconfigured => {
             "the authorization server refuses the application: an operator mends `client_id`, `client_secret`, or the application there"
         }
@@ -533,7 +535,7 @@ pub(super) fn reason_words(reason: &str, state: GrantState) -> Markup {
     html! { @if words.is_empty() { (reason) } @else { (words) " " code { (reason) } } }
 }
 
-/// When the access token ends or ended.
+/// Renders the expiry of the access token.
 fn token_end(grant: &GrantInfo, now_ms: i64) -> Markup {
     html! {
         @match &grant.expires_at {
@@ -576,7 +578,7 @@ fn row(client: &ClientInfo, ends: &[ClientSunset], now_ms: i64) -> Markup {
     }
 }
 
-/// Client × operation: how often, and when last.
+/// Renders the matrix of clients and operations: number of calls, and the last one.
 fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
     let usage = seen.value.as_deref().map_or(&[][..], Vec::as_slice);
     let wanted = visit.query.get("outcome");
@@ -647,7 +649,8 @@ fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
     }
 }
 
-/// The page of what each client loses once the old service is gone, and of the settings that would serve it.
+/// Renders the losses of each client once the old service is gone, and the settings that would
+/// avoid them.
 async fn losses(visit: &Visit<'_>) -> Answer {
     let usage = visit.usage().await;
     let rows = usage.value.as_deref().map(|usage| after_sunset_rows(visit.parts, usage));
@@ -727,12 +730,12 @@ fn loss_list(loses: &[String]) -> Markup {
     }
 }
 
-/// Calls of a client to an operation.
+/// The calls of a client to an operation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell<'u> {
     calls: i64,
     last: &'u str,
-    /// Whether some of them got no answer of a service.
+    /// Whether any call got no answer of a service.
     is_unanswered: bool,
 }
 
@@ -837,7 +840,7 @@ fn new_brownout(visit: &Visit<'_>, of: Option<&str>) -> Markup {
     }
 }
 
-/// The field for the client of a brownout; none is chosen beforehand.
+/// Renders the client field of the brownout form. No client is preselected.
 fn brownout_client(visit: &Visit<'_>) -> Markup {
     let clients = visit.parts.tokens.clients().all();
     html! {
@@ -853,10 +856,10 @@ fn brownout_client(visit: &Visit<'_>) -> Markup {
     }
 }
 
-/// Clients that a field lists by name.
+/// Most clients in a drop-down list; beyond that, a text field is used.
 const LISTED_MAX: usize = 200;
 
-/// A field for a client's name: a list of all, where that is a list that anybody can read.
+/// Renders a field for a client's name: a drop-down list, or a text field if there are too many.
 pub(super) fn client_field(visit: &Visit<'_>, words: &str, name: &str, none: &str, chosen: &str) -> Markup {
     let clients = visit.parts.tokens.clients().all();
     html! {
@@ -872,8 +875,6 @@ pub(super) fn client_field(visit: &Visit<'_>, words: &str, name: &str, none: &st
         }
     }
 }
-
-// One client -------------------------------------------------------------------------------------------------------------
 
 async fn one(visit: &Visit<'_>, name: &str, told: Option<Markup>) -> Answer {
     let clients = visit.clients().await;
@@ -909,7 +910,7 @@ async fn one(visit: &Visit<'_>, name: &str, told: Option<Markup>) -> Answer {
             }
         }
     };
-    // What is shown once must not be taken away by the next look.
+    // An update must not remove a notice that is displayed only once.
     let page = match told {
         None => Page::live(Tab::Clients, name, body),
         Some(_) => Page::still(Tab::Clients, name, body),
@@ -1008,7 +1009,8 @@ fn new_sunset(
     html! {
             form.stack method="post" action={ "/clients/" (encoded(&client.name)) "/sunset" } {
                 (visit.form_token())
-                // Of several sides each has its own; then the last one that is sent wins.
+                // With several sides each has its own version, and the selected side is unknown
+                // here. Without `seen`, the last form wins.
                 @if sides.len() == 1 { input type="hidden" name="seen" value=(ends.first().map_or(0, |end| end.set_ms)); }
                 div.row {
                     @if sides.len() > 1 { label { "Side" select name="side" { @for side in sides { option { (side) } } } } }
@@ -1023,7 +1025,7 @@ fn new_sunset(
     }
 }
 
-/// The clients that call an operation, the last to call first, for the page of that operation.
+/// Renders the clients that call an operation, most recent first, for the operation's page.
 pub(super) fn callers(visit: &Visit<'_>, side: &str, operation: &str, usage: &[UsageInfo]) -> Markup {
     let mut of: BTreeMap<&str, (i64, i64, &str)> = BTreeMap::new();
     for one in usage.iter().filter(|one| one.side == side && one.operation == operation) {
@@ -1052,10 +1054,10 @@ pub(super) fn callers(visit: &Visit<'_>, side: &str, operation: &str, usage: &[U
     }
 }
 
-/// Callers of an operation that its page lists.
+/// Most callers on the page of an operation.
 const CALLERS_MAX: usize = 20;
 
-/// Whether the client got no answer of a service. Of calls whose outcome was not recorded that is unknown.
+/// Returns whether the client got no answer of a service; false for calls without a recorded outcome.
 fn is_unanswered(one: &UsageInfo) -> bool {
     Outcome::parse(one.outcome).is_some_and(|outcome| !outcome.is_answered())
 }

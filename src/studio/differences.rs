@@ -1,5 +1,5 @@
-//! What the dual run found: per operation how much was compared and what differs; of one operation, each field with what a
-//! client would have got from either side, the line of the mapping that makes it, and what to do about it.
+//! Results of the dual run: comparisons and differences per operation. The page of an operation
+//! lists the differing fields, each with both values, the responsible mapping line, and the remedy.
 
 use super::fields::encoded;
 use super::layout::{Page, Tab, empty, unread};
@@ -11,11 +11,11 @@ use switchback_engine::diff::{Cause, Finding, FindingKind, OperationReport, Summ
 use switchback_engine::redact::Sample;
 use switchback_gateway::shadow::Exported;
 
-/// Lines of the mapping around the one that is meant.
+/// Mapping lines displayed before and after the responsible one.
 const LINES_AROUND: u32 = 4;
-/// Recorded comparisons of one operation that are shown.
+/// Most recorded comparisons of one operation.
 const RECORDS_MAX: u32 = 25;
-/// Fields of one operation that are shown, the most frequent.
+/// Most fields of one operation, most frequent first.
 const FIELDS_MAX: usize = 60;
 
 pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
@@ -198,7 +198,7 @@ fn tone(kind: FindingKind) -> Tone {
     }
 }
 
-/// What a client would have got from either side.
+/// Renders the values that a client would get from either side.
 fn sides(visit: &Visit<'_>, side: &str, finding: &Finding) -> Markup {
     let program = visit.parts.program.load_full();
     let other = program
@@ -235,7 +235,7 @@ fn shown(finding: &Finding, sample: Option<&Sample>, is_reference: bool) -> Mark
     }
 }
 
-/// The mapping around the line that is behind a difference, with that line marked.
+/// Renders the mapping around the responsible line, which is highlighted.
 fn source(visit: &Visit<'_>, cause: &Cause) -> Markup {
     let place = cause.line().and_then(|line| line.rsplit_once(':'));
     let place = place.and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
@@ -269,7 +269,7 @@ fn cause_words(cause: &Cause) -> &'static str {
     }
 }
 
-/// The newest comparisons with findings, as they were kept.
+/// Renders the newest recorded comparisons with findings.
 fn samples(visit: &Visit<'_>, records: &[Exported]) -> Markup {
     if records.is_empty() {
         return html! {};

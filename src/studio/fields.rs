@@ -1,13 +1,13 @@
-//! Names and values as a browser sends them: the query of an address, the fields of a form.
+//! Form fields and query parameters as browsers send them.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// What a browser sent, in its order.
+/// Names and values, in the order sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fields(Vec<(String, String)>);
 
 impl Fields {
-    /// Reads `application/x-www-form-urlencoded`. What is not UTF-8 shows as replacement characters.
+    /// Parses `application/x-www-form-urlencoded`. Invalid UTF-8 becomes replacement characters.
     pub(crate) fn read(text: &str) -> Fields {
         let decoded =
             |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
@@ -19,32 +19,32 @@ impl Fields {
         Fields(pairs.map(pair).collect())
     }
 
-    /// The first value of this name; empty where there is none.
+    /// Returns the first value of a name, or the empty string.
     pub(crate) fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
     }
 
-    /// Whether there is such a name.
+    /// Returns whether the name is present.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(found, _)| found == name)
     }
 
-    /// All, in their order.
+    /// Returns all pairs in order.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The page of the list that is asked for, from 1.
+    /// Returns the requested page of the list, counting from 1.
     pub(crate) fn page(&self) -> usize {
         self.page_of("page")
     }
 
-    /// The same where a page has several lists, each with a name of its own.
+    /// Returns the requested page of one of several lists, from the parameter `name`.
     pub(crate) fn page_of(&self, name: &str) -> usize {
         self.get(name).parse().unwrap_or(1).max(1)
     }
 
-    /// The same as a query, with one name set anew; an empty value takes it out.
+    /// Renders the query string with one parameter replaced. An empty value removes it.
     pub(crate) fn with(&self, name: &str, value: &str) -> String {
         let others = self.all().filter(|(found, value)| *found != name && !value.is_empty());
         let set = (!value.is_empty()).then_some((name, value));
@@ -59,18 +59,19 @@ impl<'a> FromIterator<(&'a str, &'a str)> for Fields {
     }
 }
 
-/// A text as a segment of a path, or in a query.
+/// Percent-encodes a text for a path segment or a query.
 pub(crate) fn encoded(text: &str) -> String {
     const ALL_BUT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     utf8_percent_encode(text, ALL_BUT).to_string()
 }
 
-/// A segment of a path as it was meant.
+/// Decodes a path segment.
 pub(crate) fn decoded(segment: &str) -> String {
     percent_decode_str(segment).decode_utf8_lossy().into_owned()
 }
 
-/// An address of ours that a browser gave back: a path, and never of another host.
+/// Validates a path that a browser sent back. Returns `/` unless it is a path on this host, which
+/// prevents open redirects.
 pub(crate) fn own_path(text: &str) -> &str {
     let is_path = text.starts_with('/') && !text.starts_with("//");
     let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');

@@ -1,5 +1,5 @@
-//! The history: transitions, reloads, clients that were added, connected, changed and revoked; by whom, when and why. For
-//! auditors as CSV and JSON too.
+//! The history: transitions, reloads, and changes to clients, with author, time and reason. Also as
+//! CSV and JSON.
 
 use super::layout::{Page, Tab, empty, pager, unread};
 use super::words::{Tone, badge, count, moment_text, unix_ms};
@@ -12,30 +12,30 @@ use switchback_gateway::clock::rfc3339;
 use switchback_gateway::shadow::Transition;
 use switchback_gateway::store::{HistoryRow, StoreError};
 
-/// Entries on one page.
+/// Entries per page.
 const LISTED: usize = 100;
 
-/// Something that happened.
+/// An entry of the history.
 #[derive(Clone, Debug, Serialize)]
 struct Entry {
     at: String,
     kind: String,
     subject: String,
-    /// Sides, operations and clients that it reaches.
+    /// The affected sides, operations and clients.
     scope: String,
-    /// When it begins to hold, where that is not at once.
+    /// Start of the effect, if delayed.
     from: Option<String>,
-    /// When it ends, where it does.
+    /// End of the effect, if limited.
     until: Option<String>,
     by: String,
     what: String,
     why: String,
 }
 
-/// Transitions, and other entries, that a download has at most.
+/// Most transitions, and most other entries, of a download.
 const EXPORTED_MAX: u32 = 100_000;
 
-/// A download: what the store has now, up to [`EXPORTED_MAX`] of each kind.
+/// Renders a download directly from the store, up to [`EXPORTED_MAX`] entries of each kind.
 async fn export(visit: &Visit<'_>, write: fn(&[&Entry]) -> Answer) -> Answer {
     let read = async {
         let moved = visit.parts.phases.transitions(EXPORTED_MAX).await?;
@@ -51,7 +51,7 @@ async fn export(visit: &Visit<'_>, write: fn(&[&Entry]) -> Answer) -> Answer {
     write(&all.iter().filter(|entry| fits(visit, entry)).collect::<Vec<_>>())
 }
 
-/// Whether an entry is one of those that are asked for.
+/// Returns whether an entry matches the filter.
 fn fits(visit: &Visit<'_>, entry: &Entry) -> bool {
     let (asked, kind) = (visit.query.get("q").to_lowercase(), visit.query.get("kind"));
     let texts = [&entry.subject, &entry.scope, &entry.by, &entry.what, &entry.why];
@@ -129,7 +129,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     visit.page(Page::live(Tab::History, "History", body))
 }
 
-/// Both lists as one, newest first.
+/// Merges both lists, newest first.
 fn entries(transitions: &[Transition], notes: &[HistoryRow]) -> Vec<Entry> {
     let by = |by: &str, who: &str| if who.is_empty() { by.to_owned() } else { format!("{by}, {who}") };
     let moved = transitions.iter().map(|one| Entry {
@@ -182,7 +182,8 @@ fn csv(entries: &[&Entry]) -> Answer {
         .with_header("content-disposition", "attachment; filename=\"switchback-history.csv\"")
 }
 
-/// A cell of RFC 4180. What a spreadsheet would take for a formula begins with an apostrophe.
+/// Quotes a CSV field (RFC 4180). An apostrophe precedes texts that a spreadsheet would execute as
+/// a formula.
 fn quoted(text: &str) -> String {
     let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     format!("\"{guard}{}\"", text.replace('"', "\"\""))

@@ -1,4 +1,4 @@
-//! Forms that were not taken: what somebody wrote is kept, and can be sent once more.
+//! Rejected forms: their content is preserved and can be submitted again.
 
 use super::Visit;
 use super::fields::Fields;
@@ -9,11 +9,10 @@ use http::StatusCode;
 use maud::{Markup, html};
 use switchback_gateway::clock::rfc3339;
 
-/// What every form of ours carries; of no use in another session.
+/// The field with the CSRF token. It is valid only in its session.
 pub(super) const FORM_TOKEN: &str = "form_token";
 
-/// The fields of a form as somebody wrote them, ready to be looked at and sent again. `changed` takes the place of fields of
-/// these names.
+/// Renders the fields of a submitted form for review. `changed` replaces fields of the same names.
 pub(super) fn fields(form: &Fields, changed: &[(&str, String)]) -> Markup {
     let is_ours = |name: &str| name == FORM_TOKEN || changed.iter().any(|(one, _)| *one == name);
     html! {
@@ -34,7 +33,7 @@ pub(super) fn fields(form: &Fields, changed: &[(&str, String)]) -> Markup {
     }
 }
 
-/// What a field is called on its page.
+/// Returns the label of a field.
 fn label(name: &str) -> &str {
     match name {
         "at" => "From then on it is answered 410 (UTC)",
@@ -54,7 +53,7 @@ fn label(name: &str) -> &str {
     }
 }
 
-/// A form as it was written, to be sent once more.
+/// Renders a submitted form, ready to be submitted again.
 pub(super) fn again(visit: &Visit<'_>, form: &Fields, changed: &[(&str, String)]) -> Markup {
     html! {
         form.stack #kept method="post" action=(visit.path) {
@@ -68,8 +67,9 @@ pub(super) fn again(visit: &Visit<'_>, form: &Fields, changed: &[(&str, String)]
     }
 }
 
-/// Somebody else was faster: what they did, how it stands now, and the form once more. `subjects` are what the history knows
-/// such changes by; `changed` are the fields that say what was seen, as of now.
+/// Responds to a form whose state has changed since it was rendered: the change, the current state,
+/// and the form again. `subjects` are the kinds and subjects of such changes in the history;
+/// `changed` are the fields with the current version.
 pub(super) async fn second(
     visit: &Visit<'_>,
     tab: Tab,
@@ -99,7 +99,7 @@ pub(super) async fn second(
     someone_was_faster(visit, tab, &done, &now, &html! { section.panel { (again(visit, form, changed)) } })
 }
 
-/// The page that says what somebody else has done, and how it is now, with the form once more.
+/// Renders the page about a conflicting change, with the form below.
 pub(super) fn someone_was_faster(
     visit: &Visit<'_>,
     tab: Tab,
@@ -118,7 +118,7 @@ pub(super) fn someone_was_faster(
     visit.page(Page::still(tab, "Someone was faster", body).status(StatusCode::CONFLICT))
 }
 
-/// The page for a form of another session: the person has signed in anew, beside the page that it was on.
+/// Renders the page for a form of another session: the user has signed in again in another tab.
 pub(super) fn of_another_session(visit: &Visit<'_>, form: &Fields) -> Page {
     let words = html! {
         p role="alert" {
@@ -129,7 +129,7 @@ pub(super) fn of_another_session(visit: &Visit<'_>, form: &Fields) -> Page {
     Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words)
 }
 
-/// The page for a form that needs a store that does not answer.
+/// Renders the page for a form that needs the store while it does not answer.
 pub(super) fn away(visit: &Visit<'_>, since: i64, form: &Fields) -> Page {
     let words = html! {
         p role="alert" {

@@ -1,4 +1,4 @@
-//! The frame around every page: head, navigation, what stands below it, and the notices that any page may need.
+//! The frame of all pages: header, navigation, footer, and common notices.
 
 use super::Visit;
 use super::assets::ASSETS;
@@ -8,7 +8,7 @@ use crate::admin::{Answer, Role};
 use http::{StatusCode, header};
 use maud::{DOCTYPE, Markup, html};
 
-/// The pages of the navigation, in its order.
+/// The entries of the navigation, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tab {
     Overview,
@@ -20,7 +20,7 @@ pub(crate) enum Tab {
     History,
 }
 
-/// Each with its address, its name and the lines of its sign on a square of 16.
+/// The path, the name and the icon path (on a 16 × 16 grid) of each entry.
 const TABS: [(Tab, &str, &str, &str); 7] = [
     (Tab::Overview, "/", "Overview", "M2 9h3l2-5 3 9 2-4h2"),
     (Tab::Operations, "/operations", "Operations", "M2 4h12M2 8h12M2 12h7"),
@@ -32,7 +32,8 @@ const TABS: [(Tab, &str, &str, &str); 7] = [
 ];
 
 impl Tab {
-    /// What a page lacks while the store does not answer, and what of it holds all the same.
+    /// Returns which parts of a page are missing or outdated while the store does not answer, and
+    /// which are current.
     fn without_store(self) -> (&'static str, &'static str) {
         match self {
             Tab::Overview => (
@@ -63,10 +64,10 @@ impl Tab {
     }
 }
 
-/// Light or dark, where the person has chosen.
+/// The colour theme that the user has chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Theme {
-    /// As the system says.
+    /// Follows the system's setting.
     #[default]
     System,
     Light,
@@ -91,33 +92,33 @@ impl Theme {
     }
 }
 
-/// A page before its frame is around it.
+/// A page without its frame.
 pub(crate) struct Page {
     pub(crate) status: StatusCode,
     pub(crate) tab: Option<Tab>,
     pub(crate) title: String,
-    /// Whether it follows what happens, every two seconds.
+    /// Whether the page updates itself every two seconds.
     pub(crate) is_live: bool,
     pub(crate) body: Markup,
 }
 
 impl Page {
-    /// A page of the navigation that follows what happens.
+    /// Creates a page that updates itself.
     pub(crate) fn live(tab: Tab, title: impl Into<String>, body: Markup) -> Page {
         Page { status: StatusCode::OK, tab: Some(tab), title: title.into(), is_live: true, body }
     }
 
-    /// One that stays as it is.
+    /// Creates a static page.
     pub(crate) fn still(tab: Tab, title: impl Into<String>, body: Markup) -> Page {
         Page { is_live: false, ..Page::live(tab, title, body) }
     }
 
-    /// The same with another status.
+    /// Replaces the status.
     pub(crate) fn status(self, status: StatusCode) -> Page {
         Page { status, ..self }
     }
 
-    /// A page of a title and a few words: what is not there, what may not be done.
+    /// Creates a page with only a title and a text, such as an error.
     pub(crate) fn notice(status: StatusCode, title: &str, body: Markup) -> Page {
         let body = html! { div.notice-page { h1 { (title) } (body) } };
         Page { status, tab: None, title: title.to_owned(), is_live: false, body }
@@ -125,7 +126,7 @@ impl Page {
 }
 
 impl Visit<'_> {
-    /// The page in its frame.
+    /// Renders a page in its frame.
     pub(crate) fn page(&self, page: Page) -> Answer {
         let html = html! {
             (DOCTYPE)
@@ -143,7 +144,7 @@ impl Visit<'_> {
             }
         };
         let answer = Answer::html(page.status, html.into_string());
-        // A session lasts as long as somebody asks for pages; a page that only follows what happens is nobody.
+        // Automatic updates must not extend a session: an open tab is no activity.
         let renewed = self.visitor.session.as_ref().filter(|_| !self.is_following);
         match renewed.and_then(|session| self.studio.guard.renewed(session)) {
             Some(session) => answer.cookie(&self.studio.guard.session_cookie(&session, self.headers)),
@@ -209,13 +210,13 @@ impl Visit<'_> {
         }
     }
 
-    /// What every form carries.
+    /// Renders the hidden CSRF field of a form.
     pub(crate) fn form_token(&self) -> Markup {
         let token = self.visitor.session.as_ref().map(|session| self.studio.guard.form_token(session));
         html! { @if let Some(token) = token { input type="hidden" name="form_token" value=(token); } }
     }
 
-    /// Stands above every page while the store does not answer.
+    /// Renders the banner of all pages while the store does not answer.
     fn without_store(&self, since: i64, tab: Tab) -> Markup {
         let (lacks, holds) = tab.without_store();
         html! {
@@ -226,7 +227,7 @@ impl Visit<'_> {
         }
     }
 
-    /// What is said of something that was read from the store and is old, or was never read.
+    /// Renders a notice for data from the store that is outdated or missing.
     pub(crate) fn staleness<T>(&self, seen: &Seen<T>) -> Markup {
         html! {
             @if seen.failing_since.is_some() {
@@ -243,7 +244,7 @@ impl Visit<'_> {
         }
     }
 
-    /// Controls that change what is in the store: out of use while it does not answer, with the reason.
+    /// Renders controls that need the store: disabled with a reason while it does not answer.
     pub(crate) fn with_store(&self, controls: &Markup) -> Markup {
         html! {
             fieldset.bare disabled[self.store_away.is_some()] {
@@ -278,12 +279,12 @@ fn head(title: &str) -> Markup {
     }
 }
 
-/// A page of a title and some words for people who have not signed in: the end of the authorization of a client.
+/// Renders a page for users without a session, such as the end of an authorization.
 pub(crate) fn bare(title: &str, words: &Markup) -> String {
     outside(title, Theme::System, &html! { h1 { (title) } p { (words) } })
 }
 
-/// A page outside the frame: before somebody has signed in.
+/// Renders a page without the frame.
 pub(super) fn outside(title: &str, theme: Theme, body: &Markup) -> String {
     html! {
         (DOCTYPE)
@@ -302,22 +303,22 @@ pub(super) fn outside(title: &str, theme: Theme, body: &Markup) -> String {
     .into_string()
 }
 
-/// What is shown where there is nothing yet: what would be here, and how it comes.
+/// Renders a placeholder for an empty list: its future content, and how to get it.
 pub(crate) fn empty(title: &str, words: &Markup) -> Markup {
     html! { div.empty { (mark()) p.empty-title { (title) } p { (words) } } }
 }
 
-/// In the place of what the store has and does not give.
+/// Renders the placeholder of data that the store has not returned.
 pub(crate) fn unread() -> Markup {
     html! { p.soft { "It is kept in the store, which has not given it yet." } }
 }
 
-/// Links to the pages of a list.
+/// Renders the page links of a list.
 pub(crate) fn pager(visit: &Visit<'_>, shown: usize, all: usize, of_page: usize) -> Markup {
     pager_of(visit, "page", "Pages of the list", (shown, all, of_page))
 }
 
-/// The same for one of several lists of a page: each has a name of its own for its page in the address.
+/// Renders the page links of one of several lists, with `name` as the page parameter.
 pub(crate) fn pager_of(
     visit: &Visit<'_>,
     name: &str,

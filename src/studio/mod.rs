@@ -1,15 +1,15 @@
-//! The studio: the pages of the admin port, for the people of a migration. README.md beside this file says how a page is
-//! added, and what a page may rely on.
+//! The studio: the web pages of the admin port. The README.md of this folder explains how to add a
+//! page and its conventions.
 //!
 //! Decisions to know before editing:
 //!
-//! - Pages are whole without a script. The script only asks for the same page every two seconds and takes over what has
-//!   changed, so that no place of a page is drawn twice in two languages.
-//! - Nothing here is on the way of a request of a client, and nothing is read from the store while nobody looks.
-//! - All that comes from clients, services and packs is text to `maud`, which escapes it. Nothing here makes markup of
-//!   texts by any other way.
-//! - Changes are forms. Each is checked in one place ([`Studio::form`]): it comes from a page of ours, from a session, with
-//!   that session's token, from somebody who may.
+//! - Pages work without JavaScript. The script only requests the same page every two seconds and
+//!   replaces the parts that have changed, so that no part is rendered by two implementations.
+//! - No code here is on the data path, and the store is read only while a page is open.
+//! - All data of clients, services and packs is passed to `maud` as text, which escapes it. No
+//!   markup is built in any other way.
+//! - Changes are forms. [`Studio::form`] checks all of them: the origin, the session, its CSRF
+//!   token, and the role.
 
 mod assets;
 mod attention;
@@ -53,14 +53,14 @@ use switchback_gateway::token::ClientInfo;
 use tokio::task::spawn_blocking;
 use traffic::Traffic;
 
-/// Most bytes of a form: an exchange pasted into the playground is the largest thing that anybody sends.
+/// Largest form body. The largest form is an exchange pasted into the playground.
 const FORM_BYTES_MAX: u64 = 2 << 20;
-/// Transitions, and things that happened beside them, that are read at once.
+/// Most transitions, and most other history entries, in one read.
 const HISTORY_MAX: u32 = 2_000;
-/// The cookie of the colours.
+/// The cookie of the colour theme.
 const THEME_COOKIE: &str = "switchback_theme";
 
-/// The pages, with what they keep between two requests.
+/// The pages, with the state that they cache between requests.
 pub(crate) struct Studio {
     parts: Arc<Parts>,
     guard: Arc<Guard>,
@@ -75,11 +75,11 @@ pub(crate) struct Studio {
     notes: Readings<Vec<HistoryRow>>,
     gates: Readings<Vec<GateView>>,
     events: Readings<Vec<EventCount>>,
-    /// The number of the store's last write: whether it answers at all.
+    /// The number of the store's last write; read only to detect whether the store answers.
     store: Readings<i64>,
 }
 
-/// One look at a page: what it is made from.
+/// The context of one page request.
 pub(crate) struct Visit<'v> {
     pub(crate) studio: &'v Studio,
     pub(crate) parts: &'v Arc<Parts>,
@@ -89,34 +89,35 @@ pub(crate) struct Visit<'v> {
     pub(crate) path: &'v str,
     pub(crate) query: Fields,
     pub(crate) theme: Theme,
-    /// Whether a page that is open asks what has changed, and no person.
+    /// Whether the request is an automatic update of an open page.
     pub(crate) is_following: bool,
-    /// Wall time in milliseconds since 1970.
+    /// Unix time in milliseconds.
     pub(crate) now_ms: i64,
-    /// Since when the store has not answered; none while it does.
+    /// Since when the store has not answered; `None` while it does.
     pub(crate) store_away: Option<i64>,
 }
 
 impl Visit<'_> {
-    /// Whether its visitor may change things: without it there are no forms.
+    /// Returns whether the user may make changes. Otherwise pages have no forms.
     pub(crate) fn may_operate(&self) -> bool {
         self.visitor.role == Role::Operate && self.visitor.session.is_some()
     }
 
-    /// The author of changes, as the history names them: the person's own word, else the token they signed in with.
+    /// Returns the author of changes for the history: the name that the user entered, else the
+    /// token.
     pub(crate) fn who(&self) -> &str {
         let name = self.visitor.session.as_ref().map_or("", |session| &session.name);
         if name.is_empty() { "admin.token (studio)" } else { name }
     }
 
-    /// What a form that reloads the pack was made from.
+    /// Returns the version of the pack that a reload form was rendered from.
     pub(crate) fn pack_seen(&self) -> String {
         let board = self.parts.board.load();
         let last = board.pack.last_reload.as_ref().map_or("", |reload| reload.at.as_str());
         format!("{} {last}", board.pack.generation)
     }
 
-    /// A reload that was asked for by somebody who has not seen the last one.
+    /// Responds to a reload form that was rendered before the last reload.
     async fn second_reload(&self, form: &Fields) -> Answer {
         let board = self.parts.board.load();
         let now = html! {
@@ -127,17 +128,18 @@ impl Visit<'_> {
         kept::second(self, layout::Tab::Pack, &["reload asked for"], &now, form, &fresh).await
     }
 
-    /// Whether other replicas are known.
+    /// Returns whether other replicas are known.
     pub(crate) fn is_one_of_several(&self) -> bool {
         !self.studio.replicas.others(self.now_ms).is_empty()
     }
 
-    /// How long a reading of the store is waited for.
+    /// Returns how long a page waits for a read of the store.
     pub(crate) fn patience(&self) -> Duration {
         if self.store_away.is_some() { Duration::ZERO } else { PATIENCE }
     }
 
-    /// What is read from the store for this page alone; none where it does not come in time.
+    /// Reads uncached data from the store for this page. `None` if it fails or exceeds the time
+    /// limit.
     pub(crate) async fn in_time<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
         &self,
         read: impl Future<Output = Result<T, E>> + Send + 'static,
@@ -145,7 +147,7 @@ impl Visit<'_> {
         if self.store_away.is_some() {
             return None;
         }
-        // A task of its own: a statement that is dropped half-way costs its connection.
+        // Spawn a task: a database connection is lost if its statement is cancelled.
         match tokio::time::timeout(PATIENCE, tokio::spawn(read)).await {
             Ok(Ok(Ok(value))) => Some(value),
             Ok(Ok(Err(error))) => {
@@ -156,27 +158,28 @@ impl Visit<'_> {
         }
     }
 
-    /// All clients.
+    /// Returns all clients.
     pub(crate) async fn clients(&self) -> Seen<Vec<ClientInfo>> {
         let registry = self.parts.registry.clone();
         self.studio.clients.look(self.patience(), async move { registry.list().await }).await
     }
 
-    /// The counts of each operation in its present period, under the pack that serves.
+    /// Returns the evidence of each operation in its current period, for the served pack.
     pub(crate) async fn current_summaries(&self) -> Seen<Vec<Summary>> {
         let (archive, phases) = (self.parts.archive.clone(), self.parts.phases.clone());
         let read = async move { archive.current(&phases).await };
         self.studio.current.look(self.patience(), read).await
     }
 
-    /// The counts of each operation in the last period in which anything was counted, which may be over.
+    /// Returns the evidence of each operation in its last period with any, which may be over.
     pub(crate) async fn summaries(&self) -> Seen<Vec<Summary>> {
         let (archive, phases) = (self.parts.archive.clone(), self.parts.phases.clone());
         let read = async move { archive.summaries(Some(&phases)).await };
         self.studio.summaries.look(self.patience(), read).await
     }
 
-    /// The reports of the present periods. They are made apart and once for all pages, since bounds cost much to work out.
+    /// Returns the report of the current periods. Computed once for all pages, on a blocking
+    /// thread, since the bounds are expensive.
     pub(crate) async fn reports(&self) -> Seen<Vec<OperationReport>> {
         let (archive, phases) = (self.parts.archive.clone(), self.parts.phases.clone());
         let read = async move {
@@ -187,7 +190,7 @@ impl Visit<'_> {
         self.studio.reports.look(self.patience(), read).await
     }
 
-    /// The last transitions, newest first.
+    /// Returns the last transitions, newest first.
     pub(crate) async fn transitions(&self) -> Seen<Vec<Transition>> {
         let phases = self.parts.phases.clone();
         self.studio
@@ -196,13 +199,13 @@ impl Visit<'_> {
             .await
     }
 
-    /// What happened beside transitions, newest first.
+    /// Returns the history entries other than transitions, newest first.
     pub(crate) async fn notes(&self) -> Seen<Vec<HistoryRow>> {
         let store = self.parts.store.clone();
         self.studio.notes.look(self.patience(), async move { store.history(HISTORY_MAX).await }).await
     }
 
-    /// What the gate makes of the operations that it is open for.
+    /// Returns the gate's view of the operations that it may move.
     pub(crate) async fn gates(&self) -> Seen<Vec<GateView>> {
         let (phases, archive) = (self.parts.phases.clone(), self.parts.archive.clone());
         let (clock, settings) = (self.parts.clock.clone(), self.parts.gate.load_full());
@@ -212,19 +215,19 @@ impl Visit<'_> {
             .await
     }
 
-    /// How many events wait for each receiver, and how many are dead.
+    /// Returns the number of queued and dead events per receiver.
     pub(crate) async fn events(&self) -> Seen<Vec<EventCount>> {
         let store = self.parts.store.clone();
         self.studio.events.look(self.patience(), async move { store.event_counts().await }).await
     }
 
-    /// Calls that were counted, of all clients.
+    /// Returns the counted calls of all clients.
     pub(crate) async fn usage(&self) -> Seen<Vec<UsageInfo>> {
         let usage = self.parts.usage.clone();
         self.studio.usage.look(self.patience(), async move { usage.list().await }).await
     }
 
-    /// The address of this page.
+    /// Returns the URL of this page.
     pub(crate) fn address(&self) -> String {
         let query = self.query.with("", "");
         if query == "?" { self.path.to_owned() } else { format!("{}{query}", self.path) }
@@ -265,17 +268,17 @@ impl Studio {
         }
     }
 
-    /// Watches traffic, and other replicas, for ever.
+    /// Samples traffic and exchanges it with other replicas. Never returns.
     pub(crate) async fn watch(&self) {
         tokio::join!(self.traffic.keep(), self.replicas.keep(&self.parts, &self.traffic));
     }
 
-    /// Tells other replicas that this one ends.
+    /// Announces the end of this replica to the others.
     pub(crate) async fn leave(&self) {
         self.replicas.leave(&self.parts, &self.traffic).await;
     }
 
-    /// Something was changed: the next page reads it anew.
+    /// Marks all cached data as outdated, after a change.
     pub(crate) fn outdate(&self) {
         self.clients.outdate();
         self.usage.outdate();
@@ -288,7 +291,7 @@ impl Studio {
         self.events.outdate();
     }
 
-    /// Answers a request for anything that is not the API's.
+    /// Responds to all requests outside the API.
     pub(crate) async fn answer(&self, request: Request<Body>) -> Answer {
         let path = request.uri().path().to_owned();
         if path.starts_with("/assets/") {
@@ -352,7 +355,7 @@ impl Studio {
         }
     }
 
-    /// Takes a form, or says why not.
+    /// Checks and executes a form.
     async fn form(&self, request: Request<Body>, path: &str) -> Answer {
         let (headers, uri) = (request.headers().clone(), request.uri().clone());
         let theme = theme(&headers);
@@ -369,7 +372,7 @@ impl Studio {
             return Answer::error(StatusCode::FORBIDDEN, "forms are taken from the studio's own pages");
         }
         let peer = request.extensions().get::<Peer>().map(|peer| peer.address.ip());
-        // What somebody wrote is sent once more while he signs in, with longer names.
+        // The sign-in form repeats the fields of a rejected form under longer names.
         let bytes_max = if path == "/login" { 2 * FORM_BYTES_MAX } else { FORM_BYTES_MAX };
         let body = match read_bytes(request, bytes_max).await {
             Ok(body) => body,
@@ -433,8 +436,8 @@ impl Studio {
     }
 }
 
-/// The forms of the pages that operators may send, each with the kind of the entry that it leaves in the history, as
-/// [`crate::admin::CALLS`] has them. A form that is not listed is not found.
+/// The forms that operators may submit, each with the kind of its history entry, as in
+/// [`crate::admin::CALLS`]. Forms that are not listed return 404.
 pub const FORMS: [(&str, Option<&str>); 15] = [
     ("/clients/brownouts", Some("brownout set")),
     ("/clients/brownouts/{id}/remove", Some("brownout removed")),
@@ -453,12 +456,12 @@ pub const FORMS: [(&str, Option<&str>); 15] = [
     ("/reload", Some("reload asked for")),
 ];
 
-/// Whether a form changes what is in the store. Requests are tried, and packs reloaded, without it.
+/// Returns whether a form changes the store. Dry runs and reloads do not.
 fn needs_store(segments: &[&str]) -> bool {
     matches!(segments, ["clients" | "operations", ..])
 }
 
-/// A browser is sent to the page that asks for a token; a program is told what to show.
+/// Redirects browsers to the sign-in page; other clients get 401.
 fn asked_to_sign_in(headers: &HeaderMap, uri: &Uri) -> Answer {
     let is_browser = headers
         .get(ACCEPT)
@@ -480,7 +483,7 @@ fn theme(headers: &HeaderMap) -> Theme {
 
 fn chosen_theme(form: &Fields) -> Answer {
     let theme = Theme::of(form.get("theme")).word();
-    // The script reads it too, so that a choice shows at once.
+    // Not `HttpOnly`: the script reads the cookie to apply a choice at once.
     let cookie = format!("{THEME_COOKIE}={theme}; Path=/; SameSite=Strict; Max-Age=31536000");
     Answer::see(fields::own_path(form.get("to"))).cookie(&cookie)
 }

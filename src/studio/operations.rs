@@ -1,5 +1,6 @@
-//! The operations: a list of all, one of them with its evidence, and what moves it. A transition is asked for, shown with what it
-//! will do, and then done; whoever is second is told what was changed meanwhile, and keeps what he wrote.
+//! The pages of operations: the list, one operation with its evidence, and transitions. A
+//! transition is submitted after a confirmation page that states its consequences. If the operation
+//! has changed in the meantime, the form is preserved.
 
 mod detail;
 mod list;
@@ -16,7 +17,7 @@ use http::StatusCode;
 use maud::html;
 use switchback_gateway::shadow::{PhaseInfo, PhasesError, Shown, Word};
 
-/// Most characters of a reason.
+/// Longest reason, in characters.
 const REASON_CHARS_MAX: usize = 500;
 
 pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
@@ -66,15 +67,15 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
     }
 }
 
-/// What a form says where it wants the configured phase back.
+/// The form value for a return to the configured phase.
 const AS_CONFIGURED: &str = "configured";
 
-/// The address of an operation's page.
+/// Returns the URL path of an operation's page.
 pub(super) fn address(side: &str, operation: &str) -> String {
     format!("/operations/{}/{}", encoded(side), encoded(operation))
 }
 
-/// Where a phase usually leads, with the share that it begins with.
+/// Returns the usual next phase with its initial share.
 pub(super) fn next_phase(now: &Shown) -> Option<(&'static str, &'static str)> {
     match now.phase {
         "legacy" => Some(("shadow", "")),
@@ -83,8 +84,6 @@ pub(super) fn next_phase(now: &Shown) -> Option<(&'static str, &'static str)> {
         _ => None,
     }
 }
-
-// The list ---------------------------------------------------------------------------------------------------------------
 
 fn not_done(visit: &Visit<'_>, info: &PhaseInfo, trouble: &str) -> Answer {
     let words = html! {

@@ -1,5 +1,5 @@
-//! The first page: is it healthy, what is failing, since when, whose fault; how far the migration is; and what needs
-//! somebody, with the button that helps.
+//! The overview: health, failing operations, replicas, the progress of the migration, and the list
+//! of conditions that need an operator.
 
 use super::Visit;
 use super::attention::{self, CHECKED, Reader};
@@ -16,7 +16,7 @@ use switchback_gateway::outcome::{OUTCOMES, Outcome};
 use switchback_gateway::shadow::{PHASES, PhaseInfo};
 use switchback_plan::{Pack, RouteKind};
 
-/// Operations that are listed by how often they fail and are called.
+/// Most operations in the table of errors and traffic.
 const BUSIEST_MAX: usize = 8;
 
 pub(super) async fn page(visit: &Visit<'_>) -> Answer {
@@ -57,7 +57,7 @@ pub(super) async fn page(visit: &Visit<'_>) -> Answer {
     visit.page(Page::live(Tab::Overview, "Overview", body))
 }
 
-/// The rows of what needs an operator, and what could not be read for them.
+/// Renders the rows that need attention. Also returns the names of the data that could not be read.
 async fn attention(visit: &Visit<'_>, phases: &[PhaseInfo]) -> (Vec<Markup>, Vec<&'static str>) {
     let (clients, reports, transitions, events) =
         tokio::join!(visit.clients(), visit.reports(), visit.transitions(), visit.events());
@@ -95,7 +95,7 @@ async fn attention(visit: &Visit<'_>, phases: &[PhaseInfo]) -> (Vec<Markup>, Vec
     (rows.into_iter().flatten().collect(), lacking)
 }
 
-/// The numbers of the span, each with that of the last seconds.
+/// Renders the totals of the span, with current rates.
 fn tiles(visit: &Visit<'_>, span: Span) -> Markup {
     let own = visit.studio.replicas.own(visit.parts, &visit.studio.traffic);
     let others = visit.studio.replicas.others(visit.now_ms);
@@ -145,7 +145,7 @@ fn tiles(visit: &Visit<'_>, span: Span) -> Markup {
     }
 }
 
-/// The gateways of the store, where there are several.
+/// Renders the replicas of the store, if there are several.
 fn replicas(visit: &Visit<'_>) -> Markup {
     let others = visit.studio.replicas.others(visit.now_ms);
     if others.is_empty() {
@@ -191,7 +191,7 @@ fn presence_words(presence: Option<Presence>, now_ms: i64) -> Markup {
     }
 }
 
-/// `4.2 ms` → its number and its unit.
+/// Splits `4.2 ms` into number and unit.
 fn split(text: &str) -> (String, String) {
     let (number, unit) = text.rsplit_once(' ').unwrap_or((text, ""));
     (number.to_owned(), unit.to_owned())
@@ -257,10 +257,10 @@ fn charts(visit: &Visit<'_>, span: Span, phases: &[PhaseInfo]) -> Markup {
     }
 }
 
-/// How many operations are in each phase, and how much of the traffic.
+/// Renders the share of operations and of traffic in each phase.
 fn progress(visit: &Visit<'_>, phases: &[PhaseInfo]) -> Markup {
     const CLASSES: [&str; 5] = ["b-legacy", "b-shadow", "b-canary", "b-translated", "b-none"];
-    /// Operations that the pack refuses and the own service answers in every phase.
+    /// Operations that the pack refuses and the side's own service answers in every phase.
     const FORWARDED: &str = "always forwarded";
     let program = visit.parts.program.load_full();
     let is_forwarded = |info: &PhaseInfo| is_forwarded(visit, program.pack(), &info.side, &info.operation);
@@ -303,7 +303,8 @@ fn progress(visit: &Visit<'_>, phases: &[PhaseInfo]) -> Markup {
     }
 }
 
-/// Whether the pack refuses an operation, so that the service of its own side answers it in every phase.
+/// Returns whether the pack refuses an operation, so that its side's own service answers it in
+/// every phase.
 fn is_forwarded(visit: &Visit<'_>, pack: &Pack, side: &str, operation: &str) -> bool {
     let direction = pack.directions.iter().find(|direction| pack.sides[direction.serves].name == side);
     let route = direction

@@ -1,5 +1,5 @@
-//! The pack that serves: what becomes of each operation, the shapes between types, what the last reload said, the mapping
-//! files, and what is different from the pack that was served before.
+//! The page of the served pack: routes, shapes, settings, contracts, files, the difference to the
+//! previous pack, and the last reload.
 
 use super::Visit;
 use super::fields::encoded;
@@ -17,7 +17,7 @@ use switchback_compiler::contract::{NamedType, Operation, TypeKind};
 use switchback_plan::{LossReport, OperationReport, SideReport, report};
 use tokio::task::spawn_blocking;
 
-/// The parts of the page.
+/// The tabs of the page.
 const PARTS: [(&str, &str); 7] = [
     ("", "Routes"),
     ("shapes", "Shapes"),
@@ -27,9 +27,9 @@ const PARTS: [(&str, &str); 7] = [
     ("changes", "Changes"),
     ("reload", "Last reload"),
 ];
-/// Operations, shapes and types on one page.
+/// Operations, shapes and types per page.
 const LISTED: usize = 100;
-/// Lines of a difference that are shown.
+/// Most displayed lines of a diff.
 const DIFF_LINES_MAX: usize = 2_000;
 
 pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
@@ -39,7 +39,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     let board = visit.parts.board.load_full();
     let part = visit.query.get("show");
     if let ("contract", Some(shown)) = (part, &board.shown) {
-        // The first to look has them read.
+        // The first access parses the contracts, which takes up to a second.
         let contracts = Arc::clone(&shown.contracts);
         let _ = spawn_blocking(move || contracts.read().is_some()).await;
     }
@@ -90,7 +90,7 @@ fn failed(visit: &Visit<'_>, pack: &PackStatus) -> Markup {
     }
 }
 
-/// What narrows a table of the pack.
+/// Renders the search form of a tab.
 fn search(visit: &Visit<'_>, part: &str, words: &str, example: &str) -> Markup {
     html! {
         form.filter method="get" action="/pack" role="search" {
@@ -101,7 +101,8 @@ fn search(visit: &Visit<'_>, part: &str, words: &str, example: &str) -> Markup {
     }
 }
 
-/// Those whose name has what was asked for, and of them those of this page.
+/// Returns the entries of the current page whose name matches the search, and the number of all
+/// matches.
 fn of_page<'a, T>(visit: &Visit<'_>, all: &'a [T], name: impl Fn(&T) -> &str) -> (Vec<&'a T>, usize) {
     let asked = visit.query.get("q").to_lowercase();
     let found: Vec<&T> = all.iter().filter(|one| name(one).to_lowercase().contains(&asked)).collect();
@@ -180,7 +181,7 @@ fn lost(losses: &[LossReport]) -> Markup {
     }
 }
 
-/// The settings of the pack; `given` is what the configuration has for them, its secrets masked.
+/// Renders the settings of the pack. `given` are the configured values with secrets masked.
 fn settings(shown: Option<&PackShown>, given: &Json) -> Markup {
     let all = shown.map_or(&[][..], |shown| &shown.report.settings);
     html! {
@@ -203,8 +204,8 @@ fn settings(shown: Option<&PackShown>, given: &Json) -> Markup {
     }
 }
 
-/// The JSON text that the configuration has for a setting, whose dotted name may be nested there in any way. Null is as if
-/// nothing was given.
+/// Returns the configured value of a setting as JSON text. Its dotted name may be split into nested
+/// maps at any dot. Null counts as absent.
 fn given_value(given: &Json, name: &str) -> Option<String> {
     let members = given.as_object()?;
     members.iter().find_map(|(key, value)| match name.strip_prefix(key.as_str())? {
@@ -214,7 +215,7 @@ fn given_value(given: &Json, name: &str) -> Option<String> {
     })
 }
 
-/// The operations and types of a contract, as the compiler read it.
+/// Renders the operations and types of a contract.
 fn contract(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
     let Some(shown) = shown else {
         return html! { (empty("No contract", &html! { "This pack was not read from files." })) };
@@ -292,7 +293,7 @@ fn contract_type(one: &NamedType) -> Markup {
     }
 }
 
-/// The files of the pack, and one of them with its lines numbered.
+/// Renders the list of files, and one file with line numbers.
 fn files(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
     let Some(shown) = shown else {
         return html! { (empty("No files", &html! { "This pack was not read from files." })) };
@@ -328,15 +329,16 @@ fn files(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
     }
 }
 
-/// Largest file that is rendered.
+/// Largest displayed file.
 const BYTES_MAX: usize = 4 << 20;
 
-/// The text of a file; `None` of one that is too large to be rendered.
+/// Returns the text of a file; `None` if it is too large to display.
 fn text(file: &Kept) -> Option<String> {
     (file.length <= BYTES_MAX).then(|| file.text())
 }
 
-/// A file with its lines numbered and one of them marked; of a long file what is around the mark, or its beginning.
+/// Renders a file with line numbers and one highlighted line. A long file is cut to the lines
+/// around the highlight.
 fn numbered(name: &str, text: &str, marked: usize) -> Markup {
     const AROUND: usize = 1_500;
     let first = marked.saturating_sub(AROUND / 2);
@@ -351,7 +353,7 @@ fn numbered(name: &str, text: &str, marked: usize) -> Markup {
     }
 }
 
-/// What is different from the pack before.
+/// Renders the differences to the previous pack.
 fn changes(shown: Option<&PackShown>, before: Option<&PackShown>) -> Markup {
     let (Some(now), Some(before)) = (shown, before) else {
         return html! { section.panel { (empty("No pack before this one", &html! { "After a reload, what it changed stands here." })) } };
@@ -365,7 +367,7 @@ fn changes(shown: Option<&PackShown>, before: Option<&PackShown>) -> Markup {
         if old.map(Kept::content) == new.map(Kept::content) {
             return None;
         }
-        // A file that is not there is an empty one.
+        // A missing file counts as empty.
         let text = |file: Option<&Kept>| file.map_or_else(|| Some(String::new()), text);
         let texts = text(old).zip(text(new));
         Some(texts.map(|(old, new)| diffy::create_patch(&old, &new).to_string()))

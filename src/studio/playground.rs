@@ -1,7 +1,8 @@
-//! What would become of a request: every call, every step's context, the answer, and for each field of it the line of the
-//! mapping and the place of the message that it comes from. Nothing with an effect is sent.
+//! The playground page: a dry run of a request with its calls, the context of each step, the
+//! answer, and for each field the mapping line and message that it originates from. Calls with an
+//! effect are never sent.
 //!
-//! What lives here: the page. What is tried, and how a field is followed back, is in `crate::playground`.
+//! This module renders the page; `crate::playground` executes the run and traces values.
 
 use super::Visit;
 use super::clients::client_field;
@@ -17,17 +18,18 @@ use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Lines of a body that are shown before the rest is left to the reader.
+/// Most displayed lines of a body.
 const LINES_MAX: usize = 2_000;
-/// Recorded exchanges that are listed.
+/// Most listed recordings.
 const RECORDED_SHOWN: usize = 30;
-/// Phases that a request can be tried in.
+/// The phases that can be assumed.
 const PHASES: [&str; 4] = ["legacy", "shadow", "canary", "translated"];
 
-/// How long a page that needs no example waits for all of them: a pack of a thousand operations takes a second to compile.
+/// Time limit for the examples on a page that does not need one: compiling a pack of a thousand
+/// operations takes a second.
 const PATIENCE: Duration = Duration::from_millis(120);
 
-/// What a person has in the editor.
+/// The content of the editor.
 #[derive(Clone, Debug, Default)]
 struct Draft {
     method: String,
@@ -40,11 +42,11 @@ struct Draft {
     live: bool,
     client: String,
     file: String,
-    /// The text of that file, where it was changed.
+    /// The edited text of that file.
     text: String,
 }
 
-/// What came of it.
+/// The result of the page's action.
 enum Came {
     Nothing,
     Ran(Box<Ran>),
@@ -86,12 +88,12 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     } else if let Some(example) = number.and_then(|at| examples.get(at)) {
         draft.take(example);
     }
-    // To try an example costs nothing and changes nothing, so that a link leads to what came of it.
+    // A dry run of an example is cheap and changes nothing, so a link executes it at once.
     let came = if draft.is_empty() { Came::Nothing } else { run(visit, &draft).await };
     page(visit, &examples, &draft, &came)
 }
 
-/// Until the examples are there; the page follows.
+/// Renders a page that updates itself until the examples are compiled.
 fn being_read(visit: &Visit<'_>) -> Answer {
     let body = html! {
         div.page-head { h1 { "Playground" } }
@@ -161,7 +163,7 @@ impl Draft {
             .map_or_else(|_| example.body.clone(), |body| format!("{body:#}"));
     }
 
-    /// The file that is tried in place of the one that serves, where it differs.
+    /// Returns the edited file, if it differs from the served one.
     fn files(&self, visit: &Visit<'_>) -> BTreeMap<String, String> {
         let serving = visit.parts.workbench.files().into_iter().find(|(name, _)| *name == self.file);
         let is_changed = serving.is_some_and(|(_, text)| text.trim_end() != self.text.trim_end());
@@ -199,7 +201,7 @@ impl Draft {
 
 fn page(visit: &Visit<'_>, examples: &[ExampleRequest], draft: &Draft, came: &Came) -> Answer {
     let mut draft = draft.clone();
-    // The file that answers is the one to look at, until another is chosen.
+    // Preselect the file of the route, unless the user has chosen another.
     if let (true, Came::Ran(ran)) = (draft.file.is_empty(), came) {
         draft.file = ran.route.split(':').next().unwrap_or_default().to_owned();
     }
@@ -385,8 +387,6 @@ fn recorded(visit: &Visit<'_>) -> Markup {
     }
 }
 
-// What came of a request --------------------------------------------------------------------------------------------------
-
 fn result(ran: &Ran) -> Markup {
     let (name, share) = ran.phase.split_once(' ').unwrap_or((&ran.phase, ""));
     html! {
@@ -424,7 +424,7 @@ fn result(ran: &Ran) -> Markup {
     }
 }
 
-/// Whom the mapping answers in a phase, and who answers the other clients.
+/// Describes which clients the mapping answers in a phase, and which the side's own service.
 fn answering(side: &str, phase: &str, share: Option<f64>) -> String {
     let all = "The mapping answers.".to_owned();
     if phase != "canary" {
@@ -442,7 +442,7 @@ fn answering(side: &str, phase: &str, share: Option<f64>) -> String {
     }
 }
 
-/// The answer, the lines that made it, and what they were made of, side by side.
+/// Renders the answer, its mapping lines and its sources in columns.
 fn trail(ran: &Ran, answer: &RanAnswer) -> Markup {
     html! {
         section.panel.trail aria-labelledby="answer-title" data-trail {
@@ -483,7 +483,7 @@ fn trail(ran: &Ran, answer: &RanAnswer) -> Markup {
     }
 }
 
-/// The same in words, for those who have no pointer, and for printing.
+/// Renders the same as a table, for users without a pointer and for print.
 fn table(parts: &[Part]) -> Markup {
     html! {
         details.trail-table {
@@ -513,7 +513,7 @@ fn from_words(root: &str, call: Option<u32>, place: &str) -> String {
     }
 }
 
-/// Each line once, by file, in its order.
+/// Renders each mapping line once, by file and number.
 fn lines<'p>(parts: impl Iterator<Item = &'p Part>) -> Markup {
     let mut by_file: BTreeMap<&str, BTreeSet<(u32, &str)>> = BTreeMap::new();
     for part in parts.filter(|part| part.line > 0) {
@@ -563,7 +563,7 @@ fn call_panel(call: &RanCall) -> Markup {
     }
 }
 
-/// A body line by line, each scalar with its place; those of something that was made with where they come from.
+/// Renders a body line by line. Each scalar has its place, and its sources if it was generated.
 fn json(body: &Json, of: &str, parts: &[Part]) -> Markup {
     let parts = parts.iter().map(|part| (part.to.as_str(), part)).collect();
     let mut printer = Printer { of, parts, lines: 0, cut: 0 };
@@ -578,7 +578,7 @@ struct Printer<'p> {
     of: &'p str,
     parts: BTreeMap<&'p str, &'p Part>,
     lines: usize,
-    /// Members and elements for which there was no room.
+    /// Number of omitted members and elements.
     cut: u64,
 }
 
@@ -642,7 +642,7 @@ impl Printer<'_> {
     }
 }
 
-/// What a place is found by on the page.
+/// Returns the key that links a source to its place on the page.
 fn from_key(root: &str, call: Option<u32>, place: &str) -> String {
     match (root, call) {
         ("reply", Some(call)) => format!("reply-{call} {place}"),
@@ -650,8 +650,6 @@ fn from_key(root: &str, call: Option<u32>, place: &str) -> String {
         _ => format!("{root} {place}"),
     }
 }
-
-// What a change would do ---------------------------------------------------------------------------------------------------
 
 fn what_if(said: &WhatIf) -> Markup {
     let judged = said.exchanges.saturating_sub(said.unknown);
@@ -701,7 +699,7 @@ fn what_if(said: &WhatIf) -> Markup {
 mod tests {
     use super::*;
 
-    /// The text of markup, its tags left out.
+    /// Returns the text of markup without its tags.
     fn text(markup: &Markup) -> String {
         let pieces = markup.0.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
         pieces.collect()

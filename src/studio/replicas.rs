@@ -1,11 +1,14 @@
-//! The other gateways of the same store: each writes down every few seconds that it is there and what it has counted, and reads
-//! what the others say. So pages show the numbers of all, and a replica that went away without a word is named, with since when.
+//! The replicas of a store. Each replica regularly writes a heartbeat with its counters, and reads
+//! those of the others, so that pages display totals, and replicas that disappear without leaving
+//! are reported.
 //!
 //! Decisions to know before editing:
 //!
-//! - Clocks of machines differ. A replica is there as long as what it counts goes on, by the clock of whoever looks.
-//! - While the store does not answer nobody is taken for gone: what others say cannot be read then.
-//! - A store that has one gateway (SQLite) is neither written nor read for this.
+//! - Clocks of machines differ. A replica is present as long as its heartbeat counter increases,
+//!   measured by the reader's clock.
+//! - While the store does not answer, no replica is reported as gone, since heartbeats cannot be
+//!   read.
+//! - A store with a single gateway (SQLite) is neither written nor read.
 
 use super::traffic::{Counts, Point, TOLD_MAX, Traffic, errors_of, requests_of};
 use crate::admin::Parts;
@@ -16,25 +19,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use switchback_gateway::store::{ReplicaRow, ReplicaSlot, StoreError};
 
-/// How often a gateway says that it is there.
+/// Interval of heartbeats.
 const BEAT: Duration = Duration::from_secs(3);
-/// A replica that has said nothing for so long is away.
+/// Time without a heartbeat after which a replica counts as away.
 const AWAY_MS: i64 = 10_000;
-/// How long a replica that has gone is remembered.
+/// Time for which a replica that has gone is remembered.
 const REMEMBERED_MS: i64 = 24 * 3_600_000;
-/// How long the end of the process waits for the store to take its leave down.
+/// Time limit for the final write at shutdown.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What a replica says of itself.
+/// The status that a replica publishes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Standing {
     pub(crate) version: String,
     pub(crate) pack: String,
     pub(crate) pack_hash: String,
-    /// Wall time in milliseconds since 1970.
+    /// Unix time in milliseconds.
     pub(crate) started_ms: i64,
-    /// The last seconds, summed, with how many seconds they are.
+    /// The newest samples, summed. They cover `seconds`.
     pub(crate) now: Point,
     pub(crate) seconds: f64,
     pub(crate) in_flight: f64,
@@ -42,7 +45,7 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
-    /// What is so of this process at this moment.
+    /// Returns the current status of this process.
     pub(crate) fn of(parts: &Parts, traffic: &Traffic, started_ms: i64) -> Standing {
         let (now, seconds) = traffic.now();
         let totals = traffic.totals();
@@ -59,7 +62,7 @@ impl Standing {
         }
     }
 
-    /// Requests and errors per second; none where nothing was read yet.
+    /// Returns requests and errors per second; `None` before the first sample.
     pub(crate) fn rates(&self) -> Option<(f64, f64)> {
         let per_second = |number: u64| number as f64 / self.seconds;
         let (requests, errors) = (requests_of(&self.now.outcomes), errors_of(&self.now.outcomes));
@@ -67,19 +70,19 @@ impl Standing {
     }
 }
 
-/// How another replica is.
+/// The presence of another replica. Times are Unix time in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Presence {
     Here,
-    /// It took leave.
+    /// The replica announced its end.
     Left(i64),
-    /// It went without a word; when it was last heard.
+    /// The heartbeat stopped without an announcement; with the time of the last one.
     Away(i64),
-    /// The store does not answer; when the replica was last heard.
+    /// The store does not answer; with the time of the last heartbeat.
     Unknown(i64),
 }
 
-/// Another replica, as it is known here.
+/// Another replica.
 #[derive(Clone, Debug)]
 pub(crate) struct Replica {
     pub(crate) name: String,
@@ -87,7 +90,7 @@ pub(crate) struct Replica {
     pub(crate) standing: Standing,
 }
 
-/// All that is known of other replicas. One for the program.
+/// The known replicas. One instance per program.
 pub(crate) struct Replicas {
     id: String,
     name: String,
@@ -98,18 +101,18 @@ pub(crate) struct Replicas {
 #[derive(Default)]
 struct State {
     others: BTreeMap<String, Other>,
-    /// Of this replica.
+    /// The heartbeat counter of this replica.
     beats: i64,
-    /// When the others were last read.
+    /// Time of the last successful read.
     read_ms: i64,
 }
 
 struct Other {
     row: ReplicaRow,
     standing: Standing,
-    /// When it last said something, by our clock.
+    /// Time of the last new heartbeat, by the local clock.
     heard_ms: i64,
-    /// The last of its slots that are known here.
+    /// The last slot of its counters that was read.
     number: i64,
 }
 
@@ -119,17 +122,18 @@ impl Replicas {
         Replicas { id, name: own_name(), started_ms, state: Mutex::default() }
     }
 
-    /// The name of this one.
+    /// Returns the name of this replica.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// What is so of this one at this moment.
+    /// Returns the current status of this replica.
     pub(crate) fn own(&self, parts: &Parts, traffic: &Traffic) -> Standing {
         Standing::of(parts, traffic, self.started_ms)
     }
 
-    /// Says and reads for ever; does nothing where a store has one gateway.
+    /// Sends and reads heartbeats, and never returns. Returns at once if the store has a single
+    /// gateway.
     pub(crate) async fn keep(&self, parts: &Parts, traffic: &Traffic) {
         if !parts.store.is_shared() {
             return;
@@ -148,7 +152,7 @@ impl Replicas {
         }
     }
 
-    /// Says that it is there, with what it has counted, and reads what others say.
+    /// Writes a heartbeat with the new counters, and reads those of the others.
     async fn beat(&self, parts: &Parts, traffic: &Traffic) -> Result<(), StoreError> {
         let untold = traffic.untold();
         self.say(parts, traffic, &untold, None).await?;
@@ -166,7 +170,7 @@ impl Replicas {
         }
         for (_, slots) in &heard {
             for slot in slots {
-                // What a newer version writes otherwise is left out of the charts.
+                // A newer version may use another format; its counters are omitted from the charts.
                 if let Ok(counts) = serde_json::from_str::<Counts>(&slot.counted) {
                     traffic.heard(slot.at_ms, &counts);
                 }
@@ -177,7 +181,7 @@ impl Replicas {
         Ok(())
     }
 
-    /// Takes leave, so that nobody looks for this one.
+    /// Announces the end of this replica, so that the others do not report it as lost.
     pub(crate) async fn leave(&self, parts: &Parts, traffic: &Traffic) {
         if !parts.store.is_shared() {
             return;
@@ -224,7 +228,7 @@ impl Replicas {
         parts.store.put_replica(&row, &slots, number_min, now_ms - REMEMBERED_MS).await
     }
 
-    /// The others, by name.
+    /// Returns the other replicas, ordered by name.
     pub(crate) fn others(&self, now_ms: i64) -> Vec<Replica> {
         let state = self.state();
         let is_known = now_ms - state.read_ms < AWAY_MS;
@@ -241,13 +245,14 @@ impl Replicas {
 
 impl State {
     fn take(&mut self, rows: Vec<ReplicaRow>, numbers: &BTreeMap<&str, i64>, own: &str, now_ms: i64) {
-        // In the meantime nobody could say anything: who was there then has time to say so again.
+        // The store was unreachable, so no heartbeat could arrive: replicas that were present
+        // before get a new time limit.
         let was_deaf = now_ms - self.read_ms > AWAY_MS;
         let read_ms = std::mem::replace(&mut self.read_ms, now_ms);
         self.others.retain(|id, _| rows.iter().any(|row| row.id == *id));
         for row in rows.into_iter().filter(|row| row.id != own) {
             let known = self.others.get(&row.id);
-            // Of one that is new here nothing is known but its own clock.
+            // For a replica without an earlier heartbeat, only its own clock is available.
             let heard_ms = match known {
                 Some(other) if other.row.beats == row.beats => {
                     if was_deaf && read_ms - other.heard_ms <= AWAY_MS { now_ms } else { other.heard_ms }
@@ -275,7 +280,7 @@ impl Other {
     }
 }
 
-/// What people know this process by: its machine (in Kubernetes the pod) and its number there.
+/// Returns the display name of this process: host name (in Kubernetes, the pod) and process id.
 fn own_name() -> String {
     let host =
         std::env::var("HOSTNAME").ok().or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok());
@@ -310,7 +315,7 @@ mod tests {
     fn a_replica_is_there_while_it_goes_on_whatever_its_clock_says() {
         let replicas = Replicas::new(0);
         let take = |rows, now_ms| replicas.state().take(rows, &BTreeMap::new(), "own", now_ms);
-        // Its clock is an hour late.
+        // Its clock is one hour slow.
         take(vec![row("own", 9, 0, None), row("a", 1, -3_600_000, None)], 1_000);
         assert_eq!(presences(&replicas, 1_000), [Presence::Away(-3_600_000)], "nothing else is known of it");
         take(vec![row("a", 2, -3_595_000, None)], 6_000);

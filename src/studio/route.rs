@@ -1,5 +1,5 @@
-//! The route of an operation as a diagram: what is checked, called, chosen and decided, and how it ends, in its order; and
-//! what of either side does not survive. Made of lists, so that it is read aloud as it is seen.
+//! The route of an operation as a diagram: checks, calls, choices, decisions and ends in order, and
+//! the losses of either side. It consists of nested lists, so that screen readers read it in order.
 
 use super::fields::encoded;
 use super::words::{Tone, badge};
@@ -10,9 +10,10 @@ use switchback_plan::{
     StatusFrom, StatusTo, Step, StepAction, Verdict, explain, refusals,
 };
 
-/// How a route goes, with the whole of what the compiler says below it.
+/// Renders a route as a diagram, followed by the compiler's full explanation.
 ///
-/// `has_own`: the service of the served side is configured, and answers what is refused and may be forwarded.
+/// `has_own`: the served side has a configured service, which answers refused calls that may be
+/// forwarded.
 pub(super) fn diagram(pack: &Pack, serves: SideId, route: &Route, has_own: bool) -> Markup {
     let drawing = Drawing { pack, serves, route, has_own };
     html! {
@@ -45,7 +46,7 @@ pub(super) fn diagram(pack: &Pack, serves: SideId, route: &Route, has_own: bool)
     }
 }
 
-/// What is lost, what stands in for what has no source, and what differs.
+/// Renders losses, substitutes for missing sources, and declared differences.
 pub(super) fn losses(pack: &Pack, serves: SideId, route: &Route) -> Markup {
     let served = &pack.sides[serves].name;
     let (gaps, lost): (Vec<&Loss>, Vec<&Loss>) =
@@ -74,7 +75,7 @@ pub(super) fn losses(pack: &Pack, serves: SideId, route: &Route) -> Markup {
     }
 }
 
-/// How a verdict is coloured.
+/// Returns the tone of a verdict.
 pub(super) fn tone(verdict: &str) -> Tone {
     match verdict {
         "exact" => Tone::Good,
@@ -244,7 +245,7 @@ fn shown(cell: &Cell) -> Markup {
     }
 }
 
-/// A condition in words.
+/// Renders a condition in words.
 fn predicate(of: &Predicate) -> Markup {
     let joined = |of: &[Predicate], word: &str| {
         html! { "(" @for (at, one) in of.iter().enumerate() { @if at > 0 { " " (word) " " } (predicate(one)) } ")" }
@@ -270,12 +271,12 @@ fn predicate(of: &Predicate) -> Markup {
     html! { code { (places) } " " (words) }
 }
 
-/// A place in the context.
+/// Returns the text of a place in the context.
 fn location(of: &Location) -> String {
     of.text.to_string()
 }
 
-/// The line of the mapping behind something, as a link to it.
+/// Renders a link to the responsible mapping line.
 fn place(origin: &Origin) -> Markup {
     let (file, line) = (&origin.file, origin.line);
     html! { " " a.place href={ "/pack?show=files&file=" (encoded(file)) "&line=" (line) "#L" (line) } { (file) ":" (line) } }

@@ -1,23 +1,23 @@
-//! What pages know of the store: the last reading of each thing, taken anew while somebody looks. A page waits for a reading
-//! as long as nobody notices, and no longer; then it shows what was read last and says how old that is. So a store that is
-//! slow or gone makes no page slow, and nobody reads a store that nobody looks at.
+//! Caches the pages' reads of the store. Data is refreshed only while a page is requested. A page
+//! waits for a refresh only for a short time, then displays the last value with its age. A slow or
+//! absent store therefore never slows down pages.
 //!
-//! Every page begins with a small reading that tells whether the store answers at all. Where it does not, the page waits for no
-//! further one: a page that needs five readings is not five times as late.
+//! Every page starts with a small read that detects whether the store answers. If not, the page
+//! waits for no other read, so that the delays of several reads do not add up.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use switchback_gateway::clock::Clock;
 use tokio::sync::watch;
 
-/// A reading as young as this is as good as a new one.
+/// Age up to which a value counts as current.
 const FRESH_MS: i64 = 1_000;
-/// A reading as young as this is shown at once, and taken anew for the next page.
+/// Age up to which a value is displayed without waiting, while it is refreshed in the background.
 const RECENT_MS: i64 = 5_000;
-/// How long a page waits for a reading of a store that answers.
+/// Time that a page waits for a read.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(150);
 
-/// Readings of one thing. Clones share them.
+/// The cached reads of one kind of data. Clones share them.
 pub(crate) struct Readings<T> {
     shared: Arc<Shared<T>>,
 }
@@ -25,26 +25,26 @@ pub(crate) struct Readings<T> {
 struct Shared<T> {
     clock: Clock,
     state: Mutex<State<T>>,
-    /// Told whenever a reading has ended.
+    /// Notified after every read.
     ended: watch::Sender<u64>,
 }
 
 struct State<T> {
     last: Option<(Arc<T>, i64)>,
     failing_since: Option<i64>,
-    /// When the reading under way began.
+    /// Start of the running read.
     reading_since: Option<Instant>,
-    /// What was read before something was changed here is not shown as if it were new.
+    /// Whether the value precedes a local change, so that it must not be displayed as current.
     is_outdated: bool,
 }
 
-/// What a page gets.
+/// The data for a page.
 pub(crate) struct Seen<T> {
-    /// None where nothing was ever read.
+    /// `None` before the first successful read.
     pub(crate) value: Option<Arc<T>>,
-    /// Set where the value is not of now: since when nothing could be read.
+    /// Since when reads have failed or been late; `None` if the value is current.
     pub(crate) failing_since: Option<i64>,
-    /// When it was read.
+    /// Time of the read, as Unix time in milliseconds.
     pub(crate) at: i64,
 }
 
@@ -56,7 +56,8 @@ impl<T: Send + Sync + 'static> Readings<T> {
         }
     }
 
-    /// What is known, read anew where that is not young enough; a new reading is waited for with this patience.
+    /// Returns the cached value. Starts a read if the value is older than [`FRESH_MS`], and waits
+    /// for it up to `patience` if it is older than [`RECENT_MS`].
     pub(crate) async fn look<E: std::fmt::Display + 'static>(
         &self,
         patience: Duration,
@@ -73,17 +74,17 @@ impl<T: Send + Sync + 'static> Readings<T> {
                 state.is_outdated = false;
                 tokio::spawn(Arc::clone(&self.shared).read(read));
             }
-            // A reading that another page has waited for in vain is not waited for again.
+            // Deduct the time that earlier pages have waited for this read.
             let waited = state.reading_since.map_or(Duration::ZERO, |since| since.elapsed());
             (age, patience.saturating_sub(waited))
         };
         if age.is_none_or(|age| age > RECENT_MS) && !patience.is_zero() {
-            // An error is time that is over, which the state shows.
+            // A timeout needs no handling: the state still has the running read.
             let _ = tokio::time::timeout(patience, ended.changed()).await;
         }
         let state = self.shared.state();
         let (value, at) = state.last.clone().map_or((None, now), |(value, at)| (Some(value), at));
-        // Since when it is waited for, not since somebody last looked.
+        // Measured from the start of the read, not from the previous page.
         let waited = state.reading_since.map_or(Duration::ZERO, |since| since.elapsed());
         let is_late = state.reading_since.is_some() && now - at > RECENT_MS;
         let late_since = now - i64::try_from(waited.as_millis()).unwrap_or(i64::MAX);
@@ -91,7 +92,8 @@ impl<T: Send + Sync + 'static> Readings<T> {
         Seen { value, failing_since, at }
     }
 
-    /// Something was changed here: the next page waits for a new reading.
+    /// Marks the value as outdated after a local change, so that the next page waits for a new
+    /// read.
     pub(crate) fn outdate(&self) {
         self.shared.state().is_outdated = true;
     }
@@ -184,7 +186,7 @@ mod tests {
         let readings = Readings::<u32>::new(Clock::paused_at(0));
         let seen = readings.look(PATIENCE, pending::<Result<u32, String>>()).await;
         assert!(seen.value.is_none() && seen.failing_since.is_some());
-        // Every further page would be late by the same reading.
+        // Otherwise every further page would wait for the same read.
         readings.shared.state().reading_since = Instant::now().checked_sub(PATIENCE);
         let seen = readings.look(PATIENCE, pending::<Result<u32, String>>()).now_or_never();
         assert!(seen.expect("nothing is waited for").failing_since.is_some());

@@ -1,5 +1,6 @@
-//! Signing in and out, and the form that somebody sent when his session was over: he signs in, sees what he had written, and
-//! sends it again by hand, since nothing is changed by signing in.
+//! Signing in and out. If a session expires before a form is submitted, the form's fields are
+//! preserved across the sign-in and submitted again by the user: signing in must not execute a
+//! change.
 
 use super::Studio;
 use super::fields::{Fields, own_path};
@@ -10,10 +11,10 @@ use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
 use std::net::IpAddr;
 
-/// What the fields of a kept form are called while somebody signs in.
+/// The prefix of preserved fields in the sign-in form.
 const KEPT: &str = "kept.";
 
-/// The page that asks for a token. `kept` are the fields of a form that is to be sent to `to` afterwards.
+/// Renders the sign-in page. `kept` are the fields of a form to submit to `to` afterwards.
 pub(super) fn page(
     status: StatusCode,
     theme: Theme,
@@ -45,7 +46,7 @@ pub(super) fn page(
     Answer::html(status, outside("Sign in", theme, &body))
 }
 
-/// Takes a token, and begins a session.
+/// Checks a token and starts a session.
 pub(super) async fn sign_in(
     studio: &Studio,
     headers: &HeaderMap,
@@ -81,7 +82,7 @@ pub(super) async fn sign_in(
     }
 }
 
-/// What was written before, ready to be sent.
+/// Renders the preserved form, ready to be submitted.
 fn resume(to: &str, kept: &Fields, token: &str) -> Markup {
     html! {
         h1 { "You are signed in again" }

@@ -1,6 +1,7 @@
-//! Traffic over time, for charts: rings in memory, fed by readings of the program's own counters on a timer. Nothing of it is
-//! on the way of a request; a reading takes at most a hundredth of a core, however many clients and operations are counted.
-//! What other replicas have counted is in rings of their own, fed by `replicas`; what is shown is the sum.
+//! Traffic over time, for charts: ring buffers in memory, filled by sampling the program's counters
+//! on a timer, outside the data path. Sampling uses at most 1 % of a core for any number of clients
+//! and operations. The counters of other replicas are in separate rings, filled by `replicas`;
+//! pages display the sum.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -12,15 +13,15 @@ use switchback_gateway::telemetry::metrics::Metrics;
 use switchback_gateway::telemetry::reading::{Durations, OperationReading, Reading};
 use tokio::task::spawn_blocking;
 
-/// How often the counters are read.
+/// Minimum sampling interval.
 const EVERY: Duration = Duration::from_secs(2);
-/// A reading is followed by so many times its own duration without one.
+/// Minimum pause after a sample, as a multiple of its duration.
 const REST: u32 = 100;
 
-/// The least time that "now" covers: long enough for rates that do not jump with each reading.
+/// Minimum time covered by current rates, so that they do not fluctuate with each sample.
 const NOW_MS: i64 = 10_000;
 
-/// What a chart spans.
+/// The time span of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Span {
     Hour,
@@ -28,7 +29,7 @@ pub(crate) enum Span {
 }
 
 impl Span {
-    /// In words, as a part of a sentence.
+    /// Returns the span as a noun phrase.
     pub(crate) fn words(self) -> &'static str {
         if self == Span::Hour { "the last hour" } else { "the last day" }
     }
@@ -38,28 +39,28 @@ impl Span {
     }
 }
 
-/// What happened in one slot over all operations.
+/// Counters of one slot, for all operations.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Point {
     /// In the order of [`OUTCOMES`].
     pub(crate) outcomes: [u64; OUTCOMES.len()],
     pub(crate) durations: Durations,
-    /// What the gateway added to requests for which it made calls.
+    /// Time that the gateway added to requests with upstream calls.
     #[serde(default)]
     pub(crate) added: Durations,
 }
 
-/// What happened to one operation in one slot.
+/// Counters of one slot, for one operation.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct OperationPoint {
     pub(crate) outcomes: [u64; OUTCOMES.len()],
     pub(crate) durations: Durations,
-    /// Answers of both sides that were compared, and those that differed or did not repeat their difference.
+    /// Compared answers, and those of them that differed or whose difference did not repeat.
     pub(crate) compared: u64,
     pub(crate) different: u64,
 }
 
-/// What happened in one slot, for other replicas.
+/// Counters of one slot, for other replicas.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Counts {
     whole: Point,
@@ -67,21 +68,22 @@ pub(crate) struct Counts {
     operations: Vec<(String, String, OperationPoint)>,
 }
 
-/// The width of the slots that other replicas are told, in milliseconds: that of the finest chart.
+/// Width of the slots that are sent to other replicas, in milliseconds: that of the finest chart.
 pub(crate) const TOLD_MS: i64 = 20_000;
-/// Slots that are kept for them while the store takes none: those of an hour.
+/// Most unsent slots while the store accepts none: one hour.
 pub(crate) const TOLD_MAX: usize = 180;
 
-/// The newest slots of equal width. All of the memory is taken at the start, so that a gateway grows with what it is asked for
-/// and not with its age.
+/// A ring buffer of slots of equal width. Allocated completely at the start, so that memory use
+/// depends on the number of operations and not on uptime.
 #[derive(Clone, Debug)]
 struct Slots<P> {
     width_ms: i64,
-    /// Each with its number, the time in widths since 1970, at the place that this number has in turn.
+    /// Slots with their number, the Unix time in units of the width. A slot's position is its
+    /// number modulo the length.
     slots: Box<[(i64, P)]>,
 }
 
-/// The number of a slot that was never used.
+/// The number of an unused slot.
 const NEVER: i64 = i64::MIN;
 
 impl<P: Copy + Default> Slots<P> {
@@ -94,7 +96,7 @@ impl<P: Copy + Default> Slots<P> {
         let place = self.place(number);
         let slot = &mut self.slots[place];
         if slot.0 > number {
-            // Told of late: newer ones have its place.
+            // Late data of another replica: a newer slot has replaced this one.
             return;
         }
         if slot.0 != number {
@@ -112,24 +114,24 @@ impl<P: Copy + Default> Slots<P> {
         (*found == number).then_some(point)
     }
 
-    /// The slots of the span that ends now, as numbers; the one that is not over is left out.
+    /// Returns the slot numbers of the span that ends now, without the incomplete slot.
     fn numbers(&self, now_ms: i64) -> std::ops::Range<i64> {
         let end = now_ms.div_euclid(self.width_ms);
         end - self.slots.len() as i64..end
     }
 
-    /// What is in the slots of the span that ends now, the one that is not over too.
+    /// Returns the slots of the span that ends now, including the incomplete one.
     fn until(&self, now_ms: i64) -> impl Iterator<Item = &P> {
         let numbers = self.numbers(now_ms);
         (numbers.start + 1..=numbers.end).filter_map(|number| self.get(number))
     }
 
-    /// All slots up to now with their times; none where nothing was read. The slot that is not over is left out.
+    /// Returns all complete slots with their times; `None` for slots without a sample.
     fn all(&self, now_ms: i64) -> Vec<(i64, Option<P>)> {
         self.numbers(now_ms).map(|number| (number * self.width_ms, self.get(number).copied())).collect()
     }
 
-    /// Whether something was read in the time of `width_ms` from `from_ms` on.
+    /// Returns whether any sample falls into the `width_ms` after `from_ms`.
     fn is_read(&self, from_ms: i64, width_ms: i64) -> bool {
         let (first, last) =
             (from_ms.div_euclid(self.width_ms), (from_ms + width_ms - 1).div_euclid(self.width_ms));
@@ -137,31 +139,31 @@ impl<P: Copy + Default> Slots<P> {
     }
 }
 
-/// What was counted of requests in one slot.
+/// Request counters of one slot.
 pub(crate) trait Counted {
     fn outcomes(&self) -> &[u64; OUTCOMES.len()];
     fn durations(&self) -> &Durations;
 }
 
-/// A chart's slots, with their width in seconds.
+/// The slots of a chart, with their width in seconds.
 pub(crate) struct Line<P> {
     pub(crate) seconds: f64,
     pub(crate) slots: Vec<(i64, Option<P>)>,
 }
 
 impl<P> Line<P> {
-    /// The moments of the slots, in milliseconds since 1970.
+    /// Returns the start times of the slots as Unix time in milliseconds.
     pub(crate) fn times(&self) -> Vec<i64> {
         self.slots.iter().map(|(at, _)| *at).collect()
     }
 
-    /// One value of each slot, where it is known.
+    /// Maps each slot to a value.
     pub(crate) fn values(&self, of: impl Fn(&P) -> Option<f64>) -> Vec<Option<f64>> {
         self.slots.iter().map(|(_, point)| point.as_ref().and_then(&of)).collect()
     }
 }
 
-/// The rings. One for the program.
+/// The ring buffers. One instance per program.
 pub(crate) struct Traffic {
     clock: Clock,
     metrics: Metrics,
@@ -170,19 +172,19 @@ pub(crate) struct Traffic {
 
 struct State {
     last: Reading,
-    /// When that was, and when the first reading was from which on is counted.
+    /// Time of `last`, and of the first sample, from which counting starts.
     last_ms: i64,
     begun_ms: Option<i64>,
-    /// The newest readings, each with how many milliseconds it covers: as many as cover [`NOW_MS`].
+    /// The newest samples, each with the milliseconds that it covers: as many as cover [`NOW_MS`].
     newest: VecDeque<(i64, Point)>,
     own: Rings,
-    /// What the other replicas have counted, those that are gone too; none until one is heard.
+    /// Counters of all other replicas, including former ones; `None` without any.
     others: Option<Rings>,
-    /// What other replicas were not told yet, by the number of the slot; none where there are none.
+    /// Slots that are not yet sent to other replicas, by number; `None` if there are none.
     untold: Option<BTreeMap<i64, Counts>>,
 }
 
-/// What one replica has counted.
+/// The counters of one replica.
 struct Rings {
     hour: Slots<Point>,
     day: Slots<Point>,
@@ -208,9 +210,9 @@ impl Traffic {
         Traffic { clock, metrics, state: Mutex::new(state) }
     }
 
-    /// Reads for ever.
+    /// Samples the counters. Never returns.
     pub(crate) async fn keep(&self) {
-        // What was counted before the first reading has no time.
+        // Counts before the first sample have no known time, so it only sets the baseline.
         self.read(false).await;
         loop {
             let begun = Instant::now();
@@ -226,12 +228,12 @@ impl Traffic {
         }
     }
 
-    /// What is counted since the start.
+    /// Returns the counters since start.
     pub(crate) fn totals(&self) -> Reading {
         self.state().last.clone()
     }
 
-    /// The newest readings, summed, with how many seconds they cover.
+    /// Returns the sum of the newest samples, and the seconds that they cover.
     pub(crate) fn now(&self) -> (Point, f64) {
         let state = self.state();
         let mut sum = Point::default();
@@ -239,7 +241,7 @@ impl Traffic {
         (sum, covered_ms(&state.newest) as f64 / 1e3)
     }
 
-    /// All of a span, up to now, over all replicas.
+    /// Returns the totals of a span up to now, over all replicas.
     pub(crate) fn total(&self, span: Span) -> Point {
         let (state, now_ms) = (self.state(), self.clock.unix_ms());
         let mut sum = Point::default();
@@ -247,7 +249,8 @@ impl Traffic {
         sum
     }
 
-    /// Since when traffic is known, in milliseconds since 1970. `None` where it is known for all of the span.
+    /// Returns the Unix time in milliseconds from which traffic of the span is known. `None` if it
+    /// is known completely.
     pub(crate) fn known_since(&self, span: Span, now_ms: i64) -> Option<i64> {
         let state = self.state();
         let own = state.own.whole(span);
@@ -261,11 +264,11 @@ impl Traffic {
             Some(number) if own.get(number).is_some() => begun_ms.max(number * own.width_ms),
             Some(number) => number * own.width_ms,
         };
-        // A reading may have come since the page began.
+        // A sample may have been taken after the page's time was read.
         Some(since.min(now_ms))
     }
 
-    /// Of all replicas.
+    /// Returns the chart data of all replicas.
     pub(crate) fn all(&self, span: Span) -> Line<Point> {
         let (state, now_ms) = (self.state(), self.clock.unix_ms());
         let own = state.own.whole(span);
@@ -273,7 +276,7 @@ impl Traffic {
         Line { seconds: own.width_ms as f64 / 1e3, slots }
     }
 
-    /// Of all replicas.
+    /// Returns the chart data of one operation, over all replicas.
     pub(crate) fn operation(&self, side: &str, operation: &str, span: Span) -> Line<OperationPoint> {
         let (state, now_ms) = (self.state(), self.clock.unix_ms());
         let never = Operation::new();
@@ -282,7 +285,8 @@ impl Traffic {
         let width_ms = never.of(span).width_ms;
         let all =
             summed(found.map(|operation| operation.of(span)), never.of(span), now_ms, OperationPoint::add);
-        // An operation has no slots before its first call: nothing was counted then, where anything was read.
+        // An operation has no slots before its first call. If anything was sampled then, its count
+        // is zero rather than unknown.
         let is_read = |at: i64| state.replicas().any(|rings| rings.whole(span).is_read(at, width_ms));
         let point = |at: i64, point: Option<OperationPoint>| {
             point.or_else(|| is_read(at).then(OperationPoint::default))
@@ -291,7 +295,7 @@ impl Traffic {
         Line { seconds: width_ms as f64 / 1e3, slots }
     }
 
-    /// The requests and the errors of an operation in the last hour, up to now, over all replicas.
+    /// Returns the requests and errors of an operation in the last hour, over all replicas.
     pub(crate) fn of_the_hour(&self, side: &str, operation: &str) -> (u64, u64) {
         let (state, now_ms) = (self.state(), self.clock.unix_ms());
         let key = (side.to_owned(), operation.to_owned());
@@ -302,8 +306,8 @@ impl Traffic {
         })
     }
 
-    /// How the calls of a side's clients ended in the last hour, up to now, over all replicas: of these operations, or of all
-    /// and of what no operation is for.
+    /// Returns the outcomes of a side's calls in the last hour, over all replicas: of these
+    /// operations; if empty, of all, including unknown operations.
     pub(crate) fn outcomes_of_side(&self, side: &str, operations: &[String]) -> [u64; OUTCOMES.len()] {
         let (state, now_ms) = (self.state(), self.clock.unix_ms());
         let is_meant =
@@ -316,12 +320,12 @@ impl Traffic {
         sum
     }
 
-    /// From here on what is counted is kept for other replicas.
+    /// Starts to collect slots for other replicas.
     pub(crate) fn tell(&self) {
         self.state().untold.get_or_insert_default();
     }
 
-    /// What other replicas were not told yet: slots that are over, each with its number and when it began.
+    /// Returns the completed slots that are not yet sent: number, start time and counters.
     pub(crate) fn untold(&self) -> Vec<(i64, i64, Counts)> {
         let current = self.clock.unix_ms().div_euclid(TOLD_MS);
         let state = self.state();
@@ -329,14 +333,14 @@ impl Traffic {
         over.map(|(number, counts)| (*number, number * TOLD_MS, counts.clone())).collect()
     }
 
-    /// They know the slots up to this one.
+    /// Drops the slots up to this number, after they were sent.
     pub(crate) fn told(&self, number: i64) {
         if let Some(untold) = &mut self.state().untold {
             *untold = untold.split_off(&(number + 1));
         }
     }
 
-    /// Takes up what another replica has counted.
+    /// Adds counters of another replica.
     pub(crate) fn heard(&self, at_ms: i64, counts: &Counts) {
         let mut state = self.state();
         let rings = state.others.get_or_insert_with(Rings::new);
@@ -396,7 +400,7 @@ impl Rings {
     }
 }
 
-/// All slots of the span that `like` has, summed; none where no replica has read anything.
+/// Sums rings slot by slot over the span of `like`. `None` for slots without a sample.
 fn summed<'s, P: Copy + Default + 's>(
     all: impl Iterator<Item = &'s Slots<P>>,
     like: &Slots<P>,
@@ -424,7 +428,7 @@ impl State {
         let mut whole = Point { added: reading.added.since(&self.last.added), ..Point::default() };
         let nothing = OperationReading::default();
         let mut operations = Vec::new();
-        // Events are compared, and nobody requests them.
+        // Events are compared but never requested, so they have comparisons only.
         let compared_alone = reading.compared.keys().filter(|key| !reading.operations.contains_key(*key));
         let compared_alone = compared_alone.map(|key| (key, &nothing));
         for (key, operation) in reading.operations.iter().chain(compared_alone).filter(|_| counts) {
@@ -466,7 +470,7 @@ impl State {
     }
 }
 
-/// The milliseconds that readings cover.
+/// Returns the milliseconds that samples cover.
 fn covered_ms(readings: &VecDeque<(i64, Point)>) -> i64 {
     readings.iter().map(|(ms, _)| ms).sum()
 }
@@ -511,7 +515,7 @@ impl Point {
         self.added.add(&more.added);
     }
 
-    /// What the gateway added to a request, on average, where it made a call for one.
+    /// Returns the mean time that the gateway added to requests with upstream calls.
     pub(crate) fn added_seconds(&self) -> Option<f64> {
         let requests = self.added.count();
         (requests > 0).then(|| self.added.seconds / requests as f64)
@@ -527,12 +531,12 @@ impl OperationPoint {
     }
 }
 
-/// All requests.
+/// Returns the number of all requests.
 pub(crate) fn requests_of(outcomes: &[u64; OUTCOMES.len()]) -> u64 {
     outcomes.iter().sum()
 }
 
-/// Those that failed through an upstream or through us.
+/// Returns the number of requests that failed because of an upstream or the gateway.
 pub(crate) fn errors_of(outcomes: &[u64; OUTCOMES.len()]) -> u64 {
     OUTCOMES.iter().zip(outcomes).filter(|(outcome, _)| outcome.is_failed()).map(|(_, n)| n).sum()
 }

@@ -1,17 +1,18 @@
-//! How pages say numbers, times and names: each with its unit, times relative with the exact one on hover.
+//! Formats of numbers, times and names on pages. Numbers have units; times are relative, with the
+//! exact time in a tooltip.
 
 use maud::{Markup, html};
 use switchback_gateway::clock::rfc3339;
 pub(crate) use switchback_gateway::clock::unix_ms;
 use switchback_gateway::telemetry::reading::Quantile;
 
-/// A moment, relative to now; the exact one on hover. The script counts on.
+/// Renders a moment relative to now, with the exact time in a tooltip. The script keeps it current.
 pub(crate) fn moment(at_ms: i64, now_ms: i64) -> Markup {
     let exact = rfc3339(at_ms);
     html! { time datetime=(exact) title=(exact) data-ms=(at_ms) { (relative(at_ms, now_ms)) } }
 }
 
-/// The same of a moment that stands as text; what cannot be read is shown as it is.
+/// Renders a moment given as text; an invalid one is rendered unchanged.
 pub(crate) fn moment_text(text: &str, now_ms: i64) -> Markup {
     match unix_ms(text) {
         Some(at) => moment(at, now_ms),
@@ -19,7 +20,7 @@ pub(crate) fn moment_text(text: &str, now_ms: i64) -> Markup {
     }
 }
 
-/// How long ago, or how long until. The script says the same (`relative` in `studio.js`).
+/// Formats a time difference. `relative` in `studio.js` must produce the same text.
 fn relative(at_ms: i64, now_ms: i64) -> String {
     let seconds = now_ms.saturating_sub(at_ms).div_euclid(1000);
     let span = span(seconds.unsigned_abs());
@@ -30,7 +31,7 @@ fn relative(at_ms: i64, now_ms: i64) -> String {
     }
 }
 
-/// A length of time with its largest unit.
+/// Formats a duration in its largest unit.
 pub(crate) fn span(seconds: u64) -> String {
     match seconds {
         0..=59 => format!("{seconds} s"),
@@ -40,7 +41,7 @@ pub(crate) fn span(seconds: u64) -> String {
     }
 }
 
-/// A number of things, its thousands apart.
+/// Formats a number with thousands separators.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -53,13 +54,13 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// `1 operation`, `2 operations`.
+/// Formats a number with its noun: `1 operation`, `2 operations`.
 pub(crate) fn counted(number: u64, thing: &str) -> String {
     let end = if number == 1 { "" } else { "s" };
     format!("{} {thing}{end}", count(number))
 }
 
-/// A part of a whole in percent. Only a part of exactly 0 or 1 is rendered as 0 or 100 %.
+/// Formats a fraction as a percentage. Only exactly 0 and 1 are rendered as 0 % and 100 %.
 pub(crate) fn percent(part: f64) -> String {
     let percent = part * 100.0;
     let text = match percent {
@@ -73,7 +74,7 @@ pub(crate) fn percent(part: f64) -> String {
     format!("{text} %")
 }
 
-/// A rate per second, without its unit.
+/// Formats a rate per second, without its unit.
 pub(crate) fn rate(per_second: f64) -> String {
     match per_second {
         0.0 => "0".to_owned(),
@@ -83,7 +84,7 @@ pub(crate) fn rate(per_second: f64) -> String {
     }
 }
 
-/// A duration with its unit.
+/// Formats a duration.
 pub(crate) fn duration(seconds: f64) -> String {
     let ms = seconds * 1e3;
     match ms {
@@ -94,7 +95,7 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
-/// A quantile of durations with its unit.
+/// Formats a quantile of durations.
 pub(crate) fn quantile(quantile: Quantile) -> String {
     match quantile {
         Quantile::Seconds(seconds) => duration(seconds),
@@ -102,7 +103,7 @@ pub(crate) fn quantile(quantile: Quantile) -> String {
     }
 }
 
-/// A number of bytes with its unit.
+/// Formats a number of bytes.
 pub(crate) fn bytes(bytes: u64) -> String {
     match bytes {
         0..=1_023 => format!("{bytes} B"),
@@ -111,7 +112,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     }
 }
 
-/// `GET /things/{id}` with its method set apart.
+/// Renders `GET /things/{id}` with its method highlighted.
 pub(crate) fn operation(name: &str) -> Markup {
     let (method, path) = name.split_once(' ').unwrap_or(("", name));
     html! {
@@ -122,7 +123,7 @@ pub(crate) fn operation(name: &str) -> Markup {
     }
 }
 
-/// How well or badly something stands.
+/// The severity of a badge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Quiet,
@@ -144,12 +145,12 @@ impl Tone {
     }
 }
 
-/// A word in its colour; the word says all, the colour only helps.
+/// Renders a badge. The text carries the meaning; the colour only supports it.
 pub(crate) fn badge(tone: Tone, text: &str) -> Markup {
     html! { span.badge.(tone.class()) { (text) } }
 }
 
-/// The phase of an operation, with its share.
+/// Renders the phase of an operation, with its share.
 pub(crate) fn phase(name: &str, share: Option<f64>) -> Markup {
     html! {
         span.phase.{ "phase-" (name) } {

@@ -1,4 +1,4 @@
-//! One operation: its charts, its evidence, its findings and transitions, and what may be done.
+//! The page of one operation: charts, evidence, findings, transitions and controls.
 
 use super::{AS_CONFIGURED, REASON_CHARS_MAX, address};
 use crate::admin::Answer;
@@ -19,7 +19,7 @@ use switchback_gateway::shadow::{GateView, PHASES, PhaseInfo, Transition};
 
 /// Differences of one operation that are listed.
 const FINDINGS: usize = 20;
-/// Transitions of one operation that are shown.
+/// Most transitions of one operation.
 const TRANSITIONS: usize = 12;
 
 pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
@@ -91,7 +91,7 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
     visit.page(Page::live(Tab::Operations, info.operation.clone(), body))
 }
 
-/// What was just done, with the way back.
+/// Renders the confirmation of a completed action, with a link to undo it.
 pub(super) fn done(visit: &Visit<'_>, info: &PhaseInfo, moved: &[&Transition]) -> Markup {
     if !visit.query.has("done") {
         return html! {};
@@ -112,7 +112,7 @@ pub(super) fn done(visit: &Visit<'_>, info: &PhaseInfo, moved: &[&Transition]) -
     }
 }
 
-/// A link to the confirmation of going back to where a transition came from.
+/// Renders a link to the confirmation page of the reverse transition.
 pub(super) fn undo(info: &PhaseInfo, last: &Transition) -> Markup {
     let Some((phase, share)) = as_fields(&last.from) else { return html! {} };
     let reason = encoded(&format!("undo: {} to {}", last.from, last.to));
@@ -121,7 +121,7 @@ pub(super) fn undo(info: &PhaseInfo, last: &Transition) -> Markup {
     }
 }
 
-/// `canary for 0.1 of clients` → its name and its share, as a form has them.
+/// Parses a displayed phase such as `canary for 0.1 of clients` into the form's name and share.
 pub(super) fn as_fields(shown: &str) -> Option<(&str, &str)> {
     if let Some(share) = shown.strip_prefix("canary for ").and_then(|rest| rest.strip_suffix(" of clients")) {
         return Some(("canary", share));
@@ -281,7 +281,8 @@ fn gate_table(gate: Option<&GateView>, summary: Option<&Summary>) -> Markup {
     }
 }
 
-/// The least and the greatest ratio of both sides' times at a quantile that the evidence leaves.
+/// Describes the range of the latency ratio between both sides at a quantile, within the confidence
+/// bounds.
 fn latency_ratio(timed: Option<&Timed>, name: &str, confidence: f64) -> String {
     let timed = timed.filter(|timed| timed.pairs() > 0);
     let quantiles = timed.map(|timed| timed.quantiles(confidence));

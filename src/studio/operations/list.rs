@@ -1,4 +1,4 @@
-//! The list of all operations: searched, sorted, a page at a time.
+//! The list of all operations: filter, order and pages.
 
 use super::address;
 use crate::admin::Answer;
@@ -13,17 +13,17 @@ use std::collections::HashMap;
 use switchback_engine::diff::OperationReport;
 use switchback_gateway::shadow::{PHASES, PhaseInfo};
 
-/// Operations on one page of the list.
+/// Operations per page of the list.
 const LISTED: usize = 50;
 
-/// What is known of one operation.
+/// The data of one row.
 pub(super) struct Known<'k> {
     info: &'k PhaseInfo,
     report: Option<&'k OperationReport>,
     requests: u64,
     errors: u64,
     clients: usize,
-    /// How well the pack keeps it.
+    /// The verdict of the pack's report.
     verdict: &'static str,
 }
 
@@ -161,5 +161,3 @@ pub(super) fn row(visit: &Visit<'_>, known: &Known<'_>, has_sides: bool) -> Mark
         }
     }
 }
-
-// One operation ----------------------------------------------------------------------------------------------------------

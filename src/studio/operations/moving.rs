@@ -1,4 +1,4 @@
-//! The transition of an operation: what was asked for, what it will do, and who was first.
+//! Transitions of an operation: confirmation, consequences and conflicts.
 
 use super::{AS_CONFIGURED, REASON_CHARS_MAX, address, not_done};
 use crate::admin::Answer;
@@ -12,14 +12,14 @@ use maud::{Markup, html};
 use switchback_gateway::shadow::{Objection, Phase, PhaseInfo, Share};
 use switchback_gateway::token::ClientInfo;
 
-/// Clients that are named in a confirmation.
+/// Most clients that a confirmation names.
 const NAMED: usize = 12;
 
-/// The phase that fields ask for.
+/// Parses the requested phase.
 pub(super) fn wanted(fields: &Fields) -> Result<Phase, String> {
     let name = fields.get("phase");
     let share = fields.get("share").trim();
-    // `legacy` and `shadow` have none; what stood in the field was another phase's.
+    // `legacy` and `shadow` have no share. The field may still have that of the previous selection.
     let share = if share.is_empty() || ["legacy", "shadow"].contains(&name) {
         None
     } else {
@@ -28,7 +28,7 @@ pub(super) fn wanted(fields: &Fields) -> Result<Phase, String> {
     Phase::named(name, share).map_err(|fault| fault.to_string())
 }
 
-/// The page that says what a transition will do, and asks whether to do it.
+/// Renders the confirmation page of a transition.
 pub(super) async fn asked_to_move(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
     if !visit.may_operate() {
         let words = html! { p { "Sign in with the token that may change things." } };
@@ -52,7 +52,7 @@ pub(super) async fn asked_to_move(visit: &Visit<'_>, info: &PhaseInfo) -> Answer
     visit.page(Page::still(Tab::Operations, "Move this operation?", body))
 }
 
-/// The phase that fields lead to.
+/// Returns the phase that the fields lead to.
 fn target(info: &PhaseInfo, fields: &Fields) -> Option<Phase> {
     if fields.get("phase") == AS_CONFIGURED {
         Phase::named(info.configured.phase, info.configured.share.and_then(Share::new)).ok()
@@ -61,7 +61,8 @@ fn target(info: &PhaseInfo, fields: &Fields) -> Option<Phase> {
     }
 }
 
-/// The evidence against what fields ask for. A store that does not answer in time shows none; the transition itself asks again.
+/// Returns evidence against the requested transition. `None` if the store does not answer in time;
+/// the transition itself checks again.
 async fn objection(visit: &Visit<'_>, info: &PhaseInfo, fields: &Fields) -> Option<Objection> {
     let to = target(info, fields)?;
     let (phases, side, operation) = (visit.parts.phases.clone(), info.side.clone(), info.operation.clone());
@@ -116,7 +117,7 @@ pub(super) fn confirmation(
     }
 }
 
-/// What a phase means for the clients of an operation, in sentences.
+/// Describes the consequences of a phase for the clients of an operation, in sentences.
 pub(super) fn consequences(info: &PhaseInfo, to: Phase, clients: &[ClientInfo]) -> Vec<String> {
     let own = format!("the service of {}", info.side);
     let mut lines = Vec::new();
@@ -184,7 +185,8 @@ pub(super) fn capital(text: &str) -> String {
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
-/// Someone else was faster: what they did, and the form once more with what was written.
+/// Responds to a transition whose operation has changed since the form was rendered: the change,
+/// and the form again.
 pub(super) async fn second(visit: &Visit<'_>, seen: &PhaseInfo, form: &Fields) -> Answer {
     let Ok(now) = visit.parts.phases.get(Some(&seen.side), &seen.operation) else { return visit.not_found() };
     let transitions = visit.transitions().await;
