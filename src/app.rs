@@ -219,6 +219,8 @@ impl App {
         let endpoint = endpoint(&config, &loaded)?;
         let registry = Registry::new(store.clone(), endpoint.clone());
         warn_of(registry.ensure(config.clients.iter().map(client_of).collect()).await?);
+        // Sockets are passed on by a predecessor, which may still serve from this store. Without
+        // them, a second gateway on one SQLite file is a mistake to report at once.
         let wait = if inherited.were_any() { config.limits.store_wait } else { Duration::ZERO };
         let tokens = open_tokens(&store, endpoint, wait).await?;
 
@@ -266,6 +268,7 @@ impl App {
         let callback = config.oauth.as_ref().and_then(|oauth| oauth.listen);
         let callback = callback.map(|at| bind_admin("oauth.listen", at)).transpose()?;
         let unclaimed = inherited.unclaimed();
+        // An unclaimed socket would queue connections that are never accepted.
         if !unclaimed.is_empty() {
             return Err(StartError::PassedForNothing(unclaimed));
         }
@@ -419,8 +422,8 @@ impl App {
         &self.registry
     }
 
-    /// Reports the gateway as unready and asks connected clients to leave. Returns the time to wait
-    /// before [`App::shutdown`].
+    /// Reports the gateway as unready and closes connections as they become idle. Returns the time
+    /// to wait before [`App::shutdown`].
     pub fn leave(&self) -> Duration {
         self.drain_clients.leave();
         self.stopping.load().delay
@@ -430,7 +433,8 @@ impl App {
     /// `limits.drain_timeout` to finish, and running token refreshes are stored before the store
     /// closes.
     pub async fn shutdown(mut self) -> Drained {
-        // One deadline for all parts: a service manager sets one timeout for the process.
+        // One deadline for requests, shadow and events: a service manager sets one timeout for the
+        // process.
         let grace = self.stopping.load().grace;
         let end = Instant::now() + grace;
         self.drain_clients.leave();
@@ -451,6 +455,8 @@ impl App {
             tracing::warn!(%error, "the last calls are not counted");
         }
         self.studio.leave().await;
+        // The full time again, not the rest: a spent refresh token without its stored successor is
+        // lost.
         self.tokens.drain(grace).await;
         if let Some(deliverer) = &self.deliverer {
             deliverer.drain(end.saturating_duration_since(Instant::now())).await;
@@ -593,6 +599,7 @@ pub async fn authorization_server(config: &Config) -> Result<Option<Endpoint>, S
 
 async fn load_pack(config: &Config) -> Result<pack::ReadPack, StartError> {
     let folder = config.mapping.clone();
+    // Compilation is CPU-bound and would block the runtime.
     let loaded = spawn_blocking(move || pack::load(folder.as_deref())).await;
     loaded.map_err(|_| StartError::Interrupted)?.map_err(StartError::Pack)
 }

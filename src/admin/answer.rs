@@ -1,4 +1,4 @@
-//! Responses of the admin port. All have headers that restrict what a browser does with them.
+//! Responses of the admin port. All have headers that restrict their use by browsers.
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION, SET_COOKIE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};

@@ -55,7 +55,7 @@ struct Add {
     name: String,
     company: Option<String>,
     token: Option<Secret<String>>,
-    /// The side whose fronts accept the token; `None`: all.
+    /// The side of the fronts that accept the token; `None`: all.
     side: Option<String>,
     /// Fixed tokens for calls, by side.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! `POST /api/capture`: streams live traffic as an HTTP Archive. The capture ends after the
+//! `POST /api/capture`: streams live traffic as an HTTP Archive. The capture stops after the
 //! requested number of exchanges or seconds, on `POST /api/capture/end`, or when the client
 //! disconnects.
 
@@ -112,7 +112,8 @@ pub(super) async fn capture(parts: &Parts, by: &str, request: Request<Body>) -> 
     Answer::stream(StatusCode::OK, "application/json", body)
 }
 
-/// Ends the open capture. Its client receives the exchanges in progress and the end of the archive.
+/// Stops the open capture. Its client receives the exchanges in progress and the end of the
+/// archive.
 pub(super) async fn end(parts: &Parts, by: &str) -> Answer {
     match parts.tap.end() {
         true => {

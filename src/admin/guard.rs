@@ -23,8 +23,7 @@ use switchback_gateway::store::Store;
 /// The credential that a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// None: health probes, the callback, which `state` protects, and the assets of the sign-in
-    /// page.
+    /// No credential: health probes, the callback, which `state` protects.
     Nothing,
     /// The studio determines the [`Visitor`] itself and redirects others to the sign-in page.
     Visitor,
@@ -71,9 +70,9 @@ pub(crate) struct Guard {
     clock: Clock,
     failures: Mutex<HashMap<IpAddr, Failures>>,
     store: Store,
-    /// Ids of sessions that the store confirmed at the last lookup. They stay valid while it does
-    /// not answer. During that time, signing out takes effect only at this replica, which removes
-    /// the id here.
+    /// Ids of the sessions that were valid at the last lookup or sign-in. They stay valid while the
+    /// store does not answer. During that time, signing out takes effect only at this replica,
+    /// which removes the id here.
     remembered: Mutex<HashSet<String>>,
 }
 
@@ -160,6 +159,7 @@ impl Guard {
             let answer = Answer::error(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens; wait a minute");
             return Err(answer.with_header("retry-after", "60"));
         }
+        // A request without a token is no attempt to guess one.
         if let Some(peer) = peer.filter(|_| headers.contains_key(AUTHORIZATION)) {
             self.count_failure(peer);
         }
@@ -210,6 +210,7 @@ impl Guard {
             remembered.remove(session.id());
         } else if !remembered.contains(session.id()) {
             if remembered.len() >= SESSIONS_REMEMBERED_MAX {
+                // Dropping all is harmless: they matter only while the store does not answer.
                 remembered.clear();
             }
             remembered.insert(session.id().to_owned());
@@ -239,7 +240,7 @@ impl Guard {
         SignIn::Wrong
     }
 
-    /// Ends a session at all replicas. Returns whether the store recorded it.
+    /// Revokes a session at all replicas. Returns whether the store recorded it.
     pub(crate) async fn sign_out(&self, session: &Session) -> bool {
         self.remember(session, false);
         let ended = tokio::time::timeout(STORE_PATIENCE, self.store.end_session(session.id())).await;
@@ -284,6 +285,7 @@ impl Guard {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
             None => authority.split(':').next().unwrap_or_default(),
         };
+        // A fully qualified name may have a trailing dot.
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         host == "localhost" || host.parse::<IpAddr>().is_ok() || self.lock.load().hosts.contains(&host)
     }
@@ -599,8 +601,8 @@ mod tests {
         );
     }
 
-    /// With two replicas of one store, a session is valid at both, and signing out ends it at both,
-    /// including copied cookies.
+    /// With two replicas of one store, a session is valid at both, and signing out revokes it at
+    /// both, including copied cookies.
     #[tokio::test]
     async fn a_session_that_was_signed_out_is_none_at_any_replica() {
         let (store, _folder) = store().await;

@@ -1,9 +1,9 @@
-//! Health and metrics. `live` reports that the process answers and depends on nothing else. `ready`
+//! Health and metrics. `live` reports that the process answers, independent of all else. `ready`
 //! reports that it should receive traffic: pack and listeners are up before this port answers, so
 //! it only turns false during shutdown.
 //!
 //! A failing store, an unconnected client or an expired grant shows in metrics and alerts, not in
-//! readiness: taking the gateway out of rotation would repair none of them and would interrupt all
+//! readiness: taking the gateway out of rotation would not repair them and would interrupt all
 //! other calls.
 
 use super::Parts;

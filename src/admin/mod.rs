@@ -107,8 +107,8 @@ impl Parts {
         self.reload.notify_one();
     }
 
-    /// Records a change that is made outside the store. The change does not depend on it: a failure
-    /// is only logged.
+    /// Records a change outside the store. The change does not depend on it: a failure is only
+    /// logged.
     pub(crate) async fn note(&self, author: &str, entry: NewHistory<'_>) {
         if let Err(error) = self.store.by(author).note(&entry).await {
             let (kind, subject) = (entry.kind, entry.subject);
@@ -221,7 +221,7 @@ impl Admin {
 }
 
 /// The `POST` calls of the API, each with the kind of its history entry (`transition`: recorded
-/// among the transitions). `None`: the call changes nothing. Calls that are not listed return 404.
+/// among the transitions). `None`: the call has no effect. Calls that are not listed return 404.
 pub const CALLS: [(&str, Option<&str>); 20] = [
     ("/api/playground", None),
     ("/api/playground/record", Some("recording begun")),
@@ -252,7 +252,7 @@ pub(crate) fn fits(pattern: &str, segments: &[&str]) -> bool {
     pattern.len() == segments.len() && pattern.iter().zip(segments).all(fits)
 }
 
-/// The request field with the name of the person on whose behalf a program makes a change.
+/// The request field with the name of the person that a program acts for.
 pub(crate) const OPERATOR: &str = "x-operator";
 /// Longest name of a person, in characters.
 pub(crate) const NAME_CHARS_MAX: usize = 60;

@@ -2,10 +2,10 @@
 //! cookie instead of the token.
 //!
 //! The store has a row for each session (`Store::begin_session`). A session therefore survives
-//! restarts, is valid at every replica with the same store and sealing key, and ends everywhere
-//! when its user signs out, even if the cookie was copied. It expires after its idle timeout, at
-//! the latest after its maximum lifetime. A change of a token or the sealing key ends all sessions,
-//! since the signing key is derived from both.
+//! restarts, is valid at every replica with the same store and sealing key, and is revoked
+//! everywhere when its user signs out, even if the cookie was copied. It expires after its idle
+//! timeout, at the latest after its maximum lifetime. A change of a token or the sealing key
+//! invalidates all sessions, since the signing key is derived from both.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -95,6 +95,7 @@ impl Sessions {
         let mut key = Sha256::new().chain_update(SIGNATURE);
         let secrets = access.keys.first().into_iter().chain(&access.token).chain(&access.read_token);
         for secret in secrets {
+            // Hash each secret first: parts of equal length cannot shift into one another.
             key.update(Sha256::digest(secret.expose().as_bytes()));
         }
         Sessions { key: key.finalize().into(), life: access.session, life_max: access.session_max, clock }
@@ -113,6 +114,7 @@ impl Sessions {
         let left = session.ends.saturating_sub(self.now());
         let half = i64::try_from(self.life.as_secs() / 2).unwrap_or(i64::MAX);
         let ends = self.after(self.life).min(session.last_end);
+        // Renew only in the second half, so that most responses set no cookie.
         (left < half && ends > session.ends).then(|| Session { ends, ..session.clone() })
     }
 
@@ -155,6 +157,8 @@ impl Sessions {
 
     fn mac(&self, purpose: &[u8], text: &str) -> Hmac<Sha256> {
         let mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("a key of any length will do");
+        // The zero byte separates purpose and text, so that a signature is valid for one purpose
+        // only.
         mac.chain_update(purpose).chain_update([0]).chain_update(text)
     }
 

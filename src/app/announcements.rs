@@ -22,6 +22,7 @@ pub(super) fn fields(sunset: &Sunset) -> Vec<(HeaderName, HeaderValue)> {
     if let Some(seconds) = seconds.filter(|seconds| *seconds < HTTP_DATE_END) {
         fields.push((SUNSET, httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds))));
     }
+    // The same page under both relations: clients may know either RFC.
     for relation in ["deprecation", "sunset"] {
         fields.extend(sunset.policy.iter().map(|url| (LINK, format!("<{url}>; rel=\"{relation}\""))));
     }

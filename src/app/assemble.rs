@@ -180,6 +180,7 @@ pub(super) fn admin_options(limits: &config::Limits) -> server::Options {
 pub(super) fn descriptors(config: &Config) -> Result<u64, StartError> {
     let limits = &config.limits;
     let upstreams = config.services().count() as u64;
+    // Calls in flight and idle connections, for clients and for the shadow.
     let calls = u64::from(limits.upstream_calls)
         + u64::from(limits.upstream_idle)
         + 2 * u64::from(config.shadow.calls);
@@ -191,6 +192,7 @@ pub(super) fn descriptors(config: &Config) -> Result<u64, StartError> {
     // Clients get at least half.
     let left = limit.saturating_sub(others);
     let room = left.saturating_sub(upstreams * calls).max(left / 2);
+    // Twice, since `room` may be only half of the remaining descriptors.
     let needed = others + 2 * CONNECTIONS_MIN;
     if limit < needed { Err(StartError::Descriptors { limit, needed }) } else { Ok(room) }
 }
@@ -277,6 +279,7 @@ fn upstreams_for(
 
 /// Fingerprints how a service is called: URL, TLS settings and the content of the TLS files.
 pub(super) fn way(url: &config::WebUrl, tls: &ServiceTls) -> String {
+    // Certificates are replaced in place, so paths alone do not reveal a change.
     let files = tls.files().map(|file| (file.display().to_string(), std::fs::read(file).unwrap_or_default()));
     format!("{url} {tls:?} {}", pack::hash(&PackSource::from_files(files.collect())))
 }
@@ -494,6 +497,7 @@ pub(super) fn retired(config: &Config, loaded: &LoadedPack) -> Rules {
     let mut served: Vec<SideOperations> = Vec::new();
     for (_, side) in prefixes(config, &loaded.pack) {
         let name = &loaded.pack.sides[side].name;
+        // Several fronts may speak one side.
         if served.iter().all(|known| known.side != *name) {
             let routes = loaded.pack.directions[side].routes.iter();
             let operations = routes.map(|route| route.operation.key.to_string()).collect();
@@ -568,7 +572,7 @@ fn events_served(side: SideId, config: &Config, loaded: &LoadedPack) -> Vec<Serv
         if config.events.has_own() && !is_listed {
             served.push(Served {
                 operation: Arc::clone(told.operation),
-                // An event makes no call, so nothing can be executed twice.
+                // An event makes no call, so no call can be executed twice.
                 writes: false,
                 configured: config.phases.of(name, told.operation),
                 has_own: true,

@@ -52,7 +52,7 @@ impl Examined {
     }
 }
 
-/// Checks all that serving needs. Opens and changes nothing; sends requests only if `online`.
+/// Checks all that serving needs. Opens and changes no resource; sends requests only if `online`.
 pub async fn examine(config: &Config, online: bool) -> Result<Examined, StartError> {
     let mut examined = Examined { findings: parts(config), ..Examined::default() };
     let mut authorization_server = None;
@@ -124,7 +124,7 @@ fn missing_folder(config: &Config) -> Option<String> {
 }
 
 /// Connects to the store, the services and the authorization server, and reads the metadata of the
-/// latter. Writes nothing, and sends credentials only to the store. `endpoint` is `None` if other
+/// latter. Writes no data, and sends credentials only to the store. `endpoint` is `None` if other
 /// findings prevent its construction.
 async fn tries(config: &Config, endpoint: Option<Endpoint>) -> Vec<Try> {
     let store = async {
@@ -171,6 +171,7 @@ async fn asked(key: String, url: &WebUrl, tls: &ServiceTls, timeout: Duration) -
         let at: Url = url.to_string().parse().map_err(|_| "this is no URL".to_owned())?;
         let client = HttpClient::new(reqwest::Client::builder().timeout(timeout), &at, tls)
             .map_err(|error| error.to_string())?;
+        // HEAD is safe on any path.
         let answer = client.request(Method::HEAD, &at).send().await;
         answer.map(drop).map_err(|error| no_answer(&causes(&error.without_url())))
     };

@@ -36,9 +36,9 @@ use switchback_plan::Pack;
 use tokio::task::spawn_blocking;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Keys whose changes need a restart. Listening sockets are bound once; clients and grants are not
-/// moved between stores; outstanding reservations refer to the initial memory budget; one log must
-/// not mix two formats; queued events refer to the current receivers.
+/// Keys that only a restart can change. Listening sockets are bound once; clients and grants are
+/// not moved between stores; outstanding reservations refer to the initial memory budget; one log
+/// must not mix two formats; queued events refer to the current receivers.
 pub const TAKE_A_RESTART: [&str; 9] = [
     "listen",
     "tls (added or taken away)",
@@ -100,6 +100,7 @@ impl Reloader {
 
     /// Reloads unconditionally and publishes the outcome.
     pub(super) async fn reload(&mut self) {
+        // Before reading the files: a change during this reload must trigger another one.
         self.tried = fingerprint(self.file.as_deref(), &self.config);
         let before = self.config.masked.clone();
         let outcome = self.try_reload().await;
@@ -155,6 +156,7 @@ impl Reloader {
         };
         let needs_restart = needs_restart(&self.config, &config);
         let config = effective(&self.config, config);
+        // The new configuration may lack `admin.token`.
         check_exposure(&config, self.admin_address).map_err(|error| error.to_string())?;
         let folder = config.mapping.clone();
         let read = spawn_blocking(move || pack::load(folder.as_deref()))
@@ -175,6 +177,7 @@ impl Reloader {
             parts.limits = Arc::new(assemble::fitted(assemble::limits(&config.limits), &parts.memory));
         }
         parts.forwarding = assemble::forwarding(&config);
+        // Each upstream has its limits, so a change of them rebuilds all upstreams.
         let kept = (!new_limits && !new_shadow).then_some(&self.services);
         let services = Services::new(&config, &parts.limits, kept).map_err(text)?;
         let tables = assemble::tables(&config, &loaded);
@@ -283,7 +286,7 @@ async fn note(store: &Store, entry: &NewHistory<'_>) {
     }
 }
 
-/// Sections whose changes get their own history entries, with the kind of entry.
+/// Sections with their own history entries for changes, and the kind of entry.
 const CONFIGURED: [(&str, &str); 4] = [
     ("phases", "phases configured"),
     ("gate", "gate configured"),
@@ -322,6 +325,7 @@ fn difference(before: &Value, after: &Value) -> String {
 fn effective(running: &Config, new: Config) -> Config {
     let listen = running.oauth.as_ref().and_then(|oauth| oauth.listen);
     let mut masked = new.masked;
+    // The status must display the running value.
     masked["events"] = running.masked["events"].clone();
     Config {
         masked,

@@ -45,7 +45,8 @@ impl Watch {
             pack.and_then(|pack| pack.canonicalize().ok()),
         ];
         let tell = move |event: notify::Result<Event>| {
-            // Reads are events, too. Ignore them: our own reads would trigger reloads forever.
+            // Reads are events, too. Ignore them: the reload's own reads would trigger reloads
+            // forever. Some systems report no paths; such events count as relevant.
             let is_change = |event: &Event| {
                 let is_ours = |path: &PathBuf| matters(path, &names, &inside);
                 !event.kind.is_access() && (event.paths.is_empty() || event.paths.iter().any(is_ours))

@@ -97,7 +97,7 @@ async fn capture(args: &Args) -> Result<(), Failure> {
     let end = end.json(&json!({})).send();
     match copy(response, out, signals, async move { drop(end.await) }).await {
         Ok(recorded) => eprintln!("{recorded}"),
-        // The reader has closed the pipe, and the gateway ends the capture with the connection.
+        // The reader has closed the pipe, and the gateway stops the capture with the connection.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         Err(error) => return Err(Failure::Run(error.to_string())),
     }
@@ -186,7 +186,7 @@ impl Out {
     }
 }
 
-/// Copies the archive line by line until it ends or a signal ends the capture.
+/// Copies the archive line by line until it is complete or a signal stops the capture.
 async fn copy(
     mut response: reqwest::Response,
     out: Out,
@@ -201,8 +201,9 @@ async fn copy(
     tokio::pin!(until);
     loop {
         let chunk = tokio::select! {
+            // Signals first: a fast archive must not starve them.
             biased;
-            // The first signal asks the gateway to end the capture; a second one stops at once.
+            // The first signal requests the end of the capture; a second one stops at once.
             () = signals.next() => match ending {
                 Ending::No => {
                     ending = Ending::Requested;

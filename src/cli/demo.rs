@@ -132,7 +132,7 @@ async fn start(args: &Args, folder: &Path) -> Result<(Sandbox, App, String), Fai
 
 /// Lifetime of access tokens, short enough to watch a refresh.
 const TOKEN_LIFE: Duration = Duration::from_secs(20 * 60);
-/// Time until the old version ends for one of the clients.
+/// Time until the sunset of the old version for one of the clients.
 const SUNSET_IN_MS: i64 = 60 * 24 * 3_600 * 1_000;
 
 /// Writes the configuration, including secrets, into the private folder. The command line works

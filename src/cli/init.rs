@@ -220,7 +220,9 @@ fn write(
         let (now, before) = (std::fs::read_to_string(&path).ok(), std::fs::read_to_string(&base).ok());
         let merged = match (now, before) {
             (None, _) => Some((*text).to_owned()),
+            // No edits since the last draft.
             (Some(now), Some(before)) if now == before => Some((*text).to_owned()),
+            // The draft is unchanged: keep the edits.
             (Some(_), Some(before)) if before == *text => None,
             (Some(now), before) => match diffy::merge(&before.unwrap_or_default(), &now, text) {
                 Ok(merged) => Some(merged),

@@ -142,7 +142,7 @@ pub fn main() -> ExitCode {
 const UNSHOWN: &str = "…";
 
 /// Removes the invalid value from a clap error. It may be a secret where a reference was expected,
-/// or one whose option is missing, and errors end up in logs. Values of closed lists are printed.
+/// or one without its option, and errors end up in logs. Values of closed lists are printed.
 fn without_values(mut error: clap::Error) -> clap::Error {
     match error.kind() {
         ErrorKind::ValueValidation => {

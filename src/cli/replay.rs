@@ -359,7 +359,7 @@ impl Tally {
         out
     }
 
-    /// Advises what to do if no exchange could be judged.
+    /// Returns advice if no exchange could be judged.
     fn advice(&self, is_live: bool) -> Option<&'static str> {
         match () {
             () if self.total.judged() > 0 => None,

@@ -1,4 +1,5 @@
-//! `switchback report`: prints what a pack preserves, changes, loses and refuses.
+//! `switchback report`: prints the operations, fields and values that a pack preserves, changes,
+//! loses and refuses.
 
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, SettingsArg};
 use std::process::ExitCode;

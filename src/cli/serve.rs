@@ -144,6 +144,7 @@ async fn serve(start: Start) -> Result<(), Failure> {
     let app = started.map_err(|error| Failure::from(error).logged(format))?;
     let addresses = app.addresses();
     let apart = |address: Option<SocketAddr>| address.map(|address| address.to_string());
+    // Compiling the pack has freed much memory that the allocator still holds.
     resident::trim();
     tracing::info!(
         clients = %addresses.clients,
@@ -173,6 +174,7 @@ pub(super) async fn until_stopped(app: App, mut signals: Signals) {
     tell(&[NotifyState::Stopping]);
     tracing::info!("draining");
     if signal == ProcessSignal::Leave {
+        // A reload signal must not shorten the delay.
         let _ = tokio::time::timeout(delay, async { while signals.next().await == ProcessSignal::Reload {} })
             .await;
     }

@@ -203,8 +203,8 @@ pub fn system_user() -> String {
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("uid {uid}"))
 }
 
-/// Asks the user to type a word before an action with a wide effect. Without a terminal, fails and
-/// refers to `--yes`.
+/// Requires the user to type a word before an action with a wide effect. Without a terminal, fails
+/// and refers to `--yes`.
 pub fn confirm(consequence: &str, word: &str) -> Result<(), Failure> {
     if !std::io::stdin().is_terminal() {
         return Err(Failure::Usage(format!("{consequence}; if that is meant, add --yes")));

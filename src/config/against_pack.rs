@@ -93,12 +93,13 @@ pub fn against_pack(config: &Config, pack: &PackFacts) -> Findings {
     check_settings(config, pack, &mut findings);
     check_waits(config, pack, &mut findings);
     check_event_paths(config, pack, &mut findings);
+    // A name or path in the configuration may be a misplaced secret.
     without_secret_words(&mut findings);
     findings
 }
 
-/// Warns of requests whose job may take longer than `limits.total_timeout`. This is no error: the
-/// client can repeat the request, which resumes the wait.
+/// Warns of requests with a job that may take longer than `limits.total_timeout`. This is no error:
+/// the client can repeat the request, which resumes the wait.
 fn check_waits(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     let total = config.limits.total_timeout;
     let spoken = spoken(config, pack);

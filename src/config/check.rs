@@ -149,6 +149,7 @@ fn otlp(raw: RawOtlp, findings: &mut Findings) -> Option<OtlpSettings> {
 fn check_addresses(addresses: &[(&str, Option<&Placed<SocketAddr>>)], findings: &mut Findings) {
     let given: Vec<_> = addresses.iter().filter_map(|(key, address)| Some((*key, (*address)?))).collect();
     for (at, (key, address)) in given.iter().enumerate() {
+        // Port 0 selects another free port each time.
         let same = given[..at].iter().find(|(_, other)| other.value == address.value && address.port() != 0);
         if let Some((other_key, other)) = same {
             let span = if address.span == Span::default() { other.span } else { address.span };
@@ -504,6 +505,7 @@ fn fronts(raw: Option<Placed<Named<Prefix, RawFront>>>, findings: &mut Findings)
         Some(Front { prefix, speaks: front.speaks?, backend: front.backend, unknown: front.unknown.value })
     };
     let mut fronts: Vec<Front> = raw.value.0.into_iter().filter_map(convert).collect();
+    // The first matching prefix wins, so the longest must be first.
     fronts.sort_by_key(|front| std::cmp::Reverse(front.prefix.as_str().len()));
     fronts
 }

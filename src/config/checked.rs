@@ -26,7 +26,7 @@ pub struct Config {
     pub listen: SocketAddr,
     /// TLS for clients.
     pub tls: Option<TlsFiles>,
-    /// Proxies whose forwarding headers are trusted.
+    /// Trusted proxies: their forwarding headers are believed.
     pub trusted_proxies: Vec<IpNet>,
     /// How forwarded requests set `Forwarded` and `X-Forwarded-*`.
     pub forwarded: ForwardedFields,
@@ -72,7 +72,7 @@ pub struct Config {
     pub files: Vec<PathBuf>,
 }
 
-/// Places of values whose errors appear only in use. Defaults have the start of the file.
+/// Places of values with errors that appear only in use. Defaults have the start of the file.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     pub listen: Span,

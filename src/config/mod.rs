@@ -86,6 +86,7 @@ pub fn parse(name: &str, text: &str, environment: &Environment<'_>) -> Outcome {
     let shown = quoting::Shown::of(&tree, reading.quotable, &references);
     let config = raw.and_then(|raw| check::check(raw, &mut findings)).filter(|_| !findings.has_errors());
     let config = config.map(|config| Config { files: config.files_with(files.into_inner()), ..config });
+    // An unset variable is one error. Drop the errors that its empty value causes.
     findings.retain(|finding| finding.code == Code::Reference || !unset.contains(&finding.span));
     findings.for_each(|finding| quoting::without_values(finding, text, Some(&shown)));
     let mut sources = Sources::new();

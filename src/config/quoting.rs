@@ -149,6 +149,7 @@ impl Finder {
                 masks.push(mask.clone());
             }
         }
+        // Prefer the longest match: one value may be a prefix of another.
         let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns).ok();
         Finder { automaton, masks }
     }

@@ -34,7 +34,7 @@ impl Reading<'_> {
             }
             Kind::String(text, _) | Kind::Number(text) => T::may_quote(text),
             Kind::Bool(value) => T::may_quote(if *value { "true" } else { "false" }),
-            // Null may be a tagged value, whose text is still in the file.
+            // Null may be a tagged value; its text is still in the file.
             Kind::Null | Kind::Map(_) => false,
         };
         if may_quote {
@@ -91,7 +91,7 @@ pub(super) fn value_of<T: FromYaml>(node: &Node, reading: &mut Reading<'_>) -> O
 /// A kind of value in the configuration.
 pub(super) trait FromYaml: Sized {
     /// Returns whether findings may quote `text` where this kind is expected. The text may be
-    /// wrong, or a secret meant for another key.
+    /// wrong, or a secret for another key.
     fn may_quote(_: &str) -> bool {
         false
     }
@@ -549,8 +549,8 @@ impl FromYaml for Free {
         json!({"type": "object"})
     }
 
-    /// Returns the value for the masked dump. Masks texts that look like a secret or whose name
-    /// suggests one; the pack does not declare secrets.
+    /// Returns the value for the masked dump. Masks texts that look like a secret or have a name
+    /// that suggests one; the pack does not declare secrets.
     fn shown(&self) -> Value {
         masked(&self.value, false)
     }

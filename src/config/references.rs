@@ -116,6 +116,7 @@ impl References {
         while let Some(at) = rest.find(MARK) {
             out.push_str(&rest[..at]);
             let Some(reference) = within.next() else { break };
+            // An empty variable counts as unset, like `${NAME:-default}` in a shell.
             let value = (resolving.variable)(&reference.name)
                 .filter(|value| !value.is_empty())
                 .or_else(|| reference.default.clone());

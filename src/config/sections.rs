@@ -347,7 +347,7 @@ impl FromYaml for StateRule {
     }
 }
 
-/// Implements [`FromYaml`] for enums of the compiled pack, with the same words.
+/// Implements [`FromYaml`] for enums of other crates that define their own words.
 macro_rules! words {
     ($($name:ty),+) => { $(
         impl FromYaml for $name {

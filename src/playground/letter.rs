@@ -171,7 +171,8 @@ impl Tried {
         })
     }
 
-    /// Executes an example with its scripted replies. Returns its calls and how it ends.
+    /// Executes an example. Replies are the example's own, else those of other examples or of the
+    /// contract. Returns the calls and the end.
     fn calls(&self, example: &RouteExample) -> Calls {
         let (path, query) = example
             .target
@@ -287,7 +288,7 @@ fn further_line(further: &BTreeMap<String, usize>) -> Option<String> {
     (count > 0).then(|| format!("And {count} more {calls}: {}.", by_operation.join(", ")))
 }
 
-/// Describes the end of the calls, or why there are none, in sentences.
+/// Describes the end of the calls, or why there is no call, in sentences.
 fn ends(
     other: &str,
     calls: &[Call],

@@ -36,7 +36,7 @@ pub struct Ask {
     pub files: BTreeMap<String, String>,
     /// Whether calls without an effect are sent to the other side's service.
     pub live: bool,
-    /// The client whose credential these calls use.
+    /// The client that provides the credential of these calls.
     pub client: Option<String>,
 }
 
@@ -61,8 +61,8 @@ pub struct Ran {
     pub route: String,
     /// The assumed phase.
     pub phase: String,
-    /// The source of the client's answer in that phase: `plans`, or the side whose own service
-    /// answers.
+    /// The source of the client's answer in that phase: `plans`, or the name of the side that
+    /// answers by its own service.
     pub answered_by: String,
     /// Whether the pack refuses the request, so that the side's own service answers it in every
     /// phase.

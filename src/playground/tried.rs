@@ -39,7 +39,8 @@ pub struct Workbench(pub(super) Arc<Shared>);
 
 pub(super) struct Shared {
     pub(super) served: ArcSwap<Served>,
-    /// Compiled packs by their edited files, the newest last.
+    /// Compiled packs by their edited files, the newest last. A compilation may outlive a reload,
+    /// so lookups also compare the served state.
     compiled: Mutex<Vec<(Changes, Arc<Tried>)>>,
     /// Locked during a compilation, so that concurrent requests for the same pack compile once and
     /// never occupy all cores.
@@ -148,6 +149,7 @@ impl Workbench {
     /// continues in the background for later requests.
     pub async fn examples_within(&self, patience: Duration) -> Result<Option<Vec<ExampleRequest>>, TryError> {
         let bench = self.clone();
+        // A task, so that the compilation continues after the time limit.
         let compiling = tokio::spawn(async move { bench.examples().await });
         match tokio::time::timeout(patience, compiling).await {
             Ok(Ok(examples)) => examples.map(Some),
@@ -171,6 +173,7 @@ impl Workbench {
         if let Some(tried) = self.known(&changes, &served) {
             return Ok(tried);
         }
+        // Look up again after the lock: another request may have compiled the pack.
         let _compiling = self.0.compiling.lock().await;
         if let Some(tried) = self.known(&changes, &served) {
             return Ok(tried);

@@ -45,6 +45,7 @@ impl Fronts {
             return Err(format!("the prefix `{prefix}` is neither a path nor an address with its scheme"));
         }
         self.stated.push(Stated { prefix: prefix.to_owned(), serves: SideId(serves as u8) });
+        // The longest matching prefix wins.
         self.stated.sort_by_key(|stated| std::cmp::Reverse(stated.prefix.len()));
         Ok(())
     }

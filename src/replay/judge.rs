@@ -37,9 +37,9 @@ impl Judge {
 
     /// Compares the recorded answer with that of the current plan.
     ///
-    /// `by_service`: the recorded answer is a service's own, which may differ in what the pack
-    /// declares as lost or as noise; an answer of the gateway must be equal. `masked` and
-    /// `masked_header`: places and a header field whose recorded values are placeholders.
+    /// `by_service`: the recorded answer is a service's own. It may differ by the losses and the
+    /// noise that the pack declares; an answer of the gateway must be equal. `masked` and
+    /// `masked_header`: places and a header field with placeholders in the recording.
     pub fn answers(
         &self,
         at: At,
@@ -121,6 +121,7 @@ fn holds_mask(value: &HeaderValue) -> bool {
 
 /// Returns `now` with the masks that `before` has at the same places.
 fn masked_alike(before: &Bytes, now: Bytes, masked: &[String]) -> Bytes {
+    // Parse only bodies with a mask; most have no mask.
     if masked.is_empty() && !before.windows(MASK.len()).any(|window| window == MASK.as_bytes()) {
         return now;
     }

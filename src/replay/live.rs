@@ -82,6 +82,7 @@ impl Live {
             let (name, value) = text.split_once(':').ok_or(LiveError::Header)?;
             let name = HeaderName::try_from(name.trim()).map_err(|_| LiveError::Header)?;
             let mut value = HeaderValue::try_from(value.trim()).map_err(|_| LiveError::Header)?;
+            // Hides the credential in debug output, and keeps it out of HPACK's tables.
             value.set_sensitive(true);
             map.append(name, value);
         }
@@ -153,7 +154,7 @@ impl Live {
     }
 
     /// Makes a call. Returns the reply or the failure as an event. The error means that the call
-    /// was impossible, which reveals nothing about the service's behaviour.
+    /// was impossible, which gives no information about the service.
     pub async fn call(&self, call: Call, language: Option<HeaderValue>) -> Result<Event, String> {
         let mut headers = call.headers;
         if let Some(language) = language {

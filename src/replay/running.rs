@@ -57,7 +57,7 @@ pub struct Running<'r> {
     operation: String,
     calls: Vec<String>,
     changes: Vec<Change>,
-    /// For each recorded call, whether the plan has made it.
+    /// Whether the plan has repeated each recorded call.
     used: Vec<bool>,
     /// Whether the plan's calls are compared with the recorded ones.
     compares_calls: bool,
@@ -129,7 +129,7 @@ impl Replayer {
             calls: Vec::new(),
             changes: Vec::new(),
             used: vec![false; recorded],
-            // Without an outcome, missing calls may be unrecorded rather than not made.
+            // Without an outcome, missing calls may be unrecorded.
             compares_calls: recorded > 0 || is_by_plan,
             is_offline: true,
             pages,
@@ -190,7 +190,7 @@ impl Running<'_> {
                 self.calls.push(self.name(&call));
                 Step::Call(call)
             }
-            // A replay has no archives: lookups find nothing, and writes are discarded.
+            // A replay has no archives: lookups return no entry, and writes are discarded.
             Ok(Next::Recall(lookup)) => self.next(lookup.nothing()),
             Ok(Next::Keep(_)) => self.next(Event::Kept),
             Ok(Next::Wait(wait)) => Step::Wait(wait),
@@ -206,7 +206,7 @@ impl Running<'_> {
         let known = self.exchange.gateway.as_ref();
         let calls = known.map_or(&[][..], |known| &known.calls);
         let is_planned = known.is_some_and(|known| known.shadow == Some(Shadow::Planned));
-        // The shadow stops once no write can follow, so the recording ends here, too.
+        // The shadow stops once no write can follow, so the recording stops here, too.
         let is_last = !self.run.may_write();
         if is_planned && is_last && call.effect == Effect::None {
             self.calls.pop();
@@ -259,12 +259,12 @@ impl Running<'_> {
         self.changes.extend(findings.into_iter().map(change));
     }
 
-    /// Ends a replay that cannot continue.
+    /// Finishes a replay that cannot continue.
     pub fn unfollowed(mut self, why: Unknown) -> Outcome {
         self.outcome(Err(why))
     }
 
-    /// Ends a replay at the point where the shadow stopped. Only the calls are judged.
+    /// Finishes a replay at the point where the shadow stopped. Only the calls are judged.
     pub fn planned(mut self) -> Outcome {
         self.note_lost_calls();
         let changes = std::mem::take(&mut self.changes);
@@ -272,7 +272,7 @@ impl Running<'_> {
         Outcome { operation: Some(self.operation.clone()), calls: std::mem::take(&mut self.calls), verdict }
     }
 
-    /// Ends a replay whose calls were not or could not be sent.
+    /// Finishes a replay without sending its calls.
     pub fn given_up(mut self, why: Unknown) -> Outcome {
         self.changes.clear();
         self.outcome(Err(why))

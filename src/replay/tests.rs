@@ -246,7 +246,7 @@ fn no_two_reasons_for_knowing_nothing_have_the_same_words() {
     assert_eq!(seen.len(), reasons.len());
 }
 
-/// Returns a pack whose clients get sealed cursors, for a service that numbers its pages.
+/// Returns a pack with sealed cursors for its clients and a service that numbers its pages.
 fn paged() -> Replayer {
     let contract = |parameters: [&str; 2], items: &str, next: &str| {
         let parameters =

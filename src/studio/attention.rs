@@ -114,7 +114,7 @@ pub(super) fn of_replicas(others: &[Replica], own_hash: &str, reader: &Reader) -
     waiting
 }
 
-/// Renders conditions of the process: shutdown, and grants whose tokens are not stored yet.
+/// Renders conditions of the process: shutdown, and grants with unstored tokens.
 pub(super) fn of_the_process(is_leaving: bool, unpersisted: usize, reader: &Reader) -> Vec<Markup> {
     let mut waiting = Vec::new();
     if is_leaving {
@@ -228,7 +228,8 @@ pub(super) fn of_operations(
     waiting
 }
 
-/// Renders clients whose calls fail or soon will, and clients that have left the configuration.
+/// Renders clients with failing calls, or soon failing ones, and clients that have left the
+/// configuration.
 pub(super) fn of_clients(clients: &[ClientInfo], reader: &Reader) -> Vec<Markup> {
     let living = clients.iter().filter(|client| client.revoked_at.is_none());
     let mut rows: Vec<Markup> = living.flat_map(|client| of_client(client, reader)).collect();

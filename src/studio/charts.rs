@@ -228,6 +228,7 @@ fn nice(top: f64) -> f64 {
     }
     let power = 10_f64.powf(top.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0];
+    // The tolerance absorbs the rounding of `log10`.
     steps.into_iter().map(|step| step * power).find(|step| *step >= top * 0.999).unwrap_or(top)
 }
 

@@ -46,6 +46,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
 pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Answer {
     let parts = visit.parts;
     let (registry, retirement) = (&parts.registry.by(visit.who()), &parts.retirement.by(visit.who()));
+    // A form of an outdated page must not undo the change of another operator.
     if let [name, "connect" | "rotate" | "retry" | "restore" | "revoke"] = rest
         && let Ok(seen) = form.get("seen").parse::<i64>()
         && let Ok(client) = registry.get(name).await
@@ -236,7 +237,7 @@ impl From<RetireError> for Trouble {
     }
 }
 
-/// Responds to a form whose brownouts have changed since it was rendered.
+/// Responds to a form that was rendered before another change of the brownouts.
 async fn second_brownout(visit: &Visit<'_>, form: &Fields) -> Answer {
     let all = visit.parts.retirement.brownouts();
     let open = all.iter().filter(|one| one.until_ms > visit.now_ms).count();
@@ -497,7 +498,7 @@ pub(super) fn credential_trouble(credential: &CredentialInfo, now_ms: i64) -> Op
     }
 }
 
-/// Renders the badge of a client whose row was modified outside Switchback.
+/// Renders the badge of a client with a row that was modified outside Switchback.
 fn damaged_badge() -> Markup {
     html! { span title="Its record was changed outside Switchback: no token selects it" { (badge(Tone::Bad, "damaged")) } }
 }
@@ -511,7 +512,7 @@ fn left_badge() -> Markup {
 /// code.
 pub(super) fn reason_words(reason: &str, state: GrantState) -> Markup {
     let words = match reason {
-        // With client credentials there is no owner who could have ended the grant.
+        // A grant of client credentials has no owner.
         "invalid_grant" if state == GrantState::Misconfigured => {
             "the authorization server refuses the application: an operator mends `client_id`, `client_secret`, or the application there"
         }

@@ -67,9 +67,9 @@ pub(super) fn again(visit: &Visit<'_>, form: &Fields, changed: &[(&str, String)]
     }
 }
 
-/// Responds to a form whose state has changed since it was rendered: the change, the current state,
-/// and the form again. `subjects` are the kinds and subjects of such changes in the history;
-/// `changed` are the fields with the current version.
+/// Responds to a form that was rendered before another change: that change, the current state, and
+/// the form again. `subjects` are the kinds and subjects of such changes in the history; `changed`
+/// are the fields with the current version.
 pub(super) async fn second(
     visit: &Visit<'_>,
     tab: Tab,

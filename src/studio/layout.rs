@@ -1,4 +1,4 @@
-//! The frame of all pages: header, navigation, footer, and common notices.
+//! The frame of all pages: header, navigation, theme switch, and common notices.
 
 use super::Visit;
 use super::assets::ASSETS;

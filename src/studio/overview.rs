@@ -214,6 +214,7 @@ fn charts(visit: &Visit<'_>, span: Span, phases: &[PhaseInfo]) -> Markup {
         })
         .filter(|(_, requests, _)| *requests > 0)
         .collect();
+    // Failing operations first, then busy ones.
     busiest.sort_by_key(|(_, requests, errors)| std::cmp::Reverse((*errors, *requests)));
     html! {
         section.panel.w6 aria-labelledby="traffic-title" { header { h2 #traffic-title { "Traffic" } } (traffic.draw()) }

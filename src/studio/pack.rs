@@ -101,7 +101,7 @@ fn search(visit: &Visit<'_>, part: &str, words: &str, example: &str) -> Markup {
     }
 }
 
-/// Returns the entries of the current page whose name matches the search, and the number of all
+/// Returns the entries of the current page with names that match the search, and the number of all
 /// matches.
 fn of_page<'a, T>(visit: &Visit<'_>, all: &'a [T], name: impl Fn(&T) -> &str) -> (Vec<&'a T>, usize) {
     let asked = visit.query.get("q").to_lowercase();

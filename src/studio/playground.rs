@@ -88,7 +88,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     } else if let Some(example) = number.and_then(|at| examples.get(at)) {
         draft.take(example);
     }
-    // A dry run of an example is cheap and changes nothing, so a link executes it at once.
+    // A dry run of an example is cheap and has no effect, so a link executes it at once.
     let came = if draft.is_empty() { Came::Nothing } else { run(visit, &draft).await };
     page(visit, &examples, &draft, &came)
 }

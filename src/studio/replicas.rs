@@ -142,6 +142,7 @@ impl Replicas {
         let mut is_failing = false;
         loop {
             let outcome = self.beat(parts, traffic).await;
+            // Log only the first failure of a series.
             if let Err(error) = &outcome
                 && !is_failing
             {
@@ -156,6 +157,7 @@ impl Replicas {
     async fn beat(&self, parts: &Parts, traffic: &Traffic) -> Result<(), StoreError> {
         let untold = traffic.untold();
         self.say(parts, traffic, &untold, None).await?;
+        // Only after a successful write, so that no slot is lost.
         if let Some((number, ..)) = untold.last() {
             traffic.told(*number);
         }

@@ -1,5 +1,6 @@
-//! The route of an operation as a diagram: checks, calls, choices, decisions and ends in order, and
-//! the losses of either side. It consists of nested lists, so that screen readers read it in order.
+//! The route of an operation as a diagram: checks, calls, choices, decisions and outcomes in order,
+//! and the losses of either side. It consists of nested lists, so that screen readers read it in
+//! order.
 
 use super::fields::encoded;
 use super::words::{Tone, badge};

@@ -22,6 +22,7 @@ pub(super) fn page(
     kept: &Fields,
     trouble: Option<&str>,
 ) -> Answer {
+    // The CSRF token of the old session is invalid in the new one.
     let kept: Vec<_> = kept.all().filter(|(name, _)| *name != FORM_TOKEN).collect();
     let body = html! {
         h1 { "Sign in" }

@@ -55,7 +55,7 @@ pub(crate) struct Point {
 pub(crate) struct OperationPoint {
     pub(crate) outcomes: [u64; OUTCOMES.len()],
     pub(crate) durations: Durations,
-    /// Compared answers, and those of them that differed or whose difference did not repeat.
+    /// Compared answers, and those of them that differed, unsettled ones included.
     pub(crate) compared: u64,
     pub(crate) different: u64,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Counts {
 
 /// Width of the slots that are sent to other replicas, in milliseconds: that of the finest chart.
 pub(crate) const TOLD_MS: i64 = 20_000;
-/// Most unsent slots while the store accepts none: one hour.
+/// Most unsent slots while the store does not accept them: one hour.
 pub(crate) const TOLD_MAX: usize = 180;
 
 /// A ring buffer of slots of equal width. Allocated completely at the start, so that memory use
@@ -114,13 +114,13 @@ impl<P: Copy + Default> Slots<P> {
         (*found == number).then_some(point)
     }
 
-    /// Returns the slot numbers of the span that ends now, without the incomplete slot.
+    /// Returns the slot numbers of the span up to now, without the incomplete slot.
     fn numbers(&self, now_ms: i64) -> std::ops::Range<i64> {
         let end = now_ms.div_euclid(self.width_ms);
         end - self.slots.len() as i64..end
     }
 
-    /// Returns the slots of the span that ends now, including the incomplete one.
+    /// Returns the slots of the span up to now, including the incomplete one.
     fn until(&self, now_ms: i64) -> impl Iterator<Item = &P> {
         let numbers = self.numbers(now_ms);
         (numbers.start + 1..=numbers.end).filter_map(|number| self.get(number))
@@ -180,7 +180,7 @@ struct State {
     own: Rings,
     /// Counters of all other replicas, including former ones; `None` without any.
     others: Option<Rings>,
-    /// Slots that are not yet sent to other replicas, by number; `None` if there are none.
+    /// Slots that are not yet sent to other replicas, by number; `None` without other replicas.
     untold: Option<BTreeMap<i64, Counts>>,
 }
 
@@ -478,6 +478,7 @@ fn covered_ms(readings: &VecDeque<(i64, Point)>) -> i64 {
 impl Counts {
     fn add(&mut self, whole: &Point, operations: &[((String, String), OperationPoint)]) {
         self.whole.add(whole);
+        // Idle operations would only enlarge the rows in the store.
         let is_busy = |point: &OperationPoint| point.compared > 0 || requests_of(&point.outcomes) > 0;
         for ((side, name), point) in operations.iter().filter(|(_, point)| is_busy(point)) {
             match self.operations.iter_mut().find(|(at, known, _)| at == side && known == name) {

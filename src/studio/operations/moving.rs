@@ -185,8 +185,8 @@ pub(super) fn capital(text: &str) -> String {
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
-/// Responds to a transition whose operation has changed since the form was rendered: the change,
-/// and the form again.
+/// Responds to a transition form that was rendered before another transition: that transition, and
+/// the form again.
 pub(super) async fn second(visit: &Visit<'_>, seen: &PhaseInfo, form: &Fields) -> Answer {
     let Ok(now) = visit.parts.phases.get(Some(&seen.side), &seen.operation) else { return visit.not_found() };
     let transitions = visit.transitions().await;
