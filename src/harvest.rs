@@ -103,8 +103,10 @@ impl Harvester {
                     row.page += 1;
                     row.elements += i64::from(page.elements);
                     row.kept += kept;
+                    // A short page is the last one.
                     row.finished_ms = (page.elements < size).then_some(row.changed_ms);
                 }
+                // Fails if the stored row differs from `known`: another process has advanced it.
                 if !self.store.harvest_page(owner, &new, known.as_ref(), &row).await? {
                     return Err(HarvestError::Taken);
                 }

@@ -23,7 +23,7 @@ use switchback_gateway::store::Store;
 /// The credential that a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// No credential: health probes, the callback, which `state` protects.
+    /// No credential: health probes, and the callback, which `state` protects.
     Nothing,
     /// The studio determines the [`Visitor`] itself and redirects others to the sign-in page.
     Visitor,

@@ -207,7 +207,8 @@ impl Reloader {
         let clients = config.clients.iter().map(client_of).collect();
         warn_of(self.registry.ensure(clients).await.map_err(|error| error.to_string())?);
 
-        // Everything below is infallible, so the swap is never partial.
+        // Everything below is infallible. A reload that fails above has changed at most the store's
+        // keys and the configured clients.
         if let Some(endpoint) = endpoint {
             self.registry.set_endpoint(endpoint.clone());
             self.tokens.set_endpoint(endpoint);
@@ -247,10 +248,12 @@ impl Reloader {
         if let Some(workers) = workers
             && let Some(before) = self.workers.lock().await.replace(workers)
         {
+            // In the background: running comparisons may take that long.
             tokio::spawn(before.stop(config.limits.drain_timeout));
         }
         let is_watched_as_before = (before.reload, &before.files, &before.mapping)
             == (config.reload, &config.files, &config.mapping);
+        // Other files need a new watch, and a new baseline of their content.
         if !is_watched_as_before {
             self.watch = watch(self.file.as_deref(), &config);
             self.tried = fingerprint(self.file.as_deref(), &config);

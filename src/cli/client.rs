@@ -214,6 +214,7 @@ pub fn run(args: Args) -> ExitCode {
 
 async fn manage(args: Args) -> Result<(), Failure> {
     let format = args.store.format;
+    // Before the store is opened, since `add` creates a missing one.
     check_sides(&args).await?;
     let opened = match &args.verb {
         Verb::Add(_) => args.store.open().await?,
@@ -221,6 +222,7 @@ async fn manage(args: Args) -> Result<(), Failure> {
     };
     let endpoint = match &args.verb {
         Verb::Connect(args) => Some(opened.endpoint(&args.oauth)?),
+        // The tokens are revoked at the authorization server, too.
         Verb::Revoke(_) if args.store.file().is_some() => {
             app::authorization_server(&args.store.configuration()?).await?
         }
@@ -266,6 +268,7 @@ async fn manage(args: Args) -> Result<(), Failure> {
             }
         }
         Verb::Revoke(args) => {
+            // Report an unknown client before the confirmation.
             registry.get(&args.name).await?;
             if !args.yes {
                 let name = &args.name;

@@ -359,7 +359,7 @@ impl Tally {
         out
     }
 
-    /// Returns advice if no exchange could be judged.
+    /// Returns advice for a replay without any judged exchange.
     fn advice(&self, is_live: bool) -> Option<&'static str> {
         match () {
             () if self.total.judged() > 0 => None,

@@ -336,6 +336,7 @@ fn clients(
     oauth: Option<&OAuth>,
     findings: &mut Findings,
 ) -> Vec<Client> {
+    // A public client has no secret (RFC 6749, section 2.1).
     let needs_secret = oauth.is_some_and(|oauth| oauth.requests.client_auth != Some(ClientAuth::None));
     let mut refresh_tokens: HashMap<String, Span> = HashMap::new();
     let mut names = Seen::new("client");
@@ -357,6 +358,7 @@ fn clients(
         for (_, token) in client.tokens.iter().chain(&credentials) {
             check_token(token, findings);
         }
+        // The missing name was reported.
         let Some(name) = client.base.name else { continue };
         check_name(&name, findings);
         names.see(&name.value, name.span, findings);
@@ -665,6 +667,7 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
     ];
     for (part, part_wait, whole, whole_wait) in ordered {
         if part_wait.0 > whole_wait.0 {
+            // Report the key that the file sets.
             let span = if part_wait.span == Span::default() { whole_wait.span } else { part_wait.span };
             let what =
                 format!("`{part}` ({}) is longer than `{whole}` ({})", part_wait.value, whole_wait.value);
@@ -685,6 +688,7 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
         ("connections_per_address", raw.connections_per_address.as_ref(), "connections", &raw.connections),
         (
             "upstream_calls_per_client",
+            // Only if set: the default may exceed a smaller `upstream_calls`.
             Some(&raw.upstream_calls_per_client).filter(|part| part.span != Span::default()),
             "upstream_calls",
             &raw.upstream_calls,

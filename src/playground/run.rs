@@ -98,7 +98,7 @@ pub struct RanCall {
     pub status: Option<u16>,
     pub reply: Option<Json>,
     /// `service` if the call was sent; else the origin of the reply: `recording`, `example` or
-    /// `contract`.
+    /// `contract`. `nobody` without a reply.
     pub reply_by: String,
 }
 
@@ -294,6 +294,7 @@ impl Begun {
             Arc::clone(&tried.settings),
             Limits::DOCUMENT,
         );
+        // Record the origin of every value, which the data path omits.
         run.trace();
         let language = self.request.headers.get(header::ACCEPT_LANGUAGE).cloned();
         let mut used = Vec::new();

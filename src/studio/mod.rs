@@ -417,6 +417,7 @@ impl Studio {
         if !FORMS.iter().any(|(pattern, _)| fits(pattern, &segments)) {
             return visit.not_found();
         }
+        // Before the form is executed, so that its content is preserved.
         if let Some(since) = visit.store_away.filter(|_| needs_store(&segments)) {
             return visit.page(kept::away(&visit, since, &form));
         }

@@ -63,8 +63,8 @@ impl<T: Send + Sync + 'static> Readings<T> {
         patience: Duration,
         read: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> Seen<T> {
-        let mut ended = self.shared.ended.subscribe();
         // Subscribe before the read is spawned, so that its notification cannot be missed.
+        let mut ended = self.shared.ended.subscribe();
         ended.borrow_and_update();
         let now = self.shared.clock.unix_ms();
         let (age, patience) = {

@@ -386,6 +386,7 @@ impl Rings {
         operations: impl Iterator<Item = ((String, String), OperationPoint)>,
     ) {
         for (key, point) in operations {
+            // An operation gets its rings with the first call, so idle ones use no memory.
             let is_idle = point.compared == 0 && requests_of(&point.outcomes) == 0;
             if is_idle && !self.operations.contains_key(&key) {
                 continue;
