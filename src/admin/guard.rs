@@ -55,9 +55,9 @@ const SESSIONS_REMEMBERED_MAX: usize = 1024;
 /// Time limit of a session lookup in the store.
 const STORE_PATIENCE: Duration = Duration::from_millis(500);
 
-/// Failed tokens per address before it is blocked.
+/// Failed tokens from one address before it is locked out.
 const FAILURES_MAX: u32 = 10;
-/// Duration of the block, and of the memory of failures.
+/// Duration of the lockout, and of the memory of failures.
 const FAILURES_WINDOW: Duration = Duration::from_secs(60);
 /// Most addresses with failures; the oldest are dropped first.
 const ADDRESSES_MAX: usize = 1024;

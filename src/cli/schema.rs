@@ -1,4 +1,4 @@
-//! `switchback schema`: prints JSON Schemas, for completion and validation in editors.
+//! `switchback schema`: prints JSON Schemas, for completion and checks in editors.
 
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS};
 use std::path::{Path, PathBuf};
