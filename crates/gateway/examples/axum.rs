@@ -1,4 +1,5 @@
-//! The gateway as a layer around an axum router that speaks the new version of an API: below `/old` clients speak the old one.
+//! The gateway as a layer around an axum router that implements the new version of an API. Clients
+//! use the old version below `/old`.
 //!
 //! ```console
 //! $ cargo run -p switchback-gateway --example axum
@@ -18,7 +19,7 @@ use switchback_gateway::Gateway;
 use switchback_plan::Pack;
 use tower::Layer as _;
 
-/// The router with the gateway around it.
+/// Builds the router with the gateway around it.
 pub async fn app() -> Result<Router, Box<dyn Error + Send + Sync>> {
     let gateway = Gateway::builder()
         .pack(pack()?)
@@ -31,7 +32,7 @@ pub async fn app() -> Result<Router, Box<dyn Error + Send + Sync>> {
     Ok(Router::new().fallback_service(gateway.layer(api)))
 }
 
-/// One ingress of the new version.
+/// Returns an ingress of the new version.
 async fn ingress(Path((namespace, name)): Path<(String, String)>) -> Json<Value> {
     Json(json!({
         "apiVersion": "networking.k8s.io/v1",
@@ -41,7 +42,7 @@ async fn ingress(Path((namespace, name)): Path<(String, String)>) -> Json<Value>
     }))
 }
 
-/// The pack of ingresses, compiled.
+/// Compiles the pack of ingresses.
 fn pack() -> Result<Arc<Pack>, Box<dyn Error + Send + Sync>> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../mappings/ingress");
     let compiled = compile(&PackSource::from_dir(folder.as_ref())?);

@@ -1,4 +1,5 @@
-//! The gateway as a service, served by hyper: clients speak the old version of an API, a server elsewhere speaks the new one.
+//! The gateway as a service, served by hyper. Clients use the old version of an API; a server
+//! elsewhere implements the new one.
 //!
 //! ```console
 //! $ cargo run -p switchback-gateway --example hyper -- http://localhost:8001
@@ -16,7 +17,7 @@ use switchback_gateway::Gateway;
 use switchback_plan::Pack;
 use tokio::net::TcpListener;
 
-/// A gateway before the server at `address`.
+/// Builds a gateway in front of the server at `address`.
 pub async fn gateway(address: &str) -> Result<Gateway, Box<dyn Error + Send + Sync>> {
     let gateway = Gateway::builder()
         .pack(pack()?)
@@ -26,7 +27,7 @@ pub async fn gateway(address: &str) -> Result<Gateway, Box<dyn Error + Send + Sy
     Ok(gateway.build().await?)
 }
 
-/// Answers connections until the program ends.
+/// Serves connections until the program exits.
 pub async fn serve(listener: TcpListener, gateway: Gateway) -> std::io::Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
@@ -40,7 +41,7 @@ pub async fn serve(listener: TcpListener, gateway: Gateway) -> std::io::Result<(
     }
 }
 
-/// The pack of ingresses, compiled.
+/// Compiles the pack of ingresses.
 pub fn pack() -> Result<Arc<Pack>, Box<dyn Error + Send + Sync>> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../mappings/ingress");
     let compiled = compile(&PackSource::from_dir(folder.as_ref())?);

@@ -1,21 +1,21 @@
-//! Writes of one core, batched: a transport whose writes wait until every task that is ready has had its turn. What many
-//! connections have to say then goes out one after another instead of each between two pieces of other work. A peer on the
-//! same machine is woken once and finds all of it, where it would be woken for each (which costs the writer more than the
-//! writing), and the code of either stage stays in the caches.
+//! Batched writes: a transport that delays its writes until every ready task of the core has been
+//! polled. The writes of many connections then follow one another, instead of alternating with
+//! other work. A peer on the same machine wakes once for all of them rather than once per write
+//! (waking costs more than writing), and each stage's code stays in the instruction cache.
 //!
-//! A task that is alone loses nothing but being polled once more: nobody waits for a clock here.
+//! A task that runs alone pays one extra poll. No timer is involved.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Has a transport's task polled once more, after those that are ready now.
+/// Schedules another poll of a transport's task, behind the tasks that are ready now.
 pub(crate) trait Requeue {
     fn requeue(&self, cx: &Context<'_>);
 }
 
-/// For transports that are polled with the waker of their task.
+/// A [`Requeue`] for transports that are polled with the waker of their own task.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnTask;
 
@@ -25,7 +25,7 @@ impl Requeue for OwnTask {
     }
 }
 
-/// A transport whose first write after each flush waits for a turn.
+/// A transport that delays its first write after each flush by one scheduler turn.
 #[derive(Debug)]
 pub(crate) struct Batched<T, R> {
     transport: T,
@@ -38,7 +38,7 @@ impl<T, R: Requeue> Batched<T, R> {
         Batched { transport, task, has_waited: false }
     }
 
-    /// Whether a write may be made now. If not, the task is polled again.
+    /// Returns whether a write may run now. Otherwise schedules another poll of the task.
     fn turn(&mut self, cx: &Context<'_>) -> bool {
         if !self.has_waited {
             self.has_waited = true;

@@ -1,10 +1,12 @@
-//! The one body type of the data path, for requests and responses of either hop. It yields data frames; trailers only where a
-//! message is forwarded as it came ([`Body::with_trailers`]), since nothing in a translated one may depend on them (RFC 9112,
-//! section 7.1.2).
+//! The single body type of the data path, for requests and responses of both hops. It yields data
+//! frames. Trailers are yielded only for messages that are forwarded unchanged
+//! ([`Body::with_trailers`]); a translated message must not depend on them (RFC 9112, section
+//! 7.1.2).
 //!
-//! A body is empty, whole, read from the wire, or written by a task. Limits (bytes, time between frames) belong to the
-//! body, so that whoever reads it cannot forget them. [`Watch`]ers see its bytes pass and how it ended; they also carry
-//! whatever must live as long as the body does, such as the permit of a limit.
+//! A body is empty, fully buffered, read from the wire, or produced by a task or stream. Limits on
+//! bytes and on the time between frames belong to the body, so no reader can forget them.
+//! [`Watch`]ers observe the bytes and the outcome. They also own values that must live as long as
+//! the body, such as a permit of a limit.
 
 mod beginning;
 mod copy;
@@ -32,38 +34,40 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
-/// How a body ended.
+/// The outcome of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// All of it was read.
+    /// The body was read to its end.
     Complete,
-    /// An error took its place.
+    /// Reading failed with an error.
     Failed,
-    /// The reader went away.
+    /// The reader dropped the body early.
     Abandoned,
 }
 
-/// Someone who looks on while a body is read. Dropped after `end`.
+/// An observer of a body. It is dropped after `end`.
 pub trait Watch: Send {
-    /// These bytes were read.
+    /// Observes the bytes of one frame.
     fn chunk(&mut self, bytes: &Bytes);
-    /// This ends the body before its end. [`End::Failed`] follows.
+    /// Observes the error that interrupts the body. A call of `end` with [`End::Failed`] follows.
     fn failed(&mut self, _error: &GatewayError) {}
-    /// Called once.
+    /// Observes the outcome. Called exactly once.
     fn end(&mut self, end: End);
 }
 
-/// What the log says of an answer that ends within its body.
+/// Log text for a response whose body was interrupted.
 pub(crate) const BROKE_OFF: &str = "the upstream's body broke off";
 
-/// An exchange with an upstream that broke off: its connection was lost, or what came is no HTTP.
+/// Returns the error for an interrupted exchange with an upstream: the connection was lost, or the
+/// bytes received are not valid HTTP.
 pub(crate) fn broke_off(detail: &str, error: impl Into<Box<dyn StdError + Send + Sync>>) -> GatewayError {
     let error = error.into();
     let kind = if is_lost(&*error) { Kind::UpstreamClosed } else { Kind::UpstreamBroken };
     GatewayError::new(kind, detail).because(error).cut()
 }
 
-/// Whether an error is the end of a connection or a stream, rather than something wrong that came on it.
+/// Returns whether an error means that a connection or stream closed, as opposed to invalid data
+/// received on it.
 fn is_lost(error: &(dyn StdError + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -87,24 +91,24 @@ fn is_lost(error: &(dyn StdError + 'static)) -> bool {
 /// A message body.
 pub struct Body {
     kind: Source,
-    /// Bytes that may still come before the limit is broken; none = no limit.
+    /// Bytes left before the size limit is exceeded. `None`: no limit.
     left: Option<u64>,
-    /// Apart, since whole bodies have none and bodies are handed on often.
+    /// Boxed because buffered bodies have no pace and bodies are moved often.
     pace: Option<Box<MinimumThroughput>>,
-    /// Whose body it is: decides the error of a broken limit.
+    /// The sender. Selects the error if a limit is exceeded.
     side: Side,
     watchers: Vec<Box<dyn Watch>>,
     trailers: Trailers,
     ended: bool,
 }
 
-/// What becomes of a body's trailers.
+/// Handling of a body's trailers.
 #[derive(Default)]
 enum Trailers {
     #[default]
     Dropped,
     Kept,
-    /// They have come, and are the last of it.
+    /// Trailers that have arrived and follow the last data frame.
     Here(Box<HeaderMap>),
 }
 
@@ -116,18 +120,17 @@ enum Source {
     Stream { body: Pin<Box<dyn http_body::Body<Data = Bytes, Error = GatewayError> + Send>>, turn: Turn },
 }
 
-/// How long a body that is made while it is read may keep a core in one go, whatever there is to be made: then others get
-/// their turn.
+/// Longest time that a generated body may occupy a core before it yields to other tasks.
 const TURN: Duration = Duration::from_millis(1);
 
-/// The work of a body since it last let others go on.
+/// Time that a body has spent since it last yielded.
 #[derive(Clone, Copy, Debug, Default)]
 struct Turn {
     worked: Duration,
 }
 
 impl Turn {
-    /// Polls, unless it is the turn of others.
+    /// Calls `poll`, or yields if the body has used up its turn.
     fn poll<T>(&mut self, cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
         if self.worked >= TURN {
             self.worked = Duration::ZERO;
@@ -141,12 +144,13 @@ impl Turn {
     }
 }
 
-/// How slowly a body may come.
+/// Limits on how slowly a body may arrive.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyTimeout {
-    /// Longest silence between two frames.
+    /// Longest time between two frames.
     pub idle: Duration,
-    /// Least bytes per second, averaged from the first poll and judged after a grace of one `idle`; 0 = any.
+    /// Lowest average rate in bytes per second since the first poll, enforced after a grace period
+    /// of one `idle`. 0: no minimum.
     pub bytes_per_second_min: u64,
 }
 
@@ -155,16 +159,17 @@ struct MinimumThroughput {
     timer: Option<Pin<Box<Sleep>>>,
     started: Option<Instant>,
     seen: u64,
-    /// Of a forwarded call, whose silence counts over both bodies.
+    /// Set for forwarded calls, whose idle time is measured across both bodies.
     last_byte: Option<Arc<LastByte>>,
 }
 
 impl MinimumThroughput {
-    /// Ready when both directions of an answered call have been silent for too long.
+    /// Completes when both directions of an answered call have been idle for too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(last_byte) = &self.last_byte else { return Poll::Pending };
         loop {
-            // The wait counts from its own beginning: before it, the reader of the body may have been the slow one.
+            // The timer starts at the first wait: before it, the reader of this body may have been
+            // the slow side.
             let idle = last_byte.idle();
             let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
             ready!(timer.as_mut().poll(cx));
@@ -187,18 +192,18 @@ impl Trailers {
 }
 
 impl Body {
-    /// No bytes.
+    /// Returns a body without bytes.
     pub fn empty() -> Body {
         Body::of(Source::Empty, Side::Gateway)
     }
 
-    /// These bytes.
+    /// Returns a body with the given bytes.
     pub fn full(bytes: impl Into<Bytes>) -> Body {
         let bytes = bytes.into();
         if bytes.is_empty() { Body::empty() } else { Body::of(Source::Full(bytes), Side::Gateway) }
     }
 
-    /// A body from the wire. `side` says who sends it.
+    /// Wraps a body from the wire. `side` is its sender.
     pub fn incoming(body: Incoming, side: Side) -> Body {
         if body.is_end_stream() {
             Body::of(Source::Empty, side)
@@ -207,14 +212,15 @@ impl Body {
         }
     }
 
-    /// A body written by someone else, one frame at a time; the channel holds `frames` of them. Dropping the sender ends
-    /// the body, sending an error breaks it. `length` is announced when known.
+    /// Returns a body together with the sender that fills it, one frame at a time. The channel
+    /// buffers up to `frames` frames. Dropping the sender completes the body; sending an error
+    /// interrupts it. `length` is announced to the reader if known.
     pub fn channel(frames: usize, length: Option<u64>) -> (mpsc::Sender<Result<Bytes, GatewayError>>, Body) {
         let (sender, frames) = mpsc::channel(frames);
         (sender, Body::of(Source::Channel { frames, length }, Side::Gateway))
     }
 
-    /// Any other body, such as one that is decoded or translated while it is read.
+    /// Wraps a body that is generated while it is read, such as a decoded or translated one.
     pub fn stream(
         body: impl http_body::Body<Data = Bytes, Error = GatewayError> + Send + 'static,
         side: Side,
@@ -222,7 +228,7 @@ impl Body {
         Body::of(Source::Stream { body: Box::pin(body), turn: Turn::default() }, side)
     }
 
-    /// A body of someone else's making, such as that of a framework. `side` says who sends it.
+    /// Wraps a foreign body type, such as a web framework's. `side` is its sender.
     pub fn wrap<B>(body: B, side: Side) -> Body
     where
         B: http_body::Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>> + Send + 'static,
@@ -242,14 +248,15 @@ impl Body {
         }
     }
 
-    /// Breaks the body once more than this many bytes have come.
+    /// Limits the body to `bytes_max` bytes: reading more yields an error. The lowest of several
+    /// limits applies.
     #[must_use]
     pub fn limited(mut self, bytes_max: u64) -> Body {
         self.left = Some(self.left.map_or(bytes_max, |left| left.min(bytes_max)));
         self
     }
 
-    /// Breaks the body when it comes more slowly than this. Whole bodies never do.
+    /// Limits how slowly the body may arrive. Buffered bodies are unaffected.
     #[must_use]
     pub(crate) fn paced(mut self, timeout: BodyTimeout) -> Body {
         if !matches!(self.kind, Source::Empty | Source::Full(_)) {
@@ -259,8 +266,9 @@ impl Body {
         self
     }
 
-    /// The body of a forwarded call: its bytes are noted there. Once the call is answered, the body is not too slow before both
-    /// directions have been silent for as long as they may. Bodies without a pace stay as they are.
+    /// Records this body's bytes in `last_byte`, for a forwarded call. Once the call is answered,
+    /// the body times out only if both directions are idle for too long. Bodies without a pace are
+    /// unaffected.
     #[must_use]
     pub(crate) fn timed_by(mut self, last_byte: &Arc<LastByte>) -> Body {
         if let Some(pace) = &mut self.pace {
@@ -269,7 +277,7 @@ impl Body {
         self
     }
 
-    /// Yields the trailers too, if there are any.
+    /// Lets the body yield trailers if it has any.
     #[must_use]
     pub(crate) fn with_trailers(mut self) -> Body {
         if !self.is_whole() {
@@ -278,29 +286,30 @@ impl Body {
         self
     }
 
-    /// Adds a watcher.
+    /// Adds an observer.
     #[must_use]
     pub fn watched(mut self, watch: Box<dyn Watch>) -> Body {
         self.watch(watch);
         self
     }
 
-    /// The same, in place.
+    /// Adds an observer in place.
     pub fn watch(&mut self, watch: Box<dyn Watch>) {
         self.watchers.push(watch);
     }
 
-    /// Whether the body is known to have no bytes (left).
+    /// Returns whether the body is known to have no bytes left.
     pub fn is_empty(&self) -> bool {
         self.is_end_stream()
     }
 
-    /// Whether all of it is here.
+    /// Returns whether the body is fully buffered.
     pub fn is_whole(&self) -> bool {
         matches!(self.kind, Source::Empty | Source::Full(_))
     }
 
-    /// All of it, where it is here and at most `bytes_max` long. Nothing is left then, and the body's own limit is heeded.
+    /// Takes the complete body if it is buffered and at most `bytes_max` bytes long, and leaves the
+    /// body empty. The body's own limit applies too.
     pub(crate) fn take_whole(&mut self, bytes_max: u64) -> Option<Result<Bytes, GatewayError>> {
         if self.ended || !self.is_whole() || self.length().is_none_or(|length| length > bytes_max) {
             return None;
@@ -314,12 +323,12 @@ impl Body {
         Some(outcome)
     }
 
-    /// The number of bytes to come, where it is known before reading.
+    /// Returns the number of remaining bytes if it is known in advance.
     pub fn length(&self) -> Option<u64> {
         self.size_hint().exact()
     }
 
-    /// The next bytes; none at the end.
+    /// Reads the next bytes. Returns `None` at the end.
     pub async fn chunk(&mut self) -> Option<Result<Bytes, GatewayError>> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_bytes(cx)).await
     }
@@ -342,7 +351,8 @@ impl Body {
 
     fn broken(side: Side, error: hyper::Error) -> GatewayError {
         match side {
-            // A client that breaks its own framing is told so; one that left will not read it.
+            // A client that breaks its own framing receives an error response. A client that has
+            // disconnected will not read it.
             Side::Client => GatewayError::new(Kind::BadRequest, "the request body broke off").because(error),
             Side::Gateway | Side::Upstream => broke_off(BROKE_OFF, error),
         }
@@ -432,7 +442,7 @@ impl Body {
         }
     }
 
-    /// Counts bytes that came against the limit and the pace.
+    /// Counts received bytes against the size limit and the pace.
     fn admit(&mut self, bytes: Bytes) -> Result<Bytes, GatewayError> {
         if let Some(left) = &mut self.left {
             match left.checked_sub(bytes.len() as u64) {
@@ -442,7 +452,8 @@ impl Body {
         }
         if let Some(pace) = &mut self.pace {
             pace.seen += bytes.len() as u64;
-            // Set again at the next wait: resetting a timer for every frame would cost more than the frame.
+            // Recreated at the next wait: resetting a timer for every frame would cost more than
+            // the frame.
             pace.timer = None;
             if let Some(last_byte) = &pace.last_byte {
                 last_byte.pass();
@@ -452,7 +463,7 @@ impl Body {
         Ok(bytes)
     }
 
-    /// Ready when the body has been too slow. Only asked while the source is pending.
+    /// Completes when the body has been too slow. Called only while the source is pending.
     fn poll_pace(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(pace) = &mut self.pace else { return Poll::Pending };
         if pace.last_byte.as_ref().is_some_and(|last_byte| last_byte.is_answered()) {
@@ -514,14 +525,15 @@ impl http_body::Body for Body {
 
 impl Drop for Body {
     fn drop(&mut self) {
-        // A reader that knows the length stops without asking for the end: that is no abandonment.
+        // A reader that knows the length may stop without polling the end, which is not an
+        // abandonment.
         let end = if self.is_end_stream() { End::Complete } else { End::Abandoned };
         self.finish(end);
     }
 }
 
 pin_project! {
-    /// A body whose errors are told in our terms.
+    /// A foreign body whose errors are converted to [`GatewayError`].
     struct Wrapped<B> {
         #[pin]
         body: B,
@@ -578,7 +590,8 @@ impl fmt::Debug for Body {
 
 #[cfg(test)]
 impl Body {
-    /// All of it; what is not a test bounds what it holds (`proxy::compose::hold`).
+    /// Reads the complete body. Only for tests: other code bounds its buffers
+    /// (`proxy::compose::hold`).
     pub(crate) async fn whole(mut self) -> Result<Bytes, GatewayError> {
         let mut all = bytes::BytesMut::new();
         while let Some(chunk) = self.chunk().await.transpose()? {

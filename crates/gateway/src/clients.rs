@@ -1,7 +1,8 @@
-//! The port for clients: what calls run through, from a connection to the layer that forwards, put together and started.
+//! The client port: assembles and starts the path of a call, from the connection to the layer that
+//! forwards it.
 //!
-//! None of it is generic, so that it is compiled with this crate: a program may have its own code made small without a call
-//! taking longer.
+//! The module is not generic, so it is compiled with this crate. A program may then optimize its
+//! own code for size without slowing down calls.
 
 use crate::events::receive::{Intake, Receiving};
 use crate::proxy::stack::{self, Parts};
@@ -10,14 +11,15 @@ use std::io;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Has new connections answered by other parts, within other limits.
+/// Replaces the stack and the limits for new connections.
 pub type Replace = Box<dyn Fn(Parts, Options) + Send>;
 
-/// Answers the calls and events of clients with a thread per listener, until `drain` begins. Returns when all of them accept.
+/// Serves calls and events of clients with one thread per listener until `drain` starts. Returns
+/// once all threads accept connections.
 ///
 /// # Errors
 ///
-/// A socket cannot be taken up, or the system gives no more threads.
+/// A socket cannot be registered with the runtime, or the system refuses to start a thread.
 pub fn serve(
     listeners: Vec<Bound>,
     parts: Parts,

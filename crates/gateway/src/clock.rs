@@ -1,8 +1,9 @@
-//! Time, as the rest of the program sees it: wall time for what is written down and shown, monotonic time for everything
-//! that waits or expires. A [`Clock`] is either the machine's or one that a test sets by hand.
+//! Time sources: wall time for records and display, monotonic time for waits and expiry. A
+//! [`Clock`] reads either the machine's time or a value that a test controls.
 //!
-//! Wall time may jump (an operator, NTP, a restored snapshot); nothing may loop or overflow because of it. So deadlines are
-//! kept in monotonic time, and wall time is only read to carry a deadline over a restart.
+//! Wall time may jump (an operator, NTP, a restored snapshot), and no loop or arithmetic may depend
+//! on its order. Deadlines therefore use monotonic time. Wall time only carries a deadline across a
+//! restart.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -10,7 +11,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::sync::watch;
 
-/// A source of time, cheap to clone; clones share their time.
+/// A cheap handle to a time source. Clones share their time.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -27,17 +28,18 @@ struct Reading {
 }
 
 impl Clock {
-    /// The machine's clock.
+    /// Returns the machine's clock.
     pub fn machine() -> Self {
         Clock(Source::Machine { start: Instant::now() })
     }
 
-    /// A clock that stands still at `unix_ms` (milliseconds since 1970 UTC) until it is moved.
+    /// Returns a clock that is paused at `unix_ms` (milliseconds since 1970 UTC) until it is
+    /// advanced.
     pub fn paused_at(unix_ms: i64) -> Self {
         Clock(Source::Set(Arc::new(watch::Sender::new(Reading { unix_ms, elapsed: Duration::ZERO }))))
     }
 
-    /// Wall time in milliseconds since 1970 UTC. May go backwards.
+    /// Returns wall time in milliseconds since 1970 UTC. It may go backwards.
     pub fn unix_ms(&self) -> i64 {
         match &self.0 {
             Source::Machine { .. } => match SystemTime::now().duration_since(UNIX_EPOCH) {
@@ -48,7 +50,7 @@ impl Clock {
         }
     }
 
-    /// Monotonic time since this clock was made. Never goes backwards.
+    /// Returns the monotonic time since this clock was created. It never goes backwards.
     pub fn elapsed(&self) -> Duration {
         match &self.0 {
             Source::Machine { start } => start.elapsed(),
@@ -61,7 +63,7 @@ impl Clock {
         self.sleep_until(self.elapsed().saturating_add(for_how_long)).await;
     }
 
-    /// Waits until [`Clock::elapsed`] reaches `deadline`; returns at once when it has.
+    /// Waits until [`Clock::elapsed`] reaches `deadline`. Returns at once if it already has.
     pub async fn sleep_until(&self, deadline: Duration) {
         match &self.0 {
             Source::Machine { start } => match start.checked_add(deadline) {
@@ -70,14 +72,14 @@ impl Clock {
             },
             Source::Set(reading) => {
                 let mut moved = reading.subscribe();
-                // The sender lives in `self`, so the only way to end is to reach the deadline.
+                // `self` holds the sender, so the wait can only finish by reaching the deadline.
                 let _ = moved.wait_for(|now| now.elapsed >= deadline).await;
             }
         }
     }
 
-    /// Moves a paused clock forward, wall and monotonic time alike, and wakes what waited for it. The machine's clock is not
-    /// ours to move: then nothing happens.
+    /// Advances wall and monotonic time of a paused clock and wakes its waiters. Has no effect on
+    /// the machine's clock.
     pub fn advance(&self, by: Duration) {
         if let Source::Set(reading) = &self.0 {
             reading.send_modify(|now| {
@@ -87,7 +89,8 @@ impl Clock {
         }
     }
 
-    /// Makes the wall time of a paused clock jump, as an operator or NTP does; monotonic time goes on undisturbed.
+    /// Sets the wall time of a paused clock, as an operator or NTP would. Monotonic time is
+    /// unaffected.
     pub fn set_wall(&self, unix_ms: i64) {
         if let Source::Set(reading) = &self.0 {
             reading.send_modify(|now| now.unix_ms = unix_ms);
@@ -101,13 +104,14 @@ impl Default for Clock {
     }
 }
 
-/// Wall time for people, to the second; what lies outside the years that RFC 3339 knows shows as milliseconds.
+/// Formats wall time as RFC 3339, to the second. Times outside the range of RFC 3339 are rendered
+/// in milliseconds.
 pub fn rfc3339(unix_ms: i64) -> String {
     let moment = OffsetDateTime::from_unix_timestamp(unix_ms.div_euclid(1000)).ok();
     moment.and_then(|moment| moment.format(&Rfc3339).ok()).unwrap_or_else(|| format!("{unix_ms} ms"))
 }
 
-/// The milliseconds since 1970 of an RFC 3339 text; `None` where it is not one.
+/// Parses RFC 3339 text to milliseconds since 1970. Returns `None` if the text is invalid.
 pub fn unix_ms(text: &str) -> Option<i64> {
     let moment = OffsetDateTime::parse(text, &Rfc3339).ok()?;
     i64::try_from(moment.unix_timestamp_nanos() / 1_000_000).ok()

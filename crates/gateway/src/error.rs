@@ -1,26 +1,28 @@
-//! The one error of the data path: what went wrong, on whose side, whether trying again is safe, and what the log should
-//! know. It carries no response: only `proxy/layers/rescue.rs` turns it into one, in the client's language and the pack's form.
+//! The error type of the data path: its kind, the responsible side, whether a retry is safe, and
+//! the detail for the log. Only `proxy/layers/rescue.rs` turns an error into a response, in the
+//! client's language and the pack's error format.
 //!
-//! Two texts, kept apart: what the client may read is looked up by the kind's name in the pack (or set with
-//! [`GatewayError::saying`]); what the log reads is [`GatewayError::detail`] and the chain of sources. Neither holds secrets.
+//! An error has two separate texts. The client's text is looked up in the pack by the kind's name,
+//! or set with [`GatewayError::saying`]. The log receives [`GatewayError::detail`], which includes
+//! the chain of sources. Neither contains a secret.
 
 use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-/// Whose fault it is, as seen from the gateway.
+/// The party responsible for an error, from the gateway's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The request is wrong: sent once more as it is, it fails again.
+    /// The request is invalid; sending it unchanged fails again.
     Client,
-    /// The gateway cannot do it now, or its operator has to act.
+    /// The gateway cannot serve the call now, or its operator has to act.
     Gateway,
-    /// The service did not answer, or with something that is no answer.
+    /// The service did not answer, or sent an invalid response.
     Upstream,
 }
 
 impl Side {
-    /// Label for logs and metrics.
+    /// Returns the label for logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Side::Client => "client",
@@ -33,80 +35,81 @@ impl Side {
 /// Whether the same call may be sent again without risking a second effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Retry {
-    /// Nothing of the call was seen by the upstream.
+    /// The upstream received no part of the call.
     Safe,
-    /// It may have been seen: only a call that is harmless to repeat may be sent again.
+    /// The upstream may have received the call, so only an idempotent call may be sent again.
     Never,
 }
 
-/// What went wrong. The names and default statuses are those of [`switchback_plan::GATEWAY_ERRORS`].
+/// The kind of an error. Names and default statuses are defined in
+/// [`switchback_plan::GATEWAY_ERRORS`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The request has no token, or one that nobody enrolled.
+    /// The request has no token, or an unknown one.
     UnknownToken,
-    /// No operation has this path.
+    /// No operation matches this path.
     NotFound,
-    /// The path is known under other methods, listed as the `Allow` header wants them.
+    /// The path exists, but only with other methods.
     WrongMethod {
-        /// Methods, joined by `, `.
+        /// The allowed methods, joined by `, ` for the `Allow` header.
         allow: String,
     },
-    /// The path can be read in several ways, or leads above its front.
+    /// The path is ambiguous, or leaves the front's prefix.
     BadPath,
-    /// Framing, Host, or header fields that no intermediary may accept.
+    /// Framing, `Host` or header fields that an intermediary must reject.
     BadRequest,
-    /// A cursor that was not handed out to this client for this list, or too long ago.
+    /// A cursor that has expired, or was not issued to this client for this list.
     BadCursor,
-    /// A page that cannot be found by the cursors of the service.
+    /// A page that cannot be reached with the service's cursors.
     BadPage,
-    /// The body is not of the form that its type promises, or not what the operation takes.
+    /// The body does not match its content type or the operation's schema.
     BadBody,
-    /// The body is larger than the limits allow.
+    /// The body exceeds the size limit.
     TooLarge,
-    /// The target is longer than the limits allow.
+    /// The request target exceeds the length limit.
     UriTooLong,
-    /// The operation takes no bodies of this type or content coding.
+    /// The operation does not accept bodies of this media type or content coding.
     UnsupportedMedia,
-    /// `Expect` asks for something other than `100-continue`.
+    /// `Expect` has a value other than `100-continue`.
     ExpectationFailed,
-    /// The header fields are more, or longer, than the limits allow.
+    /// The header fields exceed the limit on their number or size.
     HeadersTooLarge,
     /// The client took too long to send its request.
     RequestTimeout,
-    /// A limit of concurrency or memory is reached; trying again after this time may help.
+    /// A concurrency or memory limit is reached. A later retry may succeed.
     Overloaded {
-        /// Becomes `Retry-After`, in whole seconds.
+        /// The value of `Retry-After`, rounded to seconds.
         retry_after: Duration,
     },
-    /// The client's grant has ended: a person has to authorize again.
+    /// The client's grant has ended; a person has to authorize it again.
     NeedsReconnect,
-    /// The account that the request is for cannot be acted on where its calls would go.
+    /// The account of the request is unavailable on the other side.
     AccountUnavailable,
-    /// No connection could be made; nothing was sent.
+    /// No connection could be established; nothing was sent.
     UpstreamUnreachable,
-    /// The connection was lost before the answer, or within it.
+    /// The connection was lost before or during the response.
     UpstreamClosed,
-    /// What came is no answer.
+    /// The response is invalid.
     UpstreamBroken,
     /// The service did not answer in time.
     UpstreamTimeout,
-    /// The request has passed this gateway before: its pseudonym is in `Via`.
+    /// The request has passed this gateway before: `Via` contains its pseudonym.
     LoopDetected,
-    /// The operation is not available and nothing else answers it.
+    /// The operation is unavailable, and no fallback answers it.
     Refused,
-    /// It is turned away on purpose until a window ends, in this time.
+    /// A scheduled brownout rejects the call until its window closes.
     Brownout {
-        /// Becomes `Retry-After`, in whole seconds.
+        /// The value of `Retry-After`, rounded to seconds.
         retry_after: Duration,
     },
-    /// The side that its client speaks has ended for it.
+    /// The client's API version has been retired for it.
     Retired,
-    /// A fault of the gateway itself; the log has more.
+    /// An internal error; the log has the details.
     Internal,
 }
 
 impl Kind {
-    /// Stable name: key of the pack's error texts and label of metrics.
+    /// Returns the stable name: the key of the pack's error texts and a label of metrics.
     pub fn name(&self) -> &'static str {
         match self {
             Kind::UnknownToken => "unknown_token",
@@ -138,7 +141,7 @@ impl Kind {
         }
     }
 
-    /// Whose fault this kind is.
+    /// Returns the responsible side.
     pub fn side(&self) -> Side {
         match self {
             Kind::UpstreamUnreachable
@@ -156,19 +159,20 @@ impl Kind {
         }
     }
 
-    /// Whether the connection the request came on can still be trusted to be in step: after these it is closed.
+    /// Returns whether the connection must be closed after this error, because its framing can no
+    /// longer be trusted.
     pub fn closes_connection(&self) -> bool {
         matches!(self, Kind::BadRequest | Kind::TooLarge | Kind::HeadersTooLarge | Kind::RequestTimeout)
     }
 }
 
-/// An error on its way to `rescue`.
+/// An error of the data path, on its way to the layer `rescue`.
 pub struct GatewayError(Box<Inner>);
 
 struct Inner {
     kind: Kind,
     retry: Retry,
-    /// Whether the upstream's answer, or its end, never came.
+    /// Whether the upstream's response is missing or incomplete.
     is_cut: bool,
     text: Option<String>,
     status: Option<http::StatusCode>,
@@ -178,7 +182,7 @@ struct Inner {
 }
 
 impl GatewayError {
-    /// An error of this kind; `detail` is for the log and holds no secret.
+    /// Creates an error of the given kind. `detail` is for the log and must not contain a secret.
     pub fn new(kind: Kind, detail: impl Into<String>) -> GatewayError {
         GatewayError(Box::new(Inner {
             kind,
@@ -192,42 +196,42 @@ impl GatewayError {
         }))
     }
 
-    /// Nothing of the call reached the upstream.
+    /// Marks the error as safe to retry: no part of the call reached the upstream.
     #[must_use]
     pub fn safe_to_retry(mut self) -> GatewayError {
         self.0.retry = Retry::Safe;
         self
     }
 
-    /// The exchange broke before the whole answer was there: what the upstream would have said is not known.
+    /// Marks the response as missing or incomplete: the upstream's verdict on the call is unknown.
     #[must_use]
     pub fn cut(mut self) -> GatewayError {
         self.0.is_cut = true;
         self
     }
 
-    /// The text for the client, already in its language, instead of the pack's text for the kind.
+    /// Sets the text for the client, in its language, instead of the pack's text for the kind.
     #[must_use]
     pub fn saying(mut self, text: impl Into<String>) -> GatewayError {
         self.0.text = Some(text.into());
         self
     }
 
-    /// The status for the client, instead of the pack's status for the kind.
+    /// Sets the status for the client, instead of the pack's status for the kind.
     #[must_use]
     pub fn with_status(mut self, status: http::StatusCode) -> GatewayError {
         self.0.status = Some(status);
         self
     }
 
-    /// Header fields that the answer carries besides.
+    /// Adds header fields to the error response.
     #[must_use]
     pub fn with_headers(mut self, headers: http::HeaderMap) -> GatewayError {
         self.0.headers = Some(Box::new(headers));
         self
     }
 
-    /// Where it happened, for the log.
+    /// Appends the place of the error to the detail for the log.
     #[must_use]
     pub fn at(mut self, place: &str) -> GatewayError {
         self.0.detail.push_str(", ");
@@ -235,49 +239,50 @@ impl GatewayError {
         self
     }
 
-    /// The error underneath, for the log.
+    /// Sets the underlying error, for the log.
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> GatewayError {
         self.0.source = Some(source.into());
         self
     }
 
-    /// What went wrong: decides status, name and text of the answer.
+    /// Returns the kind, which selects the status, name and text of the response.
     pub fn kind(&self) -> &Kind {
         &self.0.kind
     }
 
-    /// Whose fault it is; decides how the failure is counted.
+    /// Returns the responsible side, under which the failure is counted.
     pub fn side(&self) -> Side {
         self.0.kind.side()
     }
 
-    /// Whether the same request may be sent again, as far as the gateway knows.
+    /// Returns whether the same request may be sent again, as far as the gateway knows.
     pub fn retry(&self) -> Retry {
         self.0.retry
     }
 
-    /// Whether the upstream gave no answer, or not all of it. An answer that came and cannot be used is not meant.
+    /// Returns whether the upstream's response is missing or incomplete. A complete but unusable
+    /// response does not count.
     pub fn is_unanswered(&self) -> bool {
         self.0.is_cut || matches!(self.0.kind, Kind::UpstreamUnreachable | Kind::UpstreamTimeout)
     }
 
-    /// The client's text where the error brings its own.
+    /// Returns the error's own text for the client, if set.
     pub fn text(&self) -> Option<&str> {
         self.0.text.as_deref()
     }
 
-    /// The status where the error brings its own.
+    /// Returns the error's own status, if set.
     pub fn status(&self) -> Option<http::StatusCode> {
         self.0.status
     }
 
-    /// Header fields that the answer carries besides.
+    /// Returns additional header fields of the error response, if set.
     pub fn headers(&self) -> Option<&http::HeaderMap> {
         self.0.headers.as_deref()
     }
 
-    /// What the log should know: the detail and the chain of sources.
+    /// Returns the text for the log: the detail and the chain of sources.
     pub fn detail(&self) -> String {
         let mut out = self.0.detail.clone();
         let mut next: Option<&dyn StdError> = self.0.source.as_deref().map(|s| s as &dyn StdError);

@@ -1,6 +1,6 @@
-//! The gateway as a part of another program: as a [`tower::Service`] of its own, or as a [`tower::Layer`] around the service
-//! that it calls. The program `switchback` does not use this: it serves more than a builder should ask for (reloads, phases,
-//! the admin port) and joins the same parts by itself.
+//! The gateway for use in other programs: as a [`tower::Service`], or as a [`tower::Layer`] around
+//! the service that it calls. The program `switchback` assembles the same parts itself, because it
+//! also serves reloads, phases and the admin port, which exceed the scope of this builder.
 
 use crate::body::Body;
 use crate::clock::Clock;
@@ -39,14 +39,17 @@ use tokio_util::task::TaskTracker;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 
-/// Answers requests of one API version by calls of the other. Clones share clients, limits and connections.
+/// Answers requests of one API version by calling the other. Clones share clients, limits and
+/// connections.
 ///
-/// It takes requests with any body of [`Bytes`] and never fails: what goes wrong is an answer in the pack's error form. Requests
-/// must carry `Host` and the path as the client sent them, the front's prefix included.
+/// It accepts requests with any body of [`Bytes`] and never fails: errors become responses in the
+/// pack's error format. Requests must carry `Host` and the path as sent by the client, including
+/// the front's prefix.
 ///
 /// # Examples
 ///
-/// A gateway in front of an API at another address. Clients that send no token are refused without a call:
+/// A gateway in front of an API at another address. It rejects clients without a token and makes no
+/// call:
 ///
 /// ```
 /// use switchback_compiler::mapping::compile;
@@ -79,11 +82,12 @@ pub struct Gateway {
     _running: Arc<Running>,
 }
 
-/// What a gateway is made of. Made by [`Gateway::builder`].
+/// A builder of a [`Gateway`] or a [`GatewayLayer`]. Created by [`Gateway::builder`].
 ///
 /// # Examples
 ///
-/// Clients and their grants are kept in a file, grants are refreshed, and fewer requests are answered at once:
+/// A gateway that stores clients and their grants in a file, refreshes grants, and lowers the limit
+/// on concurrent requests:
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -130,7 +134,7 @@ pub struct Builder {
     endpoint: Option<Endpoint>,
 }
 
-/// Why a gateway cannot be built.
+/// An error that prevents building a gateway.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -143,23 +147,23 @@ pub enum BuildError {
     /// The pack has no side of this name.
     #[error("the pack has no side `{name}`; its sides are `{}` and `{}`", .sides[0], .sides[1])]
     UnknownSide {
-        /// As it was given.
+        /// The name passed to the builder.
         name: String,
-        /// Those that there are.
+        /// The pack's sides.
         sides: [String; 2],
     },
-    /// A front begins with `/` and does not end with it.
+    /// A prefix does not start with `/`, or has a `/` at its end.
     #[error("the prefix `{0}` must begin with `/` and not end with it, or be empty")]
     Prefix(String),
-    /// Calls of this side have nowhere to go.
+    /// Calls of this side have no upstream address.
     #[error("calls go to side `{0}`, which has no address: call `upstream`")]
     NoUpstream(String),
-    /// A host of this side has nowhere to go.
+    /// A host of this side has no address.
     #[error("the pack names the host `{host}` of `{side}`, which has no address: call `host`")]
     NoHost {
         /// The side's name.
         side: String,
-        /// Its name.
+        /// The host's name in the pack.
         host: String,
     },
     /// The pack names no such host.
@@ -167,71 +171,75 @@ pub enum BuildError {
     UnknownHost {
         /// The side's name.
         side: String,
-        /// As it was given.
+        /// The name passed to the builder.
         host: String,
     },
-    /// The address of this side is none.
+    /// The address of this side is invalid.
     #[error("upstream `{0}`: {1}")]
     Upstream(String, #[source] UpstreamError),
-    /// A client that cannot be enrolled.
+    /// A client is invalid or cannot be registered.
     #[error(transparent)]
     Client(#[from] RegistryError),
-    /// The store does not answer, or another gateway works with it.
+    /// The store does not answer, or another gateway uses it.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no place for a store of our own, or no thread.
+    /// The temporary folder for the store cannot be created, or a thread cannot be started.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl Gateway {
-    /// Begins to describe a gateway. [`Builder::pack`] and [`Builder::front`] must be called; a service also needs
-    /// [`Builder::upstream`] for each side that calls go to.
+    /// Returns an empty builder. [`Builder::pack`] and [`Builder::front`] must be called; a service
+    /// also needs [`Builder::upstream`] for each side that receives calls.
     pub fn builder() -> Builder {
         Builder::default()
     }
 }
 
 impl Builder {
-    /// What is served: a compiled pack.
+    /// Sets the compiled pack.
     #[must_use]
     pub fn pack(mut self, pack: Arc<Pack>) -> Builder {
         self.pack = Some(pack);
         self
     }
 
-    /// Values for what the pack reads of its operator's configuration (`$.config`). Without them its defaults hold.
+    /// Sets values for the operator configuration that the pack reads (`$.config`). The defaults
+    /// are the pack's.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Builder {
         self.settings = settings;
         self
     }
 
-    /// At this path prefix clients speak this side of the pack. The prefix begins with `/` and does not end with one; an empty one
-    /// is the root. There may be several fronts.
+    /// Serves a side of the pack at a path prefix. The prefix starts with `/` and has no `/` at its
+    /// end; an empty prefix is the root. Several fronts may be added.
     #[must_use]
     pub fn front(mut self, prefix: impl Into<String>, side: impl Into<String>) -> Builder {
         self.fronts.push((prefix.into(), side.into()));
         self
     }
 
-    /// Where the service of a side is: `http://` or `https://`, a host, and the path that all its operations are below. Of two for
-    /// one side the later counts. A [`layer`](Builder::layer) needs none: its inner service is called.
+    /// Sets the address of a side's service: `http://` or `https://`, a host, and the base path of
+    /// all operations. A later call for the same side replaces the earlier one. A
+    /// [`layer`](Builder::layer) needs no address, since it calls its inner service.
     #[must_use]
     pub fn upstream(mut self, side: impl Into<String>, address: Uri) -> Builder {
         self.upstreams.push((side.into(), address));
         self
     }
 
-    /// Where a host is that the pack names for a side, as with [`upstream`](Builder::upstream).
+    /// Sets the address of a host that the pack names for a side. The format is that of
+    /// [`upstream`](Builder::upstream).
     #[must_use]
     pub fn host(mut self, side: impl Into<String>, host: impl Into<String>, address: Uri) -> Builder {
         self.hosts.push((side.into(), host.into(), address));
         self
     }
 
-    /// A client: its name in logs and metrics, the token that it is known by, and by side the tokens that its calls go out with.
-    /// A name is 1 to 64 characters of `a-z A-Z 0-9 . _ -`, a token 8 to 4096 visible ASCII characters.
+    /// Adds a client: its name in logs and metrics, the token that authenticates it, and for each
+    /// side the token of its upstream calls. A name has 1 to 64 characters of `a-z A-Z 0-9 . _ -`,
+    /// a token 8 to 4096 visible ASCII characters.
     #[must_use]
     pub fn client<'a>(
         self,
@@ -254,42 +262,45 @@ impl Builder {
         })
     }
 
-    /// A client with all that one may have.
+    /// Adds a client with all settings.
     #[must_use]
     pub fn enrol(mut self, client: NewClient) -> Builder {
         self.clients.push(client);
         self
     }
 
-    /// The bounds of the data path: bytes, counts and times. Without them [`Limits::default`] holds.
+    /// Sets the limits of the data path: bytes, counts and times. The default is
+    /// [`Limits::default`].
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Builder {
         self.limits = limits;
         self
     }
 
-    /// Where clients and their grants are kept. Without it they are forgotten with the gateway, which does for fixed tokens; a
-    /// grant that is refreshed and forgotten is lost.
+    /// Sets the store for clients and their grants. The default is a temporary store that is
+    /// deleted with the gateway. That suffices for fixed tokens, but a refreshed grant is lost with
+    /// it.
     #[must_use]
     pub fn store(mut self, store: Store) -> Builder {
         self.store = Some(store);
         self
     }
 
-    /// The authorization server that grants are refreshed at.
+    /// Sets the authorization server that refreshes grants.
     #[must_use]
     pub fn authorization_server(mut self, endpoint: Endpoint) -> Builder {
         self.endpoint = Some(endpoint);
         self
     }
 
-    /// The gateway as a service. It refreshes grants in the background until its last clone is dropped.
+    /// Builds the gateway as a service. It refreshes grants in the background until its last clone
+    /// is dropped.
     ///
     /// # Errors
-    /// Something is missing or does not fit the pack, or the store cannot be used.
+    /// A setting is missing or does not match the pack, or the store cannot be used.
     ///
     /// # Panics
-    /// Without a tokio runtime around it.
+    /// Outside of a tokio runtime.
     pub async fn build(self) -> Result<Gateway, BuildError> {
         let (addresses, hosts) = (self.upstreams.clone(), self.hosts.clone());
         let prepared = self.prepare().await?;
@@ -329,14 +340,15 @@ impl Builder {
         })
     }
 
-    /// The gateway as a layer: requests below a front become calls of the inner service, all others pass to it as they are. It
-    /// refreshes grants in the background until the layer and all services made by it are dropped.
+    /// Builds the gateway as a layer: requests below a front become calls of the inner service, and
+    /// all others are forwarded to it unchanged. The layer refreshes grants in the background until
+    /// it and all of its services are dropped.
     ///
     /// # Errors
-    /// Something is missing or does not fit the pack, or the store cannot be used.
+    /// A setting is missing or does not match the pack, or the store cannot be used.
     ///
     /// # Panics
-    /// Without a tokio runtime around it.
+    /// Outside of a tokio runtime.
     pub async fn layer(self) -> Result<GatewayLayer, BuildError> {
         Ok(GatewayLayer(Arc::new(self.prepare().await?)))
     }
@@ -385,7 +397,7 @@ impl Builder {
     }
 }
 
-/// Everything but where calls go.
+/// A configured gateway without its upstreams.
 struct Prepared {
     pack: Arc<Pack>,
     settings: Arc<Settings>,
@@ -441,7 +453,7 @@ impl Prepared {
         unknown_side(&self.pack, name)
     }
 
-    /// Whether a front answers this path.
+    /// Returns whether a front serves this path.
     fn is_ours(&self, path: &str) -> bool {
         self.fronts
             .iter()
@@ -454,7 +466,7 @@ fn unknown_side(pack: &Pack, name: &str) -> BuildError {
     BuildError::UnknownSide { name: name.to_owned(), sides }
 }
 
-/// What goes on in the background; ends with the last clone.
+/// Background tasks and temporary data, stopped and removed with the last clone.
 struct Running {
     refreshing: JoinHandle<()>,
     _workers: shadow::Workers,
@@ -467,7 +479,7 @@ impl Drop for Running {
     }
 }
 
-/// A folder of our own, for a store that ends with the gateway.
+/// A temporary folder for the default store, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -514,14 +526,14 @@ where
     }
 }
 
-/// A gateway around a service that it calls. Made by [`Builder::layer`].
+/// A gateway around a service that it calls. Created by [`Builder::layer`].
 ///
-/// Requests below a front are translated, and the calls that they become go to the inner service, without a socket between.
-/// All other requests reach the inner service unchanged.
+/// Requests below a front are translated, and the resulting calls run directly on the inner
+/// service, without a socket. All other requests reach the inner service unchanged.
 ///
 /// # Examples
 ///
-/// A service that speaks the new version answers a client of the old one:
+/// A service that implements the new version answers a client of the old one:
 ///
 /// ```
 /// use http::{Request, Response};
@@ -621,7 +633,7 @@ where
     type Future = BoxFuture<'static, Result<Response<Body>, S::Error>>;
 
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        // Which of the two is to be ready is known with the request: it is asked then.
+        // The request decides which of the two services must be ready, so `call` awaits readiness.
         Poll::Ready(Ok(()))
     }
 

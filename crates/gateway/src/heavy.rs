@@ -1,6 +1,6 @@
-//! Work on large bodies, apart from the threads that answer clients: what takes milliseconds in one go would keep everyone else
-//! on a core waiting. It goes to threads of its own, one per core, to which those that answer come first. They are started
-//! when the first large body comes.
+//! Threads for work on large bodies. Work that takes milliseconds at a stretch would delay every
+//! other call on a core, so it runs on separate, lower-priority threads, one per core. They start
+//! with the first large body.
 
 use std::io;
 use std::num::NonZero;
@@ -8,13 +8,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
-/// Bytes of a body up to which it is worked on where it came: less than a millisecond's work, whatever it holds.
+/// Largest body, in bytes, that is processed on the thread that received it. This takes less than a
+/// millisecond for any content.
 pub(crate) const LIGHT_BYTES_MAX: u64 = 32 * 1024;
 
-/// How much less urgent these threads are than those that answer: they get about a quarter of a core that both want.
+/// Niceness of these threads: they receive about a quarter of a core that a serving thread also
+/// wants.
 const NICENESS: i32 = 6;
 
-/// Where large bodies are worked on. Clones are one.
+/// The thread pool for large bodies. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heavy(Arc<OnceLock<io::Result<Threads>>>);
 
@@ -22,21 +24,22 @@ pub(crate) struct Heavy(Arc<OnceLock<io::Result<Threads>>>);
 struct Threads(Option<Runtime>);
 
 impl Heavy {
-    /// Does `work`, and gives what came of it; none when it panicked or the program ends. What it needs it must own, so that it
-    /// lasts as long: work that nobody waits for any more goes on to its end.
+    /// Runs `work` on the pool and returns its result, or `None` if it panicked or the program is
+    /// shutting down. `work` must own its data: it runs to completion even if the caller is
+    /// dropped.
     pub(crate) async fn work<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         let threads = self.0.get_or_init(Threads::start);
         let Ok(Threads(Some(runtime))) = threads else {
-            // Without threads it is done here: late is better than not.
+            // Run it here if no threads could be started: slow is better than failing.
             return Some(work());
         };
         runtime.spawn(async move { work() }).await.ok()
     }
 
-    /// Does `work`, which nobody waits for.
+    /// Runs `work` without waiting for its result.
     pub(crate) fn leave(&self, work: impl FnOnce() + Send + 'static) {
         match self.0.get_or_init(Threads::start) {
             Ok(Threads(Some(runtime))) => drop(runtime.spawn(async move { work() })),
@@ -50,7 +53,7 @@ impl Threads {
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(std::thread::available_parallelism().map_or(1, NonZero::get));
         builder.thread_name("heavy").thread_keep_alive(Duration::from_secs(1));
-        // A thread that may not be less urgent is as urgent as others.
+        // Lowering the priority is best effort; without it the thread competes as an equal.
         builder.on_thread_start(|| {
             let _ = rustix::process::nice(NICENESS);
         });
@@ -61,7 +64,7 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
-            // Dropping it here would wait for its threads, which is not allowed where tasks run.
+            // Dropping the runtime would block on its threads, which is not allowed inside a task.
             runtime.shutdown_background();
         }
     }

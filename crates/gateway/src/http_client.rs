@@ -1,7 +1,10 @@
-//! The HTTP client for calls that go outside the data path: to the authorization server, and those of the playground and of
-//! verbs that call a service with a client's token. It calls directly, whatever the environment says of proxies, follows no
-//! redirect and repeats nothing: each would give the token to somebody else, or spend it twice. A server name other than the
-//! host of the address (SNI) is used by calling that name and resolving the host instead: reqwest has no other way.
+//! The HTTP client for calls outside the data path: to the authorization server, from the
+//! playground, and from commands that call a service with a client's token.
+//!
+//! It connects directly (proxy variables of the environment are ignored), follows no redirect and
+//! retries nothing: each of these could send the token to another party or spend it twice. To use a
+//! server name (SNI) that differs from the host of the URL, it requests that name and resolves it
+//! to the host's addresses, since reqwest offers no other way.
 
 use crate::tls::{ServiceTls, TlsError};
 use http::{Method, header};
@@ -10,30 +13,31 @@ use reqwest::{ClientBuilder, RequestBuilder, Url};
 use std::fmt;
 use std::sync::Arc;
 
-/// A client of one service; clones share its connections.
+/// A client of one service. Clones share its connections.
 #[derive(Clone, Debug)]
 pub struct HttpClient {
     client: reqwest::Client,
     renamed: Option<Renamed>,
 }
 
-/// Why there is no client.
+/// An error that prevents building a client.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpClientError {
-    /// A file of the TLS settings cannot be used, or the system's authorities cannot be read.
+    /// A file of the TLS settings cannot be used, or the system's certificate authorities cannot be
+    /// read.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The client cannot be built.
+    /// reqwest cannot build the client.
     #[error("{0}")]
     Client(reqwest::Error),
 }
 
-/// Where a service is, and how it is called where TLS is spoken.
+/// The address of a service and its TLS settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceAddress {
-    /// With a path or without.
+    /// The URL, with or without a path.
     pub url: String,
-    /// Authorities, own certificate, server name.
+    /// Certificate authorities, client certificate and server name.
     pub tls: ServiceTls,
 }
 
@@ -43,7 +47,7 @@ impl fmt::Display for ServiceAddress {
     }
 }
 
-/// A host that is called by another name.
+/// A host that is requested under another server name.
 #[derive(Clone, Debug)]
 struct Renamed {
     host: Arc<str>,
@@ -51,13 +55,14 @@ struct Renamed {
 }
 
 impl HttpClient {
-    /// Builds a client for a service at `url` out of `builder`, which sets times and pools.
+    /// Builds a client for the service at `url` from `builder`, which sets timeouts and pool sizes.
     ///
     /// # Errors
     ///
     /// A file of `tls` cannot be used, or the client cannot be built.
     pub fn new(builder: ClientBuilder, url: &Url, tls: &ServiceTls) -> Result<HttpClient, HttpClientError> {
-        // The one provider this program is built with; whoever comes first installs it.
+        // Fails if another crate has installed a provider already, which is fine: ring is the only
+        // one that this program is built with.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = builder
             .redirect(reqwest::redirect::Policy::none())
@@ -70,7 +75,8 @@ impl HttpClient {
             setup.config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
             if let (Some(name), Some(host)) = (setup.server_name, url.host_str()) {
                 let host: Arc<str> = host.trim_matches(['[', ']']).into();
-                // HTTP/2 has one name for TLS and for the request.
+                // HTTP/2 takes the TLS name and the request's authority from the same URL, so only
+                // HTTP/1.1 can send the real host.
                 setup.config.alpn_protocols.remove(0);
                 builder = builder.http1_only().dns_resolver(Arc::new(LookUp(Arc::clone(&host))));
                 renamed = Some(Renamed { host, name: name.to_str().into_owned() });
@@ -81,7 +87,7 @@ impl HttpClient {
         Ok(HttpClient { client, renamed })
     }
 
-    /// A request to `url`, which is of the service that this is a client of.
+    /// Starts a request to `url`, which must belong to this client's service.
     pub fn request(&self, method: Method, url: &Url) -> RequestBuilder {
         let mut called = url.clone();
         let renamed = self.renamed.as_ref().filter(|renamed| {
@@ -96,7 +102,7 @@ impl HttpClient {
     }
 }
 
-/// Looks up one host, whatever it is called by.
+/// A resolver that looks up one fixed host for every name.
 struct LookUp(Arc<str>);
 
 impl Resolve for LookUp {

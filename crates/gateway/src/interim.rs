@@ -1,13 +1,14 @@
-//! Interim answers (1xx) of an upstream on their way to the client. They come while an answer is waited for, and by the task that
-//! waits for it: whoever polls that answer hears them here, and writes them before it.
+//! Interim responses (1xx) of an upstream on their way to the client. They arrive while the task
+//! that awaits the final response polls it; that task collects them here and writes them first.
 //!
-//! Decision to know: a queue per thread, not per request, because an interim answer comes within the very poll that its request is
-//! given. A request whose upstream is read by another task, which is so behind TLS, has none.
+//! The queue is per thread rather than per request, because an interim response arrives within the
+//! very poll that drives its request. A request whose upstream connection is read by another task,
+//! as behind TLS, receives none.
 
 use http::{HeaderMap, StatusCode};
 use std::cell::RefCell;
 
-/// An interim answer.
+/// An interim response.
 #[derive(Clone, Debug)]
 pub(crate) struct Interim {
     pub(crate) status: StatusCode,
@@ -15,18 +16,18 @@ pub(crate) struct Interim {
 }
 
 thread_local! {
-    /// None while no answer is polled on this thread.
+    /// `None` while no response is being polled on this thread.
     static HEARD: RefCell<Option<Vec<Interim>>> = const { RefCell::new(None) };
 }
 
-/// Polls an answer, and gives what was said before it meanwhile.
+/// Polls a response and returns the interim responses that arrived during the poll.
 pub(crate) fn heard<T>(poll: impl FnOnce() -> T) -> (T, Vec<Interim>) {
     HEARD.set(Some(Vec::new()));
     let polled = poll();
     (polled, HEARD.take().unwrap_or_default())
 }
 
-/// An upstream has said this before its answer.
+/// Queues an interim response for the request that is being polled on this thread, if there is one.
 pub(crate) fn say(status: StatusCode, headers: HeaderMap) {
     HEARD.with_borrow_mut(|heard| {
         heard.iter_mut().for_each(|heard| {

@@ -1,12 +1,13 @@
-//! The data path and what it needs: listeners, the tower stack, clients and their grants, the store, recording, the dual run and
-//! telemetry. It sees plans, never the text of a mapping.
+//! The data path: listeners, the tower stack, clients and their OAuth grants, the store, recording,
+//! dual runs and telemetry. The crate reads compiled plans and never parses mapping files.
 //!
-//! A program that has the gateway inside begins at [`Gateway::builder`]; its packs come from the crate `switchback-compiler`, by
-//! `mapping::compile`. The modules are the parts that the program `switchback` joins by itself: they change with it.
+//! Programs that embed the gateway start at [`Gateway::builder`]. The crate `switchback-compiler`
+//! compiles packs with `mapping::compile`. The modules are public for the program `switchback`,
+//! which assembles them itself; they change with it.
 
-// What no other crate can reach says so, and the compiler finds it when nothing calls it.
+// Keeps `pub` limited to items that other crates can reach, so the compiler reports unused ones.
 #![warn(unreachable_pub)]
-// Other programs build on this crate: what it offers says what it means, and when it fails.
+// Other programs build on this crate, so every public item documents its meaning and errors.
 #![deny(missing_docs, clippy::missing_errors_doc)]
 
 mod batch;

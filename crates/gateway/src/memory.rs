@@ -1,13 +1,13 @@
-//! The memory that the process may have, and who has how much of it: connections, requests, bodies held whole, trees made of
-//! them. Whatever cannot have its share is turned away; nothing waits for memory, and the process does not die of it.
+//! Process-wide memory budget. Connections, requests, buffered bodies and parsed trees reserve
+//! bytes before they allocate. A reservation that does not fit fails at once; no caller waits for
+//! memory.
 //!
-//! Decisions to know:
-//!
-//! - Shares are taken before memory is, in the size that it will have (a body's announced length, a tree's nodes, the fields of
-//!   a form), so that a burst is refused while it comes.
-//! - What shares do not see (the allocator's holes, the run time's own) is seen in what of the process is resident, which is
-//!   looked at now and then while shares are taken. Close to the bound nobody gets a share.
-//! - The bound is `limits.memory`, or what the control group or the machine has.
+//! - Callers reserve the expected size (announced body length, node count, form fields), so a burst
+//!   is rejected on arrival.
+//! - Reservations do not cover allocator fragmentation or runtime overhead. The budget therefore
+//!   samples resident memory every 20 ms while reservations are made, and rejects all of them above
+//!   88 % of the limit.
+//! - The limit is `limits.memory`, or else that of the control group or the machine.
 
 use crate::resident;
 use std::path::{Path, PathBuf};
@@ -16,44 +16,44 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
-/// Parts in a hundred of the bound that the process may have resident, and at which no more is given out: what is left is for
-/// pages of the kernel that a control group counts too.
+/// Percentage of the limit that may be resident before all reservations fail. The rest covers
+/// kernel pages, which a control group counts too.
 const RESIDENT_PERCENT: u64 = 88;
 
-/// Parts in a hundred that shares may make up of what is left of the bound beside the process at its start. The rest is what
-/// the allocator loses between them.
+/// Percentage available to reservations, of the limit minus the memory resident at start. The rest
+/// covers allocator fragmentation.
 const SHARED_PERCENT: u64 = 75;
 
-/// How old the last look at resident memory may be.
+/// Minimum time between two samples of resident memory.
 const LOOK_AFTER: Duration = Duration::from_millis(20);
 
-/// How often memory is given back while there is too little of it.
+/// Minimum time between two `malloc_trim` calls under pressure.
 const TRIM_AFTER: Duration = Duration::from_secs(1);
 
-/// The memory that shares are taken of. Clones are one.
+/// A shared memory budget. Clones refer to the same budget.
 #[derive(Clone, Debug)]
 pub struct Memory(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// The whole, of which this may be a part with a bound of its own.
+    /// The parent budget, if this is a part with its own limit.
     whole: Option<Memory>,
     used: AtomicU64,
     bytes_max: u64,
     watch: Option<Watch>,
 }
 
-/// There is too little.
+/// The memory budget is exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short;
 
 impl Memory {
-    /// `bytes_max` bytes, whatever the process has.
+    /// Returns a budget of `bytes_max` bytes that does not watch resident memory.
     pub fn new(bytes_max: u64) -> Memory {
         Memory::of(None, bytes_max, None)
     }
 
-    /// As much as a process that may have `bytes_max` bytes resident can give out.
+    /// Returns the budget of a process whose resident memory is limited to `bytes_max` bytes.
     pub fn of_process(bytes_max: u64) -> Memory {
         let resident_max = bytes_max / 100 * RESIDENT_PERCENT;
         let own = resident::resident().unwrap_or(0);
@@ -61,7 +61,8 @@ impl Memory {
         Memory::of(None, shared, Some(Watch::new(resident_max)))
     }
 
-    /// A part of it, of at most so many bytes.
+    /// Returns a child budget of at most `bytes_max` bytes. Its reservations also count against
+    /// this budget.
     #[must_use]
     pub fn part(&self, bytes_max: u64) -> Memory {
         Memory::of(Some(self.clone()), bytes_max, None)
@@ -71,28 +72,28 @@ impl Memory {
         Memory(Arc::new(Inner { whole, used: AtomicU64::new(0), bytes_max, watch }))
     }
 
-    /// A share of nothing, to grow.
+    /// Returns an empty reservation that can grow.
     pub fn share(&self) -> Share {
         Share { memory: self.clone(), bytes: 0 }
     }
 
-    /// A share of so many bytes.
+    /// Reserves `bytes` bytes.
     ///
     /// # Errors
     ///
-    /// There is not as much left.
+    /// The budget is exhausted.
     pub fn take(&self, bytes: u64) -> Result<Share, Short> {
         let mut share = self.share();
         share.grow(bytes)?;
         Ok(share)
     }
 
-    /// Bytes that are shares now.
+    /// Returns the number of reserved bytes.
     pub fn used(&self) -> u64 {
         self.0.used.load(Relaxed)
     }
 
-    /// Bytes that shares may be.
+    /// Returns the limit of reservations in bytes.
     pub fn bytes_max(&self) -> u64 {
         self.0.bytes_max
     }
@@ -119,7 +120,7 @@ impl Memory {
     }
 }
 
-/// Some of the memory, given back when dropped.
+/// A reservation, released on drop.
 #[derive(Debug)]
 pub struct Share {
     memory: Memory,
@@ -127,29 +128,29 @@ pub struct Share {
 }
 
 impl Share {
-    /// Takes more. Without it the share stays as it was.
+    /// Reserves more bytes. On failure the reservation is unchanged.
     ///
     /// # Errors
     ///
-    /// There is not as much left.
+    /// The budget is exhausted.
     pub fn grow(&mut self, bytes: u64) -> Result<(), Short> {
         self.memory.grow(bytes)?;
         self.bytes += bytes;
         Ok(())
     }
 
-    /// Bytes that it holds of the budget.
+    /// Returns the reserved bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Both as one; both are of the same memory.
+    /// Merges another reservation of the same budget into this one.
     pub fn join(&mut self, mut other: Share) {
         debug_assert!(Arc::ptr_eq(&self.memory.0, &other.memory.0), "each memory gets back what it gave");
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// Nothing yet, of the same memory.
+    /// Returns an empty reservation of the same budget.
     pub fn beside(&self) -> Share {
         self.memory.share()
     }
@@ -161,12 +162,12 @@ impl Drop for Share {
     }
 }
 
-/// Looks at what is resident.
+/// Samples resident memory.
 #[derive(Debug)]
 struct Watch {
     resident_max: u64,
     start: Instant,
-    /// Milliseconds since `start` of the last look, and of the last time that memory was given back.
+    /// Time of the last sample and of the last trim, in milliseconds since `start`.
     looked: AtomicU64,
     trimmed: AtomicU64,
     is_short: AtomicBool,
@@ -197,12 +198,12 @@ impl Watch {
         self.is_short.load(Relaxed)
     }
 
-    /// Has memory given back beside those who answer: it takes the allocator's locks.
+    /// Starts a trim on another thread, because it holds the allocator's locks for a while.
     fn trim(&self, now: u64) {
         let trimmed = self.trimmed.load(Relaxed);
         let is_due = trimmed == 0 || now.saturating_sub(trimmed) >= TRIM_AFTER.as_millis() as u64;
         if is_due && self.trimmed.compare_exchange(trimmed, now.max(1), Relaxed, Relaxed).is_ok() {
-            // Without a thread it is given back later.
+            // If no thread can be started, a later sample tries again.
             let _ = std::thread::Builder::new().name("trim".to_owned()).spawn(resident::trim);
         }
     }
@@ -212,7 +213,8 @@ impl Watch {
     }
 }
 
-/// Bytes that this process may have: the least of what its cgroups and the machine have; none where nothing tells.
+/// Returns the memory limit of this process in bytes: the lowest of its cgroups and the machine.
+/// Returns `None` if neither is known.
 pub fn limit() -> Option<u64> {
     let read = |path: &Path| std::fs::read_to_string(path).ok();
     group_limit(&read).into_iter().chain(machine_limit(&read)).min()
@@ -226,8 +228,9 @@ fn machine_limit(read: ReadFile<'_>) -> Option<u64> {
     total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// The least bound of the cgroups that this process is in, of either version (cgroups(7)), up to the outermost that can be
-/// seen: inside a container the path of a group may be one that is seen outside only.
+/// Returns the lowest limit among the process's cgroups (cgroups(7), both versions) and their
+/// ancestors. Inside a container the path may exist only outside of it, so missing files are
+/// skipped.
 fn group_limit(read: ReadFile<'_>) -> Option<u64> {
     let cgroups = read(Path::new("/proc/self/cgroup"))?;
     let bounds = cgroups.lines().filter_map(|line| {

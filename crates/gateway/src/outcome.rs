@@ -1,29 +1,32 @@
-//! How a call ends: one closed list, which the access log, the metrics, the spans, the usage and the studio share.
+//! The outcome of a call: a closed list shared by the access log, metrics, spans, usage statistics
+//! and the studio.
 //!
-//! Decision to know: an outcome says what became of the call and not how the service judged it. A `404` of the service is a
-//! `translated` or a `forwarded` call; its status stands next to the outcome in the log line and in the metric.
+//! An outcome describes how the gateway handled the call, not the service's verdict. A `404` of the
+//! service is a `translated` or `forwarded` call; log lines and metrics record its status
+//! separately.
 
-/// Declares the outcomes, in the order in which tables list them, each with its word and its meaning for people.
+/// Declares the outcomes in the order of tables, each with its identifier and a description for
+/// people.
 macro_rules! outcomes {
     ($($name:ident $word:literal $meaning:literal;)+) => {
-        /// What became of a call.
+        /// The outcome of a call.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Outcome {
             $(#[doc = $meaning] $name,)+
         }
 
-        /// All outcomes, each at its discriminant.
+        /// All outcomes, indexed by discriminant.
         pub const OUTCOMES: [Outcome; [$($word),+].len()] = [$(Outcome::$name),+];
 
         impl Outcome {
-            /// The word for it in log lines, labels of metrics, and the API.
+            /// Returns the identifier used in log lines, metric labels and the API.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Outcome::$name => $word,)+
                 }
             }
 
-            /// What it means, as a sentence for people.
+            /// Returns a description for people, as a sentence.
             pub const fn meaning(self) -> &'static str {
                 match self {
                     $(Outcome::$name => $meaning,)+
@@ -46,17 +49,18 @@ outcomes! {
 }
 
 impl Outcome {
-    /// The outcome that has this word.
+    /// Parses an outcome's identifier.
     pub fn parse(word: &str) -> Option<Outcome> {
         OUTCOMES.into_iter().find(|outcome| outcome.as_str() == word)
     }
 
-    /// Whether the client got the answer of a service: translated, or as it came.
+    /// Returns whether the client received a service's response, translated or forwarded.
     pub fn is_answered(self) -> bool {
         matches!(self, Outcome::Translated | Outcome::Forwarded)
     }
 
-    /// Whether the call failed for a reason that its operator can mend: a service or the gateway.
+    /// Returns whether the call failed for a reason that an operator can mend, in a service or in
+    /// the gateway.
     pub fn is_failed(self) -> bool {
         matches!(self, Outcome::UpstreamError | Outcome::GatewayError)
     }

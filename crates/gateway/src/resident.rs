@@ -1,48 +1,52 @@
-//! Memory that the process needs no more: what only the start or a reload needed, and what a burst of requests has left
-//! behind. Compiling a pack and opening a store leave holes in the heap; connections that have gone leave more of them. The
-//! allocator keeps all of it; here it is given back, once when the start is over, with each reload, and whenever the process
-//! has fallen quiet, so that what it seems to need is what it needs.
+//! Returns unused memory to the system. Compiling a pack and opening a store leave free pages in
+//! the heap, as do bursts of requests and closed connections, and the allocator retains all of
+//! them. This module trims the heap after the start, with each reload, and whenever the process is
+//! idle, so that its resident size reflects its needs.
 //!
-//! Decision to know: but for reloads, which have just taken a core for a good part of a second, nothing of this is ever done
-//! while there is work. Whether there is work is read from the time that the process has spent on its cores, so that requests
-//! pay nothing for it, not even a counter.
+//! Apart from reloads, which have just used a core for much of a second, trimming never runs while
+//! there is work. The process's CPU time reveals whether there is work, so requests pay nothing for
+//! it, not even a counter.
 //!
-//! Besides the scanning of `json` and one call in `shadow/thread.rs` the only place with `unsafe`.
+//! `unsafe` occurs only here, in the scanning of `json`, and in one call in `shadow/thread.rs`.
 
 #![expect(unsafe_code, reason = "calls of the allocator and the system")]
 
 use std::time::Duration;
 
-/// How often it is looked whether the process is quiet.
+/// Time between two checks for idleness.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Time on the cores between two looks, up to which there was no work to speak of.
+/// Highest CPU time between two checks at which the process counts as idle.
 const QUIET_CPU_MAX: Duration = Duration::from_millis(10);
 
-/// Bytes that must have become resident since the last time, so that giving back is worth it.
+/// Growth of resident memory since the last trim, in bytes, that justifies another.
 const GROWTH_BYTES_MIN: u64 = 1 << 20;
 
-/// Looks until so little is given back again: whoever asks once in a while shall not find cold pages each time. By then idle
-/// connections have gone too, unless they are kept longer than usual.
+/// Number of checks between two trims for small growth, so that an occasional caller does not find
+/// cold pages each time. With default timeouts, idle connections have closed by then too.
 const LOOKS_BETWEEN: u32 = 18;
 
-/// Bytes that are given back at the first quiet look: a burst of requests has left them.
+/// Growth in bytes that is trimmed at the first idle check, since it stems from a burst of
+/// requests.
 const BURST_BYTES_MIN: u64 = 16 << 20;
 
-/// Free bytes at the end of a heap that the allocator keeps for the next burst. Its own measure, 128 KiB, is less than what the
-/// answers of one turn of a core take together: it gave pages back and took them again, zeroed, with every turn.
+/// Free bytes at the top of a heap that the allocator retains for the next burst. Its default of
+/// 128 KiB is less than the responses of one scheduler turn of a core need, so it released pages
+/// and faulted them in again, zeroed, every turn.
 const HEAP_SPARE_BYTES: i32 = 4 << 20;
 
-/// Bytes from which memory comes from the kernel and goes back to it for each use. The allocator would find it out by itself,
-/// were it not told the other measure.
+/// Allocation size in bytes from which the allocator maps and unmaps memory per use. Setting the
+/// trim threshold disables the allocator's dynamic adjustment of this one.
 const LARGE_BYTES: i32 = 1 << 20;
 
-/// What to do before anything starts: has the allocator keep what bursts need. It is given back by [`keep_small`].
+/// Configures the allocator to retain memory for bursts. Call it before starting any thread.
+/// [`keep_small`] returns that memory when idle.
 pub fn prepare() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        // SAFETY: the function changes settings of the allocator and has no preconditions (mallopt(3)). No other thread runs yet
-        // that could be inside of it, and if one did, it would take its lock.
+        // SAFETY: `mallopt` changes settings of the allocator and has no preconditions
+        // (mallopt(3)). No other thread runs yet; if one did, the function would take the
+        // allocator's lock.
         unsafe {
             libc::mallopt(libc::M_TRIM_THRESHOLD, HEAP_SPARE_BYTES);
             libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES);
@@ -50,16 +54,18 @@ pub fn prepare() {
     }
 }
 
-/// Gives back the heap's free pages. Does nothing where the allocator has no such thing.
+/// Returns the heap's free pages to the system. Has no effect on platforms other than glibc.
 pub fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        // SAFETY: the function has no preconditions and may be called from any thread (malloc_trim(3)).
+        // SAFETY: the function has no preconditions and may be called from any thread
+        // (malloc_trim(3)).
         unsafe { libc::malloc_trim(0) };
     }
 }
 
-/// Gives memory back whenever the process has fallen quiet, until dropped.
+/// Trims the heap whenever the process is idle, until dropped. Returns if the platform does not
+/// report CPU time or resident memory.
 pub async fn keep_small() {
     let mut watch = Watch::default();
     loop {
@@ -72,23 +78,22 @@ pub async fn keep_small() {
     }
 }
 
-/// When to give back.
+/// Decides when to trim.
 #[derive(Default)]
 struct Watch {
-    /// Time spent on the cores at the last look.
+    /// CPU time at the last check.
     cpu: Duration,
-    /// Bytes that were left resident by the last trimming.
+    /// Resident bytes after the last trim.
     left: u64,
-    /// Looks to come before little is worth trimming.
+    /// Number of checks until small growth justifies a trim.
     pause: u32,
-    /// Whether there has been growth: then it is given back a second time after the pause, since what is freed meanwhile, by
-    /// connections that end, shows in no number.
+    /// Whether the last trim followed growth. It is then repeated after the pause, because memory
+    /// freed meanwhile by closing connections does not appear in the resident size.
     owes: bool,
 }
 
 impl Watch {
-    /// Takes the time that the process has spent on its cores since its start and what of it is resident, in bytes; whether
-    /// now is the time.
+    /// Takes the process's CPU time and resident bytes. Returns whether to trim now.
     fn look(&mut self, cpu: Duration, resident: u64) -> bool {
         let is_quiet = cpu.saturating_sub(self.cpu) <= QUIET_CPU_MAX;
         self.cpu = cpu;
@@ -102,18 +107,18 @@ impl Watch {
         true
     }
 
-    /// Notes that memory was given back, which takes some time itself.
+    /// Records a trim. The values are those after it, since trimming takes CPU time itself.
     fn trimmed(&mut self, cpu: Duration, resident: u64) {
         *self = Watch { cpu, left: resident, pause: LOOKS_BETWEEN, owes: self.owes };
     }
 }
 
-/// Time that all threads have spent on the cores since the start.
+/// Returns the CPU time of all threads since the start.
 fn cpu() -> Option<Duration> {
     #[cfg(unix)]
     {
         let mut spent = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `spent` is a place for the answer, valid for the call (clock_gettime(2)); it holds a time before it, too.
+        // SAFETY: `spent` is initialized and valid for writes during the call (clock_gettime(2)).
         let outcome = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut spent) };
         let (seconds, nanos) = (u64::try_from(spent.tv_sec).ok()?, u32::try_from(spent.tv_nsec).ok()?);
         (outcome == 0).then(|| Duration::new(seconds, nanos))
@@ -122,7 +127,8 @@ fn cpu() -> Option<Duration> {
     None
 }
 
-/// Bytes that are resident. Pages are counted as the smallest there are: this only tells growth.
+/// Returns the resident bytes, or `None` if the platform does not report them. Assumes the smallest
+/// page size, which suffices to detect growth.
 pub(crate) fn resident() -> Option<u64> {
     const PAGE_BYTES: u64 = 4096;
     let counts = std::fs::read_to_string("/proc/self/statm").ok()?;

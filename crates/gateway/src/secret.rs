@@ -1,29 +1,30 @@
-//! [`Secret`]: a value that is never printed and is wiped from memory when dropped. Tokens, client secrets and keys travel in
-//! it from the place where they are read to the one place where they are used. Resolving references to secrets (environment,
-//! files) happens where configuration is read, not here.
+//! [`Secret`]: a value that is never printed and is wiped from memory when dropped. It carries
+//! tokens, client secrets and keys from where they are read to where they are used. The
+//! configuration resolves references to secrets (environment, files).
 
 use std::fmt;
 use zeroize::Zeroize;
 
-/// A value that `Debug` and `Display` show as `***`. There is no `Serialize`, so it cannot end up in an answer by accident;
-/// [`Secret::expose`] is the only way in, and easy to search for.
+/// A value that `Debug` and `Display` render as `***`. It does not implement `Serialize`, so it
+/// cannot end up in a response by accident. [`Secret::expose`] is the only access and easy to
+/// search for.
 #[derive(Clone)]
 pub struct Secret<T: Zeroize>(T);
 
 impl<T: Zeroize> Secret<T> {
-    /// Takes a value into custody.
+    /// Wraps a value.
     pub fn new(value: T) -> Self {
         Secret(value)
     }
 
-    /// The value itself. Keep the borrow short and copy nothing out of it that outlives the use.
+    /// Returns the value. Keep the borrow short, and copy nothing out of it that outlives the use.
     pub fn expose(&self) -> &T {
         &self.0
     }
 }
 
 impl Secret<Vec<u8>> {
-    /// The same secret as text, when it is UTF-8.
+    /// Converts the secret to text if it is UTF-8.
     pub(crate) fn into_text(mut self) -> Option<Secret<String>> {
         String::from_utf8(std::mem::take(&mut self.0)).ok().map(Secret)
     }

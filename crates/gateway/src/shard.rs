@@ -1,5 +1,5 @@
-//! What each core keeps for itself of a thing that all cores use, so that none waits for another: idle connections, log lines.
-//! Here is which part of such a thing is a thread's own.
+//! Assignment of threads to shards. State that all cores use, such as idle connections and log
+//! lines, is sharded per core so that no core waits for another.
 
 use std::cell::Cell;
 use std::num::NonZero;
@@ -10,20 +10,20 @@ thread_local! {
     static NUMBER: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// How many threads answer clients: as many as there are cores.
+/// Returns the number of cores, and therefore of threads that serve clients.
 pub(crate) fn count() -> usize {
     static COUNT: LazyLock<usize> =
         LazyLock::new(|| std::thread::available_parallelism().map_or(1, NonZero::get));
     *COUNT
 }
 
-/// Makes this thread the one of a core.
+/// Assigns a core's number to this thread.
 pub(crate) fn is_core(core: usize) {
     NUMBER.set(Some(core));
 }
 
-/// The number of this thread: its core's, else the next one beyond those. Threads whose numbers fall on the same shard share
-/// it, which is slower and as right.
+/// Returns this thread's number: that of its core, or else the next one above the cores'. Threads
+/// whose numbers map to the same shard share it, which is slower but correct.
 pub(crate) fn here() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     NUMBER.get().unwrap_or_else(|| {

@@ -1,6 +1,6 @@
-//! TLS towards both sides: the certificate that clients are shown, which can be replaced while they are, and whom we trust
-//! and what we show where a service or the authorization server is called. Both are called with the same settings, and trust
-//! the same authorities.
+//! TLS on both hops: the server certificate, which can be replaced at run time, and the trust and
+//! client certificates for calls to services and the authorization server. Both kinds of calls use
+//! the same settings and trust the same authorities by default.
 
 use arc_swap::ArcSwap;
 use rustls::RootCertStore;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 use x509_cert::der::Decode as _;
 
-/// A certificate with its key.
+/// A certificate chain with its private key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     /// PEM, leaf first.
@@ -23,78 +23,80 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// How a service is called with TLS.
+/// TLS settings for calls to a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceTls {
-    /// PEM: the authorities to trust instead of the system's.
+    /// PEM file of the authorities to trust instead of the system's.
     pub authorities: Option<PathBuf>,
-    /// What we show to a service that asks who we are.
+    /// Client certificate, sent if the service requests one.
     pub own: Option<TlsFiles>,
-    /// The name that its certificate is for, asked for by SNI, instead of the one in its address.
+    /// The name that is sent as SNI and verified in the service's certificate, instead of the host
+    /// of its address.
     pub server_name: Option<String>,
 }
 
-/// Why TLS cannot be had with what was given.
+/// An error in TLS files or settings.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The file of the certificate chain, or of the authorities, cannot be read.
+    /// The file of the certificate chain or of the authorities cannot be read.
     #[error("cannot read certificates from {file}: {reason}")]
     Certificates {
-        /// As the configuration has it.
+        /// The path in the configuration.
         file: PathBuf,
-        /// No such file, or no PEM.
+        /// No such file, or not PEM.
         reason: rustls_pki_types::pem::Error,
     },
     /// The file of the private key cannot be read.
     #[error("cannot read a private key from {file}: {reason}")]
     Key {
-        /// As the configuration has it.
+        /// The path in the configuration.
         file: PathBuf,
-        /// No such file, or no PEM; says nothing of the key.
+        /// No such file, or not PEM. Contains nothing of the key.
         reason: rustls_pki_types::pem::Error,
     },
-    /// They do not belong together, or are of a kind that is not supported.
+    /// Certificate and key do not match, or are of an unsupported type.
     #[error("certificate and key do not serve: {0}")]
     Unfit(#[from] rustls::Error),
-    /// A certificate that services are to be held against cannot be an authority.
+    /// A certificate cannot be used as an authority.
     #[error("{file} holds a certificate that no authority can have: {reason}")]
     Authority {
-        /// As the configuration has it.
+        /// The path in the configuration.
         file: PathBuf,
-        /// What is wrong with the certificate.
+        /// The reason for the rejection.
         reason: rustls::Error,
     },
-    /// The store of the operating system cannot be read.
+    /// The certificate store of the operating system cannot be read.
     #[error("the system's certificate authorities cannot be read: {0}")]
     Roots(String),
-    /// Neither a DNS name nor an address.
+    /// Neither a DNS name nor an IP address.
     #[error("`{0}` is no name of a server")]
     ServerName(String),
 }
 
-/// All that is wrong with the files.
+/// Returns all errors of a certificate and its key.
 pub fn tls_faults(files: &TlsFiles) -> Vec<TlsError> {
     let alone = [certificates(&files.certificates).err(), key(&files.key).err()];
     let faults: Vec<TlsError> = alone.into_iter().flatten().collect();
     if faults.is_empty() { certified(files).err().into_iter().collect() } else { faults }
 }
 
-/// All that is wrong with how a service is to be called.
+/// Returns all errors of a service's TLS settings.
 pub fn service_faults(tls: &ServiceTls) -> Vec<TlsError> {
     let faults: Vec<TlsError> = tls.own.iter().flat_map(tls_faults).collect();
     if faults.is_empty() { tls.read().err().into_iter().collect() } else { faults }
 }
 
-/// Reads the files and makes an acceptor of them.
+/// Reads the files and builds an acceptor.
 ///
 /// # Errors
 ///
-/// A file cannot be read, or certificate and key do not belong together.
+/// A file cannot be read, or certificate and key do not match.
 pub fn tls_acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
     ServerCertificate::read(files)?.acceptor()
 }
 
-/// What clients are shown. Clones show the same; replaced in one, it is in all, for connections that come from then on.
+/// The server certificate. Clones share it: a replacement applies to all clones, for new
+/// connections.
 #[derive(Clone, Debug)]
 pub struct ServerCertificate(Arc<Shown>);
 
@@ -108,25 +110,25 @@ impl ResolvesServerCert for Shown {
 }
 
 impl ServerCertificate {
-    /// Reads certificate and key, which belong together.
+    /// Reads a certificate and its key.
     ///
     /// # Errors
     ///
-    /// A file cannot be read, or certificate and key do not belong together.
+    /// A file cannot be read, or certificate and key do not match.
     pub fn read(files: &TlsFiles) -> Result<ServerCertificate, TlsError> {
         Ok(ServerCertificate(Arc::new(Shown(ArcSwap::from_pointee(certified(files)?)))))
     }
 
-    /// Shows the other's from here on.
+    /// Replaces the certificate by that of `other`.
     pub fn replace(&self, other: &ServerCertificate) {
         self.0.0.store(other.0.0.load_full());
     }
 
-    /// For listeners: HTTP/2 and HTTP/1.1 by ALPN.
+    /// Builds an acceptor for listeners, with HTTP/2 and HTTP/1.1 in ALPN.
     ///
     /// # Errors
     ///
-    /// The TLS library knows no protocol version that it would serve.
+    /// The TLS library supports no protocol version for this configuration.
     pub fn acceptor(&self) -> Result<TlsAcceptor, TlsError> {
         let shown: Arc<Shown> = Arc::clone(&self.0);
         let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
@@ -137,18 +139,18 @@ impl ServerCertificate {
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
-    /// When the certificate ends, in seconds since 1970, where it says so in a form that we read.
+    /// Returns the expiry of the certificate in seconds since 1970, if it can be parsed.
     pub fn ends(&self) -> Option<u64> {
         self.0.0.load().cert.first().and_then(ends)
     }
 }
 
-/// What a [`ServiceTls`] comes to.
+/// A TLS client configuration built from a [`ServiceTls`].
 #[derive(Clone, Debug)]
 pub struct TlsSetup {
-    /// Without ALPN, which is the business of whoever connects.
+    /// Without ALPN, which the connecting code sets.
     pub config: rustls::ClientConfig,
-    /// What certificates are held against, where it is another name than that of the address.
+    /// The name to verify certificates against, if it differs from the host of the address.
     pub server_name: Option<ServerName<'static>>,
 }
 
@@ -157,8 +159,8 @@ impl ServiceTls {
     ///
     /// # Errors
     ///
-    /// A file cannot be read or used, the name is none of a server, or the system's authorities cannot be
-    /// read.
+    /// A file cannot be read or used, the server name is invalid, or the system's authorities
+    /// cannot be read.
     pub fn read(&self) -> Result<TlsSetup, TlsError> {
         let server_name = self
             .server_name
@@ -177,7 +179,7 @@ impl ServiceTls {
         Ok(TlsSetup { config, server_name: server_name.transpose()? })
     }
 
-    /// The files that it names.
+    /// Returns the paths of the files in use.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let own = self.own.iter().flat_map(|own| [&own.certificates, &own.key]);
         self.authorities.iter().chain(own).map(PathBuf::as_path)

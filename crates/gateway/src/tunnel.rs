@@ -1,5 +1,6 @@
-//! A connection that has gone over to another protocol, such as WebSocket: bytes go both ways, unread, until one side ends, both
-//! are silent for too long, or its time is over.
+//! A connection that has switched to another protocol, such as WebSocket. Bytes are forwarded in
+//! both directions without inspection until one side closes, both stay silent too long, or the
+//! maximum lifetime expires.
 
 use crate::body::Body;
 use bytes::Bytes;
@@ -13,15 +14,15 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::Instant;
 
-/// Bytes that are read in one go.
+/// Size of the read buffer of each direction.
 const PIECE_BYTES: usize = 8 * 1024;
 
-/// How long a tunnel may be.
+/// Time limits of a tunnel.
 #[derive(Clone, Copy, Debug)]
 pub struct TunnelLimits {
-    /// Longest time without a byte either way.
+    /// Longest time without a byte in either direction.
     pub idle: Duration,
-    /// Longest time in all.
+    /// Longest total duration.
     pub lifetime: Duration,
 }
 
@@ -31,7 +32,8 @@ impl Default for TunnelLimits {
     }
 }
 
-/// The upstream's end, as an extension of its answer. Whoever takes it has it alone.
+/// The upstream end of the tunnel, stored as an extension of its response. The first `take` removes
+/// it; clones share it.
 #[derive(Clone)]
 pub(crate) struct Switched(Arc<Mutex<Option<Upgraded>>>);
 
@@ -45,23 +47,26 @@ impl Switched {
     }
 }
 
-/// A tunnel whose client's end is not known yet.
+/// A tunnel with its upstream end, before the client end is available.
 pub(crate) struct Tunnel {
     upstream: Upgraded,
     headers: HeaderMap,
-    /// Watched by those who count the request: it ends with the tunnel.
+    /// The response's body. Its watchers count the request, so dropping it when the tunnel closes
+    /// ends their measurement.
     answer: Body,
 }
 
 impl Tunnel {
-    /// What an answer brings along; the answer is not sent by anyone else.
+    /// Extracts the tunnel from a response. Returns `None` if the upstream did not switch
+    /// protocols.
     pub(crate) fn of(response: &mut http::Response<Body>) -> Option<Tunnel> {
         let upstream = response.extensions_mut().remove::<Switched>()?.take()?;
         let answer = std::mem::take(response.body_mut());
         Some(Tunnel { upstream, headers: response.headers().clone(), answer })
     }
 
-    /// Tells the client that it speaks to the upstream from here on, and has it do so. `early` is what it has said already.
+    /// Sends the client the `101` response, then forwards bytes in both directions. `early` holds
+    /// the bytes that the client sent before the switch.
     pub(crate) async fn run<T>(self, mut client: T, early: Bytes, limits: TunnelLimits) -> io::Result<()>
     where
         T: AsyncRead + AsyncWrite + Unpin,
@@ -98,7 +103,7 @@ where
     U: AsyncRead + AsyncWrite + Unpin,
 {
     let began = Instant::now();
-    // Milliseconds since then.
+    // Time of the last byte, in milliseconds since `began`.
     let last = AtomicU64::new(0);
     let (from_client, to_client) = tokio::io::split(client);
     let (from_upstream, to_upstream) = tokio::io::split(upstream);
@@ -125,7 +130,7 @@ where
     }
 }
 
-/// Passes bytes on until there are no more; then the reader is told so.
+/// Copies bytes until the reader reaches its end, then shuts down the writer.
 async fn pass(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,

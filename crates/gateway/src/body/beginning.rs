@@ -1,4 +1,4 @@
-//! Short bodies are looked at whole before they go on; longer ones go on as they come.
+//! Buffers short bodies completely before they are forwarded; longer ones stream.
 
 use super::Body;
 use crate::error::GatewayError;
@@ -8,16 +8,17 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// What was found in looking at a body.
+/// The result of reading the start of a body.
 pub(crate) enum Beginning {
-    /// All of it.
+    /// The complete body.
     Whole(Bytes),
-    /// It is longer: the body as it was.
+    /// A body beyond the limit, restored to its original content.
     Longer(Body),
 }
 
 impl Body {
-    /// Reads a body of at most `bytes_max` bytes, and no more of a longer one. Errors are those of reading it.
+    /// Buffers a body of at most `bytes_max` bytes. Reading stops with the chunk that exceeds the
+    /// limit. Read errors are returned.
     pub(crate) async fn beginning(mut self, bytes_max: u64) -> Result<Beginning, GatewayError> {
         if self.length().is_some_and(|length| length > bytes_max) {
             return Ok(Beginning::Longer(self));
@@ -46,7 +47,7 @@ fn joined(mut whole: BytesMut, chunk: &Bytes) -> BytesMut {
     whole
 }
 
-/// A body of which the beginning was read.
+/// A body that replays the chunks already read, then continues with the rest.
 struct Rejoined {
     chunks: VecDeque<Bytes>,
     rest: Body,

@@ -1,28 +1,31 @@
-//! A bounded copy of a body, taken while the body goes to its reader: for those who look at messages beside the data path.
-//! The reader waits for nobody, and gets its bytes whether or not the copy has room for them.
+//! A bounded copy of a body, taken while the body is read, for observers outside the data path such
+//! as recording. Copying never delays the reader, which receives all bytes even if they exceed the
+//! bound.
 
 use super::{End, Watch};
 use bytes::Bytes;
 
-/// What was seen of a body.
+/// The copy of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// Its beginning: all of it when `total` says so.
+    /// The first bytes of the body. They are the complete body if [`Copied::is_whole`] returns
+    /// true.
     pub bytes: Bytes,
-    /// Bytes that went by.
+    /// Total bytes of the body that were read.
     pub total: u64,
-    /// How the body ended: whole, or broken off by one of the two ends.
+    /// The outcome: complete, failed, or abandoned by the reader.
     pub end: End,
 }
 
 impl Copied {
-    /// Whether the copy is the body: nothing failed, and nothing is left out.
+    /// Returns whether the body completed and the copy contains all of it.
     pub fn is_whole(&self) -> bool {
         self.end == End::Complete && self.bytes.len() as u64 == self.total
     }
 }
 
-/// Copies a body up to a bound; then `done` is told once what there was. Given to [`super::Body::watched`].
+/// A [`Watch`] that copies a body up to a bound and calls `done` once with the result. Added with
+/// [`super::Body::watched`].
 pub(crate) struct Copier<F: FnOnce(Copied) + Send> {
     kept: Vec<u8>,
     bytes_max: usize,
@@ -31,7 +34,8 @@ pub(crate) struct Copier<F: FnOnce(Copied) + Send> {
 }
 
 impl<F: FnOnce(Copied) + Send> Copier<F> {
-    /// Keeps the first `bytes_max` bytes. `done` must not block: it is called where the body is read.
+    /// Returns a copier of the first `bytes_max` bytes. `done` must not block: it runs where the
+    /// body is read.
     pub(crate) fn new(bytes_max: usize, done: F) -> Copier<F> {
         Copier { kept: Vec::new(), bytes_max, total: 0, done: Some(done) }
     }
@@ -41,7 +45,8 @@ impl<F: FnOnce(Copied) + Send> Watch for Copier<F> {
     fn chunk(&mut self, bytes: &Bytes) {
         self.total += bytes.len() as u64;
         let room = self.bytes_max - self.kept.len();
-        // Copied and not shared: a share of a frame keeps the connection's whole read buffer alive, which no bound sees.
+        // Copy instead of cloning the `Bytes`: a clone keeps the connection's entire read buffer
+        // alive, outside any bound.
         self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
