@@ -1,5 +1,6 @@
-//! How a token stands in a request: read out of it, taken out of it, and put into a call. One place is one variant of
-//! [`Carrier`], one scheme of a header field one of [`Scheme`]; each has an arm here in each direction.
+//! Reads a token from a request, removes it, and adds one to a call. Each location is a variant of
+//! [`Carrier`], each scheme of a header field a variant of [`Scheme`]; both have one arm here per
+//! direction.
 
 use super::wire::authorization;
 use crate::secret::Secret;
@@ -11,24 +12,25 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use std::borrow::Cow;
 use switchback_plan::{BasicPart, Carrier, Credential, Scheme};
 
-/// Where calls to a side carry their token.
+/// The location of the token in calls to a side.
 #[derive(Debug)]
 pub enum TokenPlace {
-    /// In these fields, all of which carry it.
+    /// Header fields, all of which carry the token.
     Headers {
-        /// Their names.
+        /// Names of the fields.
         names: Vec<HeaderName>,
-        /// What stands before it in each.
+        /// The scheme that precedes the token in each field.
         scheme: Scheme,
     },
-    /// In this query parameter.
+    /// A query parameter of this name.
     Query(String),
-    /// In this field of a form.
+    /// A form field of this name.
     FormField(String),
 }
 
 impl TokenPlace {
-    /// Where a side wants it; none where the pack names what is no field.
+    /// Returns the location that a side's credential declares, or `None` if a header name is
+    /// invalid.
     pub fn of(credential: &Credential) -> Option<TokenPlace> {
         match credential.send.first()? {
             Carrier::Query(name) => Some(TokenPlace::Query(name.clone())),
@@ -41,7 +43,7 @@ impl TokenPlace {
         }
     }
 
-    /// The scheme before it.
+    /// Returns the scheme that precedes the token.
     pub fn scheme(&self) -> &Scheme {
         match self {
             TokenPlace::Headers { scheme, .. } => scheme,
@@ -50,26 +52,26 @@ impl TokenPlace {
     }
 }
 
-/// Clients pad Base64 or do not.
+/// Accepts Base64 with or without padding, since clients differ.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &ALPHABET,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The token in the value of a field; none where it holds none after this scheme. The case of a scheme does not matter (RFC
-/// 9110, section 11.1).
+/// Extracts the token from a field value, or returns `None` if the value does not match the scheme.
+/// Scheme names are case-insensitive (RFC 9110, section 11.1).
 pub fn read<'v>(value: &'v str, scheme: &Scheme) -> Option<Cow<'v, str>> {
     let token = match scheme {
         Scheme::Bare => Cow::Borrowed(value.trim()),
         Scheme::Word(word) => Cow::Borrowed(after(value, word)?),
         Scheme::Basic(part) => {
             let decoded = String::from_utf8(BASE64.decode(after(value, "Basic")?.trim_end()).ok()?).ok()?;
-            // The user has no colon, the password may have some (RFC 7617, section 2).
+            // The user name contains no colon, but the password may (RFC 7617, section 2).
             let (user, password) = decoded.split_once(':')?;
             Cow::Owned(match part {
                 BasicPart::User => user.to_owned(),
                 BasicPart::Password => password.to_owned(),
-                // One of them alone is not both.
+                // A credential of both parts is incomplete with only one of them.
                 BasicPart::Both if user.is_empty() || password.is_empty() => return None,
                 BasicPart::Both => decoded,
             })
@@ -83,7 +85,8 @@ fn after<'v>(value: &'v str, scheme: &str) -> Option<&'v str> {
     head.eq_ignore_ascii_case(scheme).then(|| rest.trim_start())
 }
 
-/// The value of the field that carries a token, marked sensitive; none where no field could carry it.
+/// Returns the field value that carries a token, marked sensitive. Returns `None` if the token
+/// contains characters that a header cannot carry.
 pub fn value(token: &str, scheme: &Scheme) -> Option<HeaderValue> {
     match scheme {
         Scheme::Bare => authorization("", token),
@@ -99,13 +102,14 @@ pub fn value(token: &str, scheme: &Scheme) -> Option<HeaderValue> {
     }
 }
 
-/// The values of a parameter of a query, or of a field of a form, decoded. A `+` is one: tokens hold no spaces.
+/// Returns the decoded values of a query parameter or form field. `+` is not decoded to a space,
+/// because tokens contain none.
 pub fn values<'q>(pairs: &'q str, name: &str) -> impl Iterator<Item = Cow<'q, str>> {
     let pairs = pairs.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
     pairs.filter(move |(own, _)| is_named(own, name)).map(|(_, value)| decoded(value))
 }
 
-/// A query or a form without these. Nothing where none of them is in it.
+/// Removes the named parameters from a query or form. Returns `None` if it contains none of them.
 pub fn without<'n>(pairs: &str, names: impl Iterator<Item = &'n str> + Clone) -> Option<String> {
     let is_one = |pair: &&str| {
         let own = pair.split_once('=').map_or(*pair, |(own, _)| own);
@@ -117,15 +121,16 @@ pub fn without<'n>(pairs: &str, names: impl Iterator<Item = &'n str> + Clone) ->
         .then(|| pairs.split('&').filter(|pair| !is_one(pair)).collect::<Vec<_>>().join("&"))
 }
 
-/// Path and query without these parameters. Nothing where none of them is in it.
+/// Removes the named query parameters from a request target. Returns `None` if it contains none of
+/// them.
 pub fn target_without<'n>(target: &str, names: impl Iterator<Item = &'n str> + Clone) -> Option<String> {
     let (path, query) = target.split_once('?')?;
     let left = without(query, names)?;
     Some(if left.is_empty() { path.to_owned() } else { format!("{path}?{left}") })
 }
 
-/// Path and query with a token in this parameter, and in no other one of the name: an address that a service gave may carry
-/// one already.
+/// Sets a query parameter of a request target to a token. An existing parameter of the name is
+/// removed first, because the URL may come from a service that has already added one.
 pub fn target_with(target: &str, name: &str, token: &str) -> String {
     let without = target_without(target, std::iter::once(name));
     let target = without.as_deref().unwrap_or(target);
@@ -133,7 +138,7 @@ pub fn target_with(target: &str, name: &str, token: &str) -> String {
     format!("{target}{mark}{}", pair(name, token))
 }
 
-/// A form with a token in this field.
+/// Appends a field with a token to a form.
 pub fn form_with(form: &[u8], name: &str, token: &str) -> Vec<u8> {
     let mark: &[u8] = if form.is_empty() { b"" } else { b"&" };
     [form, mark, pair(name, token).as_bytes()].concat()
@@ -143,7 +148,7 @@ fn pair(name: &str, token: &str) -> String {
     format!("{}={}", utf8_percent_encode(name, ESCAPED), utf8_percent_encode(token, ESCAPED))
 }
 
-/// All but what RFC 3986 calls unreserved.
+/// All characters except the unreserved ones of RFC 3986.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 fn is_named(own: &str, name: &str) -> bool {

@@ -1,5 +1,5 @@
-//! Which client a request belongs to: tokens, by keyed hash, to clients. The table is replaced whole when something changes,
-//! so that a look-up takes no lock and speaks no SQL.
+//! Client lookup: maps the keyed hash of a token to a client. Changes replace the entire table, so
+//! a lookup takes no lock and runs no SQL.
 
 use super::fixed::FixedToken;
 use super::grant::Grant;
@@ -11,29 +11,29 @@ use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// An enrolled client, as the data path sees it.
+/// A registered client as the data path uses it.
 #[derive(Debug)]
 pub struct Client {
-    /// Its row's id: what caches and keys are to contain.
+    /// The id of its row, for caches and keys.
     pub id: String,
-    /// Its name, for logs and metrics.
+    /// Its name in logs and metrics.
     pub name: Arc<str>,
-    /// The secondary company its calls go out for, if any.
+    /// The secondary company that its calls act for, if any.
     pub company: Option<String>,
-    /// The grant its calls go out with, where the side called has grants.
+    /// The grant for calls to sides that use OAuth grants.
     pub grant: Arc<Grant>,
-    /// What they go out with to other sides; few, so a list.
+    /// The tokens for calls to other sides. There are few, so a list suffices.
     fixed: Vec<Arc<FixedToken>>,
 }
 
 impl Client {
-    /// What its calls to the side with this name go out with, if not with its grant.
+    /// Returns the fixed token for calls to the side with this name, if there is one.
     pub fn fixed_token(&self, side: &str) -> Option<&Arc<FixedToken>> {
         self.fixed.iter().find(|token| token.side == side)
     }
 
-    /// Whether calls can go out to one side at least: with a grant that is refreshed or whose last token still lives, or
-    /// with a token that the service has not refused.
+    /// Returns whether the client can call at least one side: its grant can be refreshed or still
+    /// has a valid token, or a fixed token is not refused.
     pub fn can_call(&self) -> bool {
         matches!(self.grant.state(), GrantState::Active | GrantState::Pending)
             || self.grant.current().is_some()
@@ -45,27 +45,27 @@ impl Client {
     }
 }
 
-/// What a token opens.
+/// The access that a token gives.
 #[derive(Clone, Debug)]
 struct Binding {
     client: Arc<Client>,
     opens: Vec<Opens>,
 }
 
-/// The fronts of one side, or of all, and until when (wall time in milliseconds since 1970).
+/// The fronts of one side, or of all sides, and the expiry in wall-clock milliseconds since 1970.
 #[derive(Clone, Debug)]
 struct Opens {
     side: Option<String>,
     expires_ms: Option<i64>,
 }
 
-/// All clients that tokens select, as of one moment.
+/// A snapshot of all clients that tokens select.
 #[derive(Clone, Debug, Default)]
 struct Table {
     by_token: HashMap<KeyedHash, Binding, RandomState>,
     by_name: HashMap<Arc<str>, Arc<Client>>,
-    /// Tokens that were rotated, expired, or belong to a client that was revoked or whose row was changed by others. None is
-    /// ever taken out, and most updates add none, so tables share the set.
+    /// Tokens that were rotated or have expired, or whose client is revoked or damaged. Entries are
+    /// never removed and most updates add none, so snapshots share the set.
     retired: Arc<HashSet<KeyedHash, RandomState>>,
 }
 
@@ -82,7 +82,8 @@ impl Clients {
         Clients { table: ArcSwap::default(), hasher, clock }
     }
 
-    /// The client that `token` selects at fronts of `side`, if it selects one. Revoked clients and expired tokens select none.
+    /// Returns the client that `token` authenticates at fronts of `side`. Returns `None` for
+    /// unknown and expired tokens and for revoked clients.
     pub fn authenticate(&self, token: &[u8], side: &str) -> Option<Arc<Client>> {
         let hash = self.hasher.hash(HashOf::ClientToken, token);
         let table = self.table.load();
@@ -94,25 +95,26 @@ impl Clients {
         binding.opens.iter().any(is_open).then(|| binding.client.clone())
     }
 
-    /// Whether this is a token of ours: one that selects a client somewhere, or did until it expired or its client was revoked.
+    /// Returns whether this gateway issued the token: it authenticates a client at some front, or
+    /// did so before it expired or was revoked.
     pub fn is_known(&self, token: &[u8]) -> bool {
         let hash = self.hasher.hash(HashOf::ClientToken, token);
         let table = self.table.load();
         table.by_token.contains_key(&hash) || table.retired.contains(&hash)
     }
 
-    /// The client called `name`, unless revoked.
+    /// Returns the client called `name`, unless it is revoked.
     pub fn by_name(&self, name: &str) -> Option<Arc<Client>> {
         self.table.load().by_name.get(name).cloned()
     }
 
-    /// All clients that are not revoked, in no particular order.
+    /// Returns all clients that are not revoked, in no particular order.
     pub fn all(&self) -> Vec<Arc<Client>> {
         self.table.load().by_name.values().cloned().collect()
     }
 
-    /// Replaces the table by one in which the clients of `rows` are as the rows say, and `retired` tokens select none.
-    /// `grant_of` gives the grant of a client id.
+    /// Replaces the table: the clients of `rows` are updated, and `retired` tokens authenticate no
+    /// client. `grant_of` returns the grant of a client.
     pub(super) fn update(
         &self,
         rows: Vec<ClientRow>,
@@ -167,8 +169,8 @@ impl Clients {
     }
 }
 
-/// Brings the metrics in line with a table in which the clients of `rows` are new, and `replaced` are as they were before.
-/// What a client no longer has goes first, since what it has now may be under the same name.
+/// Updates the metrics after a change from the `replaced` clients to those of `rows`. Removals
+/// precede additions, since both may use the same labels.
 fn show_replaced(replaced: &[Arc<Client>], rows: &[ClientRow], table: &Table) {
     for old in replaced {
         let new = table.by_name.get(&old.name);
@@ -186,7 +188,8 @@ fn show_replaced(replaced: &[Arc<Client>], rows: &[ClientRow], table: &Table) {
     }
 }
 
-/// The token of a row: the one in use, with what is known of it, while its value is the same.
+/// Returns the token of a row. If its value is unchanged, the existing token is reused together
+/// with its state.
 fn fixed(row: &CredentialRow, known: &[Arc<FixedToken>], client: &Arc<str>) -> Option<Arc<FixedToken>> {
     if let Some(same) = known.iter().find(|token| token.id == row.id) {
         same.adopt(row);

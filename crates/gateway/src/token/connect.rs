@@ -1,9 +1,11 @@
-//! Connecting a client: a link that a person opens, and the callback that ends it (RFC 6749 §4.1).
+//! Connects a client: a link for a person to open, and the callback that completes it (RFC 6749,
+//! section 4.1).
 //!
-//! The `state` in the link is 256 random bits, kept as a keyed hash, bound to one client, good once and for ten minutes. It is
-//! used up before anything else happens, so a replayed callback does nothing. There is no browser session to bind it to: the
-//! link is made on a command line or by an operator of the admin port, and whoever is given it is trusted to authorize. The
-//! code is bound to the link by a challenge (RFC 7636): one that was got for another link is worth nothing here.
+//! The `state` in the link is 256 random bits, stored as a keyed hash, bound to one client, and
+//! valid once within ten minutes. It is consumed first, so a replayed callback has no effect. There
+//! is no browser session to bind it to: the command line or an operator of the admin port creates
+//! the link, and whoever receives it is trusted to authorize. A PKCE challenge (RFC 7636) binds the
+//! code to the link, so a code obtained through another link is rejected.
 
 use super::registry::{Registry, RegistryError};
 use super::report::ClientInfo;
@@ -18,48 +20,48 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::time::Duration;
 
-/// How long a person has to authorize.
+/// Time that a person has to authorize.
 const LINK_TTL: Duration = Duration::from_secs(600);
 
-/// A link for a person to open.
+/// An authorization link for a person to open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ConnectLink {
-    /// Name of the client it connects.
+    /// Name of the client to connect.
     pub client: String,
-    /// The address, `state` included: give it to the one who is to authorize, and to nobody else.
+    /// The URL including the `state`. Give it only to the person who authorizes.
     pub url: String,
-    /// RFC 3339, UTC; until when.
+    /// Expiry as RFC 3339, UTC.
     pub expires_at: String,
 }
 
-/// Why a client was not connected.
+/// An error that prevents connecting a client.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// No authorization server is configured.
     #[error("no authorization server configured")]
     NoServer,
-    /// Neither stored nor given.
+    /// The application's credentials are neither stored nor passed in.
     #[error("client {0} has no application id and secret; give them")]
     NoApp(String),
-    /// The `state` is not one of ours, was used before, or has expired.
+    /// The `state` is unknown, used or expired.
     #[error("this link is unknown, used or expired; ask for a new one")]
     State,
     /// The callback has neither a code nor an error.
     #[error("the authorization server sent back no code")]
     NoCode,
-    /// The person or the authorization server said no, with this error code.
+    /// The person or the authorization server denied access, with this error code.
     #[error("authorization refused: {0}")]
     Denied(String),
-    /// The callback is not from the authorization server that was asked (RFC 9207).
+    /// The callback is from another authorization server (RFC 9207).
     #[error("the answer is not from the authorization server that was asked")]
     OtherIssuer,
-    /// The authorization server did not take the code, or not from this application.
+    /// The authorization server rejected the code or the application.
     #[error("code refused: {0}")]
     CodeRefused(Refusal),
-    /// The authorization server gave no usable answer; the code may be spent.
+    /// The authorization server sent no usable response; the code may be spent.
     #[error("authorization server: {0}")]
     Server(String),
-    /// The client is gone, or the store failed.
+    /// The client does not exist, or the store failed.
     #[error(transparent)]
     Registry(#[from] RegistryError),
 }
@@ -71,11 +73,13 @@ impl From<StoreError> for ConnectError {
 }
 
 impl Registry {
-    /// Makes a link that connects the client called `name`; with `app`, for that application from now on.
+    /// Creates a link that connects the client called `name`. `app`, if given, becomes the
+    /// application of its grant.
     ///
     /// # Errors
     ///
-    /// There is no authorization server, no such client, or no application for it; or the store fails.
+    /// There is no authorization server, no such client, or no application for it, or the store
+    /// fails.
     pub async fn connect(&self, name: &str, app: Option<App>) -> Result<ConnectLink, ConnectError> {
         let endpoint = self.endpoint.load_full().ok_or(ConnectError::NoServer)?;
         let oauth = endpoint.oauth();
@@ -105,16 +109,18 @@ impl Registry {
         Ok(ConnectLink { client: client.name, url: url.into(), expires_at: rfc3339(expires) })
     }
 
-    /// Ends a connection with the query of the callback: checks and uses up `state`, exchanges the code, stores the grant.
+    /// Completes a connection with the query of the callback: validates and consumes the `state`,
+    /// exchanges the code and stores the grant.
     ///
     /// # Errors
     ///
-    /// The `state` is unknown, used or expired, the person or the server said no, the server did not take the
-    /// code, or the store fails.
+    /// The `state` is unknown, used or expired, the person or the server denied access, the server
+    /// rejected the code, or the store fails.
     pub async fn callback(&self, query: &str) -> Result<ClientInfo, ConnectError> {
         let answer = Callback::parse(query);
         let endpoint = self.endpoint.load_full().ok_or(ConnectError::NoServer)?;
-        // Before the link is used up.
+        // Must precede the use of the `state`, so that an unreachable server does not consume the
+        // link.
         let found = endpoint.found().await.map_err(ConnectError::Server)?;
         let pending = match &answer.state {
             Some(state) => {
@@ -173,7 +179,7 @@ impl Registry {
     }
 }
 
-/// What a callback brings. The first of several equal parameters counts.
+/// The parameters of a callback. Of repeated parameters, the first counts.
 #[derive(Default)]
 struct Callback {
     state: Option<String>,
@@ -185,7 +191,7 @@ struct Callback {
 impl Callback {
     fn parse(query: &str) -> Self {
         let mut callback = Callback::default();
-        // Only the query counts; the base is what the URL parser wants to see before it.
+        // Only the query matters; the URL parser requires a base.
         let Ok(mut url) = reqwest::Url::parse("http://localhost/") else { return callback };
         url.set_query(Some(query));
         for (name, value) in url.query_pairs() {
@@ -201,12 +207,13 @@ impl Callback {
     }
 }
 
-/// What shows that a code was asked for by whoever holds the verifier (RFC 7636, section 4.2).
+/// Returns the PKCE challenge of a verifier (RFC 7636, section 4.2).
 fn challenge(verifier: &Secret<String>) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose().as_bytes()))
 }
 
-/// An error code as RFC 6749 §4.1.2.1 allows it; anything else does not get into a log or a page.
+/// Returns an error code allowed by RFC 6749, section 4.1.2.1. Other text is replaced, since it
+/// would reach logs and pages.
 fn error_code(value: &str) -> String {
     if is_code(value) { value.to_owned() } else { "unreadable error".to_owned() }
 }

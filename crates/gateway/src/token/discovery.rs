@@ -1,6 +1,6 @@
-//! Where an authorization server's endpoints are, and what it can do: as configured, or as its metadata says (RFC 8414, or
-//! OpenID Connect Discovery). Asked once, by whoever needs it first, and again on reload: a server that is down at the start
-//! keeps no gateway from starting.
+//! Addresses and capabilities of an authorization server, from the configuration or its metadata
+//! (RFC 8414, or OpenID Connect Discovery). The first caller that needs the metadata fetches them,
+//! and a reload fetches them again, so the gateway starts even while the server is down.
 
 use super::wire::{self, OAuth};
 use crate::http_client::HttpClient;
@@ -12,30 +12,30 @@ use std::sync::Arc;
 use switchback_plan::ClientAuth;
 use tokio::sync::Mutex;
 
-/// Metadata longer than this is not read on.
+/// Longest metadata document that is read.
 const METADATA_BYTES_MAX: usize = 256 * 1024;
-/// An issuer's address that is longer than this is not shown.
+/// Longest issuer URL that is included in an error.
 const ISSUER_BYTES_MAX: usize = 200;
 
-/// What is known of an authorization server.
+/// Addresses and capabilities of an authorization server.
 #[derive(Debug)]
 pub(super) struct Found {
     pub authorize_url: Option<Url>,
     pub token_url: Url,
-    /// Where tokens are revoked (RFC 7009).
+    /// The revocation endpoint (RFC 7009).
     pub revocation_url: Option<Url>,
-    /// Who it is, to be compared with what a callback says (RFC 9207).
+    /// The issuer, to compare with the `iss` parameter of a callback (RFC 9207).
     pub issuer: Option<String>,
-    /// Whether every callback says who it is from.
+    /// Whether every callback has an `iss` parameter.
     pub names_itself: bool,
-    /// How the application shows who it is, unless the configuration says so.
+    /// The method that authenticates the application, unless the configuration sets one.
     pub client_auth: ClientAuth,
 }
 
 #[derive(Debug)]
 pub(super) struct Discovery {
     found: ArcSwapOption<Found>,
-    /// Held by the one who asks.
+    /// Serializes fetches of the metadata.
     asking: Mutex<()>,
     scope: Option<String>,
     is_needed: bool,
@@ -62,12 +62,13 @@ impl Discovery {
         }
     }
 
-    /// The scopes as requests carry them.
+    /// Returns the scopes, joined as in requests.
     pub(super) fn scope(&self) -> Option<&str> {
         self.scope.as_deref()
     }
 
-    /// What is known, asked for where nothing is. The error is for logs.
+    /// Returns the server's addresses and fetches the metadata if they are missing. The error text
+    /// is for logs.
     pub(super) async fn found(&self, http: &HttpClient, oauth: &OAuth) -> Result<Arc<Found>, String> {
         if let Some(found) = self.found.load_full() {
             return Ok(found);
@@ -79,7 +80,7 @@ impl Discovery {
         }
     }
 
-    /// Asks anew.
+    /// Fetches the metadata again.
     pub(super) async fn again(&self, http: &HttpClient, oauth: &OAuth) -> Result<(), String> {
         if !self.is_needed {
             return Ok(());
@@ -105,8 +106,8 @@ impl Discovery {
     }
 }
 
-/// Where the metadata may be: RFC 8414, section 3.1, with the well-known part before the issuer's path, and OpenID Connect
-/// Discovery, section 4, with it behind.
+/// Returns the possible metadata URLs: RFC 8414, section 3.1, inserts the well-known part before
+/// the issuer's path, and OpenID Connect Discovery, section 4, appends it.
 fn well_known(issuer: &str) -> Vec<Url> {
     let Ok(issuer) = Url::parse(issuer) else { return Vec::new() };
     let path = issuer.path().trim_end_matches('/');
@@ -155,13 +156,14 @@ fn read(metadata: &Value, issuer: &str, oauth: &OAuth) -> Result<Found, String> 
     })
 }
 
-/// Whoever answers for another issuer is not to be believed (RFC 8414, section 3.3).
+/// Rejects metadata of another issuer (RFC 8414, section 3.3).
 fn check_issuer(metadata: &Value, issuer: &str) -> Result<(), String> {
     let named = metadata.get("issuer").and_then(Value::as_str);
     if named == Some(issuer) {
         return Ok(());
     }
-    // Shown where it is an address that holds no secret: most often a slash at the end is all the difference.
+    // Include the issuer if it contains no secret: usually the only difference is a slash at the
+    // end.
     let named = named.and_then(|named| Some((named, Url::parse(named).ok()?)));
     let is_plain = |url: &Url| url.username().is_empty() && url.password().is_none() && url.query().is_none();
     Err(match named {
@@ -172,31 +174,31 @@ fn check_issuer(metadata: &Value, issuer: &str) -> Result<(), String> {
     })
 }
 
-/// The address that metadata give under this name, if secrets may be sent there.
+/// Returns the URL under this name in the metadata, if it is safe to send secrets to.
 fn address(metadata: &Value, name: &str) -> Option<Url> {
     let url = metadata.get(name).and_then(Value::as_str).and_then(|text| Url::parse(text).ok());
     url.filter(|url| url.scheme() == "https" || wire::is_loopback(url))
 }
 
-/// How clients are to get their tokens.
+/// The grant types that clients use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
-    /// Persons authorize, and refresh tokens are exchanged.
+    /// The authorization code flow with refresh tokens.
     pub authorization_code: bool,
-    /// Applications ask for themselves.
+    /// The client credentials flow.
     pub client_credentials: bool,
 }
 
-/// What the metadata of an authorization server lack.
+/// Problems in the metadata of an authorization server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetadataReport {
-    /// Without this some clients get no tokens.
+    /// Problems that prevent some clients from obtaining tokens.
     pub errors: Vec<String>,
-    /// This is worth knowing, and stops nothing.
+    /// Problems that do not prevent obtaining tokens.
     pub warnings: Vec<String>,
 }
 
-/// Reads the metadata and reports what they lack.
+/// Fetches the metadata and reports their problems.
 pub(super) async fn examine(
     http: &HttpClient,
     oauth: &OAuth,
@@ -214,8 +216,9 @@ pub(super) async fn examine(
     Err(format!("its metadata cannot be read ({})", failures.join("; ")))
 }
 
-/// What metadata lack, by RFC 8414, section 2. A list that is not there says nothing, but for that of PKCE: without it the server
-/// does not support PKCE, and servers that do not know it ignore what is sent of it.
+/// Reports what metadata lack according to RFC 8414, section 2. An absent list has a default,
+/// except that of PKCE methods: without it the server does not support PKCE, and ignores the
+/// parameters.
 fn report(metadata: &Value, oauth: &OAuth, wants: Wants) -> MetadataReport {
     let mut report = MetadataReport::default();
     let errors = &mut report.errors;
@@ -264,7 +267,7 @@ fn report(metadata: &Value, oauth: &OAuth, wants: Wants) -> MetadataReport {
     report
 }
 
-/// The methods by which an application can show who it is, in the order of preference.
+/// Methods that authenticate the application, in order of preference.
 const AUTH_METHODS: [&str; 3] = ["client_secret_basic", "client_secret_post", "none"];
 
 fn auth_method(auth: ClientAuth) -> &'static str {

@@ -1,10 +1,11 @@
-//! A token that calls to a side without grants go out with, as the data path sees it. It does not change by itself, so there is
-//! nothing to renew: what this file keeps is whether the service still takes it.
+//! A fixed token for calls to a side without grants, as the data path uses it. It needs no renewal;
+//! this module tracks whether the service still accepts it.
 //!
-//! Decision to know: a 401 may mean a dead token or a missing permission, and nothing tells them apart. So one is passed on,
-//! and only several in a row, without one call in between that was not refused for its token, make the token *refused*. That
-//! stops no call: each goes out once, and the first that works ends the state. The data path counts; what is written to the
-//! store is written by [`super::Tokens::run`], seldom, however often the state changes.
+//! A 401 may mean an invalid token or a missing permission, and the response does not distinguish
+//! them. Each 401 is therefore forwarded to the client, and only several in a row, without a
+//! success between them, mark the token as *refused*. A refused token is still sent, once per call,
+//! and the first success resets the state. The data path counts; [`super::Tokens::run`] writes the
+//! state to the store, rate-limited however often it changes.
 
 use super::carried;
 use super::wire::authorization;
@@ -17,30 +18,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use switchback_plan::Scheme;
 
-/// Answers 401 in a row that make a token refused.
+/// Number of consecutive 401 responses that mark a token as refused.
 const REFUSALS: u32 = 3;
-/// The scheme that the ready header is made for.
+/// The scheme of the prepared header.
 const USUAL_SCHEME: &str = "Bearer";
 
-/// What calls of a client to one side go out with.
+/// A fixed token of a client for one side.
 pub struct FixedToken {
-    /// Names this value in the store; another value has another.
+    /// Identifies this token value in the store; a new value has a new id.
     pub(super) id: String,
     pub(super) client: Arc<str>,
     pub(super) side: String,
     token: Secret<String>,
-    /// Ready for the scheme that nearly all sides use.
+    /// The prepared header for the scheme of nearly all sides.
     usual: HeaderValue,
-    /// Answers 401 since the last other one.
+    /// Consecutive 401 responses, up to [`REFUSALS`].
     refusals: AtomicU32,
-    /// What the store says.
+    /// The refused state in the store.
     noted: AtomicBool,
-    /// Whether calls of the client no longer go out with it: another value or none is in its place.
+    /// Whether the client's token for this side has been replaced or removed.
     is_gone: AtomicBool,
 }
 
 impl FixedToken {
-    /// None when the stored token does not open, or no header could carry it.
+    /// Returns `None` if the stored token cannot be decrypted or contains characters that a header
+    /// cannot carry.
     pub(super) fn new(row: &CredentialRow, client: Arc<str>) -> Option<Arc<FixedToken>> {
         let token = row.token.as_ref().ok()?.clone();
         let usual = authorization(USUAL_SCHEME, token.expose())?;
@@ -58,7 +60,7 @@ impl FixedToken {
         Some(Arc::new(fixed))
     }
 
-    /// The value of the header that carries it after this scheme, marked sensitive.
+    /// Returns the header value with this scheme, marked sensitive.
     pub fn header(&self, scheme: &Scheme) -> Option<HeaderValue> {
         match scheme {
             Scheme::Word(word) if word == USUAL_SCHEME => Some(self.usual.clone()),
@@ -66,20 +68,21 @@ impl FixedToken {
         }
     }
 
-    /// The token itself.
+    /// Returns the token.
     pub fn secret(&self) -> &Secret<String> {
         &self.token
     }
 
-    /// Whether the service seems to take it no more.
+    /// Returns whether the service appears to reject the token.
     pub fn is_refused(&self) -> bool {
         self.refusals.load(Relaxed) >= REFUSALS
     }
 
-    /// To be told that a call with it was answered 401. Says whether the token counts as refused now.
+    /// Records a 401 response to a call with the token. Returns whether the token now counts as
+    /// refused.
     pub fn rejected(&self) -> bool {
         let step = |refusals: u32| (refusals < REFUSALS).then_some(refusals + 1);
-        // An error means that it was refused already.
+        // An error means that the token was refused already.
         let Ok(before) = self.refusals.fetch_update(Relaxed, Relaxed, step) else { return true };
         let is_refused = before + 1 == REFUSALS;
         if is_refused {
@@ -92,7 +95,7 @@ impl FixedToken {
         is_refused
     }
 
-    /// To be told that a call with it was not refused for its token.
+    /// Records a call that was not rejected for its token.
     pub fn worked(&self) {
         if self.refusals.load(Relaxed) > 0 && self.refusals.swap(0, Relaxed) >= REFUSALS {
             tracing::info!(target: "switchback::token", client = %self.client, side = self.side, "the token works again");
@@ -100,7 +103,8 @@ impl FixedToken {
         }
     }
 
-    /// Takes over what another gateway noted in the store. What this one has seen since is seen again soon enough.
+    /// Applies a state that another gateway has stored. It overrides the local count, which
+    /// recovers after a few calls.
     pub(super) fn adopt(&self, row: &CredentialRow) {
         let is_refused = row.refused_ms.is_some();
         if self.noted.swap(is_refused, Relaxed) != is_refused {
@@ -109,18 +113,18 @@ impl FixedToken {
         }
     }
 
-    /// The state, where the store does not have it yet.
+    /// Returns the refused state if it differs from the stored one.
     pub(super) fn to_note(&self) -> Option<bool> {
         let is_refused = self.is_refused();
         (is_refused != self.noted.load(Relaxed)).then_some(is_refused)
     }
 
-    /// The store has this state now.
+    /// Records the state that the store now contains.
     pub(super) fn set_noted(&self, is_refused: bool) {
         self.noted.store(is_refused, Relaxed);
     }
 
-    /// Takes it out of the metrics. Calls that are under way with it change them no more.
+    /// Removes the token from the metrics. Later results of calls with it no longer add it.
     pub(super) fn hide(&self) {
         self.is_gone.store(true, Relaxed);
         metrics::credential_refused(&self.client, &self.side, None);

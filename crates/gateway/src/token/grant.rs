@@ -1,9 +1,10 @@
-//! A grant as the data path sees it: the current access token without lock or SQL, and what to do when an upstream refuses it.
-//! How a refresh goes is in `refresh`; this file decides *whether* there is to be one.
+//! A grant as the data path uses it: reads the current access token without locks or SQL, and
+//! decides whether a 401 of the upstream warrants a refresh. The module `refresh` carries out the
+//! refresh.
 //!
-//! Decision to know: a client's 401 says that the client's own token is bad, or that it may not do what it asks for. That the
-//! grant behind it cannot be refreshed at the moment is another matter, and never looks like a 401. Which of the two a 401 of
-//! the API is, is judged in `rejections`.
+//! A client receives a 401 only if its own token is invalid or it lacks a permission. A grant that
+//! temporarily cannot be refreshed never appears as a 401. The module `rejections` judges which of
+//! these causes a 401 of the API has.
 
 use super::TokenError;
 use super::lifetime::{remaining, replace_before_end};
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// An access token of one generation of a grant; clones share it.
+/// An access token of one generation of a grant. Clones share it.
 #[derive(Clone)]
 pub struct AccessToken(Arc<Token>);
 
@@ -41,17 +42,17 @@ impl AccessToken {
         Some(AccessToken(Arc::new(Token { secret, header, generation, worked, worked_for })))
     }
 
-    /// The value of the `Authorization` header, marked sensitive.
+    /// Returns the value of the `Authorization` header, marked sensitive.
     pub fn header(&self) -> &HeaderValue {
         &self.0.header
     }
 
-    /// The token itself.
+    /// Returns the token.
     pub fn secret(&self) -> &Secret<String> {
         &self.0.secret
     }
 
-    /// Which token set of the grant it is from; hand it to [`Grant::rejected`].
+    /// Returns the generation of the grant that issued the token; pass it to [`Grant::rejected`].
     pub fn generation(&self) -> i64 {
         self.0.generation
     }
@@ -63,23 +64,23 @@ impl fmt::Debug for AccessToken {
     }
 }
 
-/// What to do about an answer 401.
+/// The reaction to a 401 response.
 #[derive(Clone, Debug)]
 pub enum Rejected {
-    /// There is a newer token: send the call once more with it.
+    /// A newer token is available: send the call again with it.
     Replay(AccessToken),
-    /// A newer token will not help, since the client may not do this: pass the answer on.
+    /// A newer token cannot help because the client lacks the permission: forward the response.
     Pass,
-    /// A newer token may help, and there is none to be had: the answer says nothing about the client.
+    /// A newer token could help but is unavailable, so the 401 does not concern the client.
     Unavailable(TokenError),
 }
 
-/// What the data path knows of the grant at one moment. Deadlines are in monotonic time of the clock.
+/// A snapshot of the grant for the data path. Deadlines are in the clock's monotonic time.
 #[derive(Debug)]
 pub(super) struct View {
     pub generation: i64,
     pub state: GrantState,
-    /// Why it is in that state, or how the last refresh failed.
+    /// The reason of the state, or the cause of the last failed refresh.
     pub reason: Option<String>,
     pub token: Option<AccessToken>,
     pub expires_at: Option<Duration>,
@@ -89,18 +90,18 @@ pub(super) struct View {
     pub lifetime_ms: Option<i64>,
 }
 
-/// Failures since the last success, and until when not to try again.
+/// Failures since the last success, and the time of the next attempt.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     pub failures: u32,
-    /// Refusals in a row that do not say what they are about.
+    /// Consecutive refusals without a recognized reason.
     pub refusals: u32,
     pub until: Duration,
-    /// What went wrong last.
+    /// The last error.
     pub cause: Option<TokenError>,
 }
 
-/// How often to look whether a refresh that is due has begun.
+/// Interval for checking whether a due refresh has started.
 const DUE_POLL: Duration = Duration::from_millis(20);
 
 type Outcome = Result<(), TokenError>;
@@ -110,7 +111,7 @@ struct Flight {
     outcome: futures_util::future::Shared<BoxFuture<'static, Outcome>>,
 }
 
-/// A grant in use. Shared by everything that acts for its client.
+/// A grant in use, shared by everything that acts for its client.
 pub struct Grant {
     pub(super) key: GrantKey,
     pub(super) client: Arc<str>,
@@ -119,9 +120,9 @@ pub struct Grant {
     flight: Mutex<Option<Flight>>,
     rejections: Mutex<Rejections>,
     pub(super) backoff: Mutex<Backoff>,
-    /// Set while newer tokens are in memory than in the store.
+    /// Set while memory holds newer tokens than the store.
     pub(super) unpersisted: AtomicBool,
-    /// Whether its client is one of the gateway's, so that metrics show it.
+    /// Whether metrics include the grant: set while its client is registered.
     is_listed: AtomicBool,
 }
 
@@ -132,7 +133,7 @@ impl fmt::Debug for Grant {
     }
 }
 
-/// A panic elsewhere does not make these plain values wrong.
+/// Locks a mutex and ignores poisoning: the guarded values are valid after any panic.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -155,13 +156,14 @@ impl Grant {
         })
     }
 
-    /// The access token to send, at once when there is a living one. Otherwise waits for the refresh that brings one: however
-    /// many wait, it is one call to the authorization server. Dropping the future does not stop the refresh.
+    /// Returns the access token: at once if it is valid, otherwise after a refresh. Concurrent
+    /// callers share one request to the authorization server. Dropping the future does not cancel
+    /// the refresh.
     ///
     /// # Errors
     ///
-    /// There is no living token and none can be had now; the error says who has to act, if waiting does not
-    /// help.
+    /// No valid token is available and none can be obtained now. The error identifies who has to
+    /// act if waiting does not help.
     pub async fn access_token(self: &Arc<Self>) -> Result<AccessToken, TokenError> {
         if let Some(token) = self.current() {
             return Ok(token);
@@ -171,7 +173,7 @@ impl Grant {
         self.current().ok_or_else(|| self.why_not())
     }
 
-    /// The access token if it lives as far as we know. Never waits.
+    /// Returns the access token if it has not expired. Never waits.
     pub fn current(&self) -> Option<AccessToken> {
         let view = self.view.load();
         let token = view.token.as_ref()?;
@@ -181,8 +183,8 @@ impl Grant {
         Some(token.clone())
     }
 
-    /// The access token, or the one that a refresh brings within `patience` that is under way, or due at this moment. Starts
-    /// none: for calls that may change nothing about the grant.
+    /// Returns the access token, waiting up to `patience` for a refresh that is running or due.
+    /// Does not start a refresh itself, for calls that must not change the grant.
     pub async fn awaited(&self, patience: Duration) -> Option<AccessToken> {
         let arriving = async {
             loop {
@@ -190,7 +192,7 @@ impl Grant {
                     return Some(token);
                 }
                 match self.under_way() {
-                    // How it went is seen by what there is now.
+                    // The result shows in `current` on the next iteration.
                     Some(outcome) => drop(outcome.await),
                     None if self.is_due() => self.shared.clock.sleep(DUE_POLL).await,
                     None => return None,
@@ -200,14 +202,15 @@ impl Grant {
         tokio::time::timeout(patience, arriving).await.ok().flatten()
     }
 
-    /// The outcome of the refresh that is under way.
+    /// Returns the outcome of the running refresh, if there is one.
     fn under_way(&self) -> Option<futures_util::future::Shared<BoxFuture<'static, Outcome>>> {
         let flight = lock(&self.flight);
         flight.as_ref().filter(|flight| !flight.task.is_finished()).map(|flight| flight.outcome.clone())
     }
 
-    /// To be told of a 401 that a call of `operation` got with the token of `generation`. At most one refresh comes of it per
-    /// generation, for however many calls. If the call is repeated and refused again, [`Grant::refused`] wants to know.
+    /// Handles a 401 of a call of `operation` with the token of `generation`. It starts at most one
+    /// refresh per generation, however many calls report. If the repeated call also fails, report
+    /// that to [`Grant::refused`].
     pub async fn rejected(self: &Arc<Self>, generation: i64, operation: Operation) -> Rejected {
         let view = self.view.load_full();
         if view.generation == generation {
@@ -233,13 +236,14 @@ impl Grant {
         }
     }
 
-    /// To be told that a call of `operation` was refused with the token of `generation` too, which was fresh: the client may not
-    /// do this.
+    /// Records that a call of `operation` was rejected with the fresh token of `generation` too:
+    /// the client lacks the permission.
     pub fn refused(&self, generation: i64, operation: Operation) {
         lock(&self.rejections).refused(generation, operation, self.shared.clock.elapsed());
     }
 
-    /// To be told that a call of `operation` with `token` was not refused for its token. Usually this costs two loads.
+    /// Records that a call of `operation` with `token` was not rejected for its token. Usually
+    /// costs two atomic loads.
     pub fn worked(self: &Arc<Self>, token: &AccessToken, operation: Operation) {
         token.0.worked_for.note(operation);
         if token.0.worked.load(Ordering::Relaxed) || token.0.worked.swap(true, Ordering::Relaxed) {
@@ -251,22 +255,23 @@ impl Grant {
         }
     }
 
-    /// Where the grant stands.
+    /// Returns the state of the grant.
     pub fn state(&self) -> GrantState {
         self.view.load().state
     }
 
-    /// Whether newer tokens are in memory than in the store.
+    /// Returns whether memory holds newer tokens than the store.
     pub(super) fn is_unpersisted(&self) -> bool {
         self.unpersisted.load(Ordering::Relaxed)
     }
 
-    /// Which token set it is at.
+    /// Returns the number of the current token set.
     pub fn generation(&self) -> i64 {
         self.view.load().generation
     }
 
-    /// Refreshes `generation`, or joins the refresh under way. `Ok` means that the grant has moved past it.
+    /// Refreshes `generation`, or joins the running refresh. `Ok` means that the grant has a later
+    /// generation.
     pub(super) fn refresh(self: &Arc<Self>, generation: i64) -> BoxFuture<'static, Outcome> {
         let mut slot = lock(&self.flight);
         if self.view.load().generation > generation {
@@ -287,7 +292,7 @@ impl Grant {
         outcome.boxed()
     }
 
-    /// Whether it is time to refresh ahead of expiry.
+    /// Returns whether the grant is due for a refresh ahead of expiry.
     pub(super) fn is_due(&self) -> bool {
         let now = self.shared.clock.elapsed();
         let view = self.view.load();
@@ -297,7 +302,7 @@ impl Grant {
             && !self.unpersisted.load(Ordering::Relaxed)
     }
 
-    /// Takes over what the store holds, unless what we have is newer.
+    /// Applies a stored row unless memory holds newer tokens.
     pub(super) fn adopt(&self, row: &GrantRow) {
         let before = self.view.load();
         let unpersisted = self.unpersisted.load(Ordering::Relaxed);
@@ -307,20 +312,21 @@ impl Grant {
         let is_sound = |state| matches!(state, GrantState::Active | GrantState::Pending);
         let is_refresh_requested = is_refresh_requested(row) && before.reason != row.reason;
         if is_refresh_requested || (is_sound(row.state) && !is_sound(before.state)) {
-            // Somebody has mended it, or wants it tried: how it failed before says nothing any more.
+            // An operator repaired the grant or requested a refresh, so earlier failures no longer
+            // apply.
             *lock(&self.backoff) = Backoff::default();
         }
         self.view.store(Arc::new(view_of(row, Some(&before), &self.shared)));
         self.show();
     }
 
-    /// Takes over what the store holds in place of what we have, even of the same generation.
+    /// Applies a stored row even if memory holds tokens of the same generation.
     pub(super) fn adopt_instead(&self, row: &GrantRow) {
         self.view.store(Arc::new(view_of(row, None, &self.shared)));
         self.show();
     }
 
-    /// Why there is no token to give.
+    /// Returns the reason why there is no token.
     pub(super) fn why_not(&self) -> TokenError {
         let view = self.view.load();
         match view.state {
@@ -335,7 +341,7 @@ impl Grant {
         }
     }
 
-    /// Has metrics show the grant, or no longer: that of a client which is gone has no state.
+    /// Adds the grant to the metrics, or removes it because its client no longer exists.
     pub(super) fn set_listed(&self, is_listed: bool) {
         if self.is_listed.swap(is_listed, Ordering::Relaxed) == is_listed {
             return;
@@ -368,12 +374,13 @@ impl Grant {
     }
 }
 
-/// Whether an operator has requested a refresh that has not ended yet.
+/// Returns whether a refresh requested by an operator is still pending.
 fn is_refresh_requested(row: &GrantRow) -> bool {
     row.reason.as_deref() == Some(REFRESH_REQUESTED)
 }
 
-/// The view of a stored grant. Wall time is read here, once, to carry the deadline over a restart.
+/// Builds the snapshot of a stored grant. Reads wall time once, to carry the deadline over a
+/// restart.
 fn view_of(row: &GrantRow, before: Option<&View>, shared: &Shared) -> View {
     let Ok(secrets) = &row.secrets else { return damaged(row) };
     let now = shared.clock.elapsed();
@@ -387,7 +394,8 @@ fn view_of(row: &GrantRow, before: Option<&View>, shared: &Shared) -> View {
         None => secrets.access.clone().and_then(|secret| AccessToken::new(secret, row.generation)),
     };
     let (expires_at, mut refresh_at) = match known {
-        // The deadlines of a token that we have followed from its birth are better than what the wall clock says by now.
+        // Keep the monotonic deadlines of a token that was issued to this process: the wall clock
+        // may have jumped since.
         Some(view) if view.token.is_some() => (view.expires_at, view.refresh_at),
         _ if token.is_none() || row.outcome_unknown => (left, Some(now)),
         _ => {
@@ -411,7 +419,8 @@ fn view_of(row: &GrantRow, before: Option<&View>, shared: &Shared) -> View {
     }
 }
 
-/// The view of a grant whose secrets do not open: of no use until somebody connects it again.
+/// Returns the snapshot of a grant whose secrets cannot be decrypted. The client must be connected
+/// again.
 fn damaged(row: &GrantRow) -> View {
     View {
         generation: row.generation,

@@ -1,17 +1,21 @@
-//! How long an access token lives and when to fetch the next: pure functions of what the server said. No clock here.
+//! Token lifetimes: pure functions that compute expiry and refresh times from the server's
+//! response. They read no clock.
 
 use serde_json::Value;
 use std::time::Duration;
 
-/// Nobody issues tokens for longer; a larger number is a slip (milliseconds, most often) and must not overflow anything.
+/// Upper bound for `expires_in`. Larger values are usually milliseconds sent by mistake, and would
+/// overflow later arithmetic.
 const LIFETIME_MAX: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// The latest share of its lifetime at which a token is replaced, and how much earlier jitter may make it.
+/// Fraction of its lifetime after which a token is replaced at the latest; jitter moves that
+/// forward by up to [`JITTER`].
 const REPLACE_BY: f64 = 0.8;
 const JITTER: f64 = 0.1;
 
-/// Reads `expires_in` (RFC 6749 §5.1): seconds as a number, or as the text of one, which some servers send. What says nothing
-/// usable (absent, zero, negative, not a number) is `None`: then only the API's 401 tells that the token has ended.
+/// Parses `expires_in` (RFC 6749, section 5.1): seconds as a number, or as a string, which some
+/// servers send. Returns `None` if the value is absent, not a number, or less than one second;
+/// expiry is then detected by a 401 from the API.
 pub(super) fn parse_expires_in(value: Option<&Value>) -> Option<Duration> {
     let seconds = match value? {
         Value::Number(number) => number.as_f64()?,
@@ -28,8 +32,8 @@ pub(super) fn parse_expires_in(value: Option<&Value>) -> Option<Duration> {
     })
 }
 
-/// What is left of a lifetime, given wall times in milliseconds. However the wall clock has jumped in between, never less than
-/// nothing and never more than the whole.
+/// Returns the remaining lifetime; wall times are in milliseconds. The result is clamped to
+/// `0..=lifetime`, so wall-clock jumps cannot extend or invert it.
 pub(super) fn remaining(issued_ms: i64, lifetime: Duration, now_ms: i64) -> Duration {
     match u64::try_from(now_ms.saturating_sub(issued_ms)) {
         Ok(age) => lifetime.saturating_sub(Duration::from_millis(age)),
@@ -37,7 +41,8 @@ pub(super) fn remaining(issued_ms: i64, lifetime: Duration, now_ms: i64) -> Dura
     }
 }
 
-/// How long before its end a token is to be replaced. `jitter` from 0 to 1 spreads grants that began together.
+/// Returns how long before its expiry a token is to be replaced. `jitter` from 0 to 1 spreads
+/// grants that were issued together.
 pub(super) fn replace_before_end(lifetime: Duration, jitter: f64) -> Duration {
     lifetime.mul_f64(1.0 - REPLACE_BY + JITTER * jitter.clamp(0.0, 1.0))
 }

@@ -1,7 +1,8 @@
-//! Clients and their credentials: which client a token selects, and what its calls go out with - the access token of its grant,
-//! or a token that the operator gave for a side without grants.
+//! Clients and their credentials: the client that a token authenticates, and the token of its
+//! upstream calls. That is the access token of its grant, or a fixed token for a side without
+//! grants.
 //!
-//! What the rest of the program does with it:
+//! The rest of the program uses it as follows:
 //!
 //! ```no_run
 //! # use switchback_gateway::{clock::Clock, store::{Missing, Store, seal::KeyRing}, token::*};
@@ -20,8 +21,8 @@
 //! match 401 {
 //!     401 => match client.grant.rejected(token.generation(), operation).await {
 //!         Rejected::Replay(newer) => { /* send once more; on another 401: */ client.grant.refused(newer.generation(), operation) }
-//!         Rejected::Pass => { /* pass the 401 on */ }
-//!         Rejected::Unavailable(_why) => { /* 503: it says nothing about the client */ }
+//!         Rejected::Pass => { /* forward the 401 */ }
+//!         Rejected::Unavailable(_why) => { /* 503: the 401 does not concern the client */ }
 //!     },
 //!     _ => client.grant.worked(&token, operation),
 //! }
@@ -29,12 +30,12 @@
 //! // Management, from the command line and the admin port.
 //! let registry = Registry::new(store, Some(endpoint));
 //! let link = registry.connect("acme", None).await?;            // a person opens link.url
-//! tokens.sync().await?;                                        // see a change at once; else within a second
+//! tokens.sync().await?;                                        // applies the change now, otherwise within a second
 //! # drop((watching, link)); tokens.drain(Duration::from_secs(30)).await; Ok(()) }
 //! ```
 //!
-//! Secrets are sealed and stored by `store`; message bodies are not seen here. Management is in `registry` and `connect`, the
-//! refresh itself in `refresh`, the authorization server's dialect in `wire`.
+//! The module `store` seals and stores secrets. Management is in `registry` and `connect`, the
+//! refresh itself in `refresh`, the protocol of the authorization server in `wire`.
 
 pub mod carried;
 mod client;
@@ -65,22 +66,22 @@ pub use wire::{
 
 use std::time::Duration;
 
-/// Times that govern refreshing; all in the clock's monotonic time.
+/// Intervals and limits of refreshing, in the clock's monotonic time.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How often the store is looked at for changes and grants for being due.
+    /// Interval for reading changes of the store and for checking which grants are due.
     pub poll: Duration,
-    /// The first wait after a failed refresh; doubles with each further failure.
+    /// Wait after the first failed refresh; it doubles with each further failure.
     pub retry_min: Duration,
-    /// The longest such wait.
+    /// Longest wait after a failed refresh.
     pub retry_max: Duration,
-    /// For how long further 401s of an operation are passed on that a fresh token was refused for.
+    /// Time for which 401s of an operation are forwarded after a fresh token was rejected for it.
     pub rejection_quiet: Duration,
-    /// What that doubles up to while it goes on.
+    /// Upper bound of that time, which doubles while the rejections continue.
     pub rejection_quiet_max: Duration,
-    /// How long a refresh that another gateway has begun is left to it after it was last heard of.
+    /// Time after the last renewal until a refresh claimed by another gateway may be taken over.
     pub lease: Duration,
-    /// How many grants are refreshed ahead of expiry at the same time.
+    /// Number of grants that are refreshed ahead of expiry concurrently.
     pub refreshes_max: usize,
 }
 
@@ -91,7 +92,8 @@ impl Default for Settings {
             retry_min: Duration::from_secs(1),
             retry_max: Duration::from_secs(300),
             rejection_quiet: Duration::from_secs(30),
-            // A token that ends before its time is noticed after this at the latest, whatever the client calls.
+            // Bounds the time until a token that was invalidated early is noticed, whichever
+            // operations the client calls.
             rejection_quiet_max: Duration::from_secs(300),
             lease: Duration::from_secs(6),
             refreshes_max: 8,
@@ -99,57 +101,57 @@ impl Default for Settings {
     }
 }
 
-/// Why there is no access token for a call. Holds no secret. Nothing has been sent upstream, so the call itself may safely be
-/// repeated once the cause is gone.
+/// A reason why a call has no access token. Contains no secret. No part of the call was sent
+/// upstream, so it may be repeated once the cause is resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// Nobody has authorized this client yet.
+    /// The client was never authorized.
     #[error("client is not connected")]
     NotConnected,
     /// The authorization has ended, for this reason; a person has to connect the client again.
     #[error("client needs to be connected again ({0})")]
     NeedsReconnect(String),
-    /// The access token has ended and there is no newer one.
+    /// The access token has expired and no newer one is available.
     #[error("access token has expired")]
     Expired,
-    /// The authorization server refuses how it is asked, with this error code; an operator has to act.
+    /// The authorization server rejects the request with this error code; an operator has to act.
     #[error("the authorization server refuses the application or the request ({0})")]
     Misconfigured(String),
     /// A refresh failed recently.
     #[error("{cause}; next try in {} ms", .wait.as_millis())]
     CoolingDown {
-        /// The next try is not before this long.
+        /// Time until the next attempt.
         wait: Duration,
-        /// Why it failed.
+        /// The cause of the failure.
         cause: Box<TokenError>,
     },
-    /// The authorization server gave no usable answer.
+    /// The authorization server sent no usable response.
     #[error("authorization server: {0}")]
     Server(String),
-    /// The store could not take the result of a refresh, so none was made.
+    /// The store is unavailable, so no refresh was attempted.
     #[error("no refresh: {0}")]
     Store(String),
     /// No authorization server is configured.
     #[error("no authorization server configured")]
     NoServer,
-    /// The refresh ended without a result: the program is shutting down.
+    /// The refresh was interrupted because the program is shutting down.
     #[error("refresh interrupted")]
     Interrupted,
 }
 
-/// On whose side a [`TokenError`] lies.
+/// The party responsible for a [`TokenError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenFault {
     /// A person must act: connect the client, or configure the authorization server.
     Enrolment,
     /// The authorization server.
     Server,
-    /// This gateway: its store, or its shutting down.
+    /// This gateway: its store, or its shutdown.
     Gateway,
 }
 
 impl TokenError {
-    /// Whose fault it is.
+    /// Returns the responsible party.
     pub fn fault(&self) -> TokenFault {
         match self {
             TokenError::NotConnected
@@ -162,7 +164,7 @@ impl TokenError {
         }
     }
 
-    /// When trying again may help, if waiting helps at all.
+    /// Returns the time after which a retry may succeed, if waiting can help.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             TokenError::CoolingDown { wait, cause } => cause.retry_after().and(Some(*wait)),

@@ -1,13 +1,14 @@
-//! One refresh of one grant, step by step, in the order that loses no grant that could be kept:
+//! One refresh of one grant, ordered so that no usable grant is lost:
 //!
 //! 1. claim the grant and commit the *intent* to spend its refresh token,
-//! 2. spend it,
+//! 2. spend the refresh token,
 //! 3. commit the new tokens,
-//! 4. only then let anybody use them.
+//! 4. only then publish them to callers.
 //!
-//! A process that dies between 1 and 3 leaves an intent behind. Whoever comes next finds "outcome unknown", tries the refresh
-//! token once more, and either goes on or learns that it was spent: then the grant needs a person, and says so. Each step is
-//! traced with a `step` field, which is also where the tests stop a process.
+//! A process that dies between 1 and 3 leaves an intent behind. Its successor finds "outcome
+//! unknown" and tries the refresh token once more. Either that succeeds, or the token turns out to
+//! be spent; the grant then needs a person to connect it again. Each step is traced with a `step`
+//! field, at which tests interrupt the process.
 
 use super::grant::{Backoff, Grant, lock};
 use super::wire::{App, Endpoint, Exchange, Failure, Offer, Refusal, RefusalAbout, TokenAnswer};
@@ -23,42 +24,45 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-/// Tries at storing new tokens before those that wait for them are let go on regardless, and the pauses between.
+/// Pauses between the attempts to store new tokens, after which the tokens are published without
+/// being stored.
 const PERSIST_PAUSES: [Duration; 3] =
     [Duration::from_millis(50), Duration::from_millis(200), Duration::from_millis(500)];
-/// The pause between tries after that.
+/// Pause between later attempts to store them.
 const PERSIST_LATER: Duration = Duration::from_secs(1);
-/// How often to look whether another gateway has finished its refresh.
+/// Interval for checking whether another gateway has finished its refresh.
 const LEASE_POLL: Duration = Duration::from_millis(100);
-/// How often a claim is renewed while it holds.
+/// Number of renewals of a claim within its duration.
 const LEASE_RENEWALS: u32 = 4;
-/// Refusals in a row that may pass by themselves, after which the grant counts as misconfigured. With the pauses between them
-/// that is about half a minute. Refreshes go on after that.
+/// Consecutive temporary refusals after which the grant counts as misconfigured: about half a
+/// minute, given the pauses between them. Refreshes continue after that.
 const REFUSALS_MAX: u32 = 6;
-/// The longest pause before the one retry within a refresh; calls are waiting.
+/// Longest pause before the single retry within a refresh, short because calls are waiting.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// The longest `Retry-After` that such a retry waits for.
+/// Longest `Retry-After` that this retry waits for.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// What the grants of one gateway have in common.
+/// State shared by the grants of one gateway.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub store: Store,
     pub endpoint: ArcSwapOption<Endpoint>,
     pub settings: Settings,
     pub clock: Clock,
-    /// Names this process in leases.
+    /// Identifies this process in leases.
     pub owner: String,
-    /// Refreshes under way: they outlive the requests that caused them, and a shutdown waits for them.
+    /// Running refreshes. They outlive the requests that started them, and a shutdown waits for
+    /// them.
     pub tasks: TaskTracker,
-    /// Grants whose newest tokens are in memory only.
+    /// Number of grants whose newest tokens exist in memory only.
     pub unpersisted: AtomicUsize,
-    /// Whether the store took what was last written for a refresh.
+    /// Whether the store accepted the last write for a refresh.
     pub store_writes: AtomicBool,
 }
 
 impl Shared {
-    /// Works on something that outlives whoever asks for it, and the runtime that he asks on.
+    /// Spawns a task on the store's runtime, so it outlives both the caller and the caller's
+    /// runtime.
     pub(super) fn spawn<F>(&self, work: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -67,7 +71,7 @@ impl Shared {
     }
 }
 
-/// Whether a refresh may start now at all.
+/// Checks whether a refresh may start now.
 pub(super) fn may_begin(grant: &Grant) -> Result<(), TokenError> {
     if !grant.state().can_refresh() {
         return Err(grant.why_not());
@@ -86,7 +90,8 @@ pub(super) fn may_begin(grant: &Grant) -> Result<(), TokenError> {
     Err(TokenError::CoolingDown { wait: backoff.until - now, cause: Box::new(cause) })
 }
 
-/// Refreshes `generation` of a grant. Runs in a task of its own: nobody who waits can cut it short.
+/// Refreshes `generation` of a grant. Runs in its own task, so that a dropped caller cannot cancel
+/// it.
 pub(super) async fn run(grant: Arc<Grant>, generation: i64) -> Result<(), TokenError> {
     let shared = grant.shared.clone();
     let Some(endpoint) = shared.endpoint.load_full() else { return Err(TokenError::NoServer) };
@@ -113,8 +118,8 @@ pub(super) async fn run(grant: Arc<Grant>, generation: i64) -> Result<(), TokenE
     }
 }
 
-/// Renews the claim for as long as it is polled. A gateway that is gone renews nothing, and another takes over soon; one whose
-/// server takes its time keeps the grant to itself.
+/// Renews the claim for as long as it is polled. A crashed gateway stops renewing and is soon
+/// replaced; one with a slow server retains the grant.
 async fn keep_claim<T>(grant: &Grant) -> T {
     let Shared { store, settings, owner, clock, .. } = &*grant.shared;
     loop {
@@ -125,7 +130,7 @@ async fn keep_claim<T>(grant: &Grant) -> T {
     }
 }
 
-/// The refresh itself, once it is ours to do.
+/// Carries out a refresh that this process has claimed.
 async fn carry_out(grant: &Arc<Grant>, row: &GrantRow, endpoint: &Endpoint) -> Result<(), TokenError> {
     let Ok(secrets) = &row.secrets else { return give_up(grant, row, "damaged").await };
     let (Some(id), Some(secret)) = (&secrets.app_id, &secrets.app_secret) else {
@@ -147,17 +152,19 @@ async fn carry_out(grant: &Arc<Grant>, row: &GrantRow, endpoint: &Endpoint) -> R
         "the authorization server failed while calls wait for a token"
     );
     grant.shared.clock.sleep(pause).await;
-    // A server that failed may have spent the refresh token all the same: a refusal now has to be read in that light.
+    // A server that failed may still have spent the refresh token, so a refusal now is treated as
+    // an interrupted refresh.
     let outcome_unknown = row.outcome_unknown || failure.outcome_unknown;
     let row = GrantRow { outcome_unknown, ..row.clone() };
     let exchange = spend(grant, endpoint, &app, spent, access).await;
     settle(grant, &row, endpoint, &app, spent, exchange).await
 }
 
-/// The failure that is worth one retry at once, and the pause before it: the server failed or was not reached, and no token
-/// lives, so that calls wait for this refresh. An answer that was lost is not retried here, since the refresh token may be
-/// spent, and neither is a server that wants to be left alone for longer. No bound of its own is needed: a call waits no longer
-/// than its `total_timeout`, and the tokens of a later answer serve the calls that follow.
+/// Returns the failure that warrants one immediate retry, and the pause before it: the server
+/// failed or was unreachable, and no token is valid, so calls are waiting. A lost response is not
+/// retried, since the refresh token may be spent. Neither is a server that requests a longer pause.
+/// The retry needs no timeout of its own: a call waits no longer than its `total_timeout`, and a
+/// later response still serves the calls that follow.
 fn retry_pause<'a>(grant: &Grant, exchange: &'a Exchange) -> Option<(&'a Failure, Duration)> {
     let Exchange::Failed(failure) = exchange else { return None };
     let asked = failure.retry_after.unwrap_or_default();
@@ -167,12 +174,13 @@ fn retry_pause<'a>(grant: &Grant, exchange: &'a Exchange) -> Option<(&'a Failure
     Some((failure, RETRY_PAUSE.mul_f64(jitter()).max(asked)))
 }
 
-/// A share from a half to the whole, by which pauses differ.
+/// Returns a random factor from 0.5 to 1 that spreads pauses.
 fn jitter() -> f64 {
     0.5 + fastrand::f64() / 2.0
 }
 
-/// Claims the grant. `None` means that there is nothing left to do: it has moved on, or changed its state.
+/// Claims the grant. Returns `None` if no refresh is needed: the grant has a later generation or
+/// another state.
 async fn begin(grant: &Arc<Grant>, generation: i64) -> Result<Option<GrantRow>, StoreError> {
     let shared = &grant.shared;
     loop {
@@ -205,7 +213,7 @@ async fn spend(
     exchange
 }
 
-/// Acts on the answer to what was `spent`, the refresh token of `row` or the one before.
+/// Handles the response to the `spent` token, the refresh token of `row` or its predecessor.
 async fn settle(
     grant: &Arc<Grant>,
     row: &GrantRow,
@@ -228,13 +236,14 @@ async fn settle(
         return Ok(());
     }
     match (refusal.about, row.flow) {
-        // Another try cannot help (RFC 6749, section 5.2): the refresh token has ended.
+        // The refresh token has ended and no retry can help (RFC 6749, section 5.2).
         (RefusalAbout::Grant, Flow::AuthorizationCode) => {
             let secrets = row.secrets.as_ref().ok();
             match secrets.and_then(|secrets| secrets.previous_refresh.as_ref()) {
-                // The server does not know the token it gave us last, and the access token that came with it has never
-                // worked: it may have lost its last write. The token before that is worth one try; not so after an
-                // interrupted refresh, where we know better why the server does not take the token.
+                // The server does not recognize the token that it issued last, and the access token
+                // issued with it has never worked, so the server may have lost its last write. The
+                // previous token warrants one attempt. After an interrupted refresh it does not,
+                // because there the likelier reason is that the token was spent.
                 Some(previous) if !row.outcome_unknown => {
                     let mut last = row.clone();
                     if let Ok(secrets) = &mut last.secrets {
@@ -250,16 +259,16 @@ async fn settle(
         (RefusalAbout::Application, _) => {
             misconfigured(grant, row, &refusal, Some(grant.shared.settings.retry_max)).await
         }
-        // A grant of client credentials spends nothing, so nothing of it can have ended.
+        // A client credentials grant spends nothing, so it cannot have ended.
         (RefusalAbout::Unknown, _) | (RefusalAbout::Grant, Flow::ClientCredentials) => {
             refused_for_now(grant, row, &refusal).await
         }
     }
 }
 
-/// Handles a refusal that may pass: something before the server may have answered, or the server may be out of order. The refresh
-/// is repeated with growing pauses, without end. After a few refusals in a row the state is *misconfigured*, since an operator may
-/// have to act.
+/// Handles a refusal that may be temporary: an intermediary may have answered, or the server may be
+/// faulty. The refresh is repeated with growing pauses, without limit. After several refusals in a
+/// row the state is *misconfigured*, since an operator may have to act.
 async fn refused_for_now(grant: &Arc<Grant>, row: &GrantRow, refusal: &Refusal) -> Result<(), TokenError> {
     let refusals = {
         let mut backoff = lock(&grant.backoff);
@@ -269,7 +278,7 @@ async fn refused_for_now(grant: &Arc<Grant>, row: &GrantRow, refusal: &Refusal) 
     if refusals >= REFUSALS_MAX {
         return misconfigured(grant, row, refusal, None).await;
     }
-    // A refusal without a reason does not tell whether an earlier refresh spent the refresh token.
+    // A refusal without a reason does not reveal whether an earlier refresh spent the token.
     let failure = Failure {
         what: format!("refused ({refusal})"),
         outcome_unknown: row.outcome_unknown,
@@ -279,30 +288,31 @@ async fn refused_for_now(grant: &Arc<Grant>, row: &GrantRow, refusal: &Refusal) 
     retry_later(grant, row, failure).await
 }
 
-/// Says of a refused grant whether we had lost track of it before, as that is another story for whoever looks into it.
+/// Returns the reason to record for a refused grant. An interrupted refresh has its own reason,
+/// because its cause differs.
 fn reason<'a>(refusal: &'a Refusal, row: &GrantRow) -> &'a str {
     if row.outcome_unknown { "refresh_interrupted" } else { &refusal.code }
 }
 
-/// Whether a sibling has refreshed while we were refused.
+/// Returns the stored grant if another gateway refreshed it while this one was refused.
 async fn moved_meanwhile(grant: &Grant, row: &GrantRow) -> Option<GrantRow> {
     let now = grant.shared.store.grant_of(&grant.key.client).await.ok()?;
     (now.generation > row.generation).then_some(now)
 }
 
-/// Makes new tokens durable, then lets them be used.
+/// Stores new tokens, then publishes them.
 async fn keep(
     grant: &Arc<Grant>,
     row: &GrantRow,
     spent: Option<&Secret<String>>,
     answer: TokenAnswer,
 ) -> Result<(), TokenError> {
-    // An application that asks for itself has no use for a refresh token (RFC 6749, section 4.4.3).
+    // A client credentials grant has no use for a refresh token (RFC 6749, section 4.4.3).
     let refresh = answer.refresh.filter(|_| spent.is_some());
     let tokens = NewTokens {
         access: answer.access,
         previous_refresh: refresh.as_ref().and(spent).cloned(),
-        // RFC 6749 §6: an answer without a refresh token leaves the old one valid.
+        // A response without a refresh token leaves the old one valid (RFC 6749, section 6).
         refresh: refresh.or_else(|| spent.cloned()),
         issued_ms: grant.shared.clock.unix_ms(),
         lifetime_ms: answer.lifetime.map(|lifetime| i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX)),
@@ -328,11 +338,13 @@ async fn keep(
     Ok(())
 }
 
-/// One try at storing. What the store then holds is what we use, be it ours or a sibling's.
+/// Makes one attempt to store the tokens, then uses the row that the store contains, written by
+/// this gateway or another.
 async fn persist(grant: &Grant, row: &GrantRow, tokens: &NewTokens) -> Result<(), StoreError> {
     match grant.shared.store.finish_refresh(&grant.key, row.generation, tokens).await? {
         Finish::Stored(stored) => grant.adopt(&stored),
-        // An earlier try may have reached the disk without our learning so: then these are our tokens.
+        // An earlier attempt may have been committed although it reported an error; then these are
+        // our own tokens.
         Finish::Moved(stored) if holds(&stored, tokens) => grant.adopt(&stored),
         Finish::Moved(stored) => grant.adopt_instead(&stored),
     }
@@ -344,8 +356,8 @@ fn holds(row: &GrantRow, tokens: &NewTokens) -> bool {
     access.is_some_and(|access| access.expose() == tokens.access.expose())
 }
 
-/// The store refuses to take the tokens, and the old ones may be dead already: serve from memory, show that we are not ready,
-/// and go on trying to store them.
+/// Serves new tokens from memory because the store rejects them and the old ones may be invalid
+/// already. Reports the gateway as not ready and keeps trying to store them.
 fn use_unpersisted(grant: &Arc<Grant>, row: &GrantRow, tokens: NewTokens) {
     let secrets = row.secrets.as_ref().ok();
     let in_memory = GrantRow {
@@ -392,7 +404,8 @@ fn show_unpersisted(shared: &Shared, by: isize) {
     metrics::tokens_unpersisted((before as f64) + (by as f64));
 }
 
-/// The server gave no usable answer: leave it alone for a while. The access token goes on serving as long as it lives.
+/// Schedules a retry after the server sent no usable response. The access token remains in use
+/// until it expires.
 async fn retry_later(grant: &Arc<Grant>, row: &GrantRow, failure: Failure) -> Result<(), TokenError> {
     count(grant, "failed");
     let error = TokenError::Server(failure.what.clone());
@@ -412,8 +425,9 @@ async fn retry_later(grant: &Arc<Grant>, row: &GrantRow, failure: Failure) -> Re
     Err(error)
 }
 
-/// The server refuses how it is asked. What the grant rests on is not spent: it is tried again now and then, since the mistake
-/// may be mended on the server's side. `pause` is the shortest time until then.
+/// Handles a rejection of the application or the request. The refresh token is not spent, so the
+/// refresh is retried occasionally, in case the server's configuration is fixed. `pause` is the
+/// shortest time until the next attempt.
 async fn misconfigured(
     grant: &Arc<Grant>,
     row: &GrantRow,
@@ -431,7 +445,8 @@ async fn misconfigured(
     Err(error)
 }
 
-/// Doubles the time to leave the server alone, with jitter, from `retry_min` to `retry_max`, and never less than it asked for.
+/// Doubles the pause, with jitter, from `retry_min` to `retry_max`, and respects a longer pause
+/// that the server requested.
 fn back_off(grant: &Grant, asked: Option<Duration>, cause: TokenError) -> Duration {
     let Settings { retry_min, retry_max, .. } = grant.shared.settings;
     let mut backoff = lock(&grant.backoff);
@@ -443,14 +458,16 @@ fn back_off(grant: &Grant, asked: Option<Duration>, cause: TokenError) -> Durati
     wait
 }
 
-/// The store failed, not the server: try again soon, however often it has been tried.
+/// Schedules a retry after a store failure. The pause does not grow, because the server is not
+/// involved.
 fn wait_for_store(grant: &Grant, cause: TokenError) {
     let mut backoff = lock(&grant.backoff);
     backoff.until = grant.shared.clock.elapsed().saturating_add(grant.shared.settings.retry_min);
     backoff.cause = Some(cause);
 }
 
-/// Puts the grant into `state`, in the store if it can. Gives whether it has moved on instead.
+/// Sets the state of the grant, and stores it if possible. Returns whether the grant has a later
+/// generation instead.
 async fn stand(grant: &Arc<Grant>, row: &GrantRow, state: GrantState, reason: &str) -> bool {
     match grant.shared.store.fail_grant(&grant.key, row.generation, state, reason).await {
         Ok(now) => {
@@ -465,7 +482,8 @@ async fn stand(grant: &Arc<Grant>, row: &GrantRow, state: GrantState, reason: &s
     }
 }
 
-/// The grant cannot be refreshed any more. Its access token serves until it ends; then requests are told to reconnect.
+/// Marks a grant as no longer refreshable. Its access token is used until it expires; then requests
+/// fail with `needs_reconnect`.
 async fn give_up(grant: &Arc<Grant>, row: &GrantRow, reason: &str) -> Result<(), TokenError> {
     count(grant, "refused");
     if stand(grant, row, GrantState::NeedsReconnect, reason).await {
@@ -476,7 +494,7 @@ async fn give_up(grant: &Arc<Grant>, row: &GrantRow, reason: &str) -> Result<(),
     Err(TokenError::NeedsReconnect(reason.to_owned()))
 }
 
-/// Drops the previous refresh token once the newest access token has worked.
+/// Deletes the previous refresh token once the newest access token has worked.
 pub(super) async fn forget_previous(grant: Arc<Grant>, generation: i64) {
     if let Err(error) = grant.shared.store.forget_previous(&grant.key, generation).await {
         tracing::debug!(target: "switchback::token", client = %grant.client, %error, "previous refresh token kept");

@@ -1,6 +1,7 @@
-//! Management of clients: add, list, rotate, revoke, credentials, and keeping the configured ones. For the command line and the
-//! admin port alike; connecting is next door in `connect`. Results are plain data without secrets (`report`), except where a
-//! secret was made here and is given out this once.
+//! Client management: adds, lists, rotates and revokes clients, sets credentials, and applies the
+//! configured clients. Used by the command line and the admin port; `connect` holds the OAuth
+//! connection. Results are plain data without secrets (`report`), except for a newly generated
+//! token, which is returned once.
 
 use super::report::{ClientInfo, info};
 use super::wire::{App, Endpoint, Revocation};
@@ -19,39 +20,40 @@ use std::time::Duration;
 const NAME_CHARS_MAX: usize = 64;
 const TOKEN_BYTES_MIN: usize = 8;
 const TOKEN_BYTES_MAX: usize = 4096;
-/// Clients of the configuration that one transaction writes.
+/// Number of configured clients per transaction.
 const ENSURED_TOGETHER: usize = 200;
 
-/// Why a client was not managed as asked.
+/// An error of client management.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
-    /// The name would not do as a label.
+    /// The name is not a valid label.
     #[error("a client's name is 1 to 64 characters of a-z A-Z 0-9 . _ -, not {0:?}")]
     Name(String),
-    /// No pack has a side of that name.
+    /// The name is not valid for a side.
     #[error("the name of a side is 1 to 64 characters of a-z A-Z 0-9 . _ -, not {0:?}")]
     Side(String),
-    /// The token is too short to be one, or no header could carry it.
+    /// The token has an invalid length or contains characters that a header cannot carry.
     #[error("a client's token is 8 to 4096 visible ASCII characters")]
     Token,
-    /// A refresh token is of no use without the application it was issued to.
+    /// A refresh token is useless without the application that it was issued to.
     #[error("a refresh token needs the id and the secret of its application")]
     NoApp,
-    /// An application that asks for itself has no refresh token to begin with.
+    /// A client credentials grant needs an application and has no refresh token.
     #[error(
         "a grant of the flow client_credentials needs the id and the secret of its application, and no refresh token"
     )]
     Flow,
-    /// There is nothing to be taken back.
+    /// The client is not revoked, so it cannot be restored.
     #[error("client {0} is not revoked")]
     NotRevoked(String),
-    /// The client has nothing to fetch a token with.
+    /// The client has no credentials to obtain a token with.
     #[error("client {0} is not connected; `switchback client connect` makes the link")]
     NotConnected(String),
-    /// The client was revoked before.
+    /// The client is revoked.
     #[error("client {0} is revoked; `switchback client restore` takes it back")]
     Revoked(String),
-    /// What is to be changed is set in the configuration file, which would set it again at the next start.
+    /// The setting is defined in the configuration file, which would overwrite the change at the
+    /// next start.
     #[error("the {what} of client {client} is set in the configuration file; change it there")]
     Configured {
         /// `token` or `credential`.
@@ -59,118 +61,123 @@ pub enum RegistryError {
         /// Name of the client.
         client: String,
     },
-    /// The client has tokens for several sides, and nobody said which to rotate.
+    /// The client has tokens for several sides, and the request does not select one.
     #[error("client {client} has tokens for {}; say for which side", .sides.join(" and "))]
     WhichSide {
         /// Name of the client.
         client: String,
-        /// The sides; `all` for tokens that open all fronts.
+        /// The sides; `all` for tokens that are valid at all fronts.
         sides: Vec<String>,
     },
-    /// The store did not do it.
+    /// The store failed or rejected the change.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// A client to be added, or to be kept as configured.
+/// A client to add, or to update from the configuration.
 #[derive(Clone, Debug)]
 pub struct NewClient {
-    /// Unique name: 1 to 64 characters of `a-z A-Z 0-9 . _ -`. It shows in logs and metrics.
+    /// Unique name: 1 to 64 characters of `a-z A-Z 0-9 . _ -`. It appears in logs and metrics.
     pub name: String,
-    /// Secondary company, if its calls go out for one.
+    /// Secondary company that its calls act for, if any.
     pub company: Option<String>,
-    /// The tokens it is known by. When adding, one of them may be left to be made; in a configuration all are given.
+    /// The tokens that authenticate the client. When a client is added, missing tokens are
+    /// generated; a configuration contains all of them.
     pub tokens: Vec<NewToken>,
-    /// What its calls go out with to sides that have no grants, one for a side.
+    /// Fixed tokens for calls to sides without grants, one per side.
     pub credentials: Vec<NewCredential>,
-    /// How its grant gets its access tokens.
+    /// The OAuth flow of its grant.
     pub flow: Flow,
-    /// The application its grant is for.
+    /// The application of its grant.
     pub app: Option<App>,
-    /// A refresh token to begin with, instead of connecting.
+    /// An initial refresh token, as an alternative to connecting.
     pub refresh_token: Option<Secret<String>>,
 }
 
-/// A token that a client is to be known by.
+/// A token that authenticates a client.
 #[derive(Clone, Debug, Default)]
 pub struct NewToken {
-    /// The side whose fronts it opens; `None` for all.
+    /// The side whose fronts accept it; `None` for all fronts.
     pub side: Option<String>,
-    /// `None` has one made, where a client is added or its token rotated.
+    /// The token. `None` generates one when a client is added or its token is rotated.
     pub token: Option<Secret<String>>,
 }
 
 impl From<Secret<String>> for NewToken {
-    /// This token, for all fronts.
+    /// Wraps a token that is valid at all fronts.
     fn from(token: Secret<String>) -> NewToken {
         NewToken { side: None, token: Some(token) }
     }
 }
 
-/// A token that calls to one side are to go out with.
+/// A fixed token for calls to one side.
 #[derive(Clone, Debug)]
 pub struct NewCredential {
-    /// The side that is called.
+    /// The side of the calls.
     pub side: String,
-    /// What the service there knows the client by.
+    /// The token that authenticates the client at that service.
     pub token: Secret<String>,
 }
 
 /// A client that was added or whose token was rotated.
 #[derive(Debug)]
 pub struct Added {
-    /// The client as it is now.
+    /// The client after the change.
     pub client: ClientInfo,
-    /// Its token if one was made here. It is stored as a keyed hash only and cannot be shown again.
+    /// The token, if it was generated here. Only its keyed hash is stored, so it cannot be
+    /// displayed again.
     pub token: Option<Secret<String>>,
 }
 
 /// A client that was revoked.
 #[derive(Debug)]
 pub struct Revoked {
-    /// The client as it is now.
+    /// The client after the change.
     pub client: ClientInfo,
-    /// What became of the tokens of its grant at the authorization server.
+    /// The result of revoking its grant's tokens at the authorization server.
     pub at_server: Revocation,
 }
 
-/// Manages the clients of a store. Any process may, beside a running gateway, which sees the changes within a second.
+/// Manages the clients of a store. Other processes may do so while a gateway runs; it sees their
+/// changes within a second.
 #[derive(Clone, Debug)]
 pub struct Registry {
     pub(super) store: Store,
     pub(super) endpoint: Arc<ArcSwapOption<Endpoint>>,
-    /// The names of the clients of the configuration file, where it is known.
+    /// The names of the clients in the configuration file, if known.
     configured: Arc<ArcSwapOption<HashSet<String>>>,
 }
 
 impl Registry {
-    /// A registry on `store`; `endpoint` is needed for connecting, and for revoking at the authorization server.
+    /// Creates a registry on `store`. `endpoint` is needed for connecting, and for revoking at the
+    /// authorization server.
     pub fn new(store: Store, endpoint: Option<Endpoint>) -> Self {
         let endpoint = Arc::new(ArcSwapOption::from(endpoint.map(Arc::new)));
         Registry { store, endpoint, configured: Arc::default() }
     }
 
-    /// The same registry with another author of its changes, for the history.
+    /// Returns the same registry with another author of its changes in the history.
     #[must_use]
     pub fn by(&self, author: &str) -> Registry {
         Registry { store: self.store.by(author), ..self.clone() }
     }
 
-    /// Clients are connected there from here on.
+    /// Sets the authorization server that connects clients from now on.
     pub fn set_endpoint(&self, endpoint: Option<Endpoint>) {
         self.endpoint.store(endpoint.map(Arc::new));
     }
 
-    /// Tells which clients the configuration file has: others that came from it are shown as having left it.
+    /// Sets the names of the clients in the configuration file. Clients that originate from it but
+    /// are missing in `names` are reported as having left it.
     pub fn set_configured(&self, names: impl IntoIterator<Item = String>) {
         self.configured.store(Some(Arc::new(names.into_iter().collect())));
     }
 
-    /// Adds a client. One that is given no token gets one made, which opens all fronts.
+    /// Adds a client. If it has no tokens, one that is valid at all fronts is generated.
     ///
     /// # Errors
     ///
-    /// The name, a side or a token will not do, or is taken; or the store fails.
+    /// The name, a side or a token is invalid or in use, or the store fails.
     pub async fn add(&self, mut new: NewClient) -> Result<Added, RegistryError> {
         check_name(&new.name)?;
         if new.tokens.is_empty() {
@@ -185,14 +192,15 @@ impl Registry {
         Ok(Added { client: self.get(&new.name).await?, token: made })
     }
 
-    /// Makes the store agree with the clients of the configuration file, so many in a transaction that each waits little for
-    /// the disk, and so few that other gateways wait little for them. Each is added when missing; else its company,
-    /// tokens, credentials and application are brought up to date, and its refresh token only if another one was configured
-    /// than before. Gives the names of those that were left alone, and why.
+    /// Applies the clients of the configuration file to the store. Each missing client is added.
+    /// For existing ones, company, tokens, credentials and application are updated, and the refresh
+    /// token only if the configured one has changed. The size of a transaction balances disk syncs
+    /// per client against lock times for other gateways. Returns the names of clients that were
+    /// skipped, with the reason.
     ///
     /// # Errors
     ///
-    /// A name, a side or a token will not do; or the store fails.
+    /// A name, a side or a token is invalid, or the store fails.
     pub async fn ensure(&self, configured: Vec<NewClient>) -> Result<Vec<(String, Ensured)>, RegistryError> {
         self.set_configured(configured.iter().map(|client| client.name.clone()));
         let mut left_alone = Vec::new();
@@ -211,7 +219,7 @@ impl Registry {
         Ok(left_alone)
     }
 
-    /// All clients, by name.
+    /// Lists all clients by name.
     ///
     /// # Errors
     ///
@@ -229,7 +237,7 @@ impl Registry {
         Ok(clients.iter().filter_map(|row| Some(self.info(row, grants.remove(&row.id)?, now))).collect())
     }
 
-    /// One client.
+    /// Returns one client.
     ///
     /// # Errors
     ///
@@ -249,13 +257,14 @@ impl Registry {
         }
     }
 
-    /// Binds a new token to a client, the given one or one made here. The others of its side end at once, or after `grace`.
-    /// Without a side it is that of the tokens that the client has, if that is one.
+    /// Binds a new token to a client, given or generated. Other tokens of the same side expire at
+    /// once or after `grace`. Without a side, the side of the client's existing tokens is used if
+    /// it is unique.
     ///
     /// # Errors
     ///
-    /// There is no such client, it was revoked, its tokens are the configuration's, the token will not do or
-    /// is taken, the side is not known, or the store fails.
+    /// There is no such client, it is revoked, the configuration file defines its tokens, the token
+    /// is invalid or in use, the side is ambiguous, or the store fails.
     pub async fn rotate(
         &self,
         name: &str,
@@ -279,12 +288,12 @@ impl Registry {
         Ok(Added { client: self.get(name).await?, token: made })
     }
 
-    /// Sets what calls of a client to a side go out with, in place of what there was.
+    /// Sets or replaces the fixed token for a client's calls to a side.
     ///
     /// # Errors
     ///
-    /// There is no such client or side, it was revoked, the credential is the configuration's or no header
-    /// could carry it, or the store fails.
+    /// There is no such client, it is revoked, the side or token is invalid, the configuration file
+    /// defines the credential, or the store fails.
     pub async fn set_credential(&self, name: &str, new: NewCredential) -> Result<ClientInfo, RegistryError> {
         let client = self.living(name).await?;
         check_token(&new.token)?;
@@ -299,8 +308,9 @@ impl Registry {
         self.get(name).await
     }
 
-    /// Ends a client for good: its tokens select nothing, the secrets of its grant and its credentials are erased. After that
-    /// the tokens of its grant are revoked at the authorization server (RFC 7009); that this failed is no error here.
+    /// Revokes a client: its tokens become invalid, and the secrets of its grant and its
+    /// credentials are erased. The tokens of its grant are then revoked at the authorization server
+    /// (RFC 7009); a failure of that is part of the result, not an error.
     ///
     /// # Errors
     ///
@@ -323,11 +333,13 @@ impl Registry {
         Ok(Revoked { client: self.get(name).await?, at_server })
     }
 
-    /// Has the gateways fetch a new access token at once, also where they wait after a failure, and where the grant has ended.
+    /// Requests a new access token from the gateways at once, even during a pause after a failure
+    /// or after the grant has ended.
     ///
     /// # Errors
     ///
-    /// There is no such client, it was revoked or never connected, its grant does not open, or the store fails.
+    /// There is no such client, it is revoked or never connected, its grant cannot be decrypted, or
+    /// the store fails.
     pub async fn retry(&self, name: &str) -> Result<ClientInfo, RegistryError> {
         let client = self.living(name).await?;
         let grant = self.store.grant_of(&client.id).await?;
@@ -338,12 +350,12 @@ impl Registry {
         self.get(name).await
     }
 
-    /// Takes a client back that was revoked. Its tokens, its grant and its credentials were erased: what the configuration gives
-    /// it comes back with the next reload, and the rest is to be given anew.
+    /// Restores a revoked client. Its tokens, grant and credentials were erased: the next reload
+    /// sets those of the configuration, and the rest must be set again.
     ///
     /// # Errors
     ///
-    /// There is no such client, it was not revoked, or the store fails.
+    /// There is no such client, it is not revoked, or the store fails.
     pub async fn restore(&self, name: &str) -> Result<ClientInfo, RegistryError> {
         let client = self.store.client(name).await?;
         if client.revoked_ms.is_none() {
@@ -353,7 +365,7 @@ impl Registry {
         self.get(name).await
     }
 
-    /// The row of a client that is not revoked.
+    /// Returns the row of a client that is neither revoked nor damaged.
     pub(super) async fn living(&self, name: &str) -> Result<ClientRow, RegistryError> {
         let client = self.store.client(name).await?;
         if client.revoked_ms.is_some() {
@@ -365,13 +377,14 @@ impl Registry {
         Ok(client)
     }
 
-    /// The key of a client's grant, and the application it has.
+    /// Returns the key of a client's grant and its application.
     pub(super) async fn grant_of(
         &self,
         client: &ClientRow,
     ) -> Result<(GrantKey, Option<App>), RegistryError> {
         let row = self.store.grant_of(&client.id).await?;
-        // A damaged grant has no application to offer, but may be connected anew with one given.
+        // The application of a damaged grant is unreadable, but the client can be connected with a
+        // new one.
         let app = row
             .secrets
             .ok()
@@ -380,15 +393,15 @@ impl Registry {
     }
 }
 
-/// The keyed hashes that a client's row is made with.
+/// Keyed hashes for a client's row.
 struct Marks {
-    /// In the order of its tokens.
+    /// In the order of the client's tokens.
     tokens: Vec<KeyedHash>,
     refresh: Option<KeyedHash>,
 }
 
 impl Marks {
-    /// Checks what a client is given, and hashes it.
+    /// Validates a client and hashes its tokens.
     fn of(store: &Store, new: &NewClient) -> Result<Marks, RegistryError> {
         if new.flow == Flow::ClientCredentials && (new.app.is_none() || new.refresh_token.is_some()) {
             return Err(RegistryError::Flow);
@@ -406,7 +419,7 @@ impl Marks {
         Ok(Marks { tokens, refresh })
     }
 
-    /// The client in the store's terms.
+    /// Converts the client to the store's form.
     fn row<'a>(&self, new: &'a NewClient, origin: Origin) -> store::NewClient<'a> {
         let tokens = new.tokens.iter().zip(&self.tokens);
         let tokens = tokens.map(|(token, hash)| store::NewToken { hash: *hash, side: token.side.as_deref() });
@@ -428,7 +441,7 @@ impl Marks {
     }
 }
 
-/// The keyed hash of a token that was given, or made before.
+/// Validates and hashes a token that was given or generated.
 fn hash_of(store: &Store, new: &NewToken) -> Result<KeyedHash, RegistryError> {
     let token = new.token.as_ref().ok_or(RegistryError::Token)?;
     check_token(token)?;
@@ -436,7 +449,7 @@ fn hash_of(store: &Store, new: &NewToken) -> Result<KeyedHash, RegistryError> {
     Ok(store.hasher().hash(HashOf::ClientToken, token.expose().as_bytes()))
 }
 
-/// The one side that all tokens of a client are for.
+/// Returns the side of a client's tokens if it is unique.
 fn only_side(client: &ClientRow) -> Result<Option<String>, RegistryError> {
     let mut sides: Vec<_> = client.tokens.iter().map(|token| token.side.clone()).collect();
     sides.sort();
@@ -452,7 +465,8 @@ fn check_name(name: &str) -> Result<(), RegistryError> {
     if is_label(name) { Ok(()) } else { Err(RegistryError::Name(start_of(name))) }
 }
 
-/// A side is a name of the pack, which is not at hand here: what cannot be one is refused.
+/// Checks that a side's name is a valid label. The pack that defines the names is not available
+/// here.
 fn check_side(side: &str) -> Result<(), RegistryError> {
     if is_label(side) { Ok(()) } else { Err(RegistryError::Side(start_of(side))) }
 }
@@ -474,7 +488,7 @@ fn check_token(token: &Secret<String>) -> Result<(), RegistryError> {
     if fine { Ok(()) } else { Err(RegistryError::Token) }
 }
 
-/// Makes a token where none is given; gives the one it made.
+/// Generates a token if none is given, and returns the generated one.
 fn make_if_missing(new: &mut NewToken) -> Option<Secret<String>> {
     if new.token.is_some() {
         return None;

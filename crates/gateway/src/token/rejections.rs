@@ -1,31 +1,36 @@
-//! What to make of a 401 of the API: is the access token dead, or may the client not do this? Nothing in the answer tells the
-//! two apart, so it is judged by what else is known, each operation for itself.
+//! Judges a 401 of the API: the access token may be invalid, or the client may lack a permission.
+//! The response does not distinguish them, so other evidence is used, for each operation
+//! separately.
 //!
-//! - An operation that the very same token was good for a moment ago: the token has ended. Refresh.
-//! - An operation that a token fresh from such a refresh is refused for: it is not permitted. Its 401s are passed on for a quiet
-//!   time, which doubles as long as it goes on like that. Other operations are not affected.
-//! - Otherwise: refresh, unless the token is itself fresh from a refresh that a 401 caused. A client that may do nothing would
-//!   cause a refresh for each operation that it tries.
+//! - The same token worked for this operation before: the token has ended. Refresh.
+//! - A fresh token from such a refresh is rejected too: the operation is not permitted. Its 401s
+//!   are forwarded for a quiet period, which doubles while they continue. Other operations are
+//!   unaffected.
+//! - Otherwise: refresh, unless the token itself is fresh from a refresh caused by a 401. A client
+//!   without any permission would otherwise cause a refresh for each operation that it tries.
 //!
-//! So an operation that always answers 401 costs one refresh per quiet time, and a token that ends is replaced at the first
-//! call of any other operation.
+//! An operation that always answers 401 thus costs one refresh per quiet period, and a token that
+//! has ended is replaced at the first call of any other operation.
 
 use std::collections::HashMap;
 use std::hash::{Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Operations remembered as not permitted; with more, the one whose quiet time ends first is forgotten.
+/// Maximum number of operations remembered as not permitted. Beyond it, the one whose quiet period
+/// finishes first is evicted.
 const JUDGED_MAX: usize = 256;
-/// Operations told apart by a token, in words of 64.
+/// Size of the operation bitmap of a token, in words of 64 bits.
 const WORDS: usize = 16;
 
-/// An operation of the API, as far as a call shows it: its method, and its path without what looks like an id.
+/// An operation of the API, identified by the method and the path of a call without segments that
+/// look like ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operation(u64);
 
 impl Operation {
-    /// Of a call. `target` is the path below the service's base, with or without a query.
+    /// Returns the operation of a call. `target` is the path below the service's base, with or
+    /// without a query.
     pub fn of(method: &http::Method, target: &str) -> Operation {
         let path = target.split(['?', '#']).next().unwrap_or_default();
         let mut hasher = std::hash::DefaultHasher::new();
@@ -40,14 +45,16 @@ impl Operation {
     }
 }
 
-/// The operations that a token was good for. Two that share a place cost a refresh too many, once in a while.
+/// A bitmap of the operations that a token worked for. A collision costs an occasional unnecessary
+/// refresh.
 #[derive(Debug, Default)]
 pub(super) struct WorkedFor([AtomicU64; WORDS]);
 
 impl WorkedFor {
     pub(super) fn note(&self, operation: Operation) {
         let (word, bit) = self.place(operation);
-        // Usually it is known, and a load costs less than a write that other cores must hear of.
+        // The bit is usually set already, and a load avoids invalidating the cache line of other
+        // cores.
         if word.load(Relaxed) & bit == 0 {
             word.fetch_or(bit, Relaxed);
         }
@@ -64,21 +71,21 @@ impl WorkedFor {
     }
 }
 
-/// What is known of the refusals of one grant.
+/// Rejections of one grant.
 #[derive(Debug)]
 pub(super) struct Rejections {
-    /// The first quiet time, and the longest.
+    /// The first quiet period, and the longest.
     quiet: Duration,
     quiet_max: Duration,
-    /// The generation that a 401 last caused a refresh of, and when.
+    /// The last generation that a 401 caused a refresh of, and the time.
     refreshed: Option<(i64, Duration)>,
     judged: HashMap<Operation, Judged>,
 }
 
-/// An operation that is not permitted, as far as is known.
+/// An operation that is presumably not permitted.
 #[derive(Clone, Copy, Debug)]
 struct Judged {
-    /// The fresh token that was refused.
+    /// The generation of the rejected fresh token.
     generation: i64,
     quiet: Duration,
     until: Duration,
@@ -89,7 +96,8 @@ impl Rejections {
         Rejections { quiet, quiet_max, refreshed: None, judged: HashMap::new() }
     }
 
-    /// Whether a 401 for `operation` with the token of `generation`, which is the newest, is to cause a refresh.
+    /// Returns whether a 401 for `operation` with the newest token, of `generation`, warrants a
+    /// refresh.
     pub(super) fn is_worth_refresh(
         &mut self,
         generation: i64,
@@ -97,7 +105,7 @@ impl Rejections {
         has_worked: bool,
         now: Duration,
     ) -> bool {
-        // The same storm, or a refresh that failed: whether to try again is not for this to say.
+        // Another call of the same burst, or a failed refresh: the backoff decides about retries.
         if self.refreshed.is_some_and(|(refreshed, _)| refreshed == generation) {
             return true;
         }
@@ -115,15 +123,15 @@ impl Rejections {
         true
     }
 
-    /// Whether `operation` is known not to be permitted.
+    /// Returns whether `operation` is known not to be permitted.
     pub(super) fn is_judged(&self, operation: Operation, now: Duration) -> bool {
         self.judged.get(&operation).is_some_and(|judged| now < judged.until)
     }
 
-    /// The token of `generation`, fresh, is refused for `operation`.
+    /// Records that the fresh token of `generation` was rejected for `operation`.
     pub(super) fn refused(&mut self, generation: i64, operation: Operation, now: Duration) {
         let before = self.judged.get(&operation);
-        // One of many calls that went out again together.
+        // Count concurrent retries with the same token once.
         if before.is_some_and(|judged| judged.generation == generation) {
             return;
         }

@@ -1,89 +1,92 @@
-//! What people are told about clients: plain data without secrets, for the command line, the admin port and the studio.
+//! Reports about clients: plain data without secrets, for the command line, the admin port and the
+//! studio.
 
 use crate::clock::rfc3339;
 use crate::store::{ClientRow, CredentialRow, Flow, GrantState, GrantSummary};
 use serde::Serialize;
 
-/// The warning about an authorization that brought no refresh token.
+/// Warning about an authorization without a refresh token.
 pub(super) const NO_REFRESH_TOKEN: &str = "the authorization server gave no refresh token, so the client has to be connected \
     again when its access token ends; `prompt: consent` or `access_type: offline` in `oauth.authorize_parameters` usually \
     brings one";
 
-/// A client, for people.
+/// A report about a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClientInfo {
     /// Its name.
     pub name: String,
     /// Secondary company.
     pub company: Option<String>,
-    /// RFC 3339, UTC.
+    /// Creation time as RFC 3339, UTC.
     pub created_at: String,
-    /// RFC 3339, UTC; when it was revoked.
+    /// Revocation time as RFC 3339, UTC.
     pub revoked_at: Option<String>,
-    /// Whether something else than Switchback has written its row: then no token selects it.
+    /// Whether another program has modified its row. No token then authenticates the client.
     pub damaged: bool,
-    /// Whether it came from the configuration file, which does not have it any more: its tokens select it all the same, until
-    /// it is revoked.
+    /// Whether it originates from the configuration file but is no longer in it. Its tokens remain
+    /// valid until it is revoked.
     pub left_configuration: bool,
-    /// How many tokens select it now; more than one for several sides, or during a rotation with grace.
+    /// Number of valid tokens; more than one for several sides, or during a rotation with a grace
+    /// period.
     pub tokens: usize,
-    /// The sides whose fronts those open, each once; null stands for all.
+    /// The sides of those tokens without duplicates; null means all sides.
     pub token_sides: Vec<Option<String>>,
     /// The number of the write that changed it last.
     #[serde(skip)]
     pub version: i64,
     /// Its grant.
     pub grant: GrantInfo,
-    /// What its calls go out with to sides that have no grants.
+    /// Its fixed tokens for calls to sides without grants.
     pub credentials: Vec<CredentialInfo>,
 }
 
-/// A grant, for people.
+/// A report about a grant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GrantInfo {
-    /// Where it stands.
+    /// The state.
     pub state: GrantState,
-    /// Why it stands there.
+    /// The reason of the state.
     pub reason: Option<String>,
-    /// Counts its token sets.
+    /// The number of its current token set.
     pub generation: i64,
-    /// RFC 3339, UTC; when the access token was issued.
+    /// Issue time of the access token as RFC 3339, UTC.
     pub issued_at: Option<String>,
-    /// RFC 3339, UTC; when it ends, where known.
+    /// Expiry of the access token as RFC 3339, UTC, if known.
     pub expires_at: Option<String>,
-    /// Whether that has passed.
+    /// Whether the access token has expired.
     pub expired: bool,
-    /// What is to be expected of the grant and how to prevent it, while it still works.
+    /// A problem that the working grant will have, and how to prevent it.
     pub warning: Option<&'static str>,
 }
 
-/// What calls of a client to one side go out with, for people.
+/// A report about a client's fixed token for one side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CredentialInfo {
-    /// The side that is called.
+    /// The side of the calls.
     pub side: String,
-    /// Where it stands.
+    /// The state.
     pub state: CredentialState,
-    /// RFC 3339, UTC; since when the service refuses it.
+    /// Time of the refusal by the service as RFC 3339, UTC.
     pub refused_at: Option<String>,
-    /// RFC 3339, UTC; when it was given.
+    /// Time when the token was set, as RFC 3339, UTC.
     pub set_at: String,
 }
 
-/// Where a credential stands.
+/// State of a credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CredentialState {
-    /// Calls go out with it.
+    /// Calls use it.
     Active,
-    /// They do, and the service answers 401 to each: a person has to give another.
+    /// Calls use it, but the service answers 401 to each: a person has to set another.
     Refused,
-    /// It does not open: the row was changed, or copied from elsewhere. A person has to give another.
+    /// It cannot be decrypted because the row was modified or copied from elsewhere. A person has
+    /// to set another.
     Damaged,
 }
 
 impl CredentialState {
-    /// The name that answers use.
+    /// Returns the name used in responses.
     pub fn name(self) -> &'static str {
         match self {
             CredentialState::Active => "active",
@@ -93,7 +96,7 @@ impl CredentialState {
     }
 }
 
-/// A client as of `now_ms` (wall time in milliseconds since 1970).
+/// Builds the report about a client as of `now_ms` (wall time in milliseconds since 1970).
 pub(super) fn info(row: &ClientRow, grant: GrantSummary, now_ms: i64) -> ClientInfo {
     let end =
         grant.issued_ms.zip(grant.lifetime_ms).map(|(issued, lifetime)| issued.saturating_add(lifetime));

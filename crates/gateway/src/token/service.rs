@@ -1,4 +1,5 @@
-//! The grants of a running gateway: loaded from the store, kept in step with it, refreshed ahead of their end.
+//! The grants of a running gateway: loaded from the store, synchronized with it, and refreshed
+//! ahead of expiry.
 
 use super::client::Clients;
 use super::grant::Grant;
@@ -15,10 +16,10 @@ use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::task::TaskTracker;
 
-/// How often expired rows are deleted.
+/// Interval for deleting expired rows.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
-/// The least time between two notes about refused credentials. A client that mixes what it may do with what it may not has
-/// its credential refused and working again all the time.
+/// Shortest interval between two writes about one credential. A client that alternates between
+/// permitted and forbidden operations toggles its state constantly.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
 
 /// The clients and grants of this gateway. Clones share them.
@@ -29,7 +30,7 @@ pub struct Tokens(Arc<Inner>);
 struct Inner {
     clients: Clients,
     shared: Arc<Shared>,
-    /// What has been read of the store. Held while reading more.
+    /// The part of the store that has been read. Locked during a read.
     read: Mutex<Read>,
     store_answers: AtomicBool,
     _role: GatewayRole,
@@ -41,29 +42,32 @@ struct Read {
     grants: HashMap<String, Arc<Grant>>,
 }
 
-/// Whether tokens are in order, for readiness and for people.
+/// The health of clients and grants, for readiness checks and people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Health {
-    /// Whether the store answered last time, and took the last refresh that was begun.
+    /// Whether the store answered last time and accepted the last refresh.
     pub store: bool,
-    /// Grants whose newest tokens are in memory only; they would be lost with the process.
+    /// Number of grants whose newest tokens are in memory only; they would be lost with the
+    /// process.
     pub unpersisted: usize,
-    /// Names of clients that a person has to connect again, or give another credential.
+    /// Names of clients that a person has to connect again or give another credential.
     pub needs_reconnect: Vec<String>,
 }
 
 impl Health {
-    /// Whether the gateway should be given traffic. A client that needs to be connected again is no reason not to.
+    /// Returns whether the gateway should receive traffic. A client that needs to be connected
+    /// again does not affect readiness.
     pub fn is_ready(&self) -> bool {
         self.store && self.unpersisted == 0
     }
 }
 
 impl Tokens {
-    /// Takes the gateway role and loads everything. Without an `endpoint` no grant can be refreshed, only used.
+    /// Acquires the gateway role and loads all clients and grants. Without an `endpoint`, grants
+    /// can be used but not refreshed.
     ///
     /// # Errors
-    /// Another gateway on the same SQLite file, and any trouble with the store.
+    /// Another gateway uses the same SQLite file, or the store fails.
     pub async fn open(
         store: Store,
         endpoint: Option<Endpoint>,
@@ -96,12 +100,12 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// The clients, by token and by name.
+    /// Returns the clients.
     pub fn clients(&self) -> &Clients {
         &self.0.clients
     }
 
-    /// Whether all is well.
+    /// Returns the health of clients and grants.
     pub fn health(&self) -> Health {
         let mut needs_reconnect: Vec<String> = self
             .clients()
@@ -122,7 +126,7 @@ impl Tokens {
         }
     }
 
-    /// Takes over what has changed in the store since the last time, whoever changed it.
+    /// Applies changes made in the store since the last call, by any process.
     ///
     /// # Errors
     ///
@@ -133,20 +137,20 @@ impl Tokens {
         outcome
     }
 
-    /// Grants are refreshed there from here on.
+    /// Sets the authorization server that refreshes grants from now on.
     pub fn set_endpoint(&self, endpoint: Option<Endpoint>) {
         self.0.shared.endpoint.store(endpoint.map(Arc::new));
     }
 
-    /// Asks the authorization server for its metadata anew, in the background.
+    /// Fetches the authorization server's metadata again, in the background.
     pub fn discover(&self) {
         if let Some(endpoint) = self.0.shared.endpoint.load_full() {
             self.0.shared.spawn(async move { endpoint.discover().await });
         }
     }
 
-    /// Refreshes `generation` of a client's grant now, unless it waits after a failure, and gives how that went. A grant that
-    /// has moved past it is left alone.
+    /// Refreshes `generation` of a client's grant now and returns the result, unless the grant is
+    /// in a pause after a failure. Has no effect on a grant with a later generation.
     ///
     /// # Errors
     ///
@@ -156,7 +160,7 @@ impl Tokens {
         client.grant.refresh(generation).await
     }
 
-    /// Follows the store and refreshes grants ahead of their end, until dropped.
+    /// Follows the store and refreshes grants ahead of expiry, until dropped.
     pub async fn run(self) {
         let Inner { shared, .. } = &*self.0;
         let slots = Arc::new(Semaphore::new(shared.settings.refreshes_max.max(1)));
@@ -185,8 +189,9 @@ impl Tokens {
         }
     }
 
-    /// Waits for refreshes under way, so that no spent refresh token is lost by shutting down, but no longer than `at_most`:
-    /// a store that takes nothing must not keep the process. Call it after traffic has ended. Says whether all ended.
+    /// Waits for running refreshes, so that a shutdown loses no spent refresh token, but no longer
+    /// than `at_most`: a failing store must not block the exit. Call it once traffic has stopped.
+    /// Returns whether all refreshes finished.
     pub async fn drain(&self, at_most: Duration) -> bool {
         let Shared { tasks, unpersisted, .. } = &*self.0.shared;
         tasks.close();
@@ -218,15 +223,15 @@ impl Tokens {
             }
             let Ok(slot) = slots.clone().try_acquire_owned() else { return };
             self.0.shared.spawn(async move {
-                // What went wrong has been logged and counted where it happened.
+                // `refresh` has already logged and counted its errors.
                 let _ = grant.refresh(grant.generation()).await;
                 drop(slot);
             });
         }
     }
 
-    /// Writes down which credentials the services refuse, for whoever lists clients and for a restart. `noted` says when a
-    /// credential was last written about.
+    /// Stores which credentials the services refuse, for reports and for a restart. `noted` maps
+    /// each credential to the time of its last write.
     async fn note_refusals(&self, noted: &mut HashMap<String, Duration>) {
         let now = self.0.shared.clock.elapsed();
         noted.retain(|_, at| *at + NOTE_EVERY > now);
@@ -236,7 +241,7 @@ impl Tokens {
                     continue;
                 };
                 noted.insert(token.id.clone(), now);
-                // Before it is written, so that reading our own note back changes nothing.
+                // Set it before the write, so that reading our own write back has no effect.
                 token.set_noted(is_refused);
                 let marked = self.0.shared.store.mark_credential(&token.id, &client.id, is_refused).await;
                 if let Err(error) = marked {
@@ -250,7 +255,7 @@ impl Tokens {
     async fn read_changes(&self) -> Result<(), StoreError> {
         let Inner { clients, shared, .. } = &*self.0;
         let mut read = self.0.read.lock().await;
-        // The number is read first: what is written in between is read now and once more next time.
+        // Read the number first: rows written in between are then read twice rather than missed.
         let change = shared.store.change().await?;
         if change == read.change {
             return Ok(());

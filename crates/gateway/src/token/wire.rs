@@ -1,10 +1,12 @@
-//! The conversation with the authorization server: one POST per call and a judgement of the answer. Nothing is ever sent twice
-//! from here, no redirect is followed, no connection is kept: a refresh token is spent by being received.
+//! The protocol of the authorization server: one POST per call and an evaluation of the response.
+//! This module never retries, follows no redirect and reuses no connection, because a refresh token
+//! is spent as soon as the server receives it.
 //!
-//! RFC 6749 (sections 2.3.1, 4.1.3, 4.4, 5, 6) with its form bodies; what a service does otherwise is a setting. Where the
-//! addresses are is found out in `discovery`. The `oauth2` crate would do less than this: it takes no JSON bodies, no
-//! `expires_in` but a number, no errors but those of the RFC, and says of a failure neither whether the server may have acted
-//! nor how long it asked to be left alone.
+//! It implements RFC 6749 (sections 2.3.1, 4.1.3, 4.4, 5 and 6) with form bodies; deviations of a
+//! service are settings. The module `discovery` finds the addresses. The `oauth2` crate would not
+//! suffice: it accepts no JSON bodies, only numeric `expires_in`, and only the errors of the RFC.
+//! Nor does it report whether a failed request may have taken effect, or how long the server wants
+//! clients to wait.
 
 use super::discovery::{self, Discovery, Found, MetadataReport, Wants};
 use super::lifetime::parse_expires_in;
@@ -24,14 +26,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use switchback_plan::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
 
-/// Answers longer than this are not read on: a token set is a few hundred bytes.
+/// Longest response that is read; a token set has a few hundred bytes.
 pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// The longest `Retry-After` that is believed.
+/// Upper bound for `Retry-After`.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
-/// The longest error code that is shown.
+/// Longest error code that is displayed.
 const CODE_BYTES_MAX: usize = 64;
 
-/// Fields of a request for tokens that are sent from here; `oauth.parameters` has others.
+/// Fields that this module sets in a token request, so `oauth.parameters` must not contain them.
 pub const TOKEN_FIELDS: &[&str] = &[
     "grant_type",
     "client_id",
@@ -44,7 +46,8 @@ pub const TOKEN_FIELDS: &[&str] = &[
     "scope",
 ];
 
-/// Fields of an authorization link that are sent from here; `oauth.authorize_parameters` has others.
+/// Query parameters that this crate sets in an authorization link, so `oauth.authorize_parameters`
+/// must not contain them.
 pub const AUTHORIZE_FIELDS: &[&str] = &[
     "response_type",
     "client_id",
@@ -55,37 +58,37 @@ pub const AUTHORIZE_FIELDS: &[&str] = &[
     "code_challenge_method",
 ];
 
-/// Where the authorization server is, and how it wants to be asked.
+/// Addresses of the authorization server and settings for its requests.
 #[derive(Clone, Debug)]
 pub struct OAuth {
-    /// Who it is (RFC 8414). Gives the addresses that are not given here.
+    /// The issuer (RFC 8414). Its metadata supply addresses that are not set here.
     pub issuer: Option<String>,
-    /// Where a person authorizes the application.
+    /// The authorization endpoint, which a person opens.
     pub authorize_url: Option<Url>,
-    /// Where codes and refresh tokens are exchanged.
+    /// The token endpoint, which exchanges codes and refresh tokens.
     pub token_url: Option<Url>,
-    /// Where tokens are revoked (RFC 7009).
+    /// The revocation endpoint (RFC 7009).
     pub revocation_url: Option<Url>,
-    /// Our callback, exactly as registered with the application.
+    /// The gateway's callback, exactly as registered for the application.
     pub redirect_url: Url,
-    /// Scopes to ask for.
+    /// Requested scopes.
     pub scopes: Vec<String>,
-    /// How long one exchange may take in all.
+    /// Time limit for one exchange.
     pub timeout: Duration,
-    /// How it wants to be asked, where not as the RFCs and its metadata say.
+    /// Deviations of the requests from the RFCs and the metadata.
     pub requests: TokenRequests,
-    /// Names and values that requests for tokens carry besides.
+    /// Names and values of additional fields in token requests.
     pub parameters: Vec<(String, String)>,
-    /// Names and values that authorization links carry besides.
+    /// Names and values of additional parameters in authorization links.
     pub authorize_parameters: Vec<(String, String)>,
-    /// Whether a callback without `state` counts while exactly one authorization is pending.
+    /// Whether a callback without `state` is accepted while exactly one authorization is pending.
     pub is_state_optional: bool,
-    /// Whom to trust there, and what to show.
+    /// Trusted authorities and client certificate.
     pub tls: ServiceTls,
 }
 
 impl OAuth {
-    /// A server at these addresses that wants to be asked as the RFCs say.
+    /// Returns settings for a server at these addresses that follows the RFCs.
     pub fn at(authorize_url: Url, token_url: Url, redirect_url: Url) -> OAuth {
         OAuth {
             issuer: None,
@@ -104,43 +107,43 @@ impl OAuth {
     }
 }
 
-/// Why an [`OAuth`] configuration cannot be used.
+/// An error in an [`OAuth`] configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OAuthConfigError {
-    /// Secrets would travel in clear text.
+    /// The address is not encrypted, so secrets would be sent in clear text.
     #[error("{0} must be https (http is for loopback only): credentials would travel in clear text")]
     ClearText(&'static str),
-    /// Neither given nor to be found out.
+    /// The address is neither set nor available from metadata.
     #[error("{0} is missing, and there is no issuer to ask for it")]
     NoAddress(&'static str),
-    /// The issuer is no address that metadata could be asked of.
+    /// The issuer is not a valid URL for metadata.
     #[error("the issuer is not a URL without query and fragment (RFC 8414, section 2)")]
     Issuer,
-    /// The TLS side could not be set up: a file of its settings, or the system's authorities.
+    /// TLS cannot be set up: a file of its settings or the system's authorities are unusable.
     #[error("cannot set up TLS: {0}")]
     Tls(String),
 }
 
-/// What the application is known as at the authorization server.
+/// The application's credentials at the authorization server.
 #[derive(Clone, Debug)]
 pub struct App {
     /// Its id.
     pub id: Secret<String>,
-    /// Its secret; empty where it has none.
+    /// Its secret; empty if it has none.
     pub secret: Secret<String>,
 }
 
-/// What is exchanged for tokens.
+/// The credential that is exchanged for tokens.
 pub(super) enum Offer<'a> {
-    /// A code, and the verifier of the challenge that it was asked for with (RFC 7636).
+    /// A code, with the verifier of its PKCE challenge (RFC 7636).
     Code { code: &'a Secret<String>, verifier: &'a Secret<String> },
-    /// A refresh token, and the access token that it came with.
+    /// A refresh token, with the access token that was issued with it.
     RefreshToken { refresh: &'a Secret<String>, access: Option<&'a Secret<String>> },
-    /// Nothing but the application itself.
+    /// The application's own credentials.
     Application,
 }
 
-/// The tokens of a successful answer.
+/// The tokens of a successful response.
 #[derive(Debug)]
 pub(super) struct TokenAnswer {
     pub access: Secret<String>,
@@ -148,34 +151,34 @@ pub(super) struct TokenAnswer {
     pub lifetime: Option<Duration>,
 }
 
-/// How an exchange ended.
+/// The result of an exchange.
 #[derive(Debug)]
 pub(super) enum Exchange {
-    /// Tokens.
+    /// New tokens.
     Tokens(TokenAnswer),
-    /// The server said no, for a reason that another try will not change by itself.
+    /// A refusal that a retry by itself will not change.
     Refused(Refusal),
-    /// Anything else: worth another try later.
+    /// Any other failure; a later retry may succeed.
     Failed(Failure),
 }
 
-/// A no of the authorization server.
+/// A refusal by the authorization server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The error code, or `status_400` and the like where it gave none that can be shown.
+    /// The error code, or `status_400` and the like if the response has no displayable one.
     pub code: String,
-    /// What it is about.
+    /// The subject of the refusal.
     pub about: RefusalAbout,
 }
 
-/// What a refusal is about.
+/// The subject of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalAbout {
-    /// The code or refresh token: it has ended.
+    /// The code or refresh token has ended.
     Grant,
-    /// The application or the request: a matter for the operator.
+    /// The application or the request is rejected; an operator has to act.
     Application,
-    /// The server did not say in words of the RFC.
+    /// The server sent no error code of the RFC.
     Unknown,
 }
 
@@ -185,30 +188,30 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// An exchange without a usable answer.
+/// An exchange without a usable response.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// A short description without anything the server sent, but an error code.
+    /// A short description. Of the response it contains at most an error code.
     pub what: String,
-    /// Whether the server may have acted on the request, and its answer been lost.
+    /// Whether the server may have processed the request although its response was lost.
     pub outcome_unknown: bool,
-    /// Whether the server could not be reached, or answered with a status of the 500s.
+    /// Whether the server was unreachable or answered with a 5xx status.
     pub is_outage: bool,
-    /// How long the server asked us to stay away.
+    /// The wait that the server requested.
     pub retry_after: Option<Duration>,
 }
 
-/// What became of the tokens of a grant at the authorization server when their client was revoked (RFC 7009).
+/// The result of revoking a grant's tokens at the authorization server (RFC 7009).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", content = "error", rename_all = "snake_case")]
 pub enum Revocation {
-    /// The grant had none.
+    /// The grant had no tokens.
     NoTokens,
-    /// No address is known to revoke them at.
+    /// No revocation endpoint is known.
     NoEndpoint,
-    /// They are revoked.
+    /// The tokens are revoked.
     Revoked,
-    /// They are not, or not all of them, for this reason.
+    /// The tokens are not all revoked, for this reason.
     Failed(String),
 }
 
@@ -228,7 +231,7 @@ impl fmt::Display for Revocation {
     }
 }
 
-/// A client of the token endpoint; clones share what they have found out.
+/// A client of the authorization server. Clones share its metadata.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     http: HttpClient,
@@ -237,11 +240,11 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Prepares the conversation; connects to nothing yet.
+    /// Validates the settings and prepares the HTTP client. Does not connect yet.
     ///
     /// # Errors
     ///
-    /// An address is missing or would have secrets travel in clear text, or its TLS cannot be set up.
+    /// An address is missing or not encrypted, or TLS cannot be set up.
     pub fn new(oauth: OAuth) -> Result<Self, OAuthConfigError> {
         let issuer = oauth.issuer.as_deref().map(Url::parse).transpose();
         let issuer = issuer.map_err(|_| OAuthConfigError::Issuer)?;
@@ -275,18 +278,18 @@ impl Endpoint {
         Ok(Endpoint { http, oauth: Arc::new(oauth), discovery })
     }
 
-    /// How it is configured.
+    /// Returns the configuration.
     pub fn oauth(&self) -> &OAuth {
         &self.oauth
     }
 
-    /// What is known of the server, asked of it where that has not been done.
+    /// Returns the server's addresses, and fetches its metadata if necessary.
     pub(super) async fn found(&self) -> Result<Arc<Found>, String> {
         self.discovery.found(&self.http, &self.oauth).await
     }
 
-    /// Asks the server for its metadata anew, where that is where its addresses are from. What was known before serves until
-    /// there is an answer, and goes on to where there is none.
+    /// Fetches the server's metadata again, if its addresses originate there. The previous metadata
+    /// remain in use until then, and if the request fails.
     pub async fn discover(&self) {
         if let Err(what) = self.discovery.again(&self.http, &self.oauth).await {
             let issuer = self.oauth.issuer.as_deref().unwrap_or_default();
@@ -294,8 +297,8 @@ impl Endpoint {
         }
     }
 
-    /// Sends one exchange and judges the answer. Not cancel-safe in effect: dropped after sending, the answer is lost; callers
-    /// run it in a task of its own.
+    /// Sends one exchange and evaluates the response. Callers run it in its own task, because
+    /// dropping the future after sending loses the response.
     pub(super) async fn exchange(&self, app: &App, offer: Offer<'_>) -> Exchange {
         let found = match self.found().await {
             Ok(found) => found,
@@ -322,7 +325,7 @@ impl Endpoint {
         }
     }
 
-    /// Posts fields together with what shows the application.
+    /// Posts fields together with the application's credentials.
     async fn post(
         &self,
         found: &Found,
@@ -344,12 +347,13 @@ impl Endpoint {
             BodyForm::Form => ("application/x-www-form-urlencoded", form(&fields)),
             BodyForm::Json => ("application/json", json(&fields)),
         };
-        // Not followed by `Secret`: the client takes the bytes. They are gone with the call.
+        // The client takes ownership of the bytes, so they cannot remain in a `Secret`.
         request.header(CONTENT_TYPE, kind).body(body).send().await
     }
 
-    /// Revokes the tokens of a grant, the refresh token first: with it most servers end the access token too, and none can be
-    /// fetched anew. The form is that of RFC 7009, whatever the form of requests for tokens.
+    /// Revokes the tokens of a grant. The refresh token is first, because most servers then revoke
+    /// the access token too. The request has the format of RFC 7009, independent of the format of
+    /// token requests.
     pub(super) async fn revoke(&self, secrets: &Opened) -> Revocation {
         let (Some(id), Some(secret)) = (&secrets.app_id, &secrets.app_secret) else {
             return Revocation::Failed("the grant has no application".to_owned());
@@ -374,11 +378,11 @@ impl Endpoint {
         Revocation::Revoked
     }
 
-    /// Reads the issuer's metadata and reports what they lack for `wants`. The error says why there are none.
+    /// Fetches the issuer's metadata and reports what they lack for `wants`.
     ///
     /// # Errors
     ///
-    /// There is no issuer, it does not answer, or what it answers is not its metadata.
+    /// There is no issuer, it does not answer, or its response is not valid metadata.
     pub async fn examine(&self, wants: Wants) -> Result<MetadataReport, String> {
         discovery::examine(&self.http, &self.oauth, wants).await
     }
@@ -416,8 +420,8 @@ impl Endpoint {
     }
 }
 
-/// The application by HTTP Basic. Both halves are encoded as in a form first (RFC 6749, section 2.3.1), so that a colon in one
-/// does not end it.
+/// Returns the HTTP Basic value of the application. Both parts are form-encoded first (RFC 6749,
+/// section 2.3.1), so that a colon does not separate them early.
 fn basic(app: &App) -> HeaderValue {
     let encoded = |text: &str| form(&[("", text)]).trim_start_matches('=').to_owned();
     let both = Secret::new(format!("{}:{}", encoded(app.id.expose()), encoded(app.secret.expose())));
@@ -427,7 +431,7 @@ fn basic(app: &App) -> HeaderValue {
     value
 }
 
-/// `application/x-www-form-urlencoded`, as the URL standard writes queries.
+/// Serializes fields as `application/x-www-form-urlencoded`, as defined by the URL standard.
 fn form(fields: &[(&str, &str)]) -> String {
     let mut url = Url::parse("http://localhost/").expect("it is one");
     url.query_pairs_mut().extend_pairs(fields);
@@ -477,7 +481,7 @@ async fn judge(mut response: reqwest::Response) -> Exchange {
     if status.is_success() {
         return match tokens_of(&body) {
             Some(tokens) => Exchange::Tokens(tokens),
-            // Some servers say no with status 200.
+            // Some servers report an error with status 200.
             None => match refusal(status, &body).filter(|refusal| refusal.about != RefusalAbout::Unknown) {
                 Some(refusal) => Exchange::Refused(refusal),
                 None => failed(format!("status {} without tokens", status.as_u16()), true),
@@ -494,7 +498,7 @@ async fn judge(mut response: reqwest::Response) -> Exchange {
     }
 }
 
-/// Reads the answer to a revocation (RFC 7009, section 2.2).
+/// Evaluates the response to a revocation (RFC 7009, section 2.2).
 async fn judge_revocation(mut response: reqwest::Response) -> Result<(), String> {
     let status = response.status();
     if status.is_success() {
@@ -506,23 +510,25 @@ async fn judge_revocation(mut response: reqwest::Response) -> Result<(), String>
     Err(format!("status {}{code}", status.as_u16()))
 }
 
-/// Whether what a server says with this status is about us. It may say the words of a refusal while it cannot work, or has had
-/// too much work.
+/// Returns whether a refusal concerns this client. An overloaded or failing server may send the
+/// same error codes with other statuses.
 fn is_final(status: http::StatusCode, refusal: &Refusal) -> bool {
     match refusal.about {
         _ if !status.is_client_error() || matches!(status.as_u16(), 408 | 425 | 429) => false,
         RefusalAbout::Grant | RefusalAbout::Application => true,
-        // The statuses that RFC 6749, section 5.2 gives to errors; others come from elsewhere, a wrong address for example.
+        // RFC 6749, section 5.2, defines these statuses for errors. Others have other causes, such
+        // as a wrong URL.
         RefusalAbout::Unknown => matches!(status.as_u16(), 400 | 401) && !is_passing(&refusal.code),
     }
 }
 
-/// Error codes that say "later".
+/// Returns whether an error code describes a temporary condition.
 fn is_passing(code: &str) -> bool {
     ["temporarily_unavailable", "server_error", "slow_down", "authorization_pending"].contains(&code)
 }
 
-/// What a body says of a refusal, if it is a JSON object: an error page of something in between says nothing about us.
+/// Parses a refusal from a JSON object. Other bodies, such as an intermediary's error page, are not
+/// refusals.
 fn refusal(status: http::StatusCode, body: &[u8]) -> Option<Refusal> {
     let Ok(Value::Object(answer)) = serde_json::from_slice(body) else { return None };
     let code = answer.get("error").and_then(Value::as_str).filter(|code| is_code(code));
@@ -542,7 +548,8 @@ fn refusal(status: http::StatusCode, body: &[u8]) -> Option<Refusal> {
     Some(Refusal { code: code.to_owned(), about })
 }
 
-/// Whether a text is fit to be shown as an error code: a plain word, and not the place for a secret.
+/// Returns whether a text is safe to display as an error code: a short plain word that cannot carry
+/// a secret.
 pub(super) fn is_code(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.".contains(&byte);
     !text.is_empty() && text.len() <= CODE_BYTES_MAX && text.bytes().all(is_plain)
@@ -562,7 +569,8 @@ pub(super) async fn read(
     Ok(body)
 }
 
-/// A usable token set: an access token that fits into a header, of type Bearer where a type is given (RFC 6749 §7.1).
+/// Parses a usable token set: the access token must fit into a header and have the type Bearer if a
+/// type is given (RFC 6749, section 7.1).
 fn tokens_of(body: &[u8]) -> Option<TokenAnswer> {
     let answer: Value = serde_json::from_slice(body).ok()?;
     let text = |name: &str| answer.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -577,19 +585,20 @@ fn tokens_of(body: &[u8]) -> Option<TokenAnswer> {
     })
 }
 
-/// The value of the `Authorization` header for a token, hidden from header dumps.
+/// Returns the `Authorization` value of a bearer token, marked sensitive.
 pub(super) fn bearer(token: &str) -> Option<HeaderValue> {
     authorization("Bearer", token)
 }
 
-/// A token under an authentication scheme (RFC 9110, section 11.6.2), or alone where that is empty, marked sensitive.
+/// Returns a header value with a token after an authentication scheme (RFC 9110, section 11.6.2),
+/// or with the token only if the scheme is empty. It is marked sensitive.
 pub(super) fn authorization(scheme: &str, token: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::try_from(format!("{scheme} {token}").trim_start()).ok()?;
     value.set_sensitive(true);
     Some(value)
 }
 
-/// Reads `Retry-After` (RFC 9110 §10.2.3): seconds or a date.
+/// Parses `Retry-After` (RFC 9110, section 10.2.3): seconds or a date.
 fn retry_after(value: &HeaderValue) -> Option<Duration> {
     let text = value.to_str().ok()?.trim();
     let wait = match text.parse::<u64>() {
