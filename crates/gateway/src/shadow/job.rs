@@ -1,5 +1,6 @@
-//! What the data path hands over: about which request, and work that asks the other side once it is polled. How it asks, and
-//! with which credential, stays with the data path; what comes of it is named here.
+//! Work that the data path hands to the shadow: the request concerned, and a future that calls the
+//! other side when polled. The data path decides how to call and with which credential; this module
+//! names the results.
 
 use super::knowledge::Knowledge;
 use super::phase::Phase;
@@ -14,14 +15,14 @@ use switchback_engine::diff::{Candidate, Comparison, NotReadBack, SkipReason, Vi
 use switchback_json::Value;
 use switchback_plan::{RouteId, SideId};
 
-/// What is compared: the answers to an operation, or an event of the pack, by its place among them.
+/// The subject of a comparison: an operation's responses, or an event of the pack, by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum About {
     Route(RouteId),
     Event(usize),
 }
 
-/// The request that two answers, or a plan, belong to; or an event.
+/// The request that two responses or a plan belong to, or an event.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     /// Name of the served side.
@@ -29,61 +30,61 @@ pub(crate) struct Subject {
     pub serves: SideId,
     pub about: About,
     pub operation: Arc<str>,
-    /// The phase that the operation was in, and which period in it that was.
+    /// The phase of the operation at that time, and the period within it.
     pub phase: Phase,
     pub period: i64,
-    /// The enrolled client's name.
+    /// The client's registered name.
     pub client: Arc<str>,
-    /// Path and query as they came. Redacted before anyone keeps them.
+    /// Path and query as received. They are redacted before they are stored.
     pub target: String,
     pub request_id: String,
-    /// What is known of the pack that serves.
+    /// Rules and contracts of the serving pack.
     pub knowledge: Arc<Knowledge>,
 }
 
-/// A request whose other side is to be asked.
+/// A request whose other side is to be called.
 pub(crate) struct Job {
     pub subject: Subject,
-    /// Asks; nothing happens before it is polled.
+    /// Calls the other side. Lazy: it starts when polled.
     pub work: BoxFuture<'static, Done>,
-    /// The memory of what `work` holds.
+    /// The memory reservation for the data of `work`.
     pub share: Share,
 }
 
-/// What came of asking.
+/// The result of a job.
 pub(crate) struct Done {
     pub outcomes: Vec<Outcome>,
-    /// What must not be shown, whoever repeats it: the credentials of the request and of the calls.
+    /// Credentials of the request and the calls, to be masked wherever they appear.
     pub secrets: Vec<Secret<String>>,
 }
 
-/// One thing that came of it.
+/// One result of a job.
 pub(crate) enum Outcome {
-    /// What the client would have seen of either side, compared while both could still be asked once more.
+    /// A comparison of the responses a client would see, made while both sides could still be
+    /// called again.
     Compared(Comparison),
-    /// A difference that did not repeat, and that no change of the reference explains.
+    /// A difference that did not repeat and that no change of the reference explains.
     Unsettled(Comparison),
-    /// Two answers of one side to the same request: what differs between them is noise.
+    /// Two responses of one side to the same request: their differences are noise.
     Twice {
         first: View,
         second: View,
     },
-    /// An effect that was not made twice: what would have been sent.
-    /// With the status that the side that answered gave.
+    /// The plan of an effect that was not duplicated, with the status of the side that answered.
     Planned {
         planned: Planned,
         reference_status: u16,
     },
-    /// How long the shadow waited for the same reading of either side.
+    /// Response times of the same read on both sides.
     Timed {
         reference: Duration,
         candidate: Duration,
     },
-    /// What a client would see of an effect on either side.
+    /// An effect of a write, read back from both sides.
     ReadBack(ReadBack),
-    /// A write was done, and its effect was not read back.
+    /// A completed write whose effect was not read back.
     NotReadBack(NotReadBack),
-    /// An event that one side alone sent: `is_missing` where it was the one that receivers know.
+    /// An event that only one side sent. `is_missing`: the reference side sent it.
     Unpaired {
         is_missing: bool,
         why: String,
@@ -91,46 +92,50 @@ pub(crate) enum Outcome {
     Skipped(SkipReason),
 }
 
-/// What the other side would have been sent for a request with effects.
+/// The calls that the other side would have received for a request with effects.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
-    /// Calls with an effect, in their order. None of them was made.
+    /// Calls with an effect, in order. They were not made.
     pub calls: Vec<PlannedCall>,
-    /// Readings that the plan needed, which were made: after the effect on the side that answered.
+    /// Number of reads that the plan needed. They were made, after the effect on the side that
+    /// answered.
     pub readings: u32,
     pub end: PlanEnd,
 }
 
-/// How far a plan was followed.
+/// The point at which a plan stopped.
 #[derive(Clone, Debug)]
 pub(crate) enum PlanEnd {
-    /// No further call with an effect can follow. With the status of the answer, where the plan came to one.
+    /// The plan is complete: no further call with an effect can follow. `status` is that of the
+    /// planned response, if the plan reached one.
     Whole { status: Option<u16> },
-    /// What follows depends on the answer to the last call, which nobody gave.
+    /// The continuation depends on the response to the last call, which was not made.
     Open,
-    /// A reading that what follows depends on brought nothing.
+    /// A read that the continuation depends on failed.
     Unread { why: String },
-    /// No call can be made of what was asked for.
+    /// The request cannot be translated to a call.
     Impossible { why: String },
 }
 
-/// The same thing, read on both sides after it was written.
+/// A read of the same resource on both sides after a write.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadBack {
-    /// The reading, a route of the served side.
+    /// The read, a route of the served side.
     pub route: RouteId,
     pub reference: View,
     pub candidate: Candidate,
-    /// The reference once more, after the candidate: where it is another one by then, somebody else wrote as well.
+    /// A second read of the reference, after the candidate. If it differs from the first, another
+    /// client wrote in between.
     pub again: View,
-    /// Members of the request that the reading should show, where the candidate's side did the write.
+    /// Members of the request that the read should contain, if the candidate side performed the
+    /// write.
     pub wanted: Option<Value>,
 }
 
-/// A call that was not made.
+/// A planned call that was not made.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedCall {
-    /// As the contract of the called side writes it.
+    /// The operation as named in the contract of the called side.
     pub operation: Arc<str>,
     pub method: Method,
     /// Path and query below the upstream's base.

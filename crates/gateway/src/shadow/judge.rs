@@ -1,5 +1,5 @@
-//! What came of asking → what is recorded: comparisons made and redacted, noise learnt, planned calls held against the
-//! contract of the side they would have gone to. Nothing leaves here with a value in it that was not redacted.
+//! Converts the results of a job to records: compares and redacts responses, learns noise, and
+//! validates planned calls against the contract of the called side. All output is redacted.
 
 use super::job::{Done, Outcome, PlanEnd, Planned, PlannedCall, ReadBack, Subject};
 use super::record::{CallRecord, Entry, Key, PlannedRecord, What};
@@ -14,24 +14,25 @@ use switchback_engine::redact::Redactor;
 use switchback_json::{self as json, Object, Value};
 use switchback_plan::{Disclosed, Disclosures};
 
-/// Noise that was learnt, by side and operation.
+/// Learned noise by side and operation.
 type Learnt = HashMap<(String, String), Arc<Noise>>;
 
 /// Compares and redacts.
 pub(super) struct Judge {
     redactor: Redactor,
     limits: Limits,
-    /// Held for moments: comparing works on a share of what is known.
+    /// Locked only briefly: a comparison works on a shared copy of the noise.
     learnt: Mutex<Learnt>,
 }
 
 impl Judge {
-    /// `redactor` knows no request's secrets yet; `learnt` is what was known when the gateway stopped last.
+    /// Creates a judge. `redactor` contains no secrets of requests yet; `learnt` is the noise
+    /// stored by earlier runs.
     pub(super) fn new(redactor: Redactor, learnt: Learnt) -> Judge {
         Judge { redactor, limits: Limits::default(), learnt: Mutex::new(learnt) }
     }
 
-    /// What is to be recorded of a request.
+    /// Returns the entries to record for a request.
     pub(super) fn entries(&self, subject: &Subject, done: Done, at_ms: i64) -> Vec<Entry> {
         let redactor = self.redactor(&done.secrets);
         let entry = |what| Entry { key: Key::of(subject), at_ms, what };
@@ -71,7 +72,7 @@ impl Judge {
             .collect()
     }
 
-    /// Compares what a client would have seen of either side.
+    /// Compares the responses that a client would have received from either side.
     pub(super) fn compared(
         &self,
         subject: &Subject,
@@ -84,7 +85,7 @@ impl Judge {
         compare(rules, reference, candidate, &noise, &self.limits, redactor)
     }
 
-    /// What masks the secrets of a request besides what it always masks.
+    /// Returns a redactor that also masks the secrets of a request.
     pub(super) fn redactor(&self, secrets: &[Secret<String>]) -> Redactor {
         self.redactor.knowing(secrets.iter().map(Secret::expose))
     }
@@ -94,7 +95,8 @@ impl Judge {
         learnt.get(operation).cloned().unwrap_or_default()
     }
 
-    /// Compares as the reading is compared when a client asks for it, with the noise that was learnt of it.
+    /// Compares the reads after a write with the rules and the learned noise of the reading
+    /// operation.
     fn read_back(&self, subject: &Subject, redactor: &Redactor, at_ms: i64, read: ReadBack) -> What {
         let rules = subject.knowledge.rules(subject.serves, read.route);
         let operation = rules.operation.to_string();
@@ -114,8 +116,9 @@ impl Judge {
         What::ReadBack(Record { read_back: Some(operation), ..record(subject, redactor, at_ms, comparison) })
     }
 
-    /// Findings where a write's reading does not show the members of its request. The line behind them is that of the write.
-    /// A reading that is not there, or has no object, lacks them all; one that was refused is not comparable.
+    /// Returns findings for members of a write that its read does not contain; their cause is the
+    /// mapping line of the write. A read that was not found or has no object lacks all of them.
+    /// Other failed reads are not comparable.
     fn unlike_request(
         &self,
         subject: &Subject,
@@ -162,21 +165,23 @@ impl Judge {
         let breach =
             |said: String| self.finding(subject, "call", FindingKind::Value, Some(redactor.text(&said)));
         let mut findings: Vec<Finding> = breaches.map(breach).collect();
-        // What the side that clients know refused as well needs no call.
+        // A request that the reference side rejected needs no call on the other side.
         if (200..300).contains(&reference_status) {
             findings.extend(self.misled(subject, redactor, &planned, reference_status));
         }
-        // A call that was not made proves nothing of its answer.
+        // A call that was not made proves nothing about its response, so the coverage is only a
+        // sample.
         let comparison = Comparison { findings, coverage: Coverage::Sample, ..Comparison::default() };
         let planned = shown(redactor, subject.knowledge.disclosures(subject.serves.other()), planned);
         let record = record(subject, redactor, at_ms, comparison);
-        // A call that is against the contract is wrong, whatever would have followed it; else nobody knows how the plan goes on.
+        // A call that violates the contract is wrong in any case. Otherwise the rest of an unread
+        // plan is unknown.
         let is_unanswered = is_unread && record.comparison.findings.is_empty();
         let what = if is_unanswered { What::Unread(record, planned) } else { What::Planned(record, planned) };
         Entry { key, at_ms, what }
     }
 
-    /// What is wrong with a plan that makes no call of a request that was done.
+    /// Returns a finding if a plan makes no call although the request succeeded.
     fn misled(
         &self,
         subject: &Subject,
@@ -185,7 +190,8 @@ impl Judge {
         reference_status: u16,
     ) -> Option<Finding> {
         match &planned.end {
-            // What was read showed the effect already: that the plan has nothing to do any more says nothing.
+            // If the plan read anything, it saw the effect already, so having no calls left proves
+            // nothing.
             PlanEnd::Whole { status: Some(status) }
                 if planned.calls.is_empty() && planned.readings == 0 && !(200..300).contains(status) =>
             {
@@ -219,7 +225,7 @@ impl Judge {
     }
 }
 
-/// A reading without the members that a write did not ask for. A reading without an object is left as it is.
+/// Reduces a read to the members that the write set. A read without an object is unchanged.
 fn with_members_of(wanted: &Value, body: &BufferedAnswer) -> BufferedAnswer {
     let Ok(Value::Object(shown)) = Value::parse(body.start(), &json::Limits::DOCUMENT) else {
         return body.clone();
@@ -255,8 +261,8 @@ fn record(subject: &Subject, redactor: &Redactor, at_ms: i64, comparison: Compar
     }
 }
 
-/// A plan as it is kept: addresses and bodies with every value masked that must not be kept. `called` is what may be shown of
-/// messages of the side that is called.
+/// Converts a plan for storage, with addresses and bodies redacted. `called` contains the
+/// disclosure rules of the called side.
 fn shown(redactor: &Redactor, called: &Disclosures, planned: Planned) -> PlannedRecord {
     let (status, ends) = match planned.end {
         PlanEnd::Whole { status } => (status, None),
@@ -279,7 +285,7 @@ fn shown_call(redactor: &Redactor, called: &Disclosures, call: &PlannedCall) -> 
     }
 }
 
-/// The members of a body, each as a sample: names and kinds, and values only where that is known to be harmless.
+/// Converts a body to samples: names and kinds, and values only if known to be harmless.
 fn sample_of(redactor: &Redactor, disclosed: Disclosed<'_>, body: &Value) -> serde_json::Value {
     match body {
         Value::Object(members) => members

@@ -1,5 +1,5 @@
-//! What the dual run knows of the pack that serves: what comparing looks away from, and what the contracts promise. Made with
-//! the pack, replaced with it.
+//! Facts of the serving pack for the dual run: the comparison rules and the contracts. Created with
+//! the pack and replaced with it.
 
 use super::job::{About, PlannedCall};
 use std::fmt::Debug;
@@ -7,22 +7,22 @@ use std::sync::Arc;
 use switchback_engine::diff::{OperationRules, Rules};
 use switchback_plan::{Disclosures, Origin, Pack, PerSide, RouteId, SideId};
 
-/// The contract of one side, as far as the dual run asks it. The gateway sees plans only, so whoever read the contract
-/// implements this.
+/// The contract of one side, for validating planned calls. The gateway sees only compiled plans, so
+/// the code that parsed the contract implements this.
 pub trait CallContract: Debug + Send + Sync {
-    /// In which ways a call is not what the contract asks for, each in a sentence that repeats no value. `operation` is
-    /// written as the contract writes it, `target` is path and query below the base.
+    /// Returns the contract violations of a call, each as a sentence without values. `operation` is
+    /// named as in the contract; `target` is path and query below the base.
     fn breaches(&self, operation: &str, target: &str, body: Option<&[u8]>) -> Vec<String>;
 }
 
-/// A pack as the dual run sees it.
+/// A pack as the dual run uses it.
 #[derive(Debug)]
 pub struct Knowledge {
     pack: Arc<Pack>,
-    /// Of all its files: evidence about one pack is none about another.
+    /// A hash of all files of the pack: evidence about one pack does not apply to another.
     pack_hash: Arc<str>,
     rules: Rules,
-    /// Of an event that the pack does not have.
+    /// Rules for an event that the pack does not contain.
     unknown: OperationRules,
     nowhere: Origin,
     /// Old side first.
@@ -30,7 +30,8 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    /// `contracts` are those that the pack was compiled with, the old side's first; `pack_hash` tells packs apart.
+    /// Creates the facts of a pack. `contracts` are those it was compiled with, the old side's
+    /// first; `pack_hash` identifies the pack.
     pub fn new(pack: Arc<Pack>, pack_hash: &str, contracts: PerSide<Box<dyn CallContract>>) -> Knowledge {
         Knowledge {
             rules: Rules::of(&pack),
@@ -46,7 +47,7 @@ impl Knowledge {
         &self.pack_hash
     }
 
-    /// What comparing looks away from.
+    /// Returns the comparison rules of an operation or event.
     pub(super) fn rules_about(&self, serves: SideId, about: About) -> &OperationRules {
         match about {
             About::Route(route) => self.rules(serves, route),
@@ -58,12 +59,12 @@ impl Knowledge {
         self.rules.of_route(serves, route)
     }
 
-    /// What may be shown of messages of a side.
+    /// Returns which values in messages of a side may be disclosed.
     pub(super) fn disclosures(&self, side: SideId) -> &Disclosures {
         &self.pack.disclosures[side]
     }
 
-    /// The line of the mapping that answers a route, or that says what becomes of an event.
+    /// Returns the mapping line that answers a route or handles an event.
     pub(super) fn origin(&self, serves: SideId, about: About) -> &Origin {
         let event = |at: usize| self.pack.events.as_ref().and_then(|events| events.routes.get(at));
         match about {
@@ -72,7 +73,8 @@ impl Knowledge {
         }
     }
 
-    /// In which ways a call is not what the contract of the side it goes to asks for, each in a sentence that repeats no value.
+    /// Returns the violations of a planned call against the contract of the called side, each as a
+    /// sentence without values.
     pub(super) fn breaches(&self, called: SideId, call: &PlannedCall) -> Vec<String> {
         self.contracts[called].breaches(&call.operation, &call.target, call.body.as_deref())
     }

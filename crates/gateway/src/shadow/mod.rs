@@ -1,26 +1,34 @@
-//! The dual run: in which phase each operation is, and what follows from it. While both versions live, one answers and the
-//! other can be asked beside it; what is found decides when the old one can go.
+//! The dual run: the phase of each operation, and the comparison of both versions. While both are
+//! live, one answers and the other can be called in the shadow; the results decide when the old
+//! version can be shut down.
 //!
-//! - [`Phase`] and [`Share`] are plain values; [`Table`] is what the data path reads, without a lock.
-//! - [`Phases`] keeps them at run time: the configuration begins, the store has what was set since, and wins.
-//! - [`Shadow`] takes what the data path hands over as a [`Job`], and has it worked on within bounds of its own; what comes of
-//!   it is compared (`switchback_engine::diff`), redacted (`switchback_engine::redact`) and recorded, in batches.
-//! - [`keep_gate`] moves operations by evidence (`switchback_engine::evidence`), where an operator allows it.
+//! - [`Phase`] and [`Share`] are plain values. The data path reads them from a lock-free [`Table`].
+//! - [`Phases`] manages phases at run time. The configuration sets the initial phase; later changes
+//!   are in the store and take precedence.
+//! - [`Shadow`] accepts each [`Job`] of the data path and runs it within its own limits. Results
+//!   are compared (`switchback_engine::diff`), redacted (`switchback_engine::redact`) and recorded
+//!   in batches.
+//! - [`keep_gate`] moves operations by evidence (`switchback_engine::evidence`), if an operator
+//!   allows it.
 //!
 //! Decisions to know before editing:
 //!
-//! - The shadow never makes a client wait and never fails one: everything here that is called from the data path returns at
-//!   once, and what finds no place is skipped and counted by reason
+//! - The shadow never delays a client and never fails a request. Every function called from the
+//!   data path returns at once; work beyond the limits is skipped and counted by reason
 //!   ([`switchback_engine::diff::SkipReason`]).
-//! - Calls with effects are planned and never made ([`Planned`]); such a comparison is one by sample, which proves nothing of
-//!   equality. Neither does what is read back after a write ([`ReadBack`]): it tells that an effect is seen alike on both
-//!   sides, not that both would have made it. It is counted apart.
-//! - Its work has a thread of its own, the least urgent of all: comparing takes many times what answering takes.
-//! - Evidence is counted per *stay* of an operation in a phase, and per pack: who enters a phase, resets one or mends the
-//!   mapping begins anew. A call without an answer is counted apart, whichever side gave none: it proves nothing.
-//! - A difference that does not repeat is unsettled, never equal (`switchback_engine::diff::settle`).
+//! - Calls with effects are planned but never made ([`Planned`]). Such a comparison is a sample and
+//!   does not prove equality. Neither does a read after a write ([`ReadBack`]): it proves that both
+//!   sides display an effect alike, not that both would have caused it. It is counted separately.
+//! - The shadow runs on its own thread with the lowest priority, because a comparison costs many
+//!   times as much as a response.
+//! - Evidence is counted per *period* of an operation in a phase, and per pack: entering a phase,
+//!   resetting it or changing the mapping starts a new count. A call without a response on either
+//!   side is counted separately, because it proves nothing.
+//! - A difference that does not repeat is unsettled, never equal
+//!   (`switchback_engine::diff::settle`).
 //!
-//! Nothing here knows grants: who asks the other side, and with which credential, is the data path's business.
+//! This module does not handle grants: the data path calls the other side and selects the
+//! credential.
 
 mod job;
 mod judge;

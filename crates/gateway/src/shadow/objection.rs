@@ -1,5 +1,5 @@
-//! The evidence against a transition that an operator asks for. It applies to transitions that give more clients translated
-//! answers; nothing is held against going back.
+//! Evidence against a transition requested by an operator. It applies to transitions that give more
+//! clients translated responses; moving back is never rejected.
 
 use super::phase::Phase;
 use super::phases::{Phases, PhasesError};
@@ -7,15 +7,15 @@ use super::record::Archive;
 use std::fmt;
 use switchback_engine::diff::{Proof, Threshold, report_one};
 
-/// Differences that are named.
+/// Number of differences to name.
 const NAMED: usize = 3;
 
-/// The reason why an operation should not be moved on: too much of what was compared in its present period differs.
+/// The reason against promoting an operation: too many comparisons of its current period differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objection {
-    /// The counts that are beyond the threshold, such as `7 of 7 compared answers differ`.
+    /// The counts that exceed the threshold, such as `7 of 7 compared answers differ`.
     pub verdict: String,
-    /// The most frequent differences, each with its place and the line of the mapping behind it.
+    /// The most frequent differences, each with its place and mapping line.
     pub causes: Vec<String>,
 }
 
@@ -41,8 +41,9 @@ impl Phases {
         }
     }
 
-    /// The evidence of the operation's present period against moving it to this phase; `None` where there is none, or where
-    /// no more clients would get translated answers.
+    /// Returns the evidence of the operation's current period against moving it to this phase.
+    /// Returns `None` if there is none, or if the transition does not increase the share of
+    /// translated responses.
     ///
     /// # Errors
     ///
@@ -81,7 +82,7 @@ impl Phases {
         let above = parts.iter().filter(|(part, whole, _)| is_above(*part, *whole));
         let mut verdict: Vec<String> =
             above.map(|(part, whole, words)| format!("{part} of {whole} {words}")).collect();
-        // Parts that are each within the threshold can be beyond it together.
+        // Parts that are individually within the threshold may exceed it together.
         if verdict.is_empty() {
             let answers = counts.counted().answers;
             let (part, whole) = (answers.different + counts.unsettled, answers.compared);
@@ -93,7 +94,7 @@ impl Phases {
     }
 }
 
-/// The share of clients that get translated answers.
+/// Returns the share of clients that receive translated responses.
 fn exposed(phase: Phase) -> f64 {
     match phase {
         Phase::Legacy | Phase::Shadow => 0.0,

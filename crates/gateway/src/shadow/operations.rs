@@ -1,21 +1,22 @@
-//! What the configuration says by operation: keys such as `GET /things`, `default`, and the same with a side before them where
-//! clients speak several. Plain values.
+//! Configuration keys for operations: `GET /things`, `default`, and the same with a side in front
+//! where clients use several sides. Plain values.
 
 use std::fmt;
 
-/// Which operations a setting is for.
+/// Selects the operations that a setting applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationKey {
-    /// None: of whichever side.
+    /// The side; `None` for every side.
     pub side: Option<String>,
-    /// Such as `GET /things/{id}`; none: those that are not named.
+    /// The operation, such as `GET /things/{id}`; `None` for all operations without their own
+    /// setting.
     pub operation: Option<String>,
 }
 
 const DEFAULT: &str = "default";
 
 impl OperationKey {
-    /// Reads `default`, `GET /things`, `v1 default` or `v1 GET /things`.
+    /// Parses `default`, `GET /things`, `v1 default` or `v1 GET /things`.
     pub fn parse(text: &str) -> OperationKey {
         let words: Vec<&str> = text.split_whitespace().collect();
         let of = |side: Option<&str>, operation: &str| OperationKey {
@@ -29,8 +30,8 @@ impl OperationKey {
         }
     }
 
-    /// How exactly it says an operation of a side; none when it does not mean it. An operation that is named weighs more than a
-    /// side that is.
+    /// Returns how specifically the key selects an operation of a side, or `None` if it does not
+    /// match. A named operation outweighs a named side.
     fn weight(&self, side: &str, operation: &str) -> Option<u8> {
         let fits = |said: &Option<String>, asked: &str| said.as_ref().is_none_or(|said| said == asked);
         let is_meant = fits(&self.side, side) && fits(&self.operation, operation);
@@ -47,7 +48,7 @@ impl fmt::Display for OperationKey {
     }
 }
 
-/// One value per operation, as far as they are given.
+/// A setting per operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PerOperation<T>(Vec<(OperationKey, T)>);
 
@@ -64,7 +65,7 @@ impl<T> FromIterator<(OperationKey, T)> for PerOperation<T> {
 }
 
 impl<T> PerOperation<T> {
-    /// The value of an operation of a side: by the key that says it most exactly.
+    /// Returns the value of the most specific key that matches an operation of a side.
     pub fn of(&self, side: &str, operation: &str) -> Option<&T> {
         let weighed = self.0.iter().filter_map(|(key, value)| Some((key.weight(side, operation)?, value)));
         weighed.max_by_key(|(weight, _)| *weight).map(|(_, value)| value)

@@ -1,14 +1,14 @@
-//! How an operation is answered: the four phases, and shares of clients and requests. Plain values; what they cause is the
-//! business of `proxy`, where they come from that of [`super::phases`].
+//! The four phases of an operation, and shares of clients and requests. Plain values: `proxy`
+//! implements their effects, and [`super::phases`] manages them.
 
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::str::FromStr;
 
-/// What the parts of a whole are counted in.
+/// Denominator of shares.
 const WHOLE: u32 = 1_000_000;
 
-/// A part of a whole, from none to all, in millionths.
+/// A share from 0 to 1, in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Share(u32);
 
@@ -18,13 +18,14 @@ impl Share {
     /// Every client, or every request.
     pub const ALL: Share = Share(WHOLE);
 
-    /// A part between 0 and 1, rounded to millionths; anything else is none.
+    /// Returns a share between 0 and 1, rounded to millionths. Returns `None` for values outside
+    /// that range.
     pub fn new(part: f64) -> Option<Share> {
-        // In range, so the cast loses nothing but the fraction that was rounded away.
+        // The value is in range, so the cast loses no more than the rounding error.
         (0.0..=1.0).contains(&part).then(|| Share((part * f64::from(WHOLE)).round() as u32))
     }
 
-    /// As it is kept in the store.
+    /// Converts a share from its stored form.
     pub(crate) fn of_millionths(millionths: i64) -> Option<Share> {
         u32::try_from(millionths).ok().filter(|millionths| *millionths <= WHOLE).map(Share)
     }
@@ -33,18 +34,19 @@ impl Share {
         self.0
     }
 
-    /// Between 0 and 1.
+    /// Returns the share as a number from 0 to 1.
     pub fn part(self) -> f64 {
         f64::from(self.0) / f64::from(WHOLE)
     }
 
-    /// Whether nobody is in it.
+    /// Returns whether the share is 0.
     pub fn is_none(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether a client is among this share of an operation's clients. The answer depends on the two names alone, so that it
-    /// is the same at every time, in every process and after every restart; and a share that grows only adds clients.
+    /// Returns whether a client belongs to this share of an operation's clients. The result depends
+    /// only on the two names, so it is the same at any time, in every process and after a restart.
+    /// Increasing the share only adds clients.
     pub fn has_client(self, client: &str, operation: &str) -> bool {
         match self {
             Share::NONE => false,
@@ -53,27 +55,29 @@ impl Share {
         }
     }
 
-    /// Whether one request out of many is among this share; `sample_roll` is any number, evenly spread.
+    /// Returns whether one of many requests belongs to this share. `sample_roll` is a uniformly
+    /// distributed number.
     pub fn takes(self, sample_roll: u64) -> bool {
         scaled(sample_roll) < self.0
     }
 }
 
-/// A number that depends on a text alone, evenly spread: by it both of two messages are taken into a sample, or neither.
+/// Hashes a text to a uniformly distributed number, so that two messages with the same text are
+/// sampled together.
 pub(crate) fn roll_of(text: &str) -> u64 {
     let digest = Sha256::digest(text);
     let (head, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
     u64::from_be_bytes(*head)
 }
 
-/// Where a client stands in the order in which clients of an operation are added.
+/// Returns a client's position in the order in which an operation's clients are added.
 fn place(client: &str, operation: &str) -> u32 {
     let digest = Sha256::new().chain_update(client).chain_update([0]).chain_update(operation).finalize();
     let (head, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
     scaled(u64::from_be_bytes(*head))
 }
 
-/// A number of 64 evenly spread bits → millionths, evenly spread.
+/// Scales a uniformly distributed 64-bit number to millionths.
 fn scaled(number: u64) -> u32 {
     let scaled = (u128::from(number) * u128::from(WHOLE)) >> 64;
     u32::try_from(scaled).expect("smaller than the whole")
@@ -88,7 +92,7 @@ impl fmt::Display for Share {
 impl FromStr for Share {
     type Err = String;
 
-    /// `0.1` or `10%`.
+    /// Parses `0.1` or `10%`.
     fn from_str(text: &str) -> Result<Share, String> {
         let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
         let part = number.trim().parse::<f64>().ok().and_then(|number| Share::new(number / unit));
@@ -96,17 +100,19 @@ impl FromStr for Share {
     }
 }
 
-/// Who answers an operation, and who is asked beside.
+/// Selects the service that answers an operation, and the one called in the shadow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The served side's own service answers; the request is forwarded unchanged. Nobody else is asked.
+    /// The served side's own service answers; the request is forwarded unchanged. There is no
+    /// shadow call.
     Legacy,
-    /// The served side's own service answers; the other side is asked in the shadow.
+    /// The served side's own service answers; the other side is called in the shadow.
     Shadow,
-    /// The other side answers this share of the clients, the served side's own service the rest; whichever does not answer
-    /// is asked in the shadow.
+    /// The other side answers this share of the clients, and the served side's own service the
+    /// rest. The side that does not answer is called in the shadow.
     Canary(Share),
-    /// The other side answers; for this share of requests the served side's own service is asked in the shadow.
+    /// The other side answers. For the share `check` of requests, the served side's own service is
+    /// called in the shadow.
     Translated {
         /// The share of requests.
         check: Share,
@@ -119,11 +125,11 @@ impl Default for Phase {
     }
 }
 
-/// The names of all phases, in the order in which an operation goes through them.
+/// The names of all phases, in the order of a migration.
 pub const PHASES: [&str; 4] = ["legacy", "shadow", "canary", "translated"];
 
 impl Phase {
-    /// Its name in configuration, store, metrics and answers.
+    /// Returns the name used in the configuration, the store, metrics and responses.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Legacy => "legacy",
@@ -133,7 +139,8 @@ impl Phase {
         }
     }
 
-    /// The share of clients of a canary, the share of requests that `translated` checks; none of the others.
+    /// Returns the share of clients of `canary` or the checked share of `translated`, and `None`
+    /// for other phases.
     pub fn share(self) -> Option<Share> {
         match self {
             Phase::Legacy | Phase::Shadow => None,
@@ -142,11 +149,11 @@ impl Phase {
         }
     }
 
-    /// A phase by its name and its share.
+    /// Returns a phase by its name and share.
     ///
     /// # Errors
     ///
-    /// There is no such phase, or it has a share where it takes none, or none where it takes one.
+    /// No phase has this name, the phase does not accept a share, or it lacks one.
     pub fn named(name: &str, share: Option<Share>) -> Result<Phase, PhaseFault> {
         match (name, share) {
             ("legacy", None) => Ok(Phase::Legacy),
@@ -159,12 +166,13 @@ impl Phase {
         }
     }
 
-    /// Whether the served side's own service has to be there. Without it, `translated` still reads back what it has written.
+    /// Returns whether the phase requires the served side's own service. `translated` works without
+    /// it and can still read back its writes.
     pub fn needs_own(self) -> bool {
         !matches!(self, Phase::Translated { .. })
     }
 
-    /// One number that holds it, for tables that are read without a lock.
+    /// Packs the phase into one number, for lock-free tables.
     pub(super) fn packed(self) -> u64 {
         let kind: u64 = match self {
             Phase::Translated { .. } => 0,
@@ -176,7 +184,7 @@ impl Phase {
     }
 
     pub(super) fn unpacked(packed: u64) -> Phase {
-        // The lower half is the share; it was put there by `packed`.
+        // The lower half is the share, set by `packed`.
         let share = Share((packed & u64::from(u32::MAX)) as u32);
         match packed >> 32 {
             1 => Phase::Legacy,
@@ -199,16 +207,16 @@ impl fmt::Display for Phase {
     }
 }
 
-/// Why a name and a share are no phase.
+/// An error in the name or share of a phase.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PhaseFault {
     /// No phase has this name.
     #[error("there is no phase `{0}`; they are legacy, shadow, canary and translated")]
     NoSuchPhase(String),
-    /// `canary` was given without a share.
+    /// `canary` has no share.
     #[error("the phase `canary` needs a share of clients")]
     NoShare,
-    /// `legacy` or `shadow` was given with a share.
+    /// `legacy` or `shadow` has a share.
     #[error("the phases `legacy` and `shadow` have no share")]
     ShareOfNothing,
 }

@@ -1,7 +1,8 @@
-//! Phases at run time. The configuration says in which phase an operation begins; what is set while the gateway runs, by a
-//! person or by the gate, is kept in the store and wins over the configuration until it is reset. Every transition is kept too.
+//! Phases at run time. The configuration sets the initial phase of an operation. Changes by an
+//! operator or the gate are stored and override the configuration until they are reset. Every
+//! transition is recorded too.
 //!
-//! Gateways that share a store follow one another: each looks for changes about once per second.
+//! Gateways that share a store follow each other: each polls for changes once per second.
 
 use super::objection::Objection;
 use super::phase::{PHASES, Phase, Share};
@@ -17,10 +18,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use switchback_engine::evidence::Policy;
 
-/// How often the store is looked at for what others have set.
+/// Interval for reading changes of other processes from the store.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Phases of all operations that are served. Clones share them.
+/// Phases of all served operations. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Phases {
     shared: Arc<Shared>,
@@ -35,33 +36,34 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What is served, one table per side.
+    /// The served operations, one table per side.
     tables: Vec<Arc<Table>>,
-    /// What was set at run time, by side and operation.
+    /// Phases set at run time, by side and operation.
     set: HashMap<(String, String), PhaseRow>,
-    /// What the gate leaves where it is, by the same.
+    /// Operations that the gate must not move, by side and operation.
     held: HashMap<(String, String), HoldRow>,
-    /// The number of the store's write up to which `set` is known.
+    /// The store's write number up to which `set` is current.
     change: i64,
-    /// What the gate demands, by operation.
+    /// The gate's policies, by operation.
     gate: GateSettings,
-    /// Whether the store was read: transitions before that are not of this process's time.
+    /// Whether the store has been read once. Transitions before that predate this process and are
+    /// not counted.
     is_read: bool,
     /// Operations whose phase is in the metrics, by side.
     measured: HashSet<(String, String)>,
 }
 
-/// Who moved an operation.
+/// The initiator of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Actor {
-    /// A person, by a verb or the admin API.
+    /// A person, through a command or the admin API.
     Operator,
-    /// The promotion controller, on evidence.
+    /// The promotion gate, based on evidence.
     Gate,
 }
 
 impl Actor {
-    /// As the store and the admin API have it: `operator` or `gate`.
+    /// Returns the name in the store and the admin API: `operator` or `gate`.
     pub fn name(self) -> &'static str {
         match self {
             Actor::Operator => "operator",
@@ -70,72 +72,73 @@ impl Actor {
     }
 }
 
-/// An operation and its phase, as people and programs are shown it.
+/// An operation and its phase, for people and API clients.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PhaseInfo {
-    /// The name of the side that its clients speak, such as `v2`.
+    /// The name of the side that clients use, such as `v2`.
     pub side: String,
     /// Method and path template, such as `GET /things/{id}`.
     pub operation: String,
-    /// Whether it changes something: such calls are never made twice.
+    /// Whether the operation has effects. Such calls are never duplicated.
     pub writes: bool,
-    /// The phase by which it is answered now.
+    /// The current phase.
     #[serde(flatten)]
     pub now: Shown,
-    /// `configuration`, `operator` or `gate`.
+    /// The origin of the current phase: `configuration`, `operator` or `gate`.
     pub from: String,
-    /// RFC 3339; none while it is as configured.
+    /// Time of the last change, RFC 3339. `None` while the phase is as configured.
     pub since: Option<String>,
-    /// The phase that a reset goes back to.
+    /// The phase after a reset.
     pub configured: Shown,
-    /// The number of the store's write that set or reset it; 0 while neither was done. Who moves it may say which one they
-    /// have seen.
+    /// The store's write number of the last change or reset, or 0. Pass it back as [`Word::seen`]
+    /// to detect concurrent changes.
     pub version: i64,
-    /// Set while the gate leaves it where it is.
+    /// The hold that prevents the gate from moving the operation, if set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<GateHold>,
 }
 
-/// Why the gate leaves an operation where it is.
+/// A hold that prevents the gate from moving an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GateHold {
     /// RFC 3339.
     pub since: String,
-    /// Empty where nobody said so.
+    /// Name of the operator, or empty.
     pub who: String,
-    /// What the operator said.
+    /// The operator's reason.
     pub reason: String,
 }
 
-/// A person's word about an operation.
+/// An operator's request to change an operation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Word<'w> {
-    /// What they are called; empty where they said nothing.
+    /// Name of the operator, or empty.
     pub who: &'w str,
-    /// Why.
+    /// The reason.
     pub reason: &'w str,
-    /// [`PhaseInfo::version`] as they have seen it: where it is another by now, nothing is done.
+    /// The [`PhaseInfo::version`] that the operator saw. If it has changed since, the request is
+    /// rejected.
     pub seen: Option<i64>,
-    /// Whether it is meant although the evidence is against it; takes a reason.
+    /// Whether to override contrary evidence. Requires a reason.
     pub force: bool,
 }
 
-/// Where an operation stands, as the gate sees it.
+/// The current state of an operation, for the gate.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Current {
     pub(super) side: String,
     pub(super) operation: String,
     pub(super) phase: Phase,
     pub(super) period: i64,
-    /// The hash of the pack that translates.
+    /// The hash of the translating pack.
     pub(super) pack: String,
-    /// Wall time in milliseconds since 1970; none while it was neither set nor reset.
+    /// Wall time of the last change or reset in milliseconds since 1970. `None` if there was none.
     pub(super) since_ms: Option<i64>,
     pub(super) is_held: bool,
 }
 
 impl Current {
-    /// Whether this was counted in this period, under this pack.
+    /// Returns whether the evidence was counted in this period, under this pack.
     pub(super) fn has(&self, evidence: &Evidence) -> bool {
         evidence.period == self.period
             && evidence.pack == self.pack
@@ -145,87 +148,87 @@ impl Current {
     }
 }
 
-/// A phase in an answer.
+/// A phase in a response.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shown {
     /// `legacy`, `shadow`, `canary` or `translated`.
     pub phase: &'static str,
-    /// From 0 to 1: of clients in `canary`, of requests that are compared in `translated`; none in the other
-    /// two.
+    /// From 0 to 1: the share of clients in `canary`, or of compared requests in `translated`.
+    /// `None` for the other phases.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
 }
 
 impl From<Phase> for Shown {
     fn from(phase: Phase) -> Shown {
-        // A check of nothing is the usual thing, and not worth a word.
+        // Omit a check of 0, which is the default.
         let share = phase.share().filter(|share| !share.is_none() || phase.name() == "canary");
         Shown { phase: phase.name(), share: share.map(Share::part) }
     }
 }
 
-/// A transition of an operation from one phase to another.
+/// A transition of an operation between two phases.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Transition {
     /// RFC 3339, UTC.
     pub at: String,
-    /// The name of the side that its clients speak, such as `v2`.
+    /// The name of the side that clients use, such as `v2`.
     pub side: String,
     /// Method and path template, such as `GET /things/{id}`.
     pub operation: String,
-    /// The phase before, with its share where it has one.
+    /// The previous phase, with its share if it has one.
     pub from: String,
-    /// The phase after, with its share where it has one.
+    /// The new phase, with its share if it has one.
     pub to: String,
     /// `operator` or `gate`.
     pub by: String,
-    /// What the operator is called; empty where nobody said so.
+    /// Name of the operator, or empty.
     pub who: String,
-    /// Why: what the gate saw, or what the operator said.
+    /// The gate's evidence or the operator's reason.
     pub evidence: String,
 }
 
-/// Why a phase was not set.
+/// An error that prevents changing a phase.
 #[derive(Debug, thiserror::Error)]
 pub enum PhasesError {
-    /// No front serves such an operation.
+    /// No front serves this operation.
     #[error("no front serves an operation `{operation}`")]
     NoSuchOperation {
-        /// As it was given.
+        /// The name in the request.
         operation: String,
-        /// What may have been meant.
+        /// The operations that are served.
         known: Vec<String>,
     },
-    /// No front speaks this side; after it, the sides that are spoken.
+    /// No front serves this side. The second field lists the served sides.
     #[error("no front speaks `{0}`; sides that clients speak: {1}")]
     NoSuchSide(String, String),
-    /// The operation, and the sides that have one of this name.
+    /// Several sides have an operation of this name. The second field lists the sides.
     #[error("`{0}` is an operation of several sides; say of which: {1}")]
     WhichSide(String, String),
-    /// The phase needs a service that no upstream is configured for.
+    /// The phase needs a service without a configured upstream.
     #[error("the phase `{phase}` needs the service of `{side}` itself: `upstreams.{side}` is not configured")]
     NoUpstream {
-        /// The side whose own service would have to answer, or to be asked.
+        /// The side whose own service the phase needs.
         side: String,
-        /// The phase that was asked for.
+        /// The requested phase.
         phase: &'static str,
     },
-    /// The evidence is against the transition, and nobody said that it is meant all the same.
+    /// The evidence is against the transition, which is not forced.
     #[error("the evidence is against it: {0}; to move it all the same, force it and say why")]
     AgainstEvidence(Objection),
     /// The evidence is against the transition, which is forced without a reason.
     #[error("a transition against the evidence ({0}) takes a reason")]
     NoReason(Objection),
-    /// Someone else has moved the operation since it was looked at.
+    /// The operation has changed since the expected version.
     #[error("the operation was moved by someone else meanwhile")]
     Moved,
-    /// The store did not answer.
+    /// The store does not answer or fails.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Phases {
-    /// Reads what was set in the store. Nothing is served yet.
+    /// Reads the phases set in the store. No operation is served yet.
     ///
     /// # Errors
     ///
@@ -237,8 +240,8 @@ impl Phases {
         Ok(phases)
     }
 
-    /// From now on these tables are what the data path reads; each operation is in the phase that was set for it, else in
-    /// the configured one.
+    /// Replaces the tables that the data path reads. Each operation gets the phase that was set for
+    /// it, or else the configured one.
     pub fn serve(&self, tables: Vec<Arc<Table>>) {
         let mut state = self.state();
         state.tables = tables;
@@ -246,23 +249,24 @@ impl Phases {
         state.measure();
     }
 
-    /// Sets what the gate demands of each operation. A transition that an operator asks for is judged by the same demands.
+    /// Sets the gate's policies. They also determine the objections to an operator's transition.
     pub fn set_gate(&self, settings: GateSettings) {
         self.state().gate = settings;
     }
 
-    /// The gate's policy for an operation; `None` where it is closed.
+    /// Returns the gate's policy for an operation, or `None` if the gate is closed for it.
     pub(super) fn policy(&self, side: &str, operation: &str) -> Option<Policy> {
         self.state().gate.of(side, operation).map(|gate| gate.policy)
     }
 
-    /// Takes up what others have set. Costs one small query when nothing was written since the last time.
+    /// Reads changes of other processes. Costs one small query if the store is unchanged.
     ///
     /// # Errors
     ///
     /// The database does not answer or fails.
     pub async fn sync(&self) -> Result<(), StoreError> {
-        // Before the rows, so that what is written in between is read again and never missed.
+        // Read the number before the rows, so that a concurrent write is read again rather than
+        // missed.
         let change = self.shared.store.change().await?;
         {
             let state = self.state();
@@ -289,7 +293,7 @@ impl Phases {
         Ok(())
     }
 
-    /// Follows the store for ever.
+    /// Follows the store until dropped.
     pub async fn run(self) {
         repeat(
             &self.shared.clock,
@@ -300,7 +304,7 @@ impl Phases {
         .await;
     }
 
-    /// All operations that are served, side by side in the order of their contracts.
+    /// Returns all served operations, grouped by side, in the order of the contracts.
     pub fn list(&self) -> Vec<PhaseInfo> {
         let state = self.state();
         let of_table =
@@ -308,7 +312,7 @@ impl Phases {
         state.tables.iter().flat_map(of_table).collect()
     }
 
-    /// The same for the gate.
+    /// Returns all served operations for the gate.
     pub(super) fn current(&self) -> Vec<Current> {
         let state = self.state();
         let of_table = |table: &Arc<Table>| {
@@ -326,7 +330,7 @@ impl Phases {
         state.tables.iter().flat_map(of_table).collect()
     }
 
-    /// One operation; `side` may be left out where only one side has it.
+    /// Returns one operation. `side` may be omitted if only one side has it.
     ///
     /// # Errors
     ///
@@ -337,13 +341,13 @@ impl Phases {
         Ok(state.info(&table, &table.rows()[at]))
     }
 
-    /// Sets a phase until it is set anew or reset. With `expected`, only if that is the operation's phase in the store's
-    /// eyes too: the gate decides by what it has seen, and a person's word must not be undone by it unseen.
+    /// Sets a phase until it is changed or reset. With `expected`, only if that is still the stored
+    /// phase: the gate must not overwrite an operator's change that it has not seen.
     ///
     /// # Errors
     ///
-    /// No front serves the operation, its phase needs a service that is not configured, somebody else has
-    /// moved it from `expected`, or the store fails.
+    /// No front serves the operation, its phase needs a service that is not configured, the phase
+    /// is no longer `expected`, or the store fails.
     pub async fn set(
         &self,
         side: Option<&str>,
@@ -361,13 +365,13 @@ impl Phases {
         self.change(&table, at, Some(phase), by, expected, word).await
     }
 
-    /// Sets a phase on a person's word. Without a phase takes back what was set, if anything was: the operation is in its
-    /// configured phase, and its evidence is counted anew.
+    /// Sets a phase on behalf of an operator. Without a phase, removes the stored one: the
+    /// operation returns to its configured phase, and its evidence count restarts.
     ///
     /// # Errors
     ///
-    /// As with [`Phases::set`]; and where more clients would get translated answers, of which too many differ: unless that is
-    /// forced, with a reason.
+    /// As with [`Phases::set`]; and if more clients would receive translated responses, too many of
+    /// which differ, unless the change is forced with a reason.
     pub async fn set_by_word(
         &self,
         side: Option<&str>,
@@ -381,7 +385,8 @@ impl Phases {
         }
         let to = phase.unwrap_or(table.rows()[at].configured);
         self.sync().await?;
-        // A form that was made from an older state gets that answer, not one about evidence that it has not shown.
+        // Check the version first: an outdated form should receive that error, not one about
+        // evidence it did not display.
         if word.seen.is_some_and(|seen| seen != self.version(&table, at)) {
             return Err(PhasesError::Moved);
         }
@@ -396,7 +401,7 @@ impl Phases {
         self.change(&table, at, phase, Actor::Operator, None, word).await
     }
 
-    /// Has the gate leave an operation where it is, or lets go of it.
+    /// Sets or removes the hold that prevents the gate from moving an operation.
     ///
     /// # Errors
     ///
@@ -464,7 +469,8 @@ impl Phases {
             evidence: word.reason.to_owned(),
         };
         if to.is_none() && set.is_none() {
-            // Resetting a phase that was never set is a no-op: a new period would drop evidence without a transition.
+            // Resetting a phase that was never set is a no-op: a new period would drop evidence
+            // without a transition.
             return self.get(Some(side), operation);
         }
         let row = PhaseRow {
@@ -484,7 +490,7 @@ impl Phases {
         self.get(Some(side), operation)
     }
 
-    /// The last `count` transitions, newest first.
+    /// Returns the last `count` transitions, newest first.
     ///
     /// # Errors
     ///
@@ -504,7 +510,7 @@ impl Phases {
         Ok(rows.into_iter().map(shown).collect())
     }
 
-    /// [`PhaseInfo::version`] of an operation.
+    /// Returns the [`PhaseInfo::version`] of an operation.
     fn version(&self, table: &Table, at: usize) -> i64 {
         let state = self.state();
         state.set_for(table.side(), &table.rows()[at].operation).map_or(0, |row| row.change)
@@ -514,7 +520,7 @@ impl Phases {
         &self.shared.store
     }
 
-    /// The table is only held for moments, never across a wait.
+    /// Locks the state. The lock is held only briefly, never across an await.
     fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -539,7 +545,7 @@ impl State {
         }
     }
 
-    /// Renders the phase of every served operation in the metrics, and removes those that are no longer served.
+    /// Sets the phase metric of every served operation, and removes those no longer served.
     fn measure(&mut self) {
         let mut measured = HashSet::new();
         for table in &self.tables {
@@ -554,8 +560,8 @@ impl State {
         self.measured = measured;
     }
 
-    /// Counts the transitions of served operations between what was known and these rows, whoever made them: this gateway,
-    /// another one, or the command line.
+    /// Counts the transitions of served operations between the known rows and the new ones,
+    /// whichever process made them.
     fn count_transitions(&self, rows: &HashMap<(String, String), PhaseRow>) {
         for (key, row) in rows {
             let before = self.set.get(key);
@@ -614,16 +620,18 @@ impl State {
         }
     }
 
-    /// The sides that clients speak.
+    /// Lists the sides that clients use.
     fn sides(&self) -> String {
         self.tables.iter().map(|table| table.side().as_ref()).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// What a row of the store says where a phase was taken back: since when the operation is as configured.
+/// Phase in a stored row that was reset: the row records the time since which the operation is as
+/// configured.
 const AS_CONFIGURED: &str = "configured";
 
-/// What a row of the store says; none where the operation is as configured, or a later version of this program wrote it.
+/// Parses the phase of a stored row. Returns `None` if it was reset, or written by a later version
+/// of this program.
 fn phase_of(row: &PhaseRow) -> Option<Phase> {
     let share = match row.share {
         Some(millionths) => Some(Share::of_millionths(millionths)?),

@@ -1,6 +1,6 @@
-//! The gate at work: on a clock it looks at what was counted of each operation that an operator opened it for, asks
-//! [`switchback_engine::evidence::Gate`] what to do, and does it the way a person would: through [`Phases::set`], with the
-//! evidence as the reason. Off unless configured.
+//! The promotion gate: periodically checks the evidence of each operation for which an operator has
+//! enabled it, lets [`switchback_engine::evidence::Gate`] decide, and changes the phase through
+//! [`Phases::set`] with the evidence as the reason. Disabled by default.
 
 use super::operations::PerOperation;
 use super::phase::{Phase, Share};
@@ -13,29 +13,30 @@ use switchback_engine::evidence::{
     Basis, Counted, Decision, Gate, Interval, Policy, Stage, Timed, Transition,
 };
 
-/// How often it looks. Its promise holds however often that is.
+/// Interval between checks. The gate's guarantee does not depend on it.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// What an operator demands, and how far a transition goes.
+/// The gate's requirements for an operation, and the target of its transitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GatePolicy {
-    /// How much must have been compared, and how much of it may differ.
+    /// The required number of comparisons, and the tolerated differences.
     pub policy: Policy,
-    /// Clients that a promotion to `canary` begins with.
+    /// Share of clients after a promotion to `canary`.
     pub share: Share,
-    /// Requests that are still compared after a promotion to `translated`; without any nothing is rolled back from there.
+    /// Share of requests that are still compared after a promotion to `translated`. With 0, the
+    /// gate cannot roll back from there.
     pub check: Share,
 }
 
-/// For which operations the gate is open.
+/// The operations for which the gate is open.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GateSettings {
-    /// By operation; none = closed for it, whatever the default.
+    /// Policy by operation. `None` closes the gate for it, regardless of the default.
     pub operations: PerOperation<Option<GatePolicy>>,
 }
 
 impl GateSettings {
-    /// Whether it is open for any.
+    /// Returns whether the gate is open for any operation.
     pub fn is_open(&self) -> bool {
         self.operations.values().any(Option::is_some)
     }
@@ -45,7 +46,7 @@ impl GateSettings {
     }
 }
 
-/// Looks for ever.
+/// Runs the gate until dropped. Returns at once if it is closed for all operations.
 pub async fn keep_gate(phases: Phases, archive: Archive, clock: Clock, settings: GateSettings) {
     if !settings.is_open() {
         return;
@@ -58,20 +59,20 @@ pub async fn keep_gate(phases: Phases, archive: Archive, clock: Clock, settings:
     }
 }
 
-/// What the gate makes of an operation that it is open for.
+/// The gate's decision about an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateView {
-    /// The name of the side that its clients speak, such as `v2`.
+    /// The name of the side that clients use, such as `v2`.
     pub side: String,
     /// Method and path template, such as `GET /things/{id}`.
     pub operation: String,
-    /// What is demanded of this operation.
+    /// The requirements for this operation.
     pub policy: GatePolicy,
     /// What is counted of it in its present period.
     pub counted: Counted,
     /// The rates that this does not rule out, of each kind of evidence that there is.
     pub rates: Vec<(Basis, Interval)>,
-    /// Whether it would be moved now, and what is missing.
+    /// Whether the operation would be moved now, and the evidence still missing.
     pub decision: Decision,
     current: Current,
 }
@@ -91,7 +92,7 @@ async fn look(
     Ok(())
 }
 
-/// What the gate would do with each operation that it is open for, if nothing held it.
+/// Returns the gate's decisions about all operations for which it is open, ignoring holds.
 ///
 /// # Errors
 ///
@@ -111,7 +112,7 @@ pub async fn gate_views(
     for current in phases.current() {
         let Some(policy) = settings.of(&current.side, &current.operation) else { continue };
         let summary = of(&current).map(|evidence| &evidence.summary);
-        // A pack that is new since the phase was entered begins anew too.
+        // A pack loaded after the phase started restarts the period too.
         let since_ms = summary.map(|summary| summary.since_ms).max(current.since_ms);
         let now_ms = clock.unix_ms();
         let in_phase_ms = now_ms.saturating_sub(since_ms.unwrap_or(now_ms));
@@ -135,7 +136,7 @@ async fn make(phases: &Phases, current: &Current, to: Phase, decision: &Decision
     let (side, operation) = (Some(current.side.as_str()), current.operation.as_str());
     let evidence = decision.to_string();
     match phases.set(side, operation, to, Actor::Gate, Some(current.phase), &evidence).await {
-        // Someone else was faster: the next look sees what there is then.
+        // Another process changed the operation first. The next check reads the new state.
         Ok(_) | Err(PhasesError::Moved) => Ok(()),
         Err(PhasesError::Store(error)) => Err(error),
         Err(error) => {

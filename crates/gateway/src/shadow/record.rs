@@ -1,5 +1,6 @@
-//! What is recorded of the dual run, and reading it back: evidence per operation, samples of what differed, planned calls,
-//! and learnt noise. The store keeps it as text; what the text means is here.
+//! Records of the dual run and access to them: evidence per operation, samples of differences,
+//! planned calls, and learned noise. The store contains them as text; this module defines its
+//! format.
 
 use super::job::Subject;
 use super::phases::{Current, Phases};
@@ -10,14 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback_engine::diff::{Noise, NotReadBack, Record, SkipReason, Summary};
 
-/// What one entry counts for.
+/// The counter that an entry belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) side: Arc<str>,
     pub(super) operation: Arc<str>,
     pub(super) phase: &'static str,
     pub(super) period: i64,
-    /// The hash of the pack by which it was translated.
+    /// The hash of the pack that translated the request.
     pub(super) pack: Arc<str>,
 }
 
@@ -43,7 +44,7 @@ impl Key {
     }
 }
 
-/// One thing to be recorded. Everything in it is redacted.
+/// An entry to record, fully redacted.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) key: Key,
@@ -56,20 +57,20 @@ pub(super) enum What {
     Compared(Record),
     /// A difference that did not repeat.
     Unsettled(Record),
-    /// How the plan of an effect looked, and the calls that it would have made.
+    /// The result of validating the plan of an effect, and its calls.
     Planned(Record, PlannedRecord),
-    /// The same, of a plan that depends on a reading which nobody answered.
+    /// The same for a plan that depends on a failed read.
     Unread(Record, PlannedRecord),
-    /// How an effect looked on both sides.
+    /// The comparison of an effect on both sides.
     ReadBack(Record),
     /// A write whose effect was not read back.
     NotReadBack(NotReadBack),
-    /// An event that one side alone sent.
+    /// An event that only one side sent.
     Unpaired {
         record: Record,
         is_missing: bool,
     },
-    /// How long the same reading of either side took.
+    /// Response times of the same read on both sides.
     Timed {
         reference: Duration,
         candidate: Duration,
@@ -78,31 +79,31 @@ pub(super) enum What {
     Learnt(Arc<Noise>),
 }
 
-/// The calls of a plan that were not made, as they are kept.
+/// Stored form of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedRecord {
     /// In the order in which they would have been made.
     pub calls: Vec<CallRecord>,
-    /// Readings that were made for it.
+    /// Number of reads made for the plan.
     pub readings: u32,
-    /// Whether these are all calls with an effect that there would have been.
+    /// Whether the plan lists every call with an effect.
     pub is_all: bool,
-    /// What the plan would have answered, where it came that far.
+    /// The status of the planned response, if the plan reached it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Why it was followed no further.
+    /// The reason why the plan was not followed further.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends: Option<String>,
 }
 
-/// A call that was planned and not made, as it is kept.
+/// Stored form of a planned call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallRecord {
-    /// As the contract of the called side writes it.
+    /// The operation as named in the contract of the called side.
     pub operation: String,
     /// The call's method, in capitals.
     pub method: String,
-    /// Redacted.
+    /// Path and query, redacted.
     pub target: String,
     /// Its members, redacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,10 +115,10 @@ pub struct CallRecord {
 pub struct Exported {
     /// `difference`, `unsettled`, `planned`, `read_back` or `unpaired`.
     pub kind: String,
-    /// What was compared, redacted.
+    /// The comparison, redacted.
     #[serde(flatten)]
     pub record: Record,
-    /// The plan of a write; only where `kind` is `planned`.
+    /// The plan of a write; set only if `kind` is `planned`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<PlannedRecord>,
 }
@@ -132,28 +133,28 @@ pub(super) const UNPAIRED: &str = "unpaired";
 /// Evidence of one period of an operation in a phase, under one pack.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evidence {
-    /// Which period, by the number of the store's write that began it; 0 for the configured phase.
+    /// The period, identified by the store's write number at its start; 0 for the configured phase.
     pub period: i64,
-    /// The hash of the pack by which all of it was translated.
+    /// The hash of the pack that translated all of it.
     pub pack: String,
-    /// What was counted in that time.
+    /// The counts of that period.
     #[serde(flatten)]
     pub summary: Summary,
 }
 
-/// What was recorded, for reading. Clones share the store.
+/// Read access to the records. Clones share the store.
 #[derive(Clone, Debug)]
 pub struct Archive {
     store: Store,
 }
 
 impl Archive {
-    /// Reads and writes what this store keeps of the dual run.
+    /// Creates an archive on a store.
     pub fn new(store: Store) -> Archive {
         Archive { store }
     }
 
-    /// Everything that was counted; of each operation the newest period comes last.
+    /// Returns all evidence; for each operation, the newest period is last.
     ///
     /// # Errors
     ///
@@ -162,8 +163,8 @@ impl Archive {
         Ok(self.store.evidence().await?.iter().filter_map(read).collect())
     }
 
-    /// One summary per operation: of its newest period in which anything was counted. By `phases`, a summary of an earlier
-    /// period has the phase that the operation is in now; without them that is not known.
+    /// Returns one summary per operation, of its newest period with any counts. With `phases`, a
+    /// summary of an earlier period also contains the current phase.
     ///
     /// # Errors
     ///
@@ -185,7 +186,8 @@ impl Archive {
         Ok(summaries)
     }
 
-    /// One summary per operation of which anything was counted in its present period, under the pack that serves.
+    /// Returns one summary per operation that has counts in its current period under the serving
+    /// pack.
     ///
     /// # Errors
     ///
@@ -199,7 +201,7 @@ impl Archive {
         Ok(summaries)
     }
 
-    /// Whether anything was ever counted of an operation.
+    /// Returns whether any evidence of an operation exists.
     ///
     /// # Errors
     ///
@@ -208,7 +210,7 @@ impl Archive {
         Ok(self.store.evidence().await?.iter().any(|row| row.key.operation == operation))
     }
 
-    /// The kept records, oldest first, `count` of the newest at most; of one operation where that is given.
+    /// Returns at most the `count` newest records, oldest first, optionally of one operation.
     ///
     /// # Errors
     ///
@@ -218,7 +220,7 @@ impl Archive {
         Ok(rows.iter().filter_map(|row| serde_json::from_str(&row.record).ok()).collect())
     }
 
-    /// The kept records of one operation of one side, oldest first, `count` of the newest at most.
+    /// Returns at most the `count` newest records of one operation of one side, oldest first.
     ///
     /// # Errors
     ///
@@ -233,7 +235,7 @@ impl Archive {
         Ok(rows.iter().filter_map(|row| serde_json::from_str(&row.record).ok()).collect())
     }
 
-    /// The same as JSON Lines.
+    /// Returns the records of [`Archive::records`] as JSON Lines.
     ///
     /// # Errors
     ///
@@ -244,13 +246,13 @@ impl Archive {
     }
 }
 
-/// What cannot be read was written by a later version of this program: it is left out.
+/// Parses a row. Returns `None` if a later version of this program wrote it.
 fn read(row: &EvidenceRow) -> Option<Evidence> {
     let summary = serde_json::from_str(&row.summary).ok()?;
     Some(Evidence { period: row.key.period, pack: row.key.pack.clone(), summary })
 }
 
-/// What was learnt, by side and operation.
+/// Reads the learned noise, by side and operation.
 pub(super) async fn learnt(store: &Store) -> Result<HashMap<(String, String), Arc<Noise>>, StoreError> {
     let rows = store.learnt_noise().await?;
     let noise = |text: &str| serde_json::from_str(text).ok().map(Arc::new);

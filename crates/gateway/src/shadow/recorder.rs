@@ -1,5 +1,5 @@
-//! Writes what is to be recorded, in batches and beside everything else: a store that is slow or gone makes nobody wait. What
-//! does not fit into the queue of entries is counted and forgotten.
+//! Writes entries to the store in batches, in the background, so that a slow or unavailable store
+//! delays no caller. Entries beyond the queue's capacity are counted and dropped.
 
 use super::record::{DIFFERENCE, Entry, Exported, Key, PLANNED, READ_BACK, UNPAIRED, UNSETTLED, What};
 use crate::clock::Clock;
@@ -11,28 +11,28 @@ use switchback_engine::diff::{Comparison, Record, SkipReason, Summary, Verdict};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::watch;
 
-/// Entries that wait to be written.
+/// Maximum number of queued entries.
 const WAITING_MAX: usize = 4_096;
-/// How often what waits is written.
+/// Interval between batches.
 const EVERY: Duration = Duration::from_secs(1);
-/// Lines about differences in the log per batch; the store has them all.
+/// Maximum number of log lines about differences per batch; the store has all of them.
 const LOG_LINES_MAX: usize = 20;
 
-/// Where entries go. Clones share it.
+/// A queue of entries. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
     entries: Sender<Entry>,
 }
 
-/// What writes them.
+/// Writes queued entries.
 pub(super) struct Writer {
     entries: Receiver<Entry>,
     store: Store,
     clock: Clock,
-    /// Records kept per operation and kind.
+    /// Records stored per operation and kind.
     records_max: u32,
     keep: Duration,
-    /// Set when no more entries will come.
+    /// Set when no more entries will arrive.
     finish: watch::Receiver<bool>,
 }
 
@@ -48,7 +48,7 @@ impl Recorder {
         (Recorder { entries }, Writer { entries: waiting, store, clock, records_max, keep, finish })
     }
 
-    /// Never waits.
+    /// Queues an entry. Never waits.
     pub(super) fn record(&self, entry: Entry) {
         count(&entry);
         if self.entries.try_send(entry).is_err() {
@@ -57,7 +57,7 @@ impl Recorder {
     }
 }
 
-/// In the metrics, at once.
+/// Counts an entry in the metrics immediately.
 fn count(entry: &Entry) {
     let (side, operation) = (&*entry.key.side, &*entry.key.operation);
     match &entry.what {
@@ -118,7 +118,7 @@ fn count(entry: &Entry) {
             );
         }
         What::Skipped(why) => metrics::shadow_dropped(side, operation, why.name()),
-        // The metric counts comparisons, and this is none.
+        // The metric counts comparisons, and no comparison took place.
         What::NotReadBack(_) => {}
         What::Timed { .. } => metrics::shadow_compared(side, operation, "timed"),
         What::Learnt(_) => metrics::shadow_compared(side, operation, "twice"),
@@ -126,7 +126,7 @@ fn count(entry: &Entry) {
 }
 
 impl Writer {
-    /// Writes until it is told to finish, or the last [`Recorder`] is gone, and nothing waits any more.
+    /// Writes until `finish` is set or the last [`Recorder`] is dropped, and the queue is empty.
     pub(super) async fn run(mut self) {
         let mut waiting = Vec::new();
         loop {
@@ -140,7 +140,7 @@ impl Writer {
         }
     }
 
-    /// Collects entries until it is time to write; `false` when no more will come.
+    /// Collects entries until the next batch is due. Returns `false` when no more will arrive.
     async fn gather(&mut self, waiting: &mut Vec<Entry>) -> bool {
         let clock = self.clock.clone();
         let time = clock.sleep(EVERY);
@@ -210,7 +210,7 @@ fn add(summary: &mut Summary, entry: &Entry) {
     }
 }
 
-/// What is kept as a sample: what differed, and every planned call.
+/// Converts an entry to a stored sample: differences and all planned calls.
 fn record(entry: &Entry) -> Option<DualRecordRow> {
     let (kind, record, planned) = match &entry.what {
         What::Compared(record) if is_different(&record.comparison) => (DIFFERENCE, record, None),
@@ -241,7 +241,7 @@ fn is_different(comparison: &Comparison) -> bool {
     comparison.verdict() == Verdict::Different
 }
 
-/// The last that was learnt of each operation.
+/// Returns the last learned noise of each operation.
 fn noise(entries: &[Entry]) -> Vec<NoiseRow> {
     let mut last: HashMap<&Key, String> = HashMap::new();
     for entry in entries {
@@ -258,7 +258,7 @@ fn noise(entries: &[Entry]) -> Vec<NoiseRow> {
     last.into_iter().map(row).collect()
 }
 
-/// One line per pair that differed, up to a bound; everything in it is redacted.
+/// Logs one line per pair that differs, up to a limit. All content is redacted.
 fn log(entries: &[Entry]) {
     let different = |entry: &&Entry| match &entry.what {
         What::Compared(record)

@@ -1,15 +1,16 @@
-//! The phases of one side's operations as the data path reads them: one number per operation, without a lock. Who may
-//! write them, and why, is in [`super::phases`].
+//! The phases of one side's operations as the data path reads them: one atomic number per
+//! operation. [`super::phases`] writes them.
 
 use super::phase::Phase;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-/// What a program serves of one side. A reload makes new tables; requests in flight read the one they began with.
+/// The served operations of one side. A reload creates new tables; requests in flight continue to
+/// use the one they started with.
 #[derive(Debug, Default)]
 pub struct Table {
     side: Arc<str>,
-    /// The hash of the pack that translates.
+    /// The hash of the translating pack.
     pack: Arc<str>,
     rows: Vec<Row>,
 }
@@ -18,35 +19,35 @@ pub struct Table {
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) operation: Arc<str>,
-    /// Whether it changes something.
+    /// Whether it has effects.
     pub(super) writes: bool,
     pub(super) configured: Phase,
-    /// Whether the side's own service is there for it.
+    /// Whether the side's own service is available for it.
     pub(super) has_own: bool,
     pub(super) is_event: bool,
     now: AtomicU64,
-    /// The number of the store's write that set or reset it; 0 while neither was done.
+    /// The store's write number of the last change or reset, or 0.
     period: AtomicI64,
 }
 
-/// An operation as a table is made of it.
+/// An operation to add to a table.
 #[derive(Clone, Debug)]
 pub struct Served {
-    /// Such as `GET /things/{id}`.
+    /// Method and path template, such as `GET /things/{id}`.
     pub operation: Arc<str>,
-    /// Whether it changes something.
+    /// Whether it has effects.
     pub writes: bool,
-    /// Its phase while none is set at run time.
+    /// Its phase while no other is set at run time.
     pub configured: Phase,
-    /// Whether the side's own service is there for it: without it, it is translated.
+    /// Whether the side's own service is available for it. If not, the operation is translated.
     pub has_own: bool,
-    /// Whether it is an event that the side's receivers get, and no call.
+    /// Whether it is an event sent to the side's receivers rather than a call.
     pub is_event: bool,
 }
 
 impl Table {
-    /// The operations of a side in the order of its routes, then its events, each in its configured phase. `pack` is the hash
-    /// of the pack that translates.
+    /// Creates a table of a side's operations in the order of its routes, then its events, each in
+    /// its configured phase. `pack` is the hash of the translating pack.
     pub fn new(side: &str, pack: &str, served: impl IntoIterator<Item = Served>) -> Table {
         let row = |served: Served| Row {
             now: AtomicU64::new(possible(served.configured, served.has_own).packed()),
@@ -60,23 +61,23 @@ impl Table {
         Table { side: side.into(), pack: pack.into(), rows: served.into_iter().map(row).collect() }
     }
 
-    /// The phase of the route with this index.
+    /// Returns the phase of the route with this index.
     pub fn phase(&self, route: usize) -> Phase {
         self.rows.get(route).map_or_else(Phase::default, |row| row.now())
     }
 
-    /// Which period of the route in its phase this is: what is counted, is counted for it.
+    /// Returns the current period of the route with this index, under which evidence is counted.
     pub fn period(&self, route: usize) -> i64 {
         self.rows.get(route).map_or(0, |row| row.period.load(Relaxed))
     }
 
-    /// The phase of an event, and which period in it this is; none of one that the pack does not have.
+    /// Returns the phase and the period of an event, or `None` if the pack does not contain it.
     pub(crate) fn event(&self, operation: &str) -> Option<(Phase, i64)> {
         let row = self.rows.iter().find(|row| row.is_event && *row.operation == *operation)?;
         Some((row.now(), row.period.load(Relaxed)))
     }
 
-    /// The side that these operations are of.
+    /// Returns the side of these operations.
     pub fn side(&self) -> &Arc<str> {
         &self.side
     }
@@ -89,8 +90,8 @@ impl Table {
         &self.rows
     }
 
-    /// Puts every operation into the phase that was set for it, or into the configured one; and notes the write of the store
-    /// since which it has been there.
+    /// Sets every operation to the phase that `set` returns, or else the configured one, and
+    /// records the write number as its period.
     pub(super) fn settle(&self, set: impl Fn(&str) -> Option<(Option<Phase>, i64)>) {
         for row in &self.rows {
             let (phase, period) = set(&row.operation).unwrap_or((None, 0));
@@ -107,7 +108,8 @@ impl Row {
     }
 }
 
-/// Without the side's own service there is nobody to forward to.
+/// Returns the phase that is possible: without the side's own service, requests cannot be forwarded
+/// to it.
 fn possible(phase: Phase, has_own: bool) -> Phase {
     if phase.needs_own() && !has_own { Phase::default() } else { phase }
 }

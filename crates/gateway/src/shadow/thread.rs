@@ -1,7 +1,7 @@
-//! The thread that the shadow works on. Comparing an answer takes many times what answering it takes; on a thread that other
-//! work of the program shares, or that the system holds to be as urgent as those that answer, clients would wait for it.
+//! The shadow's thread. A comparison costs many times as much as a response, so on a shared thread,
+//! or at the same priority as the serving threads, it would delay clients.
 //!
-//! One of the few places with `unsafe`: a call of the system that nothing safe offers.
+//! This module contains `unsafe` code for a system call without a safe wrapper.
 
 #![expect(unsafe_code, reason = "a call of the system")]
 
@@ -9,26 +9,26 @@ use std::io;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// How urgent the shadow's work is.
+/// Priority of the shadow's work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Priority {
-    /// It gives way to everything else on the machine. Where no core is to spare, nothing is compared.
+    /// Yields to all other work on the machine. Without an idle core, no comparisons are made.
     #[default]
     Low,
-    /// It takes its turn as everything else does.
+    /// Scheduled like other threads.
     Normal,
 }
 
 impl Priority {
-    /// The words for it.
+    /// The identifiers of the priorities.
     pub const WORDS: &[&str] = &["low", "normal"];
 
-    /// The one that a word stands for.
+    /// Parses an identifier.
     pub fn of_word(word: &str) -> Option<Priority> {
         [Priority::Low, Priority::Normal].into_iter().find(|priority| priority.word() == word)
     }
 
-    /// Its word.
+    /// Returns the identifier.
     pub fn word(self) -> &'static str {
         match self {
             Priority::Low => "low",
@@ -37,26 +37,26 @@ impl Priority {
     }
 }
 
-/// A run time of one thread. It ends when this is dropped; what still runs on it ends with it.
+/// A single-threaded runtime. Dropping it stops the tasks on it.
 pub(super) struct ShadowRuntime(Option<Runtime>);
 
 impl ShadowRuntime {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The system has no more threads.
+    /// The system refuses to start another thread.
     pub(super) fn start(priority: Priority) -> io::Result<ShadowRuntime> {
         let mut builder = Builder::new_multi_thread();
         builder.worker_threads(1).thread_name("shadow").enable_all();
         if priority == Priority::Low {
             builder.on_thread_start(give_way);
         }
-        // Threads for what blocks (names being looked up) end when there is nothing to do.
+        // Threads for blocking work, such as name lookups, exit when idle.
         builder.thread_keep_alive(Duration::from_secs(1));
         Ok(ShadowRuntime(Some(builder.build()?)))
     }
 
-    /// Where to put work.
+    /// Returns the handle for spawning tasks.
     pub(super) fn handle(&self) -> Handle {
         self.0.as_ref().expect("it is only taken when dropped").handle().clone()
     }
@@ -65,20 +65,21 @@ impl ShadowRuntime {
 impl Drop for ShadowRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
-            // Dropping it here would wait for its threads, which is not allowed where tasks run.
+            // Dropping the runtime would block on its threads, which is not allowed inside a task.
             runtime.shutdown_background();
         }
     }
 }
 
-/// Makes the thread that calls this one less urgent than all others, where the system has a policy for it (sched(7)): any
-/// other thread that wakes takes the core from it at once. Niceness would not do, since a nice thread keeps its slice of some
-/// milliseconds.
+/// Gives the calling thread the lowest priority, if the system has a policy for it (sched(7)): any
+/// other thread that wakes preempts it at once. Niceness would not suffice, since a nice thread
+/// still finishes a time slice of several milliseconds.
 fn give_way() {
     #[cfg(target_os = "linux")]
     {
-        // SAFETY: `sched_param` is a plain C structure of integers, for which zeroes are a value; the call reads it and keeps
-        // no pointer to it (sched_setscheduler(2)). Thread 0 is the calling one.
+        // SAFETY: `sched_param` is a plain C structure of integers, for which zeroes are a valid
+        // value; the call reads it and retains no pointer to it (sched_setscheduler(2)). Thread 0
+        // is the calling one.
         let refused = unsafe {
             let priority: libc::sched_param = std::mem::zeroed();
             libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const priority)
@@ -94,14 +95,14 @@ fn give_way() {
 mod tests {
     use super::*;
 
-    /// The scheduling policy of this thread, as the system tells it (proc_pid_stat(5), field 41).
+    /// Returns the scheduling policy of this thread (proc_pid_stat(5), field 41).
     fn policy() -> i32 {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
         let (_, fields) = stat.rsplit_once(')').unwrap();
         fields.split_whitespace().nth(38).unwrap().parse().unwrap()
     }
 
-    /// Of a thread in the shadow's place, and of this one.
+    /// Returns the policies of a shadow thread and of this one.
     async fn policies(priority: Priority) -> [i32; 2] {
         let apart = ShadowRuntime::start(priority).unwrap();
         [apart.handle().spawn(async { policy() }).await.unwrap(), policy()]

@@ -1,6 +1,6 @@
-//! What waits for the shadow, oldest first: bounded in number, without a lock, since every core adds to it. Where the machine
-//! has no core to spare the shadow gets none, for as long as that lasts, and each that waits holds on to the program that was
-//! current when it came; so a reload lets go of what has waited too long.
+//! The shadow's queue, oldest first: bounded and lock-free, since every core adds to it. On a
+//! machine without an idle core the shadow may not run for a long time, and each queued job holds a
+//! reference to the program that was current on arrival. A reload therefore drops expired jobs.
 
 use crossbeam_queue::ArrayQueue;
 use futures_util::task::AtomicWaker;
@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// How long anything is worth waiting for. Others write in between, so answers further apart say little of a mapping.
+/// Longest time in the queue. Other clients write meanwhile, so a later comparison says little
+/// about the mapping.
 pub(super) const AGE_MAX: Duration = Duration::from_secs(60);
 
-/// A queue that any thread adds to and one task reads.
+/// A queue with any number of writers and one reader.
 #[derive(Debug)]
 pub(super) struct Waiting<T> {
     queue: ArrayQueue<(Instant, T)>,
@@ -20,7 +21,7 @@ pub(super) struct Waiting<T> {
     is_closed: AtomicBool,
 }
 
-/// Why something was not taken, which comes back.
+/// A rejected item and the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refused<T> {
     Full(T),
@@ -28,17 +29,17 @@ pub(super) enum Refused<T> {
 }
 
 impl<T> Waiting<T> {
-    /// For `max` at most, one at least.
+    /// Creates a queue with a capacity of `max`, but at least 1.
     pub(super) fn new(max: usize) -> Waiting<T> {
         let queue = ArrayQueue::new(max.max(1));
         Waiting { queue, reader: AtomicWaker::new(), is_closed: AtomicBool::new(false) }
     }
 
-    /// Takes what has come `now`.
+    /// Adds an item that arrived at `now`.
     ///
     /// # Errors
     ///
-    /// There are too many, or no more are taken.
+    /// The queue is full or closed.
     pub(super) fn put(&self, now: Instant, one: T) -> Result<(), Refused<T>> {
         if self.is_closed.load(Ordering::Acquire) {
             return Err(Refused::Closed(one));
@@ -48,14 +49,14 @@ impl<T> Waiting<T> {
         Ok(())
     }
 
-    /// The oldest, once there is one, with the time at which it came.
+    /// Removes the oldest item and its arrival time, waiting for one if necessary.
     pub(super) async fn next(&self) -> (Instant, T) {
         poll_fn(|context| {
             if let Some(next) = self.queue.pop() {
                 return Poll::Ready(next);
             }
             self.reader.register(context.waker());
-            // What came before the waker was there has woken nobody.
+            // An item added before the waker was registered has woken no task, so check again.
             self.queue.pop().map_or(Poll::Pending, Poll::Ready)
         })
         .await
@@ -65,17 +66,18 @@ impl<T> Waiting<T> {
         self.queue.len()
     }
 
-    /// Takes no more, and gives what waits.
+    /// Closes the queue and returns its items.
     pub(super) fn close(&self) -> Vec<T> {
         self.is_closed.store(true, Ordering::Release);
         std::iter::from_fn(|| self.queue.pop()).map(|(_, one)| one).collect()
     }
 
-    /// Gives what has waited too long by `now`, and where something younger finds no place any more, that too. What is left may be
-    /// in another order.
+    /// Removes and returns expired items, and any younger item that finds the queue full when it is
+    /// put back. The order of the rest may change.
     pub(super) fn expired(&self, now: Instant) -> Vec<T> {
         let mut gone = Vec::new();
-        // No more turns than there are places: what others add meanwhile is young.
+        // Bound the iterations by the current length: items that other threads add meanwhile are
+        // young.
         for _ in 0..self.queue.len() {
             let Some((came, one)) = self.queue.pop() else { break };
             if is_late(came, now) {
@@ -89,7 +91,7 @@ impl<T> Waiting<T> {
     }
 }
 
-/// Whether what came then has waited too long by `now`.
+/// Returns whether an item that arrived at `came` has expired by `now`.
 pub(super) fn is_late(came: Instant, now: Instant) -> bool {
     now.saturating_duration_since(came) > AGE_MAX
 }

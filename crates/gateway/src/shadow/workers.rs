@@ -1,5 +1,6 @@
-//! The shadow at work: a bounded queue of requests whose other side is to be asked, and a bounded number of tasks that do it.
-//! It never makes anyone wait: what finds no place is dropped and counted.
+//! Runs the shadow's jobs: a bounded queue of requests whose other side is to be called, and a
+//! bounded number of tasks that do so. It never blocks a caller: jobs beyond the limits are dropped
+//! and counted.
 
 use super::job::{Job, Subject};
 use super::judge::Judge;
@@ -27,39 +28,41 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-/// What the shadow may cost.
+/// Limits of the shadow.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Share of the requests, of operations in `shadow` and `canary`, for which the other side is asked.
+    /// Share of requests, of operations in `shadow` and `canary`, for which the other side is
+    /// called.
     pub sample: Share,
-    /// Share of these, reads only, for which one side is asked twice.
+    /// Share of these, reads only, for which one side is called twice.
     pub noise: Share,
     /// Share of these, reads only, for which both sides are read once more and timed.
     pub timed: Share,
-    /// Share of these, writes only, after which what they changed is read on both sides, where the pack says how.
+    /// Share of these, writes only, whose effect is read back on both sides, if the pack defines
+    /// how.
     pub read_back: Share,
-    /// Writes being read back at one time.
+    /// Maximum number of concurrent read-backs.
     pub read_backs: usize,
-    /// Requests that may wait.
+    /// Maximum number of queued requests.
     pub queue: usize,
-    /// Bytes of all bodies that are kept.
+    /// Maximum total size of buffered bodies, in bytes.
     pub queue_bytes: u64,
-    /// Bytes kept of one body.
+    /// Maximum size of one buffered body, in bytes.
     pub body_bytes: usize,
-    /// Requests at work at one time.
+    /// Maximum number of concurrent jobs.
     pub workers: usize,
-    /// For the other side's answer.
+    /// Time limit for the other side's response.
     pub timeout: Duration,
-    /// How long what was recorded is kept.
+    /// Retention time of records.
     pub keep: Duration,
-    /// Records kept per operation and kind.
+    /// Maximum number of records per operation and kind.
     pub records: u32,
-    /// Of its thread.
+    /// Priority of the shadow's thread.
     pub priority: Priority,
 }
 
 impl Default for Settings {
-    /// Nothing is asked unless a phase says so; the bounds are those of the configuration's defaults.
+    /// Returns the defaults of the configuration.
     fn default() -> Settings {
         Settings {
             sample: Share::ALL,
@@ -79,22 +82,23 @@ impl Default for Settings {
     }
 }
 
-/// How much longer than the other side's answer all work on a request may take. The most is done for a reading that differs
-/// and is timed: the credential is awaited, and each side is asked up to three times.
+/// Time limit for all work on a request, as a multiple of the response timeout. The longest case is
+/// a read that differs and is timed: it awaits the credential and calls each side up to three
+/// times.
 const WORK_TIMEOUTS: u32 = 7;
 
-/// Why there is no shadow.
+/// An error that prevents starting the shadow.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// What was learnt before could not be read.
+    /// The learned noise cannot be read from the store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The system gives no more threads.
+    /// The system refuses to start another thread.
     #[error("its thread: {0}")]
     Thread(#[from] io::Error),
 }
 
-/// The shadow, as the data path sees it. Clones share it.
+/// A handle of the shadow for the data path. Clones share it.
 #[derive(Clone)]
 pub struct Shadow {
     shared: Arc<Shared>,
@@ -109,23 +113,23 @@ struct Shared {
     clock: Clock,
 }
 
-/// The tasks behind it.
+/// The shadow's background tasks.
 pub struct Workers {
     stop: watch::Sender<bool>,
     finish: watch::Sender<bool>,
     tasks: TaskTracker,
     dealing: JoinHandle<()>,
     writing: JoinHandle<()>,
-    /// Last: what runs on it has ended, or is not waited for any longer.
+    /// The last field, so that it is dropped after the tasks on it have finished or been abandoned.
     apart: ShadowRuntime,
 }
 
 impl Shadow {
-    /// Starts the shadow. What was learnt before is read from the store.
+    /// Starts the shadow and reads the learned noise from the store.
     ///
     /// # Errors
     ///
-    /// What was learnt before cannot be read, or the system gives no more threads.
+    /// The learned noise cannot be read, or the system refuses to start another thread.
     pub async fn start(store: Store, settings: Settings) -> Result<(Shadow, Workers), StartError> {
         let learnt = record::learnt(&store).await?;
         let salt = Salt::new(store.hasher().hash(HashOf::SampleSalt, b""));
@@ -143,24 +147,25 @@ impl Shadow {
         let (stop, stopped) = watch::channel(false);
         let tasks = TaskTracker::new();
         let places = (tasks.clone(), apart.handle());
-        // There too, or handing work over would be as urgent as answering. Writing is not: connections to the store that it
-        // opened would end with the thread, and the store outlives it.
+        // The dispatcher runs on the shadow's thread too, or it would compete with serving threads.
+        // The writer does not: store connections that it opened would close with the thread, but
+        // the store outlives it.
         let dealing = apart.handle().spawn(deal(Arc::clone(&shared), Arc::clone(&jobs), places, stopped));
         let writing = tokio::spawn(writer.run());
         Ok((Shadow { shared, jobs }, Workers { stop, finish, tasks, dealing, writing, apart }))
     }
 
-    /// The bounds that it works within.
+    /// Returns the limits.
     pub fn settings(&self) -> &Settings {
         &self.shared.settings
     }
 
-    /// The memory for bodies.
+    /// Returns the memory budget for bodies.
     pub fn memory(&self) -> &Memory {
         &self.shared.memory
     }
 
-    /// Whether a request of an operation in this phase is to be compared.
+    /// Returns whether a request of an operation in this phase is to be compared.
     pub fn takes(&self, phase: Phase, sample_roll: u64) -> bool {
         match phase {
             Phase::Legacy => false,
@@ -169,7 +174,7 @@ impl Shadow {
         }
     }
 
-    /// Queues work. Without a place for it, it is dropped.
+    /// Queues a job, or drops and counts it if the queue is full or closed.
     pub(crate) fn submit(&self, job: Job) {
         match self.jobs.put(Instant::now(), job) {
             Ok(()) => {}
@@ -180,7 +185,8 @@ impl Shadow {
         metrics::shadow_bytes(self.shared.memory.used());
     }
 
-    /// Lets go of what has waited too long. A reload asks for it: what waits holds on to the program that it came with.
+    /// Drops expired jobs. Called by a reload, because queued jobs hold references to the previous
+    /// program.
     pub fn expire(&self) {
         for job in self.jobs.expired(Instant::now()) {
             self.dropped(&job.subject, SkipReason::Time);
@@ -189,17 +195,17 @@ impl Shadow {
         metrics::shadow_bytes(self.shared.memory.used());
     }
 
-    /// What compares the answers to a request that came with these secrets.
+    /// Returns a comparer for the responses to a request with these secrets.
     pub(crate) fn judging(&self, secrets: &[Secret<String>]) -> Judging {
         Judging { shared: Arc::clone(&self.shared), redactor: self.shared.judge.redactor(secrets) }
     }
 
-    /// Counts a write that was done and whose effect is not read back.
+    /// Counts a completed write whose effect is not read back.
     pub(crate) fn not_read_back(&self, subject: &Subject, why: NotReadBack) {
         self.shared.recorder.record(Entry::not_read_back(subject, why, self.shared.clock.unix_ms()));
     }
 
-    /// Counts a request that was to be compared and is not.
+    /// Counts a request that is excluded from its planned comparison.
     pub(crate) fn dropped(&self, subject: &Subject, why: SkipReason) {
         self.shared.recorder.record(Entry::dropped(subject, why, self.shared.clock.unix_ms()));
     }
@@ -211,20 +217,20 @@ impl fmt::Debug for Shadow {
     }
 }
 
-/// Compares the answers to one request while both sides can still be asked once more.
+/// Compares the responses to one request while both sides can still be called again.
 pub(crate) struct Judging {
     shared: Arc<Shared>,
     redactor: Redactor,
 }
 
 impl Judging {
-    /// What a client would notice.
+    /// Compares two responses as a client would see them.
     pub(crate) fn compared(&self, subject: &Subject, reference: &View, candidate: &Candidate) -> Comparison {
         self.shared.judge.compared(subject, &self.redactor, reference, candidate)
     }
 }
 
-/// Hands jobs to tasks, so many at one time.
+/// Dispatches jobs to tasks, up to the concurrency limit.
 async fn deal(
     shared: Arc<Shared>,
     jobs: Arc<Waiting<Job>>,
@@ -234,7 +240,8 @@ async fn deal(
     let places = Arc::new(Semaphore::new(shared.settings.workers));
     loop {
         let next = async {
-            // A place first: what waits for one waits in the queue, where it counts.
+            // Acquire the permit first, so that waiting jobs remain in the queue, where they are
+            // counted.
             let place = Arc::clone(&places).acquire_owned().await.ok()?;
             Some((place, jobs.next().await))
         };
@@ -272,7 +279,7 @@ async fn work(shared: &Shared, job: Job) {
                 shared.recorder.record(entry);
             }
         }
-        // The panic has been reported where it happened.
+        // The panic hook has already reported it.
         Ok(Err(_)) => shared.recorder.record(Entry::dropped(&subject, SkipReason::Panicked, now_ms)),
         Err(_) => shared.recorder.record(Entry::dropped(&subject, SkipReason::Time, now_ms)),
     }
@@ -281,7 +288,7 @@ async fn work(shared: &Shared, job: Job) {
 }
 
 impl Workers {
-    /// Takes no more work, waits for what is at work, `grace` at most, and writes what was found.
+    /// Stops accepting jobs, waits up to `grace` for running ones, and writes the results.
     pub async fn stop(self, grace: Duration) {
         let Workers { stop, finish, tasks, dealing, writing, apart } = self;
         stop.send_replace(true);

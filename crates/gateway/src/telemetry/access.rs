@@ -1,6 +1,6 @@
-//! The access log: one event per answered request, under the target `switchback::access`, so that it can be filtered or
-//! shipped apart from the rest. It holds facts about the exchange and nothing of its content: no values of paths, no query
-//! string, no header values, no bodies.
+//! The access log: one event per answered request, under the target `switchback::access`, so that
+//! it can be filtered or shipped separately. It records facts about the exchange but none of its
+//! content: no path values, query strings, header values or bodies.
 
 use super::access_line::with_line;
 use super::escape::Escaped;
@@ -12,44 +12,46 @@ use std::time::Duration;
 /// The tracing target of all access events.
 pub(crate) const TARGET: &str = "switchback::access";
 
-/// What one line of the access log says.
+/// The content of one access log line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AccessRecord<'a> {
     pub request_id: &'a str,
-    /// `X-Request-Id` as the client sent it, empty where it did not.
+    /// `X-Request-Id` of the client, or empty.
     pub client_request_id: &'a str,
-    /// 32 hexadecimal digits of the W3C trace, empty when there is none.
+    /// The W3C trace id in 32 hexadecimal digits, or empty.
     pub trace_id: &'a str,
     pub method: &'a str,
-    /// The path as a template, such as `/v2/things/{id}`: values in a path may be personal data or tokens.
+    /// The path as a template, such as `/v2/things/{id}`: values in a path may be personal data or
+    /// tokens.
     pub path: &'a str,
-    /// `GET /things/{id}` of the contract; empty when nothing matched.
+    /// The matched operation of the contract, such as `GET /things/{id}`, or empty.
     pub operation: &'a str,
-    /// The enrolled name, empty before authentication.
+    /// The client's registered name; empty before authentication.
     pub client: &'a str,
-    /// Where the client connects from, as far as trusted proxies say; nothing where that is not to be logged.
+    /// The client's address, as reported by trusted proxies. `None` if it is not to be logged.
     pub address: Option<IpAddr>,
-    /// The phase of the operation; empty where nothing matched, or the request did not get so far.
+    /// The phase of the operation; empty if no operation matched or the request failed before that.
     pub phase: &'a str,
-    /// The upstream whose answer it is, or `gateway`.
+    /// The upstream that sent the response, or `gateway`.
     pub answered_by: &'a str,
-    /// The word of the [`crate::outcome::Outcome`].
+    /// The identifier of the [`crate::outcome::Outcome`].
     pub outcome: &'a str,
     pub status: u16,
-    /// Bytes of the answer's body that were handed to the connection.
+    /// Bytes of the response body that were passed to the connection.
     pub body_bytes: u64,
-    /// Calls made to upstreams for this request.
+    /// Number of upstream calls for this request.
     pub upstream_calls: u32,
-    /// How much of that was waiting for the heads of upstreams' answers, all calls together.
+    /// Total time spent waiting for the response heads of all upstream calls.
     pub upstream: Duration,
-    /// From the arrival of the head to the end of the answer.
+    /// Time from the arrival of the request head to the end of the response.
     pub elapsed: Duration,
-    /// The inner cause when the gateway answered an error itself; never sent to the client.
+    /// The internal cause if the gateway answered with its own error; never sent to the client.
     pub cause: &'a str,
 }
 
 impl AccessRecord<'_> {
-    /// Writes the line. Texts from outside are escaped. Whether it is wanted was asked before: see [`TARGET`].
+    /// Writes the line and escapes external text. The caller has checked that [`TARGET`] is
+    /// enabled.
     pub(crate) fn emit(&self) {
         match log::direct() {
             Some((outlet, format)) => with_line(self, format, |line| outlet.put(line)),
@@ -57,7 +59,7 @@ impl AccessRecord<'_> {
         }
     }
 
-    /// Writes the line by way of the subscriber, whatever it is.
+    /// Writes the line through the installed subscriber.
     pub(super) fn event(&self) {
         tracing::info!(
             target: "switchback::access",

@@ -1,6 +1,6 @@
-//! The line of an access record, letter for letter as the subscriber of `log` writes it, made without it: of all events
-//! this is the one that every request pays for, and general formatting costs as much as routing and authentication
-//! together. A test holds the two against each other.
+//! Formats an access log line byte for byte as the subscriber of `log` does, but directly. Every
+//! request pays for this event, and general formatting costs as much as routing and authentication
+//! together. A test compares the two.
 
 use super::access::{AccessRecord, TARGET};
 use super::escape::Escaped;
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 use time::OffsetDateTime;
 
-/// Hands the line of `record` to `write`.
+/// Passes the line of `record` to `write`.
 pub(super) fn with_line(record: &AccessRecord<'_>, format: LogFormat, write: impl FnOnce(&[u8])) {
     thread_local! {
         static LINE: RefCell<String> = const { RefCell::new(String::new()) };
@@ -82,19 +82,19 @@ impl Fields<'_> {
         }
     }
 
-    /// A text from outside, as it is shown.
+    /// Adds a field with external text, escaped.
     fn escaped(&mut self, name: &str, text: &str) {
         self.name(name);
         match (self.is_json, is_plain(text)) {
             (false, true) => self.line.push_str(text),
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             (false, false) => _ = write!(self.line, "{}", Escaped(text)),
             (true, true) => self.between_quotes(text),
             (true, false) => self.json(&Escaped(text).to_string()),
         }
     }
 
-    /// A text of ours, as a program would write it.
+    /// Adds a field with the gateway's own text in `Debug` form, as the subscriber does.
     fn quoted(&mut self, name: &str, text: &str) {
         self.name(name);
         match (self.is_json, is_plain(text)) {
@@ -104,7 +104,8 @@ impl Fields<'_> {
         }
     }
 
-    /// Most lines of a thread have the address of the one before: it is formatted when it changes.
+    /// Adds the address. Consecutive lines of a thread usually share it, so the formatted text is
+    /// cached.
     fn address(&mut self, record: &AccessRecord<'_>) {
         thread_local! {
             static SHOWN: RefCell<(Option<IpAddr>, String)> = const { RefCell::new((None, String::new())) };
@@ -138,12 +139,13 @@ impl Fields<'_> {
     }
 }
 
-/// Whether a text is the same with and without escapes of any kind: most are.
+/// Returns whether a text is identical with and without escapes of any kind, as most are.
 fn is_plain(text: &str) -> bool {
     text.len() <= 512 && text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\')
 }
 
-/// `2026-11-21T14:20:17.123456Z`. All but the fraction is made once a second.
+/// Adds a timestamp such as `2026-11-21T14:20:17.123456Z`. All but the fraction is cached for a
+/// second.
 fn add_timestamp(line: &mut String) {
     thread_local! {
         static SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };

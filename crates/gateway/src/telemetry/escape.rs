@@ -1,15 +1,15 @@
-//! Making text from outside fit for a log: control characters are escaped, so that nobody can forge a line or move the
-//! reader's cursor. Masking credentials in texts of others is the business of the room `redact`; secrets of our own never
-//! get here: they are wrapped in `Secret`, which has no way to print itself.
+//! Escapes external text for logs, so that control characters can neither forge a line nor control
+//! the reader's terminal. The module `redact` of the engine masks credentials in external text. The
+//! gateway's own secrets are wrapped in `Secret`, which cannot be printed.
 
 use std::fmt::{self, Write as _};
 use switchback_engine::redact::is_active;
 
-/// Most characters of a text from outside that a log line repeats.
+/// Longest external text in a log line, in characters.
 const SHOWN_CHARS_MAX: usize = 512;
 
-/// Displays a text with every character that could act on a terminal or on a log parser written as an escape, cut after
-/// 512 characters.
+/// Displays a text with every character escaped that could affect a terminal or a log parser,
+/// truncated to 512 characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Escaped<'a>(pub &'a str);
 

@@ -1,5 +1,4 @@
-//! Setting up `tracing`: text for people or JSON lines for machines, on standard error, filtered by level.
-//! What is logged where is decided by whoever logs.
+//! Sets up `tracing`: text or JSON lines on standard error, filtered by level.
 
 use super::non_blocking::NonBlockingWriter;
 use std::io::{self, IsTerminal as _};
@@ -10,7 +9,7 @@ use tracing_subscriber::{EnvFilter, util::SubscriberInitExt as _};
 /// The environment variable that overrides the configured filter, in the syntax of `RUST_LOG`.
 pub(crate) const FILTER_VARIABLE: &str = "SWITCHBACK_LOG";
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// One line of text per event.
@@ -20,10 +19,10 @@ pub enum LogFormat {
     Json,
 }
 
-/// What to log and how.
+/// Settings of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSettings {
-    /// Lines for people, or JSON for programs.
+    /// The format of lines.
     pub format: LogFormat,
     /// A level (`info`) or a list of directives (`info,switchback::access=off`).
     pub filter: String,
@@ -35,22 +34,22 @@ impl Default for LogSettings {
     }
 }
 
-/// The levels of a filter, least first.
+/// The filter levels, least verbose first.
 pub(crate) const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// Checks a filter without using it, so that a mistake in the configuration is found with the others. A word alone must be a
-/// level or the beginning of a target of ours: the syntax takes any other word for a target, of which there is none, and
-/// then nothing is logged at all.
+/// Checks a filter without applying it, so that mistakes are reported together with those in the
+/// rest of the configuration. A single word must be a level or the start of one of our targets: the
+/// filter syntax treats any other word as an unknown target, which would disable all logging.
 ///
 /// # Errors
 ///
-/// What is wrong with the filter, as a sentence.
+/// A sentence that describes the problem.
 pub fn check_filter(filter: &str) -> Result<(), String> {
     for directive in filter.split(',').map(str::trim) {
         let is_word = !directive.contains(['=', '[', ':']);
         let is_level = LEVELS.iter().any(|level| level.eq_ignore_ascii_case(directive));
         if is_word && !is_level && !directive.starts_with("switchback") {
-            // A part of a list is not repeated: it may be a secret that was meant for another key.
+            // Do not repeat a part of a list: it may be a secret entered under the wrong key.
             let what = if directive == filter { format!("`{filter}`") } else { "a directive".to_owned() };
             return Err(format!("{what} is no level; levels are {}", LEVELS.join(", ")));
         }
@@ -58,8 +57,8 @@ pub fn check_filter(filter: &str) -> Result<(), String> {
     EnvFilter::builder().parse(filter).map(drop).map_err(|error| error.to_string())
 }
 
-/// Installs the process-wide subscriber. `SWITCHBACK_LOG`, then `RUST_LOG`, win over `settings.filter`. A second call in
-/// one process changes nothing: the first subscriber stays.
+/// Installs the process-wide subscriber. `SWITCHBACK_LOG`, then `RUST_LOG`, override
+/// `settings.filter`. Later calls in the same process have no effect.
 pub fn init(settings: &LogSettings) {
     let builder = tracing_subscriber::fmt().with_env_filter(filter(settings)).with_writer(writer());
     let is_coloured = settings.format == LogFormat::Text && io::stderr().is_terminal();
@@ -85,7 +84,8 @@ pub fn init(settings: &LogSettings) {
     }
 }
 
-/// Filters by the settings from here on; whether that could be done. The format stays. The variables win here too.
+/// Replaces the filter at run time; the environment variables still override it. The format is
+/// unchanged. Returns whether the filter was replaced.
 pub fn refilter(settings: &LogSettings) -> bool {
     CHANGE_FILTER.get().is_some_and(|change| change(filter(settings)))
 }
@@ -101,22 +101,22 @@ fn filter(settings: &LogSettings) -> EnvFilter {
 
 type ChangeFilter = dyn Fn(EnvFilter) -> bool + Send + Sync;
 
-/// Replaces the filter of our subscriber.
+/// Replaces the filter of the installed subscriber.
 static CHANGE_FILTER: OnceLock<Box<ChangeFilter>> = OnceLock::new();
 
-/// Where lines can be put that are made without the subscriber, and how they must look; none where the subscriber is not
-/// ours or colours them.
+/// Returns the writer and format for lines that bypass the subscriber. Returns `None` if another
+/// subscriber is installed or lines are coloured.
 pub(super) fn direct() -> Option<(&'static NonBlockingWriter, LogFormat)> {
     Some((OUTLET.get()?, *FORMAT.get()?))
 }
 
-/// Where the process's log lines wait to be written.
+/// The writer of the process's log lines.
 static OUTLET: OnceLock<NonBlockingWriter> = OnceLock::new();
 
-/// How our subscriber writes them, where it does so without colours.
+/// The format of the installed subscriber, if it does not use colours.
 static FORMAT: OnceLock<LogFormat> = OnceLock::new();
 
-/// The non-blocking writer, or standard error itself where no thread can be had for it.
+/// Returns the non-blocking writer, or standard error if its thread cannot be started.
 fn writer() -> BoxMakeWriter {
     match NonBlockingWriter::start() {
         Ok(non_blocking) => BoxMakeWriter::new(OUTLET.get_or_init(|| non_blocking).clone()),
@@ -124,7 +124,7 @@ fn writer() -> BoxMakeWriter {
     }
 }
 
-/// Writes out the lines that still wait. Called before the program ends.
+/// Writes all buffered lines. Called before the program exits.
 pub fn flush() {
     if let Some(non_blocking) = OUTLET.get() {
         non_blocking.flush();

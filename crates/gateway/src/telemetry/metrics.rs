@@ -1,6 +1,8 @@
-//! The numbers of the program: their names, labels and handles. Nothing else names a metric; whoever has something to count
-//! calls a function here, and `recorder.rs` shows what was counted. All names begin with `switchback_` and end in their unit. Labels are operations, enrolled client names, sides and closed sets of words: their number is
-//! bounded by the pack and the clients, whatever is sent from outside.
+//! The program's metrics: names, labels and handles. Only this module names a metric; other code
+//! calls its functions, and `recorder.rs` renders the values. All of the program's own names start
+//! with `switchback_` and finish with their unit. Labels are operations, client names, sides and
+//! closed sets of words, so their cardinality is bounded by the pack and the clients, whatever
+//! requests contain.
 
 mod recorder;
 
@@ -25,7 +27,7 @@ pub(crate) const EVENTS_DEAD: &str = "switchback_events_dead";
 pub(crate) const REQUEST_DURATION: &str = "switchback_request_duration_seconds";
 pub(crate) const ADDED_DURATION: &str = "switchback_added_duration_seconds";
 pub(crate) const REQUESTS_IN_FLIGHT: &str = "switchback_requests_in_flight";
-/// Gauge: clients' connections that are open.
+/// Gauge: open client connections.
 pub const CONNECTIONS: &str = "switchback_connections";
 pub(crate) const DEPRECATED_REQUESTS: &str = "switchback_deprecated_requests_total";
 pub(crate) const UNKNOWN_CALLS: &str = "switchback_unknown_calls_total";
@@ -36,7 +38,7 @@ pub(crate) const RETRIES: &str = "switchback_retries_total";
 pub(crate) const LIMITED: &str = "switchback_limited_total";
 pub(crate) const STORE_UP: &str = "switchback_store_up";
 pub(crate) const TOKEN_REFRESH: &str = "switchback_token_refresh_total";
-/// Gauge: when the access token of a client ends, in seconds since 1970.
+/// Gauge: expiry of a client's access token in seconds since 1970.
 pub const TOKEN_EXPIRY: &str = "switchback_token_expiry_timestamp_seconds";
 pub(crate) const TOKEN_LIFETIME: &str = "switchback_token_lifetime_seconds";
 pub(crate) const TOKEN_STATE: &str = "switchback_token_state";
@@ -46,26 +48,26 @@ pub(crate) const CONFIG_RELOAD: &str = "switchback_config_reload_total";
 pub(crate) const CONFIG_LOADED_AT: &str = "switchback_config_loaded_timestamp_seconds";
 pub(crate) const RESTART_PENDING: &str = "switchback_restart_pending";
 pub(crate) const CERTIFICATE_EXPIRY: &str = "switchback_tls_certificate_expiry_timestamp_seconds";
-/// Gauge: 1 for the phase in which an operation is.
+/// Gauge: 1 for the current phase of an operation.
 pub const PHASE: &str = "switchback_phase";
 pub(crate) const PHASE_TRANSITIONS: &str = "switchback_phase_transitions_total";
 /// Counter: comparisons of the dual run by operation and result.
 pub const SHADOW_COMPARED: &str = "switchback_shadow_compared_total";
 /// Counter: differences by operation and kind.
 pub const SHADOW_FINDINGS: &str = "switchback_shadow_findings_total";
-/// Counter: differences that were excused by operation, declared or learnt.
+/// Counter: excused differences by operation and reason (declared or learned).
 pub const SHADOW_NOISE: &str = "switchback_shadow_noise_total";
-/// Counter: requests that were to be compared and were not, by reason.
+/// Counter: requests excluded from their planned comparison, by reason.
 pub const SHADOW_DROPPED: &str = "switchback_shadow_dropped_total";
 pub(crate) const SHADOW_UNRECORDED: &str = "switchback_shadow_unrecorded_total";
-/// Gauge: comparisons that wait for the shadow.
+/// Gauge: comparisons in the shadow's queue.
 pub const SHADOW_WAITING: &str = "switchback_shadow_waiting";
-/// Gauge: bytes of the bodies that wait for the shadow.
+/// Gauge: bytes of bodies in the shadow's queue.
 pub const SHADOW_BYTES: &str = "switchback_shadow_bytes";
 pub(crate) const TRACE_SPANS: &str = "switchback_trace_spans_total";
 pub(crate) const BUILD_INFO: &str = "switchback_build_info";
 
-/// Of the process: the names that Prometheus' client libraries have agreed on.
+/// Process metrics, named as in Prometheus' client libraries.
 pub(crate) const PROCESS_CPU: &str = "process_cpu_seconds_total";
 pub(crate) const PROCESS_RESIDENT: &str = "process_resident_memory_bytes";
 pub(crate) const PROCESS_VIRTUAL: &str = "process_virtual_memory_bytes";
@@ -74,14 +76,15 @@ pub(crate) const PROCESS_MAX_FDS: &str = "process_max_fds";
 pub(crate) const PROCESS_THREADS: &str = "process_threads";
 pub(crate) const PROCESS_STARTED: &str = "process_start_time_seconds";
 
-/// The value of a gauge whose subject is gone. The recorder forgets no series, so `/metrics` leaves these out.
+/// Gauge value of a removed subject. The recorder cannot remove a series, so `/metrics` omits this
+/// value.
 const ABSENT: f64 = f64::NAN;
 
-/// Label value where there is no operation or no client, so that a query over all requests misses none.
+/// Label value for a missing operation or client, so that queries over all requests include them.
 pub(super) const NONE: &str = "none";
 
-/// Counters whose labels are known from the start are there from the start, at 0: the first of what they count is then an
-/// increase, which an alert can see.
+/// Creates the counters with known labels at 0. The first event is then an increase, which alerts
+/// can detect.
 fn be_born() {
     for result in ["success", "failure"] {
         counter!(CONFIG_RELOAD, "result" => result).increment(0);
@@ -89,7 +92,7 @@ fn be_born() {
     for limit in LIMITS {
         counter!(LIMITED, "limit" => limit).increment(0);
     }
-    // Of no operation: so that sums over all of them are there.
+    // Series without an operation, so that sums over all operations exist.
     for direction in ["request", "answer"] {
         counter!(TRANSFORM_FAILURES, "operation" => NONE, "direction" => direction).increment(0);
     }
@@ -103,7 +106,7 @@ fn be_born() {
     SpanMeter::new().exported(0);
 }
 
-/// What [`limited`] may name.
+/// The limits that [`limited`] accepts.
 const LIMITS: [&str; 8] = [
     "in_flight",
     "client_in_flight",
@@ -115,25 +118,26 @@ const LIMITS: [&str; 8] = [
     "layer",
 ];
 
-/// Shows whether the store answers.
+/// Sets whether the store answers.
 pub fn store_up(is_up: bool) {
     gauge!(STORE_UP).set(if is_up { 1.0 } else { 0.0 });
 }
 
-/// The recorder's handles for the requests of one client to one operation.
+/// Metric handles for the requests of one client to one operation.
 pub(crate) struct RequestMeter {
     /// Client, side and operation.
     labels: [(&'static str, String); 3],
-    /// The side that the client speaks: operations of both may be written alike.
+    /// The side that the client uses: operations of both sides may have the same name.
     side: Box<str>,
-    /// By outcome and status, as they come: of each outcome a few.
+    /// Counters by outcome and status, created on first use. Each outcome has few.
     counters: RefCell<Vec<(Outcome, u16, Counter)>>,
     duration: Histogram,
     added: Histogram,
 }
 
-/// Outcomes with the most usual status of each. These series exist at 0 from the start, so that the first error is an increase
-/// that an alert can see; series of the other outcomes begin when they occur.
+/// Outcomes with the most common status of each. These series exist at 0 from the start, so that
+/// the first error is an increase that alerts can detect. Other series are created when they first
+/// occur.
 const USUAL: [(Outcome, u16); 6] = [
     (Outcome::Translated, 200),
     (Outcome::Forwarded, 200),
@@ -143,11 +147,11 @@ const USUAL: [(Outcome, u16); 6] = [
     (Outcome::GatewayError, 500),
 ];
 
-/// What numbers and log say of a client that did not wait for its answer, as nginx does.
+/// Status in metrics and logs for a client that disconnected before its response, as in nginx.
 pub(crate) const CLIENT_GONE: u16 = 499;
 
 impl RequestMeter {
-    /// Empty names are labelled [`NONE`].
+    /// Creates the handles. Empty names are labelled [`NONE`].
     pub(crate) fn new(client: &str, operation: &str, side: &str) -> RequestMeter {
         let labels =
             [("client", or_none(client)), ("side", or_none(side)), ("operation", or_none(operation))];
@@ -173,13 +177,13 @@ impl RequestMeter {
         counters.push((outcome, status, counter));
     }
 
-    /// The side that the client speaks, as it was given.
+    /// Returns the side that the client uses.
     pub(crate) fn side(&self) -> &str {
         &self.side
     }
 
-    /// Counts a finished request that was answered with this status, or with none: how long it took, and how much of that the
-    /// gateway added, where this is known.
+    /// Counts a finished request. `status` is `None` if the client disconnected before the
+    /// response. `took` is the total duration and `added` the part added by the gateway, if known.
     pub(crate) fn record(
         &self,
         outcome: Outcome,
@@ -193,32 +197,32 @@ impl RequestMeter {
     }
 }
 
-/// The recorder's handle for the requests being answered.
+/// Returns the gauge of requests in flight.
 pub(crate) fn requests_in_flight() -> Gauge {
     gauge!(REQUESTS_IN_FLIGHT)
 }
 
-/// The recorder's handle for open connections of clients.
+/// Returns the gauge of open client connections.
 pub(crate) fn connections() -> Gauge {
     gauge!(CONNECTIONS)
 }
 
-/// The recorder's handles for one upstream.
+/// Metric handles for one upstream.
 pub(crate) struct UpstreamMeter {
-    /// By first digit of the status; 0 = no answer.
+    /// Indexed by the first digit of the status; 0 is no response.
     answers: [Counter; 6],
     duration: Histogram,
 }
 
 impl UpstreamMeter {
-    /// The handles for the upstream of this name in this role.
+    /// Creates the handles for the upstream of this name in this role.
     pub(crate) fn new(upstream: &str, role: &'static str) -> UpstreamMeter {
         let labels = [("upstream", upstream.to_owned()), ("role", role.to_owned())];
         let answers = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"].map(|class| {
             let [upstream, role] = labels.clone();
             counter!(UPSTREAM_REQUESTS, &[upstream, role, ("status", class.to_owned())])
         });
-        // Born at 0, so that the first one is an increase.
+        // Created at 0, so that the first retry is an increase.
         for why in RETRY_REASONS {
             retries(upstream, role, why).increment(0);
         }
@@ -226,7 +230,7 @@ impl UpstreamMeter {
         UpstreamMeter { answers, duration }
     }
 
-    /// Counts a call that was answered with this status, or not at all.
+    /// Counts a call with the status of its response, or `None` if there was no response.
     pub(crate) fn record(&self, status: Option<StatusCode>, elapsed: Duration) {
         let class = status.map_or(0, |status| usize::from(status.as_u16() / 100).min(5));
         self.answers[class].increment(1);
@@ -234,7 +238,7 @@ impl UpstreamMeter {
     }
 }
 
-/// The recorder's handles for what becomes of spans.
+/// Metric handles for exported spans.
 #[derive(Clone)]
 pub(crate) struct SpanMeter {
     exported: Counter,
@@ -243,29 +247,29 @@ pub(crate) struct SpanMeter {
 }
 
 impl SpanMeter {
-    /// The handles, at 0 if nothing was counted before.
+    /// Creates the handles at their current values, initially 0.
     pub(crate) fn new() -> SpanMeter {
         let of = |result: &'static str| counter!(TRACE_SPANS, "result" => result);
         SpanMeter { exported: of("exported"), failed: of("failed"), dropped: of("dropped") }
     }
 
-    /// Counts spans that the collector took.
+    /// Counts spans that the collector accepted.
     pub(crate) fn exported(&self, spans: u64) {
         self.exported.increment(spans);
     }
 
-    /// Counts spans that it did not take.
+    /// Counts spans that the collector did not accept.
     pub(crate) fn failed(&self, spans: u64) {
         self.failed.increment(spans);
     }
 
-    /// Counts spans for which the queue had no room.
+    /// Counts spans that were dropped because the queue was full.
     pub(crate) fn dropped(&self, spans: u64) {
         self.dropped.increment(spans);
     }
 }
 
-/// Counts what a limit refused.
+/// Counts a rejection by a limit.
 pub(crate) fn limited(limit: &'static str) {
     debug_assert!(LIMITS.contains(&limit), "{limit} is to be born at 0");
     counter!(LIMITED, "limit" => limit).increment(1);
@@ -276,23 +280,23 @@ pub(crate) fn transform_failed(operation: &str, direction: &'static str) {
     counter!(TRANSFORM_FAILURES, "operation" => or_none(operation), "direction" => direction).increment(1);
 }
 
-/// Counts what became of an event of a receiver.
+/// Counts an event of a receiver by outcome.
 pub(crate) fn event(receiver: &str, outcome: &'static str) {
     counter!(EVENTS, "receiver" => receiver.to_owned(), "outcome" => outcome).increment(1);
 }
 
-/// Shows how many events wait for a receiver: to be delivered, and for somebody who looks after them.
+/// Sets the number of a receiver's pending events and dead letters.
 pub(crate) fn events_waiting(receiver: &str, (pending, dead): (i64, i64)) {
     gauge!(EVENTS_PENDING, "receiver" => receiver.to_owned()).set(pending as f64);
     gauge!(EVENTS_DEAD, "receiver" => receiver.to_owned()).set(dead as f64);
 }
 
-/// Counts a call that nobody here knows; `unknown` says what of it.
+/// Counts a call with an unknown part, which `unknown` names.
 pub(crate) fn unknown_call(method: &'static str, path: String, unknown: &'static str) {
     counter!(UNKNOWN_CALLS, "method" => method, "path" => path, "unknown" => unknown).increment(1);
 }
 
-/// Counts a call that is sent once more.
+/// Counts a retried call.
 pub(crate) fn retried(upstream: &str, role: &'static str, why: &'static str) {
     retries(upstream, role, why).increment(1);
 }
@@ -301,24 +305,24 @@ fn retries(upstream: &str, role: &'static str, why: &'static str) -> Counter {
     counter!(RETRIES, "upstream" => upstream.to_owned(), "role" => role, "why" => why)
 }
 
-/// Why calls are sent once more: the upstream did not take them, or their connection broke.
+/// Reasons for retries: the upstream did not process the call, or its connection broke.
 const RETRY_REASONS: [&str; 2] = ["unprocessed", "broken"];
 
-/// The gauge's value of a condition: absent where the thing that it is about is gone.
+/// Converts a condition to a gauge value. `None` removes the sample.
 fn condition(is: Option<bool>) -> f64 {
     is.map_or(ABSENT, |is| if is { 1.0 } else { 0.0 })
 }
 
-/// An access token's end and lifetime, in seconds.
+/// Expiry and lifetime of an access token, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TokenLife {
-    /// Since 1970.
+    /// Seconds since 1970.
     pub ends: f64,
     pub lifetime: f64,
 }
 
 impl TokenLife {
-    /// Of a token's issue (since 1970) and lifetime in milliseconds.
+    /// Converts the issue time (since 1970) and the lifetime of a token, both in milliseconds.
     pub(crate) fn of(issued_ms: i64, lifetime_ms: i64) -> TokenLife {
         TokenLife {
             ends: issued_ms.saturating_add(lifetime_ms) as f64 / 1000.0,
@@ -327,25 +331,26 @@ impl TokenLife {
     }
 }
 
-/// Sets when a client's access token ends and how long it lives in all; absent where it has none, or the server did not say.
+/// Sets the expiry and the lifetime of a client's access token. `None` removes them, for a client
+/// without a token or with an unknown lifetime.
 pub(crate) fn token_life(client: &str, life: Option<TokenLife>) {
     gauge!(TOKEN_EXPIRY, "client" => client.to_owned()).set(life.map_or(ABSENT, |life| life.ends));
     gauge!(TOKEN_LIFETIME, "client" => client.to_owned()).set(life.map_or(ABSENT, |life| life.lifetime));
 }
 
-/// Has the refreshes of a client's grant counted from 0.
+/// Creates the refresh counters of a client's grant at 0.
 pub(crate) fn token_refreshes(client: &str) {
     for result in REFRESH_RESULTS {
         counter!(TOKEN_REFRESH, "client" => client.to_owned(), "result" => result).increment(0);
     }
 }
 
-/// What comes of refreshes: new tokens; another process was first; the store did not answer; the tokens are in memory only; no
-/// usable answer; the application is refused; the grant has ended.
+/// Results of a refresh: new tokens; another process was first; the store failed; the tokens are in
+/// memory only; no usable response; the application is rejected; the grant has ended.
 const REFRESH_RESULTS: [&str; 7] =
     ["ok", "moved", "store", "unpersisted", "failed", "misconfigured", "refused"];
 
-/// Sets whether a client's grant is in this state; absent for a client that is gone.
+/// Sets whether a client's grant is in this state. `None` removes it, for a deleted client.
 pub(crate) fn token_state(client: &str, state: &'static str, is: Option<bool>) {
     gauge!(TOKEN_STATE, "client" => client.to_owned(), "state" => state).set(condition(is));
 }
@@ -356,12 +361,12 @@ pub(crate) fn token_refreshed(client: &str, result: &'static str) {
     counter!(TOKEN_REFRESH, "client" => client.to_owned(), "result" => result).increment(1);
 }
 
-/// Shows how many grants have their newest tokens in memory only.
+/// Sets the number of grants whose newest tokens are in memory only.
 pub(crate) fn tokens_unpersisted(grants: f64) {
     gauge!(TOKEN_UNPERSISTED).set(grants);
 }
 
-/// Sets whether a service refuses the token that a client's calls to a side go out with; absent where there is none.
+/// Sets whether a service refuses a client's fixed token for a side. `None` removes it.
 pub(crate) fn credential_refused(client: &str, side: &str, is_refused: Option<bool>) {
     gauge!(CREDENTIAL_REFUSED, "client" => client.to_owned(), "side" => side.to_owned())
         .set(condition(is_refused));
@@ -373,7 +378,7 @@ pub(crate) fn deprecated_request(client: &str, side: &str, operation: &str) {
     counter!(DEPRECATED_REQUESTS, &labels).increment(1);
 }
 
-/// Shows the phase that an operation is in; `phases` are the names of all.
+/// Sets the phase of an operation; `phases` lists the names of all phases.
 pub(crate) fn in_phase(side: &str, operation: &str, phase: &str, phases: &[&'static str]) {
     for name in phases {
         let value = if *name == phase { 1.0 } else { 0.0 };
@@ -411,7 +416,7 @@ pub(crate) fn shadow_findings(side: &str, operation: &str, kinds: impl Iterator<
     }
 }
 
-/// Counts differences that are no findings, by why.
+/// Counts excused differences by reason.
 pub(crate) fn shadow_noise(side: &str, operation: &str, counts: [(&'static str, u32); 3]) {
     for (why, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
         let [side, operation] = of_operation(side, operation);
@@ -419,7 +424,7 @@ pub(crate) fn shadow_noise(side: &str, operation: &str, counts: [(&'static str, 
     }
 }
 
-/// Counts a request or an event that was to be compared and was not.
+/// Counts a request or event that was excluded from its planned comparison.
 pub(crate) fn shadow_dropped(side: &str, operation: &str, reason: &'static str) {
     let [side, operation] = of_operation(side, operation);
     counter!(SHADOW_DROPPED, &[side, operation, ("reason", reason.to_owned())]).increment(1);
@@ -429,22 +434,22 @@ fn of_operation(side: &str, operation: &str) -> [(&'static str, String); 2] {
     [("side", side.to_owned()), ("operation", operation.to_owned())]
 }
 
-/// Counts entries that the record has not.
+/// Counts entries that could not be recorded.
 pub(crate) fn shadow_unrecorded(entries: u64) {
     counter!(SHADOW_UNRECORDED).increment(entries);
 }
 
-/// Shows how many requests wait for their other side.
+/// Sets the number of requests in the shadow's queue.
 pub(crate) fn shadow_waiting(requests: usize) {
     gauge!(SHADOW_WAITING).set(requests as f64);
 }
 
-/// Shows the bytes of bodies that the shadow keeps.
+/// Sets the bytes of bodies in the shadow's queue.
 pub(crate) fn shadow_bytes(bytes: u64) {
     gauge!(SHADOW_BYTES).set(bytes as f64);
 }
 
-/// Counts a reload of the pack or the configuration.
+/// Counts a reload of the pack or the configuration, and sets the time of a successful one.
 pub fn config_reloaded(succeeded: bool, unix_seconds: i64) {
     let result = if succeeded { "success" } else { "failure" };
     counter!(CONFIG_RELOAD, "result" => result).increment(1);
@@ -453,17 +458,17 @@ pub fn config_reloaded(succeeded: bool, unix_seconds: i64) {
     }
 }
 
-/// Removes the end of a certificate whose key left the configuration.
+/// Removes the expiry of a certificate that is no longer configured.
 pub fn no_certificate(key: &str) {
     gauge!(CERTIFICATE_EXPIRY, "key" => key.to_owned()).set(ABSENT);
 }
 
-/// How many keys of the configuration have changed that only a restart takes up.
+/// Sets the number of changed configuration keys that take effect at a restart.
 pub fn restart_pending(keys: usize) {
     gauge!(RESTART_PENDING).set(keys as f64);
 }
 
-/// When the certificate under a key of the configuration ends.
+/// Sets the expiry of the certificate under a configuration key.
 pub fn certificate_expiry(key: &str, unix_seconds: u64) {
     gauge!(CERTIFICATE_EXPIRY, "key" => key.to_owned()).set(unix_seconds as f64);
 }

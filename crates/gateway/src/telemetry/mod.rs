@@ -1,8 +1,8 @@
-//! What operators see while the program runs: logs, metrics, trace context, and the rules that keep secrets and forged
-//! lines out of them. Nothing here decides how a request is answered.
+//! Observability: logs, metrics and traces, and the rules that protect them from secrets and forged
+//! lines. This module never affects how a request is answered.
 //!
-//! Two decisions to know before editing: metrics carry the operation and the enrolled client name, never a path or a
-//! token; and a text that came from outside passes [`escape::Escaped`] before it reaches a log line.
+//! Metrics carry the operation and the client name, never a path or a token. External text passes
+//! [`escape::Escaped`] before it reaches a log line.
 
 pub(crate) mod access;
 mod access_line;

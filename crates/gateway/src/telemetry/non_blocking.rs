@@ -1,6 +1,6 @@
-//! Log lines on their way to standard error: gathered per thread, written out together by a thread of their own. Whoever
-//! logs takes no lock that other threads hold for long, makes no system call, and is never held up by a reader of the log
-//! that does not read: then lines are lost, and counted.
+//! Buffers log lines per thread; a dedicated thread writes them to standard error in batches.
+//! Logging makes no system call and takes no contended lock, and a stalled log reader cannot delay
+//! it: lines beyond the buffers are dropped and counted.
 
 use std::io::{self, Write};
 use std::mem;
@@ -11,19 +11,20 @@ use std::time::Duration;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How long a line may wait for others to be written with it. Warnings, errors and enough of others do not wait.
+/// Longest time that a line waits to be batched. Warnings, errors and full buffers are written at
+/// once.
 const GATHERING: Duration = Duration::from_millis(50);
-/// Bytes that may wait per shard; beyond it lines are lost.
+/// Buffer limit per shard in bytes; further lines are lost.
 const SHARD_BYTES_MAX: usize = 1 << 20;
-/// Bytes in a shard that are worth a writing of their own: more would push what requests need out of the core's cache, and
-/// make the shard grow.
+/// Bytes in a shard that trigger a write at once: larger buffers would evict request data from the
+/// core's cache and grow the shard.
 const SHARD_BYTES_ENOUGH: usize = 64 * 1024;
-/// Capacity that an emptied shard keeps: room for what comes while the writer is on its way.
+/// Capacity that an emptied shard retains, for lines that arrive until the next write.
 const SHARD_BYTES_KEPT: usize = 2 * SHARD_BYTES_ENOUGH;
-/// Threads share shards when there are more of them.
+/// Number of shards; more threads than that share them.
 const SHARDS: usize = 16;
 
-/// Takes log lines and writes them to standard error a little later. All clones are one.
+/// Buffers log lines and writes them to standard error a little later. Clones share the buffers.
 #[derive(Clone)]
 pub(crate) struct NonBlockingWriter(Arc<Shards>);
 
@@ -31,17 +32,17 @@ pub(crate) struct NonBlockingWriter(Arc<Shards>);
 struct Shards {
     shards: [Mutex<Vec<u8>>; SHARDS],
     lost: AtomicU64,
-    /// The writer was woken and has not begun to write: whoever puts a line meanwhile need not wake it again, which would
-    /// cut its gathering short and cost a switch of threads.
+    /// Set while the writer is awake but has not started to write. Lines that arrive meanwhile do
+    /// not wake it again, which would cut its batching short and cost a context switch.
     is_woken: AtomicBool,
     is_urgent: AtomicBool,
-    /// Only one writes at a time, or lines would cross.
+    /// Serializes writes, so that lines do not interleave.
     writing: Mutex<()>,
     writer: OnceLock<Thread>,
 }
 
 impl NonBlockingWriter {
-    /// Starts the thread that writes. It lives as long as the program.
+    /// Starts the writer thread, which runs until the program exits.
     pub(crate) fn start() -> io::Result<NonBlockingWriter> {
         let shards = Arc::new(Shards::default());
         let theirs = Arc::clone(&shards);
@@ -58,12 +59,12 @@ impl NonBlockingWriter {
         Ok(NonBlockingWriter(shards))
     }
 
-    /// Takes a whole line.
+    /// Buffers a complete line.
     pub(crate) fn put(&self, line: &[u8]) {
         self.0.put(line, false);
     }
 
-    /// Writes out what is waiting, in the thread of the caller: for the end of the program.
+    /// Writes all buffered lines from the caller's thread, before the program exits.
     pub(crate) fn flush(&self) {
         self.0.write_out(&mut io::stderr().lock());
     }
@@ -87,8 +88,9 @@ impl Shards {
         }
     }
 
-    /// Whether the writer has to be woken for a line that has filled its shard from `before` to `after` bytes: for the first
-    /// of all shards since it last began to write, for the one that makes enough, and for an urgent one.
+    /// Returns whether to wake the writer for a line that grew its shard from `before` to `after`
+    /// bytes: for the first line since the last write, for a line that fills the shard, and for an
+    /// urgent one.
     fn must_wake(&self, before: usize, after: usize, is_urgent: bool) -> bool {
         if is_urgent {
             self.is_urgent.store(true, Relaxed);
@@ -97,10 +99,12 @@ impl Shards {
         (before == 0 && !self.is_woken.swap(true, Relaxed)) || is_enough || is_urgent
     }
 
-    /// Writes what is waiting. A reader that is gone is not an error that anyone could be told.
+    /// Writes all buffered lines. Write errors are ignored, because there is no place left to
+    /// report them.
     fn write_out(&self, out: &mut impl Write) {
         let _alone = lock(&self.writing);
-        // Before the shards are emptied: a line that comes after its shard's turn finds both as at the start.
+        // Reset before emptying the shards: a line that arrives after its shard was emptied then
+        // wakes the writer again.
         self.is_woken.store(false, Relaxed);
         self.is_urgent.store(false, Relaxed);
         let mut waiting = Vec::new();
@@ -111,7 +115,7 @@ impl Shards {
             }
             waiting.clear();
             waiting.shrink_to(SHARD_BYTES_KEPT);
-            // The space goes back, unless others have filled the shard meanwhile.
+            // Return the buffer, unless other threads have filled the shard meanwhile.
             let mut shard = lock(shard);
             if shard.capacity() == 0 {
                 mem::swap(&mut *shard, &mut waiting);
@@ -140,14 +144,14 @@ impl<'a> MakeWriter<'a> for NonBlockingWriter {
     }
 }
 
-/// One event's way into the non-blocking writer.
+/// Writes one event to the non-blocking writer.
 pub(crate) struct EventWriter<'a> {
     non_blocking: &'a NonBlockingWriter,
     is_urgent: bool,
 }
 
 impl Write for EventWriter<'_> {
-    /// The subscriber writes an event with one call, so that lines stay whole.
+    /// Buffers an event. The subscriber writes each event with one call, so lines stay intact.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.non_blocking.0.put(line, self.is_urgent);
         Ok(line.len())

@@ -1,9 +1,10 @@
-//! Traces for OpenTelemetry: spans are queued where requests are answered, and sent to a collector, many at a time, from a task
-//! of their own (OTLP 1.x over HTTP with protobuf). A collector that is slow or gone costs spans, which are counted, and never a
-//! request its time: the queue is bounded, and whoever meets it full goes on without.
+//! OpenTelemetry traces: requests queue spans, and a separate task sends them to a collector in
+//! batches (OTLP 1.x over HTTP with protobuf). A slow or unavailable collector loses spans, which
+//! are counted, but never delays a request: the queue is bounded, and spans beyond it are dropped.
 //!
-//! The SDK's own pipeline (tracer, processor) is left out: it counts nothing of what it drops, it begins spans before it is known
-//! whether they are wanted, and it has threads of its own. Its span data and its exporter are used as they are.
+//! The SDK's own pipeline (tracer and processor) is not used: it does not count dropped spans,
+//! starts spans before sampling is decided, and runs its own threads. Its span data and exporter
+//! are used unchanged.
 
 use super::metrics::SpanMeter;
 use super::trace::TraceParent;
@@ -23,27 +24,28 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// Most spans of one message to the collector.
+/// Maximum number of spans per request to the collector.
 const BATCH_SPANS: usize = 512;
-/// How long a span waits for others to go with it.
+/// Longest time that a span waits to be batched.
 const BATCH_DELAY: Duration = Duration::from_secs(1);
-/// An answer of a collector says how many spans it refused, and no more.
+/// Longest response of a collector; it contains little more than the number of rejected spans.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// What this path is below a collector's address (OTLP specification, "OTLP/HTTP request").
+/// Path below a collector's address (OTLP specification, "OTLP/HTTP request").
 const TRACES_PATH: &str = "/v1/traces";
 
-/// Where traces go, and which.
+/// Settings of the trace export.
 #[derive(Clone, Debug)]
 pub struct OtlpSettings {
-    /// The collector, without `/v1/traces`.
+    /// The collector's URL, without `/v1/traces`.
     pub endpoint: String,
-    /// Fields of every message to it, such as its credential.
+    /// Header fields of every request to the collector, such as its credential.
     pub headers: Vec<(String, Secret<String>)>,
-    /// The share of traces that are recorded, of those that begin here. Of others their beginning decides.
+    /// Fraction of traces to record, of those that start here. Others follow the sampling decision
+    /// of their caller.
     pub ratio: f64,
-    /// For one message, with all tries.
+    /// Time limit for one export, including retries.
     pub timeout: Duration,
-    /// Most spans that wait to be sent.
+    /// Maximum number of queued spans.
     pub queue: usize,
 }
 
@@ -58,15 +60,17 @@ impl PartialEq for OtlpSettings {
     }
 }
 
-/// Why traces cannot be sent.
+/// An error in the trace settings.
 #[derive(Debug, thiserror::Error)]
 #[error("telemetry.otlp: {0}")]
 pub struct OtlpError(String);
 
-/// What traces are recorded with. Its sender ends with the last of its users, after it has sent what was queued.
+/// Records traces. After the last user is dropped, the background task sends the remaining queue
+/// and exits.
 pub struct Traces {
     queue: mpsc::Sender<Queued>,
-    /// Traces that begin here are recorded whose id lies below; none: all of them.
+    /// Traces that start here are recorded if their id is below this bound. `None`: all are
+    /// recorded.
     below: Option<u64>,
     scope: InstrumentationScope,
     meter: SpanMeter,
@@ -74,7 +78,7 @@ pub struct Traces {
 
 enum Queued {
     Span(Box<SpanData>),
-    /// Whoever waits until all before it has been sent.
+    /// Notifies a caller once all spans before it have been sent.
     Flush(oneshot::Sender<()>),
 }
 
@@ -85,24 +89,25 @@ impl fmt::Debug for Traces {
 }
 
 impl Traces {
-    /// Begins to send. Must be called within a tokio runtime.
+    /// Starts sending. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// The address or the fields are none, or TLS cannot be set up.
+    /// The address or the header fields are invalid, or TLS cannot be set up.
     pub fn start(settings: &OtlpSettings) -> Result<Arc<Traces>, OtlpError> {
         let exporter = exporter(settings)?;
         let (sender, queue) = mpsc::channel(settings.queue.max(1));
         let meter = SpanMeter::new();
         tokio::spawn(send_all(queue, exporter, meter.clone()));
-        // 2^64 cannot be said in 64 bits: a share of all needs no bound.
+        // A ratio of 1 would need the bound 2^64, which does not fit into 64 bits.
         let below = (settings.ratio < 1.0).then(|| (settings.ratio.max(0.0) * (u64::MAX as f64)) as u64);
         let scope =
             InstrumentationScope::builder("switchback").with_version(env!("CARGO_PKG_VERSION")).build();
         Ok(Arc::new(Traces { queue: sender, below, scope, meter }))
     }
 
-    /// Where a request stands in its trace, and its span if that is recorded: `parent` is what its client said, and decides if it
-    /// did; `own` is the trace that begins here otherwise.
+    /// Returns a request's position in its trace, and its span if it is recorded. The client's
+    /// `parent`, if present, decides about recording. `own` is the new trace for requests without
+    /// one.
     pub(crate) fn begin(
         self: &Arc<Traces>,
         parent: Option<TraceParent>,
@@ -121,7 +126,7 @@ impl Traces {
         (trace, Some(Arc::new(span)))
     }
 
-    /// Waits until what was recorded so far has been sent, or lost; at most so long.
+    /// Waits up to `patience` until all spans recorded so far have been sent or lost.
     pub async fn flush(&self, patience: Duration) {
         let (done, sent) = oneshot::channel();
         let all = async {
@@ -135,19 +140,19 @@ impl Traces {
     }
 }
 
-/// The span of one request, to which those of its calls belong.
+/// The span of a request, the parent of the spans of its calls.
 #[derive(Debug)]
 pub(crate) struct RequestSpan {
     traces: Arc<Traces>,
-    /// Its own place in the trace.
+    /// The request's own position in the trace.
     trace: TraceParent,
-    /// The span of its client, where that has one.
+    /// The span of the client, if it has one.
     parent: Option<u64>,
     anchor: Anchor,
 }
 
-/// One moment by both clocks. All spans of a request are placed by it, so that calls lie within their request whatever the
-/// wall clock does, and however long a thread sleeps between reading the two.
+/// One moment on both clocks. All spans of a request are placed relative to it, so calls lie within
+/// their request even if the wall clock jumps or a thread is descheduled between the two readings.
 #[derive(Clone, Copy, Debug)]
 struct Anchor {
     instant: std::time::Instant,
@@ -159,7 +164,7 @@ impl Anchor {
         Anchor { instant: std::time::Instant::now(), wall: SystemTime::now() }
     }
 
-    /// When something was, by the wall clock.
+    /// Converts a monotonic time to wall time.
     fn place(&self, at: std::time::Instant) -> SystemTime {
         let moment = match at.checked_duration_since(self.instant) {
             Some(after) => self.wall.checked_add(after),
@@ -169,7 +174,7 @@ impl Anchor {
     }
 }
 
-/// A span that has just ended.
+/// A finished span.
 pub(crate) struct Ended {
     pub(crate) name: String,
     pub(crate) started: std::time::Instant,
@@ -180,17 +185,17 @@ pub(crate) struct Ended {
 }
 
 impl RequestSpan {
-    /// Where a call of the request stands in the trace.
+    /// Returns a new position in the trace for a call of the request.
     pub(crate) fn call(&self) -> TraceParent {
         self.trace.child(fastrand::u64(..))
     }
 
-    /// Records the request itself.
+    /// Records the span of the request.
     pub(crate) fn record(&self, ended: Ended) {
         self.put(self.trace, self.parent, SpanKind::Server, ended);
     }
 
-    /// Records a call of it that stands at `call`.
+    /// Records the span of a call at position `call`.
     pub(crate) fn record_call(&self, call: TraceParent, ended: Ended) {
         self.put(call, Some(self.trace.parent_number()), SpanKind::Client, ended);
     }
@@ -224,7 +229,7 @@ impl RequestSpan {
     }
 }
 
-/// Sends what is queued until all who could queue something are gone.
+/// Sends queued spans until all senders are dropped.
 async fn send_all(
     mut queue: mpsc::Receiver<Queued>,
     exporter: opentelemetry_otlp::SpanExporter,
@@ -264,7 +269,8 @@ async fn send_all(
     }
 }
 
-/// Sends a batch, if there is one; said once when a collector stops to take them, and once when it does again.
+/// Sends a batch unless it is empty. Logs when the collector stops accepting spans, and when it
+/// accepts them again.
 async fn send(
     exporter: &opentelemetry_otlp::SpanExporter,
     batch: &mut Vec<SpanData>,
@@ -314,7 +320,8 @@ fn exporter(settings: &OtlpSettings) -> Result<opentelemetry_otlp::SpanExporter,
     Ok(exporter)
 }
 
-/// Who records: `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` say more of it.
+/// Describes this process as the source of traces. `OTEL_SERVICE_NAME` and
+/// `OTEL_RESOURCE_ATTRIBUTES` take precedence.
 fn resource() -> Resource {
     let known = Resource::builder().build();
     let has = |name: &'static str| known.get(&opentelemetry::Key::new(name)).is_some();
@@ -325,7 +332,7 @@ fn resource() -> Resource {
         own.push(KeyValue::new("service.name", "switchback"));
     }
     if !has("service.instance.id") {
-        // Two replicas are told apart however they are run.
+        // A random id distinguishes replicas in any deployment.
         own.push(KeyValue::new("service.instance.id", format!("{:032x}", fastrand::u128(..))));
     }
     Resource::builder().with_attributes(own).build()
@@ -337,12 +344,12 @@ fn is_loopback(endpoint: &str) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// The collector as the exporter speaks to it.
+/// The exporter's HTTP client.
 #[derive(Debug)]
 struct Collector(reqwest::Client);
 
 impl HttpClient for Collector {
-    // As `async_trait` writes it.
+    // The signature that `async_trait` expands to.
     fn send_bytes<'this, 'call>(
         &'this self,
         request: http::Request<Bytes>,
@@ -353,7 +360,7 @@ impl HttpClient for Collector {
     {
         Box::pin(async move {
             let request = reqwest::Request::try_from(request)?;
-            // Its address stays out of what is logged of a failure.
+            // Remove the URL from the error, since errors are logged.
             let mut answer = self.0.execute(request).await.map_err(reqwest::Error::without_url)?;
             let (status, headers) = (answer.status(), std::mem::take(answer.headers_mut()));
             let mut body = Vec::new();

@@ -1,25 +1,25 @@
-//! What the system knows of this process: what Prometheus' client libraries have agreed to tell. Read when it is asked for, from
-//! `/proc`; where there is none, nothing is said. (`metrics-process` does the same, with thirty crates for systems on
-//! which the gateway does not run.)
+//! Process metrics, as defined by Prometheus' client libraries, read from `/proc` on demand. On
+//! systems without `/proc` there are none. (The crate `metrics-process` does the same, but depends
+//! on thirty crates for systems on which the gateway does not run.)
 
 use rustix::process::{Resource, getrlimit};
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Numbers of this process as of now.
+/// Current figures of this process.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) cpu: Duration,
     pub(super) resident_bytes: f64,
     pub(super) virtual_bytes: f64,
     pub(super) threads: f64,
-    /// Since 1970.
+    /// Time since 1970.
     pub(super) started: Option<Duration>,
     pub(super) open_fds: Option<f64>,
     pub(super) max_fds: f64,
 }
 
-/// What is known now; nothing where the system does not say.
+/// Reads the current figures. Returns `None` if the system does not provide them.
 pub(super) fn read() -> Option<Process> {
     let stat = Stat::parse(&fs::read_to_string("/proc/self/stat").ok()?)?;
     let open = fs::read_dir("/proc/self/fd").ok().map(Iterator::count);
@@ -29,29 +29,29 @@ pub(super) fn read() -> Option<Process> {
         virtual_bytes: stat.virtual_bytes as f64,
         threads: stat.threads as f64,
         started: started(stat.started),
-        // Not the one that the folder is read by.
+        // Exclude the descriptor that reads the folder.
         open_fds: open.map(|open| open.saturating_sub(1) as f64),
-        // No limit is the largest number that there is, as the client libraries have it.
+        // Unlimited is the largest number, as in the client libraries.
         max_fds: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) as f64,
     })
 }
 
-/// When the process began, since 1970, of when it began after the system.
+/// Converts the start time after boot to the time since 1970.
 fn started(after_boot: Duration) -> Option<Duration> {
     let uptime = fs::read_to_string("/proc/uptime").ok()?;
     let uptime = Duration::try_from_secs_f64(uptime.split(' ').next()?.parse().ok()?).ok()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-    // Whole seconds, or it would change from one look to the next by what lies between the two clocks.
+    // Round to seconds, or the value would vary between readings by the skew of the two clocks.
     Some(Duration::from_secs((now - uptime + after_boot).as_secs()))
 }
 
-/// A part of `/proc/self/stat` (proc(5)).
+/// Fields of `/proc/self/stat` (proc(5)).
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
-    /// In user mode and in the kernel.
+    /// User and kernel time.
     cpu: Duration,
     threads: u64,
-    /// After the system.
+    /// Time after boot.
     started: Duration,
     virtual_bytes: u64,
     resident_pages: u64,
@@ -59,7 +59,7 @@ struct Stat {
 
 impl Stat {
     fn parse(text: &str) -> Option<Stat> {
-        // The name before may hold spaces and brackets; after it come numbers, of which the first is the third field.
+        // The process name may contain spaces and parentheses. After it, the third field follows.
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         let ticks =

@@ -1,6 +1,6 @@
-//! A reading of the program's own numbers for people: totals since the start, by outcome and by operation. It is made out of
-//! the text that `/metrics` gives, because the recorder offers no other view of itself; nothing of it is on the way of a
-//! request.
+//! A snapshot of the program's metrics for display: totals since the start, by outcome and
+//! operation. It is parsed from the text of `/metrics`, the recorder's only public view. Requests
+//! are not affected.
 
 use super::metrics::{
     ADDED_DURATION, CONNECTIONS, DURATION_BUCKETS, Metrics, REQUEST_DURATION, REQUESTS, REQUESTS_IN_FLIGHT,
@@ -9,53 +9,53 @@ use super::metrics::{
 use crate::outcome::{OUTCOMES, Outcome};
 use std::collections::{BTreeMap, HashSet};
 
-/// Buckets of a duration: those of the recorder, and one for what is beyond them.
+/// Number of duration buckets: those of the recorder, and one for larger values.
 pub(crate) const BUCKETS: usize = DURATION_BUCKETS.len() + 1;
 
-/// Durations, as counted since the start. Replicas tell one another theirs.
+/// Duration histogram since the start. Replicas exchange it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Durations {
-    /// How many ended in each bucket, the last one being beyond all bounds.
+    /// Number of durations in each bucket; the last one is beyond all bounds.
     pub buckets: [u64; BUCKETS],
-    /// All of them together.
+    /// Sum of all durations in seconds.
     pub seconds: f64,
 }
 
-/// One operation of a side, over all clients.
+/// Metrics of one operation of a side, over all clients.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationReading {
-    /// In the order of [`OUTCOMES`].
+    /// Request counts in the order of [`OUTCOMES`].
     pub outcomes: [u64; OUTCOMES.len()],
-    /// From the head of a request to the end of its answer, in seconds.
+    /// Times from the request head to the end of the response, in seconds.
     pub durations: Durations,
-    /// How many clients have called it.
+    /// Number of clients that have called it.
     pub clients: usize,
 }
 
-/// All of it.
+/// A snapshot of the metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
-    /// By side and operation; calls of no operation are under empty names.
+    /// By side and operation. Calls that match no operation have empty names.
     pub operations: BTreeMap<(String, String), OperationReading>,
-    /// Answers and events of both sides that were compared in the dual run, and those that differed, did not repeat their
-    /// difference or came of one side alone; by side and operation.
+    /// Responses and events that the dual run compared, and the number that differed, were
+    /// unsettled or existed on one side only; by side and operation.
     pub compared: BTreeMap<(String, String), (u64, u64)>,
-    /// What the gateway added to requests for which calls were made, until the heads of their answers.
+    /// Time that the gateway added to requests with upstream calls, up to the response head.
     pub added: Durations,
-    /// Requests that are being answered now.
+    /// Requests in flight.
     pub requests_in_flight: f64,
-    /// Clients' connections that are open now.
+    /// Open client connections.
     pub connections: f64,
 }
 
 impl Durations {
-    /// How many there were.
+    /// Returns the number of durations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// The duration that this share of them does not pass: exact to the bucket, and within it as if its members were evenly
-    /// spread. `None` without any.
+    /// Returns the quantile for `share`: exact to the bucket, and interpolated linearly within it.
+    /// Returns `None` if there are no durations.
     pub fn quantile(&self, share: f64) -> Option<Quantile> {
         let count = self.count();
         let wanted = share * count as f64;
@@ -71,7 +71,7 @@ impl Durations {
         None
     }
 
-    /// What came since an earlier reading.
+    /// Returns the durations recorded since an earlier snapshot.
     pub fn since(&self, before: &Durations) -> Durations {
         let mut buckets = self.buckets;
         for (bucket, before) in buckets.iter_mut().zip(before.buckets) {
@@ -80,7 +80,7 @@ impl Durations {
         Durations { buckets, seconds: (self.seconds - before.seconds).max(0.0) }
     }
 
-    /// Both together.
+    /// Adds another histogram to this one.
     pub fn add(&mut self, more: &Durations) {
         for (bucket, more) in self.buckets.iter_mut().zip(more.buckets) {
             *bucket += more;
@@ -92,14 +92,14 @@ impl Durations {
 /// A quantile of durations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Quantile {
-    /// So many seconds.
+    /// A value in seconds.
     Seconds(f64),
-    /// More than so many seconds: the recorder has no bound beyond.
+    /// A value above the last bound of the recorder, given in seconds.
     Beyond(f64),
 }
 
 impl Quantile {
-    /// Its seconds, of one beyond all bounds the last bound.
+    /// Returns the value in seconds, or the last bound if the value is beyond it.
     pub fn seconds(self) -> f64 {
         match self {
             Quantile::Seconds(seconds) | Quantile::Beyond(seconds) => seconds,
@@ -108,14 +108,14 @@ impl Quantile {
 }
 
 impl OperationReading {
-    /// All requests.
+    /// Returns the number of requests.
     pub fn requests(&self) -> u64 {
         self.outcomes.iter().sum()
     }
 }
 
 impl Metrics {
-    /// What is counted now.
+    /// Returns a snapshot of the current metrics.
     pub fn reading(&self) -> Reading {
         read(&self.render())
     }
@@ -133,14 +133,14 @@ fn read(text: &str) -> Reading {
         let (name, labels) =
             head.split_once('{').map_or((head, ""), |(name, rest)| (name, rest.trim_end_matches('}')));
         let Ok(value) = value.parse::<f64>() else { continue };
-        // Counts stay far below 2^53, where floats begin to skip numbers.
+        // Counts stay far below 2^53, the limit of exact integers in floats.
         let whole = value as u64;
         match name {
             REQUESTS => {
                 let Some(outcome) = label(labels, "outcome") else { continue };
                 let Some(outcome) = Outcome::parse(outcome) else { continue };
                 let key = key(labels);
-                // Calls that no client was found for are one row, and no client.
+                // Unauthenticated calls form one row but do not count as a client.
                 if whole > 0
                     && let Some(client) = label(labels, "client")
                     && client != super::metrics::NONE
@@ -184,7 +184,7 @@ fn read(text: &str) -> Reading {
     reading
 }
 
-/// The side and the operation that a line is about.
+/// Returns the side and the operation of a line.
 fn key(labels: &str) -> (String, String) {
     let named = |name| {
         let value = label(labels, name).unwrap_or_default();
@@ -193,8 +193,8 @@ fn key(labels: &str) -> (String, String) {
     (named("side"), named("operation"))
 }
 
-/// The value of a label, as the text has it. Names of labels are ours, and no value can look like one: quotes in values are
-/// escaped.
+/// Returns the raw value of a label. A value cannot be mistaken for a label, since quotes in values
+/// are escaped.
 fn label<'l>(labels: &'l str, name: &str) -> Option<&'l str> {
     let mut rest = labels;
     while let Some((found, quoted)) = rest.split_once("=\"") {
@@ -216,7 +216,7 @@ fn unescaped(value: &str) -> String {
     value.replace("\\\"", "\"").replace("\\n", "\n").replace("\\\\", "\\")
 }
 
-/// Which bucket a line is about.
+/// Returns the bucket of a line.
 fn bucket(labels: &str) -> Option<usize> {
     let bound = label(labels, "le")?;
     if bound == "+Inf" {
@@ -226,7 +226,7 @@ fn bucket(labels: &str) -> Option<usize> {
     DURATION_BUCKETS.iter().position(|known| (known - bound).abs() < f64::EPSILON)
 }
 
-/// What the text counts up to each bound → what is in each bucket.
+/// Converts cumulative counts to counts per bucket.
 fn apart(cumulated: [u64; BUCKETS]) -> [u64; BUCKETS] {
     let mut apart = cumulated;
     for at in (1..BUCKETS).rev() {

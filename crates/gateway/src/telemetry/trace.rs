@@ -1,15 +1,17 @@
-//! W3C Trace Context (Recommendation of 2021-11-23): reading `traceparent` of a request and writing the one that goes to
-//! the upstream, so that a call can be followed across the gateway. Recording is the business of `otlp`.
+//! W3C Trace Context (Recommendation of 2021-11-23): parses the `traceparent` of a request and
+//! builds that of the upstream call, so that a call can be followed across the gateway. The module
+//! `otlp` records spans.
 
 use http::{HeaderName, HeaderValue};
 use std::fmt;
 
 /// The header that carries the trace.
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// The header with vendors' additions, passed on untouched when the `traceparent` beside it is valid (section 3.3).
+/// The header with vendor data, forwarded unchanged if the accompanying `traceparent` is valid
+/// (section 3.3).
 pub(crate) const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// One position in a trace: which trace, which call in it, and whether it is recorded.
+/// A position in a trace: the trace id, the parent span and the sampling flag.
 ///
 /// ```
 /// use switchback_gateway::telemetry::trace::TraceParent;
@@ -25,8 +27,9 @@ pub struct TraceParent {
 }
 
 impl TraceParent {
-    /// Reads a header value (section 3.2). `None` when it is malformed, all zero, or of the forbidden version `ff`: the
-    /// receiver then starts a trace of its own. Fields that a later version may have added are ignored.
+    /// Parses a header value (section 3.2). Returns `None` if it is malformed, all zero, or of the
+    /// forbidden version `ff`; the receiver then starts its own trace. Fields of later versions are
+    /// ignored.
     pub fn parse(value: &str) -> Option<TraceParent> {
         let mut fields = value.trim_matches([' ', '\t']).split('-');
         let version = hex(fields.next()?, 2)?;
@@ -44,18 +47,17 @@ impl TraceParent {
         })
     }
 
-    /// The start of a trace of our own, not sampled: recording is for those who collect. Ids of zero, which the format
-    /// forbids, become one.
+    /// Starts a new trace that is not sampled. Ids of zero, which the format forbids, become one.
     pub fn start(trace_id: u128, parent_id: u64) -> TraceParent {
         TraceParent { trace_id: trace_id.max(1), parent_id: parent_id.max(1), flags: 0 }
     }
 
-    /// Whether the sender records the trace.
+    /// Returns whether the sender records the trace.
     pub(crate) fn is_sampled(self) -> bool {
         self.flags & 1 == 1
     }
 
-    /// The same place, recorded.
+    /// Returns the same position with the sampling flag set.
     pub(crate) fn sampled(self) -> TraceParent {
         TraceParent { flags: self.flags | 1, ..self }
     }
@@ -68,12 +70,12 @@ impl TraceParent {
         self.parent_id
     }
 
-    /// The same trace one call further down, under our own `parent_id`.
+    /// Returns a position in the same trace with another parent span.
     pub fn child(self, parent_id: u64) -> TraceParent {
         TraceParent { parent_id: parent_id.max(1), ..self }
     }
 
-    /// The header value, as [`fmt::Display`] writes it.
+    /// Returns the header value, identical to the [`fmt::Display`] output.
     pub(crate) fn header_value(self) -> HeaderValue {
         let mut text = *b"00-________________________________-________________-0_";
         text[3..35].copy_from_slice(&self.trace_digits());
@@ -82,7 +84,7 @@ impl TraceParent {
         HeaderValue::from_bytes(&text).expect("hexadecimal digits and dashes are a header value")
     }
 
-    /// The id by which logs of all parties find the trace, as 32 hexadecimal digits in ASCII.
+    /// Returns the trace id as 32 hexadecimal digits in ASCII.
     pub(crate) fn trace_digits(self) -> [u8; 32] {
         let mut digits = [0; 32];
         write_hex(&mut digits[..16], (self.trace_id >> 64) as u64);
@@ -97,7 +99,7 @@ impl fmt::Display for TraceParent {
     }
 }
 
-/// Writes 16 lower-case hexadecimal digits, much faster than formatting does.
+/// Writes 16 lower-case hexadecimal digits, much faster than the formatting macros.
 pub(crate) fn write_hex(digits: &mut [u8], mut number: u64) {
     for digit in digits.iter_mut().rev() {
         *digit = b"0123456789abcdef"[(number & 15) as usize];
@@ -105,7 +107,7 @@ pub(crate) fn write_hex(digits: &mut [u8], mut number: u64) {
     }
 }
 
-/// Exactly `digits` lower-case hexadecimal digits; the format has no other spelling.
+/// Parses exactly `digits` lower-case hexadecimal digits; the format allows no other spelling.
 fn hex(text: &str, digits: usize) -> Option<u128> {
     let is_hex = text.len() == digits && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten()

@@ -1,4 +1,4 @@
-//! The recorder behind `/metrics`, and what is read of it: its text, and tables made of that text.
+//! The recorder behind `/metrics`: its text output, and tables derived from that text.
 
 use super::{
     BUILD_INFO, NONE, PROCESS_CPU, PROCESS_MAX_FDS, PROCESS_OPEN_FDS, PROCESS_RESIDENT, PROCESS_STARTED,
@@ -10,18 +10,20 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// Upper bounds of the duration histograms, in seconds: from well under a translation to beyond the total timeout.
+/// Upper bounds of the duration histograms, in seconds: from well under a translation to beyond the
+/// total timeout.
 pub(in crate::telemetry) const DURATION_BUCKETS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
 
-/// Reads what was recorded. Cheap to clone; all clones read the one recorder of the process.
+/// Reads recorded metrics. Cheap to clone; all clones read the single recorder of the process.
 #[derive(Clone)]
 pub struct Metrics {
     handle: PrometheusHandle,
 }
 
-/// Installs the recorder of this process on the first call and returns a reader of it on every call. When another
-/// recorder is installed already (a program that embeds the library), its numbers are its own and the reader shows none.
+/// Installs the recorder of this process on the first call, and returns a reader of it on every
+/// call. If a program that embeds the library has already installed another recorder, that one
+/// receives the metrics and the reader is empty.
 pub fn install() -> Metrics {
     static INSTALLED: OnceLock<PrometheusHandle> = OnceLock::new();
     let handle = INSTALLED.get_or_init(|| {
@@ -41,10 +43,10 @@ pub fn install() -> Metrics {
     Metrics { handle: handle.clone() }
 }
 
-/// Shows what the system knows of this process, as of now.
+/// Updates the process metrics.
 fn process() {
     let Some(process) = process::read() else { return };
-    // The recorder's counters hold whole numbers.
+    // Counters of the recorder hold integers.
     counter!(PROCESS_CPU).absolute(process.cpu.as_secs());
     gauge!(PROCESS_RESIDENT).set(process.resident_bytes);
     gauge!(PROCESS_VIRTUAL).set(process.virtual_bytes);
@@ -59,18 +61,20 @@ fn process() {
 }
 
 impl Metrics {
-    /// The Prometheus text format, version 0.0.4, without gauges whose subject is gone. Figures of the process are as of now.
+    /// Renders the Prometheus text format, version 0.0.4, without gauges of removed subjects.
+    /// Updates the process metrics first.
     pub fn render(&self) -> String {
         process();
         without_absent(self.handle.render())
     }
 
-    /// Drops samples that have been summed up. Called now and then, or histograms grow.
+    /// Drops samples that have been aggregated. Call it periodically, or histograms grow.
     pub fn upkeep(&self) {
         self.handle.run_upkeep();
     }
 
-    /// Finished requests by side and operation, such as `v1 GET /things`, then by outcome, over all clients.
+    /// Returns finished requests over all clients, by side and operation (such as `v1 GET
+    /// /things`), then by outcome.
     pub fn requests_by_operation(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
         let mut table: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
         for sample in samples(&self.render(), REQUESTS) {
@@ -87,7 +91,7 @@ impl Metrics {
     }
 }
 
-/// The text without the samples that have no value, which gauges of things that are gone are set to.
+/// Removes samples without a value, to which gauges of removed subjects are set.
 fn without_absent(text: String) -> String {
     const ABSENT: &str = " NaN\n";
     if !text.contains(ABSENT) {
@@ -96,7 +100,7 @@ fn without_absent(text: String) -> String {
     text.split_inclusive('\n').filter(|line| line.starts_with('#') || !line.ends_with(ABSENT)).collect()
 }
 
-/// One line of the text format.
+/// A line of the text format.
 struct Sample {
     labels: Vec<(String, String)>,
     value: u64,
@@ -108,7 +112,7 @@ impl Sample {
     }
 }
 
-/// The samples of one counter. The recorder offers no other view of itself than the text it renders.
+/// Parses the samples of one counter. The recorder's text is its only public view.
 fn samples<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = Sample> + 'a {
     text.lines().filter_map(move |line| {
         let (labels, value) = line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once("} ")?;
@@ -116,7 +120,7 @@ fn samples<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = Sample> + '
     })
 }
 
-/// `a="x",b="y"` with `\"`, `\\` and `\n` in the values.
+/// Parses `a="x",b="y"`, with `\"`, `\\` and `\n` in the values.
 pub(super) fn parse_labels(text: &str) -> Vec<(String, String)> {
     let mut labels = Vec::new();
     let mut rest = text;
