@@ -1,10 +1,11 @@
-//! Recording of live traffic: what clients asked, which calls that became, what came back. An operator opens a capture on
-//! the admin port; while it is open, a share of the requests is recorded beside the data path, made fit to be kept
-//! ([`Redaction`]), and handed over as entries of an HTTP Archive.
+//! Recording of live traffic: client requests, the resulting calls, and the responses. An operator
+//! opens a capture on the admin port. While it is open, a share of the requests is recorded outside
+//! the data path, redacted ([`Redaction`]), and returned as entries of an HTTP Archive.
 //!
-//! Nobody waits for a capture: bodies are copied while they go by, up to a bound; where there is no room for another
-//! recording, the request goes unrecorded and is counted. What lives elsewhere: the layers that watch the traffic
-//! (`proxy::layers::record`), the archive's form (`har`), running it again (`replay`).
+//! A capture never delays a request: bodies are copied while they stream, up to a limit, and
+//! requests beyond the limit on concurrent recordings are counted instead of recorded. The layers
+//! that observe the traffic are in `proxy::layers::record`, the archive format in `har`, and
+//! replays in `replay`.
 
 mod recording;
 mod redaction;

@@ -1,4 +1,4 @@
-//! One request being recorded.
+//! The recording of one request.
 
 use super::tap::Capture;
 use crate::body::Copied;
@@ -10,15 +10,15 @@ use switchback_engine::har::{Body, Exchange, Gateway, Request, Response, Shadow}
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// What is gathered of a request until nothing works on it any more: its answer has ended, and so has its shadow. Then the
-/// exchange is handed over. Dropping it without [`Recording::finish`] forgets it: a request whose client left before the answer
-/// began holds nothing that could be run again.
+/// Collects a request until its response and its shadow job have finished, and then queues the
+/// exchange. Dropping it without [`Recording::finish`] discards it: a request that was abandoned
+/// before its response cannot be replayed.
 #[derive(Debug)]
 pub(crate) struct Recording {
     capture: Arc<Capture>,
     started_at: OffsetDateTime,
     started: Instant,
-    /// Only ever held for a moment, and only by tasks that work on this one request.
+    /// Locked only briefly, and only by tasks of this request.
     gathered: Mutex<Gathered>,
 }
 
@@ -26,15 +26,16 @@ pub(crate) struct Recording {
 struct Gathered {
     request_body: Option<Copied>,
     calls: Vec<CallRecord>,
-    /// Calls that were forgotten: the number of the first of `calls`.
+    /// Number of calls discarded by restarts, and therefore the number of the first entry of
+    /// `calls`.
     forgotten: usize,
     is_recalled: bool,
     shadow: Option<Shadow>,
-    /// The exchange without its calls, once its answer has ended.
+    /// The exchange without its calls, once its response has finished.
     ended: Option<Exchange>,
 }
 
-/// One call to the other side.
+/// A call to the other side.
 #[derive(Debug)]
 pub(crate) struct CallRecord {
     pub method: Method,
@@ -42,16 +43,16 @@ pub(crate) struct CallRecord {
     pub target: String,
     /// Without the credential, which is added later.
     pub headers: HeaderMap,
-    /// None = passed on while it came, and not kept.
+    /// `None` if the body was streamed and not recorded.
     pub body: Option<Bytes>,
     pub started: Instant,
-    /// Status and headers, once there was an answer.
+    /// Status and headers of the response, once received.
     pub head: Option<(u16, HeaderMap)>,
-    /// The answer's body, once it has ended.
+    /// The response body, once finished.
     pub answer: Option<Copied>,
 }
 
-/// The head of the exchange as it is known when its answer has ended.
+/// The head of an exchange, collected when its response has finished.
 #[derive(Debug)]
 pub(crate) struct Head<'h> {
     pub method: &'h Method,
@@ -68,7 +69,7 @@ pub(crate) struct Head<'h> {
 }
 
 impl Recording {
-    /// Begins a recording that [`super::Tap::take`] allowed.
+    /// Starts a recording permitted by [`super::Tap::take`].
     pub(crate) fn new(capture: Arc<Capture>) -> Recording {
         Recording {
             capture,
@@ -78,24 +79,24 @@ impl Recording {
         }
     }
 
-    /// Bytes to be kept of each body.
+    /// Returns the maximum number of recorded bytes per body.
     pub(crate) fn body_bytes_max(&self) -> usize {
         self.capture.body_bytes_max()
     }
 
-    /// The request's body has ended.
+    /// Records the complete request body.
     pub(crate) fn request_body(&self, copied: Copied) {
         self.gathered().request_body = Some(copied);
     }
 
-    /// A call begins; gives its number.
+    /// Records the start of a call and returns its number.
     pub(crate) fn call(&self, call: CallRecord) -> usize {
         let mut gathered = self.gathered();
         gathered.calls.push(call);
         gathered.forgotten + gathered.calls.len() - 1
     }
 
-    /// Forgets all calls: the shadow begins anew.
+    /// Discards all calls, because the shadow job restarts.
     pub(crate) fn restart(&self) {
         let mut gathered = self.gathered();
         gathered.forgotten += gathered.calls.len();
@@ -103,28 +104,28 @@ impl Recording {
         gathered.shadow = None;
     }
 
-    /// Notes how far the shadow followed the plan.
+    /// Records how far the shadow followed the plan.
     pub(crate) fn shadow(&self, shadow: Shadow) {
         self.gathered().shadow = Some(shadow);
     }
 
-    /// Notes that the plan read something that the gateway keeps, which no recording holds.
+    /// Records that the plan read stored state of the gateway, which no recording contains.
     pub(crate) fn recalled(&self) {
         self.gathered().is_recalled = true;
     }
 
-    /// A call was answered.
+    /// Records the head of a call's response.
     pub(crate) fn call_head(&self, number: usize, status: u16, headers: &HeaderMap) {
         self.gathered().with_call(number, |call| call.head = Some((status, headers.clone())));
     }
 
-    /// The body of a call's answer has ended.
+    /// Records the body of a call's response.
     pub(crate) fn call_body(&self, number: usize, copied: Copied) {
         self.gathered().with_call(number, |call| call.answer = Some(copied));
     }
 
-    /// The client's answer has ended. The exchange is handed over with the last reference to this recording, when it is of the
-    /// kind that is wanted.
+    /// Records the end of the response. If the exchange matches the capture's filter, it is queued
+    /// when the last reference to this recording is dropped.
     pub(crate) fn finish(&self, head: &Head<'_>, answer: Copied) {
         if !self.capture.wants(head.operation, head.client) {
             return;
@@ -138,7 +139,7 @@ impl Recording {
                 method: head.method.to_string(),
                 url: head.url.clone(),
                 headers: fields(head.headers),
-                // A request whose body nobody read had none, or was answered without it.
+                // A body that was never read was empty, or the request was answered without it.
                 body: request_body.map_or(Body::None, |copied| body(&copied)),
                 masked: Vec::new(),
             },
@@ -212,7 +213,7 @@ fn body(copied: &Copied) -> Body {
     if copied.is_whole() { copied.bytes.clone().into() } else { Body::Missing }
 }
 
-/// Header fields as archives hold them.
+/// Converts header fields to the archive's format.
 pub(crate) fn fields(headers: &HeaderMap) -> Vec<(String, String)> {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()

@@ -1,5 +1,5 @@
-//! Making a recorded exchange fit to be kept, so that it can still be run again: what is secret in one of its messages is
-//! masked in all of them, since plans carry values from one to the other.
+//! Redacts a recorded exchange so that it can still be replayed. A secret in one of its messages is
+//! masked in all of them, since plans copy values between messages.
 
 use http::Method;
 use std::collections::BTreeSet;
@@ -9,24 +9,26 @@ use switchback_engine::redact::{Masked, Redactor, Salt, is_telling_name};
 use switchback_json::{Limits, Value};
 use switchback_plan::{Disclosed, Disclosures, OperationDisclosure, Pack, PerSide};
 
-/// Shorter texts are masked where they stand, and not wherever they occur: they would occur by chance.
+/// Minimum length, in characters, of a secret that is masked everywhere. Shorter texts are masked
+/// only where they were found, since they also occur by chance.
 const CARRIED_CHARS_MIN: usize = 6;
 
-/// What must not be kept, by the pack and by looks.
+/// Redaction rules, from the pack and from patterns.
 pub struct Redaction {
-    /// By side: its name, and what may be shown of its messages.
+    /// By side: its name and its disclosure rules.
     sides: PerSide<(String, Arc<Disclosures>)>,
     redactor: Redactor,
 }
 
 impl Redaction {
-    /// By the contracts of a pack and what it declares. `salt` keys what stands for masked texts: one for each capture.
+    /// Creates the rules from a pack's contracts and declarations. `salt` keys the replacements of
+    /// masked texts; use a new one for each capture.
     pub fn new(pack: &Pack, salt: Salt) -> Redaction {
         let side = |at: usize| (pack.sides[at].name.clone(), Arc::clone(&pack.disclosures[at]));
         Redaction { sides: [side(0), side(1)], redactor: Redactor::new(salt) }
     }
 
-    /// The exchange without anything secret.
+    /// Returns the exchange without secrets.
     pub fn redact(&self, exchange: &Exchange) -> Exchange {
         let mut known = credentials(&exchange.request);
         let mut secrets = BTreeSet::new();
@@ -38,7 +40,8 @@ impl Redaction {
         self.pass(exchange, &known, &mut secrets)
     }
 
-    /// Masks what must not be shown and these texts; adds the secret texts that it masks to `secrets`.
+    /// Masks undisclosed values and the `known` texts, and adds the secret texts that it masks to
+    /// `secrets`.
     fn pass(
         &self,
         exchange: &Exchange,
@@ -80,10 +83,10 @@ impl Redaction {
     }
 }
 
-/// Of a side that the pack does not have.
+/// The disclosure rules of a side that the pack does not contain.
 static NOTHING_KNOWN: Disclosures = Disclosures { values: Vec::new(), operations: Vec::new() };
 
-/// The texts that the request is authorised with, with and without their scheme.
+/// Returns the texts that authorize the request, with and without their scheme.
 fn credentials(request: &Request) -> BTreeSet<String> {
     let telling = request.headers.iter().filter(|(name, _)| is_telling_name(name));
     telling
@@ -93,15 +96,15 @@ fn credentials(request: &Request) -> BTreeSet<String> {
         .collect()
 }
 
-/// What is known of the messages of one side.
+/// Disclosure rules for the messages of one side.
 struct Side<'s> {
     redactor: &'s Redactor,
     disclosures: &'s Disclosures,
 }
 
-/// A request and its answer, redacted.
+/// A redacted request with its response.
 struct Message {
-    /// Without what only a gateway knows.
+    /// Without the gateway's own data.
     exchange: Exchange,
     target: Option<String>,
     masked_request: Vec<String>,
@@ -109,7 +112,8 @@ struct Message {
 }
 
 impl Side<'_> {
-    /// Redacts a request and its answer. `target` is path and query below the side's base, where that is known.
+    /// Redacts a request and its response. `target` is path and query below the side's base, if
+    /// known.
     fn message(&self, exchange: &Exchange, target: Option<&str>, secrets: &mut BTreeSet<String>) -> Message {
         let Exchange { request, response, .. } = exchange;
         let path = target.map(|target| target.split('?').next().unwrap_or_default());
@@ -152,8 +156,8 @@ impl Side<'_> {
         }
     }
 
-    /// An address. It ends in `target`, for which `shown` stands; what is before it is the gateway's own, but for names of
-    /// users, which a client may have put in.
+    /// Redacts a URL. If it has `target` as its suffix, that is replaced by `shown`. The rest is
+    /// the gateway's own address, except for user names that a client may have included.
     fn url(&self, url: &str, target: Option<&str>, shown: Option<&str>) -> String {
         if let Some((base, shown)) = target.and_then(|target| url.strip_suffix(target)).zip(shown) {
             return format!("{}{shown}", without_user(base));
@@ -187,7 +191,7 @@ impl Side<'_> {
     }
 }
 
-/// Methods of one's own may be anything; those of the standards are shown.
+/// Masks custom methods, which may contain anything. Standard methods are unchanged.
 fn method(method: &str) -> String {
     let is_plain = method.len() <= 16 && method.bytes().all(|byte| byte.is_ascii_uppercase());
     let known = is_plain && method.parse::<Method>().is_ok();

@@ -1,4 +1,4 @@
-//! The switch between the data path and whoever captures.
+//! The connection between the data path and a capture.
 
 use arc_swap::ArcSwapOption;
 use std::sync::Arc;
@@ -9,24 +9,24 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Requests recorded at one time.
+/// Maximum number of concurrent recordings.
 const RECORDINGS_MAX: usize = 64;
-/// Finished exchanges that wait to be taken.
+/// Maximum number of queued exchanges.
 const QUEUE_MAX: usize = 256;
-/// Bytes of bodies in the exchanges that wait.
+/// Maximum total size of queued bodies, in bytes.
 const QUEUE_BYTES_MAX: usize = 32 << 20;
 
-/// Where captures are opened, and where the data path sees whether one is. Clones share it. Seeing that none is open costs
-/// one read of memory that is not written meanwhile.
+/// Opens captures and tells the data path whether one is open. Clones share it. The check costs one
+/// read of memory that is rarely written.
 #[derive(Clone, Debug, Default)]
 pub struct Tap(Arc<ArcSwapOption<Capture>>);
 
-/// What is to be recorded.
+/// The filter of a capture.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// As the contract writes it; none = all.
+    /// The operation as named in the contract; `None` for all.
     pub operation: Option<String>,
-    /// By enrolled name; none = all.
+    /// The client's registered name; `None` for all.
     pub client: Option<String>,
     /// Of the requests that fit, between 0 and 1.
     pub share: f64,
@@ -34,7 +34,7 @@ pub struct Wanted {
     pub body_bytes_max: usize,
 }
 
-/// An open capture, as the data path sees it.
+/// An open capture, for the data path.
 #[derive(Debug)]
 pub struct Capture {
     wanted: Wanted,
@@ -42,27 +42,27 @@ pub struct Capture {
     queued_bytes: AtomicUsize,
     left_out: AtomicU64,
     exchanges: mpsc::Sender<Exchange>,
-    /// Somebody asked it to end.
+    /// Cancelled when the capture is asked to finish.
     ending: CancellationToken,
-    /// A recording has ended.
+    /// Notified when a recording has finished.
     released: Notify,
 }
 
-/// An open capture, as its reader sees it. Dropping it closes the capture.
+/// An open capture, for its reader. Dropping it closes the capture.
 #[derive(Debug)]
 pub struct Captured {
     tap: Tap,
     capture: Arc<Capture>,
     pub(super) exchanges: mpsc::Receiver<Exchange>,
-    /// Until when recordings at work are waited for, once it is ending.
+    /// Deadline for running recordings, set once the capture is finishing.
     until: Option<Instant>,
 }
 
-/// How long requests that are being answered are waited for when a capture is asked to end.
+/// Time to wait for requests in flight when a capture finishes.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
 impl Tap {
-    /// Opens a capture; none while another is open.
+    /// Opens a capture. Returns `None` if another is open.
     pub fn open(&self, wanted: Wanted) -> Option<Captured> {
         let (sender, exchanges) = mpsc::channel(QUEUE_MAX);
         let capture = Arc::new(Capture {
@@ -79,8 +79,8 @@ impl Tap {
         before.is_none().then(|| Captured { tap: self.clone(), capture, exchanges, until: None })
     }
 
-    /// Asks the open capture to end: nothing further is recorded, and what is being recorded is still handed over. Says
-    /// whether one was open.
+    /// Finishes the open capture: no further request is recorded, but running recordings are still
+    /// returned. Returns whether one was open.
     pub fn end(&self) -> bool {
         let capture = self.0.swap(None);
         capture.is_some_and(|capture| {
@@ -89,7 +89,7 @@ impl Tap {
         })
     }
 
-    /// The open capture, when it takes this request. `sample_roll` is between 0 and 1.
+    /// Returns the open capture if it records this request. `sample_roll` is between 0 and 1.
     pub fn take(&self, sample_roll: impl FnOnce() -> f64) -> Option<Arc<Capture>> {
         let capture = self.0.load();
         let capture = capture.as_ref()?;
@@ -106,24 +106,24 @@ impl Tap {
 }
 
 impl Capture {
-    /// Bytes to be kept of each body.
+    /// Returns the maximum number of recorded bytes per body.
     pub fn body_bytes_max(&self) -> usize {
         self.wanted.body_bytes_max
     }
 
-    /// Whether an exchange is of the kind that is wanted.
+    /// Returns whether an exchange matches the filter.
     pub fn wants(&self, operation: &str, client: &str) -> bool {
         let fits = |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|wanted| wanted == is);
         fits(&self.wanted.operation, operation) && fits(&self.wanted.client, client)
     }
 
-    /// A recording that [`Tap::take`] allowed has ended.
+    /// Releases the slot of a recording permitted by [`Tap::take`].
     pub(super) fn release(&self) {
         self.at_work.fetch_sub(1, Relaxed);
         self.released.notify_one();
     }
 
-    /// Hands an exchange over, or counts it where there is no room.
+    /// Queues an exchange, or counts it as left out if the queue is full.
     pub(super) fn offer(&self, exchange: Exchange) {
         let size = bytes(&exchange);
         let has_room = self.queued_bytes.fetch_add(size, Relaxed) + size <= QUEUE_BYTES_MAX;
@@ -135,7 +135,8 @@ impl Capture {
 }
 
 impl Captured {
-    /// The next exchange; waits for one. None when the capture was asked to end and nothing is left.
+    /// Waits for the next exchange. Returns `None` once the capture is finishing and no exchange is
+    /// left.
     pub async fn next(&mut self) -> Option<Exchange> {
         let ending = self.capture.ending.clone();
         let exchange = tokio::select! {
@@ -147,11 +148,13 @@ impl Captured {
         Some(exchange)
     }
 
-    /// What is still handed over by requests that were being answered when the capture was asked to end.
+    /// Returns remaining exchanges of requests that were in flight when the capture was asked to
+    /// finish.
     async fn last(&mut self) -> Option<Exchange> {
         let until = *self.until.get_or_insert_with(|| Instant::now() + LAST_WAIT);
         loop {
-            // Looked at before the queue is: a recording hands over first and ends then.
+            // Check this before the queue: a recording queues its exchange first and releases its
+            // slot afterwards.
             let is_done = self.capture.at_work.load(Relaxed) == 0;
             match self.exchanges.try_recv() {
                 Ok(exchange) => return Some(exchange),
@@ -165,7 +168,7 @@ impl Captured {
         }
     }
 
-    /// Requests that there was no room for.
+    /// Returns the number of requests left out for lack of room.
     pub fn left_out(&self) -> u64 {
         self.capture.left_out.load(Relaxed)
     }
@@ -173,12 +176,12 @@ impl Captured {
 
 impl Drop for Captured {
     fn drop(&mut self) {
-        // Another one may have been opened since this one was asked to end.
+        // Another capture may have been opened since this one was asked to finish.
         self.tap.0.compare_and_swap(&Some(Arc::clone(&self.capture)), None);
     }
 }
 
-/// Bytes of the bodies of an exchange.
+/// Returns the total size of an exchange's bodies in bytes.
 fn bytes(exchange: &Exchange) -> usize {
     let body = |body: &Body| body.known().map_or(0, |bytes| bytes.len());
     let answer = exchange.response.as_ref().map_or(0, |response| body(&response.body));

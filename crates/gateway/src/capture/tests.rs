@@ -17,7 +17,7 @@ fn whole(text: &'static str) -> Copied {
     Copied { bytes: Bytes::from_static(text.as_bytes()), total: text.len() as u64, end: End::Complete }
 }
 
-/// Records a request of `client` for `operation` that was answered with `answer`.
+/// Records a request of `client` for `operation` with the response body `answer`.
 fn record(tap: &Tap, operation: &str, client: &str, answer: Copied) -> bool {
     let Some(capture) = tap.take(|| 0.5) else { return false };
     let headers = HeaderMap::new();
@@ -148,7 +148,7 @@ async fn a_body_that_was_cut_is_said_to_be_missing() {
     }
 }
 
-/// A secret that a call's reply names as such is masked wherever the plan carried it.
+/// A secret named as such in the response to a call is masked wherever the plan copied it.
 #[test]
 fn what_is_masked_in_one_message_is_masked_in_all() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mappings/messaging");
@@ -188,7 +188,7 @@ fn what_is_masked_in_one_message_is_masked_in_all() {
     assert!(!text.contains("correct-horse") && !text.contains("battery-staple"), "{text}");
     let Some(Body::Whole(answer)) = redacted.response.map(|response| response.body) else { panic!("a body") };
     let masked: serde_json::Value = serde_json::from_slice(&answer).expect("it is JSON still");
-    // No operation is known, so the name of a member may be anything as well.
+    // The operation is unknown, so the member's name is masked too.
     let members: Vec<_> = masked.as_object().expect("an object still").iter().collect();
     let is_masked = |text: &str| text.starts_with(MASK);
     assert!(

@@ -1,9 +1,10 @@
-//! Delivers what is queued: translated by the pack that serves now, signed anew, each within its time, as many at once as the
-//! configuration allows. A failed delivery is tried again after a pause that doubles, with jitter, so that a receiver that comes
-//! back is not met by all at once.
+//! Delivers queued events: translates them with the serving pack, signs them again, and sends them
+//! with a timeout and limited concurrency. A failed delivery is retried after a pause that doubles,
+//! with jitter, so that a recovered receiver is not flooded.
 //!
-//! Redirects are not followed: an event must not go where nobody meant it to. `410 Gone` says that the receiver wants no more
-//! (Standard Webhooks); the event is a dead letter at once.
+//! Redirects are not followed, because an event must only reach its configured receiver. `410 Gone`
+//! means that the receiver no longer accepts events (Standard Webhooks); the event becomes a dead
+//! letter at once.
 
 use super::dual::EventsDual;
 use super::{Receivers, Settings};
@@ -21,11 +22,11 @@ use switchback_plan::Events;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
-/// The pause between two looks at the queue when nothing was heard of it: another gateway may have filled it.
+/// Interval for polling the queue, which another gateway may have filled.
 const LOOK: Duration = Duration::from_millis(500);
-/// The pause after the store did not answer.
+/// Pause after a failure of the store.
 const STORE_PAUSE: Duration = Duration::from_secs(2);
-/// What a lease lasts beyond the time of a delivery: for the store to take what came of it.
+/// Extra duration of a lease beyond the delivery timeout, for storing the outcome.
 const LEASE_MORE: Duration = Duration::from_secs(15);
 
 /// Delivers events.
@@ -38,29 +39,31 @@ pub struct Deliverer {
     clock: Clock,
     dual: EventsDual,
     http: reqwest::Client,
-    /// For receivers on this machine, which no proxy reaches.
+    /// A client for receivers on this machine, without a proxy.
     near: reqwest::Client,
-    /// Who holds our leases.
+    /// The owner of this process's leases.
     owner: Arc<str>,
     queued: Arc<Notify>,
     places: Arc<Semaphore>,
-    /// Deliveries under way.
+    /// Running deliveries.
     tasks: TaskTracker,
 }
 
-/// What came of a try.
+/// The result of a delivery attempt.
 enum Tried {
     Delivered,
     Dropped,
-    /// Worth another one.
+    /// A retry may succeed.
     Failed(String, Option<Duration>),
-    /// Nothing that another one would change.
+    /// A retry would have the same result.
     Dead(String),
 }
 
 impl Deliverer {
+    /// Creates a deliverer.
+    ///
     /// # Errors
-    /// When no HTTP client can be made.
+    /// The HTTP client cannot be built.
     pub fn new(
         receivers: Receivers,
         settings: Settings,
@@ -70,7 +73,8 @@ impl Deliverer {
         dual: EventsDual,
         queued: Arc<Notify>,
     ) -> Result<Deliverer, reqwest::Error> {
-        // The one provider this program is built with; whoever comes first installs it.
+        // Fails if another crate has installed a provider already, which is fine: ring is the only
+        // one that this program is built with.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = || {
             reqwest::Client::builder()
@@ -98,7 +102,7 @@ impl Deliverer {
         })
     }
 
-    /// Delivers for as long as it is polled. Deliveries that are under way then have leases that end.
+    /// Delivers events until dropped. Leases of running deliveries then expire.
     pub async fn run(self) {
         if let Err(error) = self.store.events_release().await {
             tracing::warn!(%error, "leases of an earlier gateway stay until they end");
@@ -123,7 +127,7 @@ impl Deliverer {
         }
     }
 
-    /// Waits for the deliveries that are under way.
+    /// Waits for running deliveries, at most `patience`.
     pub async fn drain(&self, patience: Duration) {
         self.tasks.close();
         if tokio::time::timeout(patience, self.tasks.wait()).await.is_err() {
@@ -131,7 +135,7 @@ impl Deliverer {
         }
     }
 
-    /// Begins what is due, as far as there are places; whether there was something.
+    /// Starts due deliveries up to the concurrency limit. Returns whether there were any.
     async fn look(&self) -> Result<bool, StoreError> {
         let mut places = Vec::new();
         while let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
@@ -151,7 +155,7 @@ impl Deliverer {
         Ok(found)
     }
 
-    /// Shows how much waits.
+    /// Updates the metrics of queued events.
     async fn count(&self) -> Result<(), StoreError> {
         let counts = self.store.event_counts().await?;
         for receiver in self.receivers.names() {
@@ -207,11 +211,12 @@ impl Deliverer {
             tracing::warn!(receiver, id, %error, "the outcome of a delivery is not stored; the event may be delivered twice");
         }
         drop(place);
-        // The next of its key is due now.
+        // The next event with the same key may be due now.
         self.queued.notify_one();
     }
 
-    /// From the first pause on twice as long with each try, up to the longest, and of that between the half and the whole.
+    /// Returns the pause before the next attempt: it doubles from `retry_first` to `retry_max`,
+    /// with a random factor between one half and 1.
     fn pause(&self, attempts: u32) -> Duration {
         let pause = self.settings.retry_first.saturating_mul(2_u32.saturating_pow(attempts.min(30)));
         let pause = pause.min(self.settings.retry_max);
@@ -227,7 +232,7 @@ impl Deliverer {
             return Tried::Dead("the pack carries no events".to_owned());
         };
         let (told, body) = match event.is_own {
-            // Its receiver knows the form.
+            // The receiver accepts the event in its original form.
             true => (event.name.as_str(), event.body.expose().clone()),
             false => match translated(event, events, &Env::of(program.settings())) {
                 Ok(Some(translated)) => translated,
@@ -235,7 +240,8 @@ impl Deliverer {
                 Err(why) => return Tried::Dead(why),
             },
         };
-        // A message without a name of its own has that of its place in the queue: the same with every try.
+        // A message without an id of its own uses its queue id, which is the same for every
+        // attempt.
         let message = event.message.as_deref().unwrap_or(&event.id);
         let mut headers = match &receiver.sign {
             Some(sign) => sign.sign(message, &body, self.clock.unix_ms()),
@@ -259,7 +265,8 @@ impl Deliverer {
     }
 }
 
-/// The name that receivers know and the body that they get; none where they are not told.
+/// Returns the receiver's name for an event and its translated body. Returns `None` if receivers do
+/// not get this event.
 fn translated<'e>(
     event: &LeasedEvent,
     events: &'e Events,
@@ -291,7 +298,7 @@ fn judged(status: StatusCode, headers: &HeaderMap) -> Tried {
     Tried::Failed(what, wait)
 }
 
-/// The longest `Retry-After` that is believed.
+/// Upper bound for `Retry-After` in seconds.
 const RETRY_AFTER_SECONDS_MAX: u64 = 3600;
 
 fn is_loopback(url: &Uri) -> bool {

@@ -1,10 +1,11 @@
-//! The dual run of events: while the version that receivers know still sends its own, both versions tell the same twice. The
-//! phase of an event says which of the two is delivered; the other one is held against it. What the newer version sends is
-//! compared in the form that receivers would get.
+//! The dual run of events: while the old version still sends its own events, both versions report
+//! the same change. The phase of an event selects the one to deliver; the other is compared with
+//! it. Events of the newer version are compared in the form that receivers would get.
 //!
-//! The two find each other by values that the pack names (`correlate`), in the store, so that they may come to different
-//! gateways and outlive a restart. Comparing is the shadow's work: taking in waits for none of it, and what the shadow has no
-//! room for is dropped and counted. An event that the other one never comes to is counted apart once its time has passed.
+//! Two events are paired in the store by values that the pack names (`correlate`), so they may
+//! arrive at different gateways and survive a restart. The shadow compares them: receiving never
+//! waits for it, and events beyond its limits are dropped and counted. An event whose partner does
+//! not arrive in time is counted separately.
 
 use super::Receiver;
 use crate::proxy::program::{Program, ServedEvents};
@@ -19,38 +20,38 @@ use switchback_engine::translate::{Env, document};
 use switchback_json::{Limits, Value};
 use switchback_plan::{Correlate, EventRoute, Events};
 
-/// Events that have waited long enough, looked at together.
+/// Number of expired events processed at once.
 const LOOKED_AT: usize = 256;
 
-/// Has events of both sides compared. Clones share it.
+/// Compares events of both sides. Clones share it.
 #[derive(Clone, Debug)]
 pub struct EventsDual {
     store: Store,
-    /// Replaced when its settings are.
+    /// Replaced when its settings change.
     shadow: Arc<ArcSwap<Shadow>>,
 }
 
-/// What is done with one event.
+/// The decision about an event.
 #[derive(Debug)]
 pub(super) struct Decided<'p> {
     pub(super) is_delivered: bool,
     pub(super) pair: Option<Pair<'p>>,
-    /// Why it cannot be compared, though it was to be.
+    /// The reason why the event cannot be compared, if it was selected for comparison.
     pub(super) untranslated: Option<(Subject, String)>,
 }
 
-/// How the event of the other side is found.
+/// Identifies the partner of an event on the other side.
 #[derive(Debug)]
 pub(super) struct Pair<'p> {
     pub(super) operation: &'p Arc<str>,
     pub(super) key: String,
     pub(super) within: Duration,
-    /// What receivers would get of it, where it is to be compared.
+    /// The body for receivers, if the event is to be compared.
     pub(super) body: Option<Vec<u8>>,
     pub(super) subject: Subject,
 }
 
-/// An event as it came.
+/// A received event.
 pub(super) struct Came<'e> {
     pub(super) receiver: &'e Receiver,
     pub(super) is_own: bool,
@@ -60,12 +61,12 @@ pub(super) struct Came<'e> {
 }
 
 impl EventsDual {
-    /// What was compared is written to the store.
+    /// Creates a comparer that pairs events in the store.
     pub fn new(store: Store, shadow: Arc<ArcSwap<Shadow>>) -> EventsDual {
         EventsDual { store, shadow }
     }
 
-    /// Which of the two is delivered, and how the other one is found.
+    /// Decides whether the event is delivered, and how its partner is found.
     pub(super) fn decide<'p>(
         &self,
         program: &'p Program,
@@ -74,7 +75,7 @@ impl EventsDual {
         came: &Came<'_>,
     ) -> Decided<'p> {
         let alone = |is_delivered| Decided { is_delivered, pair: None, untranslated: None };
-        // What only one of the versions has is delivered as it always was.
+        // An event that only one version has is always delivered.
         let told = route.and_then(|route| Some((route, route.told()?)));
         let (Some(_), Some((route, told)), Some(served)) = (&came.receiver.own, told, program.events())
         else {
@@ -116,13 +117,13 @@ impl EventsDual {
         Decided { is_delivered, pair: Some(pair), untranslated: None }
     }
 
-    /// Counts an event that could not be put into the form that receivers know.
+    /// Records an event that could not be translated to the receivers' form.
     pub(super) fn untranslated(&self, subject: Subject, why: String) {
         let nothing = BufferedAnswer::default();
         self.compare(subject, nothing, Candidate::Untranslated { what: why });
     }
 
-    /// Has both compared.
+    /// Compares two paired events.
     pub(super) fn met(&self, is_own: bool, pair: Pair<'_>, met: Met) {
         let (Some(body), Some(other)) = (pair.body, met.body) else { return };
         if *met.pack != **pair.subject.knowledge.pack_hash() {
@@ -135,7 +136,7 @@ impl EventsDual {
         self.compare(pair.subject, reference, Candidate::Answered(view(candidate)));
     }
 
-    /// Counts an event that nobody keeps: there was no room for it.
+    /// Counts an event that could not be stored for lack of room.
     pub(super) fn no_room(&self, pair: &Pair<'_>) {
         if pair.body.is_some() {
             self.shadow.load().dropped(&pair.subject, SkipReason::Queue);
@@ -161,7 +162,7 @@ impl EventsDual {
         shadow.submit(Job { subject, work: Box::pin(work), share });
     }
 
-    /// Counts events whose time has passed.
+    /// Counts unpaired events whose time has expired.
     pub(super) async fn look(&self, program: &Program) -> Result<(), StoreError> {
         loop {
             let unpaired = self.store.events_unpaired(LOOKED_AT).await?;
@@ -207,7 +208,7 @@ impl EventsDual {
     }
 }
 
-/// Whether a receiver gets what the other side sends, translated.
+/// Returns whether a receiver gets the translated events of the other side.
 fn is_translated(phase: Phase, receiver: &str, operation: &str) -> bool {
     match phase {
         Phase::Legacy | Phase::Shadow => false,
@@ -257,7 +258,7 @@ fn bare(
     }
 }
 
-/// What receivers would get.
+/// Translates an event to the receivers' form.
 fn made(program: &Program, route: &EventRoute, body: &[u8]) -> Result<(Vec<u8>, Value), String> {
     let told = route.told().ok_or_else(|| "nobody is told of it".to_owned())?;
     let mut made = Vec::with_capacity(body.len());
@@ -270,13 +271,14 @@ fn made(program: &Program, route: &EventRoute, body: &[u8]) -> Result<(Vec<u8>, 
     Ok((made, value))
 }
 
-/// The values by which two events are the same, as JSON: `7` and `"7"` are two keys. None where one of them is missing.
+/// Returns the correlation values of an event as JSON: `7` and `"7"` are different keys. Returns
+/// `None` if a value is missing.
 fn key_of(correlate: &Correlate, body: &Value) -> Option<String> {
     let mut key = String::new();
     for names in &correlate.by {
         let value = super::receive::member(names, body).filter(|value| !value.is_null())?;
         key.push_str(&String::from_utf8_lossy(&value.to_vec()));
-        // No JSON text of a scalar has it.
+        // A separator that the JSON text of a scalar cannot contain.
         key.push('\n');
     }
     Some(key)

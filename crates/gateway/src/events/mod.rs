@@ -1,10 +1,12 @@
-//! Events: what a service calls by itself, taken in where its new version delivers it, and delivered to receivers that know the
-//! old one. [`receive`] checks who sends and queues; [`deliver`] translates, signs and sends; [`signature`] knows the forms of
-//! signatures; the queue itself is `store::events`. How an event becomes another is the plan's. While the old version still sends
-//! its own events, [`dual`] decides which of the two is delivered, and has them compared.
+//! Events (webhooks): received from a service's new version, and delivered to receivers of the old
+//! one. [`receive`] verifies the sender and queues; [`deliver`] translates, signs and sends;
+//! [`signature`] implements the signature schemes; the queue is in `store::events`. The plan
+//! translates events. While the old version still sends its own events, [`dual`] selects which one
+//! is delivered and compares them.
 //!
-//! What was answered with a success is durable, and is delivered at least once, in order for each key. What a receiver will not
-//! take, again and again, ends as a dead letter, and somebody looks after it; the events behind it go on.
+//! An acknowledged event is durable and delivered at least once, in order per key. An event that
+//! its receiver repeatedly rejects becomes a dead letter for an operator to handle; later events
+//! are still delivered.
 
 pub mod deliver;
 pub mod dual;
@@ -18,78 +20,78 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Who gets events, and from whom.
+/// A receiver of events and the sources of its events.
 #[derive(Debug)]
 pub struct Receiver {
-    /// Stands in the configuration, in metrics and in the store; no two receivers share one.
+    /// Unique name in the configuration, in metrics and in the store.
     pub name: String,
-    /// The path at which the service delivers its events.
+    /// The path at which the service delivers events.
     pub path: String,
-    /// What their signatures are held against.
+    /// Verifies the service's signatures.
     pub verify: Signature,
-    /// Where they are delivered.
+    /// The receiver's URL.
     pub url: Uri,
-    /// How they are signed for their receiver; none where it looks at no signature.
+    /// Signs deliveries to the receiver; `None` if it does not verify signatures.
     pub sign: Option<Signature>,
-    /// Where the version that the receiver knows delivers its own events, while it lives.
+    /// The source of the old version's own events, while that version is live.
     pub own: Option<OwnEvents>,
 }
 
-/// Where a version delivers events that its receivers know as they are.
+/// The source of events that receivers accept without translation.
 #[derive(Debug)]
 pub struct OwnEvents {
-    /// The path at which they come.
+    /// The path at which the service delivers events.
     pub path: String,
-    /// What their signatures are held against.
+    /// Verifies the service's signatures.
     pub verify: Signature,
 }
 
-/// Bounds of all that is about events.
+/// Limits of receiving and delivering events.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Events that may wait for one receiver, dead ones included.
+    /// Maximum number of queued events per receiver, dead letters included.
     pub queue: u64,
-    /// Bytes of their bodies.
+    /// Maximum total size of their bodies, in bytes.
     pub queue_bytes: u64,
-    /// Most bytes of one event; a larger one is refused with 413.
+    /// Maximum size of one event in bytes; a larger one is rejected with 413.
     pub body_bytes: u64,
-    /// How far the moment of a signature may be from ours.
+    /// Maximum difference between a signature's timestamp and the current time.
     pub tolerance: Duration,
-    /// How long messages are known again.
+    /// Time for which message ids are remembered to detect duplicates.
     pub remember: Duration,
-    /// Most time for the answer of a receiver.
+    /// Time limit for a receiver's response.
     pub timeout: Duration,
-    /// Deliveries under way at one time.
+    /// Maximum number of concurrent deliveries.
     pub deliveries: usize,
-    /// Tries after which an event is a dead letter.
+    /// Number of attempts after which an event becomes a dead letter.
     pub attempts: u32,
-    /// The pause after the first try that failed; it doubles from try to try.
+    /// Pause after the first failed attempt; it doubles with each further one.
     pub retry_first: Duration,
-    /// The longest pause between two tries.
+    /// Longest pause between two attempts.
     pub retry_max: Duration,
-    /// Events of one receiver that may wait for the one of the other side.
+    /// Maximum number of events per receiver that await their partner.
     pub pairs: u64,
-    /// Bytes of their bodies.
+    /// Maximum total size of their bodies, in bytes.
     pub pairs_bytes: u64,
 }
 
-/// All receivers, by name and by path.
+/// All receivers, by path.
 #[derive(Clone, Debug, Default)]
 pub struct Receivers {
     by_path: Arc<HashMap<String, (Arc<Receiver>, Sender)>>,
 }
 
-/// Who delivers at a path.
+/// The sender at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sender {
-    /// The side of which events are translated.
+    /// The side whose events are translated.
     Other,
-    /// The side that the receiver knows.
+    /// The side that receivers know.
     Own,
 }
 
 impl Receivers {
-    /// Receivers by their paths; of two with one path the later is kept.
+    /// Indexes receivers by path. If two share a path, the later one replaces the earlier.
     pub fn new(receivers: Vec<Receiver>) -> Receivers {
         let mut by_path = HashMap::new();
         for receiver in receivers.into_iter().map(Arc::new) {
@@ -101,7 +103,7 @@ impl Receivers {
         Receivers { by_path: Arc::new(by_path) }
     }
 
-    /// Whether nobody gets events.
+    /// Returns whether there are no receivers.
     pub fn is_empty(&self) -> bool {
         self.by_path.is_empty()
     }

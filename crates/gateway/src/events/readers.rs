@@ -1,12 +1,13 @@
-//! Messages that are being read. Anyone can send to the path of a receiver, and a message shows who sent it only when all of it
-//! is here: so nobody keeps a place by being slow. Where all places are taken, the message that has been read for longest gives
-//! way to the one that comes. Services deliver within milliseconds.
+//! Limits concurrent reads of event messages. Any sender can reach a receiver's path, and the
+//! signature can only be verified once the message is complete, so a slow sender must not block
+//! others. If all slots are taken, a new message evicts the one that has been read for the longest
+//! time. Real services deliver within milliseconds.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// Places for messages being read. Clones share them.
+/// Slots for messages being read. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Readers(Arc<Shared>);
 
@@ -19,11 +20,11 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Reading {
     next: u64,
-    /// By the order in which they began. What is dropped here ends the reading.
+    /// In the order of their start. Dropping the sender cancels the read.
     open: BTreeMap<u64, oneshot::Sender<()>>,
 }
 
-/// The place of a message, until it is dropped.
+/// The slot of a message, released on drop.
 #[derive(Debug)]
 pub(super) struct Place {
     shared: Arc<Shared>,
@@ -32,12 +33,12 @@ pub(super) struct Place {
 }
 
 impl Readers {
-    /// So many places, at least one.
+    /// Creates `places` slots, at least one.
     pub fn new(places: usize) -> Readers {
         Readers(Arc::new(Shared { places: places.max(1), reading: Mutex::default() }))
     }
 
-    /// A place for a message that begins to be read.
+    /// Acquires a slot for a new message, evicting the oldest reads if necessary.
     pub(super) fn enter(&self) -> Place {
         let (end, ends) = oneshot::channel();
         let mut reading = self.0.reading();
@@ -59,12 +60,12 @@ impl Shared {
 }
 
 impl Place {
-    /// Reads a message as long as it has its place; none when another message has taken it.
+    /// Reads a message while it has its slot. Returns `None` if another message evicts it.
     pub(super) async fn read<T>(&mut self, message: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
             read = message => Some(read),
-            // Nothing is ever sent.
+            // The sender never sends; it is only dropped.
             _ = &mut self.ends => None,
         }
     }

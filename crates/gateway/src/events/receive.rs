@@ -1,5 +1,5 @@
-//! Where a service delivers its events: on the port for clients, before the fronts, so that a front may be at `/`. A message is answered with a success once it
-//! is durable, and not before; a sender that gets anything else comes again.
+//! Receives a service's events on the client port. It precedes the fronts, so that a front may be
+//! at `/`. A message is acknowledged only once it is durable; otherwise its sender retries.
 
 use super::dual::{Came, Decided, EventsDual};
 use super::readers::Readers;
@@ -24,34 +24,34 @@ use switchback_plan::{Becomes, EventName};
 use tokio::sync::{Notify, Semaphore};
 use tower::Service;
 
-/// What is needed to take events in. Clones share it.
+/// Settings and services for receiving events. Clones share them.
 #[derive(Clone)]
 pub struct Intake {
-    /// Whose events are taken, by the path at which they come.
+    /// The receivers, by path.
     pub receivers: Receivers,
-    /// The bounds of queue, body and signature.
+    /// Limits of queue, body and signature.
     pub settings: Settings,
-    /// The pack says what events are called.
+    /// The current program, whose pack names the events.
     pub program: Current,
-    /// Events are durable here before they are acknowledged.
+    /// Stores events before they are acknowledged.
     pub store: Store,
-    /// Bodies count against it while they are read.
+    /// The budget for bodies while they are read.
     pub memory: Memory,
-    /// Says whether the moment of a signature is near enough.
+    /// Provides the current time for signature checks.
     pub clock: Clock,
-    /// The least throughput of a sender; a slower one is given up.
+    /// The minimum throughput of a sender; slower ones are rejected.
     pub body_timeout: BodyTimeout,
-    /// Messages being read at one time, whoever sends them.
+    /// Limits concurrent reads of unverified messages.
     pub readers: Readers,
-    /// Signed messages being stored at one time.
+    /// Limits concurrent writes of verified messages.
     pub places: Arc<Semaphore>,
-    /// Has events of both sides compared.
+    /// Compares events of both sides.
     pub dual: EventsDual,
-    /// Told when there is something to deliver.
+    /// Notified when an event is ready for delivery.
     pub queued: Arc<Notify>,
 }
 
-/// Takes events in at their paths; all other requests go by `inner`.
+/// Receives events at their paths and forwards all other requests to `inner`.
 #[derive(Clone)]
 pub(crate) struct Receiving<S> {
     inner: S,
@@ -59,13 +59,13 @@ pub(crate) struct Receiving<S> {
 }
 
 impl<S> Receiving<S> {
-    /// Without receivers every request goes by.
+    /// Wraps a service. Without receivers every request is forwarded.
     pub(crate) fn new(inner: S, intake: Intake) -> Receiving<S> {
         let intake = (!intake.receivers.is_empty()).then(|| Arc::new(intake));
         Receiving { inner, intake }
     }
 
-    /// The same before another service.
+    /// Wraps another service with the same receivers.
     pub(crate) fn before<T>(&self, inner: T) -> Receiving<T> {
         Receiving { inner, intake: self.intake.clone() }
     }
@@ -103,14 +103,14 @@ where
     }
 }
 
-/// What became of a message.
+/// The result for a message.
 enum Taken {
     Queued,
-    /// It came before.
+    /// A duplicate.
     Known,
     /// The pack drops it.
     Dropped,
-    /// The one of the other side that tells the same is delivered.
+    /// The other side's event is delivered instead.
     Beside,
     Method,
     Unsigned(Refused),
@@ -301,7 +301,7 @@ impl Intake {
     }
 }
 
-/// What a message says which event it is.
+/// Returns the name of a message's event.
 fn name_of(place: &EventName, headers: &HeaderMap, body: &Value) -> Option<String> {
     match place {
         EventName::Header(name) => {
@@ -315,7 +315,7 @@ fn name_of(place: &EventName, headers: &HeaderMap, body: &Value) -> Option<Strin
     }
 }
 
-/// The value that keeps events in order, as JSON text: `7` and `"7"` are two keys.
+/// Returns the ordering key of an event as JSON text: `7` and `"7"` are different keys.
 fn key_of(names: &[Arc<str>], body: &Value) -> Option<String> {
     let value = member(names, body)?;
     (!value.is_null()).then(|| String::from_utf8_lossy(&value.to_vec()).into_owned())

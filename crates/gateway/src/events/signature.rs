@@ -1,6 +1,7 @@
-//! Signatures of events, checked and made: Standard Webhooks (<https://www.standardwebhooks.com>: `webhook-id`,
-//! `webhook-timestamp`, `webhook-signature`), and the plain form that services have of their own, an HMAC-SHA-256 in one header
-//! field. Both ways a list of secrets is known: the first signs, all are good, so that a secret can be changed without a gap.
+//! Signs events and verifies their signatures. Supports Standard Webhooks
+//! (<https://www.standardwebhooks.com>: `webhook-id`, `webhook-timestamp`, `webhook-signature`),
+//! and a generic HMAC-SHA-256 in one header field. Both accept a list of secrets: the first one
+//! signs and all verify, so secrets can be rotated without interruption.
 
 use crate::secret::Secret;
 use base64::Engine as _;
@@ -13,73 +14,77 @@ use std::time::Duration;
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
-/// What stands before the base64 of a secret of Standard Webhooks.
+/// Prefix of a base64 secret of Standard Webhooks.
 const SECRET_PREFIX: &str = "whsec_";
-/// The longest name of a message that is kept.
+/// Maximum length of a message id in bytes.
 const ID_BYTES_MAX: usize = 256;
 
-/// How messages between two parties are signed.
+/// The signature scheme between two parties.
 #[derive(Clone, Debug)]
 pub struct Signature {
-    /// Which fields carry the signature, and what it covers.
+    /// The header fields of the signature, and the content that it covers.
     pub form: Form,
-    /// At least one, as bytes.
+    /// The decoded secrets, at least one.
     secrets: Vec<Secret<Vec<u8>>>,
 }
 
-/// The two ways to sign an event that the gateway knows.
+/// The supported signature schemes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `webhook-id`, `webhook-timestamp` and `webhook-signature`, as <https://www.standardwebhooks.com> says.
+    /// `webhook-id`, `webhook-timestamp` and `webhook-signature`, as defined by
+    /// <https://www.standardwebhooks.com>.
     StandardWebhooks,
-    /// An HMAC-SHA-256 (RFC 2104) in a header field of the operator's choice.
+    /// An HMAC-SHA-256 (RFC 2104) in a configurable header field.
     Hmac(HmacForm),
 }
 
-/// An HMAC-SHA-256 over the body. Before the body stand the message's name and a dot, then the moment and a dot, as far as they are
-/// signed.
+/// An HMAC-SHA-256 over the body. The message id and the timestamp, as far as they are signed,
+/// precede the body, each followed by a dot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HmacForm {
     /// The field with the signature.
     pub header: HeaderName,
-    /// What stands before the signature, such as `sha256=`.
+    /// Text before the signature, such as `sha256=`.
     pub prefix: String,
-    /// How the signature is written after the prefix.
+    /// Encoding of the signature after the prefix.
     pub encoding: Encoding,
-    /// The field with the moment of signing, in seconds since 1970; without it a message that somebody has kept stays good.
+    /// The field with the timestamp in seconds since 1970. Without it, an intercepted message can
+    /// be replayed at any time.
     pub timestamp: Option<HeaderName>,
-    /// The field with the name of the message.
+    /// The field with the message id.
     pub id: Option<HeaderName>,
-    /// Whether the name is signed. Only then a message is known again by it: under a name that is not signed, anyone who has seen a
-    /// message can send it once more. It is known again by its moment and its body then, if its moment is signed.
+    /// Whether the id is signed. Duplicates are detected by id only then, since otherwise an
+    /// attacker could replay a message under another id. With an unsigned id, they are detected by
+    /// the signature if the timestamp is signed.
     pub signs_id: bool,
 }
 
-/// How the bytes of a signature are written in a header field.
+/// Encoding of a signature in a header field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// Two lower-case digits for each byte.
+    /// Two lower-case hexadecimal digits per byte.
     Hex,
     /// RFC 4648, section 4, with padding.
     Base64,
 }
 
-/// Why a message is not taken; nothing of it is repeated.
+/// An error in a message's signature. Contains nothing of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// A field is missing or cannot be read.
+    /// A field is missing or malformed.
     #[error("the signature is missing, or not in its form")]
     Form,
-    /// It was signed longer ago, or further ahead, than the tolerance allows.
+    /// The timestamp differs from the current time by more than the tolerance.
     #[error("the moment of signing is too far from now")]
     Moment,
-    /// No secret gives this signature for this message.
+    /// The signature does not match the message under any secret.
     #[error("the signature is not that of the message")]
     Wrong,
 }
 
 impl Signature {
-    /// `secrets` are texts, of Standard Webhooks in base64 after `whsec_`. None where one is not in its form.
+    /// Creates a scheme. Secrets of Standard Webhooks are base64 after `whsec_`; others are plain
+    /// text. Returns `None` if the list is empty or a secret is malformed.
     pub fn new(form: Form, secrets: &[Secret<String>]) -> Option<Signature> {
         let bytes = |secret: &Secret<String>| match form {
             Form::Hmac(_) => Some(Secret::new(secret.expose().as_bytes().to_vec())),
@@ -93,11 +98,12 @@ impl Signature {
         (!secrets.is_empty()).then_some(Signature { form, secrets })
     }
 
-    /// What a good message is called, if its form names it.
+    /// Verifies a message and returns its id for the detection of duplicates, if the scheme
+    /// provides one.
     ///
     /// # Errors
     ///
-    /// It is not signed as it should be, too old, or too far ahead.
+    /// The signature is missing, malformed or wrong, or its timestamp is outside the tolerance.
     pub fn check(
         &self,
         headers: &HeaderMap,
@@ -139,18 +145,19 @@ impl Signature {
                     return Err(Refused::Form);
                 }
                 self.is_of(&HmacForm::signed(id, moment, body), std::slice::from_ref(&code))?;
-                // What is signed at one moment is one message, under whatever name it comes.
+                // With a signed timestamp, the signature identifies the message regardless of its
+                // unsigned id.
                 Ok(id.map(str::to_owned).or_else(|| moment.map(|_| name_of_code(&code))))
             }
         }
     }
 
-    /// The fields that a message goes out with. `id` is what it is called.
+    /// Returns the header fields for sending a message with the given id.
     pub fn sign(&self, id: &str, body: &[u8], now_ms: i64) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let moment = now_ms.div_euclid(1000).to_string();
         let mut put = |name: &HeaderName, value: &str| {
-            // What came as a field, or was made here, is one.
+            // Ids originate from header fields or are generated here, so they are valid values.
             if let Ok(value) = HeaderValue::from_str(value) {
                 headers.insert(name.clone(), value);
             }
@@ -183,7 +190,7 @@ impl Signature {
         mac(secret, parts).finalize().into_bytes().to_vec()
     }
 
-    /// Whether one of the codes is made with one of the secrets, in a time that says nothing of where they differ.
+    /// Checks whether one of the codes matches one of the secrets, in constant time per comparison.
     fn is_of(&self, parts: &[&[u8]], codes: &[Vec<u8>]) -> Result<(), Refused> {
         let is_of =
             |secret: &Secret<Vec<u8>>| codes.iter().any(|code| mac(secret, parts).verify_slice(code).is_ok());
@@ -197,20 +204,21 @@ fn mac(secret: &Secret<Vec<u8>>, parts: &[&[u8]]) -> Hmac<Sha256> {
     mac
 }
 
-/// A moment in seconds since 1970, near enough to now, before or after: clocks differ.
+/// Checks that a timestamp in seconds since 1970 is close to the current time. It may be in the
+/// future, since clocks differ.
 fn is_near(moment: &str, now_ms: i64, tolerance: Duration) -> Result<(), Refused> {
     let seconds: i64 = moment.parse().map_err(|_| Refused::Form)?;
     let apart = now_ms.div_euclid(1000).abs_diff(seconds);
     if apart > tolerance.as_secs() { Err(Refused::Moment) } else { Ok(()) }
 }
 
-/// A name for the message that has this signature, which does not tell the signature.
+/// Derives a message id from a signature without revealing it.
 fn name_of_code(code: &[u8]) -> String {
     Encoding::Hex.encode(&Sha256::digest(code)[..16])
 }
 
 impl HmacForm {
-    /// What is signed.
+    /// Returns the signed content in order.
     fn signed<'m>(id: Option<&'m str>, moment: Option<&'m str>, body: &'m [u8]) -> Vec<&'m [u8]> {
         let before = id.into_iter().chain(moment).flat_map(|part| [part.as_bytes(), b"."]);
         before.chain([body]).collect()

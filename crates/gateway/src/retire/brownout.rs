@@ -1,4 +1,4 @@
-//! Windows in which calls are turned away: what one is, when it is open and for whom, and what may be set.
+//! Brownouts: windows in which calls are rejected, their scope, and the validation of new ones.
 
 use super::retirement::RetireError;
 use super::usage::UsageInfo;
@@ -10,35 +10,35 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-/// Operations and clients that one window names.
+/// Maximum number of operations, and of clients, in one window.
 const NAMES_MAX: usize = 200;
-/// Characters of a reason.
+/// Maximum length of a reason in characters.
 const REASON_CHARS_MAX: usize = 500;
-/// The longest window: what lasts longer is no brownout.
+/// Longest window; a longer one would not be a brownout.
 const WINDOW_MAX: Duration = Duration::from_secs(31 * 24 * 3600);
 
-/// A window in which calls are turned away.
+/// A window in which calls are rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brownout {
-    /// Names it to the operator who removes it.
+    /// Identifies the window for its removal.
     pub id: String,
-    /// The name of the side that its clients speak, such as `v2`.
+    /// The name of the side that clients use, such as `v2`.
     pub side: String,
-    /// Empty: all operations of the side, and what no operation is for.
+    /// Empty: all operations of the side, and calls that match no operation.
     pub operations: Vec<String>,
-    /// Empty: all clients, those that nobody enrolled among them.
+    /// Empty: all clients, unknown ones included.
     pub clients: Vec<String>,
-    /// Wall time in milliseconds since 1970.
+    /// Start, wall time in milliseconds since 1970.
     pub from_ms: i64,
-    /// Wall time in milliseconds since 1970. The window ends here: from then on calls are answered again.
+    /// End (exclusive), wall time in milliseconds since 1970.
     pub until_ms: i64,
-    /// What clients are told; empty: the pack's text for `brownout`.
+    /// The text for clients; empty for the pack's text of `brownout`.
     pub reason: String,
     /// `configuration` or `operator`.
     pub by: String,
 }
 
-/// As people and programs are shown it.
+/// The form for people and API clients.
 impl Serialize for Brownout {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct as _;
@@ -56,9 +56,9 @@ impl Serialize for Brownout {
 }
 
 impl Brownout {
-    /// As the store has it.
+    /// Converts a stored row.
     pub(super) fn of_row(row: BrownoutRow) -> Brownout {
-        // What cannot be read names nobody, which is safer than naming all.
+        // An unreadable list matches no name, which is safer than matching all.
         let list = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| vec![String::new()]);
         Brownout {
             operations: list(&row.operations),
@@ -72,7 +72,7 @@ impl Brownout {
         }
     }
 
-    /// Where it is in its time: `planned`, `open` or `over`.
+    /// Returns its state: `planned`, `open` or `over`.
     pub fn state(&self, now_ms: i64) -> &'static str {
         match () {
             () if now_ms < self.from_ms => "planned",
@@ -81,7 +81,8 @@ impl Brownout {
         }
     }
 
-    /// Whether it turns away this call (an empty operation: unknown; an empty client: nobody enrolled it) at this time.
+    /// Returns whether the window rejects a call at this time. An empty operation is unknown, and
+    /// so is an empty client.
     pub(super) fn is_for(&self, side: &str, operation: &str, client: &str, now_ms: i64) -> bool {
         let names = |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
         self.state(now_ms) == "open"
@@ -91,34 +92,37 @@ impl Brownout {
     }
 }
 
-/// A window to be added.
+/// A window to add.
 #[derive(Clone, Debug, Default)]
 pub struct NewBrownout {
-    /// Only needed where clients speak several sides.
+    /// Required only if clients use several sides.
     pub side: Option<String>,
-    /// Such as `GET /things/{id}`. Empty: all operations of the side, and what no operation is for.
+    /// Method and path templates, such as `GET /things/{id}`. Empty: all operations of the side,
+    /// and calls that match no operation.
     pub operations: Vec<String>,
-    /// Enrolled names. Empty: all clients, those that nobody enrolled among them.
+    /// Registered names. Empty: all clients, unknown ones included.
     pub clients: Vec<String>,
-    /// Confirms a window that names neither: all calls of all clients. Refused for one that names some.
+    /// Confirms a window without names, which affects all calls of all clients. Rejected for a
+    /// window with names.
     pub everything: bool,
-    /// Wall time in milliseconds since 1970.
+    /// Start, wall time in milliseconds since 1970.
     pub from_ms: i64,
-    /// Wall time in milliseconds since 1970. Must be later than `from_ms` and than now.
+    /// End, wall time in milliseconds since 1970. Must be later than `from_ms` and than now.
     pub until_ms: i64,
-    /// What clients are told; empty: the pack's text for `brownout`.
+    /// The text for clients; empty for the pack's text of `brownout`.
     pub reason: String,
-    /// Ids of the windows set at run time that whoever adds it has seen: where there are others, nothing is added.
+    /// Ids of the run-time windows that the caller has seen. If the stored ones differ, no window
+    /// is added.
     pub seen: Option<Vec<String>>,
 }
 
 impl NewBrownout {
-    /// Whether it names neither operations nor clients.
+    /// Returns whether it names neither operations nor clients.
     pub fn is_for_all(&self) -> bool {
         self.operations.is_empty() && self.clients.is_empty()
     }
 
-    /// Whether its scope, times and bounds are in order, at this time.
+    /// Validates scope, times and limits at the given time.
     pub(super) fn check(&self, now_ms: i64) -> Result<(), RetireError> {
         match (self.is_for_all(), self.everything) {
             (true, false) => return Err(RetireError::NoScope),
@@ -144,22 +148,24 @@ impl NewBrownout {
     }
 }
 
-/// The calls that a window would turn away, as far as counted calls tell.
+/// The calls that a window would reject, estimated from usage counts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reach {
-    /// Enrolled clients that made such calls within the last week, by name.
+    /// Registered clients that made such calls within the last week, by name.
     pub clients: Vec<String>,
-    /// Whether callers that nobody enrolled did.
+    /// Whether unknown clients made such calls.
     pub has_strangers: bool,
-    /// Calls per second: of each client and operation the mean since its first counted call. `None`: none was counted.
+    /// Calls per second: the sum over clients and operations of the mean rate since the first
+    /// counted call. `None` if there was no call.
     pub per_second: Option<f64>,
 }
 
-/// Clients whose last call is older are not expected to call.
+/// Age of a client's last call beyond which it is not expected to call again.
 const RECENT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 impl Reach {
-    /// The reach of a window for these operations and clients of a side; empty lists mean all.
+    /// Estimates the reach of a window for these operations and clients of a side. Empty lists
+    /// match all.
     pub(super) fn new(
         usage: &[UsageInfo],
         side: &str,
@@ -174,7 +180,7 @@ impl Reach {
             let is_hit = one.side == side
                 && is_named(operations, &one.operation)
                 && is_named(clients, &one.client)
-                // A client whose side has ended is refused already.
+                // A retired client is rejected already.
                 && one.outcome != Outcome::Retired.as_str();
             let (Some(first), Some(last)) = (unix_ms(&one.first), unix_ms(&one.last)) else { continue };
             if !is_hit || last < now_ms.saturating_sub(millis(RECENT)) {

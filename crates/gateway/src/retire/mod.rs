@@ -1,9 +1,9 @@
-//! The end of a side: who still calls what (`usage`), windows in which calls are turned away so that it is noticed (`brownout`),
-//! and the day from which a client is refused (`sunset`). What is configured and what is set at run time are kept together
-//! (`retirement`) and read as one by each request (`standing`); gateways that share a store follow one another within about a
-//! second.
+//! Retirement of a side: usage counts of the remaining calls (`usage`), windows in which calls are
+//! rejected as a warning (`brownout`), and the date from which a client is rejected (`sunset`).
+//! `retirement` merges the configuration with run-time settings, and each request reads the result
+//! (`standing`). Gateways that share a store synchronize within about a second.
 //!
-//! Decision to know: what is set at run time is in the store and wins over the configuration, as with phases.
+//! Run-time settings are in the store and take precedence over the configuration, as with phases.
 
 mod brownout;
 mod retirement;

@@ -1,5 +1,5 @@
-//! Brownouts and sunsets that hold: those of the configuration, and those that are set while the gateway runs, which are in the
-//! store and win.
+//! Effective brownouts and sunsets: those of the configuration, and those set at run time, which
+//! are in the store and take precedence.
 
 use super::brownout::{Brownout, NewBrownout, Reach, millis};
 use super::standing::{Standing, Standings};
@@ -11,14 +11,14 @@ use arc_swap::ArcSwap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often the store is looked at for what others have set.
+/// Interval for reading changes of other processes from the store.
 const POLL: Duration = Duration::from_secs(1);
-/// Windows that are kept.
+/// Maximum number of stored windows.
 const BROWNOUTS_MAX: u32 = 1_000;
-/// How long a window is kept after its end, for people to see.
+/// Time for which a past window remains stored for display.
 const ENDED_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A side that clients speak, and its operations.
+/// A side that clients use, and its operations.
 #[derive(Clone, Debug, Default)]
 pub struct SideOperations {
     /// The name of the side, such as `v2`.
@@ -27,66 +27,66 @@ pub struct SideOperations {
     pub operations: Vec<String>,
 }
 
-/// What is configured.
+/// The configured rules.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// Windows of the configuration; they cannot be removed at run time.
     pub brownouts: Vec<Brownout>,
-    /// Ends that the configuration names; those set at run time win.
+    /// Sunsets of the configuration; those set at run time take precedence.
     pub sunsets: Vec<ClientSunset>,
-    /// What can be named at run time.
+    /// The sides and operations that run-time settings may name.
     pub served: Vec<SideOperations>,
 }
 
-/// Why something was not set.
+/// An error that prevents changing a brownout or sunset.
 #[derive(Debug, thiserror::Error)]
 pub enum RetireError {
-    /// No front serves such an operation.
+    /// No front serves this operation.
     #[error("no front serves an operation `{operation}`")]
     NoSuchOperation {
-        /// As it was given.
+        /// The name in the request.
         operation: String,
-        /// What may have been meant.
+        /// The operations that are served.
         known: Vec<String>,
     },
-    /// No front speaks this side; after it, the sides that are spoken.
+    /// No front serves this side. The second field lists the served sides.
     #[error("no front speaks `{0}`; sides that clients speak: {1}")]
     NoSuchSide(String, String),
-    /// No side was named, and there are several; the sides that are spoken.
+    /// The request names no side although there are several. The field lists them.
     #[error("clients speak several sides; say which is meant: {0}")]
     WhichSide(String),
-    /// It is for all calls of all clients, and nobody confirmed that.
+    /// The window affects all calls of all clients, which is not confirmed.
     #[error(
         "it names neither operations nor clients; name some, or confirm that all calls of all clients are meant"
     )]
     NoScope,
-    /// It is confirmed for everything, and names operations or clients.
+    /// The window is confirmed for all calls, but names operations or clients.
     #[error(
         "it names operations or clients, and confirms all calls of all clients; leave out one of the two"
     )]
     TwoScopes,
-    /// Its times are out of order, or it is beyond a bound; a sentence for the operator.
+    /// The times are out of order or a limit is exceeded; a sentence for the operator.
     #[error("{0}")]
     Window(String),
-    /// No brownout that was added at run time has this id.
+    /// No run-time brownout has this id.
     #[error("there is no brownout `{0}`; those of the configuration are taken out there")]
     NoSuchBrownout(String),
-    /// The store holds as many as it may.
+    /// The store contains the maximum number of brownouts.
     #[error("there are {BROWNOUTS_MAX} brownouts already; remove some first")]
     TooMany,
-    /// Somebody else has changed meanwhile what was seen.
+    /// The state has changed since the caller read it.
     #[error("it was changed meanwhile")]
     Changed,
-    /// The store did not answer.
+    /// The store does not answer or fails.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What is switched off for a while, and for whom a side has ended. Clones share it.
+/// The effective brownouts and sunsets. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Retirement {
     shared: Arc<Shared>,
-    /// The author of what is set with this handle; none: that of the store.
+    /// The author of changes made with this handle; `None` for that of the store.
     author: Option<Arc<str>>,
 }
 
@@ -103,19 +103,19 @@ struct State {
     configured: Rules,
     brownouts: Vec<Brownout>,
     sunsets: Vec<ClientSunset>,
-    /// The number of the store's write up to which both are known.
+    /// The store's write number up to which both lists are current.
     change: i64,
 }
 
 impl Retirement {
-    /// Nothing is configured, and nothing of the store is known yet.
+    /// Creates an empty state: no rules are configured and the store has not been read.
     pub fn new(store: Store) -> Retirement {
         let clock = store.clock().clone();
         let shared = Shared { store, clock, standings: ArcSwap::default(), state: Mutex::default() };
         Retirement { shared: Arc::new(shared), author: None }
     }
 
-    /// The same with another author of what is set, for the history.
+    /// Returns a handle with another author of its changes in the history.
     #[must_use]
     pub fn by(&self, author: &str) -> Retirement {
         Retirement { author: Some(Arc::from(author)), ..self.clone() }
@@ -126,20 +126,21 @@ impl Retirement {
         self.author.as_deref().map_or_else(|| store.clone(), |author| store.by(author))
     }
 
-    /// From now on this is what is configured.
+    /// Replaces the configured rules.
     pub fn serve(&self, rules: Rules) {
         let mut state = self.state();
         state.configured = rules;
         self.settle(&state);
     }
 
-    /// Takes up what others have set. Costs one small query when nothing was written since the last time.
+    /// Reads changes of other processes. Costs one small query if the store is unchanged.
     ///
     /// # Errors
     ///
     /// The database does not answer or fails.
     pub async fn sync(&self) -> Result<(), StoreError> {
-        // Before the rows, so that what is written in between is read again and never missed.
+        // Read the number before the rows, so that a concurrent write is read again rather than
+        // missed.
         let change = self.shared.store.change().await?;
         if self.state().change == change {
             return Ok(());
@@ -154,7 +155,7 @@ impl Retirement {
         Ok(())
     }
 
-    /// Follows the store for ever.
+    /// Follows the store until dropped.
     pub async fn run(self) {
         repeat(
             &self.shared.clock,
@@ -165,7 +166,7 @@ impl Retirement {
         .await;
     }
 
-    /// All windows, those that have ended not long ago among them, the earliest first.
+    /// Returns all windows, recently finished ones included, the earliest first.
     pub fn brownouts(&self) -> Vec<Brownout> {
         let state = self.state();
         let mut all = [&state.configured.brownouts[..], &state.brownouts[..]].concat();
@@ -173,7 +174,7 @@ impl Retirement {
         all
     }
 
-    /// When sides end for clients.
+    /// Returns the sunsets of clients.
     pub fn sunsets(&self) -> Vec<ClientSunset> {
         self.state().sunsets()
     }
@@ -182,8 +183,8 @@ impl Retirement {
     ///
     /// # Errors
     ///
-    /// Nobody serves what it names, its times are out of order or beyond a bound, there are too many, or the
-    /// store fails.
+    /// A named side, operation or client does not exist, the times are out of order or exceed a
+    /// limit, there are too many windows, or the store fails.
     pub async fn add(&self, new: NewBrownout) -> Result<Brownout, RetireError> {
         let now_ms = self.shared.clock.unix_ms();
         let side = self.check(&new, now_ms).await?;
@@ -220,11 +221,11 @@ impl Retirement {
         Ok(added)
     }
 
-    /// The calls that a window would turn away, by those that were counted up to now. Nothing is added.
+    /// Estimates the calls that a window would reject from usage counts, without adding it.
     ///
     /// # Errors
     ///
-    /// As with [`Retirement::add`], but for a missing confirmation.
+    /// As with [`Retirement::add`], except for a missing confirmation.
     pub async fn preview(&self, new: &NewBrownout, usage: &[UsageInfo]) -> Result<Reach, RetireError> {
         let now_ms = self.shared.clock.unix_ms();
         let confirmed = NewBrownout { everything: new.is_for_all(), ..new.clone() };
@@ -232,7 +233,7 @@ impl Retirement {
         Ok(Reach::new(usage, &side, &new.operations, &new.clients, now_ms))
     }
 
-    /// Checks a window that is to be added; gives the name of its side.
+    /// Validates a new window and returns the name of its side.
     async fn check(&self, new: &NewBrownout, now_ms: i64) -> Result<String, RetireError> {
         self.sync().await?;
         new.check(now_ms)?;
@@ -249,11 +250,11 @@ impl Retirement {
         Ok(side.side)
     }
 
-    /// Removes a window; calls are answered again from then on.
+    /// Removes a window; its calls are answered again.
     ///
     /// # Errors
     ///
-    /// There is none of this id that was added at run time, or the store fails.
+    /// No run-time window has this id, or the store fails.
     pub async fn remove(&self, id: &str) -> Result<(), RetireError> {
         if !self.store().remove_brownout(id).await? {
             return Err(RetireError::NoSuchBrownout(id.to_owned()));
@@ -263,13 +264,14 @@ impl Retirement {
         Ok(())
     }
 
-    /// Sets from when on a client is refused on fronts of a side; without `at_ms` it never is. `seen` is the `set_ms` of what
-    /// whoever sets it has seen, 0 for nothing or what is configured: where something else was set, nothing is changed.
+    /// Sets the time from which a client is rejected on fronts of a side. Without `at_ms` it is
+    /// never rejected. `seen` is the `set_ms` that the caller has seen, 0 for none or a configured
+    /// sunset. If the stored one differs, it is not changed.
     ///
     /// # Errors
     ///
-    /// There is no such client or side, no side was named where there are several, the times are out of
-    /// order, something else than `seen` was set, or the store fails.
+    /// There is no such client or side, the side is ambiguous, the times are out of order, the
+    /// stored sunset differs from `seen`, or the store fails.
     pub async fn set_sunset(
         &self,
         client: &str,
@@ -305,14 +307,14 @@ impl Retirement {
         Ok(ClientSunset::of_row(row))
     }
 
-    /// How a call stands at this moment; `None` where nothing at all is configured or set.
+    /// Returns the state of a call at this moment, or `None` if no brownouts and sunsets exist.
     pub(crate) fn standing(&self, side: &str, operation: &str, client: &str) -> Option<Standing> {
         let standings = self.shared.standings.load();
         (!standings.is_empty())
             .then(|| standings.standing(side, operation, client, self.shared.clock.unix_ms()))
     }
 
-    /// The side that is meant: the one that clients speak, else the named one.
+    /// Returns the named side, or the only one.
     fn side(&self, named: Option<&str>) -> Result<SideOperations, RetireError> {
         let served = self.state().configured.served.clone();
         let sides = || served.iter().map(|side| side.side.as_str()).collect::<Vec<_>>().join(", ");
@@ -331,14 +333,14 @@ impl Retirement {
         self.shared.standings.store(Arc::new(Standings::new(brownouts, &state.sunsets())));
     }
 
-    /// Only held for moments, never across a wait.
+    /// Locks the state. The lock is held only briefly, never across an await.
     fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// What was set wins over what is configured.
+    /// Merges both lists; run-time sunsets override configured ones.
     fn sunsets(&self) -> Vec<ClientSunset> {
         let is_set = |configured: &&ClientSunset| {
             let same =
@@ -350,7 +352,7 @@ impl State {
     }
 }
 
-/// Short enough to be typed.
+/// Returns a random id that is short enough to type.
 fn fresh_id() -> String {
     crate::store::seal::random::<4>().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,5 +1,5 @@
-//! How a call stands: answered, within a brownout, or after the end of its side. As one request asks for it: immutable, made anew
-//! when something is set.
+//! The state of a call: answered, rejected by a brownout, or retired. Requests read an immutable
+//! snapshot, which is rebuilt when a setting changes.
 
 use super::brownout::Brownout;
 use super::sunset::{ClientSunset, Notice, notice};
@@ -7,11 +7,11 @@ use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// All that is switched off or has an end.
+/// All effective brownouts and sunsets.
 #[derive(Debug, Default)]
 pub(super) struct Standings {
     brownouts: Vec<Brownout>,
-    /// By client: the sides that end for it; few, so a list.
+    /// Sunsets by client; each has few, so a list suffices.
     sunsets: HashMap<String, Vec<Ending>, RandomState>,
 }
 
@@ -22,14 +22,14 @@ struct Ending {
     notice: Option<Notice>,
 }
 
-/// How a call stands.
+/// The state of a call.
 #[derive(Debug)]
 pub(crate) enum Standing {
     /// It is answered, with this notice.
     Open(Option<Notice>),
-    /// A window is open for it.
+    /// A brownout is open for it.
     Brownout { retry_after: Duration, reason: String, id: String },
-    /// Its side has ended for its client.
+    /// Its side is retired for its client.
     Retired(Option<Notice>),
 }
 
@@ -45,19 +45,20 @@ impl Standings {
         Standings { brownouts, sunsets: by_client }
     }
 
-    /// Whether nothing was ever configured or set: then nobody needs to know what time it is.
+    /// Returns whether there are no settings, so that the caller can skip reading the clock.
     pub(super) fn is_empty(&self) -> bool {
         self.brownouts.is_empty() && self.sunsets.is_empty()
     }
 
-    /// How a call of `client` (empty: nobody enrolled it) stands for an operation (empty: unknown) of a side.
+    /// Returns the state of a call of `client` (empty: unknown) for an operation (empty: unknown)
+    /// of a side.
     pub(super) fn standing(&self, side: &str, operation: &str, client: &str, now_ms: i64) -> Standing {
         let ending = self.sunsets.get(client).and_then(|all| all.iter().find(|ending| ending.side == side));
         if let Some(ending) = ending.filter(|ending| ending.at_ms <= now_ms) {
             return Standing::Retired(ending.notice.clone());
         }
         let open = self.brownouts.iter().filter(|window| window.is_for(side, operation, client, now_ms));
-        // Of several, the one that ends last says when trying again makes sense.
+        // The window that closes last determines when a retry makes sense.
         if let Some(window) = open.max_by_key(|window| window.until_ms) {
             let left = u64::try_from(window.until_ms - now_ms).unwrap_or_default();
             return Standing::Brownout {

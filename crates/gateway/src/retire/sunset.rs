@@ -1,4 +1,4 @@
-//! The day from which a client is refused on a side, and what its answers say of that before.
+//! The date from which a client is rejected on a side, and the header fields that announce it.
 
 use crate::clock::rfc3339;
 use crate::store::SunsetRow;
@@ -7,30 +7,30 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Fields that answers to one client carry: `Deprecation` (RFC 9745) and `Sunset` (RFC 8594).
+/// Header fields in responses to one client: `Deprecation` (RFC 9745) and `Sunset` (RFC 8594).
 pub(crate) type Notice = Arc<[(HeaderName, HeaderValue)]>;
 
 const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
 const SUNSET: HeaderName = HeaderName::from_static("sunset");
-/// First second of the year 10000, which an HTTP date cannot say.
+/// First second of the year 10000, which HTTP dates cannot represent.
 const HTTP_DATE_END: u64 = 253_402_300_800;
 
-/// When a side ends for a client.
+/// The sunset of a side for a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientSunset {
-    /// The client's enrolled name.
+    /// The client's registered name.
     pub client: String,
-    /// The name of the side that its clients speak, such as `v2`.
+    /// The name of the side that clients use, such as `v2`.
     pub side: String,
-    /// Wall time in milliseconds since 1970; none: never, whatever the configuration says.
+    /// Wall time in milliseconds since 1970. `None`: never, even if the configuration sets a date.
     pub at_ms: Option<i64>,
-    /// Wall time in milliseconds since 1970. Becomes `Deprecation` (RFC 9745); none: no such field.
+    /// Wall time in milliseconds since 1970, for `Deprecation` (RFC 9745). `None`: no such field.
     pub deprecated_ms: Option<i64>,
-    /// Whether answers say so before.
+    /// Whether responses announce the sunset in advance.
     pub announce: bool,
     /// `configuration` or `operator`.
     pub by: String,
-    /// When an operator set it, wall time in milliseconds since 1970; 0: it is of the configuration.
+    /// Wall time of an operator's change in milliseconds since 1970; 0 for a configured sunset.
     pub set_ms: i64,
 }
 
@@ -49,7 +49,7 @@ impl Serialize for ClientSunset {
 }
 
 impl ClientSunset {
-    /// As the store has it.
+    /// Converts a stored row.
     pub(super) fn of_row(row: SunsetRow) -> ClientSunset {
         ClientSunset {
             client: row.client,
@@ -63,7 +63,7 @@ impl ClientSunset {
     }
 }
 
-/// What answers say of an end at this time, and of a deprecation before it.
+/// Returns the header fields for a sunset at this time and an optional deprecation.
 pub(super) fn notice(at_ms: i64, deprecated_ms: Option<i64>) -> Notice {
     let mut fields = Vec::new();
     if let Some(at) = deprecated_ms {

@@ -1,8 +1,9 @@
-//! Who still calls what: calls by side, client, operation and what became of them. Each core counts on its own; every few
-//! seconds what was counted is added to the store, so that it survives restarts and is summed over gateways.
+//! Usage counts: calls by side, client, operation and outcome. Each core counts separately; every
+//! few seconds the counts are added to the store, so that they survive restarts and are summed over
+//! gateways.
 //!
-//! Decision to know: a core's counts are emptied when they are taken to the store, so what is in memory is bounded by what is
-//! called between two times, and by [`COUNTS_MAX`] while the store is away.
+//! A flush empties the counts, so memory is bounded by the distinct calls between two flushes, and
+//! by [`COUNTS_MAX`] while the store is unavailable.
 
 use crate::clock::{Clock, rfc3339};
 use crate::outcome::Outcome;
@@ -15,7 +16,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How often counts are taken to the store.
+/// Interval between flushes to the store.
 pub const USAGE_FLUSH: Duration = Duration::from_secs(5);
 /// Different counts in memory while the store takes none. Beyond them calls of all clients and operations are one count, see
 /// [`UsageInfo::is_overflow`].
@@ -26,34 +27,34 @@ pub const UNKNOWN_USAGE_MAX: u32 = 2_000;
 pub const USAGE_KEEP: Duration = Duration::from_secs(400 * 24 * 3600);
 const OTHERS: &str = "other";
 
-/// The word for calls that a release counted which recorded no outcome of the list.
+/// Identifier for calls counted by an earlier release with an outcome outside the list.
 pub const UNRECORDED: &str = "unrecorded";
 
-/// Calls that look alike, as people and programs are shown them.
+/// A usage count, for people and API clients.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UsageInfo {
-    /// The name of the side that its clients speak, such as `v2`.
+    /// The name of the side that clients use, such as `v2`.
     pub side: String,
-    /// The client's enrolled name; empty for an unknown client, and for calls that were counted together.
+    /// The client's registered name; empty for an unknown client and for an overflow count.
     pub client: String,
-    /// Of an unknown call method and path as the access log shows them.
+    /// The operation, or method and path of an unknown call as in the access log.
     pub operation: String,
-    /// Whether no operation of the contract is for the call.
+    /// Whether the calls match no operation of the contract.
     pub unknown: bool,
-    /// The word of an [`Outcome`], or [`UNRECORDED`].
+    /// The identifier of an [`Outcome`], or [`UNRECORDED`].
     pub outcome: &'static str,
     /// Calls since the first.
     pub calls: i64,
-    /// RFC 3339, UTC.
+    /// Time of the first call, RFC 3339, UTC.
     pub first: String,
-    /// RFC 3339, UTC.
+    /// Time of the last call, RFC 3339, UTC.
     pub last: String,
 }
 
 /// The counts of a gateway. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
-    /// None: nothing is counted.
+    /// `None` if counting is disabled.
     shared: Option<Arc<Shared>>,
 }
 
@@ -62,16 +63,16 @@ struct Shared {
     store: Store,
     clock: Clock,
     shards: Box<[Shard]>,
-    /// One flush at a time, or what a failed one puts back could be counted while another reads.
+    /// Serializes flushes, so that no reader counts the values that a failed flush restores.
     flushing: tokio::sync::Mutex<()>,
 }
 
-/// On cache lines of its own: cores write to their shards all the time.
+/// Aligned to its own cache lines, because each core writes its shard constantly.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard(Mutex<Counts>);
 
-/// By client, then by operation: look-ups by what a request has, without making a key of it.
+/// Nested maps by client and operation, so that a lookup needs no allocated key.
 type ByName<T> = HashMap<String, T, RandomState>;
 
 #[derive(Debug, Default)]
@@ -91,7 +92,7 @@ struct Count {
 }
 
 impl Usage {
-    /// Counts for a store.
+    /// Creates counts that are flushed to a store.
     pub fn new(store: Store) -> Usage {
         let shards = (0..shard::count()).map(|_| Shard::default()).collect();
         let clock = store.clock().clone();
@@ -100,7 +101,7 @@ impl Usage {
         }
     }
 
-    /// Counts nothing.
+    /// Creates a counter that ignores all calls.
     pub fn off() -> Usage {
         Usage::default()
     }
@@ -110,7 +111,8 @@ impl Usage {
         self.add(side, client, operation, (outcome, false));
     }
 
-    /// Counts one call that no operation is for on this core; `called` is its method and path as logs show them.
+    /// Counts one call on this core that matches no operation; `called` is its method and path as
+    /// in logs.
     pub(crate) fn count_unknown(&self, side: &str, client: &str, called: &str, outcome: Outcome) {
         self.add(side, client, called, (outcome, true));
     }
@@ -123,7 +125,7 @@ impl Usage {
         counts.add(side, client, operation, ended, 1, (now_ms, now_ms));
     }
 
-    /// Takes what was counted to the store. On failure it is counted again.
+    /// Adds the counts to the store. On failure they are restored in memory.
     ///
     /// # Errors
     ///
@@ -147,7 +149,7 @@ impl Usage {
         written
     }
 
-    /// Takes counts to the store for ever.
+    /// Flushes counts periodically until dropped.
     pub async fn run(self) {
         let Some(shared) = self.shared.clone() else { return };
         repeat(
@@ -159,7 +161,7 @@ impl Usage {
         .await;
     }
 
-    /// All that was counted, by every gateway of the store; of this one to the last call.
+    /// Returns all counts of every gateway of the store, including this one's latest calls.
     ///
     /// # Errors
     ///
@@ -172,7 +174,8 @@ impl Usage {
 }
 
 impl UsageInfo {
-    /// Whether these are calls of several clients and operations, counted together because there was no room to count each.
+    /// Returns whether this count combines several clients and operations, because there was no
+    /// room to count them separately.
     pub fn is_overflow(&self) -> bool {
         self.client.is_empty() && self.operation == OTHERS
     }
@@ -181,7 +184,7 @@ impl UsageInfo {
 impl From<UsageRow> for UsageInfo {
     fn from(row: UsageRow) -> UsageInfo {
         let UsageRow { side, client, operation, outcome, is_unknown, calls, first_ms, last_ms } = row;
-        // A gateway of a release before the list, on the same store, writes the word `unknown` here.
+        // A gateway of an earlier release on the same store writes the word `unknown` here.
         let unknown = is_unknown || outcome == "unknown";
         let outcome = match Outcome::parse(&outcome) {
             Some(outcome) => outcome.as_str(),
@@ -193,7 +196,7 @@ impl From<UsageRow> for UsageInfo {
 }
 
 impl Counts {
-    /// Adds calls; `at_ms`: the first and the last.
+    /// Adds calls; `at_ms` are the times of the first and the last.
     fn add(
         &mut self,
         side: &str,
