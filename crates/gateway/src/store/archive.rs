@@ -1,8 +1,9 @@
-//! Archives: what the gateway keeps of its own, by client and account, and how far harvests have come.
+//! Archives: data that the gateway itself stores per client and account, and the progress of
+//! harvests, which fill archives from a service.
 //!
-//! An entry is sealed for its client, account, archive and key, with the moment it was kept: a row that was copied to another
-//! place, or made younger, does not open. Its key lies there as a keyed hash of all four. Entries are read where they lie and
-//! never cached, so that what one gateway keeps, all that share the store see with their next request.
+//! An entry is sealed for its client, account, archive, key and storage time: a row that is copied
+//! elsewhere or given a newer time does not decrypt. Its key is stored as a keyed hash of all four.
+//! Entries are never cached, so all gateways of the store see a write with their next request.
 
 use super::db::{Arg, Tx, args};
 use super::seal::{HashOf, KeyRing, KeyedHash, Part, Place};
@@ -11,80 +12,81 @@ use crate::secret::Secret;
 
 const COLUMN: &str = "archive_entries.sealed";
 
-/// Keys that one statement looks for; where there are fewer, the last is asked for again.
+/// Number of keys per statement; shorter lists repeat the last key.
 const KEYS_PER_STATEMENT: usize = 32;
 const FIND: &str = "SELECT entry, sealed FROM archive_entries WHERE client = $1 AND account = $2 AND archive = $3 AND entry IN \
     ($4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, \
     $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35)";
 
-/// Whose entries: a client, and the account that its calls act on, empty for the main one.
+/// The owner of entries: a client, and the account that its calls act on (empty for the main
+/// account).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Owner {
-    /// The client's enrolled name.
+    /// The client's registered name.
     pub client: String,
-    /// The secondary account, as its path names it; empty for the main one.
+    /// The secondary account as named in its path; empty for the main account.
     pub account: String,
 }
 
-/// An entry, opened.
+/// A decrypted entry.
 #[derive(Debug)]
 pub struct ArchiveEntry {
-    /// Wall time in milliseconds since 1970.
+    /// Time of storage, wall time in milliseconds since 1970.
     pub kept_ms: i64,
-    /// None where an entry is its key alone.
+    /// `None` if the entry is only a key.
     pub value: Option<Secret<Vec<u8>>>,
 }
 
-/// How far a harvest has come.
+/// The progress of a harvest.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct HarvestRow {
-    /// The client's enrolled name.
+    /// The client's registered name.
     pub client: String,
-    /// The secondary account, as its path names it; empty for the main one.
+    /// The secondary account as named in its path; empty for the main account.
     pub account: String,
-    /// As the pack calls it.
+    /// The harvest's name in the pack.
     pub harvest: String,
-    /// The page to be read next.
+    /// The next page to read.
     pub page: i64,
     /// Elements read so far.
     pub elements: i64,
-    /// Entries kept so far.
+    /// Entries stored so far.
     pub kept: i64,
-    /// When its last page was read; none while there may be more.
+    /// Time when the last page was read; `None` while there may be more.
     pub finished_ms: Option<i64>,
-    /// Wall time in milliseconds since 1970. When the last page was noted.
+    /// Time of the last change, wall time in milliseconds since 1970.
     pub changed_ms: i64,
 }
 
-/// How many entries an archive has for an owner.
+/// The number of entries of an owner in an archive.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ArchiveCount {
-    /// The client's enrolled name.
+    /// The client's registered name.
     pub client: String,
-    /// The secondary account, as its path names it; empty for the main one.
+    /// The secondary account as named in its path; empty for the main account.
     pub account: String,
-    /// As the pack calls it.
+    /// The archive's name in the pack.
     pub archive: String,
-    /// Marks, and entries with values.
+    /// Number of entries, with and without values.
     pub entries: i64,
 }
 
-/// Entries for one archive: keys and values.
+/// Entries to store in one archive.
 #[derive(Debug)]
 pub struct NewEntries<'e> {
-    /// As the pack calls it.
+    /// The archive's name in the pack.
     pub archive: &'e str,
-    /// None as a value: a mark, which is its key alone. Keys are hashed and values sealed before they are
-    /// written.
+    /// Keys and values; a `None` value stores a key only. Keys are hashed and values sealed before
+    /// they are written.
     pub entries: &'e [(String, Option<Vec<u8>>)],
 }
 
 impl Store {
-    /// What an archive has under these keys, in their order.
+    /// Returns an archive's entries under these keys, in the order of the keys.
     ///
     /// # Errors
     ///
-    /// The database does not answer or fails. An entry was not sealed by this store, or was changed.
+    /// The database does not answer or fails, or an entry was modified or not sealed by this store.
     pub async fn archive_get(
         &self,
         owner: &Owner,
@@ -112,7 +114,7 @@ impl Store {
         hashes.iter().map(open).collect()
     }
 
-    /// Puts entries in; those that are there already are replaced, and their time begins anew.
+    /// Stores entries. Existing ones are replaced and get a new storage time.
     ///
     /// # Errors
     ///
@@ -123,10 +125,10 @@ impl Store {
         tx.commit().await
     }
 
-    /// Puts what a page of a harvest brought in, and notes how far it has come: both or neither.
+    /// Stores the entries of one harvested page together with the progress, in one transaction.
     ///
-    /// `before` is the row as the caller knows it. Where it is another one by now, somebody else reads the harvest too:
-    /// nothing is written, and the answer is false.
+    /// `before` is the row as the caller knows it. If the stored row differs, another process runs
+    /// the same harvest; then the transaction is not committed and the result is `false`.
     ///
     /// # Errors
     ///
@@ -201,7 +203,7 @@ impl Store {
         Ok(())
     }
 
-    /// How far the harvests of a client have come, or of all.
+    /// Returns the progress of the harvests of one client, or of all.
     ///
     /// # Errors
     ///
@@ -225,7 +227,7 @@ impl Store {
         rows.iter().map(row).collect()
     }
 
-    /// How many entries there are, of a client or of all.
+    /// Returns the numbers of entries of one client, or of all.
     ///
     /// # Errors
     ///
@@ -245,7 +247,8 @@ impl Store {
         rows.iter().map(row).collect()
     }
 
-    /// Takes entries of a client out of an archive: those under these keys, or all. Gives how many.
+    /// Deletes entries of a client from an archive: those under these keys, or all if the list is
+    /// empty. Returns their number.
     ///
     /// # Errors
     ///
@@ -278,7 +281,8 @@ impl Store {
         Ok(gone)
     }
 
-    /// A keyed hash of the place and the key: equal keys of two owners do not look alike.
+    /// Hashes the owner, archive and key together, so that equal keys of two owners have different
+    /// hashes.
     fn entry_hash(&self, owner: &Owner, archive: &str, key: &str) -> KeyedHash {
         let parts: [Part<'_>; 4] =
             [owner.client.as_str().into(), owner.account.as_str().into(), archive.into(), key.into()];
@@ -286,14 +290,14 @@ impl Store {
     }
 }
 
-/// Erases what is kept for a client.
+/// Erases the entries and harvests of a client.
 pub(super) async fn erase(tx: &mut Tx, client: &str) -> Result<(), StoreError> {
     tx.run("DELETE FROM archive_entries WHERE client = $1", args![client]).await?;
     tx.run("DELETE FROM archive_harvests WHERE client = $1", args![client]).await?;
     Ok(())
 }
 
-/// Seals all entries anew; gives how many.
+/// Seals all entries with the newest key. Returns their number.
 pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreError> {
     let mut values = 0;
     for row in tx.rows("SELECT client, account, archive, entry, sealed FROM archive_entries", &[]).await? {
@@ -312,12 +316,12 @@ pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreErro
     Ok(values)
 }
 
-/// The hash covers account and archive.
+/// Returns the sealing place. The hash covers account and archive.
 fn place<'a>(client: &'a str, entry: &'a [u8]) -> Place<'a> {
     Place { column: COLUMN, client, row: entry }
 }
 
-/// The moment, whether there is a value, and the value.
+/// Encodes the storage time, a flag for the presence of a value, and the value.
 fn encode(kept_ms: i64, value: Option<&[u8]>) -> Vec<u8> {
     let has_value = [u8::from(value.is_some())];
     [&kept_ms.to_be_bytes()[..], &has_value, value.unwrap_or_default()].concat()

@@ -1,5 +1,6 @@
-//! Clients and the tokens they are known by, as rows. A token is only ever here as a keyed hash, and each row carries a keyed
-//! hash of what it says: a token that somebody else has turned to another client selects nothing.
+//! Rows of clients and of the tokens that authenticate them. A token is stored only as a keyed
+//! hash, and each row contains a keyed hash of its content: a token that another program has
+//! reassigned to another client is rejected.
 
 use super::credentials::{self, CredentialRow, NewCredential};
 use super::db::{Row, Tx, args};
@@ -9,12 +10,13 @@ use super::{CONFIGURATION, NewHistory, Store, StoreError, archive, new_id};
 use crate::clock::rfc3339;
 use std::collections::HashMap;
 
-/// Who set a token: the configuration file, which stays the place to change it, or a command at run time.
+/// The origin of a token: the configuration file, where it must be changed, or a command at run
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Given in the configuration file.
+    /// Set in the configuration file.
     Configured,
-    /// Given or generated at run time.
+    /// Set or generated at run time.
     Managed,
 }
 
@@ -34,51 +36,51 @@ impl Origin {
     }
 }
 
-/// A token that a client is known by.
+/// A token that authenticates a client.
 #[derive(Clone, Debug)]
 pub struct TokenRow {
     /// Keyed hash of the token.
     pub hash: KeyedHash,
-    /// The side whose fronts it opens; `None` means all.
+    /// The side whose fronts accept it; `None` for all fronts.
     pub side: Option<String>,
-    /// Who set it.
+    /// The origin.
     pub origin: Origin,
-    /// When it stops selecting the client, wall time in milliseconds since 1970; `None` means never.
+    /// Expiry, wall time in milliseconds since 1970; `None` for no expiry.
     pub expires_ms: Option<i64>,
 }
 
 /// A client with its tokens and credentials.
 #[derive(Clone, Debug)]
 pub struct ClientRow {
-    /// Random id; what secrets are bound to.
+    /// Random id, which secrets are bound to.
     pub id: String,
     /// Unique name, chosen by the operator.
     pub name: String,
-    /// Secondary company, if calls go out for one.
+    /// Secondary company that its calls act for, if any.
     pub company: Option<String>,
     /// Wall time in milliseconds since 1970.
     pub created_ms: i64,
-    /// When it was revoked, wall time in milliseconds since 1970.
+    /// Time of revocation, wall time in milliseconds since 1970.
     pub revoked_ms: Option<i64>,
-    /// Number of the write that touched it last.
+    /// Number of the last write that changed it.
     pub change: i64,
-    /// Whether something else than this program has written the row. Then nothing of it is to be used.
+    /// Whether another program has modified the row. It must not be used then.
     pub is_damaged: bool,
-    /// The tokens it is known by, oldest first.
+    /// The tokens that authenticate it, oldest first.
     pub tokens: Vec<TokenRow>,
-    /// What its calls go out with to sides that have no grants, by side.
+    /// Its fixed tokens for calls to sides without grants, sorted by side.
     pub credentials: Vec<CredentialRow>,
 }
 
 impl ClientRow {
-    /// Whether the configuration file gave it something that it still has.
+    /// Returns whether it has a token or credential from the configuration file.
     pub(crate) fn is_configured(&self) -> bool {
         self.tokens.iter().any(|token| token.origin == Origin::Configured)
             || self.credentials.iter().any(|credential| credential.origin == Origin::Configured)
     }
 }
 
-/// A client to be added.
+/// A client to add.
 pub(crate) struct NewClient<'a> {
     pub name: &'a str,
     pub company: Option<&'a str>,
@@ -88,26 +90,26 @@ pub(crate) struct NewClient<'a> {
     pub seed: Option<GrantSeed<'a>>,
 }
 
-/// What became of a client of the configuration file.
+/// The result of applying a configured client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ensured {
     /// The store agrees with the configuration.
     Done,
-    /// It was revoked, and stays so.
+    /// The client is revoked and remains so.
     Revoked,
-    /// Something else than this program has written its row; it was left alone.
+    /// Another program has modified its row, so it was skipped.
     Damaged,
 }
 
-/// A token to be bound to a client.
+/// A token to add to a client.
 pub(crate) struct NewToken<'a> {
     pub hash: KeyedHash,
-    /// The side whose fronts it opens; `None` means all.
+    /// The side whose fronts accept it; `None` for all fronts.
     pub side: Option<&'a str>,
 }
 
-/// Notes the tokens that a condition selects as retired, ahead of their deletion. The number of the write comes from the
-/// counter, which the transaction has raised already.
+/// Records the tokens that match a condition as retired, before they are deleted. The write number
+/// is read from the counter, which the transaction has already incremented.
 macro_rules! retire_tokens {
     ($condition:literal) => {
         concat!(
@@ -119,13 +121,13 @@ macro_rules! retire_tokens {
     };
 }
 
-/// The form in which the store keeps "all sides".
+/// Returns the column value of a side; all sides are stored as an empty string.
 fn side_column(side: Option<&str>) -> &str {
     side.unwrap_or_default()
 }
 
 impl Store {
-    /// Clients touched by a write later than `change`, in no particular order; 0 gives all.
+    /// Returns the clients changed by a write later than `change`, sorted by name; 0 returns all.
     ///
     /// # Errors
     ///
@@ -167,9 +169,9 @@ impl Store {
             .collect()
     }
 
-    /// Hashes of tokens that were retired by a write later than `change`: they selected a client until they were rotated,
-    /// expired or the client was revoked. 0 gives all. Read after [`Store::clients_since`], they miss no token that went
-    /// between the two readings.
+    /// Returns the hashes of tokens retired by a write later than `change`: they were rotated, have
+    /// expired, or their client was revoked. 0 returns all. If called after
+    /// [`Store::clients_since`], it includes tokens retired between the two reads.
     ///
     /// # Errors
     ///
@@ -179,7 +181,7 @@ impl Store {
         rows.iter().map(|row| token_hash(row.bytes("hash")?)).collect()
     }
 
-    /// The client called `name`.
+    /// Returns the client called `name`.
     ///
     /// # Errors
     ///
@@ -219,9 +221,10 @@ impl Store {
         tx.commit().await
     }
 
-    /// Makes the store agree with clients of the configuration file, all or none, in one transaction: adds each when missing,
-    /// else brings company, configured tokens and credentials, application and refresh token up to date. A revoked client
-    /// stays revoked, and the tokens that the file has for it count as revoked too. Gives what became of each, in order.
+    /// Applies clients of the configuration file in one transaction: missing ones are added; for
+    /// others, company, configured tokens and credentials, application and refresh token are
+    /// updated. A revoked client remains revoked, and its configured tokens count as revoked too.
+    /// Returns the results in order.
     pub(crate) async fn ensure_clients(&self, wanted: &[NewClient<'_>]) -> Result<Vec<Ensured>, StoreError> {
         let mut tx = self.write().await?;
         let mut ensured = Vec::with_capacity(wanted.len());
@@ -239,7 +242,7 @@ impl Store {
             return Ok(ensured);
         }
         if !changed.is_empty() {
-            // One entry for all: a first start adds thousands.
+            // Write one history entry for all, since a first start adds thousands of clients.
             let detail = format!("{} added or changed: {}", changed.len(), first_names(&changed));
             let entry = NewHistory { kind: "clients configured", detail: &detail, ..NewHistory::default() };
             self.by(CONFIGURATION).enter(&mut tx, &entry).await?;
@@ -248,7 +251,7 @@ impl Store {
         Ok(ensured)
     }
 
-    /// Gives also whether the client was changed.
+    /// Applies one client. Also returns whether it was changed.
     async fn ensure_client(
         &self,
         tx: &mut Tx,
@@ -287,7 +290,8 @@ impl Store {
         Ok((Ensured::Done, true))
     }
 
-    /// Binds a new token to a client. Its others of the same side end at once, or `grace_ms` from now.
+    /// Adds a new token to a client. Its other tokens of the same side expire at once, or
+    /// `grace_ms` from now.
     pub(crate) async fn rotate_token(
         &self,
         client: &str,
@@ -332,8 +336,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// Ends a client: its tokens select nothing any more, and the secrets of its grant and
-    /// its credentials are erased.
+    /// Revokes a client: deletes its tokens, and erases the secrets of its grant and its
+    /// credentials.
     pub(crate) async fn revoke_client(&self, client: &str) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         tx.run(retire_tokens!("t.client = $1"), args![client]).await?;
@@ -359,7 +363,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// Takes a client back that was revoked. What was erased stays so.
+    /// Restores a revoked client. Erased data remains erased.
     pub(crate) async fn restore_client(&self, client: &str) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         let sql = "SELECT id, name, company, created_ms, revoked_ms, change, mac FROM clients WHERE id = $1";
@@ -380,8 +384,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// Deletes expired rows: old tokens past their grace, whose hashes remain as retired ones, pending authorizations,
-    /// half-done work, sessions of the admin port. Returns the number of rows.
+    /// Deletes expired rows: tokens after their grace period (their hashes remain as retired),
+    /// pending authorizations, unfinished work and admin sessions. Returns the number of rows.
     ///
     /// # Errors
     ///
@@ -438,8 +442,7 @@ impl Store {
         Ok(())
     }
 
-    /// Makes `wanted` the tokens that the configuration gives the client: others that it gave before end. Says whether that
-    /// changed anything.
+    /// Replaces the configured tokens of a client by `wanted`. Returns whether there was a change.
     async fn bind_configured_tokens(
         &self,
         tx: &mut Tx,
@@ -486,13 +489,14 @@ impl Store {
             if self.token(&owner)?.is_some() {
                 return Err(StoreError::TokenTaken(owner.text("name")?));
             }
-            // Somebody has turned it to another client, where it selects nothing: it is free.
+            // Another program has reassigned the token to another client, where it is invalid, so
+            // it can be taken.
             let sql = "DELETE FROM client_tokens WHERE hash = $1 AND side = $2";
             tx.run(sql, args![&new.hash[..], owner.text("side")?.as_str()]).await?;
         }
         let side = side_column(new.side);
         let mac = mac_of_token(&self.hasher, &new.hash, side, client, origin.name(), None);
-        // Its own token again, perhaps one in its grace period: it is the current one from here on.
+        // A token of the same client, perhaps in its grace period, becomes current again.
         tx.run(
             "INSERT INTO client_tokens (hash, side, client, origin, created_ms, mac) VALUES ($1, $2, $3, $4, $5, $6) \
              ON CONFLICT (hash, side) DO UPDATE SET expires_ms = NULL, origin = excluded.origin, mac = excluded.mac",
@@ -520,7 +524,7 @@ impl Store {
         Ok(client)
     }
 
-    /// A token, unless something else than this program has written its row.
+    /// Parses a token. Returns `None` if another program has modified its row.
     fn token(&self, row: &Row) -> Result<Option<TokenRow>, StoreError> {
         let hash = token_hash(row.bytes("hash")?)?;
         let (side, client, origin) = (row.text("side")?, row.text("client")?, row.text("origin")?);
@@ -539,8 +543,9 @@ impl Store {
     }
 }
 
-/// Notes tokens as retired that the configuration has for a client which they do not select. Gives how many were not noted
-/// before. A token that selects another client goes on to: being retired counts only where a token selects none.
+/// Records configured tokens of a revoked or damaged client as retired. Returns the number of new
+/// ones. A token that authenticates another client is unaffected, since lookups check retired
+/// tokens last.
 async fn retire_unbound(tx: &mut Tx, tokens: &[NewToken<'_>]) -> Result<u64, StoreError> {
     let change = tx.change();
     let sql = "INSERT INTO retired_tokens (hash, change) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING";
@@ -555,12 +560,12 @@ fn token_hash(bytes: Vec<u8>) -> Result<KeyedHash, StoreError> {
     bytes.try_into().map_err(|_| StoreError::Corrupt("token hash of wrong length".to_owned()))
 }
 
-/// The fronts that a token opens, in words.
+/// Describes the fronts that accept a token.
 fn fronts(side: Option<&str>) -> String {
     side.map_or_else(|| "all fronts".to_owned(), |side| format!("fronts of {side}"))
 }
 
-/// Scope and detail of a new client, without its secrets.
+/// Describes the scope and details of a new client, without its secrets.
 fn words_of_new(new: &NewClient<'_>) -> (String, String) {
     let mut scope: Vec<String> = new.tokens.iter().map(|token| fronts(token.side)).collect();
     scope.dedup();
@@ -574,7 +579,7 @@ fn words_of_new(new: &NewClient<'_>) -> (String, String) {
     (scope.join(", "), detail.join(", "))
 }
 
-/// The first of these names, and how many more there are.
+/// Joins the first few names and appends the number of the others.
 fn first_names(names: &[&str]) -> String {
     const NAMED: usize = 10;
     let named = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
@@ -584,7 +589,7 @@ fn first_names(names: &[&str]) -> String {
     }
 }
 
-/// Gives the rows from before keyed hashes theirs.
+/// Adds keyed hashes to rows written before they existed.
 pub(super) async fn bind(tx: &mut Tx, hasher: &Hasher) -> Result<(), StoreError> {
     for row in tx.rows("SELECT id, name, company, revoked_ms FROM clients", &[]).await? {
         let (id, company) = (row.text("id")?, row.text_or_none("company")?);

@@ -1,6 +1,6 @@
-//! Pending authorizations: the keyed hash of each `state` that was given out, until its answer comes or it expires. With it
-//! rests what proves that we are who asked (RFC 7636), sealed for the client and the time of the row: so a row that was turned
-//! to another client does not open.
+//! Pending authorizations: the keyed hash of each issued `state`, until its callback arrives or it
+//! expires. The PKCE verifier (RFC 7636) is sealed for the client, hash and expiry of the row, so a
+//! row reassigned to another client does not decrypt.
 
 use super::db::{Row, args};
 use super::seal::{KeyedHash, Place};
@@ -8,17 +8,18 @@ use super::{NewHistory, Store, StoreError};
 use crate::secret::Secret;
 use std::time::Duration;
 
-/// A pending authorization that was used up.
+/// A pending authorization that has been consumed.
 #[derive(Debug)]
 pub struct Pending {
-    /// Id of the client that it is for.
+    /// Id of the client to connect.
     pub client: String,
-    /// The verifier of its code challenge.
+    /// The PKCE verifier.
     pub verifier: Secret<String>,
 }
 
 impl Store {
-    /// Notes that an authorization for the client with id `client` is pending under the `state` with this hash, for `ttl`.
+    /// Stores a pending authorization for the client with id `client` under the hash of its
+    /// `state`, for `ttl`.
     ///
     /// # Errors
     ///
@@ -44,12 +45,12 @@ impl Store {
         tx.commit().await
     }
 
-    /// Uses up a pending `state`: gives what is pending the first time, if it has not expired, and nothing ever after. Anybody
-    /// may ask, so a `state` that is none of ours costs no write.
+    /// Consumes a pending `state`. Returns the authorization the first time, unless it has expired,
+    /// and `None` afterwards. Callers are unauthenticated, so an unknown `state` causes no write.
     ///
     /// # Errors
     ///
-    /// The database does not answer or fails. What is pending was not sealed by this store, or was changed.
+    /// The database does not answer or fails, or the row was modified or not sealed by this store.
     pub async fn take_connect_state(&self, hash: &KeyedHash) -> Result<Option<Pending>, StoreError> {
         let sql = "SELECT hash FROM connect_states WHERE hash = $1";
         if self.db.row(sql, args![&hash[..]]).await?.is_none() {
@@ -62,7 +63,7 @@ impl Store {
         row.map_or(Ok(None), |row| self.pending(&row))
     }
 
-    /// The one authorization that is pending, used up; none if there are several, or none.
+    /// Consumes the only pending authorization. Returns `None` if there is not exactly one.
     pub(crate) async fn take_only_connect_state(&self) -> Result<Option<Pending>, StoreError> {
         let sql = "SELECT hash FROM connect_states WHERE expires_ms > $1 LIMIT 2";
         let rows = self.db.rows(sql, args![self.clock.unix_ms()]).await?;

@@ -1,5 +1,5 @@
-//! Tokens that calls of a client go out with, where the side called has no grants: sealed, one per client and side. Each value
-//! has an id of its own, which fences what is noted about it: news of a value that has been replaced changes nothing.
+//! Fixed tokens for calls to sides without grants: sealed, one per client and side. Each value has
+//! its own id, so that state recorded for a replaced value has no effect.
 
 use super::clients::{Origin, touch};
 use super::db::{Row, Tx, args};
@@ -9,24 +9,25 @@ use crate::secret::Secret;
 
 const TOKEN: &str = "client_credentials.token";
 
-/// What calls of a client to one side go out with.
+/// A client's fixed token for one side.
 #[derive(Clone, Debug)]
 pub struct CredentialRow {
     /// Random id of this value.
     pub id: String,
-    /// The side that is called.
+    /// The side of the calls.
     pub side: String,
-    /// Who set it.
+    /// The origin.
     pub origin: Origin,
-    /// When, wall time in milliseconds since 1970.
+    /// Time of the change, wall time in milliseconds since 1970.
     pub set_ms: i64,
-    /// Since when the service takes it no more, as far as anybody noticed; wall time in milliseconds since 1970.
+    /// Time since which the service rejects it, as far as known; wall time in milliseconds since
+    /// 1970.
     pub refused_ms: Option<i64>,
-    /// The token, or why it does not open.
+    /// The token, or the reason why it cannot be decrypted.
     pub token: Result<Secret<String>, SealError>,
 }
 
-/// A credential to be set.
+/// A credential to set.
 pub(crate) struct NewCredential<'a> {
     pub side: &'a str,
     pub token: &'a Secret<String>,
@@ -43,7 +44,7 @@ macro_rules! select_credentials {
 }
 
 impl Store {
-    /// Sets what calls of a client to a side go out with, in place of what there was.
+    /// Sets or replaces a client's fixed token for a side.
     pub(crate) async fn set_credential(
         &self,
         client: &str,
@@ -58,7 +59,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// Notes whether the service still takes the credential with this id. One that has been replaced is left alone.
+    /// Records whether the service accepts the credential with this id. Has no effect on a replaced
+    /// credential.
     ///
     /// # Errors
     ///
@@ -73,7 +75,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// The credentials of clients touched by a write later than `change`, each with the id of its client; 0 gives all.
+    /// Returns the credentials of clients changed by a write later than `change`, each with its
+    /// client's id; 0 returns all.
     pub(super) async fn credentials_since(
         &self,
         change: i64,
@@ -83,11 +86,12 @@ impl Store {
         self.db.rows(sql, args![change]).await?.iter().map(|row| self.credential(row)).collect()
     }
 
-    /// What a client's calls to a side go out with, where it has a token of its own for that.
+    /// Returns a client's fixed token for a side, if it has one.
     ///
     /// # Errors
     ///
-    /// The database does not answer or fails. The token was not sealed by this store, or was changed.
+    /// The database does not answer or fails, or the token was modified or not sealed by this
+    /// store.
     pub async fn credential_of(
         &self,
         client: &str,
@@ -104,8 +108,8 @@ impl Store {
         rows.iter().map(|row| Ok(self.credential(row)?.1)).collect()
     }
 
-    /// Makes `wanted` the credentials that the configuration gives a client: others that it gave before are removed. Says
-    /// whether that changed anything.
+    /// Replaces the configured credentials of a client by `wanted`. Returns whether there was a
+    /// change.
     pub(super) async fn bind_configured_credentials(
         &self,
         tx: &mut Tx,
@@ -190,7 +194,7 @@ pub(super) async fn erase(tx: &mut Tx, client: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Seals all credentials anew; gives how many.
+/// Seals all credentials with the newest key. Returns their number.
 pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreError> {
     let mut values = 0;
     for row in tx.rows("SELECT id, client, token FROM client_credentials", &[]).await? {
@@ -204,7 +208,7 @@ pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreErro
     Ok(values)
 }
 
-/// Gives the rows from before keyed hashes theirs.
+/// Adds keyed hashes to rows written before they existed.
 pub(super) async fn bind(tx: &mut Tx, hasher: &Hasher) -> Result<(), StoreError> {
     for row in tx.rows("SELECT id, client, side, origin FROM client_credentials", &[]).await? {
         let id = row.text("id")?;

@@ -1,15 +1,18 @@
-//! SQLite and PostgreSQL behind one small interface: open, migrate, read rows, write in a transaction. The same SQL text runs on
-//! both (`$1` placeholders, `ON CONFLICT`, `RETURNING`), so what differs is only here. What the statements mean is not here.
+//! A small common interface to SQLite and PostgreSQL: open, migrate, read rows, write in a
+//! transaction. Both run the same SQL text (`$1` placeholders, `ON CONFLICT`, `RETURNING`), so all
+//! differences are in this module.
 //!
 //! Decisions to know:
 //!
-//! A connection whose transaction did not end as asked is closed, never used again. SQLite undoes a transaction by itself when
-//! the disk is full or an I/O error comes up, and the driver's own bookkeeping then takes the connection for one inside a
-//! transaction, for ever; so the statements that begin and end transactions are ours.
+//! A connection whose transaction failed is closed and never reused. SQLite rolls back by itself on
+//! a full disk or an I/O error, after which the driver still considers the connection to be inside
+//! a transaction. The statements that open and close transactions are therefore issued here, not by
+//! the driver.
 //!
-//! Every writing transaction starts by bumping the one row of `change_counter`. That serialises writers on
-//! both databases (SQLite does it anyway), so statements within a transaction need no further locking, and it gives every
-//! write a number that readers can follow. Writes are rare (a client is added, a token refreshed), so this costs nothing.
+//! Every writing transaction first increments the single row of `change_counter`. This serializes
+//! writers on both databases (as SQLite does anyway), so statements within a transaction need no
+//! further locks, and it numbers each write for readers to follow. Writes are rare (a new client, a
+//! refreshed token), so the cost is negligible.
 
 use super::StoreError;
 use super::outage::Outage;
@@ -29,27 +32,29 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a statement may wait for another writer.
+/// Longest wait of a statement for another writer.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
-/// How long to wait for a connection to PostgreSQL, one to be made included.
+/// Longest wait for a PostgreSQL connection, including its establishment.
 const CONNECT_WAIT: Duration = Duration::from_secs(3);
-/// How long one statement may run on PostgreSQL, in its own notation.
+/// PostgreSQL's statement timeout, in its own notation.
 const STATEMENT_TIMEOUT: &str = "10s";
-/// When to give up a statement that PostgreSQL itself has not given up: it hangs, or the network does.
+/// Time limit for a statement that PostgreSQL itself does not abort, because it or the network
+/// hangs.
 const ANSWER_WAIT: Duration = Duration::from_secs(12);
-/// The same while the database is known to be away.
+/// The same limit while the database is known to be unavailable.
 const PROBE_WAIT: Duration = Duration::from_secs(2);
 const CONNECTIONS_MAX: u32 = 4;
-/// Pages of the write-ahead log after which SQLite copies them into the database. A log of 1,000 pages, the default, is four
-/// times the size of most stores, and must fit on the disk beside them.
+/// Pages of the write-ahead log after which SQLite checkpoints it. The default of 1,000 pages is
+/// four times the size of most stores, and needs that space on the disk in addition.
 const WAL_PAGES: &str = "100";
 
 /// An open database.
 #[derive(Clone, Debug)]
 pub(super) enum Db {
-    /// SQLite has one writer at a time, and a thread with a heap and caches of its own behind each connection: so one
-    /// connection writes and one reads. Each has a pool of its own: the one that reads stays open when the other is closed,
-    /// since SQLite clears its log away with the last connection.
+    /// One connection writes and one reads, because SQLite has one writer at a time and each
+    /// connection costs a thread with its own heap and caches. They are in separate pools: the
+    /// reader remains open while the writer is closed, since SQLite deletes its log with the last
+    /// connection.
     Sqlite {
         reader: SqlitePool,
         writer: SqlitePool,
@@ -62,7 +67,7 @@ pub(super) enum Db {
     },
 }
 
-/// Runs the same expression with the pool, transaction or row of either database.
+/// Evaluates the same expression for the pool, transaction or row of either database.
 macro_rules! either {
     ($value:expr, $inner:ident => $run:expr) => {
         match $value {
@@ -121,7 +126,7 @@ impl From<Option<Vec<u8>>> for Arg {
     }
 }
 
-/// The arguments of a statement, in the order of its placeholders.
+/// Builds the arguments of a statement, in the order of its placeholders.
 macro_rules! args {
     ($($value:expr),* $(,)?) => { &[$(crate::store::db::Arg::from($value)),*] };
 }
@@ -138,7 +143,7 @@ macro_rules! query {
     };
 }
 
-/// One row of an answer; columns by name, so that a statement and its reader cannot drift apart unnoticed.
+/// A result row. Columns are read by name, so that a mismatch with the statement is an error.
 pub(super) struct Row(Either<SqliteRow, PgRow>);
 
 impl Row {
@@ -160,14 +165,15 @@ impl Row {
     pub(super) fn bytes_or_none(&self, column: &'static str) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(either!(&self.0, row => row.try_get(column))?)
     }
-    /// The first column, whatever its name; for statements of the databases' own.
+    /// Returns the first column regardless of its name, for the databases' own statements.
     fn first_text(&self) -> Result<String, StoreError> {
         Ok(either!(&self.0, row => row.try_get(row.column(0).ordinal()))?)
     }
 }
 
 impl Db {
-    /// Opens `url` (`sqlite:FILE` or `postgres://…`). With `create`, a missing SQLite file is made, readable by its owner only.
+    /// Opens `url` (`sqlite:FILE` or `postgres://…`). With `create`, a missing SQLite file is
+    /// created with owner-only permissions.
     pub(super) async fn open(url: &str, create: bool) -> Result<Self, StoreError> {
         if let Some(file) = url.strip_prefix("sqlite:") {
             let file = PathBuf::from(file.strip_prefix("//").unwrap_or(file));
@@ -179,7 +185,7 @@ impl Db {
         }
     }
 
-    /// The SQLite file, when it is one.
+    /// Returns the path of a SQLite file.
     pub(super) fn file(&self) -> Option<&Path> {
         match self {
             Db::Sqlite { file, .. } => Some(file),
@@ -187,16 +193,18 @@ impl Db {
         }
     }
 
-    /// Whether other gateways may work on the same database at the same time.
+    /// Returns whether several gateways may use the database concurrently.
     pub(super) fn is_shared(&self) -> bool {
         matches!(self, Db::Postgres { .. })
     }
 
-    /// Brings the schema up to this program's; refuses a schema that a newer program has made, and then writes nothing.
+    /// Migrates the schema to this program's version. If the schema is newer, returns an error and
+    /// writes no data.
     pub(super) async fn migrate(&self) -> Result<(), StoreError> {
         let first = self.migrate_once().await;
         match first {
-            // Two programs opened a new file at the same moment and the other one was first: its work is now ours.
+            // Another program has migrated the new database at the same time; its result is now
+            // valid for this one too.
             Err(MigrateError::ExecuteMigration(..) | MigrateError::Execute(_)) => self.migrate_once().await,
             other => other,
         }
@@ -217,7 +225,7 @@ impl Db {
         }
     }
 
-    /// Asks SQLite whether its pages are sound; PostgreSQL watches over its own.
+    /// Runs SQLite's integrity check; PostgreSQL checks its pages itself.
     pub(super) async fn check_soundness(&self) -> Result<(), StoreError> {
         let Db::Sqlite { .. } = self else { return Ok(()) };
         let rows = self.rows("PRAGMA quick_check(1)", &[]).await?;
@@ -225,7 +233,7 @@ impl Db {
         if verdict == "ok" { Ok(()) } else { Err(StoreError::Corrupt(verdict)) }
     }
 
-    /// Whether a table called `name` exists.
+    /// Returns whether a table called `name` exists.
     pub(super) async fn has_table(&self, name: &str) -> Result<bool, StoreError> {
         let sql = match self {
             Db::Sqlite { .. } => "SELECT name FROM sqlite_master WHERE type = 'table' AND name = $1",
@@ -237,7 +245,7 @@ impl Db {
         Ok(!self.rows(sql, args![name]).await?.is_empty())
     }
 
-    /// Rows of a reading statement.
+    /// Runs a reading statement and returns its rows.
     pub(super) async fn rows(&self, sql: &'static str, args: &[Arg]) -> Result<Vec<Row>, StoreError> {
         match self {
             Db::Sqlite { reader, .. } => {
@@ -245,7 +253,8 @@ impl Db {
                 Ok(rows.into_iter().map(|row| Row(Either::Sqlite(row))).collect())
             }
             Db::Postgres { pool, outage } => {
-                // While it is away, a connection of before may bring nothing any more: it must not hold up the next try.
+                // During an outage an old connection may be dead; it must not delay the next
+                // attempt.
                 let wait = if outage.is_away() { PROBE_WAIT } else { ANSWER_WAIT };
                 outage
                     .guard(async {
@@ -261,12 +270,12 @@ impl Db {
         }
     }
 
-    /// The first row of a reading statement, if any.
+    /// Runs a reading statement and returns its first row, if any.
     pub(super) async fn row(&self, sql: &'static str, args: &[Arg]) -> Result<Option<Row>, StoreError> {
         Ok(self.rows(sql, args).await?.into_iter().next())
     }
 
-    /// Begins a writing transaction. It is undone unless committed.
+    /// Opens a numbered writing transaction. It is rolled back unless committed.
     pub(super) async fn write(&self) -> Result<Tx, StoreError> {
         let mut tx = self.begin().await?;
         let bumped =
@@ -276,8 +285,8 @@ impl Db {
         Ok(tx)
     }
 
-    /// Begins a writing transaction that no reader follows: it has no number. Rows that others write too are touched in the
-    /// order of their keys, or two such transactions might wait for one another.
+    /// Opens a writing transaction without a number, for data that no reader follows. Access rows
+    /// shared with other writers in the order of their keys, or two such transactions may deadlock.
     pub(super) async fn begin(&self) -> Result<Tx, StoreError> {
         let (connection, begin, outage) = match self {
             Db::Sqlite { writer, .. } => (Either::Sqlite(writer.acquire().await?), "BEGIN IMMEDIATE", None),
@@ -291,7 +300,7 @@ impl Db {
         Ok(tx)
     }
 
-    /// Runs one statement that changes what no reader follows, outside of any transaction; gives the number of rows touched.
+    /// Runs one unnumbered statement outside of a transaction. Returns the number of affected rows.
     pub(super) async fn run_alone(&self, sql: &'static str, args: &[Arg]) -> Result<u64, StoreError> {
         match self {
             Db::Sqlite { writer, .. } => Ok(query!(sql, args).execute(writer).await?.rows_affected()),
@@ -303,7 +312,7 @@ impl Db {
         }
     }
 
-    /// Makes sure that what is to be written soon will find room, where that is known: on the disk of a SQLite file.
+    /// Reserves disk space for an upcoming write to a SQLite file.
     pub(super) async fn reserve(&self) -> Result<(), StoreError> {
         match self {
             Db::Sqlite { reserve, .. } => Reserve::hold(reserve).await,
@@ -311,17 +320,18 @@ impl Db {
         }
     }
 
-    /// Makes room on a full disk: gives up what was reserved, and has SQLite empty its write-ahead log.
+    /// Frees disk space: releases the reserve and truncates SQLite's write-ahead log.
     pub(super) async fn make_room(&self) {
         let Db::Sqlite { writer, reserve, .. } = self else { return };
         Reserve::release(reserve).await;
-        // Best effort: it needs room itself, and a reader may be in its way.
+        // Best effort: the checkpoint needs space too, and a reader may block it.
         if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(writer).await {
             tracing::debug!(target: "switchback::store", %error, "the write-ahead log was not emptied");
         }
     }
 
-    /// Closes all connections, waiting for work under way, but not for ever: a caller that closes is about to end.
+    /// Closes all connections. Waits for running work, but with a time limit, since the caller is
+    /// about to exit.
     pub(super) async fn close(&self) {
         let closing = async {
             match self {
@@ -367,13 +377,13 @@ impl Connection {
         })
     }
 
-    /// It does not go back to its pool: what state it is in is not known.
+    /// Closes the connection instead of returning it to its pool, because its state is unknown.
     fn close_on_drop(&mut self) {
         either!(self, connection => connection.close_on_drop());
     }
 }
 
-/// The answer of PostgreSQL, if it comes in time.
+/// Applies the time limit for PostgreSQL's response.
 async fn answered<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
     answered_within(ANSWER_WAIT, work).await
 }
@@ -386,7 +396,7 @@ async fn answered_within<T>(
     tokio::time::timeout(wait, work).await.map_err(late)?
 }
 
-/// A writing transaction. Its connection is closed unless the transaction ends well.
+/// A writing transaction. Its connection is closed unless it was committed or rolled back.
 pub(super) struct Tx {
     connection: Connection,
     outage: Option<Arc<Outage>>,
@@ -403,12 +413,13 @@ impl Drop for Tx {
 }
 
 impl Tx {
-    /// The number of this write; rows it touches carry it in their `change` column.
+    /// Returns the number of this write; changed rows store it in their `change` column.
     pub(super) fn change(&self) -> i64 {
         self.change
     }
 
-    /// Wall time for leases, in milliseconds since 1970: the database's own where several gateways share it, else ours.
+    /// Returns the wall time for leases in milliseconds since 1970: that of PostgreSQL, which
+    /// gateways share, or else of `clock`.
     pub(super) async fn now_ms(&mut self, clock: &Clock) -> Result<i64, StoreError> {
         if let Either::Sqlite(_) = self.connection {
             return Ok(clock.unix_ms());
@@ -417,32 +428,33 @@ impl Tx {
         self.row(sql, &[]).await?.map_or(Ok(clock.unix_ms()), |row| row.int("now"))
     }
 
-    /// Runs a statement; gives the number of rows it touched.
+    /// Runs a statement. Returns the number of affected rows.
     pub(super) async fn run(&mut self, sql: &'static str, args: &[Arg]) -> Result<u64, StoreError> {
         let outcome = self.connection.run(sql, args).await;
         self.note(outcome)
     }
 
-    /// Rows of a statement run within the transaction.
+    /// Runs a statement within the transaction and returns its rows.
     pub(super) async fn rows(&mut self, sql: &'static str, args: &[Arg]) -> Result<Vec<Row>, StoreError> {
         let outcome = self.connection.rows(sql, args).await;
         self.note(outcome)
     }
 
-    /// The first row of a statement run within the transaction, if any.
+    /// Runs a statement within the transaction and returns its first row, if any.
     pub(super) async fn row(&mut self, sql: &'static str, args: &[Arg]) -> Result<Option<Row>, StoreError> {
         Ok(self.rows(sql, args).await?.into_iter().next())
     }
 
-    /// Makes the transaction durable. After an error it may be or may not be: a caller that cares must read again.
+    /// Commits the transaction. After an error the outcome is unknown, so a caller that depends on
+    /// it must read again.
     pub(super) async fn commit(mut self) -> Result<(), StoreError> {
         self.run("COMMIT", &[]).await?;
         self.is_open = false;
         Ok(())
     }
 
-    /// Undoes the transaction, so that its connection can be used again. Dropping it undoes it too, at the cost of the
-    /// connection.
+    /// Rolls the transaction back and returns its connection to the pool. Dropping it rolls back
+    /// too, but closes the connection.
     pub(super) async fn undo(mut self) {
         if self.run("ROLLBACK", &[]).await.is_ok() {
             self.is_open = false;
@@ -464,8 +476,8 @@ async fn open_sqlite(file: PathBuf, create: bool) -> Result<Db, StoreError> {
     } else if !file.exists() {
         return Err(StoreError::NoSuchFile(file));
     }
-    // Page size and the rest stay SQLite's defaults. FULL makes a commit durable before it returns: a
-    // refreshed token that is not on disk may be lost for good.
+    // Other settings are SQLite's defaults. FULL makes a commit durable before it returns, because
+    // a refreshed token that is not on disk may be lost for good.
     let options = SqliteConnectOptions::new()
         .filename(&file)
         .create_if_missing(false)
@@ -477,7 +489,7 @@ async fn open_sqlite(file: PathBuf, create: bool) -> Result<Db, StoreError> {
     let pool = || {
         SqlitePoolOptions::new()
             .max_connections(1)
-            // A file needs no connecting again.
+            // Connections to a file need no renewal.
             .idle_timeout(None)
             .max_lifetime(None)
             .acquire_timeout(LOCK_WAIT)
@@ -489,7 +501,7 @@ async fn open_sqlite(file: PathBuf, create: bool) -> Result<Db, StoreError> {
     Ok(Db::Sqlite { reader, writer, file, reserve })
 }
 
-/// What the driver says of a file that cannot be opened names no file.
+/// Adds the file to an error, since the driver's message does not contain it.
 fn at_file(file: &Path, error: sqlx::Error) -> StoreError {
     match StoreError::from(error) {
         StoreError::Unavailable(what) => StoreError::Unavailable(format!("{}: {what}", file.display())),
@@ -497,7 +509,8 @@ fn at_file(file: &Path, error: sqlx::Error) -> StoreError {
     }
 }
 
-/// Creates an empty file that only its owner may read, unless it exists. SQLite gives its side files the same rights.
+/// Creates an empty file with owner-only permissions unless it exists. SQLite copies the
+/// permissions to its auxiliary files.
 fn make_private_file(file: &Path) -> std::io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);

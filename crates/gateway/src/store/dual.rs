@@ -1,5 +1,5 @@
-//! The record of the dual run: evidence per period of an operation in a phase, samples, and learnt noise. All of it is text here,
-//! redacted before it comes; what it says is the business of `shadow`.
+//! Records of the dual run: evidence per period of an operation in a phase, samples, and learned
+//! noise. All of it is redacted text; `shadow` defines its format.
 
 use super::db::{Row, Tx, args};
 use super::{Store, StoreError, new_id};
@@ -10,13 +10,13 @@ pub(crate) struct EvidenceKey {
     pub side: String,
     pub operation: String,
     pub phase: String,
-    /// The number of the write that began it; 0 while the phase is the configured one.
+    /// The number of the write that started it; 0 for the configured phase.
     pub period: i64,
-    /// The hash of the pack that translated; empty in what was counted before it was noted.
+    /// The hash of the translating pack; empty for counts recorded before packs were distinguished.
     pub pack: String,
 }
 
-/// What was counted in a period.
+/// The evidence of a period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EvidenceRow {
     pub key: EvidenceKey,
@@ -28,14 +28,14 @@ pub(crate) struct EvidenceRow {
 pub(crate) struct DualRecordRow {
     pub side: String,
     pub operation: String,
-    /// Records of one operation and kind are bounded together.
+    /// The kind; the number of records is limited per operation and kind.
     pub kind: String,
     /// Wall time in milliseconds since 1970.
     pub at_ms: i64,
     pub record: String,
 }
 
-/// What was learnt about an operation.
+/// The learned noise of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NoiseRow {
     pub side: String,
@@ -43,28 +43,28 @@ pub(crate) struct NoiseRow {
     pub noise: String,
 }
 
-/// What is written at once.
+/// A batch of records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DualBatch {
-    /// The periods whose evidence changes.
+    /// The periods to update.
     pub evidence: Vec<EvidenceKey>,
     pub records: Vec<DualRecordRow>,
     pub noise: Vec<NoiseRow>,
-    /// Records kept of one operation and kind.
+    /// Maximum number of records per operation and kind.
     pub records_max: u32,
-    /// What is older is forgotten: wall time in milliseconds since 1970.
+    /// Age limit of stored data, wall time in milliseconds since 1970.
     pub forget_before_ms: i64,
-    /// Now, in the same.
+    /// The current wall time in milliseconds since 1970.
     pub at_ms: i64,
 }
 
-/// Of one operation, of whichever side.
+/// Selects the records of an operation of any side.
 const RECORDS_OF_OPERATION: &str = "SELECT side, operation, kind, at_ms, record FROM dual_records \
      WHERE operation = $2 ORDER BY at_ms DESC, change DESC, id LIMIT $1";
 
 impl Store {
-    /// Writes a batch in one transaction. `merged` gives the new summary of a period out of the one that is there, if any:
-    /// whoever else counts the same period, no count is lost.
+    /// Writes a batch in one transaction. `merged` computes the new summary of a period from the
+    /// stored one, so that concurrent counts of other processes are preserved.
     pub(crate) async fn write_dual(
         &self,
         batch: &DualBatch,
@@ -119,14 +119,14 @@ impl Store {
         tx.commit().await
     }
 
-    /// All evidence, periods in the order in which they began.
+    /// Returns all evidence, in the order in which its periods started.
     pub(crate) async fn evidence(&self) -> Result<Vec<EvidenceRow>, StoreError> {
         let sql =
             "SELECT side, operation, phase, stay, pack, summary FROM dual_evidence ORDER BY stay, updated_ms";
         self.db.rows(sql, &[]).await?.iter().map(evidence).collect()
     }
 
-    /// The newest `count` records, oldest first; of one operation where that is given.
+    /// Returns the newest `count` records, oldest first, optionally of one operation.
     pub(crate) async fn dual_records(
         &self,
         operation: Option<&str>,
@@ -144,7 +144,7 @@ impl Store {
         rows.iter().rev().map(record).collect()
     }
 
-    /// The newest `count` records of one operation of one side, oldest first.
+    /// Returns the newest `count` records of one operation of one side, oldest first.
     pub(crate) async fn dual_records_of(
         &self,
         side: &str,
@@ -157,7 +157,7 @@ impl Store {
         rows.iter().rev().map(record).collect()
     }
 
-    /// Everything that was learnt.
+    /// Returns all learned noise.
     pub(crate) async fn learnt_noise(&self) -> Result<Vec<NoiseRow>, StoreError> {
         let rows = self.db.rows("SELECT side, operation, noise FROM dual_noise", &[]).await?;
         rows.iter()
@@ -177,7 +177,8 @@ async fn summary_of(tx: &mut Tx, key: &EvidenceKey) -> Result<Option<String>, St
     row.map(|row| row.text("summary")).transpose()
 }
 
-/// Keeps every bound: what is too old, and of each operation that was added to, what is beyond the newest so many.
+/// Enforces the limits: deletes expired data, and the oldest records beyond the maximum of each
+/// changed operation.
 async fn forget(tx: &mut Tx, batch: &DualBatch) -> Result<(), StoreError> {
     let before = batch.forget_before_ms;
     tx.run("DELETE FROM dual_records WHERE at_ms < $1", args![before]).await?;

@@ -1,8 +1,10 @@
-//! Events of both sides that tell the same: the first of two waits for the other, for a time. Which of the two is delivered is
-//! decided with the first and kept with it, so that it holds whatever becomes of the phase meanwhile.
+//! Pairs of events from both sides: the first of two waits for its partner for a limited time. The
+//! delivery decision is made with the first and stored, so that it remains valid if the phase
+//! changes.
 //!
-//! How many wait is bounded for each receiver. Where there was no room, nobody can tell whether the other one lacks its partner,
-//! and so nothing is counted as missing for as long ([`Unpaired::is_known`]).
+//! The number of waiting events is limited per receiver. After an event was rejected for lack of
+//! room, a missing partner proves no loss, so unpaired events are not counted as missing for that
+//! time ([`Unpaired::is_known`]).
 
 use super::db::{Row, Tx, args};
 use super::events::{NewEvent, millis};
@@ -13,52 +15,52 @@ use std::time::Duration;
 
 const COLUMN: &str = "event_pairs.sealed";
 
-/// How an event is found when the one of the other side comes that tells the same.
+/// The data that pairs an event with one of the other side.
 #[derive(Debug)]
 pub(crate) struct PairedEvent<'e> {
-    /// As evidence is counted by: `event noteChanged`.
+    /// The operation under which evidence is counted, such as `event noteChanged`.
     pub operation: &'e str,
-    /// Equal for both.
+    /// The correlation key, equal for both events.
     pub key: &'e str,
-    /// Its body as receivers know it, where the two are to be compared.
+    /// Its body in the receivers' form, if the two are to be compared.
     pub body: Option<&'e [u8]>,
-    /// The hash of the pack that serves.
+    /// The hash of the serving pack.
     pub pack: &'e str,
-    /// How long it waits.
+    /// Longest time to wait for the partner.
     pub within: Duration,
     pub bounds: PairBounds,
 }
 
-/// How much may wait of one receiver.
+/// Limits of waiting events per receiver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PairBounds {
     pub events_max: u64,
     pub bytes_max: u64,
 }
 
-/// Whether the other one was there.
+/// The result of looking for the partner.
 #[derive(Debug)]
 pub(crate) enum Pairing {
-    /// It is not looked for.
+    /// The event has no correlation key.
     None,
-    /// It has not come, and this one waits for it.
+    /// The partner has not arrived; the event waits for it.
     Waits,
-    /// It has not come, and there is no room to wait.
+    /// The partner has not arrived, and there is no room to wait.
     NoRoom,
-    /// It was there.
+    /// The partner was found.
     Met(Met),
 }
 
-/// The event that came first.
+/// The event that arrived first.
 #[derive(Debug)]
 pub(crate) struct Met {
-    /// As receivers know it; none where the two are not to be compared.
+    /// The body in the receivers' form; `None` if the two are not to be compared.
     pub body: Option<Secret<Vec<u8>>>,
-    /// The hash of the pack that served then.
+    /// The hash of the pack that served at that time.
     pub pack: String,
 }
 
-/// An event that waits.
+/// A waiting event.
 pub(super) struct Partner {
     id: String,
     pub(super) is_delivered: bool,
@@ -67,7 +69,7 @@ pub(super) struct Partner {
     body: Secret<Vec<u8>>,
 }
 
-/// An event that the other one never came to.
+/// An event without a partner.
 #[derive(Debug)]
 pub(crate) struct Unpaired {
     pub receiver: String,
@@ -76,13 +78,13 @@ pub(crate) struct Unpaired {
     pub is_own: bool,
     /// Whether the two were to be compared.
     pub is_compared: bool,
-    /// Whether the other one would have been found, had it come.
+    /// Whether the partner would have been stored, had it arrived.
     pub is_known: bool,
     pub pack: String,
 }
 
 impl Store {
-    /// The oldest event of the other side that tells the same.
+    /// Returns the oldest waiting partner of an event.
     pub(super) async fn event_partner(
         &self,
         tx: &mut Tx,
@@ -110,14 +112,14 @@ impl Store {
         })
     }
 
-    /// Both have come, and none waits any more.
+    /// Deletes the waiting partner and returns it.
     pub(super) async fn event_met(&self, tx: &mut Tx, partner: Partner) -> Result<Pairing, StoreError> {
         tx.run("DELETE FROM event_pairs WHERE id = $1", args![partner.id.as_str()]).await?;
         let Partner { is_compared, body, pack, .. } = partner;
         Ok(Pairing::Met(Met { body: is_compared.then_some(body), pack }))
     }
 
-    /// Keeps an event until the other one comes.
+    /// Stores an event until its partner arrives.
     pub(super) async fn event_waits(
         &self,
         tx: &mut Tx,
@@ -174,14 +176,14 @@ impl Store {
         self.hasher.row(HashOf::EventPair, &parts)
     }
 
-    /// Forgets events that have waited long enough, `count` at most, and gives them.
+    /// Deletes and returns up to `count` events whose wait has expired.
     pub(crate) async fn events_unpaired(&self, count: usize) -> Result<Vec<Unpaired>, StoreError> {
         let sql = "SELECT p.id, p.receiver, p.operation, p.is_own, p.is_compared, p.pack, \
                    CAST(CASE WHEN g.until_ms >= p.came_ms THEN 0 ELSE 1 END AS BIGINT) AS is_known \
                    FROM event_pairs p LEFT JOIN event_pair_gaps g ON g.receiver = p.receiver \
                    WHERE p.expires_ms <= $1 ORDER BY p.expires_ms LIMIT $2";
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        // Most looks find nothing, and reading costs no write.
+        // Check with a read first, since usually there are none.
         if self.db.row(sql, args![self.clock.unix_ms(), 1_i64]).await?.is_none() {
             return Ok(Vec::new());
         }
@@ -205,7 +207,7 @@ impl Store {
     }
 }
 
-/// Seals all that wait anew; gives how many.
+/// Seals all waiting events with the newest key. Returns their number.
 pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreError> {
     let mut values = 0;
     for row in tx.rows("SELECT id, receiver, sealed FROM event_pairs", &[]).await? {
