@@ -28,9 +28,9 @@ pub struct Wanted {
     pub operation: Option<String>,
     /// The client's registered name; `None` for all.
     pub client: Option<String>,
-    /// Of the requests that fit, between 0 and 1.
+    /// Share of requests to record, between 0 and 1.
     pub share: f64,
-    /// Bytes kept of each body; of a longer one the archive says that it is missing.
+    /// Recorded bytes per body; a longer body is marked as missing.
     pub body_bytes_max: usize,
 }
 

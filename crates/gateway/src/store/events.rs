@@ -1,9 +1,10 @@
-//! The queue of events: what came and was not delivered yet, in order for each key, and what could not be delivered.
+//! The event queue: received events that are not yet delivered, ordered per key, and dead letters.
 //!
-//! An event counts as taken once it is committed here. It goes out at least once: who delivers it holds a lease on it for as
-//! long as that may take, and when the lease ends without a word (the process was killed, the machine is gone) somebody else
-//! has it. Of one key only the oldest waiting event can be leased, so events of a key are never under way together, whoever
-//! delivers.
+//! An event counts as received once it is committed here. It is delivered at least once: the
+//! deliverer leases it for the longest possible delivery time, and if the lease expires without a
+//! result (the process was killed, the machine failed), another deliverer leases it. Only the
+//! oldest waiting event of a key can be leased, so events of one key are never delivered
+//! concurrently.
 
 use super::db::{Row, Tx, args};
 use super::event_pairs::{PairedEvent, Pairing};
@@ -16,120 +17,120 @@ const COLUMN: &str = "events.sealed";
 const PENDING: &str = "pending";
 const DEAD: &str = "dead";
 
-/// An event that has come.
+/// A received event.
 #[derive(Debug)]
 pub(crate) struct NewEvent<'e> {
     pub receiver: &'e str,
-    /// Events of one key stay in order; without one all of a receiver do.
+    /// Events of one key are ordered. Without a key, all events of a receiver are.
     pub key: Option<&'e str>,
     pub name: &'e str,
-    /// What its sender calls this message; one that came already is not taken again.
+    /// The sender's message id, for detecting duplicates.
     pub message: Option<&'e str>,
     pub body: &'e [u8],
-    /// Why it cannot be delivered, where that is known already: it waits for somebody who looks after it.
+    /// The reason if it is already known to be undeliverable; it becomes a dead letter at once.
     pub dead: Option<&'e str>,
-    /// Whether the side that receivers know sent it: it is delivered as it came.
+    /// Whether the side that receivers know sent it; it is then delivered unchanged.
     pub is_own: bool,
-    /// Whether it is to be delivered, unless the one that tells the same came before.
+    /// Whether to deliver it, unless the decision was made with its partner.
     pub is_delivered: bool,
-    /// How the one that tells the same is found.
+    /// The data that pairs it with the other side's event.
     pub pair: Option<PairedEvent<'e>>,
 }
 
-/// What became of an event, and of the other one that tells the same.
+/// The result for an event and its partner.
 #[derive(Debug)]
 pub(crate) struct Put {
     pub queued: Queued,
     pub pairing: Pairing,
 }
 
-/// How much may wait for one receiver.
+/// Limits of the queue per receiver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueBounds {
     pub events_max: u64,
     pub bytes_max: u64,
-    /// How long messages are known again.
+    /// Time for which message ids are remembered.
     pub remember: Duration,
 }
 
-/// What became of an event that came.
+/// The result for a received event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queued {
     New,
-    /// It came before.
+    /// A duplicate.
     Known,
-    /// The one of the other side that tells the same is delivered.
+    /// The other side's event is delivered instead.
     Beside,
-    /// No room: too much waits for this receiver.
+    /// The queue of this receiver is full.
     Full,
 }
 
-/// An event to be delivered, with a lease on it.
+/// A leased event to deliver.
 #[derive(Debug)]
 pub(crate) struct LeasedEvent {
     pub id: String,
     pub receiver: String,
     pub name: String,
-    /// What its sender calls the message.
+    /// The sender's message id.
     pub message: Option<String>,
     pub body: Secret<Vec<u8>>,
-    /// How often it was tried before.
+    /// Number of failed attempts.
     pub attempts: u32,
-    /// Whether it is delivered as it came.
+    /// Whether it is delivered unchanged.
     pub is_own: bool,
 }
 
-/// An event as it is listed: nothing of what it says.
+/// An event for lists, without its content.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct EventSummary {
-    /// Names it to the operator who retries or drops it.
+    /// Identifies the event for a retry or removal.
     pub id: String,
-    /// As the configuration calls it.
+    /// The receiver's name in the configuration.
     pub receiver: String,
-    /// As the pack calls it.
+    /// The event's name in the pack.
     pub event: String,
-    /// `pending`, or `dead`: nobody tries it again by himself.
+    /// `pending`, or `dead` if it is not retried automatically.
     pub state: String,
-    /// Of its body.
+    /// Size of its body.
     pub bytes: i64,
-    /// Wall time in milliseconds since 1970.
+    /// Time of arrival, wall time in milliseconds since 1970.
     pub came_ms: i64,
-    /// Tries that have failed.
+    /// Number of failed attempts.
     pub attempts: i64,
-    /// When it is tried next.
+    /// Time of the next attempt, wall time in milliseconds since 1970.
     pub next_ms: i64,
-    /// What came of the last try.
+    /// The reason why the last attempt failed.
     pub failure: Option<String>,
 }
 
-/// What waits for a receiver.
+/// The number of queued events of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct EventCount {
-    /// As the configuration calls it.
+    /// The receiver's name in the configuration.
     pub receiver: String,
-    /// Events that are tried again by themselves.
+    /// Events that are retried automatically.
     pub pending: i64,
     /// Dead letters.
     pub dead: i64,
 }
 
-/// Which of the listed events are meant.
+/// Selects events to retry or remove.
 #[derive(Clone, Debug, Default)]
 pub struct EventChoice {
-    /// None: of all receivers.
+    /// `None`: all receivers.
     pub receiver: Option<String>,
-    /// Empty: all dead ones.
+    /// Empty: all dead letters.
     pub ids: Vec<String>,
 }
 
-/// The oldest waiting event of each key, of those that are due and that nobody delivers.
+/// Selects the oldest pending event of each key, if it is due and not leased.
 const DUE: &str = "SELECT e.id, e.receiver, e.name, e.sealed, e.attempts, e.is_own FROM events e \
     WHERE e.state = 'pending' AND e.next_ms <= $1 AND e.lease_ms <= $1 AND NOT EXISTS \
     (SELECT 1 FROM events o WHERE o.receiver = e.receiver AND o.event_key = e.event_key AND o.state = 'pending' AND o.seq < e.seq) \
     ORDER BY e.seq LIMIT $2";
 
 impl Store {
-    /// Takes an event in. Once this returns [`Queued::New`] it is durable.
+    /// Queues an event. It is durable if the result is [`Queued::New`].
     pub(crate) async fn event_put(&self, new: &NewEvent<'_>, bounds: QueueBounds) -> Result<Put, StoreError> {
         let parts: [Part<'_>; 2] = [new.receiver.into(), new.key.into()];
         let key = self.hasher.row(HashOf::EventKey, &parts);
@@ -137,7 +138,7 @@ impl Store {
         let now = tx.now_ms(&self.clock).await?;
         let message = new.message.map(|message| {
             let parts: [Part<'_>; 3] = [new.receiver.into(), message.into(), "own".into()];
-            // The two services name their messages each for itself.
+            // The two services assign message ids independently.
             self.hasher.row(HashOf::EventMessage, if new.is_own { &parts } else { &parts[..2] })
         });
         if let Some(message) = &message {
@@ -156,10 +157,10 @@ impl Store {
             Some(pair) => self.event_partner(&mut tx, new, pair, now).await?,
             None => None,
         };
-        // Of the two one is delivered, whatever phase it is by now.
+        // Exactly one event of a pair is delivered, even if the phase has changed.
         let is_delivered = partner.as_ref().map_or(new.is_delivered, |partner| !partner.is_delivered);
         if is_delivered && is_full(&mut tx, new, bounds).await? {
-            // Nothing of it is noted: its sender comes again.
+            // Do not remember the message, so that the sender's retry is accepted.
             tx.undo().await;
             return Ok(Put { queued: Queued::Full, pairing: Pairing::None });
         }
@@ -203,7 +204,7 @@ impl Store {
         Ok(Put { queued: if is_delivered { Queued::New } else { Queued::Beside }, pairing })
     }
 
-    /// Leases up to `count` events that are due to `owner`, oldest first, and of each key the oldest alone.
+    /// Leases up to `count` due events to `owner`, oldest first, and at most one per key.
     pub(crate) async fn events_claim(
         &self,
         owner: &str,
@@ -211,7 +212,7 @@ impl Store {
         count: usize,
     ) -> Result<Vec<LeasedEvent>, StoreError> {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        // Most looks find nothing, and reading costs no write.
+        // Check with a read first, since usually there are none.
         let soon = self.clock.unix_ms().saturating_add(CLOCKS_APART_MS);
         if self.db.row(DUE, args![soon, 1_i64]).await?.is_none() {
             return Ok(Vec::new());
@@ -249,13 +250,14 @@ impl Store {
         })
     }
 
-    /// It was delivered, and is forgotten. False where its lease had ended: somebody else may deliver it once more.
+    /// Deletes a delivered event. Returns `false` if its lease has expired; another deliverer may
+    /// then send it again.
     pub(crate) async fn event_delivered(&self, id: &str, owner: &str) -> Result<bool, StoreError> {
         let sql = "DELETE FROM events WHERE id = $1 AND lease = $2";
         Ok(self.db.run_alone(sql, args![id, owner]).await? > 0)
     }
 
-    /// It was not delivered: it is tried again after `wait`, or waits for somebody who looks after it.
+    /// Records a failed attempt. The event is retried after `wait`, or becomes a dead letter.
     pub(crate) async fn event_failed(
         &self,
         id: &str,
@@ -276,7 +278,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// Ends the leases that a gateway before this one has left behind: on SQLite there is no other.
+    /// Releases the leases of an earlier process. On SQLite there is only one gateway, so all
+    /// leases are stale.
     pub(crate) async fn events_release(&self) -> Result<(), StoreError> {
         if self.is_shared() {
             return Ok(());
@@ -285,7 +288,7 @@ impl Store {
         Ok(())
     }
 
-    /// What waits, oldest first; with `dead` only what nobody tries again.
+    /// Lists up to `count` queued events, oldest first; with `dead`, dead letters only.
     ///
     /// # Errors
     ///
@@ -316,7 +319,7 @@ impl Store {
         rows.iter().map(row).collect()
     }
 
-    /// How much waits, by receiver.
+    /// Returns the number of queued events by receiver.
     ///
     /// # Errors
     ///
@@ -334,7 +337,8 @@ impl Store {
         self.db.rows(sql, &[]).await?.iter().map(row).collect()
     }
 
-    /// Has events tried again, from now on and as if for the first time; gives how many. They keep their place in their order.
+    /// Retries events now, with their attempts reset. Returns their number. Their order is
+    /// unchanged.
     ///
     /// # Errors
     ///
@@ -359,7 +363,7 @@ impl Store {
         Ok(touched)
     }
 
-    /// Forgets events for good; gives how many. One that is being delivered may arrive all the same.
+    /// Deletes events. Returns their number. An event in delivery may still arrive.
     ///
     /// # Errors
     ///
@@ -399,10 +403,10 @@ impl Store {
     }
 }
 
-/// How far the clock of a gateway may be behind that of its database before events wait longer than they must.
+/// Tolerated lag of a gateway's clock behind the database's. A larger lag delays events.
 const CLOCKS_APART_MS: i64 = 60_000;
 
-/// Seals all events anew; gives how many.
+/// Seals all events with the newest key. Returns their number.
 pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreError> {
     let mut values = 0;
     for row in tx.rows("SELECT id, receiver, sealed FROM events", &[]).await? {
@@ -432,7 +436,7 @@ pub(super) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Whether there is a name of the message, its length, the name, and the body.
+/// Encodes a flag for the presence of a message id, its length, the id, and the body.
 fn encode(message: Option<&str>, body: &[u8]) -> Vec<u8> {
     let name = message.unwrap_or_default().as_bytes();
     let length = u32::try_from(name.len()).unwrap_or(u32::MAX).to_be_bytes();

@@ -1,11 +1,11 @@
-//! What is done with the store again and again, whatever becomes of it in between.
+//! Periodic work on the store that continues after failures.
 
 use super::StoreError;
 use crate::clock::Clock;
 use std::time::Duration;
 
-/// Does `work` each time that `every` has passed, for ever. The first failure after a success is logged; the message of the log
-/// is `trouble`, which says what cannot be done and what holds meanwhile.
+/// Runs `work` after every interval of `every`, until dropped. Logs the first failure after a
+/// success with the message `trouble`, which describes the failure and its consequence.
 pub(crate) async fn repeat<F: Future<Output = Result<(), StoreError>>>(
     clock: &Clock,
     every: Duration,

@@ -1,10 +1,10 @@
-//! Grants as rows, and the transactions a refresh is made of (`refresh.rs`). When to refresh, and what an answer means, is
-//! decided in `token`.
+//! Rows of grants. The submodule `refresh` has the transactions of a refresh; the module `token`
+//! decides when to refresh and interprets responses.
 //!
-//! The *generation* of a grant fences every write about its tokens: it counts the token sets the grant has had, and a write
-//! that was meant for another generation than the row's changes nothing and says so. The order that loses no grant is:
-//! [`Store::begin_refresh`] commits the intent, the refresh token is spent, [`Store::finish_refresh`] commits the result, and
-//! only then is the result used.
+//! The *generation* of a grant guards every write to its tokens. It counts the grant's token sets;
+//! a write for another generation than the stored one changes no row and reports that. This order
+//! loses no grant: [`Store::begin_refresh`] commits the intent, the refresh token is spent,
+//! [`Store::finish_refresh`] commits the result, and only then is the result used.
 
 mod refresh;
 mod seed;
@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::secret::Secret;
 use serde::{Deserialize, Serialize};
 
-/// Names a grant: its client's id and its own. Secrets are bound to both.
+/// Identifies a grant by its client's id and its own. Secrets are bound to both.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GrantKey {
     /// Id of the client.
@@ -28,25 +28,27 @@ pub struct GrantKey {
     pub grant: String,
 }
 
-/// Where a grant stands.
+/// The state of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantState {
-    /// Nobody has given this client an authorization yet.
+    /// The client was never authorized.
     Unconnected,
-    /// It has what an access token is asked for with, and has not had one yet.
+    /// The grant has credentials but has not received an access token yet.
     Pending,
-    /// It has tokens, and refreshes them.
+    /// The grant has tokens and refreshes them.
     Active,
-    /// The authorization server refuses how it is asked: the application's id, its secret, a scope. An operator has to change
-    /// the configuration, here or there; the grant itself may be sound, and is tried now and then.
+    /// The authorization server rejects the application's id, its secret or a scope. An operator
+    /// has to change the configuration on either side. The grant itself may be valid, and is
+    /// retried occasionally.
     Misconfigured,
-    /// The authorization server takes its refresh token no more; a person has to connect the client again.
+    /// The authorization server rejects the refresh token; a person has to connect the client
+    /// again.
     NeedsReconnect,
 }
 
 impl GrantState {
-    /// All of them.
+    /// All states.
     pub const ALL: [GrantState; 5] = [
         GrantState::Unconnected,
         GrantState::Pending,
@@ -55,7 +57,7 @@ impl GrantState {
         GrantState::NeedsReconnect,
     ];
 
-    /// The name that metrics and answers use.
+    /// Returns the name used in metrics and responses.
     pub fn name(self) -> &'static str {
         match self {
             GrantState::Unconnected => "unconnected",
@@ -66,12 +68,12 @@ impl GrantState {
         }
     }
 
-    /// Whether asking for another access token is worth a try.
+    /// Returns whether requesting another access token is worth an attempt.
     pub(crate) fn can_refresh(self) -> bool {
         matches!(self, GrantState::Pending | GrantState::Active | GrantState::Misconfigured)
     }
 
-    /// Reads the name in the store. A grant that waits for its first token is an active one there, without a token.
+    /// Parses the stored name. A pending grant is stored as an active one without a token.
     fn parse(name: &str, has_had_token: bool) -> Result<Self, StoreError> {
         let state = GrantState::ALL.into_iter().find(|state| state.name() == name);
         match state.ok_or_else(|| StoreError::Corrupt(format!("unknown grant state {name:?}")))? {
@@ -81,19 +83,20 @@ impl GrantState {
     }
 }
 
-/// How a grant gets its access tokens.
+/// The OAuth flow of a grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Flow {
-    /// A person authorizes once; a refresh token brings each next access token (RFC 6749, sections 4.1 and 6).
+    /// A person authorizes once; refresh tokens then provide access tokens (RFC 6749, sections 4.1
+    /// and 6).
     #[default]
     AuthorizationCode,
-    /// The application asks for itself (RFC 6749, section 4.4).
+    /// The application authenticates itself (RFC 6749, section 4.4).
     ClientCredentials,
 }
 
 impl Flow {
-    /// The name that the store, the configuration and answers use.
+    /// Returns the name used in the store, the configuration and responses.
     pub fn name(self) -> &'static str {
         match self {
             Flow::AuthorizationCode => "authorization_code",
@@ -109,63 +112,64 @@ impl Flow {
     }
 }
 
-/// The opened secrets of a grant.
+/// The decrypted secrets of a grant.
 #[derive(Clone, Debug, Default)]
 pub struct Opened {
     /// Id of the application at the authorization server.
     pub app_id: Option<Secret<String>>,
     /// Secret of the application.
     pub app_secret: Option<Secret<String>>,
-    /// The access token that calls go out with.
+    /// The access token for calls.
     pub access: Option<Secret<String>>,
-    /// The refresh token that the next refresh spends.
+    /// The refresh token for the next refresh.
     pub refresh: Option<Secret<String>>,
-    /// The refresh token before that, kept until the access token has worked once.
+    /// The preceding refresh token, stored until the access token has worked once.
     pub previous_refresh: Option<Secret<String>>,
 }
 
-/// A grant as stored.
+/// A stored grant.
 #[derive(Clone, Debug)]
 pub struct GrantRow {
-    /// Which one.
+    /// Its key.
     pub key: GrantKey,
-    /// Counts its token sets.
+    /// The number of its current token set.
     pub generation: i64,
-    /// How it gets its access tokens.
+    /// Its OAuth flow.
     pub flow: Flow,
-    /// Where it stands.
+    /// Its state.
     pub state: GrantState,
-    /// Why it stands there, or how the last refresh failed: a machine-readable word or an OAuth error code.
+    /// The reason of the state or of the last failed refresh: a machine-readable identifier or an
+    /// OAuth error code.
     pub reason: Option<String>,
-    /// When the access token was issued, wall time in milliseconds since 1970.
+    /// Issue time of the access token, wall time in milliseconds since 1970.
     pub issued_ms: Option<i64>,
-    /// For how long it was issued, in milliseconds; `None` when the server did not say, or said nonsense.
+    /// Lifetime of the access token in milliseconds; `None` if the server sent no valid one.
     pub lifetime_ms: Option<i64>,
-    /// Whether a refresh of this generation was begun and its outcome never learnt.
+    /// Whether a refresh of this generation was started and its outcome is unknown.
     pub outcome_unknown: bool,
-    /// Number of the write that touched it last.
+    /// Number of the last write that changed it.
     pub change: i64,
-    /// Its secrets, or why they do not open.
+    /// Its secrets, or the reason why they cannot be decrypted.
     pub secrets: Result<Opened, SealError>,
 }
 
-/// The reason of a grant whose refresh an operator has requested, until the refresh has ended.
+/// The reason of a grant while a refresh requested by an operator is pending.
 pub(crate) const REFRESH_REQUESTED: &str = "refresh_requested";
 
 /// A grant without its secrets, for lists.
 #[derive(Clone, Debug)]
 pub(crate) struct GrantSummary {
-    /// Id of the client it belongs to.
+    /// Id of its client.
     pub client: String,
-    /// See [`GrantRow`] for these.
+    /// The number of its current token set.
     pub generation: i64,
-    /// How it gets its access tokens.
+    /// Its OAuth flow.
     pub flow: Flow,
     /// Whether it has a refresh token.
     pub has_refresh: bool,
-    /// Where it stands.
+    /// Its state.
     pub state: GrantState,
-    /// Why it stands there.
+    /// The reason of the state.
     pub reason: Option<String>,
     /// Wall time in milliseconds since 1970.
     pub issued_ms: Option<i64>,
@@ -213,7 +217,7 @@ macro_rules! select_summaries {
 }
 
 impl Store {
-    /// Grants touched by a write later than `change`; 0 gives all.
+    /// Returns the grants changed by a write later than `change`; 0 returns all.
     ///
     /// # Errors
     ///
@@ -223,7 +227,7 @@ impl Store {
         rows.iter().map(|row| self.grant_row(row)).collect()
     }
 
-    /// The grant of the client with this id.
+    /// Returns the grant of the client with this id.
     ///
     /// # Errors
     ///
@@ -233,12 +237,12 @@ impl Store {
         self.grant_row(&row.ok_or_else(|| StoreError::NoSuchClient(client.to_owned()))?)
     }
 
-    /// All grants without their secrets; opens nothing.
+    /// Returns all grants without their secrets. Decrypts no secrets.
     pub(crate) async fn grant_summaries(&self) -> Result<Vec<GrantSummary>, StoreError> {
         self.db.rows(select_summaries!(""), &[]).await?.iter().map(summary).collect()
     }
 
-    /// The grant of the client with this id, without its secrets.
+    /// Returns the grant of the client with this id, without its secrets.
     pub(crate) async fn grant_summary(&self, client: &str) -> Result<GrantSummary, StoreError> {
         let row = self.db.row(select_summaries!("WHERE client = $1"), args![client]).await?;
         summary(&row.ok_or_else(|| StoreError::NoSuchClient(client.to_owned()))?)
@@ -276,7 +280,7 @@ impl Store {
     }
 }
 
-/// Gives the rows from before keyed hashes theirs.
+/// Adds keyed hashes to rows written before they existed.
 pub(super) async fn bind(tx: &mut Tx, hasher: &Hasher) -> Result<(), StoreError> {
     for row in tx.rows("SELECT id, client, flow FROM grants", &[]).await? {
         let (id, flow) = (row.text("id")?, Flow::parse(&row.text("flow")?)?);
@@ -313,7 +317,7 @@ pub(super) async fn erase(tx: &mut Tx, clock: &Clock, client: &str) -> Result<()
     Ok(())
 }
 
-/// Seals every secret of every grant anew; gives how many.
+/// Seals all secrets of all grants with the newest key. Returns their number.
 pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreError> {
     let mut values = 0;
     let rows = tx

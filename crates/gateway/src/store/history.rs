@@ -1,33 +1,33 @@
-//! The history: what operators and the gateway itself changed, by whom, when, for what and why. An entry is written within the
-//! transaction of the change it is about, so neither exists without the other. Transitions of operations have a table of their
-//! own (`phases`).
+//! The history: changes by operators and the gateway, with author, time, scope and reason. An entry
+//! is written in the transaction of its change, so neither exists without the other. Phase
+//! transitions have their own table (`phases`).
 
 use super::db::{Row, Tx, args};
 use super::{Store, StoreError, new_id};
 use std::sync::Arc;
 
-/// Entries that are retained: the newest.
+/// Maximum number of entries; the newest are retained.
 const ENTRIES_MAX: i64 = 10_000;
 
-/// The author of changes that no operator asked for.
+/// The author of changes that no operator requested.
 pub(super) const GATEWAY: &str = "gateway";
-/// The author of what the configuration file sets.
+/// The author of changes from the configuration file.
 pub const CONFIGURATION: &str = "configuration";
 
-/// A change as whoever makes it describes it; time and author are added by the store.
+/// The description of a change; the store adds time and author.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewHistory<'a> {
     /// Two or three words, such as `brownout set` or `reload`.
     pub kind: &'a str,
-    /// The client, the operation, the pack, the id of a brownout.
+    /// The client, operation, pack, or id of a brownout.
     pub subject: &'a str,
-    /// How far it reaches: sides, operations, clients. Empty where the subject is all of it.
+    /// Affected sides, operations and clients. Empty if the subject is the full scope.
     pub scope: &'a str,
-    /// When it begins to hold, wall time in milliseconds since 1970; `None` means at once.
+    /// Time when it takes effect, wall time in milliseconds since 1970; `None` for at once.
     pub from_ms: Option<i64>,
-    /// When it ends; `None` means never.
+    /// Time when its effect expires; `None` for no expiry.
     pub until_ms: Option<i64>,
-    /// A sentence for people; holds no secret.
+    /// A sentence for people, without secrets.
     pub detail: &'a str,
 }
 
@@ -36,35 +36,36 @@ pub struct NewHistory<'a> {
 pub struct HistoryRow {
     /// Wall time in milliseconds since 1970.
     pub at_ms: i64,
-    /// As [`NewHistory::kind`].
+    /// See [`NewHistory::kind`].
     pub kind: String,
-    /// As [`NewHistory::subject`].
+    /// See [`NewHistory::subject`].
     pub subject: String,
-    /// As [`NewHistory::scope`].
+    /// See [`NewHistory::scope`].
     pub scope: String,
-    /// The author: a person, the holder of a token, `configuration` or `gateway`. Entries of earlier versions may lack it.
+    /// The author: a person, the holder of a token, `configuration` or `gateway`. Entries of
+    /// earlier versions may lack it.
     pub who: String,
-    /// As [`NewHistory::from_ms`].
+    /// See [`NewHistory::from_ms`].
     pub from_ms: Option<i64>,
-    /// As [`NewHistory::until_ms`].
+    /// See [`NewHistory::until_ms`].
     pub until_ms: Option<i64>,
-    /// As [`NewHistory::detail`].
+    /// See [`NewHistory::detail`].
     pub detail: String,
 }
 
 impl Store {
-    /// The same store with another author of its changes.
+    /// Returns the same store with another author of its changes.
     #[must_use]
     pub fn by(&self, author: &str) -> Store {
         Store { author: Arc::from(author), ..self.clone() }
     }
 
-    /// The author of the changes made with this handle.
+    /// Returns the author of changes made with this handle.
     pub fn author(&self) -> &str {
         &self.author
     }
 
-    /// Writes the entry of a change that is made outside of the store.
+    /// Writes an entry for a change outside of the store.
     ///
     /// # Errors
     ///
@@ -95,7 +96,8 @@ impl Store {
             ],
         )
         .await?;
-        // Counting costs as much as there are entries, so it is not done each time.
+        // Trimming costs time proportional to the number of entries, so it runs on every 64th write
+        // only.
         if change % 64 == 0 {
             let forget =
                 "DELETE FROM history WHERE id NOT IN (SELECT id FROM history ORDER BY change DESC LIMIT $1)";
@@ -116,7 +118,7 @@ impl Store {
         self.enter(tx, &NewHistory { subject: &name, ..entry }).await
     }
 
-    /// The last `count` entries, newest first.
+    /// Returns the last `count` entries, newest first.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The sealing keys a store knows: proof that the right key was given, enrolment of a new one, and the re-sealing of everything
-//! that makes an old key superfluous.
+//! The sealing keys of a store: verification of the given keys, enrolment of a new one, and the
+//! re-sealing that makes old keys obsolete.
 
 use super::db::{Db, Tx, args};
 use super::seal::{Hasher, KeyRing, Place, random};
@@ -16,13 +16,14 @@ fn proof_place(id: &str) -> Place<'_> {
     Place { column: "sealing_keys.proof", client: "", row: id.as_bytes() }
 }
 
-/// Where the hash key is sealed for in a store whose rows about clients all carry their keyed hash. That it opens there is how
-/// a store is known to have them: nobody but a holder of the sealing key can make it look as if it had not.
+/// The sealing place of the hash key in a store whose client rows all have keyed hashes. The store
+/// is recognized by that place, and only a holder of the sealing key can move the hash key to
+/// another one.
 const HASH_KEY_PLACE: Place<'static> = Place { column: "hash_key.bound", client: "", row: b"" };
-/// Where earlier versions sealed it for, whose rows carried no keyed hash.
+/// The sealing place in earlier versions, whose rows had no keyed hashes.
 const HASH_KEY_PLACE_UNBOUND: Place<'static> = Place { column: "hash_key.sealed", client: "", row: b"" };
 
-/// Refuses a ring that lacks a key the store is sealed with. Reads only.
+/// Rejects a ring that lacks a key of the store. Only reads.
 pub(super) async fn verify(db: &Db, keys: &KeyRing) -> Result<(), StoreError> {
     for row in db.rows("SELECT id, proof FROM sealing_keys ORDER BY created_ms", &[]).await? {
         let (id, proof) = (row.text("id")?, row.bytes("proof")?);
@@ -36,8 +37,8 @@ pub(super) async fn verify(db: &Db, keys: &KeyRing) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Makes the newest key known to the store and gives the store's hasher, whose key is made on first use. In a store from
-/// before rows carried keyed hashes, gives each row its own.
+/// Enrols the newest key in the store and returns the store's hasher, whose key is generated on
+/// first use. In a store of an earlier version, adds keyed hashes to its rows.
 pub(super) async fn enroll(db: &Db, keys: &KeyRing, clock: &Clock) -> Result<Hasher, StoreError> {
     let newest = keys.newest().id().to_string();
     let known = db.row("SELECT id FROM sealing_keys WHERE id = $1", args![newest.as_str()]).await?;
@@ -61,7 +62,8 @@ pub(super) async fn enroll(db: &Db, keys: &KeyRing, clock: &Clock) -> Result<Has
     .await?;
     let row = tx.row("SELECT sealed FROM hash_key WHERE id = 1", &[]).await?;
     let sealed = row.ok_or_else(|| StoreError::Corrupt("hash key missing".to_owned()))?.bytes("sealed")?;
-    // A store sealed in the meantime with a key that is not ours must not get our proof beside it.
+    // Check again inside the transaction: another program may have sealed the store with an unknown
+    // key meanwhile.
     for row in tx.rows("SELECT id FROM sealing_keys", &[]).await? {
         let id = row.text("id")?;
         if !keys.holds(&id) {
@@ -76,8 +78,8 @@ pub(super) async fn enroll(db: &Db, keys: &KeyRing, clock: &Clock) -> Result<Has
     Ok(hasher)
 }
 
-/// Gives every row about clients its keyed hash, and seals the hash key for its new place: from then on a row without one is
-/// not ours. None when the hash key opens in neither place.
+/// Adds a keyed hash to every client row and moves the hash key to its new sealing place. From then
+/// on, rows without a hash are rejected. Returns `None` if the hash key cannot be opened.
 async fn bind(tx: &mut Tx, keys: &KeyRing, sealed: &[u8]) -> Result<Option<Hasher>, StoreError> {
     let Ok(key) = keys.open(&HASH_KEY_PLACE_UNBOUND, sealed) else { return Ok(None) };
     let hasher = Hasher::new(&key);
@@ -89,24 +91,24 @@ async fn bind(tx: &mut Tx, keys: &KeyRing, sealed: &[u8]) -> Result<Option<Hashe
     Ok(Some(hasher))
 }
 
-/// What a re-sealing did.
+/// The result of re-sealing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Resealed {
-    /// Id of the key that everything is sealed with now.
+    /// Id of the key that now seals all values.
     pub key: String,
-    /// Sealed values rewritten.
+    /// Number of rewritten values.
     pub values: u64,
-    /// Ids of keys the store needs no more.
+    /// Ids of keys that are no longer needed.
     pub retired: Vec<String>,
 }
 
 impl Store {
-    /// Seals with the newest of these keys and opens with all of them from here on, provided that all that the store is sealed
-    /// with are among them; else nothing changes.
+    /// Replaces the keys: the newest seals, all open. The ring must contain every key of the store;
+    /// otherwise the keys are unchanged.
     ///
     /// # Errors
     ///
-    /// A key that the store is sealed with is not among them, or the database fails.
+    /// The ring lacks a key of the store, or the database fails.
     pub async fn set_keys(&self, keys: &KeyRing) -> Result<(), StoreError> {
         verify(&self.db, keys).await?;
         enroll(&self.db, keys, &self.clock).await?;
@@ -114,12 +116,12 @@ impl Store {
         Ok(())
     }
 
-    /// Seals everything anew with the newest key of the ring, in one transaction: after a crash all is as before or all is
-    /// done. Keys other than the newest are no longer needed afterwards.
+    /// Seals all values with the newest key of the ring, in one transaction, so a crash leaves no
+    /// partial result. Other keys are no longer needed afterwards.
     ///
     /// # Errors
     ///
-    /// A sealed value cannot be opened, or the database fails: then all is as it was.
+    /// A sealed value cannot be opened, or the database fails. The store is unchanged then.
     pub async fn reseal(&self) -> Result<Resealed, StoreError> {
         let mut tx = self.write().await?;
         let mut values = grants::reseal(&mut tx, &self.keys).await?;

@@ -1,13 +1,16 @@
-//! The one place that speaks SQL: clients, their credentials, grants, pending authorizations, half-done work, phases, the record
-//! of the dual run and what is retired, in SQLite (default) or PostgreSQL.
-//! What to do with them is decided elsewhere (`token`, `proxy`); how they are sealed is in [`seal`].
+//! All SQL of the gateway: clients, credentials, grants, pending authorizations, unfinished work,
+//! phases, records of the dual run, and retirement data, in SQLite (default) or PostgreSQL. Other
+//! modules (`token`, `proxy`) decide how to use the data; [`seal`] encrypts secrets.
 //!
-//! - [`Store::open`] checks the sealing key before it changes anything, then brings the schema up to date.
-//! - Any number of programs may have a store open: the command line beside a running gateway is safe, every write is one
-//!   transaction, and [`Store::change`] tells a reader when to look again. What is exclusive is the *gateway role*
-//!   ([`Store::take_gateway_role`]): who holds it may refresh grants. On SQLite one process has it, by a lock that the
-//!   operating system lets go with the process; on PostgreSQL all have it, and a lease per grant keeps them apart.
-//! - New tables come as a further pair of files under `migrations/`, the same name for both databases, listed in `schema.rs`.
+//! - [`Store::open`] verifies the sealing key before any change, then migrates the schema.
+//! - Several programs may open a store concurrently, such as the command line and a running
+//!   gateway: every write is one transaction, and [`Store::change`] reveals to readers whether
+//!   there are new writes. Only the *gateway role* ([`Store::take_gateway_role`]), which permits
+//!   refreshing grants, may be exclusive. On SQLite one process has it, through a file lock that
+//!   the operating system releases with the process. On PostgreSQL every gateway has it, and a
+//!   lease per grant prevents conflicts.
+//! - New tables are added as a pair of files under `migrations/`, with the same name for both
+//!   databases, listed in `schema.rs`.
 
 mod archive;
 mod clients;
@@ -63,61 +66,61 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// Why the store did not do what it was asked. No text of these holds a secret, a password of the database included.
+/// An error of the store. No text contains a secret or a database password.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The address is neither `sqlite:FILE` nor `postgres://…`, or does not parse.
+    /// The address is neither `sqlite:FILE` nor `postgres://…`, or is malformed.
     #[error("not a store address: expected sqlite:FILE or postgres://USER:PASSWORD@HOST/DATABASE")]
     Url,
-    /// The SQLite file is not there, and this use does not make one.
+    /// The SQLite file does not exist and is not to be created.
     #[error("there is no store at {}", .0.display())]
     NoSuchFile(PathBuf),
-    /// The database did not answer, or is busy for too long; trying again later may help.
+    /// The database does not answer or is busy for too long; a later retry may succeed.
     #[error("store unavailable: {0}")]
     Unavailable(String),
-    /// There is no room on its disk.
+    /// The disk is full.
     #[error("the disk of the store is full: {0}")]
     Full(String),
-    /// The database answered that it would not, or could not.
+    /// The database rejected a statement.
     #[error("store: {0}")]
     Failed(String),
     /// The database is damaged, or is not a store.
     #[error("store damaged: {0}")]
     Corrupt(String),
-    /// A newer program has been here.
+    /// A newer program has migrated the schema.
     #[error("the store has schema version {0}, which this program is too old for; nothing was changed")]
     NewerSchema(i64),
-    /// A schema version of the same number but other content.
+    /// A schema version has the same number but other content.
     #[error("the store's schema version {0} is not this program's; nothing was changed")]
     ForeignSchema(i64),
     /// The store is sealed with a key that is not in the ring.
     #[error("the store is sealed with key {0}, which was not given; nothing was changed")]
     WrongKey(String),
-    /// The key this process seals with is no longer the store's: everything was sealed anew with another.
+    /// This process's sealing key was retired: all values were sealed with another.
     #[error("sealing key {0} was retired by `switchback key rotate`; restart with the key in use")]
     KeyRetired(String),
-    /// Another gateway process works on the same SQLite file.
+    /// Another gateway process uses the same SQLite file.
     #[error(
         "another gateway already serves from {}; one SQLite store has one gateway (use PostgreSQL for several)",
         .0.display()
     )]
     AlreadyServed(PathBuf),
-    /// A sealed value was changed or moved.
+    /// A sealed value was modified or moved.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// A row was written by something else than Switchback.
+    /// Another program has modified a row.
     #[error("the stored row of client {0} was changed outside of Switchback; it is not used")]
     Tampered(String),
-    /// The refresh token is what another client's grant was begun with.
+    /// Another client's grant was seeded with the same refresh token.
     #[error("client {0} was given the same refresh token; each client needs an authorization of its own")]
     RefreshTokenTaken(String),
-    /// The name is another client's.
+    /// Another client has the name.
     #[error("there is already a client called {0}")]
     NameTaken(String),
-    /// The token already selects another client.
+    /// The token already authenticates another client.
     #[error("this token already belongs to client {0}")]
     TokenTaken(String),
-    /// No client of that name.
+    /// There is no client of that name.
     #[error("there is no client called {0}")]
     NoSuchClient(String),
 }
@@ -128,11 +131,13 @@ impl From<sqlx::Error> for StoreError {
             sqlx::Error::Database(detail) => {
                 let (code, message) = (detail.code(), detail.message().to_owned());
                 match code.as_deref().unwrap_or_default() {
-                    // SQLITE_CORRUPT and SQLITE_NOTADB: no retry helps, and nothing may be overwritten.
+                    // SQLITE_CORRUPT and SQLITE_NOTADB: no retry helps, and the file must not be
+                    // overwritten.
                     "11" | "26" => StoreError::Corrupt(message),
                     // SQLITE_FULL, and PostgreSQL's disk_full.
                     "13" | "53100" => StoreError::Full(message),
-                    // SQLITE_BUSY in its forms; PostgreSQL that starts, stops, or has no connection to spare.
+                    // SQLITE_BUSY in its forms; PostgreSQL starting, stopping, or out of
+                    // connections.
                     "5" | "261" | "517" | "773" | "57P01" | "57P02" | "57P03" | "53300" => {
                         StoreError::Unavailable(message)
                     }
@@ -150,10 +155,10 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
-/// Pauses between tries at the gateway role.
+/// Pauses between attempts to acquire the gateway role.
 const ROLE_WAITS: [Duration; 5] = [Duration::from_millis(100); 5];
 
-/// An open store; clones share it.
+/// An open store. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Store {
     db: Db,
@@ -161,29 +166,30 @@ pub struct Store {
     hasher: Hasher,
     clock: Clock,
     home: Handle,
-    /// The author of the changes made with this handle, for the history.
+    /// The author of changes made with this handle, for the history.
     author: Arc<str>,
 }
 
-/// How [`Store::open`] treats what it finds.
+/// Handling of a missing SQLite file in [`Store::open`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// Make a SQLite file that is not there.
+    /// Create the file.
     Create,
-    /// Refuse to start on a file that is not there.
+    /// Return an error.
     Refuse,
 }
 
 impl Store {
     /// Opens the store at `url`, which is sealed with a key of `keys`.
     ///
-    /// With a wrong key, a damaged file or a newer schema nothing is written. A key at the head of the ring that the store
-    /// does not know yet is enrolled, provided all keys the store does know are in the ring.
+    /// If a key is wrong, the file damaged or the schema newer, no data is written. If the first
+    /// key of the ring is new to the store, it is enrolled, provided that the ring contains all
+    /// keys of the store.
     ///
     /// # Errors
     ///
-    /// The address is none, the file is not there, the key is wrong, the schema is newer or another
-    /// program's, or the database does not answer, is damaged or fails.
+    /// The address is invalid, the file does not exist, a key is wrong, the schema is newer or
+    /// another program's, or the database does not answer, is damaged or fails.
     pub async fn open(url: &str, keys: KeyRing, clock: Clock, missing: Missing) -> Result<Self, StoreError> {
         let db = Db::open(url, missing == Missing::Create).await?;
         if db.has_table("sealing_keys").await? {
@@ -194,17 +200,18 @@ impl Store {
         Ok(Store { db, keys, hasher, clock, home: Handle::current(), author: Arc::from(GATEWAY) })
     }
 
-    /// The runtime that the store was opened on: what runs there outlives whoever asks for it, and the runtime that he asks on.
+    /// Returns the runtime on which the store was opened. Tasks there outlive the caller and the
+    /// caller's runtime.
     pub(crate) fn home(&self) -> &Handle {
         &self.home
     }
 
-    /// Works with the store on the runtime that it was opened on. Others wait for its few connections, so no thread that may not
-    /// get on, as the shadow's, holds one.
+    /// Runs `work` on the runtime on which the store was opened. A low-priority thread, such as the
+    /// shadow's, must not occupy one of the few connections, since others wait for them.
     ///
     /// # Errors
     ///
-    /// Those of `work`, and [`StoreError::Unavailable`] where that runtime ends meanwhile.
+    /// Errors of `work`, and [`StoreError::Unavailable`] if that runtime shuts down.
     pub(crate) async fn at_home<T, F>(&self, work: impl FnOnce(Store) -> F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -214,8 +221,8 @@ impl Store {
         done.unwrap_or_else(|ended| Err(StoreError::Unavailable(ended.to_string())))
     }
 
-    /// Claims the right to refresh grants from this store. On SQLite a second claim fails, after
-    /// half a second, while the first is held.
+    /// Acquires the right to refresh grants of this store. On SQLite a second claim fails after
+    /// half a second, while the first is active.
     ///
     /// # Errors
     ///
@@ -229,7 +236,7 @@ impl Store {
         let unavailable = |error: std::io::Error| StoreError::Failed(format!("{}: {error}", shown.display()));
         let lock = reserve::private(File::options().create(true).append(true)).open(&name);
         let lock = lock.and_then(for_owner_only).map_err(unavailable)?;
-        // A gateway that is being replaced may take a moment to be gone.
+        // A gateway that is being replaced may take a moment to exit.
         for wait in ROLE_WAITS {
             match lock.try_lock() {
                 Ok(()) => return Ok(GatewayRole { _lock: Some(Arc::new(lock)) }),
@@ -240,7 +247,7 @@ impl Store {
         Err(StoreError::AlreadyServed(file.to_owned()))
     }
 
-    /// The number of the last write; grows with each, whoever makes it.
+    /// Returns the number of the last numbered write. It grows with every write of any process.
     ///
     /// # Errors
     ///
@@ -251,8 +258,8 @@ impl Store {
         row.int("value")
     }
 
-    /// Begins a writing transaction, provided our newest key still is one of the store's: what we would seal with a key that
-    /// was rotated out behind our back could never be opened again.
+    /// Opens a writing transaction, provided that the store still has the newest key of the ring:
+    /// values sealed with a key that another process has rotated out could never be opened again.
     async fn write(&self) -> Result<Tx, StoreError> {
         let newest = self.keys.newest().id().to_string();
         let mut tx = self.db.write().await?;
@@ -262,7 +269,7 @@ impl Store {
         }
     }
 
-    /// Runs a write that must not be lost; on a full disk once more, with the room that is held for it.
+    /// Runs a write that must not be lost. On a full disk, repeats it with the reserved space.
     async fn write_for_sure<T, W>(&self, work: impl Fn() -> W) -> Result<T, StoreError>
     where
         W: Future<Output = Result<T, StoreError>>,
@@ -277,28 +284,28 @@ impl Store {
         }
     }
 
-    /// Makes the keyed hashes of this store.
+    /// Returns the hasher of this store.
     pub fn hasher(&self) -> &Hasher {
         &self.hasher
     }
 
-    /// The store's clock.
+    /// Returns the store's clock.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Whether several gateways may share this store.
+    /// Returns whether several gateways may share this store.
     pub fn is_shared(&self) -> bool {
         self.db.is_shared()
     }
 
-    /// Closes all connections, waiting for work under way, five seconds at most.
+    /// Closes all connections, waiting up to five seconds for running work.
     pub async fn close(&self) {
         self.db.close().await;
     }
 }
 
-/// A lock file that an earlier version of this program left may be open to others.
+/// Restricts a lock file to its owner, since an earlier version created it with wider permissions.
 fn for_owner_only(lock: File) -> std::io::Result<File> {
     #[cfg(unix)]
     {
@@ -312,13 +319,13 @@ fn for_owner_only(lock: File) -> std::io::Result<File> {
     Ok(lock)
 }
 
-/// The right to refresh grants; given back when dropped, or with the process however it ends.
+/// The right to refresh grants. Released on drop, or when the process exits for any reason.
 #[derive(Clone, Debug)]
 pub struct GatewayRole {
     _lock: Option<Arc<File>>,
 }
 
-/// A new random id of a row: 128 bits in hexadecimal.
+/// Returns a new random row id: 128 bits in hexadecimal.
 fn new_id() -> String {
     seal::random::<16>().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,20 +1,21 @@
-//! Knowing that the database is away without asking it. Whoever asks a database that does not answer waits for seconds, and
-//! requests of clients would each wait in turn. So while it is away one caller at a time tries, and all others learn at once
-//! that it is.
+//! Detects an unavailable database without querying it. A query to a database that does not answer
+//! takes seconds, and client requests would each wait in turn. During an outage, one caller at a
+//! time therefore tries, and all others fail at once.
 
 use super::StoreError;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long after a failure the next caller may try.
+/// Time after a failure until the next caller may try.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long the first caller may be at it before the next may try as well. It doubles with each try that brings no answer.
+/// Time after which another caller may try while the first still waits. It doubles with each
+/// attempt without a response.
 const TRY: Duration = Duration::from_millis(500);
-/// The longest time between two tries: so late at most a database is noticed that is back.
+/// Longest time between two attempts, and therefore until a recovery is noticed.
 const TRY_MAX: Duration = Duration::from_secs(4);
 
-/// Whether the database is away. Machine time, since it is about a machine.
+/// The availability of the database. It uses machine time, since it concerns a machine.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
     state: Mutex<State>,
@@ -24,19 +25,19 @@ pub(super) struct Outage {
 struct State {
     /// `None` while the database answers.
     away: Option<Away>,
-    /// When it answered last after an outage.
+    /// Time of the first response after the last outage.
     back: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Away {
     next_try: Instant,
-    /// Tries since the last answer.
+    /// Attempts since the last response.
     tries: u32,
 }
 
 impl Outage {
-    /// Asks the database, unless it is known to be away, and takes note of how it went.
+    /// Runs a query unless the database is known to be unavailable, and records the outcome.
     pub(super) async fn guard<T>(
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
@@ -48,18 +49,18 @@ impl Outage {
         outcome
     }
 
-    /// Whether the database did not answer when it was asked last.
+    /// Returns whether the database failed to answer the last query.
     pub(super) fn is_away(&self) -> bool {
         self.state().away.is_some()
     }
 
-    /// Takes note of an answer.
+    /// Records the outcome of a query.
     pub(super) fn note<T>(&self, outcome: &Result<T, StoreError>) {
         self.note_since(Instant::now(), outcome);
     }
 
     fn note_since<T>(&self, began: Instant, outcome: &Result<T, StoreError>) {
-        // Other errors are answers too.
+        // Other errors are responses too.
         let is_answer = !matches!(outcome, Err(StoreError::Unavailable(_)));
         self.state().note(began, Instant::now(), is_answer);
     }
@@ -77,7 +78,7 @@ impl Outage {
 }
 
 impl State {
-    /// Whether a caller may ask now. While the database is away this is a try.
+    /// Returns whether a caller may query now. During an outage this counts as an attempt.
     fn admits(&mut self, now: Instant) -> bool {
         let Some(away) = &mut self.away else { return true };
         if now < away.next_try {
@@ -88,8 +89,8 @@ impl State {
         true
     }
 
-    /// Takes note of work that began then. A failure of work that began before the last answer is about a connection, and not
-    /// about the database.
+    /// Records the outcome of a query that started at `began`. A failure of a query that started
+    /// before the recovery concerns its connection, not the database.
     fn note(&mut self, began: Instant, now: Instant, is_answer: bool) {
         if is_answer {
             if self.away.take().is_some() {

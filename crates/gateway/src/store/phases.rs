@@ -1,16 +1,16 @@
-//! Phases that were set at run time, and every transition of an operation from one phase to another. What the words mean is the
-//! business of `shadow`.
+//! Phases set at run time, and every phase transition of an operation. The module `shadow`
+//! interprets them.
 
 use super::db::{Row, args};
 use super::{NewHistory, Store, StoreError, new_id};
 
-/// The phase that was set for an operation, or that it was put back to the configured one.
+/// The phase that was set for an operation, or its reset to the configured one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PhaseRow {
     pub side: String,
     pub operation: String,
     pub phase: String,
-    /// In millionths, for phases that have one.
+    /// In millionths, for phases with a share.
     pub share: Option<i64>,
     pub set_by: String,
     /// Wall time in milliseconds since 1970.
@@ -19,7 +19,7 @@ pub(crate) struct PhaseRow {
     pub change: i64,
 }
 
-/// A transition of an operation, kept for good.
+/// A transition of an operation, stored permanently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TransitionRow {
     pub side: String,
@@ -27,14 +27,14 @@ pub(crate) struct TransitionRow {
     pub from: String,
     pub to: String,
     pub by: String,
-    /// What the person is called; empty where nobody said so.
+    /// Name of the operator, or empty.
     pub who: String,
     /// Wall time in milliseconds since 1970.
     pub at_ms: i64,
     pub evidence: String,
 }
 
-/// An operation that the gate leaves where it is.
+/// A hold that prevents the gate from moving an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HoldRow {
     pub side: String,
@@ -46,14 +46,14 @@ pub(crate) struct HoldRow {
 }
 
 impl Store {
-    /// Everything that was set or reset.
+    /// Returns all phases that were set or reset.
     pub(crate) async fn phases(&self) -> Result<Vec<PhaseRow>, StoreError> {
         let sql = "SELECT side, operation, phase, share, set_by, set_ms, change FROM phases ORDER BY side, operation";
         self.db.rows(sql, &[]).await?.iter().map(phase).collect()
     }
 
-    /// Sets a phase and adds its transition. Does neither and returns `false` if the present row is not that of write `seen` (none:
-    /// no row), because another writer was faster.
+    /// Sets a phase and adds its transition. Does neither and returns `false` if the current row is
+    /// not that of write `seen` (`None`: no row), because another writer was faster.
     pub(crate) async fn put_phase(
         &self,
         row: &PhaseRow,
@@ -98,13 +98,13 @@ impl Store {
         Ok(true)
     }
 
-    /// Everything that is held.
+    /// Returns all holds.
     pub(crate) async fn holds(&self) -> Result<Vec<HoldRow>, StoreError> {
         let sql = "SELECT side, operation, who, reason, at_ms FROM phase_holds";
         self.db.rows(sql, &[]).await?.iter().map(hold).collect()
     }
 
-    /// Holds an operation, or changes why it is held.
+    /// Adds a hold, or replaces its reason.
     pub(crate) async fn put_hold(&self, row: &HoldRow) -> Result<(), StoreError> {
         let (side, operation) = (row.side.as_str(), row.operation.as_str());
         let mut tx = self.write().await?;
@@ -121,7 +121,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// Lets go of an operation, on the word of `who`.
+    /// Removes a hold on behalf of `who`.
     pub(crate) async fn end_hold(
         &self,
         side: &str,
@@ -138,7 +138,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// The last `count` transitions, newest first.
+    /// Returns the last `count` transitions, newest first.
     pub(crate) async fn phase_transitions(&self, count: u32) -> Result<Vec<TransitionRow>, StoreError> {
         let sql = "SELECT side, operation, moved_from, moved_to, moved_by, who, at_ms, evidence FROM phase_moves \
                    ORDER BY change DESC LIMIT $1";

@@ -1,4 +1,4 @@
-//! Whether a store could be opened, without opening, making or changing it.
+//! Checks whether a store can be opened, without creating or changing it.
 
 use super::StoreError;
 use sqlx::postgres::PgConnectOptions;
@@ -9,23 +9,23 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 use std::time::Duration;
 
-/// What is at a store's address.
+/// The state of a store's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// A store that answers.
+    /// The store exists and answers.
     There,
-    /// No SQLite file, and a folder to make one in.
+    /// The SQLite file does not exist, but can be created in its folder.
     ToBeMade,
 }
 
-/// How long a database server may take to let us in.
+/// Time limit for a connection to a database server.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Looks whether something answers at the address of a store.
+/// Checks whether a store answers at an address or can be created there.
 ///
 /// # Errors
 ///
-/// The address is none, or nothing answers there.
+/// The address is invalid, or the store does not answer.
 pub async fn reach(url: &str) -> Result<Reach, StoreError> {
     match url.strip_prefix("sqlite:") {
         Some(file) => sqlite(Path::new(file.strip_prefix("//").unwrap_or(file))).await,

@@ -1,27 +1,27 @@
-//! Rows about the gateways that share this store: that each of them is there, and what it has counted. What they say is the
-//! business of whoever writes it. No reader follows these writes, so they have no number.
+//! Rows about the gateways that share this store: their presence and their counts. The writers
+//! define the content. No reader follows these writes, so they have no number.
 
 use super::db::{Row, args};
 use super::{Store, StoreError};
 
-/// A gateway, as it has last said of itself.
+/// The last report of a gateway about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaRow {
-    /// Made anew with each start.
+    /// A new id for each start.
     pub id: String,
-    /// For people.
+    /// A name for people.
     pub name: String,
-    /// Counts what it has said.
+    /// Number of reports so far.
     pub beats: i64,
     /// Wall time of that gateway in milliseconds since 1970.
     pub seen_ms: i64,
-    /// When it took leave; none while it runs, or where it went without a word.
+    /// Time of its shutdown; `None` while it runs, or if it exited without a report.
     pub left_ms: Option<i64>,
     /// JSON.
     pub standing: String,
 }
 
-/// What a gateway counted within a few seconds.
+/// The counts of a gateway over a few seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaSlot {
     /// Grows with each slot of its gateway.
@@ -33,8 +33,8 @@ pub struct ReplicaSlot {
 }
 
 impl Store {
-    /// Writes down what a gateway says of itself, and what it has counted. Of its slots those from `number_min` on are kept; what
-    /// other gateways said last before `forget_ms` is forgotten.
+    /// Stores a gateway's report and its counts. If there are new slots, deletes its slots below
+    /// `number_min`, and other gateways without a report since `forget_ms`.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// All gateways that are remembered, by name.
+    /// Returns all stored gateways, by name.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl Store {
         self.db.rows(sql, &[]).await?.iter().map(replica).collect()
     }
 
-    /// What a gateway has counted after a slot.
+    /// Returns the slots of a gateway after a slot number.
     ///
     /// # Errors
     ///

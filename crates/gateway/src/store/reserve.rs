@@ -1,8 +1,10 @@
-//! Room on the disk for what must not be lost. A refresh spends a token for good, and its result must then be written, however
-//! full the disk has become in between. So a file beside the database holds some room from before the token is spent; when the
-//! database finds no room, the file gives it up.
+//! Reserved disk space for writes that must not be lost. A refresh spends a token permanently, so
+//! its result must be storable even if the disk fills up meanwhile. A file next to the database
+//! occupies the space before the token is spent; if the database finds the disk full, the file is
+//! deleted.
 //!
-//! It holds random bytes, since some file systems keep no room for what compresses well.
+//! The file contains random bytes, since some file systems do not allocate space for compressible
+//! data.
 
 use super::StoreError;
 use super::seal;
@@ -12,25 +14,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
-/// What the results of several refreshes take in SQLite's log with room to spare: each is bounded by the longest answer of an
-/// authorization server that is read, 64 KiB, and usually is three pages of 4 KiB.
+/// Ample space for the results of several refreshes in SQLite's log: each is bounded by the longest
+/// accepted response of an authorization server, 64 KiB, and usually takes three pages of 4 KiB.
 const RESERVE_BYTES: usize = 512 * 1024;
 
-/// The file that holds the room.
+/// The file that occupies the space.
 #[derive(Debug)]
 pub(super) struct Reserve {
     file: PathBuf,
 }
 
 impl Reserve {
-    /// That of the database in `file`.
+    /// Returns the reserve of the database in `file`.
     pub(super) fn beside(file: &Path) -> Reserve {
         let mut name = file.as_os_str().to_owned();
         name.push("-reserve");
         Reserve { file: name.into() }
     }
 
-    /// Holds the room from here on. An error means that there is none.
+    /// Allocates the reserve. An error means that there is no space.
     pub(super) async fn hold(this: &Arc<Self>) -> Result<(), StoreError> {
         let reserve = Arc::clone(this);
         let held = spawn_blocking(move || reserve.fill()).await;
@@ -44,7 +46,7 @@ impl Reserve {
         })
     }
 
-    /// Gives the room up, to be used by the database.
+    /// Deletes the reserve, so that the database can use the space.
     pub(super) async fn release(this: &Arc<Self>) {
         let reserve = Arc::clone(this);
         let removed = spawn_blocking(move || std::fs::remove_file(&reserve.file)).await;
@@ -63,7 +65,7 @@ impl Reserve {
         }
         let filled = self.write();
         if filled.is_err() {
-            // Half of it would take room from the database for nothing.
+            // A partial reserve would only take space from the database.
             let _ = std::fs::remove_file(&self.file);
         }
         filled
@@ -78,7 +80,7 @@ impl Reserve {
     }
 }
 
-/// A file made with these options is for its owner only.
+/// Restricts files created with these options to their owner.
 pub(super) fn private(options: &mut std::fs::OpenOptions) -> &mut std::fs::OpenOptions {
     #[cfg(unix)]
     {

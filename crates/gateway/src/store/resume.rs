@@ -1,6 +1,7 @@
-//! Half-done work of several calls. A route that writes in several steps leaves here what each finished step gave; when the
-//! client repeats its request, the steps that are done are read back instead of done again. What a step's bytes mean is the
-//! caller's affair. They are sealed, since they may hold anything a message holds.
+//! Unfinished work of several calls. A route with several writes stores the result of each
+//! completed step here; if the client repeats its request, completed steps are read back instead of
+//! repeated. The caller defines the bytes of a step. They are sealed, since they may contain any
+//! message data.
 
 use super::db::{Tx, args};
 use super::seal::{HashOf, KeyRing, KeyedHash, Place};
@@ -10,22 +11,23 @@ use std::time::Duration;
 
 const COLUMN: &str = "resume_steps.sealed";
 
-/// No column: what clients carry.
+/// Not a column: cursors are stored by clients.
 const CURSOR: &str = "cursor";
 
 impl Store {
-    /// Seals a cursor for a client and its list. Nothing is kept: the client carries it.
+    /// Seals a cursor for a client and its list. The client stores it, not the gateway.
     pub fn seal_cursor(&self, client: &str, list: &[u8], plain: &[u8]) -> Vec<u8> {
         self.keys.seal(&Place { column: CURSOR, client, row: list }, plain)
     }
 
-    /// Opens a cursor that was sealed for this client and list, by any program with the same keys.
+    /// Opens a cursor sealed for this client and list by any program with the same keys.
     pub fn open_cursor(&self, client: &str, list: &[u8], sealed: &[u8]) -> Option<Secret<Vec<u8>>> {
         self.keys.open(&Place { column: CURSOR, client, row: list }, sealed).ok()
     }
 
-    /// Remembers for `ttl` that `step` of the work `key` of the client with id `client` gave `bytes`. `key` says what makes two
-    /// requests the same work; it is kept as a keyed hash only. A repeated call replaces the bytes and starts the time anew.
+    /// Stores for `ttl` the result `bytes` of a `step` of the work `key` of the client with id
+    /// `client`. Requests with the same `key` are the same work; only its keyed hash is stored.
+    /// Repeating a step replaces its bytes and restarts the time.
     ///
     /// # Errors
     ///
@@ -51,11 +53,12 @@ impl Store {
         tx.commit().await
     }
 
-    /// The finished steps of a piece of work, by name; empty when there are none or they have expired.
+    /// Returns the completed steps of a piece of work by name; empty if there are none or they have
+    /// expired.
     ///
     /// # Errors
     ///
-    /// The database does not answer or fails. A step was not sealed by this store, or was changed.
+    /// The database does not answer or fails, or a step was modified or not sealed by this store.
     pub async fn resume_get(
         &self,
         client: &str,
@@ -78,7 +81,7 @@ impl Store {
             .collect()
     }
 
-    /// Forgets a piece of work: it is complete.
+    /// Deletes the steps of completed work.
     ///
     /// # Errors
     ///
@@ -91,7 +94,7 @@ impl Store {
     }
 }
 
-/// Seals all remembered steps anew; gives how many.
+/// Seals all stored steps with the newest key. Returns their number.
 pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreError> {
     let mut values = 0;
     for row in tx.rows("SELECT client, work, step, sealed FROM resume_steps", &[]).await? {

@@ -1,20 +1,20 @@
-//! Rows about what is being retired: who still calls what, windows in which calls are turned away, and when a side ends for a
-//! client. What they mean is the business of `retire`.
+//! Rows of the retirement: usage counts, brownouts, and sunsets of clients. The module `retire`
+//! interprets them.
 
 use super::db::{Row, Tx, args};
 use super::{NewHistory, Store, StoreError};
 use crate::clock::rfc3339;
 
-/// Calls of one client that look alike.
+/// A usage count.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct UsageRow {
     pub side: String,
-    /// The client's name; empty where nobody enrolled it.
+    /// The client's name; empty for an unknown client.
     pub client: String,
     pub operation: String,
-    /// The word of the outcome; other words are of earlier releases.
+    /// The identifier of the outcome; earlier releases used others.
     pub outcome: String,
-    /// Whether no operation is for the calls.
+    /// Whether the calls match no operation.
     pub is_unknown: bool,
     pub calls: i64,
     /// Wall time in milliseconds since 1970.
@@ -22,7 +22,7 @@ pub(crate) struct UsageRow {
     pub last_ms: i64,
 }
 
-/// A window in which calls are turned away.
+/// A window in which calls are rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BrownoutRow {
     pub id: String,
@@ -39,21 +39,21 @@ pub(crate) struct BrownoutRow {
     pub set_ms: i64,
 }
 
-/// What became of a window that was to be added.
+/// The result of adding a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Added {
     Done,
     TooMany,
-    /// Others were added or removed meanwhile.
+    /// The stored windows differ from those the caller has seen.
     Changed,
 }
 
-/// When a side ends for a client.
+/// The sunset of a side for a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SunsetRow {
     pub client: String,
     pub side: String,
-    /// Wall time in milliseconds since 1970; none: the configured date was taken back.
+    /// Wall time in milliseconds since 1970. `None` removes a configured date.
     pub at_ms: Option<i64>,
     pub deprecated_ms: Option<i64>,
     pub announce: bool,
@@ -62,8 +62,8 @@ pub(crate) struct SunsetRow {
 }
 
 impl Store {
-    /// Adds calls to those that are counted, in one transaction; of unknown calls the `unknown_max` newest are kept, and nothing
-    /// that was last seen before `forget_before_ms`.
+    /// Adds counts in one transaction. Retains the `unknown_max` newest unknown calls, and deletes
+    /// counts last updated before `forget_before_ms`.
     pub(crate) async fn add_usage(
         &self,
         rows: &[UsageRow],
@@ -72,7 +72,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut tx = self.db.begin().await?;
         let mut has_unknown = false;
-        // In the order of their keys: other gateways add to the same rows.
+        // In the order of their keys, to avoid deadlocks with other gateways that update the same
+        // rows.
         let mut sorted: Vec<&UsageRow> = rows.iter().collect();
         sorted.sort_unstable();
         for row in sorted {
@@ -110,22 +111,23 @@ impl Store {
         tx.commit().await
     }
 
-    /// All calls that were counted.
+    /// Returns all usage counts.
     pub(crate) async fn usage(&self) -> Result<Vec<UsageRow>, StoreError> {
         let sql = "SELECT side, client, operation, kind, is_unknown, calls, first_ms, last_ms FROM client_usage \
                    ORDER BY side, client, operation, kind";
         self.db.rows(sql, &[]).await?.iter().map(usage).collect()
     }
 
-    /// All windows, the earliest first.
+    /// Returns all windows, the earliest first.
     pub(crate) async fn brownouts(&self) -> Result<Vec<BrownoutRow>, StoreError> {
         let sql = "SELECT id, side, operations, clients, from_ms, until_ms, reason, set_by, set_ms FROM brownouts \
                    ORDER BY from_ms, id";
         self.db.rows(sql, &[]).await?.iter().map(brownout).collect()
     }
 
-    /// Adds a window, provided there are fewer than `brownouts_max`; those that ended before `forget_before_ms` make room.
-    /// `seen` are the ids of the windows that whoever adds it knows of: where others are there, nothing is added.
+    /// Adds a window, provided that there are fewer than `brownouts_max`. Deletes those that closed
+    /// before `forget_before_ms`. `seen` lists the window ids known to the caller; if the stored
+    /// ones differ, no window is added.
     pub(crate) async fn add_brownout(
         &self,
         row: &BrownoutRow,
@@ -171,7 +173,7 @@ impl Store {
         Ok(Added::Done)
     }
 
-    /// Removes a window; says whether it was there.
+    /// Removes a window. Returns whether it existed.
     pub(crate) async fn remove_brownout(&self, id: &str) -> Result<bool, StoreError> {
         let mut tx = self.write().await?;
         let sql = "DELETE FROM brownouts WHERE id = $1 \
@@ -203,15 +205,16 @@ impl Store {
         self.enter(tx, &entry).await
     }
 
-    /// All dates that were set at run time.
+    /// Returns all sunsets set at run time.
     pub(crate) async fn sunsets(&self) -> Result<Vec<SunsetRow>, StoreError> {
         let sql = "SELECT client, side, at_ms, deprecated_ms, announce, set_by, set_ms FROM client_sunsets \
                    ORDER BY client, side";
         self.db.rows(sql, &[]).await?.iter().map(sunset).collect()
     }
 
-    /// Sets when a side ends for a client, or that it does not, whatever the configuration says. `seen` is when what its setter
-    /// knows of was set, 0 where nothing was: where something else was set, nothing is changed, which gives `false`.
+    /// Sets a client's sunset, or removes it even if the configuration sets one. `seen` is the
+    /// `set_ms` known to the caller, 0 for none. If the stored one differs, changes no row and
+    /// returns `false`.
     pub(crate) async fn put_sunset(&self, row: &SunsetRow, seen: Option<i64>) -> Result<bool, StoreError> {
         let mut tx = self.write().await?;
         if let Some(seen) = seen {

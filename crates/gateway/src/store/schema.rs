@@ -1,8 +1,9 @@
-//! The migrations of the store, in their order. A new one is a file for each database below `migrations/`, of the same name, and
-//! that name in the list here. What has been released is never changed: databases remember a checksum of each.
+//! The migrations of the store, in order. Add a new one as a file for each database below
+//! `migrations/`, with the same name, and list the name here. Never change a released migration:
+//! databases store its checksum.
 //!
-//! The list is written by hand because the macro of sqlx that reads a folder builds the drivers a second time, for the
-//! compiler; a test holds it against the folder.
+//! The list is maintained by hand because sqlx's macro for reading a folder builds the drivers a
+//! second time, for the compiler. A test compares it with the folder.
 
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
@@ -36,12 +37,12 @@ migrations! {
     "0019_history"
 }
 
-/// What brings an SQLite file up to date.
+/// Returns the migrations for SQLite.
 pub(super) fn sqlite() -> Migrator {
     migrator(SQLITE)
 }
 
-/// What brings a PostgreSQL database up to date.
+/// Returns the migrations for PostgreSQL.
 pub(super) fn postgres() -> Migrator {
     migrator(POSTGRES)
 }
@@ -50,7 +51,7 @@ fn migrator(files: &[(&str, &'static str)]) -> Migrator {
     Migrator::with_migrations(files.iter().map(|(name, sql)| migration(name, sql)).collect())
 }
 
-/// Number and description are those that sqlx itself takes from the name of a file.
+/// Builds a migration. Number and description match those that sqlx derives from a file name.
 fn migration(name: &str, sql: &'static str) -> Migration {
     let (number, description) = name.split_once('_').expect("a number stands before the first underscore");
     let number = number.parse().expect("the list above holds numbers");

@@ -1,9 +1,10 @@
-//! Sealing of secrets at rest: XChaCha20-Poly1305 with a random 192-bit nonce, bound by associated data to the place where the
-//! secret lies, so that a row copied to another client, grant or column does not open. No SQL here.
+//! Encryption of secrets at rest: XChaCha20-Poly1305 with a random 192-bit nonce. The associated
+//! data bind a secret to its place, so that a value copied to another client, grant or column does
+//! not decrypt. This module contains no SQL.
 //!
-//! Sealed bytes are: one version byte, the 8-byte id of the key, the 24-byte nonce, then ciphertext and tag. Version and key id
-//! are authenticated with the place. A [`KeyRing`] seals with its first key and opens with any, which is what makes rotation
-//! possible without stopping.
+//! The sealed format is one version byte, the 8-byte key id, the 24-byte nonce, then ciphertext and
+//! tag. Version and key id are authenticated together with the place. A [`KeyRing`] seals with its
+//! first key and opens with any, which permits rotation without downtime.
 
 use crate::secret::Secret;
 use arc_swap::ArcSwap;
@@ -21,30 +22,30 @@ const VERSION: u8 = 1;
 const KEY_ID_BYTES: usize = 8;
 const NONCE_BYTES: usize = 24;
 const HEAD_BYTES: usize = 1 + KEY_ID_BYTES + NONCE_BYTES;
-/// What a key's text starts with, so that people and secret scanners recognise one.
+/// Prefix of a key's text, for recognition by people and secret scanners.
 const KEY_PREFIX: &str = "sbk_";
 
-/// Why a sealing key or a sealed value was refused. Says nothing of their content.
+/// An error of a sealing key or sealed value. Contains nothing of their content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// The text is no key as `switchback key generate` prints it.
+    /// The text is not a key in the format of `switchback key generate`.
     #[error("not a sealing key: expected sbk_ and 43 characters, as `switchback key generate` prints")]
     NotAKey,
-    /// No key was given at all.
+    /// The list of keys is empty.
     #[error("no sealing key given")]
     NoKey,
-    /// The same key is in the ring twice, which is most likely a slip in a rotation.
+    /// The ring contains the same key twice, probably by mistake in a rotation.
     #[error("sealing key {0} is given twice")]
     KeyTwice(KeyId),
     /// The value was sealed with a key that is not in the ring.
     #[error("sealed with key {0}, which was not given")]
     KeyMissing(KeyId),
-    /// The value was changed, cut, or moved from the place it was sealed for.
+    /// The value was modified, truncated, or moved from the place it was sealed for.
     #[error("sealed value does not open: changed, or moved from another row")]
     Broken,
 }
 
-/// The public name of a sealing key: derived from it, safe to show.
+/// The public id of a sealing key. It is derived from the key and safe to display.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyId([u8; KEY_ID_BYTES]);
 
@@ -60,7 +61,7 @@ impl fmt::Debug for KeyId {
     }
 }
 
-/// One sealing key. Nothing of it shows in `Debug` but its id.
+/// A sealing key. `Debug` prints only its id.
 #[derive(Clone)]
 pub struct SealingKey {
     id: KeyId,
@@ -74,17 +75,17 @@ impl fmt::Debug for SealingKey {
 }
 
 impl SealingKey {
-    /// Makes the text of a new random key: `sbk_` and 43 characters of base64url.
+    /// Generates the text of a new random key: `sbk_` and 43 characters of base64url.
     pub fn generate() -> Secret<String> {
         let key = Zeroizing::new(random::<32>());
         Secret::new(format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(*key)))
     }
 
-    /// Reads a key from its text; surrounding white space is ignored, as files tend to end in a line break.
+    /// Parses a key. Surrounding white space is ignored, since files often have a final line break.
     ///
     /// # Errors
     ///
-    /// The text is no key as `switchback key generate` prints it.
+    /// The text is not a key in the format of `switchback key generate`.
     pub fn parse(text: &Secret<String>) -> Result<Self, SealError> {
         let encoded = text.expose().trim().strip_prefix(KEY_PREFIX).ok_or(SealError::NotAKey)?;
         let bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(encoded).map_err(|_| SealError::NotAKey)?);
@@ -99,7 +100,7 @@ impl SealingKey {
         Ok(SealingKey { id: KeyId(id), cipher })
     }
 
-    /// The key's public name.
+    /// Returns the key's public id.
     pub fn id(&self) -> KeyId {
         self.id
     }
@@ -120,19 +121,20 @@ impl SealingKey {
     }
 }
 
-/// Where a sealed value lies; a value opens only in the place it was sealed for.
+/// The place of a sealed value, which opens only there.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// Table and column, as `grants.refresh`.
+    /// Table and column, such as `grants.refresh`.
     pub column: &'static str,
-    /// Id of the client the row belongs to; empty for what belongs to none.
+    /// Id of the client that owns the row; empty if there is none.
     pub client: &'a str,
     /// Id of the row within the client: a grant, or a piece of work.
     pub row: &'a [u8],
 }
 
 impl Place<'_> {
-    /// Version, key id and the parts of the place, each led by its length, so that no two places give the same bytes.
+    /// Serializes version, key id and the length-prefixed parts of the place, so that no two places
+    /// have the same bytes.
     fn aad(&self, key: KeyId) -> Vec<u8> {
         let mut aad = vec![VERSION];
         aad.extend_from_slice(&key.0);
@@ -144,16 +146,17 @@ impl Place<'_> {
     }
 }
 
-/// The sealing keys at hand: the first seals, all open. Clones are one ring, whose keys can be replaced.
+/// The available sealing keys: the first one seals, all open. Clones share the ring, whose keys can
+/// be replaced.
 #[derive(Clone, Debug)]
 pub struct KeyRing(Arc<ArcSwap<Vec<SealingKey>>>);
 
 impl KeyRing {
-    /// A ring of the keys in `texts`, newest first; at least one, none twice.
+    /// Parses a ring from `texts`, newest first; at least one key, without duplicates.
     ///
     /// # Errors
     ///
-    /// There is no key, one is there twice, or a text is no key.
+    /// There is no key, a key occurs twice, or a text is not a key.
     pub fn parse(texts: &[Secret<String>]) -> Result<Self, SealError> {
         let keys = texts.iter().map(SealingKey::parse).collect::<Result<Vec<_>, _>>()?;
         if keys.is_empty() {
@@ -167,17 +170,17 @@ impl KeyRing {
         Ok(KeyRing(Arc::new(ArcSwap::from_pointee(keys))))
     }
 
-    /// The key that new secrets are sealed with.
+    /// Returns the key that seals new values.
     pub fn newest(&self) -> SealingKey {
         self.0.load().first().expect("a ring is never empty").clone()
     }
 
-    /// Holds the other's keys from here on.
+    /// Replaces the keys by those of `other`.
     pub(super) fn replace(&self, other: &KeyRing) {
         self.0.store(other.0.load_full());
     }
 
-    /// Whether the key called `id` (as [`KeyId`] displays it) is in the ring.
+    /// Returns whether the ring contains the key called `id` (as [`KeyId`] displays it).
     pub fn holds(&self, id: &str) -> bool {
         self.0.load().iter().any(|key| key.id.to_string() == id)
     }
@@ -187,11 +190,11 @@ impl KeyRing {
         self.newest().seal(place, plain)
     }
 
-    /// Opens what was sealed for `place` with any key of the ring.
+    /// Opens a value sealed for `place` with any key of the ring.
     ///
     /// # Errors
     ///
-    /// It was sealed with a key that is not in the ring or for another place, or was changed.
+    /// The value was sealed with a key that is not in the ring, for another place, or was modified.
     pub fn open(&self, place: &Place<'_>, sealed: &[u8]) -> Result<Secret<Vec<u8>>, SealError> {
         let Some((head, body)) = sealed.split_at_checked(HEAD_BYTES) else { return Err(SealError::Broken) };
         if head[0] != VERSION {
@@ -209,11 +212,11 @@ impl KeyRing {
     }
 }
 
-/// What a keyed hash is of; hashes of different kinds never meet, even of the same bytes.
+/// Domain of a keyed hash. Hashes of different domains differ even for the same bytes.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub enum HashOf {
-    /// A token that a client is known by.
+    /// A token that authenticates a client.
     ClientToken = 1,
     /// The `state` of a pending authorization.
     ConnectState = 2,
@@ -221,38 +224,38 @@ pub enum HashOf {
     Seed = 3,
     /// A refresh token about to be spent.
     RefreshToken = 4,
-    /// The key of half-done work.
+    /// The key of unfinished work.
     Work = 5,
-    /// The salt of the hashes in samples of messages.
+    /// The salt of the hashes in message samples.
     SampleSalt = 6,
-    /// What a row about a client says.
+    /// The content of a client's row.
     ClientRow = 7,
-    /// Which client a token selects.
+    /// The assignment of a token to a client.
     TokenRow = 8,
-    /// Which client and side a credential is for.
+    /// The assignment of a credential to a client and side.
     CredentialRow = 9,
-    /// Which client a grant is of, and how it gets its tokens.
+    /// The assignment of a grant to a client, and its flow.
     GrantRow = 10,
-    /// The key of an entry of an archive, with its owner.
+    /// The key of an archive entry, with its owner.
     ArchiveEntry = 11,
-    /// What keeps events of a receiver in order.
+    /// The ordering key of a receiver's events.
     EventKey = 12,
-    /// A message of an event, by what its sender calls it.
+    /// The sender's message id of an event.
     EventMessage = 13,
-    /// What an event of the one side is found by when that of the other comes.
+    /// The correlation key of an event.
     EventPair = 14,
-    /// The id of a session of the admin port.
+    /// The id of an admin session.
     Session = 15,
 }
 
-/// A value that a keyed hash of a row covers.
+/// A value covered by a row's keyed hash.
 #[derive(Clone, Copy, Debug)]
 pub enum Part<'a> {
     /// A text or a blob.
     Bytes(&'a [u8]),
     /// A number.
     Int(i64),
-    /// An SQL `NULL`; differs from an empty text.
+    /// An SQL `NULL`, distinct from an empty text.
     Nothing,
 }
 
@@ -277,7 +280,7 @@ impl From<Option<i64>> for Part<'_> {
 /// A keyed hash (HMAC-SHA-256).
 pub(crate) type KeyedHash = [u8; 32];
 
-/// Makes keyed hashes. The key is random, made with the store, and rests sealed in it.
+/// Computes keyed hashes. The key is random, created with the store, and stored sealed.
 #[derive(Clone)]
 pub struct Hasher(Hmac<Sha256>);
 
@@ -288,12 +291,12 @@ impl fmt::Debug for Hasher {
 }
 
 impl Hasher {
-    /// A hasher with the given key.
+    /// Creates a hasher with the given key.
     pub(crate) fn new(key: &Secret<Vec<u8>>) -> Self {
         Hasher(Hmac::new_from_slice(key.expose()).expect("HMAC takes keys of any length"))
     }
 
-    /// The keyed hash of `bytes` as a thing of the given kind.
+    /// Returns the keyed hash of `bytes` in a domain.
     pub fn hash(&self, kind: HashOf, bytes: &[u8]) -> KeyedHash {
         let mut mac = self.0.clone();
         mac.update(&[kind as u8]);
@@ -301,17 +304,18 @@ impl Hasher {
         mac.finalize().into_bytes().into()
     }
 
-    /// The keyed hash of a row of the given kind.
+    /// Returns the keyed hash of a row in a domain.
     pub(crate) fn row(&self, kind: HashOf, parts: &[Part<'_>]) -> KeyedHash {
         self.mac_of_row(kind, parts).finalize().into_bytes().into()
     }
 
-    /// Whether a row of the given kind is as it was when `mac` was made of it.
+    /// Returns whether `mac` is the keyed hash of a row.
     pub(crate) fn is_row(&self, kind: HashOf, parts: &[Part<'_>], mac: Option<&[u8]>) -> bool {
         mac.is_some_and(|mac| self.mac_of_row(kind, parts).verify_slice(mac).is_ok())
     }
 
-    /// Every part is led by its kind and length, so that no two rows give the same bytes.
+    /// Prefixes every part with its type, and bytes with their length, so that no two rows have the
+    /// same input.
     fn mac_of_row(&self, kind: HashOf, parts: &[Part<'_>]) -> Hmac<Sha256> {
         let mut mac = self.0.clone();
         mac.update(&[kind as u8]);
@@ -333,7 +337,7 @@ impl Hasher {
     }
 }
 
-/// `N` bytes from the operating system's generator.
+/// Returns `N` random bytes from the operating system.
 pub fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");

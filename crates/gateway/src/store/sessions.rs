@@ -1,11 +1,11 @@
-//! Sessions of the admin port, by the keyed hash of their id: a session lives as long as its row, at every replica. The id
-//! itself is in a cookie alone.
+//! Sessions of the admin port, under the keyed hash of their id. A session is valid at every
+//! replica while its row exists. The id itself is only in a cookie.
 
 use super::db::args;
 use super::seal::{HashOf, KeyedHash};
 use super::{Store, StoreError};
 
-/// Sessions that are stored at most; the oldest make room.
+/// Maximum number of stored sessions; new ones replace the oldest.
 const SESSIONS_MAX: i64 = 1024;
 
 impl Store {
@@ -30,7 +30,7 @@ impl Store {
         tx.commit().await
     }
 
-    /// Whether the session with this id is stored and has not reached its end.
+    /// Returns whether the session with this id is stored and has not expired.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The transactions that a refresh of a grant is made of, in the order that loses none: the claim and the intent, the result,
-//! or how it failed.
+//! The transactions of a grant's refresh, ordered so that no grant is lost: the claim with its
+//! intent, then the result or the failure.
 
 use super::{ACCESS, GrantKey, GrantRow, GrantState, REFRESH, REFRESH_REQUESTED, locked, place};
 use crate::secret::Secret;
@@ -8,23 +8,23 @@ use crate::store::seal::HashOf;
 use crate::store::{NewHistory, Store, StoreError};
 use std::time::Duration;
 
-/// What [`Store::begin_refresh`] found.
+/// The result of [`Store::begin_refresh`].
 #[derive(Debug)]
 pub enum Begin {
-    /// The intent is durable and the lease ours: spend the refresh token.
+    /// The intent is durable and the lease acquired: spend the refresh token.
     Started(GrantRow),
-    /// Another process has moved the grant on; this is it now.
+    /// The grant has another generation or cannot be refreshed; this is its current row.
     Moved(GrantRow),
-    /// Another gateway is refreshing; look again after this long at the latest.
+    /// Another gateway is refreshing; check again after at most this time.
     Leased(Duration),
 }
 
-/// What [`Store::finish_refresh`] did.
+/// The result of [`Store::finish_refresh`].
 #[derive(Debug)]
 pub enum Finish {
-    /// The new tokens are durable; this is the grant now.
+    /// The new tokens are durable; this is the new row.
     Stored(GrantRow),
-    /// Another process has moved the grant on; ours were dropped, this is the grant.
+    /// Another process has changed the grant, so the new tokens were discarded; this is its row.
     Moved(GrantRow),
 }
 
@@ -33,24 +33,25 @@ pub enum Finish {
 pub struct NewTokens {
     /// The access token.
     pub access: Secret<String>,
-    /// The refresh token to use next: the answer's, or the one that was spent when the answer had none.
+    /// The refresh token for the next refresh: that of the response, or else the one just spent.
     pub refresh: Option<Secret<String>>,
-    /// The one that was spent, where it differs from `refresh`.
+    /// The spent refresh token, if it differs from `refresh`.
     pub previous_refresh: Option<Secret<String>>,
-    /// When they were issued, wall time in milliseconds since 1970.
+    /// Issue time, wall time in milliseconds since 1970.
     pub issued_ms: i64,
-    /// For how long, in milliseconds.
+    /// Lifetime in milliseconds.
     pub lifetime_ms: Option<i64>,
 }
 
 impl Store {
-    /// Claims the refresh of `generation` for `owner` and commits the intent to spend its refresh token. The claim ends by
-    /// itself after `lease`, counted by the database's clock where gateways share one.
+    /// Claims the refresh of `generation` for `owner` and commits the intent to spend its refresh
+    /// token. The claim expires after `lease`, measured by the database's clock if gateways share
+    /// the store.
     ///
     /// # Errors
     ///
-    /// There is no such grant, its tokens were not sealed by this store, or the database fails: then no claim
-    /// was made.
+    /// There is no such grant, there is no disk space for the result, or the database fails. No
+    /// claim was made then.
     pub async fn begin_refresh(
         &self,
         key: &GrantKey,
@@ -58,7 +59,8 @@ impl Store {
         owner: &str,
         lease: Duration,
     ) -> Result<Begin, StoreError> {
-        // What the refresh brings must find room, whatever else fills the disk meanwhile.
+        // Reserve space first: the result of the refresh must be storable even if the disk fills up
+        // meanwhile.
         self.db.reserve().await?;
         let mut tx = self.write().await?;
         let row = locked(&mut tx, key).await?;
@@ -96,13 +98,15 @@ impl Store {
         Ok(Begin::Started(grant))
     }
 
-    /// Makes the tokens that succeed `generation` durable, provided the grant is still at it, and ends claim and intent.
+    /// Stores the tokens that succeed `generation`, provided that is the grant's generation, and
+    /// removes claim and intent.
     ///
-    /// Safe to repeat after an error: when the first try did reach the disk, the grant has moved to exactly these tokens.
+    /// Safe to repeat after an error: if the first attempt was committed, the grant already has
+    /// exactly these tokens.
     ///
     /// # Errors
     ///
-    /// The database fails. Whether the tokens are durable is not known then; ask again.
+    /// The database fails. It is then unknown whether the tokens are durable; call again.
     pub async fn finish_refresh(
         &self,
         key: &GrantKey,
@@ -124,7 +128,8 @@ impl Store {
         .await
     }
 
-    /// Lets the claim of `owner` hold for another `lease` from now. Where no gateways share the store nobody waits for it.
+    /// Extends the claim of `owner` to `lease` from now. Has no effect on a store that is not
+    /// shared, where no other gateway waits for the claim.
     pub(crate) async fn extend_lease(
         &self,
         key: &GrantKey,
@@ -134,23 +139,23 @@ impl Store {
         if !self.is_shared() {
             return Ok(());
         }
-        // The database's clock, as everywhere in leases.
+        // Leases always use the database's clock.
         let sql = "UPDATE grants SET lease_until_ms = (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT + $3 \
                    WHERE id = $1 AND lease_owner = $2";
         self.db.run_alone(sql, args![key.grant.as_str(), owner, millis(lease)]).await?;
         Ok(())
     }
 
-    /// Makes sure, before a code is spent, that what it brings will find room.
+    /// Reserves disk space for the tokens before an authorization code is spent.
     pub(crate) async fn prepare_connecting(&self) -> Result<(), StoreError> {
         self.db.reserve().await
     }
 
-    /// Stores the tokens of a fresh authorization, whatever the grant had before.
+    /// Stores the tokens of a new authorization, replacing existing ones.
     ///
     /// # Errors
     ///
-    /// There is no such client, its refresh token is another client's, or the database fails.
+    /// There is no such client, it is revoked, or the database fails.
     pub async fn connect_grant(&self, key: &GrantKey, tokens: &NewTokens) -> Result<GrantRow, StoreError> {
         self.write_for_sure(move || self.connect_once(key, tokens)).await
     }
@@ -171,8 +176,8 @@ impl Store {
         Ok(grant)
     }
 
-    /// Ends the claim on `generation` without a result, for `reason`. With `outcome_unknown` the intent stays, as the refresh
-    /// token may have been spent.
+    /// Releases the claim on `generation` without a result, for `reason`. With `outcome_unknown`
+    /// the intent remains, since the refresh token may have been spent.
     pub(crate) async fn abandon_refresh(
         &self,
         key: &GrantKey,
@@ -199,8 +204,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// Puts the grant into `state` for `reason`, provided it is still at `generation`; gives the grant as it is then. Its tokens
-    /// stay: the access token may live for a while yet.
+    /// Sets the state of the grant for `reason`, provided that it still has `generation`, and
+    /// returns the resulting grant. Its tokens remain, because the access token may still be valid.
     ///
     /// # Errors
     ///
@@ -229,8 +234,8 @@ impl Store {
         Ok(grant)
     }
 
-    /// Has the gateways refresh the grant at once, also one that has ended or that waits after a failure. Returns whether the
-    /// grant has something to refresh with.
+    /// Requests a refresh from the gateways at once, even during a pause after a failure or after
+    /// the grant has ended. Returns whether the grant has credentials to refresh with.
     pub(crate) async fn request_refresh(&self, key: &GrantKey) -> Result<bool, StoreError> {
         let mut tx = self.write().await?;
         let change = tx.change();
@@ -258,7 +263,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Drops the previous refresh token, now that the access token of `generation` has worked.
+    /// Deletes the previous refresh token after the access token of `generation` has worked.
     pub(crate) async fn forget_previous(&self, key: &GrantKey, generation: i64) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         tx.run(

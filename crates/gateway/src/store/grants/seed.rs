@@ -1,4 +1,5 @@
-//! What a grant starts from: the empty one of a new client, and the credentials that a configuration or an operator gives it.
+//! Initial content of a grant: the empty grant of a new client, and credentials from the
+//! configuration or an operator.
 
 use super::{APP_ID, APP_SECRET, Flow, GrantKey, GrantState, REFRESH, mac, open, place};
 use crate::secret::Secret;
@@ -6,7 +7,7 @@ use crate::store::db::{Tx, args};
 use crate::store::seal::{KeyRing, KeyedHash};
 use crate::store::{Store, StoreError, new_id};
 
-/// Credentials that a grant starts from.
+/// Initial credentials of a grant.
 pub(crate) struct GrantSeed<'a> {
     pub flow: Flow,
     pub app_id: &'a Secret<String>,
@@ -15,7 +16,7 @@ pub(crate) struct GrantSeed<'a> {
 }
 
 impl Store {
-    /// Gives a grant the application that its next authorization is for.
+    /// Sets the application for a grant's next authorization.
     pub(crate) async fn set_app(
         &self,
         key: &GrantKey,
@@ -52,7 +53,7 @@ impl Store {
         Ok(())
     }
 
-    /// Brings a client's grant in line with configured credentials; says whether that changed anything.
+    /// Applies configured credentials to a client's grant. Returns whether there was a change.
     pub(in crate::store) async fn seed_grant_of(
         &self,
         tx: &mut Tx,
@@ -64,8 +65,9 @@ impl Store {
         self.seed_grant(tx, &GrantKey { client: client.to_owned(), grant: id }, seed).await
     }
 
-    /// The application is replaced when it differs. The refresh token is taken only when it is another than the one seeded
-    /// before: the stored one has most likely been rotated since, and the configured one spent.
+    /// Replaces the application if it differs. The refresh token is used only if it differs from
+    /// the one seeded before: the stored one has probably been rotated since, and the configured
+    /// one spent.
     async fn seed_grant(
         &self,
         tx: &mut Tx,
@@ -97,7 +99,8 @@ impl Store {
                 ],
             )
             .await?;
-            // The server had refused the application, not the grant: with other credentials it deserves another try.
+            // The server rejected the application, not the grant, so other credentials justify
+            // another attempt.
             tx.run(
                 "UPDATE grants SET state = $2, state_reason = NULL WHERE id = $1 AND (state = $3 \
                  OR (state = $4 AND state_reason IN ('invalid_client', 'unauthorized_client')))",
@@ -110,7 +113,7 @@ impl Store {
             )
             .await?;
         }
-        // An application that asks for itself needs nobody to connect it.
+        // A client credentials grant needs no person to connect it.
         if seed.flow == Flow::ClientCredentials && changed {
             let sql = "UPDATE grants SET state = $2, state_reason = NULL, updated_ms = $3, change = $4 WHERE id = $1";
             tx.run(sql, args![key.grant.as_str(), GrantState::Active.name(), now, change]).await?;
@@ -139,7 +142,8 @@ impl Store {
         Ok(changed)
     }
 
-    /// Two grants of one refresh token end each other: whichever is refreshed second presents a spent token.
+    /// Rejects a refresh token that another grant was seeded with. Two grants with one refresh
+    /// token would invalidate each other, since the second to refresh presents a spent token.
     async fn refuse_shared(&self, tx: &mut Tx, key: &GrantKey, mark: &KeyedHash) -> Result<(), StoreError> {
         let sql = "SELECT c.name AS name FROM grants g JOIN clients c ON c.id = g.client \
                    WHERE g.seed_mark = $1 AND g.id <> $2";
@@ -152,7 +156,7 @@ impl Store {
     async fn set_flow(&self, tx: &mut Tx, key: &GrantKey, flow: Flow) -> Result<(), StoreError> {
         let change = tx.change();
         let mac = mac(&self.hasher, &key.grant, &key.client, flow);
-        // What the other flow brought is of no use to this one.
+        // Tokens of the other flow are of no use.
         tx.run(
             "UPDATE grants SET flow = $2, mac = $3, generation = generation + 1, access = NULL, refresh = NULL, \
              previous_refresh = NULL, issued_ms = NULL, lifetime_ms = NULL, seed_mark = NULL, state = $4, \
