@@ -1,4 +1,4 @@
-//! Brownouts: windows in which calls are rejected, their scope, and the validation of new ones.
+//! Brownouts: windows in which calls are rejected, their scope, and the check of new ones.
 
 use super::retirement::RetireError;
 use super::usage::UsageInfo;

@@ -544,8 +544,8 @@ impl Store {
 }
 
 /// Records configured tokens of a revoked or damaged client as retired. Returns the number of new
-/// ones. A token that authenticates another client is unaffected, since lookups check retired
-/// tokens last.
+/// ones. A token that authenticates another client remains valid, since retirement only matters for
+/// tokens that authenticate no client.
 async fn retire_unbound(tx: &mut Tx, tokens: &[NewToken<'_>]) -> Result<u64, StoreError> {
     let change = tx.change();
     let sql = "INSERT INTO retired_tokens (hash, change) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING";
