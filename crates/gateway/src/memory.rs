@@ -99,6 +99,8 @@ impl Memory {
     }
 
     fn grow(&self, bytes: u64) -> Result<(), Short> {
+        // Add first and undo on failure, so that concurrent reservations cannot exceed the limit
+        // together.
         let used = self.0.used.fetch_add(bytes, Relaxed).saturating_add(bytes);
         let is_short = used > self.0.bytes_max || self.0.watch.as_ref().is_some_and(Watch::is_short);
         let grown = match (is_short, &self.0.whole) {

@@ -75,6 +75,7 @@ impl Tunnel {
         let mut upstream = TokioIo::new(upstream);
         client.write_all(&head(&headers)).await?;
         client.flush().await?;
+        // These bytes followed the request head and have already been read from the socket.
         upstream.write_all(&early).await?;
         upstream.flush().await?;
         let outcome = tokio::time::timeout(limits.lifetime, both_ways(client, upstream, limits.idle)).await;

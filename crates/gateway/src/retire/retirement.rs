@@ -148,6 +148,7 @@ impl Retirement {
         let brownouts = self.shared.store.brownouts().await?.into_iter().map(Brownout::of_row).collect();
         let sunsets = self.shared.store.sunsets().await?.into_iter().map(ClientSunset::of_row).collect();
         let mut state = self.state();
+        // Another sync may have stored a later state while this one awaited its rows.
         if state.change <= change {
             (state.brownouts, state.sunsets, state.change) = (brownouts, sunsets, change);
             self.settle(&state);

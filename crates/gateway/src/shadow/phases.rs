@@ -277,6 +277,7 @@ impl Phases {
         let rows = self.shared.store.phases().await?;
         let holds = self.shared.store.holds().await?;
         let mut state = self.state();
+        // Another sync may have stored a later state while this one awaited its rows.
         if state.change <= change {
             state.held =
                 holds.into_iter().map(|row| ((row.side.clone(), row.operation.clone()), row)).collect();

@@ -301,6 +301,7 @@ impl Workers {
         if tokio::time::timeout(grace, ended).await.is_err() {
             tracing::warn!(pairs = tasks.len(), "pairs were still being compared; they are not recorded");
         }
+        // The writer stops last, so that it records the results of the last jobs.
         finish.send_replace(true);
         if tokio::time::timeout(grace, writing).await.is_err() {
             tracing::warn!("the record of the dual run was still being written");

@@ -57,6 +57,7 @@ impl Store {
             return Ok(None);
         }
         let mut tx = self.write().await?;
+        // Only one of two racing callbacks gets the deleted row.
         let sql = "DELETE FROM connect_states WHERE hash = $1 RETURNING hash, client, expires_ms, verifier";
         let row = tx.row(sql, args![&hash[..]]).await?;
         tx.commit().await?;

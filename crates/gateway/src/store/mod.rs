@@ -192,6 +192,7 @@ impl Store {
     /// another program's, or the database does not answer, is damaged or fails.
     pub async fn open(url: &str, keys: KeyRing, clock: Clock, missing: Missing) -> Result<Self, StoreError> {
         let db = Db::open(url, missing == Missing::Create).await?;
+        // Verify before the migration: a wrong key must leave the store unchanged.
         if db.has_table("sealing_keys").await? {
             keys::verify(&db, &keys).await?;
         }

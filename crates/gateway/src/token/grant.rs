@@ -274,6 +274,7 @@ impl Grant {
     /// generation.
     pub(super) fn refresh(self: &Arc<Self>, generation: i64) -> BoxFuture<'static, Outcome> {
         let mut slot = lock(&self.flight);
+        // Checked under the lock, so that a refresh that has just finished is not repeated.
         if self.view.load().generation > generation {
             return std::future::ready(Ok(())).boxed();
         }

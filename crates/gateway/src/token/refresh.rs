@@ -113,6 +113,7 @@ pub(super) async fn run(grant: Arc<Grant>, generation: i64) -> Result<(), TokenE
     shared.store_writes.store(true, Ordering::Relaxed);
     step(&grant, "intent");
     tokio::select! {
+        // The claim is renewed only while the refresh runs; `keep_claim` never completes.
         outcome = carry_out(&grant, &row, &endpoint) => outcome,
         never = keep_claim(&grant) => never,
     }

@@ -267,6 +267,8 @@ impl Endpoint {
             }
         }
         let http = reqwest::Client::builder()
+            // A reused connection may be closed by the server just as a request is sent; whether
+            // the refresh token was spent would be unknown.
             .pool_max_idle_per_host(0)
             .connect_timeout(oauth.timeout)
             .timeout(oauth.timeout);
