@@ -15,12 +15,17 @@ const LINEAR_MAX: usize = 16;
 #[derive(Debug, Default)]
 pub struct KeyLedger {
     bytes: Vec<u8>,
-    /// End of each name in `bytes`, all open objects one after the other.
-    ends: Vec<usize>,
-    /// What tells most names apart, in the same order.
-    marks: Vec<u64>,
+    /// All names, those of all open objects one after the other.
+    names: Vec<Name>,
     open: Vec<Names>,
     hasher: RandomState,
+}
+
+/// A name in the bytes of its ledger: where it ends, and what tells most names apart.
+#[derive(Clone, Copy, Debug)]
+struct Name {
+    end: usize,
+    mark: u64,
 }
 
 #[derive(Debug)]
@@ -34,15 +39,14 @@ struct Names {
 impl KeyLedger {
     /// An object opens.
     pub fn open(&mut self) {
-        self.open.push(Names { first: self.ends.len(), index: None });
+        self.open.push(Names { first: self.names.len(), index: None });
     }
 
     /// The innermost object closes and its names are forgotten.
     pub fn close(&mut self) {
         if let Some(names) = self.open.pop() {
-            self.ends.truncate(names.first);
-            self.marks.truncate(names.first);
-            self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+            self.names.truncate(names.first);
+            self.bytes.truncate(self.names.last().map_or(0, |name| name.end));
         }
     }
 
@@ -53,7 +57,7 @@ impl KeyLedger {
 
     /// Names of the innermost object.
     pub fn len(&self) -> usize {
-        self.open.last().map_or(0, |names| self.ends.len() - names.first)
+        self.open.last().map_or(0, |names| self.names.len() - names.first)
     }
 
     /// Whether the innermost object has had no name yet.
@@ -70,8 +74,8 @@ impl KeyLedger {
             return true;
         };
         let (first, mark) = (names.first, mark(key));
-        let all = Kept { bytes: &self.bytes, ends: &self.ends, marks: &self.marks };
-        let place = self.ends.len();
+        let all = Kept { bytes: &self.bytes, names: &self.names };
+        let place = self.names.len();
         let fresh = match &mut names.index {
             Some(index) => match index.entry(self.hasher.hash_one(key)) {
                 Entry::Vacant(entry) => {
@@ -85,11 +89,10 @@ impl KeyLedger {
         };
         if fresh {
             self.bytes.extend_from_slice(key);
-            self.ends.push(self.bytes.len());
-            self.marks.push(mark);
-            if names.index.is_none() && self.ends.len() - first > LINEAR_MAX {
-                let all = Kept { bytes: &self.bytes, ends: &self.ends, marks: &self.marks };
-                let places = first..self.ends.len();
+            self.names.push(Name { end: self.bytes.len(), mark });
+            if names.index.is_none() && self.names.len() - first > LINEAR_MAX {
+                let all = Kept { bytes: &self.bytes, names: &self.names };
+                let places = first..self.names.len();
                 names.index = Some(places.map(|at| (self.hasher.hash_one(all.name(at)), at)).collect());
             }
         }
@@ -97,23 +100,22 @@ impl KeyLedger {
     }
 }
 
-/// Names that were noted, each with its mark.
+/// Names that were noted.
 #[derive(Clone, Copy)]
 struct Kept<'k> {
     bytes: &'k [u8],
-    ends: &'k [usize],
-    marks: &'k [u64],
+    names: &'k [Name],
 }
 
 impl<'k> Kept<'k> {
     fn name(self, at: usize) -> &'k [u8] {
-        let start = if at == 0 { 0 } else { self.ends[at - 1] };
-        &self.bytes[start..self.ends[at]]
+        let start = if at == 0 { 0 } else { self.names[at - 1].end };
+        &self.bytes[start..self.names[at].end]
     }
 
     /// Whether a name is among those from `first` on.
     fn has(self, first: usize, mark: u64, key: &[u8]) -> bool {
-        let mut alike = self.marks[first..].iter().zip(first..).filter(|(other, _)| **other == mark);
+        let mut alike = self.names[first..].iter().zip(first..).filter(|(other, _)| other.mark == mark);
         alike.any(|(_, at)| self.name(at) == key)
     }
 }

@@ -115,9 +115,8 @@ pub struct Reader<S> {
     sink: S,
     limits: Limits,
     state: State,
-    open: Vec<Container>,
-    /// Members so far of each open object.
-    members: Vec<usize>,
+    /// What is open, and the members so far of each: those of arrays are not counted.
+    open: Vec<(Container, usize)>,
     /// The part of a scalar that earlier chunks held.
     pending: Vec<u8>,
     /// Where the scalar now being read starts (inside its quotes), counted over all chunks.
@@ -136,7 +135,6 @@ impl<S: Sink> Reader<S> {
             limits,
             state: State::Value,
             open: Vec::new(),
-            members: Vec::new(),
             pending: Vec::new(),
             scalar_start: 0,
             before: 0,
@@ -206,13 +204,17 @@ impl<S: Sink> Reader<S> {
             }
             (State::Colon, b':') => self.state = State::Value,
             (State::AfterValue, _) => self.after_value(byte, place)?,
-            (state, _) => return Err(Error::new(place, unexpected(state, self.open.last().copied()))),
+            (state, _) => return Err(Error::new(place, unexpected(state, self.innermost()))),
         }
         Ok(at + 1)
     }
 
+    fn innermost(&self) -> Option<Container> {
+        self.open.last().map(|(container, _)| *container)
+    }
+
     fn count_member(&mut self, place: u64) -> Result<(), Error> {
-        let Some(members) = self.members.last_mut() else { return Ok(()) };
+        let Some((_, members)) = self.open.last_mut() else { return Ok(()) };
         *members += 1;
         if *members > self.limits.members {
             return Err(Error::new(place, ErrorKind::Limit(Limit::Members)));
@@ -224,7 +226,7 @@ impl<S: Sink> Reader<S> {
         let place = self.before + at as u64;
         let first = match byte {
             b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => byte,
-            _ => return Err(Error::new(place, unexpected(self.state, self.open.last().copied()))),
+            _ => return Err(Error::new(place, unexpected(self.state, self.innermost()))),
         };
         self.nodes += 1;
         if self.nodes > self.limits.nodes {
@@ -251,15 +253,13 @@ impl<S: Sink> Reader<S> {
     }
 
     fn after_value(&mut self, byte: u8, place: u64) -> Result<(), Error> {
-        match (self.open.last(), byte) {
+        match (self.innermost(), byte) {
             (None, _) => return Err(Error::new(place, ErrorKind::TrailingBytes)),
             (Some(Container::Array), b',') => self.state = State::Value,
             (Some(Container::Object), b',') => self.state = State::Key,
             (Some(Container::Array), b']') => self.close(Container::Array, place)?,
             (Some(Container::Object), b'}') => self.close(Container::Object, place)?,
-            (Some(container), _) => {
-                return Err(Error::new(place, unexpected(State::AfterValue, Some(*container))));
-            }
+            (inside, _) => return Err(Error::new(place, unexpected(State::AfterValue, inside))),
         }
         Ok(())
     }
@@ -268,19 +268,13 @@ impl<S: Sink> Reader<S> {
         if self.open.len() >= self.limits.depth {
             return Err(Error::new(place, ErrorKind::Limit(Limit::Depth)));
         }
-        self.open.push(container);
-        if container == Container::Object {
-            self.members.push(0);
-        }
+        self.open.push((container, 0));
         self.state = inside;
         self.sink.open(container).map_err(|kind| Error::new(place, kind))
     }
 
     fn close(&mut self, container: Container, place: u64) -> Result<(), Error> {
         self.open.pop();
-        if container == Container::Object {
-            self.members.pop();
-        }
         self.state = State::AfterValue;
         self.sink.close(container).map_err(|kind| Error::new(place, kind))
     }
