@@ -3,8 +3,9 @@
 
 use super::fixed::FixedToken;
 use super::grant::Grant;
+use super::recent::TokenHasher;
 use crate::clock::Clock;
-use crate::store::seal::{HashOf, Hasher, KeyedHash};
+use crate::store::seal::{Hasher, KeyedHash};
 use crate::store::{ClientRow, CredentialRow, GrantState};
 use arc_swap::ArcSwap;
 use foldhash::fast::RandomState;
@@ -73,19 +74,19 @@ struct Table {
 #[derive(Debug)]
 pub struct Clients {
     table: ArcSwap<Table>,
-    hasher: Hasher,
+    hasher: TokenHasher,
     clock: Clock,
 }
 
 impl Clients {
     pub(super) fn new(hasher: Hasher, clock: Clock) -> Self {
-        Clients { table: ArcSwap::default(), hasher, clock }
+        Clients { table: ArcSwap::default(), hasher: TokenHasher::new(hasher), clock }
     }
 
     /// Returns the client that `token` authenticates at fronts of `side`. Returns `None` for
     /// unknown and expired tokens and for revoked clients.
     pub fn authenticate(&self, token: &[u8], side: &str) -> Option<Arc<Client>> {
-        let hash = self.hasher.hash(HashOf::ClientToken, token);
+        let hash = self.hasher.hash(token);
         let table = self.table.load();
         let binding = table.by_token.get(&hash)?;
         let is_open = |opens: &Opens| {
@@ -98,7 +99,7 @@ impl Clients {
     /// Returns whether this gateway issued the token: it authenticates a client at some front, or
     /// did so before it expired or was revoked.
     pub fn is_known(&self, token: &[u8]) -> bool {
-        let hash = self.hasher.hash(HashOf::ClientToken, token);
+        let hash = self.hasher.hash(token);
         let table = self.table.load();
         table.by_token.contains_key(&hash) || table.retired.contains(&hash)
     }

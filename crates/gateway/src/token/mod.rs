@@ -44,6 +44,7 @@ mod discovery;
 mod fixed;
 mod grant;
 mod lifetime;
+mod recent;
 mod refresh;
 mod registry;
 mod rejections;

@@ -12,8 +12,9 @@
 //! An operation that always answers 401 thus costs one refresh per quiet period, and a token that
 //! has ended is replaced at the first call of any other operation.
 
+use foldhash::fast::FixedState;
 use std::collections::HashMap;
-use std::hash::{Hash as _, Hasher as _};
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -33,7 +34,8 @@ impl Operation {
     /// without a query.
     pub fn of(method: &http::Method, target: &str) -> Operation {
         let path = target.split(['?', '#']).next().unwrap_or_default();
-        let mut hasher = std::hash::DefaultHasher::new();
+        // Equal in all of the process, and quick: every call is judged by it, and a client only misleads itself.
+        let mut hasher = FixedState::default().build_hasher();
         method.hash(&mut hasher);
         for segment in path.split('/').filter(|segment| !segment.is_empty()) {
             let is_id = segment.len() > 32
