@@ -12,7 +12,7 @@ use crate::outcome::Outcome;
 use crate::retire::Notice;
 use crate::server::Peer;
 use crate::telemetry::otlp::RequestSpan;
-use crate::telemetry::trace::{TraceParent, write_hex};
+use crate::telemetry::trace::{TraceParent, hex_digits};
 use crate::token::{Client, carried};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
@@ -34,9 +34,7 @@ pub struct RequestId(pub u64);
 impl RequestId {
     /// As logs say it.
     pub fn digits(self) -> [u8; 16] {
-        let mut digits = [0; 16];
-        write_hex(&mut digits, self.0);
-        digits
+        hex_digits(self.0)
     }
 
     /// As `x-request-id` says it.

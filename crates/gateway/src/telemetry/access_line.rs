@@ -23,6 +23,18 @@ pub(super) fn with_line(record: &AccessRecord<'_>, format: LogFormat, write: imp
     });
 }
 
+/// What leads to the value of a field in each format, as one text each: names are known when the program is built.
+struct Name {
+    text: &'static str,
+    json: &'static str,
+}
+
+macro_rules! name {
+    ($name:literal) => {
+        Name { text: concat!(" ", $name, "="), json: concat!(",\"", $name, "\":") }
+    };
+}
+
 fn add_line(record: &AccessRecord<'_>, format: LogFormat, line: &mut String) {
     let mut fields = match format {
         LogFormat::Text => {
@@ -39,23 +51,23 @@ fn add_line(record: &AccessRecord<'_>, format: LogFormat, line: &mut String) {
             Fields { line, is_json: true }
         }
     };
-    fields.escaped("request_id", record.request_id);
-    fields.escaped("client_request_id", record.client_request_id);
-    fields.escaped("trace_id", record.trace_id);
-    fields.escaped("method", record.method);
-    fields.escaped("path", record.path);
-    fields.quoted("operation", record.operation);
-    fields.escaped("client", record.client);
-    fields.address(record);
-    fields.escaped("phase", record.phase);
-    fields.escaped("answered_by", record.answered_by);
-    fields.escaped("outcome", record.outcome);
-    fields.number("status", record.status.into());
-    fields.number("body_bytes", record.body_bytes);
-    fields.number("upstream_calls", record.upstream_calls.into());
-    fields.number("upstream_us", record.upstream_us());
-    fields.number("elapsed_us", record.elapsed_us());
-    fields.escaped("cause", record.cause);
+    fields.escaped(name!("request_id"), record.request_id);
+    fields.escaped(name!("client_request_id"), record.client_request_id);
+    fields.escaped(name!("trace_id"), record.trace_id);
+    fields.escaped(name!("method"), record.method);
+    fields.escaped(name!("path"), record.path);
+    fields.quoted(name!("operation"), record.operation);
+    fields.escaped(name!("client"), record.client);
+    fields.address(name!("address"), record);
+    fields.escaped(name!("phase"), record.phase);
+    fields.escaped(name!("answered_by"), record.answered_by);
+    fields.escaped(name!("outcome"), record.outcome);
+    fields.number(name!("status"), record.status.into());
+    fields.number(name!("body_bytes"), record.body_bytes);
+    fields.number(name!("upstream_calls"), record.upstream_calls.into());
+    fields.number(name!("upstream_us"), record.upstream_us());
+    fields.number(name!("elapsed_us"), record.elapsed_us());
+    fields.escaped(name!("cause"), record.cause);
     if format == LogFormat::Json {
         line.push_str(",\"target\":\"");
         line.push_str(TARGET);
@@ -70,20 +82,12 @@ struct Fields<'l> {
 }
 
 impl Fields<'_> {
-    fn name(&mut self, name: &str) {
-        if self.is_json {
-            self.line.push_str(",\"");
-            self.line.push_str(name);
-            self.line.push_str("\":");
-        } else {
-            self.line.push(' ');
-            self.line.push_str(name);
-            self.line.push('=');
-        }
+    fn name(&mut self, name: Name) {
+        self.line.push_str(if self.is_json { name.json } else { name.text });
     }
 
     /// Adds a field with external text, escaped.
-    fn escaped(&mut self, name: &str, text: &str) {
+    fn escaped(&mut self, name: Name, text: &str) {
         self.name(name);
         match (self.is_json, is_plain(text)) {
             (false, true) => self.line.push_str(text),
@@ -95,7 +99,7 @@ impl Fields<'_> {
     }
 
     /// Adds a field with the gateway's own text in `Debug` form, as the subscriber does.
-    fn quoted(&mut self, name: &str, text: &str) {
+    fn quoted(&mut self, name: Name, text: &str) {
         self.name(name);
         match (self.is_json, is_plain(text)) {
             (_, true) => self.between_quotes(text),
@@ -106,11 +110,11 @@ impl Fields<'_> {
 
     /// Adds the address. Consecutive lines of a thread usually share it, so the formatted text is
     /// cached.
-    fn address(&mut self, record: &AccessRecord<'_>) {
+    fn address(&mut self, name: Name, record: &AccessRecord<'_>) {
         thread_local! {
             static SHOWN: RefCell<(Option<IpAddr>, String)> = const { RefCell::new((None, String::new())) };
         }
-        self.name("address");
+        self.name(name);
         SHOWN.with_borrow_mut(|(address, shown)| {
             if *address != record.address {
                 *address = record.address;
@@ -123,7 +127,7 @@ impl Fields<'_> {
         });
     }
 
-    fn number(&mut self, name: &str, number: u64) {
+    fn number(&mut self, name: Name, number: u64) {
         self.name(name);
         self.line.push_str(itoa::Buffer::new().format(number));
     }
@@ -141,7 +145,8 @@ impl Fields<'_> {
 
 /// Returns whether a text is identical with and without escapes of any kind, as most are.
 fn is_plain(text: &str) -> bool {
-    text.len() <= 512 && text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\')
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') & (*byte != b'"') & (*byte != b'\\');
+    text.len() <= 512 && text.as_bytes().iter().fold(true, |plain, byte| plain & is_plain(byte))
 }
 
 /// Adds a timestamp such as `2026-11-21T14:20:17.123456Z`. All but the fraction is cached for a

@@ -79,7 +79,7 @@ impl TraceParent {
     pub(crate) fn header_value(self) -> HeaderValue {
         let mut text = *b"00-________________________________-________________-0_";
         text[3..35].copy_from_slice(&self.trace_digits());
-        write_hex(&mut text[36..52], self.parent_id);
+        text[36..52].copy_from_slice(&hex_digits(self.parent_id));
         text[54] = b'0' + (self.flags & 1);
         HeaderValue::from_bytes(&text).expect("hexadecimal digits and dashes are a header value")
     }
@@ -87,8 +87,8 @@ impl TraceParent {
     /// Returns the trace id as 32 hexadecimal digits in ASCII.
     pub(crate) fn trace_digits(self) -> [u8; 32] {
         let mut digits = [0; 32];
-        write_hex(&mut digits[..16], (self.trace_id >> 64) as u64);
-        write_hex(&mut digits[16..], self.trace_id as u64);
+        digits[..16].copy_from_slice(&hex_digits((self.trace_id >> 64) as u64));
+        digits[16..].copy_from_slice(&hex_digits(self.trace_id as u64));
         digits
     }
 }
@@ -100,11 +100,23 @@ impl fmt::Display for TraceParent {
 }
 
 /// Writes 16 lower-case hexadecimal digits, much faster than the formatting macros.
-pub(crate) fn write_hex(digits: &mut [u8], mut number: u64) {
-    for digit in digits.iter_mut().rev() {
-        *digit = b"0123456789abcdef"[(number & 15) as usize];
-        number >>= 4;
-    }
+pub(crate) fn hex_digits(number: u64) -> [u8; 16] {
+    let mut digits = [0; 16];
+    digits[..8].copy_from_slice(&eight_digits((number >> 32) as u32));
+    digits[8..].copy_from_slice(&eight_digits(number as u32));
+    digits
+}
+
+/// Eight digits at once: each nibble moves into a byte of its own, and becomes its digit there.
+fn eight_digits(number: u32) -> [u8; 8] {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let mut nibbles = u64::from(number);
+    nibbles = (nibbles | nibbles << 16) & 0x0000_ffff_0000_ffff;
+    nibbles = (nibbles | nibbles << 8) & 0x00ff_00ff_00ff_00ff;
+    nibbles = (nibbles | nibbles << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    // Ten and more reach the fifth bit when six is added.
+    let letters = (nibbles + 6 * EACH) >> 4 & EACH;
+    (nibbles + u64::from(b'0') * EACH + letters * u64::from(b'a' - b'0' - 10)).to_be_bytes()
 }
 
 /// Parses exactly `digits` lower-case hexadecimal digits; the format allows no other spelling.
