@@ -145,7 +145,13 @@ fn is_authority(host: &HeaderValue) -> bool {
     if text.is_empty() {
         return true;
     }
-    !text.contains('@') && text.parse::<http::uri::Authority>().is_ok()
+    // Most are a name and a port, and need no copy to be parsed.
+    let (name, port) = text.split_once(':').unwrap_or((text, "0"));
+    let is_simple = !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'))
+        && port.bytes().all(|byte| byte.is_ascii_digit())
+        && port.parse::<u16>().is_ok();
+    is_simple || (!text.contains('@') && text.parse::<http::uri::Authority>().is_ok())
 }
 
 /// Exactly one transfer coding, once (RFC 9112, section 6.1). hyper has seen to it that the last one is `chunked`.
