@@ -39,8 +39,7 @@ pub struct Peer {
     pub is_tls: bool,
 }
 
-/// A connection, as whoever answers its requests may speak of it; an extension of requests where [`Options::tells_peer`] says
-/// so.
+/// A connection, as whoever answers its requests may speak of it; an extension of requests where [`Options::evicts`] is set.
 #[derive(Clone)]
 pub struct Standing(Arc<Activity>);
 
@@ -226,8 +225,8 @@ async fn serve_transport<T, S>(
     let (first, bytes_per_second_min) = (first.freeze(), options.answer_bytes_per_second_min);
     let told = TrackedIo::new(transport, Arc::clone(activity), first, bytes_per_second_min);
     let transport = Batched::new(told, OwnTask);
-    let handler =
-        Handler { service, peer: options.tells_peer.then_some(peer), activity: Arc::clone(activity) };
+    let peer = options.tells_peer.then_some(peer);
+    let handler = Handler { service, peer, evicts: options.evicts, activity: Arc::clone(activity) };
     if spoken == Spoken::Http2 {
         // Boxed, so that connections of HTTP/1.1 carry no room for it.
         if let Err(error) = Box::pin(http2::serve(transport, handler, options, activity)).await {
@@ -308,6 +307,8 @@ fn builder(options: &Options) -> http1::Builder {
 struct Handler<S> {
     service: S,
     peer: Option<Peer>,
+    /// Whether its requests can keep the connection from being evicted.
+    evicts: bool,
     activity: Arc<Activity>,
 }
 
@@ -318,6 +319,8 @@ where
     fn call(&mut self, mut request: http::Request<Body>) -> Calling<S, Body> {
         if let Some(peer) = self.peer {
             request.extensions_mut().insert(peer);
+        }
+        if self.evicts {
             request.extensions_mut().insert(Standing(Arc::clone(&self.activity)));
         }
         ready::call(&mut self.service, request)
