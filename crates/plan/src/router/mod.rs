@@ -260,15 +260,14 @@ impl<'s> Search<'s, '_> {
     }
 
     fn here(&mut self, node: &'s Node) -> Option<RouteId> {
+        let own = node.routes.iter().find(|(method, route)| method == self.method && self.fits(*route));
+        if let Some((_, route)) = own {
+            return Some(*route);
+        }
+        // Only now, since most requests find their route.
         for (method, route) in &node.routes {
-            let fits = self.fits(*route);
-            if method == self.method && fits {
-                return Some(*route);
-            }
-            // The path exists for this method, but a value has the wrong type: "not found" rather
-            // than 405.
             self.unfit |= method == self.method;
-            if fits {
+            if self.fits(*route) {
                 self.allow.insert(method.as_str());
                 // `HEAD` is available wherever `GET` is.
                 if method == Method::GET {
