@@ -39,6 +39,11 @@ struct Names {
 impl KeyLedger {
     /// An object opens.
     pub fn open(&mut self) {
+        if self.open.is_empty() {
+            // Most objects are small, and growing step by step costs more than noting their names.
+            self.bytes.reserve(64);
+            self.names.reserve(8);
+        }
         self.open.push(Names { first: self.names.len(), index: None });
     }
 
