@@ -28,14 +28,16 @@ impl<S> ReadFailure<S> {
 
 impl<S: Caller> Caller for ReadFailure<S> {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
-        let response = self.inner.call(call).await?;
-        let Some(side) = call.side else { return Ok(response) };
+        let outcome = self.inner.call(call).await;
+        let Some(side) = call.side else { return outcome };
         let rules = &call.context.program.pack().failures[side];
-        if rules.is_empty() || !may_tell(response.status(), response.headers()) {
-            return Ok(response);
+        match outcome {
+            // Boxed: few packs have such rules, and the usual call need not carry its size.
+            Ok(response) if !rules.is_empty() && may_tell(response.status(), response.headers()) => {
+                Box::pin(read(response, rules)).await
+            }
+            outcome => outcome,
         }
-        // Boxed: few packs have such rules, and the usual call need not carry its size.
-        Box::pin(read(response, rules)).await
     }
 }
 

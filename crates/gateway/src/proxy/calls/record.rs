@@ -26,11 +26,11 @@ impl<C: Caller> Caller for RecordCall<C> {
             let number = recording.call(record(call));
             (Arc::clone(recording), number)
         });
-        let response = self.inner.call(call).await?;
-        Ok(match numbered {
-            Some((recording, number)) => answered(recording, number, response),
-            None => response,
-        })
+        let outcome = self.inner.call(call).await;
+        match numbered {
+            Some((recording, number)) => outcome.map(|response| answered(recording, number, response)),
+            None => outcome,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use pin_project_lite::pin_project;
 use std::future::Future;
 use std::ops::ControlFlow;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tower::{Layer, Service};
 
 /// What a layer does about a request of type `R`.
@@ -104,14 +104,12 @@ where
                 Poll::Ready(outcome.map_err(E::from))
             }
             AnsweringProjection::Wait { inner, kept } => {
-                let mut polled = inner.poll(cx);
-                if let Poll::Ready(outcome) = &mut polled {
-                    let kept = kept.take().expect("a future is not polled after it is ready");
-                    if let Ok(response) = outcome {
-                        M::after(kept, response);
-                    }
+                let mut outcome = ready!(inner.poll(cx));
+                let kept = kept.take().expect("a future is not polled after it is ready");
+                if let Ok(response) = &mut outcome {
+                    M::after(kept, response);
                 }
-                polled
+                Poll::Ready(outcome)
             }
         }
     }

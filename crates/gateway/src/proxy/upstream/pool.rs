@@ -189,9 +189,12 @@ impl ConnectionPool {
         is_streamed: bool,
     ) -> http::Response<Body> {
         let (head, incoming) = response.into_parts();
-        let is_persistent = head.version == Version::HTTP_11 && !head.headers.contains_key(CONNECTION);
+        let has_options = head.headers.contains_key(CONNECTION);
+        let is_persistent = head.version == Version::HTTP_11 && !has_options;
         let idle_timeout = self.ready.idle_timeout();
-        let kept = keep_alive(&head.headers).map_or(idle_timeout, |kept| kept.min(idle_timeout));
+        // An upstream that says how long it keeps the connection names that field among the options.
+        let kept = if has_options { keep_alive(&head.headers) } else { None };
+        let kept = kept.map_or(idle_timeout, |kept| kept.min(idle_timeout));
         let body = pooled(incoming, connection, is_streamed || !is_persistent, kept, &self.ready);
         http::Response::from_parts(head, body)
     }
@@ -201,10 +204,6 @@ impl ConnectionPool {
 /// since what is sent at the last moment may meet its end.
 fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
     const MARGIN: Duration = Duration::from_secs(1);
-    // Whoever says it names it there too.
-    if !headers.contains_key(CONNECTION) {
-        return None;
-    }
     let said = headers.get("keep-alive")?.to_str().ok()?;
     let timeout = said.split(',').find_map(|part| part.trim().strip_prefix("timeout="))?;
     let kept = Duration::from_secs(timeout.trim_matches('"').parse().ok()?);

@@ -45,8 +45,12 @@ impl ConnectionWaker {
         self.is_driving.store(true, Ordering::Relaxed);
         let mut polled = Poll::Pending;
         for _ in 0..TURNS_MAX {
-            polled = ready(&mut Context::from_waker(waker));
-            if polled.is_ready() || !self.take_notified() {
+            // Assigned only where there is something: what is polled for may be large.
+            if let ready @ Poll::Ready(_) = ready(&mut Context::from_waker(waker)) {
+                polled = ready;
+                break;
+            }
+            if !self.take_notified() {
                 break;
             }
             advance();
