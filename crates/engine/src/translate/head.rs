@@ -25,7 +25,7 @@ pub struct PairHeads<'a, S = String> {
     /// The pair.
     pub route: &'a Route,
     /// The operator's settings.
-    pub settings: &'a Settings,
+    pub settings: &'a Arc<Settings>,
     /// Index into [`Pack::languages`].
     pub language: usize,
     /// The client's request without its body.

@@ -295,7 +295,9 @@ impl Run {
         match next {
             Ok(next) => Ok(next),
             Err(Stop::Fault(fault)) => Err(fault.at(&route.origin)),
-            Err(Stop::Refused(reason)) => Ok(self.refused(&self.refusal_for(reason), false)),
+            Err(Stop::Refused(reason)) => {
+                Ok(self.refused(&refusal_for(&self.pack, self.direction, reason), false))
+            }
         }
     }
 
@@ -457,20 +459,7 @@ impl Run {
     }
 
     fn refused(&self, refusal: &Refusal, wrote: bool) -> Next {
-        let text = text(&self.pack, refusal.reason, self.request.language, &[]);
-        Next::Refuse(Refused { refusal: refusal.clone(), text, wrote })
-    }
-
-    /// Returns the pack's refusal policy, for a member that the mapping refuses.
-    fn refusal_for(&self, reason: ReasonId) -> Refusal {
-        let policy = &self.pack.refuse;
-        Refusal {
-            reason,
-            legacy_forward: policy.legacy_forward[self.direction],
-            status: policy.status,
-            after_date: policy.after_date.clone(),
-            after_status: policy.after_status,
-        }
+        refused(&self.pack, self.request.language, refusal, wrote)
     }
 
     fn error_answer(&self, op: &plan::ValueOp, reply: &Reply) -> Result<ErrorAnswer, String> {
@@ -489,7 +478,24 @@ impl Run {
     }
 }
 
-/// Returns a place as clients know it: the name or path of a parameter.
+fn refused(pack: &Pack, language: usize, refusal: &Refusal, wrote: bool) -> Next {
+    let text = text(pack, refusal.reason, language, &[]);
+    Next::Refuse(Refused { refusal: refusal.clone(), text, wrote })
+}
+
+/// The pack's policy for a member that the mapping refuses.
+fn refusal_for(pack: &Pack, served: SideId, reason: ReasonId) -> Refusal {
+    let policy = &pack.refuse;
+    Refusal {
+        reason,
+        legacy_forward: policy.legacy_forward[served],
+        status: policy.status,
+        after_date: policy.after_date.clone(),
+        after_status: policy.after_status,
+    }
+}
+
+/// The place as clients know it: the name of a parameter, or what leads to it.
 fn parameter_name(place: &plan::Location) -> String {
     let text = place.text.as_ref();
     let known = ["$.request.body.", "$.request.query.", "$.request.headers.", "$.request.path."];

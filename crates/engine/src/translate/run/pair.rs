@@ -1,6 +1,6 @@
 //! Routes with one call: translates the request to a call, and its reply to an answer.
 
-use super::{Run, State, call, during, no_reply, unsupported};
+use super::{Run, State, call, during, no_reply, refusal_for, refused, unsupported};
 use crate::translate::coverage::Mark;
 use crate::translate::document::{Env, document};
 use crate::translate::error::TranslateError;
@@ -14,7 +14,7 @@ use crate::translate::reply::{
     begins_as_json, body_type, foreign_success, is_usable_redirect, redirect, unlisted_part,
 };
 use crate::translate::sources::{self, Traced};
-use crate::translate::turn::{FailKind, Next, Reply};
+use crate::translate::turn::{Call, FailKind, Next, Reply};
 use crate::translate::urlencoded;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
@@ -22,24 +22,24 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use switchback_json::Limits;
 use switchback_plan::{
-    BodyExpected, BodyFormat, BodyPlan, CallHead, MultipartFormat, Pair, ResponseBody, Route, ValueOp,
-    essence,
+    BodyExpected, BodyFormat, BodyPlan, CallHead, MultipartFormat, Pair, ResponseBody, Route, SideId,
+    ValueOp, essence,
 };
 
 impl Run {
     pub(super) fn pair_call(&mut self, route: &Route, pair: &Pair) -> Result<Next, Stop> {
         if let Some(at) = head::refused_parameter(&pair.refused, self.request.head().query) {
             self.marks.push(Mark::Parameter(at));
-            return Err(Stop::Refused(pair.refused[at].reason));
         }
-        head::wrong_constant(&pair.constants, self.request.head().query)?;
-        let heads = self.pair_heads(route);
-        let target = heads.target(&pair.call)?;
-        let mut headers = heads.call_headers(&pair.call)?;
-        let body = self.pair_body(route, pair, &mut headers)?;
-        passed::headers(pair, self.request.head().headers, body.is_some(), &mut headers)?;
+        let body = PairBody {
+            bytes: &self.request.body,
+            fields: self.fields.as_deref(),
+            limits: &self.limits,
+            salt: self.salt,
+        };
+        let call = self.pair_heads(route).call(pair, body)?;
         self.note(|| {
-            let sources = pair.request.as_ref().filter(|_| body.is_some()).map(|plan| {
+            let sources = pair.request.as_ref().filter(|_| call.body.is_some()).map(|plan| {
                 sources::of_body(
                     &plan.op,
                     &self.request.body,
@@ -52,133 +52,7 @@ impl Run {
             Traced { call: Some(0), step: None, sources: sources.unwrap_or_default(), origin }
         });
         self.state = State::Paired;
-        Ok(Next::Call(call(&pair.call, 0, target, headers, body)))
-    }
-
-    fn pair_body(&self, route: &Route, pair: &Pair, headers: &mut HeaderMap) -> Result<Option<Bytes>, Stop> {
-        let Some(plan) = &pair.request else { return Ok(None) };
-        if pair.call.format.is_opaque() {
-            let is_missing = route.operation.body != BodyExpected::Required && self.request.body.is_empty();
-            return Ok((!is_missing).then(|| self.request.body.clone()));
-        }
-        // The fields of a multipart request replace its body.
-        let is_missing = self.request.body.is_empty() && self.fields.is_none();
-        if is_missing && route.operation.body == BodyExpected::Optional {
-            return Ok(None);
-        }
-        let parts = match &route.operation.format {
-            BodyFormat::Multipart(format) => Some(self.parts_of_request(format, pair, &plan.op)?),
-            _ => None,
-        };
-        let body: Cow<'_, [u8]> = match (route.operation.body, &parts) {
-            // The call's body consists of constants only.
-            (BodyExpected::No, _) => Cow::Borrowed(b"{}"),
-            (_, Some((fields, _))) => Cow::Borrowed(&fields.json),
-            (_, None) => self.json_of_request(route)?,
-        };
-        let mut out = Vec::with_capacity(body.len());
-        checked(plan, &body, &Env::of(&self.settings), &self.limits, &mut out)
-            .map_err(|error| Stop::of_body(Sender::ClientBody, &error))?;
-        match &pair.call.format {
-            BodyFormat::Multipart(format) => self.written_parts(format, &out, parts, headers).map(Some),
-            format => self.written(format, out).map(Some),
-        }
-    }
-
-    /// Returns the fields of a multipart body, and the rest of it if it is buffered completely.
-    fn parts_of_request(
-        &self,
-        format: &Arc<MultipartFormat>,
-        pair: &Pair,
-        op: &ValueOp,
-    ) -> Result<(Fields, Option<Parts>), Stop> {
-        if let Some(fields) = &self.fields {
-            return match fields.refused {
-                Some(reason) => Err(Stop::Refused(reason)),
-                None => Ok((Fields::clone(fields), None)),
-            };
-        }
-        let named = self.request.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let bytes = self.request.body.len();
-        let named = named.unwrap_or("");
-        let mut parts = Parts::new(named, format, &pair.call.format, op, self.limits, 2 * bytes)?;
-        parts.push(self.request.body.clone());
-        // The body is already buffered, so its memory is already reserved.
-        match parts.gather(&mut |_| true)? {
-            Gathered::Refused(reason) => Err(Stop::Refused(reason)),
-            gathered => {
-                if gathered == Gathered::More {
-                    parts.finish()?;
-                }
-                Ok((parts.fields(gathered)?, Some(parts)))
-            }
-        }
-    }
-
-    /// Encodes the multipart body of a call. If files are streamed separately, returns only its
-    /// start.
-    fn written_parts(
-        &self,
-        format: &MultipartFormat,
-        json: &[u8],
-        parts: Option<(Fields, Option<Parts>)>,
-        headers: &mut HeaderMap,
-    ) -> Result<Bytes, Stop> {
-        let of =
-            parts.as_ref().filter(|(fields, _)| fields.has_files).map(|(fields, _)| fields.boundary.as_str());
-        let (mut out, boundary) = parts::written(format, json, of, self.salt, &self.limits)?;
-        let named = HeaderValue::from_str(&multipart::media_type(&boundary))
-            .map_err(|_| Fault::new(FaultKind::Internal, "a boundary that no header field takes"))?;
-        headers.insert(header::CONTENT_TYPE, named);
-        match parts {
-            Some((fields, None)) if fields.has_files => {}
-            Some((fields, Some(mut parts))) if fields.has_files => {
-                parts.begin(&boundary, Arc::clone(&self.settings));
-                while let Some(piece) = parts.pass(&mut |_| true)? {
-                    out.extend_from_slice(&piece);
-                }
-                out.extend_from_slice(&parts.end()?);
-            }
-            _ => multipart::write_end(&boundary, &mut out),
-        }
-        Ok(out.into())
-    }
-
-    /// Returns the client's body converted to JSON.
-    pub(super) fn json_of_request(&self, route: &Route) -> Result<Cow<'_, [u8]>, Stop> {
-        let body = &self.request.body;
-        let named = self.request.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let format = &route.operation.format;
-        let is_foreign = named.is_some_and(|named| named.contains('/') && !format.takes(named));
-        match format {
-            BodyFormat::Form(form) => {
-                if is_foreign && !body.is_empty() {
-                    return Err(unsupported(BodyFormat::FORM));
-                }
-                let mut out = Vec::with_capacity(body.len() * 2);
-                urlencoded::decode(form, body, &self.limits, &mut out)
-                    .map_err(|detail| Fault::new(FaultKind::BadBody, detail))?;
-                Ok(out.into())
-            }
-            // Many tools send JSON under another media type by default.
-            _ if is_foreign && !begins_as_json(body) => Err(unsupported(BodyFormat::JSON)),
-            _ if !route.operation.takes_null && body.trim_ascii() == b"null" => {
-                Err(Fault::new(FaultKind::BadBody, "the body is null").into())
-            }
-            _ => Ok(Cow::Borrowed(body)),
-        }
-    }
-
-    /// Encodes JSON in the format of a call.
-    pub(super) fn written(&self, format: &BodyFormat, json: Vec<u8>) -> Result<Bytes, Stop> {
-        match format {
-            BodyFormat::Form(form) => {
-                let text = urlencoded::encode(form, &json, &self.limits)
-                    .map_err(|error| Fault::of_body(Sender::ClientBody, &error))?;
-                Ok(text.into_bytes().into())
-            }
-            _ => Ok(json.into()),
-        }
+        Ok(Next::Call(call))
     }
 
     /// Converts the body of a successful reply to JSON. The error describes an unexpected body.
@@ -282,6 +156,179 @@ impl Run {
             language: self.request.language,
             request: self.request.head(),
         }
+    }
+}
+
+/// The body of a pair's request, all of it here.
+#[derive(Clone, Copy, Debug)]
+struct PairBody<'a> {
+    bytes: &'a Bytes,
+    /// Of a body of parts, where only its fields are here.
+    fields: Option<&'a Fields>,
+    limits: &'a Limits,
+    salt: u64,
+}
+
+impl PairHeads<'_> {
+    /// Makes the call of a pair from a request with this body, as a [`Run`] does at its start, for those who read the reply
+    /// themselves. `served` is the side of the route; `salt` tells boundaries of bodies of parts apart.
+    pub fn next(
+        &self,
+        served: SideId,
+        pair: &Pair,
+        bytes: &Bytes,
+        limits: &Limits,
+        salt: u64,
+    ) -> Result<Next, Fault> {
+        match self.call(pair, PairBody { bytes, fields: None, limits, salt }) {
+            Ok(call) => Ok(Next::Call(call)),
+            Err(Stop::Fault(fault)) => Err(fault.at(&self.route.origin)),
+            Err(Stop::Refused(reason)) => {
+                Ok(refused(self.pack, self.language, &refusal_for(self.pack, served, reason), false))
+            }
+        }
+    }
+
+    fn call(&self, pair: &Pair, body: PairBody<'_>) -> Result<Call, Stop> {
+        if let Some(at) = head::refused_parameter(&pair.refused, self.request.query) {
+            return Err(Stop::Refused(pair.refused[at].reason));
+        }
+        head::wrong_constant(&pair.constants, self.request.query)?;
+        let target = self.target(&pair.call)?;
+        let mut headers = self.call_headers(&pair.call)?;
+        let body = self.body(pair, body, &mut headers)?;
+        passed::headers(pair, self.request.headers, body.is_some(), &mut headers)?;
+        Ok(call(&pair.call, 0, target, headers, body))
+    }
+
+    fn body(&self, pair: &Pair, sent: PairBody<'_>, headers: &mut HeaderMap) -> Result<Option<Bytes>, Stop> {
+        let (route, Some(plan)) = (self.route, &pair.request) else { return Ok(None) };
+        if pair.call.format.is_opaque() {
+            let is_missing = route.operation.body != BodyExpected::Required && sent.bytes.is_empty();
+            return Ok((!is_missing).then(|| sent.bytes.clone()));
+        }
+        let is_missing = sent.bytes.is_empty() && sent.fields.is_none();
+        if is_missing && route.operation.body == BodyExpected::Optional {
+            return Ok(None);
+        }
+        let parts = match &route.operation.format {
+            BodyFormat::Multipart(format) => Some(self.parts(format, pair, &plan.op, sent)?),
+            _ => None,
+        };
+        let body: Cow<'_, [u8]> = match (route.operation.body, &parts) {
+            // The other side wants a body that is made of constants alone.
+            (BodyExpected::No, _) => Cow::Borrowed(b"{}"),
+            (_, Some((fields, _))) => Cow::Borrowed(&fields.json),
+            (_, None) => json_of_request(route, self.request.headers, sent.bytes, sent.limits)?,
+        };
+        let mut out = Vec::with_capacity(body.len());
+        checked(plan, &body, &Env::of(self.settings), sent.limits, &mut out)
+            .map_err(|error| Stop::of_body(Sender::ClientBody, &error))?;
+        match &pair.call.format {
+            BodyFormat::Multipart(format) => self.written_parts(format, &out, parts, sent, headers).map(Some),
+            format => written(format, out, sent.limits).map(Some),
+        }
+    }
+
+    /// The fields of a body of parts, and the rest of it where all of it is here.
+    fn parts(
+        &self,
+        format: &Arc<MultipartFormat>,
+        pair: &Pair,
+        op: &ValueOp,
+        sent: PairBody<'_>,
+    ) -> Result<(Fields, Option<Parts>), Stop> {
+        if let Some(fields) = sent.fields {
+            return match fields.refused {
+                Some(reason) => Err(Stop::Refused(reason)),
+                None => Ok((Fields::clone(fields), None)),
+            };
+        }
+        let named = self.request.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let bytes = sent.bytes.len();
+        let named = named.unwrap_or("");
+        let mut parts = Parts::new(named, format, &pair.call.format, op, *sent.limits, 2 * bytes)?;
+        parts.push(sent.bytes.clone());
+        // The whole body is held already, and so is room for what is made of it.
+        match parts.gather(&mut |_| true)? {
+            Gathered::Refused(reason) => Err(Stop::Refused(reason)),
+            gathered => {
+                if gathered == Gathered::More {
+                    parts.finish()?;
+                }
+                Ok((parts.fields(gathered)?, Some(parts)))
+            }
+        }
+    }
+
+    /// The body of a call that is one of parts. Where files are still to come, it is the beginning of it.
+    fn written_parts(
+        &self,
+        format: &MultipartFormat,
+        json: &[u8],
+        parts: Option<(Fields, Option<Parts>)>,
+        sent: PairBody<'_>,
+        headers: &mut HeaderMap,
+    ) -> Result<Bytes, Stop> {
+        let of =
+            parts.as_ref().filter(|(fields, _)| fields.has_files).map(|(fields, _)| fields.boundary.as_str());
+        let (mut out, boundary) = parts::written(format, json, of, sent.salt, sent.limits)?;
+        let named = HeaderValue::from_str(&multipart::media_type(&boundary))
+            .map_err(|_| Fault::new(FaultKind::Internal, "a boundary that no header field takes"))?;
+        headers.insert(header::CONTENT_TYPE, named);
+        match parts {
+            Some((fields, None)) if fields.has_files => {}
+            Some((fields, Some(mut parts))) if fields.has_files => {
+                parts.begin(&boundary, Arc::clone(self.settings));
+                while let Some(piece) = parts.pass(&mut |_| true)? {
+                    out.extend_from_slice(&piece);
+                }
+                out.extend_from_slice(&parts.end()?);
+            }
+            _ => multipart::write_end(&boundary, &mut out),
+        }
+        Ok(out.into())
+    }
+}
+
+/// The client's body as JSON, whatever it is written in.
+pub(super) fn json_of_request<'b>(
+    route: &Route,
+    headers: &HeaderMap,
+    body: &'b [u8],
+    limits: &Limits,
+) -> Result<Cow<'b, [u8]>, Stop> {
+    let named = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let format = &route.operation.format;
+    let is_foreign = named.is_some_and(|named| named.contains('/') && !format.takes(named));
+    match format {
+        BodyFormat::Form(form) => {
+            if is_foreign && !body.is_empty() {
+                return Err(unsupported(BodyFormat::FORM));
+            }
+            let mut out = Vec::with_capacity(body.len() * 2);
+            urlencoded::decode(form, body, limits, &mut out)
+                .map_err(|detail| Fault::new(FaultKind::BadBody, detail))?;
+            Ok(out.into())
+        }
+        // Clients name other types and send JSON all the same, because their tools do so unasked.
+        _ if is_foreign && !begins_as_json(body) => Err(unsupported(BodyFormat::JSON)),
+        _ if !route.operation.takes_null && body.trim_ascii() == b"null" => {
+            Err(Fault::new(FaultKind::BadBody, "the body is null").into())
+        }
+        _ => Ok(Cow::Borrowed(body)),
+    }
+}
+
+/// JSON in what a call sends.
+pub(super) fn written(format: &BodyFormat, json: Vec<u8>, limits: &Limits) -> Result<Bytes, Stop> {
+    match format {
+        BodyFormat::Form(form) => {
+            let text = urlencoded::encode(form, &json, limits)
+                .map_err(|error| Fault::of_body(Sender::ClientBody, &error))?;
+            Ok(text.into_bytes().into())
+        }
+        _ => Ok(json.into()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Routes with several calls: executes step by step until one of them finishes the run.
 
+use super::pair::{json_of_request, written};
 use super::{
     Failure, Place, Run, Serving, State, call, called, during, elements, no_reply, parameter_name, poll,
 };
@@ -72,8 +73,11 @@ impl Run {
         let mut body = match route.operation.body {
             BodyExpected::No => return Ok(None),
             BodyExpected::Optional if self.request.body.is_empty() => Value::Object(Object::new()),
-            _ => Value::parse(&self.json_of_request(route)?, &self.limits)
-                .map_err(|error| Fault::of_body(Sender::ClientBody, &error.into()))?,
+            _ => Value::parse(
+                &json_of_request(route, &self.request.headers, &self.request.body, &self.limits)?,
+                &self.limits,
+            )
+            .map_err(|error| Fault::of_body(Sender::ClientBody, &error.into()))?,
         };
         if let Some(members) = body.as_object_mut() {
             // An explicit null is not replaced by a default.
@@ -264,7 +268,7 @@ impl Run {
         let body = match body {
             Some(expr) => {
                 let json = scope.value(expr)?.map(|value| value.to_vec());
-                json.map(|json| self.written(&head.format, json)).transpose()?
+                json.map(|json| written(&head.format, json, &self.limits)).transpose()?
             }
             None => None,
         };

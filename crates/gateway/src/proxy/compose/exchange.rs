@@ -323,7 +323,7 @@ impl Exchange<'_> {
             is_alone: false,
             sent: 0,
             scope_bytes: scope.len(),
-            target: scope + &call.target,
+            target: if scope.is_empty() { call.target } else { scope + &call.target },
             method: call.method,
             headers,
             payload: Payload::Whole(call.body.unwrap_or_default()),

@@ -214,12 +214,8 @@ async fn compose(
     }
     match &route.kind {
         RouteKind::Pair(pair) if !route.has_forms_in_answers() => {
-            // Most pairs send no body, refuse nothing and need no run: the copy of the request is spared.
-            let query = exchange.context.query().unwrap_or("");
-            let refuses = translate::head::refused_parameter(&pair.refused, query).is_some();
-            let run =
-                (refuses || pair.request.is_some() || !pair.constants.is_empty()).then(|| run(&exchange));
-            exchange.pair(run, route, pair, &raw.bytes).await
+            // It needs no run: the copy of the request is spared.
+            exchange.pair(route, pair, text, limits, &raw.bytes).await
         }
         RouteKind::Pair(_) | RouteKind::Serve(_) | RouteKind::Refuse(_) => {
             let run = run(&exchange);

@@ -7,8 +7,10 @@ use super::converted::{converted, converted_whole};
 use super::exchange::Exchange;
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
+use crate::heavy::LIGHT_BYTES_MAX;
 use crate::proxy::Response;
 use crate::proxy::calls::call::Payload;
+use crate::proxy::context::RequestContext;
 use crate::proxy::error_form::ErrorStatus;
 use crate::proxy::origin::CallOrigin;
 use crate::telemetry::metrics;
@@ -17,38 +19,32 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::sync::Arc;
 use switchback_engine::translate::stream::{Bounds, Transcoder};
 use switchback_engine::translate::{
-    self, Event, Fault, Next, PairHeads, Reply, RequestHead, Run, body_type, error_answer, foreign_success,
+    self, Fault, FaultKind, Next, PairHeads, Reply, RequestHead, body_type, error_answer, foreign_success,
     head, is_foreign_type, is_usable_redirect, redirect, unlisted_part,
 };
 use switchback_json as json;
-use switchback_plan::{BodyFormat, BodyPlan, Origin, Pair, ResponseBody, Route};
+use switchback_plan::{BodyFormat, BodyPlan, Origin, Pair, ResponseBody, Route, RouteKind};
 
 /// Most bytes of an unwanted body that are read to keep its connection.
 const DRAINED_BYTES_MAX: u64 = 256 * 1024;
 
 impl Exchange<'_> {
-    /// Answers by a pair: one call, whose answer is translated while it comes. `run` makes the call of a pair that sends a
-    /// body; the others need none.
+    /// Answers by a pair: one call, whose answer is translated while it comes. `text` is the request's body, decoded;
+    /// `original` is the body as it came.
     pub(crate) async fn pair(
         &mut self,
-        run: Option<Box<Run>>,
         route: &Route,
         pair: &Pair,
+        text: Bytes,
+        limits: json::Limits,
         original: &Bytes,
     ) -> Result<Response, GatewayError> {
-        let next = match run {
-            Some(run) => self.next(run, Event::Start).await?.1,
-            None => self.headed(route, pair, false).map(Next::Call),
-        };
+        let next = self.called(text, limits).await?;
         let call = match next.map_err(|fault| self.fault(&fault))? {
             Next::Call(call) => call,
-            Next::Answer(answer) => return Ok(self.response(answer, &HeaderMap::new())),
             Next::Refuse(refused) => return Box::pin(self.refuse(refused, original)).await,
-            Next::Recall(_) | Next::Keep(_) | Next::Wait(_) => {
-                return Err(GatewayError::new(
-                    Kind::Internal,
-                    "a pair looks into no archive and waits for nothing",
-                ));
+            Next::Answer(_) | Next::Recall(_) | Next::Keep(_) | Next::Wait(_) => {
+                return Err(GatewayError::new(Kind::Internal, "a pair begins with its call"));
             }
         };
         let call = match &self.pager {
@@ -82,7 +78,7 @@ impl Exchange<'_> {
     ) -> Result<Response, GatewayError> {
         let query = self.context.query().unwrap_or("");
         let call = translate::head::wrong_constant(&pair.constants, query)
-            .and_then(|()| self.headed(route, pair, true))
+            .and_then(|()| self.headed(route, pair))
             .map_err(|fault| self.fault(&fault))?;
         let mut call = Box::new(self.outgoing(call)?);
         call.payload = Payload::Stream(body);
@@ -92,10 +88,41 @@ impl Exchange<'_> {
         self.pair_answer(route, pair, &head, body).await
     }
 
-    /// The call of a pair without its body: what a run would say, without copying the request for it. `has_body` says that one
-    /// will be passed.
-    fn headed(&self, route: &Route, pair: &Pair, has_body: bool) -> Result<translate::Call, Fault> {
-        let (heads, head) = (self.heads(route), &pair.call);
+    /// The call of the pair that the request matched: made here where the body is small, else apart from those who answer.
+    async fn called(
+        &mut self,
+        text: Bytes,
+        limits: json::Limits,
+    ) -> Result<Result<Next, Fault>, GatewayError> {
+        let context = Arc::clone(&self.context);
+        // The memory goes with the work: it is in use until the work ends, even when nobody waits for it any more.
+        let shares = std::mem::take(&mut self.shares);
+        let work = move || {
+            let matched = context.matched();
+            let served = matched.front.serves;
+            let route = context.program.route(served, matched.route);
+            let next = match &route.kind {
+                RouteKind::Pair(pair) => {
+                    heads(&context, route).next(served, pair, &text, &limits, fastrand::u64(..))
+                }
+                RouteKind::Serve(_) | RouteKind::Refuse(_) => {
+                    Err(Fault::new(FaultKind::Internal, "a route of several calls has no one call"))
+                }
+            };
+            (next, shares)
+        };
+        // Boxed where it waits, so that the usual request carries no room for it.
+        let (next, shares) = match self.worked <= LIGHT_BYTES_MAX {
+            true => work(),
+            false => Box::pin(self.apart(self.worked, work)).await?,
+        };
+        self.shares = shares;
+        Ok(next)
+    }
+
+    /// The call of a pair whose body will be passed as it comes.
+    fn headed(&self, route: &Route, pair: &Pair) -> Result<translate::Call, Fault> {
+        let (heads, head) = (heads(&self.context, route), &pair.call);
         Ok(translate::Call {
             step: 0,
             operation: Arc::clone(&head.operation),
@@ -104,7 +131,7 @@ impl Exchange<'_> {
             target: heads.target(head)?,
             headers: {
                 let mut headers = heads.call_headers(head)?;
-                translate::passed::headers(pair, &self.context.headers, has_body, &mut headers)?;
+                translate::passed::headers(pair, &self.context.headers, true, &mut headers)?;
                 headers
             },
             body: None,
@@ -113,20 +140,6 @@ impl Exchange<'_> {
             is_read: true,
             resume_key: None,
         })
-    }
-
-    fn heads<'h>(&'h self, route: &'h Route) -> PairHeads<'h> {
-        PairHeads {
-            pack: self.context.program.pack(),
-            route,
-            settings: self.context.program.settings(),
-            language: self.context.language.0,
-            request: RequestHead {
-                path: &self.matched().values,
-                query: self.context.query().unwrap_or(""),
-                headers: &self.context.headers,
-            },
-        }
     }
 
     pub(super) async fn pair_answer(
@@ -144,7 +157,7 @@ impl Exchange<'_> {
         let at = pair.responses.iter().position(|response| response.from.matches(status));
         let at = at.ok_or_else(|| GatewayError::new(Kind::UpstreamBroken, "a status that no rule is for"))?;
         let response = &pair.responses[at];
-        let heads = self.heads(route);
+        let heads = heads(&self.context, route);
         let mut own =
             heads.answer_headers(response, status, &parts.headers).map_err(|fault| self.fault(&fault))?;
         let body = match &response.body {
@@ -305,6 +318,21 @@ impl Exchange<'_> {
         let reading = buffer(body, Side::Upstream, limits.held_bytes_max, share);
         let held = self.context.pause(reading).await?;
         Ok(without_mark(held.bytes))
+    }
+}
+
+/// The heads of a request by a pair.
+fn heads<'h>(context: &'h RequestContext, route: &'h Route) -> PairHeads<'h> {
+    PairHeads {
+        pack: context.program.pack(),
+        route,
+        settings: context.program.settings(),
+        language: context.language.0,
+        request: RequestHead {
+            path: &context.matched().values,
+            query: context.query().unwrap_or(""),
+            headers: &context.headers,
+        },
     }
 }
 
