@@ -33,14 +33,16 @@ impl Operation {
     /// Returns the operation of a call. `target` is the path below the service's base, with or
     /// without a query.
     pub fn of(method: &http::Method, target: &str) -> Operation {
-        let path = target.split(['?', '#']).next().unwrap_or_default();
+        let mut bytes = target.bytes();
+        let end = bytes.position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(target.len());
         // Equal in all of the process, and quick: every call is judged by it, and a client only misleads itself.
         let mut hasher = FixedState::default().build_hasher();
         method.hash(&mut hasher);
-        for segment in path.split('/').filter(|segment| !segment.is_empty()) {
+        let segments = target.as_bytes()[..end].split(|byte| *byte == b'/');
+        for segment in segments.filter(|segment| !segment.is_empty()) {
             let is_id = segment.len() > 32
-                || segment.bytes().any(|byte| byte.is_ascii_digit() || byte == b'%' || byte == b'@');
-            hasher.write(if is_id { b"*" } else { segment.as_bytes() });
+                || segment.iter().any(|byte| byte.is_ascii_digit() || matches!(byte, b'%' | b'@'));
+            hasher.write(if is_id { b"*" } else { segment });
             hasher.write_u8(b'/');
         }
         Operation(hasher.finish())
