@@ -1,5 +1,6 @@
-//! Archives as requests use them: the entries of the client whose request it is, and of the account that it is for. What
-//! cannot be looked up is not taken for absent, and what cannot be kept is not said to be done.
+//! Archive access of requests, limited to the entries of the client and the account that a request
+//! acts on. A failed lookup is an error, never "absent"; a failed write is an error, never
+//! "stored".
 
 use super::exchange::Exchange;
 use crate::error::{GatewayError, Kind};
@@ -9,10 +10,14 @@ use switchback_engine::translate::{Entries, Entry, Event, Lookup};
 use switchback_plan::ArchiveId;
 
 impl Exchange<'_> {
-    /// Looks entries up.
+    /// Looks up archive entries.
+    ///
+    /// # Errors
+    ///
+    /// Returns a retryable overload if the store cannot be reached.
     pub(in crate::proxy) async fn recall(&self, lookup: Lookup) -> Result<Event, GatewayError> {
         let (owner, name) = (self.owner()?, self.archive(lookup.archive));
-        // The shadow recalls, too.
+        // Shadow calls recall entries too, so the lookup goes to the store of the client's process.
         let looking = |store: Store| async move { store.archive_get(&owner, &name, &lookup.keys).await };
         let found = self.composer.resume.store().at_home(looking).await.map_err(unavailable)?;
         if found.iter().any(Option::is_some)
@@ -28,7 +33,11 @@ impl Exchange<'_> {
         Ok(Event::Recalled(found.into_iter().map(|found| found.map(entry)).collect()))
     }
 
-    /// Keeps entries. Once this is done, every gateway that shares the store sees them.
+    /// Stores archive entries. When this returns, every gateway that shares the store sees them.
+    ///
+    /// # Errors
+    ///
+    /// Returns a retryable overload if the store cannot be reached.
     pub(super) async fn keep(&self, entries: Entries) -> Result<Event, GatewayError> {
         let (owner, name) = (self.owner()?, self.archive(entries.archive));
         let keeping = |store: Store| async move {

@@ -1,4 +1,4 @@
-//! Bodies that have to be held whole, within a bound for each and a bound for all of them together.
+//! Buffering of bodies, with a limit for each body and a shared memory budget for all of them.
 
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
@@ -6,31 +6,33 @@ use crate::memory::{Memory, Share, Short};
 use crate::proxy::concurrency::refused;
 use bytes::{Bytes, BytesMut};
 
-/// Bytes that are gathered in one go.
+/// Bytes gathered before the task yields.
 const TURN_BYTES: u64 = 128 * 1024;
 
-/// A body held whole, and its share of the memory.
+/// A buffered body and its share of the memory budget.
 #[derive(Debug)]
 pub struct Buffered {
-    /// All of the body.
+    /// The complete body.
     pub bytes: Bytes,
-    /// Must live as long as the bytes: it gives the memory back when dropped.
+    /// Memory reserved for `bytes`; must live as long as they do. Dropping it releases the memory.
     pub share: Share,
 }
 
 impl Buffered {
-    /// A body without bytes.
+    /// Returns a body without bytes.
     pub(crate) fn empty(memory: &Memory) -> Buffered {
         Buffered { bytes: Bytes::new(), share: memory.share() }
     }
 }
 
-/// Reads all of a body. More than `bytes_max` bytes are an error of `side`, who sends it; more than the shared memory can
-/// take is an overload. Nothing is held beyond either: a share is taken before the bytes are, of an announced body at once.
+/// Buffers a body. A body over `bytes_max` bytes is an error of `side`, its sender; an exhausted
+/// memory budget is an overload. Memory is reserved before it is allocated, and at once if the
+/// length is announced.
 ///
 /// # Errors
 ///
-/// The body is too large, breaks off, or stays away for too long; or the memory for bodies is used up.
+/// Returns an error if the body is too large, breaks off or arrives too slowly, or if the memory
+/// budget is exhausted.
 pub async fn buffer(
     mut body: Body,
     side: Side,
@@ -46,9 +48,10 @@ pub async fn buffer(
     Ok(Buffered { bytes, share })
 }
 
-/// The same for the body of a client. One that there is no memory for is read all the same, and forgotten: a connection that
-/// is closed while its client sends loses the answer, and the client would not learn when to come again (RFC 9112, section
-/// 9.6). A client that has asked first (`waits`) has sent nothing yet.
+/// Buffers the body of a client, as [`buffer`] does. If there is no memory for it, the body is read
+/// and discarded before the error is returned: closing a connection while the client sends would
+/// lose the response (RFC 9112, section 9.6), and with it the `Retry-After`. A client that sent
+/// `Expect: 100-continue` (`waits`) has not sent the body yet, so the error is returned at once.
 pub(crate) async fn buffer_request(
     mut body: Body,
     bytes_max: u64,
@@ -92,7 +95,7 @@ async fn gather(
         if came > bytes_max {
             return Err(too_large(side, bytes_max));
         }
-        // The usual body is one frame: it is handed on without a copy.
+        // Most bodies arrive in one frame, which is returned without a copy.
         if first.is_empty() && all.is_empty() {
             grow(share, came)?;
             first = chunk;
@@ -100,15 +103,17 @@ async fn gather(
         }
         let wanted = all.len() + first.len() + chunk.len();
         if wanted > all.capacity() {
-            // What is announced is taken at once, to copy only once; else twice as much as there is. While it is copied both
-            // are there.
+            // Reserve the announced length at once, so that bytes are copied only once; otherwise
+            // double the capacity. Both buffers exist while the bytes are copied, so both are
+            // accounted for.
             let capacity = wanted.max(usize::try_from(announced).unwrap_or(0)).max(all.capacity() * 2);
             grow(share, (capacity + all.capacity()) as u64)?;
             all.reserve(capacity - all.len());
         }
         all.extend_from_slice(&std::mem::take(&mut first));
         all.extend_from_slice(&chunk);
-        // What is here already comes without waiting, and decoding it takes time: others get their turn.
+        // Bytes that have already arrived never make `chunk` wait, and decoding them takes time.
+        // Yield so that other tasks can run.
         if came / TURN_BYTES != (came - chunk.len() as u64) / TURN_BYTES {
             tokio::task::yield_now().await;
         }
@@ -116,7 +121,7 @@ async fn gather(
     Ok(if all.is_empty() { first } else { all.freeze() })
 }
 
-/// Has the share cover so many bytes.
+/// Grows the share to cover `bytes`.
 fn grow(share: &mut Share, bytes: u64) -> Result<(), GatewayError> {
     let more = bytes.saturating_sub(share.bytes());
     if more == 0 {

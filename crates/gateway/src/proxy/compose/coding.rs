@@ -1,5 +1,6 @@
-//! Content codings: bodies that come coded are decoded before they are translated, within a limit on how much larger they
-//! may become. Translated messages go out as they are (`identity`): upstreams are asked for that, and clients get it.
+//! Content codings (RFC 9110, section 8.4). Bodies are decoded before translation, with a limit on
+//! the expansion ratio. Translated messages are sent uncoded: upstreams are asked for `identity`,
+//! and clients receive it.
 
 use crate::body::Body;
 use crate::error::{GatewayError, Kind, Side};
@@ -16,16 +17,18 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncBufRead, AsyncRead, ReadBuf};
 
-/// Bytes decoded at a time.
+/// Bytes decoded per step.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// Below this many decoded bytes the ratio is not judged: short texts may well be of one letter.
+/// The ratio is not checked below this many decoded bytes, because short repetitive texts compress
+/// well.
 const RATIO_GRACE_BYTES: u64 = 32 * 1024;
 
-/// What some services put before a text (RFC 8259, section 8.1): readers may pass it over.
+/// UTF-8 byte order mark, which parsers may ignore (RFC 8259, section 8.1).
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The codings applied to a body, in the order they were applied. Upstreams say `none` where they mean `identity`.
+/// Returns the codings of a body, in the order of their application. Some upstreams send `none` for
+/// `identity`.
 fn codings(headers: &HeaderMap, side: Side) -> Vec<String> {
     let lines = headers.get_all(header::CONTENT_ENCODING).iter();
     let is_coding = |coding: &String| match coding.as_str() {
@@ -40,8 +43,13 @@ fn codings(headers: &HeaderMap, side: Side) -> Vec<String> {
         .collect()
 }
 
-/// The body without its content coding. `side` is who sent it. More than one coding, or one that is not known, is an
-/// error of the sender. A body without bytes is not coded, whatever its head says.
+/// Removes the content coding of a body sent by `side`. An empty body is returned unchanged,
+/// whatever its head announces.
+///
+/// # Errors
+///
+/// Returns an error of the sender for an unknown coding or more than one. Errors in the coded data
+/// are reported while the body is read.
 pub(crate) fn decoded(
     body: Body,
     headers: &HeaderMap,
@@ -67,7 +75,7 @@ fn unsupported(side: Side, detail: &str) -> GatewayError {
     GatewayError::new(kind, detail)
 }
 
-/// A text without its byte order mark.
+/// Removes a leading byte order mark.
 pub(crate) fn without_mark(mut text: Bytes) -> Bytes {
     if text.starts_with(BYTE_ORDER_MARK) {
         text.advance(BYTE_ORDER_MARK.len());
@@ -75,7 +83,7 @@ pub(crate) fn without_mark(mut text: Bytes) -> Bytes {
     text
 }
 
-/// Whether more has to come before it is known if a text begins with a mark.
+/// Returns whether more bytes are needed to decide if the text starts with a byte order mark.
 pub(crate) fn may_be_mark(text: &[u8]) -> bool {
     text.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(text)
 }
@@ -99,15 +107,15 @@ impl Coding {
         }
     }
 
-    /// Bytes to see before the decoder is chosen.
+    /// Returns how many bytes are needed to select the decoder.
     fn first_bytes(self) -> usize {
         if self == Coding::Deflate { 2 } else { 1 }
     }
 
-    /// What undoes the coding of a body that begins like this.
+    /// Returns the decoder for a body that starts with `first`.
     fn decoder(self, first: &[u8], source: Source) -> Pin<Box<dyn Decoder>> {
         match self {
-            // A body may be several members, or frames, one after another.
+            // A body may consist of several members (gzip) or frames (zstd).
             Coding::Gzip => {
                 let mut decoder = GzipDecoder::new(source);
                 decoder.multiple_members(true);
@@ -119,19 +127,20 @@ impl Coding {
                 Box::pin(decoder)
             }
             Coding::Brotli => Box::pin(BrotliDecoder::new(source)),
-            // RFC 9110 (section 8.4.1.2) means zlib's format, and knows that some send what is within it alone.
+            // RFC 9110 (section 8.4.1.2) defines `deflate` as the zlib format and notes that some
+            // senders omit the zlib wrapper.
             Coding::Deflate if is_zlib(first) => Box::pin(ZlibDecoder::new(source)),
             Coding::Deflate => Box::pin(DeflateDecoder::new(source)),
         }
     }
 }
 
-/// Whether a text begins with a header of zlib's (RFC 1950, section 2.2).
+/// Returns whether the bytes are a zlib header (RFC 1950, section 2.2).
 fn is_zlib(first: &[u8]) -> bool {
     matches!(first, [method, flags, ..] if method & 0x0f == 8 && u16::from_be_bytes([*method, *flags]).is_multiple_of(31))
 }
 
-/// A body as the decoders read it.
+/// Adapter that lets the decoders read a body.
 struct Source {
     body: Body,
     chunk: Bytes,
@@ -139,7 +148,7 @@ struct Source {
 }
 
 impl Source {
-    /// What comes next, at least `count` bytes unless the body ends before.
+    /// Returns the buffered bytes, at least `count` of them unless the body ends before.
     fn poll_ahead(&mut self, cx: &mut Context<'_>, count: usize) -> Poll<io::Result<&[u8]>> {
         while self.chunk.len() < count {
             match ready!(http_body::Body::poll_frame(Pin::new(&mut self.body), cx)) {
@@ -165,7 +174,8 @@ impl AsyncBufRead for Source {
 
     fn consume(mut self: Pin<&mut Self>, count: usize) {
         self.chunk.advance(count);
-        // What the decoder has used, not what has come: a bomb comes whole in one small frame.
+        // Count the bytes that the decoder consumed rather than those received: a decompression
+        // bomb fits into one small frame.
         self.came.fetch_add(count as u64, Relaxed);
     }
 }
@@ -184,7 +194,7 @@ impl AsyncRead for Source {
     }
 }
 
-/// What undoes a coding, with a way to what it reads from.
+/// A decoder with access to its source.
 trait Decoder: AsyncRead + Send {
     fn source(self: Pin<&mut Self>) -> Pin<&mut Source>;
 }
@@ -201,15 +211,15 @@ macro_rules! decoders {
 
 decoders!(GzipDecoder ZlibDecoder DeflateDecoder BrotliDecoder ZstdDecoder);
 
-/// How far a body is decoded.
+/// Progress of decoding a body.
 enum Stage {
-    /// Its first bytes say how.
+    /// Waiting for the first bytes, which select the decoder.
     Waiting(Option<Source>),
     Decoding(Pin<Box<dyn Decoder>>),
     Done,
 }
 
-/// What comes out of a decoder.
+/// Body of decoded bytes.
 struct Decoded {
     stage: Stage,
     coding: Coding,
@@ -220,7 +230,7 @@ struct Decoded {
 }
 
 impl Decoded {
-    /// The decoder, once it is known; none where there is nothing to decode.
+    /// Returns the decoder when it is known, or `None` if there is no more data to decode.
     fn poll_decoder(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Pin<&mut dyn Decoder>>>> {
         if let Stage::Waiting(source) = &mut self.stage {
             let waiting = source.as_mut().expect("it is taken with the stage");
@@ -245,7 +255,8 @@ impl Decoded {
         ready!(decoder.as_mut().poll_read(cx, &mut space))?;
         let count = space.filled().len();
         if count == 0 {
-            // The coding has ended; so must the body. What follows might be what the sender meant.
+            // The body must not continue after the coded data: silently dropping the rest could
+            // drop content.
             if !ready!(decoder.source().get_mut().poll_ahead(cx, 1))?.is_empty() {
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "more follows its end")));
             }

@@ -1,4 +1,4 @@
-//! What requests are composed with, made once.
+//! Shared dependencies of all composed requests.
 
 use super::cursors::CursorCache;
 use super::resume::Resume;
@@ -13,23 +13,23 @@ use crate::proxy::origin::CallOrigin;
 use std::sync::Arc;
 use tokio_util::task::TaskTracker;
 
-/// What all requests are composed with.
+/// Dependencies that composed requests share.
 #[derive(Clone)]
 pub(crate) struct Composer {
     pub calls: Calls,
     pub limits: Arc<Limits>,
     pub pseudonym: Pseudonym,
-    /// What forwarded requests say of the way they came.
+    /// Settings for the forwarding fields of requests.
     pub forwarding: Forwarding,
     pub memory: Memory,
-    /// Where large bodies are worked on.
+    /// Pool of threads for work on large bodies.
     pub heavy: Heavy,
     pub resume: Resume,
     /// The service's cursors, where clients count pages.
     pub cursors: CursorCache,
     pub clock: Clock,
-    /// Who calls are made for.
+    /// Origin of the calls made with this composer.
     pub origin: CallOrigin,
-    /// Requests that go on without their client; waited for when the program ends.
+    /// Requests that continue after their client left. Shutdown waits for them.
     pub detached: TaskTracker,
 }

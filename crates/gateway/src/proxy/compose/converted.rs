@@ -1,6 +1,7 @@
-//! Bodies of upstreams, converted while they pass. The beginning is converted before the client hears anything, so that a
-//! fault in it is still a 502, and with it every small body; of a larger one the rest goes out as it comes, in memory that does
-//! not depend on its size, and a late fault breaks the answer off: it never ends as if it were complete.
+//! Streaming translation of response bodies. The start of a body is translated before the response
+//! head is sent, so that errors in it, and all errors in small bodies, become a 502. The rest of a
+//! larger body streams through in constant memory. A late error aborts the response, which then
+//! never looks complete.
 
 use super::coding::{may_be_mark, without_mark};
 use crate::body::Body;
@@ -14,11 +15,15 @@ use switchback_engine::translate::TranslateError;
 use switchback_engine::translate::stream::Transcoder;
 use switchback_plan::Origin;
 
-/// Pieces of a body that are taken in one go when nothing comes of them, as nothing does of white space. Then others get their
-/// turn, the timer of whoever waits for the answer among them.
+/// Pieces processed per poll without any output, as with long runs of white space. The task then
+/// yields, so that other tasks and the timeout of this one can run.
 const SILENT_PIECES_MAX: usize = 16;
 
-/// A body that is all here, converted. `line` is the mapping line of the route.
+/// Translates a complete body. `line` is the mapping line of the route, for errors.
+///
+/// # Errors
+///
+/// Returns an error if the body does not match the plan.
 pub(super) fn converted_whole(
     body: Bytes,
     mut transcoder: Transcoder,
@@ -30,9 +35,13 @@ pub(super) fn converted_whole(
     Ok(Body::full(joined(out, last.into())))
 }
 
-/// The converted body. Up to `whole_bytes_max` bytes of `body` are converted before this returns, and as many more as it takes
-/// until there is something to send: no head goes out for an answer that turns out to be none.
-/// Each time of waiting for more of `body` is given to `waited`.
+/// Translates a body. Returns after `whole_bytes_max` bytes of `body`, or later if there is no
+/// output yet, so that the head is never sent for a response that turns out to be invalid. `waited`
+/// receives each time spent waiting for `body`.
+///
+/// # Errors
+///
+/// Returns an error if this first part of the body breaks off or does not match the plan.
 pub(super) async fn converted(
     body: Body,
     transcoder: Box<Transcoder>,
@@ -62,7 +71,8 @@ pub(super) async fn converted(
         out.add(converted.push(chunk)?);
         pieces += 1;
         if pieces % SILENT_PIECES_MAX == 0 {
-            // What is here already is read without waiting: others get their turn all the same.
+            // Bytes that have already arrived never make `chunk` wait. Yield so that other tasks
+            // can run.
             tokio::task::yield_now().await;
         }
     }
@@ -70,7 +80,7 @@ pub(super) async fn converted(
     Ok(Body::stream(converted, Side::Upstream))
 }
 
-/// Pieces of a text, put together without a copy of one that is alone.
+/// Concatenated pieces of a text; a single piece is not copied.
 #[derive(Default)]
 struct Pieces {
     first: Bytes,
@@ -96,7 +106,8 @@ impl Pieces {
     }
 }
 
-/// Both, without a copy where one is empty: the usual body is one chunk, after which nothing is left to be said.
+/// Concatenates two pieces without a copy if one is empty. Usually the body is one chunk and the
+/// transcoder's last output is empty.
 fn joined(first: Bytes, second: Bytes) -> Bytes {
     match (first.is_empty(), second.is_empty()) {
         (true, _) => second,
@@ -110,17 +121,17 @@ fn broken(error: &TranslateError, line: &Origin) -> GatewayError {
     GatewayError::new(Kind::UpstreamBroken, detail).because(error.clone())
 }
 
-/// A body that is converted while it is read.
+/// A body that is translated while it is read.
 struct Converted {
     body: Body,
-    /// None when it has said its last.
+    /// `None` after the end of the body.
     transcoder: Option<Box<Transcoder>>,
-    /// The first bytes, until it is known whether a byte order mark begins the text.
+    /// Bytes buffered until it is known whether the text starts with a byte order mark.
     start: Option<Bytes>,
     ready: Option<Bytes>,
-    /// Bytes of the text so far.
+    /// Bytes received so far.
     came: u64,
-    /// The mapping line of the route.
+    /// Mapping line of the route.
     line: Origin,
 }
 
@@ -158,7 +169,7 @@ impl Converted {
         Ok(joined(out, last.into()))
     }
 
-    /// An error of the body itself, with the place that was reached.
+    /// Adds the current position to an error of the body itself.
     fn broke_off(&self, error: GatewayError) -> GatewayError {
         let place = self.transcoder.as_ref().map_or_else(|| "$".to_owned(), |transcoder| transcoder.place());
         let Origin { file, line } = &self.line;
@@ -189,6 +200,7 @@ impl http_body::Body for Converted {
             };
             this.ready = Some(made).filter(|made| !made.is_empty());
         }
+        // The pieces produced no output. Yield to the runtime, but stay scheduled.
         cx.waker().wake_by_ref();
         Poll::Pending
     }

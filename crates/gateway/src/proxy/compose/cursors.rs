@@ -1,31 +1,34 @@
-//! Cursors of services, cached for clients that count pages: their page is found by reading the ones before it. Only their
-//! requests come by here: the cache has a lock, which such a request takes once for each page that it reads.
+//! Cache of upstream cursors for clients that address pages by number. Without it, each page would
+//! be located by reading all preceding pages. The mutex is taken once per upstream page and only by
+//! such requests.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a service's cursor is remembered: longer than a client takes between two pages, shorter than services keep them.
+/// Lifetime of a cached cursor: longer than the usual time between two page requests of a client,
+/// shorter than the lifetime of a cursor at upstreams.
 const REMEMBERED: Duration = Duration::from_secs(5 * 60);
 
-/// Bounds of what is remembered: lists, pages of each, bytes of a cursor. Sixteen megabytes at the most.
+/// Limits of the cache: lists, pages of each list, and bytes of a cursor. Together 16 MiB of
+/// cursors.
 const LISTS_MAX: usize = 256;
 const PAGES_MAX: usize = 64;
 const CURSOR_BYTES_MAX: usize = 1024;
 
-/// What is remembered of lists that clients count pages of. Clones remember together.
+/// Shared cache of cursors. Clones refer to the same cache.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CursorCache(Arc<Mutex<HashMap<Vec<u8>, CachedList>>>);
 
 #[derive(Debug)]
 struct CachedList {
-    /// By position: the service's cursor, and when it was seen.
+    /// Cursor and time of storage, by position.
     pages: BTreeMap<u64, (String, Duration)>,
     used: Duration,
 }
 
 impl CursorCache {
-    /// The nearest position at or before `position` that is remembered, and the cursor for it.
+    /// Returns the nearest cached position at or before `position` and its cursor.
     pub(super) fn recall(&self, list: &[u8], position: u64, now: Duration) -> Option<(u64, String)> {
         let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let list = lists.get_mut(list)?;
@@ -35,7 +38,7 @@ impl CursorCache {
         Some((*position, cursor.clone()))
     }
 
-    /// Remembers the cursor for a position; `now` counts from the start of the program.
+    /// Caches the cursor for a position. `now` is measured from the start of the program.
     pub(super) fn remember(&self, list: Vec<u8>, position: u64, cursor: &str, now: Duration) {
         if cursor.len() > CURSOR_BYTES_MAX {
             return;
@@ -52,7 +55,7 @@ impl CursorCache {
         list.used = now;
         list.pages.insert(position, (cursor.to_owned(), now));
         if list.pages.len() > PAGES_MAX {
-            // Whoever counts goes on from the last ones.
+            // Clients that count pages move forward, so evict the lowest position.
             list.pages.pop_first();
         }
     }

@@ -1,4 +1,5 @@
-//! One request being answered: the plan's state machine is asked what to do next, and its calls are made.
+//! Processing of one request: drives the plan's state machine and performs the calls that it
+//! requests.
 
 use super::buffered::{Buffered, buffer};
 use super::coding::{decoded, without_mark};
@@ -36,32 +37,35 @@ use switchback_plan as plan;
 use switchback_plan::router::encode_segment;
 use switchback_plan::{BodyFormat, Effect};
 
-/// As many values as a text can have: one before each comma, one in each bracket, and one.
+/// Returns an upper bound on the values in a JSON text: one per comma, one per opening bracket,
+/// plus the root.
 pub(super) fn tree_nodes_max(text: &[u8]) -> usize {
     1 + text.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count()
 }
 
-/// Bytes of a value in a tree: itself, its name, and what the allocator needs for their texts, in a list that doubles while
-/// it grows.
+/// Estimated bytes per value in a tree: the value, its key, and allocator overhead, in a vector
+/// that doubles as it grows.
 pub(super) const TREE_NODE_BYTES: u64 = 200;
 
-/// Bytes of an answer to a write, which must not fail for want of memory once the write is done: taken before it is sent.
+/// Bytes reserved for the response before a write is sent: after the write, the request must not
+/// fail for lack of memory.
 const WRITTEN_BYTES: u64 = 64 * 1024;
 
-/// One request being composed.
+/// State of one request.
 pub(crate) struct Exchange<'c> {
     pub(crate) composer: &'c Composer,
     pub(crate) context: Arc<RequestContext>,
     client: Arc<Client>,
-    /// Whether a call with an effect may have reached the upstream.
+    /// Set when a call with effects may have reached an upstream.
     wrote: bool,
-    /// Steps claimed for this request alone.
+    /// Resumable steps that this request has claimed.
     works: Vec<Work>,
-    /// Bytes of all texts that the plan has been given.
+    /// Total bytes of the texts passed to the plan.
     pub(super) worked: u64,
-    /// The memory that the plan has for them: what it has been given, and what it makes of that, stays until the end.
+    /// Memory reserved for those texts and for the values derived from them, until the request
+    /// finishes.
     pub(super) shares: Vec<Share>,
-    /// The page that a pair reads, where its body says nothing of pages.
+    /// Pager of a pair whose paging does not depend on the body.
     pub(super) pager: Option<Box<Pager>>,
 }
 
@@ -78,14 +82,14 @@ impl Exchange<'_> {
         self.context.matched()
     }
 
-    /// What cursors of this request are sealed by, and what is remembered of its list.
+    /// Returns the page store of this request, which seals cursors and caches those of its list.
     pub(super) fn pages(&self) -> Result<Arc<RequestPages>, GatewayError> {
-        // By name: replicas that have stores of their own know a client by different ids.
+        // Identify the client by name: its id differs between replicas with separate stores.
         let (client, account) = (&self.client.name, self.account()?);
         Ok(Arc::new(RequestPages::new(self.composer, &self.context, client, account)))
     }
 
-    /// Reads which page a pair is asked for.
+    /// Parses which page the request asks a pair for.
     pub(super) fn page(
         &mut self,
         route: &plan::Route,
@@ -98,7 +102,8 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Takes memory for what the plan makes of a text. What is small is not counted: a request has room for it.
+    /// Reserves memory for the values of a text. Small texts are covered by the request's own
+    /// reservation.
     pub(super) fn take(&mut self, bytes: u64) -> Result<(), GatewayError> {
         if bytes > LIGHT_BYTES_MAX {
             let share = self.composer.memory.take(bytes).map_err(|Short| refused("memory"))?;
@@ -107,7 +112,7 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Goes on with the plan: here where it has little to work on, else apart from those who answer.
+    /// Advances the plan: inline for small inputs, otherwise on the pool for heavy work.
     pub(crate) async fn next(
         &mut self,
         mut run: Box<Run>,
@@ -117,7 +122,8 @@ impl Exchange<'_> {
             let next = run.next(event);
             return Ok((run, next));
         }
-        // The memory goes with the work: it is in use until the work ends, even when nobody waits for it any more.
+        // Move the reservations into the job: a cancelled request drops its future, but the job and
+        // its memory live on until the job finishes.
         let shares = std::mem::take(&mut self.shares);
         let work = move || {
             let next = run.next(event);
@@ -128,7 +134,8 @@ impl Exchange<'_> {
         Ok((run, next))
     }
 
-    /// Does work on so many bytes: here where they are few, else apart from those who answer.
+    /// Runs `work` on `bytes` bytes of input: inline if they are few, otherwise on the pool for
+    /// heavy work.
     pub(super) async fn apart<T: Send + 'static>(
         &self,
         bytes: u64,
@@ -141,12 +148,13 @@ impl Exchange<'_> {
         self.composer.heavy.work(work).await.ok_or_else(broke_off)
     }
 
-    /// `original` is the body as it came, for the old service when the plan refuses late.
+    /// Runs the plan to its response. `original` is the request body as received, for forwarding to
+    /// the legacy service if the plan refuses late.
     pub(super) async fn drive(&mut self, run: Box<Run>, original: &Bytes) -> Result<Response, GatewayError> {
         let mut run = Ending { run: Some(run), large: None };
         let mut event = Event::Start;
         let mut reply_headers = HeaderMap::new();
-        // Shares before the last reply's, and its bytes.
+        // Number of shares before the last reply's, and the bytes of that reply.
         let mut last = None;
         loop {
             let at_work = run.run.take().expect("it comes back from each step");
@@ -158,6 +166,8 @@ impl Exchange<'_> {
                     Ok((reply, share)) => {
                         reply_headers.clone_from(&reply.headers);
                         let bytes = reply.body.len() as u64;
+                        // Record where this reply's share starts. A poll that has to wait drops it
+                        // again, so that repeated polling does not accumulate reservations.
                         last = Some((self.shares.len(), bytes));
                         self.worked += bytes;
                         self.shares.extend(share.filter(|share| share.bytes() > 0));
@@ -169,7 +179,7 @@ impl Exchange<'_> {
                     }
                 },
                 Next::Wait(wait) => {
-                    // The next reply takes the place of this one.
+                    // The next reply replaces this one.
                     if let Some((shares, bytes)) = last.take() {
                         self.shares.truncate(shares);
                         self.worked -= bytes;
@@ -187,7 +197,8 @@ impl Exchange<'_> {
                     if let Some(cause) = &answer.cause {
                         self.note(cause);
                     }
-                    // What nobody is told of is not forgotten: the client comes back for it.
+                    // If the client has left, retain the finished steps: they answer its next
+                    // attempt.
                     let is_told = !self.context.has_left();
                     let is_done = (200..300).contains(&answer.error.unwrap_or(answer.status));
                     if is_told && (is_done || answer.is_over) {
@@ -211,12 +222,13 @@ impl Exchange<'_> {
         }
     }
 
-    /// The client whose request it is, and the account that it is for.
+    /// Returns the client and account that the request acts on.
     pub(super) fn acts_on(&self) -> Result<(&str, Option<&str>), GatewayError> {
         Ok((&self.client.id, self.account()?))
     }
 
-    /// Makes a call, or takes its reply from an earlier request. The inner result is the plan's business.
+    /// Performs a call, or returns its reply recorded by an earlier request. The plan handles the
+    /// inner result.
     async fn perform(
         &mut self,
         call: translate::Call,
@@ -234,7 +246,8 @@ impl Exchange<'_> {
         let outcome = self.exchange(call).await;
         if let Ok(Ok((reply, _))) = &outcome
             && (200..300).contains(&reply.status)
-            // What the plan will not take for done must not be remembered as done.
+            // The plan treats such a reply as a failure, so it must not be recorded as a completed
+            // step.
             && translate::foreign_success(&reply.headers, &reply.body).is_none()
         {
             work.done(reply).await;
@@ -243,7 +256,7 @@ impl Exchange<'_> {
         outcome
     }
 
-    /// Makes a call. The inner result is the plan's business.
+    /// Performs a call. The plan handles the inner result.
     pub(crate) async fn exchange(
         &mut self,
         call: translate::Call,
@@ -256,6 +269,8 @@ impl Exchange<'_> {
         }
         let outcome = self.reply(&mut call, share).await;
         match outcome {
+            // From here on, forwarding to the legacy service is no longer allowed: the request has
+            // had an effect.
             Ok((reply, share)) => {
                 self.wrote |= effect == Effect::Write;
                 Ok(Ok((reply, Some(share))))
@@ -267,7 +282,8 @@ impl Exchange<'_> {
                     self.context.set_unanswered();
                 }
                 tracing::debug!(request_id = %self.context.id, ?error, "a call failed");
-                // After an effect only the plan may say how the request ends.
+                // After an effect only the plan can decide how the request continues, so every
+                // failure is passed to it.
                 let kind = fail_kind(error.kind()).or(had_written.then_some(FailKind::Unreachable));
                 match kind {
                     Some(kind) => Ok(Err(Failed { kind, detail: error.detail() })),
@@ -277,7 +293,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// The plan's call with all that the plan does not know: address, credential, and the gateway's own fields.
+    /// Adds to the plan's call everything that the plan does not know: address, credential, and the
+    /// gateway's own fields.
     pub(crate) fn outgoing(&self, call: translate::Call) -> Result<Call, GatewayError> {
         let front = &self.matched().front;
         let backend = front.serves.other();
@@ -303,7 +320,7 @@ impl Exchange<'_> {
             headers.insert(name.clone(), value.clone());
         }
         for (name, value) in &call.headers {
-            // There is one of each, and the plan's wins.
+            // These fields are single-valued, and the plan takes precedence.
             if *name == header::ACCEPT || *name == header::CONTENT_TYPE {
                 headers.insert(name, value.clone());
             } else {
@@ -331,14 +348,16 @@ impl Exchange<'_> {
         })
     }
 
-    /// A read may be repeated; anything else only where the client's method, ours and the plan all say that it is harmless.
+    /// Returns whether the call may be retried. Reads may be; other calls only if the plan allows
+    /// it and both the client's method and the call's method are idempotent.
     fn is_repeatable(&self, call: &translate::Call) -> bool {
         let is_read = call.effect == Effect::None && call.method == Method::GET;
         call.repeatable && (is_read || (self.context.method.is_idempotent() && call.method.is_idempotent()))
     }
 
-    /// The secondary account that the request is for: the client's own, or the one that the request's path names. Never
-    /// another than asked for: a call for one account that reaches another is worse than none.
+    /// Returns the secondary account of the request: the client's own or the one named in the path.
+    /// If both exist and differ, the request fails, because a call must never reach another account
+    /// than the intended one.
     fn account(&self) -> Result<Option<&str>, GatewayError> {
         match (self.client.company.as_deref(), self.matched().account.as_deref()) {
             (Some(own), Some(asked)) if own != asked => {
@@ -349,7 +368,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// The path prefix of that account on a side.
+    /// Returns the path prefix of that account on a side.
     fn scope(&self, side: plan::SideId) -> Result<String, GatewayError> {
         let Some(account) = self.account()? else { return Ok(String::new()) };
         let Some(template) = self.context.program.side(side).scope.as_deref() else {
@@ -359,7 +378,7 @@ impl Exchange<'_> {
         scope_prefix(template, account)
     }
 
-    /// `share` is the memory that there is for the reply already.
+    /// Sends the call and buffers its reply. `share` is memory already reserved for the reply.
     async fn reply(&self, call: &mut Call, share: Share) -> Result<(Reply, Share), GatewayError> {
         let limits = &self.composer.limits;
         let answer = self.composer.calls.send(call).await?;
@@ -376,7 +395,7 @@ impl Exchange<'_> {
         Ok((Reply { status: parts.status.as_u16(), headers: parts.headers, body }, share))
     }
 
-    /// Notes what went wrong where the client gets an answer all the same.
+    /// Logs an upstream error that did not prevent a response.
     pub(crate) fn note(&self, cause: &str) {
         if self.composer.origin == CallOrigin::Client {
             let (id, operation, client) = (self.context.id, self.context.operation(), self.context.client());
@@ -395,13 +414,13 @@ impl Exchange<'_> {
         response
     }
 
-    /// Header fields of an answer: few of the reply's, ours, the plan's.
+    /// Builds the response fields: a few of the reply's, the gateway's, and the plan's.
     pub(crate) fn answer_fields(&self, reply: &HeaderMap, own: &HeaderMap) -> HeaderMap {
         let mut headers = headers::translated_answer(reply);
         if let Some(vary) = self.context.program.vary(self.matched().front.serves) {
             headers.insert(header::VARY, vary.clone());
         }
-        // A rule of the pack replaces the field that every answer takes over.
+        // A rule of the pack overrides the field copied from the reply.
         if own.contains_key(header::CACHE_CONTROL) {
             headers.remove(header::CACHE_CONTROL);
         }
@@ -411,7 +430,8 @@ impl Exchange<'_> {
         headers
     }
 
-    /// The service of the side that the client speaks, where the request may still go to it: nothing was written for it.
+    /// Returns the legacy service for this request, if forwarding is still allowed: no call with an
+    /// effect was sent, and the request is not a shadow one.
     fn own_service(&self) -> Option<&Arc<Upstream>> {
         let front = &self.matched().front;
         let own = front.own.as_ref().and_then(|own| own.at(self.context.host()))?;
@@ -420,7 +440,7 @@ impl Exchange<'_> {
         (is_client && may_forward()).then_some(own)
     }
 
-    /// Sends the request to the client's own service, as it came.
+    /// Forwards the request unchanged to the legacy service.
     async fn forward(&self, own: &Arc<Upstream>, original: &Bytes) -> Result<Response, GatewayError> {
         let target = self.matched().below_front(&self.context);
         let request = Request { context: Arc::clone(&self.context), body: Body::full(original.clone()) };
@@ -429,8 +449,9 @@ impl Exchange<'_> {
         Box::pin(forward(calls, Arc::clone(own), request, target, of_us)).await
     }
 
-    /// The plan cannot do what is asked for: the old service may, if it lives and nothing was done yet; else the client is
-    /// told so.
+    /// Handles a request that the plan refuses: forwards it to the legacy service if the refusal
+    /// allows that, no effect has occurred and the service is reachable. Otherwise returns the
+    /// refusal as an error.
     pub(crate) async fn refuse(&self, refused: Refused, original: &Bytes) -> Result<Response, GatewayError> {
         if refused.refusal.legacy_forward
             && !refused.wrote
@@ -469,7 +490,8 @@ impl Exchange<'_> {
     }
 }
 
-/// A run at its end: what is large takes long to be let go, too.
+/// Owner of a run that drops large state on the pool for heavy work, because deallocating it takes
+/// long.
 struct Ending {
     run: Option<Box<Run>>,
     large: Option<Heavy>,
@@ -483,7 +505,7 @@ impl Drop for Ending {
     }
 }
 
-/// The path prefix of an account, as the template of its side has it.
+/// Returns the path prefix of an account, built from the template of its side.
 pub(crate) fn scope_prefix(template: &str, account: &str) -> Result<String, GatewayError> {
     let (before, rest) = template.split_once('{').unwrap_or((template, "}"));
     let (_, after) = rest.split_once('}').unwrap_or(("", ""));
@@ -493,7 +515,7 @@ pub(crate) fn scope_prefix(template: &str, account: &str) -> Result<String, Gate
     Ok(prefix + after)
 }
 
-/// Whether the day has come from which a refusal is for good.
+/// Returns whether the refusal's `after_date` has been reached.
 fn is_over(refusal: &plan::Refusal, settings: &translate::Settings, clock: &Clock) -> bool {
     let date = match &refusal.after_date {
         None => None,
@@ -503,11 +525,11 @@ fn is_over(refusal: &plan::Refusal, settings: &translate::Settings, clock: &Cloc
     let Some(date) = date else { return false };
     let today =
         time::OffsetDateTime::from_unix_timestamp(clock.unix_ms().div_euclid(1000)).map(|now| now.date());
-    // Both are written year first, so that text compares as dates do.
+    // Both are ISO 8601 dates, so text order is date order.
     today.is_ok_and(|today| today.to_string() >= date)
 }
 
-/// Failures that plans know how to go on from.
+/// Returns the failure kind for errors that plans can handle.
 fn fail_kind(kind: &Kind) -> Option<FailKind> {
     match kind {
         Kind::UpstreamUnreachable => Some(FailKind::Unreachable),
@@ -518,7 +540,7 @@ fn fail_kind(kind: &Kind) -> Option<FailKind> {
     }
 }
 
-/// The kind of error that a fault is to a client.
+/// Returns the client-facing error kind of a fault.
 pub(super) fn kind_of(kind: FaultKind) -> Kind {
     match kind {
         FaultKind::BadRequest => Kind::BadRequest,

@@ -1,5 +1,5 @@
-//! Work that goes on without its client: once begun it is finished, whether or not anyone waits for it. While the client
-//! waits, the work is done where the client is served; only when the client leaves does it move to a task of its own.
+//! Requests that complete even if their client disconnects. The request runs in the connection's
+//! task while the client is connected, and moves to its own task only when the client leaves.
 
 use crate::error::GatewayError;
 use crate::proxy::Response;
@@ -14,18 +14,18 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 type Outcome = Result<Response, GatewayError>;
 
-/// Runs work to its end, even when this future is dropped.
+/// Future that completes its work even when it is dropped.
 pub(super) struct Finishing {
-    /// None when it is done.
+    /// `None` after completion.
     work: Option<BoxFuture<'static, Outcome>>,
     has_begun: bool,
     context: Arc<RequestContext>,
-    /// Keeps the program from ending before the work does.
+    /// Delays shutdown until the work completes.
     token: TaskTrackerToken,
 }
 
 impl Finishing {
-    /// `detached` is waited for when the program ends.
+    /// Wraps `work`. Shutdown waits for the tasks of `detached`.
     pub(super) fn new(
         work: BoxFuture<'static, Outcome>,
         context: Arc<RequestContext>,
@@ -51,11 +51,13 @@ impl Future for Finishing {
 
 impl Drop for Finishing {
     fn drop(&mut self) {
-        // Work that panicked must not be polled again, and a runtime that is going away takes nothing up.
+        // Work that panicked must not be polled again, and a runtime that is shutting down accepts
+        // no tasks. Work that was never polled has had no effect and may be dropped.
         if !self.has_begun || std::thread::panicking() || Handle::try_current().is_err() {
             return;
         }
         if let Some(work) = self.work.take() {
+            // Set before the spawn: a plan that is waiting checks this flag with its next poll.
             self.context.set_left();
             tokio::spawn(alone(work, Arc::clone(&self.context), self.token.clone()));
         }

@@ -1,7 +1,8 @@
-//! Passes a request on, unchanged in meaning, to the service that the client believes it speaks to: the old one, while it
-//! lives. Method, path, query and both bodies stay as they are, and so does the client's own token, unless the client has a
-//! credential for that very service (see `upstream_auth`). What belongs to one hop does not cross (RFC 9110, section 7.6). Only
-//! a reading may be repeated, of which both HTTP and the contract say that it has no effects: of others nothing is known.
+//! Forwards a request without translation to the legacy service that the client addresses. Method,
+//! path, query and both bodies are unchanged, and so is the client's token unless the gateway has a
+//! credential for that service (see `upstream_auth`). Hop-by-hop fields are removed (RFC 9110,
+//! section 7.6). Only calls without effects, according to both HTTP and the contract, may be
+//! retried.
 
 use crate::error::GatewayError;
 use crate::proxy::calls::call::{Call, Credential, Manner, Payload};
@@ -19,7 +20,8 @@ use hyper::ext::ReasonPhrase;
 use std::sync::Arc;
 use switchback_plan::Effect;
 
-/// Sends `request` to `upstream`, signed and with what is said of its way, with `target` (path and query below the upstream's base) as its address.
+/// Forwards `request` to `upstream`, with its credential and forwarding fields. `target` is the
+/// path and query below the upstream's base path.
 pub(crate) async fn forward(
     calls: Calls,
     upstream: Arc<Upstream>,
@@ -35,7 +37,7 @@ pub(crate) async fn forward(
     let side = context.front().expect("`route` sits outside and leaves the front").serves;
     let credential = match context.known_client() {
         Some(client) => upstream_auth::forwarded_credential(&context.program, client, side)?,
-        // Nothing of ours is for a client that nobody enrolled.
+        // An unknown client uses its own credential, never one of the gateway.
         None => Credential::Carried,
     };
     if !matches!(credential, Credential::Carried) {
@@ -47,12 +49,13 @@ pub(crate) async fn forward(
     if context.method == Method::OPTIONS || context.method == Method::TRACE {
         headers::count_down(&mut headers);
     }
-    // Methods that are safe (RFC 9110, section 9.2.1), unless the request says that another one is meant.
+    // Safe methods (RFC 9110, section 9.2.1), unless the request overrides its method.
     let is_reading = matches!(context.method, Method::GET | Method::HEAD)
         && context.effect() == Effect::None
         && body.is_empty()
         && !headers::names_other_method(&context.headers);
-    // A form that a token was read from, or that one is sent in, is whole; whatever is not changed goes on as it comes.
+    // A form that carries a token must be rewritten, so take it from memory; `authenticate` has
+    // buffered it. All other bodies stream through.
     let uses_form =
         !matches!(credential, Credential::Carried) && context.program.credential(side).uses_forms();
     let form = match uses_form && headers::is_form(&context.headers) {
@@ -66,7 +69,7 @@ pub(crate) async fn forward(
         upstream,
         target,
         scope_bytes: 0,
-        // What is forwarded is the client's to read.
+        // Forwarded responses are not interpreted.
         side: None,
         manner: if switches { Manner::Switch } else { Manner::Forward },
         headers,

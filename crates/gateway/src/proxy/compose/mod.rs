@@ -1,12 +1,12 @@
-//! Answers a request by its plan: holds its body, runs the plan's state machine, makes the calls it asks for, and turns its
-//! end into a response. The decisions are the plan's; here is only their execution.
+//! Answers a request by its plan: buffers the body, runs the plan's state machine, performs its
+//! calls and builds the response. Decisions belong to the plan; this module executes them.
 //!
-//! A request with effects, once begun, finishes, whether or not the client waits, because half of an effect is worse than
-//! an answer nobody reads. A request without effects ends with its client; and so does the waiting of one whose effects are
-//! all made.
+//! A request with effects completes even if its client disconnects, because a partial effect is
+//! worse than an unread response. A request without effects is cancelled with its client; so is
+//! waiting after all effects of a request are done.
 //!
-//! What only some requests need is boxed (a run of several calls, a forwarded request), so that the usual request does not
-//! carry room for it.
+//! Rare paths (runs of several calls, forwarding) are boxed, so that the future of a common request
+//! stays small.
 
 mod archive;
 pub mod buffered;
@@ -44,7 +44,7 @@ use switchback_engine::translate::{self, Run};
 use switchback_json as json;
 use switchback_plan::{BodyFormat, BodyPlan, Effect, MultipartFormat, Pair, Route, RouteKind};
 
-/// Answers `request` by the plan of the route it matched.
+/// Answers `request` by the plan of its matched route.
 pub(crate) fn answer(
     composer: Arc<Composer>,
     request: Request,
@@ -69,7 +69,7 @@ pub(crate) fn answer(
     }
 }
 
-/// The pair whose call takes the request's body as it comes.
+/// Returns the pair that streams the request body through unchanged.
 fn passing(context: &RequestContext) -> Option<(&Route, &Pair)> {
     let route = context.program.route(context.matched().front.serves, context.matched().route);
     match &route.kind {
@@ -82,7 +82,7 @@ fn passing(context: &RequestContext) -> Option<(&Route, &Pair)> {
     }
 }
 
-/// The pair whose request is a form of parts that it maps.
+/// Returns the pair that maps the fields of a multipart request.
 fn mapping_parts(context: &RequestContext) -> Option<(&Route, &Pair, &Arc<MultipartFormat>, &BodyPlan)> {
     let route = context.program.route(context.matched().front.serves, context.matched().route);
     match (&route.kind, &route.operation.format) {
@@ -93,8 +93,8 @@ fn mapping_parts(context: &RequestContext) -> Option<(&Route, &Pair, &Arc<Multip
     }
 }
 
-/// Whether the files of the request's body go on while they come. As with what is passed, a small body is held; so is one
-/// whose answer needs the run that makes its call.
+/// Returns whether the files of a multipart body are streamed. Small bodies are buffered, so that
+/// the call can be retried, and so are bodies of routes that need a run for their response.
 fn has_parts(composer: &Composer, context: &RequestContext, body: &Body) -> bool {
     let is_small = body.length().is_some_and(|length| length <= composer.limits.whole_bytes_max);
     !is_small
@@ -106,14 +106,14 @@ fn has_parts(composer: &Composer, context: &RequestContext, body: &Body) -> bool
         })
 }
 
-/// Maps the fields of the request's body, and passes its files on.
+/// Maps the fields of a multipart body and streams its files.
 async fn in_parts(
     composer: Arc<Composer>,
     context: Arc<RequestContext>,
     body: Body,
 ) -> Result<Response, GatewayError> {
     let limits = &composer.limits;
-    // What is no body at all is none, whether its length was announced or not.
+    // Treat an empty body as absent, whether or not its length was announced.
     let Beginning::Longer(body) = body.limited(limits.forwarded_bytes_max).beginning(0).await? else {
         let nothing = Buffered::empty(&composer.memory);
         return Box::pin(compose(composer, context, nothing, None)).await;
@@ -126,8 +126,8 @@ async fn in_parts(
     Box::pin(exchange.in_parts(route, pair, (format, &plan.op), json, body)).await
 }
 
-/// Whether the request's body goes on while it comes. A small one is held, so that its call can be sent again; and so is one
-/// that the pack refuses, since the old service may be sent it.
+/// Returns whether the request body is streamed. A small body is buffered, so that its call can be
+/// retried; so is one that the pack refuses, because it may be forwarded to the legacy service.
 fn is_passed(composer: &Composer, context: &RequestContext, body: &Body) -> bool {
     let is_small = body.length().is_some_and(|length| length <= composer.limits.whole_bytes_max);
     passing(context).is_some_and(|(_, pair)| {
@@ -136,7 +136,7 @@ fn is_passed(composer: &Composer, context: &RequestContext, body: &Body) -> bool
     })
 }
 
-/// Passes the request's body on.
+/// Streams the request body to the call.
 async fn passed(
     composer: Arc<Composer>,
     context: Arc<RequestContext>,
@@ -147,7 +147,8 @@ async fn passed(
     exchange.passed(route, pair, body.limited(composer.limits.forwarded_bytes_max)).await
 }
 
-/// Reads the request's body first. Apart, since most requests have none.
+/// Buffers the request body first. A separate function, because most requests have no body and need
+/// no room for this state.
 async fn with_body(
     composer: Arc<Composer>,
     context: Arc<RequestContext>,
@@ -156,7 +157,7 @@ async fn with_body(
     let waits = context.headers.contains_key(header::EXPECT);
     let reading = buffer_request(body, composer.limits.request_bytes_max, composer.memory.share(), waits);
     let raw = context.pause(reading).await?;
-    // What is passed keeps its coding.
+    // A streamed format retains its content coding.
     let is_coded = context.headers.contains_key(header::CONTENT_ENCODING)
         && !raw.bytes.is_empty()
         && passing(&context).is_none();
@@ -167,7 +168,8 @@ async fn with_body(
     Box::pin(compose(composer, context, raw, plain)).await
 }
 
-/// `raw` is the body as it came; `plain` is without its content coding, if it had one. Both count as held until the end.
+/// Composes the response. `raw` is the body as received and `plain` the decoded body, if it had a
+/// content coding. Both stay reserved until the request finishes.
 async fn compose(
     composer: Arc<Composer>,
     context: Arc<RequestContext>,
@@ -196,9 +198,13 @@ async fn compose(
         let run = Run::new(pack, matched.front.serves, matched.route, request, settings, limits);
         Box::new(run.with_salt(fastrand::u64(..)))
     };
+    // Reserve before the run parses the body, so that an overload is reported before memory is
+    // allocated.
     exchange.take(worked)?;
     if let Some(paging) = &route.paging {
         let pages: Arc<dyn Pages> = exchange.pages()?;
+        // A list streams only if its paging can be decided from the heads. All other lists need a
+        // run, which reads the pages as trees.
         let streams = match &route.kind {
             RouteKind::Pair(pair) => {
                 let is_plain = pair.request.is_none() && pair.refused.is_empty() && pair.constants.is_empty();
@@ -214,7 +220,7 @@ async fn compose(
     }
     match &route.kind {
         RouteKind::Pair(pair) if !route.has_forms_in_answers() => {
-            // It needs no run: the copy of the request is spared.
+            // Most pairs need no run; skip copying the request for one.
             exchange.pair(route, pair, text, limits, &raw.bytes).await
         }
         RouteKind::Pair(_) | RouteKind::Serve(_) | RouteKind::Refuse(_) => {
@@ -224,20 +230,21 @@ async fn compose(
     }
 }
 
-/// A pair's bodies are copied piece by piece and need no bound on their values; what a route of several calls reads
-/// becomes a tree in memory, several times the size of its text.
+/// Returns the JSON limits of a route. The bodies of pairs are translated as a stream, so the
+/// number of their values needs no limit of its own. Routes of several calls build trees, which
+/// take several times the size of the text.
 fn json_limits(limits: &Limits, route: &Route) -> json::Limits {
     let is_held = route.paging.as_ref().is_some_and(|paging| paging.reads_body());
     let is_pair = matches!(route.kind, RouteKind::Pair(_)) && !is_held;
     let base = if is_pair { json::Limits::STREAM } else { json::Limits::DOCUMENT };
-    // Its texts and numbers are bounded with it, since it is held whole.
+    // Scalars need no limit of their own: the limit of the whole buffered body covers them.
     let (depth, scalar_bytes) = (limits.body_depth_max, usize::MAX);
     json::Limits { nodes: base.nodes.min(limits.request_values_max), depth, scalar_bytes, ..base }
         .with_members(limits.object_members_max)
         .with_total_bytes(limits.held_bytes_max.max(limits.request_bytes_max))
 }
 
-/// The request body without its content coding.
+/// Decodes the content coding of the request body.
 async fn uncoded(composer: &Composer, headers: &HeaderMap, raw: &Bytes) -> Result<Buffered, GatewayError> {
     let limits = &composer.limits;
     let bytes_max = limits.request_bytes_max;
@@ -245,16 +252,16 @@ async fn uncoded(composer: &Composer, headers: &HeaderMap, raw: &Bytes) -> Resul
     buffer(body, Side::Client, bytes_max, composer.memory.share()).await
 }
 
-/// Bytes that a plan takes of the memory for a body of this text, beside the text itself: what it writes, or the tree that it
-/// makes, whichever form of the route.
+/// Returns the memory that a plan needs for a body of this text, in addition to the text: the
+/// output of a pair or the tree of a route.
 fn worked_bytes(route: &Route, text: &[u8], limits: &json::Limits) -> u64 {
     let length = text.len() as u64;
     match &route.kind {
-        // Parts may be fields alone.
+        // All parts may be fields, which are buffered.
         RouteKind::Pair(_) if matches!(route.operation.format, BodyFormat::Multipart(_)) => {
             length * HELD_TIMES as u64
         }
-        // Written again, a little longer.
+        // The output is slightly longer than the input.
         RouteKind::Pair(_) => length + length / 4,
         RouteKind::Serve(_) | RouteKind::Refuse(_) => {
             length + tree_nodes_max(text).min(limits.nodes) as u64 * TREE_NODE_BYTES

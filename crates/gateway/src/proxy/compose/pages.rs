@@ -1,4 +1,4 @@
-//! Pages of lists, as the plan's pager wants them: cursors sealed for one client and one list.
+//! Page state for the plan's pager: cursors sealed to one client and one list.
 
 use super::composer::Composer;
 use super::cursors::CursorCache;
@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback_engine::translate::paging::Pages;
 
-/// How long a cursor that was handed out is good: a client that reads a long list takes hours, not days.
+/// Lifetime of an issued cursor. Reading a long list takes a client hours, not days.
 const CURSOR_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What the pager of one request needs.
+/// Page state of one request.
 pub(super) struct RequestPages {
     store: Store,
     clock: Clock,
@@ -28,7 +28,7 @@ pub(super) struct RequestPages {
     account: Option<String>,
 }
 
-/// Nothing of the client shows.
+/// Omits all fields, because they identify the client.
 impl fmt::Debug for RequestPages {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("RequestPages")
@@ -36,7 +36,7 @@ impl fmt::Debug for RequestPages {
 }
 
 impl RequestPages {
-    /// For one request; `client` and `account` are those that it is answered for.
+    /// Creates the page state of a request. It is answered for `client` and `account`.
     pub(super) fn new(
         composer: &Composer,
         context: &Arc<RequestContext>,
@@ -54,7 +54,7 @@ impl RequestPages {
         }
     }
 
-    /// The list, for this client and its account, in this pack's form of it.
+    /// Returns the key of a list, which is specific to the account and the side.
     fn row(&self, list: &str) -> Vec<u8> {
         let (account, side) =
             (self.account.as_deref().unwrap_or(""), self.context.matched().front.serves.place());
@@ -82,7 +82,7 @@ impl Pages for RequestPages {
         let text = std::str::from_utf8(plain.expose()).ok()?;
         let (made, state) = text.split_once('\n')?;
         let age = self.now().saturating_sub(made.parse().ok()?);
-        // Clocks of replicas are not the same to the second.
+        // A negative age is accepted, because the clocks of replicas differ slightly.
         (age < CURSOR_LASTS.as_secs() as i64).then(|| state.to_owned())
     }
 

@@ -1,5 +1,5 @@
-//! Answers of pairs: one call, whose answer's body streams through its plan. What pairs and routes of several calls share
-//! is in `compose`.
+//! Responses of pairs: one call, whose response body streams through its plan. `compose` contains
+//! the code shared with routes of several calls.
 
 use super::buffered::buffer;
 use super::coding::{decoded, without_mark};
@@ -25,12 +25,12 @@ use switchback_engine::translate::{
 use switchback_json as json;
 use switchback_plan::{BodyFormat, BodyPlan, Origin, Pair, ResponseBody, Route, RouteKind};
 
-/// Most bytes of an unwanted body that are read to keep its connection.
+/// Maximum bytes of an ignored body to read so that its connection can be reused.
 const DRAINED_BYTES_MAX: u64 = 256 * 1024;
 
 impl Exchange<'_> {
-    /// Answers by a pair: one call, whose answer is translated while it comes. `text` is the request's body, decoded;
-    /// `original` is the body as it came.
+    /// Answers by a pair: performs one call and translates the response body as it arrives. `run`
+    /// builds the call of a pair that sends a body; other pairs need none.
     pub(crate) async fn pair(
         &mut self,
         route: &Route,
@@ -68,8 +68,8 @@ impl Exchange<'_> {
         Ok(answer)
     }
 
-    /// Answers by a pair whose request goes on while it comes. What would be held to be sent again is not there: such a call is
-    /// sent once.
+    /// Answers by a pair whose request body is streamed. The body is not buffered, so the call
+    /// cannot be retried.
     pub(crate) async fn passed(
         &mut self,
         route: &Route,
@@ -88,7 +88,8 @@ impl Exchange<'_> {
         self.pair_answer(route, pair, &head, body).await
     }
 
-    /// The call of the pair that the request matched: made here where the body is small, else apart from those who answer.
+    /// Builds the call of a pair without a body, as a run would, but without copying the request.
+    /// `has_body` states whether a streamed body will follow.
     async fn called(
         &mut self,
         text: Bytes,
@@ -161,7 +162,7 @@ impl Exchange<'_> {
         let mut own =
             heads.answer_headers(response, status, &parts.headers).map_err(|fault| self.fault(&fault))?;
         let body = match &response.body {
-            // Its body is a note for people (RFC 9110, section 15.4).
+            // The body of a redirect is a note for humans (RFC 9110, section 15.4).
             ResponseBody::Empty if parts.status.is_redirection() => {
                 let upstreams = self.matched().front.called(self.composer.origin);
                 let upstream = upstreams.and_then(|upstreams| upstreams.at(pair.call.host));
@@ -182,7 +183,8 @@ impl Exchange<'_> {
                 let body = decoded(body, &parts.headers, Side::Upstream, ratio_max, bytes_max)?;
                 let body = match self.at_once(body, at, &route.origin) {
                     Ok(body) => body,
-                    // Most bodies are here already: no room is kept for waiting.
+                    // Boxed: most bodies are complete by now, so the common future has no room for
+                    // waiting.
                     Err(body) => {
                         let transcoder = Box::new(self.transcoder(at));
                         let waited = |time| self.context.add_pause(time);
@@ -197,7 +199,7 @@ impl Exchange<'_> {
                     .map_err(|detail| foreign(&detail, route))?;
                 body.limited(limits.response_bytes_max)
             }
-            // Said by nobody but servers that the pack does not know of.
+            // A status below 400 without a rule is sent only by servers outside the contract.
             ResponseBody::Error(_) if status < 400 => {
                 return Err(foreign(&redirect(status, &parts.headers), route));
             }
@@ -226,13 +228,14 @@ impl Exchange<'_> {
         Ok(answer)
     }
 
-    /// The translation of a body that is all here already; any other body comes back.
+    /// Translates a body that is complete in memory, or returns the body otherwise.
     fn at_once(&self, mut body: Body, at: usize, line: &Origin) -> Result<Result<Body, GatewayError>, Body> {
         let whole = body.take_whole(self.composer.limits.whole_bytes_max).ok_or(body)?;
         Ok(whole.and_then(|whole| converted_whole(whole, self.transcoder(at), line)))
     }
 
-    /// The answer to an error. The status stands even when the words are lost on the way.
+    /// Returns the body of an error response. An unreadable upstream body is treated as empty, so
+    /// that the client still receives the status.
     async fn error_words(
         &self,
         route: &Route,
@@ -258,9 +261,10 @@ impl Exchange<'_> {
         Ok(Body::full(answer.body))
     }
 
-    /// Reads what nobody wants, so that the connection can be used again; gives up on much of it. The head has said all, so a
-    /// body that breaks off changes nothing: to report a failure would make the client repeat what was done. But what is
-    /// no answer of the contract did not come from who could have done it.
+    /// Drains an ignored body so that its connection can be reused, up to [`DRAINED_BYTES_MAX`]. A
+    /// body that breaks off is not an error: the head reported success, and an error would make the
+    /// client repeat the operation. A response outside the contract is an error, because its sender
+    /// cannot have performed the operation.
     async fn unwanted(&self, route: &Route, headers: &HeaderMap, mut body: Body) -> Result<(), GatewayError> {
         let needs_all = is_foreign_type(headers);
         let mut seen = BytesMut::new();
@@ -280,13 +284,14 @@ impl Exchange<'_> {
         }
     }
 
-    /// An answer that cannot be translated: what it says it is tells an operator more than where it stops being JSON.
+    /// Adds the media type to a translation error if it is unexpected. It is more useful to an
+    /// operator than the position of the JSON error.
     fn untranslated(&self, error: GatewayError, headers: &HeaderMap) -> GatewayError {
         self.count_failure();
         if is_foreign_type(headers) { error.at(&format!("reading {}", body_type(headers))) } else { error }
     }
 
-    /// What puts a body through the plan of the pair's response `at`.
+    /// Returns the transcoder for the pair's response at index `at`.
     fn transcoder(&self, at: usize) -> Transcoder {
         let (program, limits) = (&self.context.program, &self.composer.limits);
         Transcoder::new(
@@ -336,7 +341,7 @@ fn heads<'h>(context: &'h RequestContext, route: &'h Route) -> PairHeads<'h> {
     }
 }
 
-/// What is no answer of the contract.
+/// Returns the error for a response that does not match the contract.
 fn foreign(detail: &str, route: &Route) -> GatewayError {
     let Origin { file, line } = &route.origin;
     GatewayError::new(Kind::UpstreamBroken, format!("{detail} ({file}:{line})"))

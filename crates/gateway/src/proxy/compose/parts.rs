@@ -1,6 +1,6 @@
-//! Requests that are forms of parts: the fields are gathered and mapped, then the call goes out with them, and files stream
-//! after them as fast as the service takes them. What is found wrong once the call is out cuts it: the service sees a body
-//! without its end, and the client is told what was wrong.
+//! Multipart requests with files. Fields are buffered and mapped, the call is sent with them, and
+//! the files follow as a stream with backpressure. An error found after the call was sent aborts
+//! the upload: the service sees an incomplete body, and the client receives the error.
 
 use super::exchange::{Exchange, kind_of};
 use crate::body::Body;
@@ -22,7 +22,7 @@ use switchback_engine::translate::{Event, Fault, FaultKind, Next, Request, Run, 
 use switchback_json::Limits;
 use switchback_plan::{MultipartFormat, Origin, Pair, Route, ValueOp};
 
-/// Pieces that are read in one go when nothing comes of them: of files that are dropped.
+/// Pieces processed per poll without any output, as with discarded files.
 const SILENT_PIECES_MAX: usize = 16;
 
 impl Exchange<'_> {
@@ -41,6 +41,8 @@ impl Exchange<'_> {
         let mut parts = Box::new(parts.map_err(|fault| self.fault_of(fault, &route.origin))?);
         let mut share = self.composer.memory.share();
         let mut pieces = 0;
+        // Read up to the first file or the end of the body. Only then are all leading fields known,
+        // and the head of the call can be built from them.
         let gathered = loop {
             let gathered = parts.gather(&mut |bytes| share.grow(bytes as u64).is_ok());
             let gathered = gathered.map_err(|fault| self.fault_of(fault, &route.origin))?;
@@ -84,7 +86,8 @@ impl Exchange<'_> {
             Next::Call(call) => call,
             Next::Answer(answer) => return Ok(self.response(answer, &http::HeaderMap::new())),
             Next::Refuse(mut refusal) => {
-                // What has been read of the body is gone: the old service cannot be sent it.
+                // The body was partly consumed, so the request can no longer be forwarded to the
+                // legacy service.
                 refusal.refusal.legacy_forward = false;
                 return Box::pin(self.refuse(refusal, &Bytes::new())).await;
             }
@@ -106,7 +109,8 @@ impl Exchange<'_> {
             let Payload::Whole(beginning) = std::mem::replace(&mut call.payload, Payload::Sent) else {
                 return Err(GatewayError::new(Kind::Internal, "a call whose body is on its way already"));
             };
-            // Held until the end: what is made of the fields is sent while files come.
+            // Retain the reservations until the upload finishes: the mapped fields are sent while
+            // files arrive.
             let shares = std::mem::take(&mut self.shares);
             let share = shares.into_iter().reduce(|mut all, share| {
                 all.join(share);
@@ -133,18 +137,18 @@ impl Exchange<'_> {
     }
 }
 
-/// The body of a call whose files come while it goes out.
+/// Body of a call that is sent while files of the request arrive.
 struct Files {
     body: Body,
     state: FilesState,
-    /// The fields that came before, as they are sent.
+    /// The mapped fields, sent before the files.
     beginning: Option<Bytes>,
     heavy: Heavy,
-    /// The mapping line of the route.
+    /// Mapping line of the route.
     origin: Origin,
 }
 
-/// What of the body has come, and the memory for the fields in it.
+/// The received parts and the memory reserved for their fields.
 struct FileParts {
     parts: Box<Parts>,
     share: Share,
@@ -154,14 +158,14 @@ type Made = (FileParts, Result<Option<Bytes>, Fault>);
 
 enum FilesState {
     Here(FileParts),
-    /// A large field is being mapped, apart from the threads that answer.
+    /// A large field is being mapped on the pool for heavy work.
     Apart(BoxFuture<'static, Option<Made>>),
-    /// The end is written.
+    /// The closing boundary was produced.
     Ended,
 }
 
 impl FileParts {
-    /// The next bytes that can be sent of what has come.
+    /// Returns the next bytes to send, if the received parts yield any.
     fn make(mut self) -> Made {
         let share = &mut self.share;
         let made = self.parts.pass(&mut |bytes| share.grow(bytes as u64).is_ok());
@@ -170,8 +174,11 @@ impl FileParts {
 }
 
 impl Files {
-    /// The same, here or apart; none until more of the body is here.
+    /// Runs [`FileParts::make`], inline or on the pool. Returns `None` if more of the body is
+    /// needed.
     fn poll_made(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, GatewayError>> {
+        // A field may also arrive between or after files. A large one would block this thread while
+        // it is mapped.
         if let FilesState::Here(files) = &self.state
             && files.parts.begun_bytes() as u64 > LIGHT_BYTES_MAX
             && let FilesState::Here(files) = std::mem::replace(&mut self.state, FilesState::Ended)
@@ -234,6 +241,7 @@ impl http_body::Body for Files {
                 }
             }
         }
+        // The pieces produced no output. Yield to the runtime, but stay scheduled.
         cx.waker().wake_by_ref();
         Poll::Pending
     }

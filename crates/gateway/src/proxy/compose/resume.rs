@@ -1,5 +1,6 @@
-//! Half-done work of routes with several writes. When a later step fails, the client may repeat its request; the steps that
-//! were done are then taken from here instead of being done again. One piece of work is done by one request at a time.
+//! Recorded steps of routes with several writes. If a later step fails and the client repeats its
+//! request, completed steps are answered from their recorded replies instead of being performed
+//! again. Each step is claimed by one request at a time.
 
 use crate::error::{GatewayError, Kind};
 use crate::store::{Store, StoreError};
@@ -11,23 +12,24 @@ use std::time::Duration;
 use switchback_engine::translate::Reply;
 use tokio::sync::OwnedMutexGuard;
 
-/// How long half-done work is remembered: long enough for a client's retries, short enough that the same request on
-/// another day is a new one.
+/// Lifetime of a recorded step: long enough for a client's retries, short enough that the same
+/// request on another day is a new one.
 const REMEMBERED: Duration = Duration::from_secs(10 * 60);
 
-/// The store knows several steps per piece of work; the key of a run names the step already.
+/// The store supports several steps per key. A run's key already identifies the step, so one name
+/// is enough.
 const STEP: &str = "reply";
 
 type Locks = Arc<Mutex<HashMap<Vec<u8>, Arc<tokio::sync::Mutex<()>>>>>;
 
-/// Where half-done work is remembered.
+/// Store of recorded steps.
 #[derive(Clone, Debug)]
 pub(crate) struct Resume {
     store: Store,
     locks: Locks,
 }
 
-/// A step that this request alone may do now.
+/// A step claimed by one request.
 #[derive(Debug)]
 pub(crate) struct Work {
     store: Store,
@@ -43,13 +45,15 @@ impl Resume {
         Resume { store, locks: Locks::default() }
     }
 
-    /// Where it is remembered.
+    /// Returns the underlying store.
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Claims the step `key` for a client, waiting for another request that is at it.
+    /// Claims step `key` for a client. Waits while another request has the claim.
     pub(crate) async fn claim(&self, client: &str, key: Vec<u8>) -> Work {
+        // In-process locks are enough to serialize concurrent retries of one client at this
+        // gateway. The table lock is released before waiting.
         let lock_key = [client.as_bytes(), b"\0", &key].concat();
         let lock = {
             let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,14 +66,18 @@ impl Resume {
 }
 
 impl Work {
-    /// The reply of an earlier request that did the step.
+    /// Returns the recorded reply of an earlier request that completed the step.
+    ///
+    /// # Errors
+    ///
+    /// Returns a retryable overload if the store cannot be read.
     pub(crate) async fn reply(&self) -> Result<Option<Reply>, GatewayError> {
         let steps = self.store.resume_get(&self.client, &self.key).await.map_err(unknown)?;
         Ok(steps.into_iter().find(|(step, _)| step == STEP).and_then(|(_, bytes)| decode(bytes.expose())))
     }
 
-    /// The step is done, with this reply. A store that cannot take it is no reason to fail: the client has its answer,
-    /// only a repeat would do the step again.
+    /// Records the reply of a completed step. A store error is only logged: failing now would not
+    /// undo the step, and the client has a response.
     pub(crate) async fn done(&self, reply: &Reply) {
         let kept = self.store.resume_put(&self.client, &self.key, STEP, &encode(reply), REMEMBERED).await;
         if let Err(error) = kept {
@@ -77,7 +85,8 @@ impl Work {
         }
     }
 
-    /// The whole request is done: a repeat is a new one.
+    /// Removes the record after the request has completed, so that a repeat counts as a new
+    /// request.
     pub(crate) async fn forget(self) {
         if let Err(error) = self.store.resume_clear(&self.client, &self.key).await {
             tracing::warn!(%error, "finished work could not be forgotten");
@@ -89,14 +98,15 @@ impl Drop for Work {
     fn drop(&mut self) {
         self.guard = None;
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-        // The only reference left is the table's own: nobody waits.
+        // Only the table refers to the lock, so no request waits for it. Claims clone the lock
+        // under the table's mutex, so the count cannot grow here.
         if locks.get(&self.lock_key).is_some_and(|lock| Arc::strong_count(lock) == 1) {
             locks.remove(&self.lock_key);
         }
     }
 }
 
-/// Whether the step was done cannot be known, so it must not be done.
+/// It is unknown whether the step was done, so it must not be performed.
 fn unknown(error: StoreError) -> GatewayError {
     GatewayError::new(
         Kind::Overloaded { retry_after: Duration::from_secs(1) },
@@ -105,10 +115,10 @@ fn unknown(error: StoreError) -> GatewayError {
     .because(error)
 }
 
-/// Set in the status of a reply that is kept with header fields; earlier versions kept none.
+/// Flag in the status of a record with header fields. Earlier versions stored none.
 const WITH_HEADERS: u16 = 1 << 15;
 
-/// Status, bytes of the head, the head as lines, the body.
+/// Serializes a reply: status, length of the head in bytes, the head as lines, the body.
 fn encode(reply: &Reply) -> Vec<u8> {
     let mut head = Vec::new();
     for (name, value) in reply.headers.iter().filter(|(name, _)| is_lasting(name)) {
@@ -120,7 +130,7 @@ fn encode(reply: &Reply) -> Vec<u8> {
     [&status.to_be_bytes()[..], &length.to_be_bytes(), &head, &reply.body].concat()
 }
 
-/// Whether a header field says something of what was done, and not of the moment.
+/// Returns whether a header field describes the result rather than the moment of the response.
 fn is_lasting(name: &HeaderName) -> bool {
     let name = name.as_str();
     !["set-cookie", "retry-after", "date"].contains(&name) && !name.contains("ratelimit")

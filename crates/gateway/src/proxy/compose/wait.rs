@@ -1,8 +1,8 @@
-//! Waiting for something to end at a service: a timer, and nothing else. The request stays one in flight, of its client too;
-//! no connection is held meanwhile.
+//! Pauses between polls of a service: a timer without a connection. The request still counts as in
+//! flight, also for its client.
 //!
-//! Nobody waits for a client that has gone, once all effects are made: what was written is remembered, so that the client
-//! finds it when it comes back. Where an effect follows, it goes on.
+//! After all effects are done, waiting is abandoned if the client has left; the recorded steps
+//! answer its next attempt. If an effect may follow, waiting continues.
 
 use super::exchange::Exchange;
 use crate::error::{GatewayError, Kind};
@@ -12,8 +12,12 @@ use std::task::Poll;
 use switchback_engine::translate::{Event, Wait};
 
 impl Exchange<'_> {
-    /// Lets the pause pass, unless there is no time for it: the step's own, or the request's. `may_write` says whether a call
-    /// with an effect may follow.
+    /// Waits for the pause of a step. Returns [`Event::Late`] if the time of the step or the
+    /// request does not allow it. `may_write` states whether a call with an effect may follow.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the client left and no effect may follow.
     pub(crate) async fn wait(&self, wait: Wait, may_write: bool) -> Result<Event, GatewayError> {
         let (clock, context) = (&self.composer.clock, &self.context);
         let now = clock.elapsed();
@@ -23,7 +27,8 @@ impl Exchange<'_> {
             return Ok(Event::Late);
         };
         let mut timer = pin!(clock.sleep_until(end));
-        // Work that goes on without its client is polled anew, by a task of its own.
+        // A detached request is polled by its own task at once, so the flag is seen without another
+        // wake-up.
         let passed = std::future::poll_fn(|cx| match context.has_left() && !may_write {
             true => Poll::Ready(false),
             false => timer.as_mut().poll(cx).map(|()| true),

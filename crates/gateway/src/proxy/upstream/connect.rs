@@ -1,5 +1,5 @@
-//! How connections to an upstream are made: TCP, and TLS above it where the upstream's address asks for it. Behind TLS both
-//! sides agree on the protocol (ALPN). What is spoken on a connection is `connection`'s and `http2`'s business.
+//! Opens connections to an upstream: TCP, and TLS on top for `https` addresses. Over TLS, ALPN (RFC
+//! 7301) selects the protocol; `connection` and `http2` implement HTTP/1.1 and HTTP/2.
 
 use super::UpstreamError;
 use crate::proxy::limits::Limits;
@@ -23,16 +23,16 @@ use tower::ServiceExt as _;
 const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
 
-/// Why there is no connection.
+/// Error of a failed connection attempt.
 pub(super) type ConnectError = Box<dyn StdError + Send + Sync>;
 
-/// Makes connections to one upstream.
+/// Opens connections to one upstream.
 pub(super) struct Connector {
     tcp: HttpConnector,
-    /// Where to connect to.
+    /// Address of the upstream.
     address: Uri,
     tls: Option<Tls>,
-    /// For a connection, TLS included.
+    /// Limit for TCP connect and TLS handshake together.
     timeout: Duration,
 }
 
@@ -41,23 +41,24 @@ struct Tls {
     either: TlsConnector,
     /// Offers HTTP/1.1 alone.
     http1: TlsConnector,
-    /// What the upstream's certificate has to be for.
+    /// Name that the upstream's certificate must be valid for.
     name: ServerName<'static>,
 }
 
-/// A connection to an upstream. One type for all, so that everything above it is there once.
+/// A connection to an upstream, plain or TLS.
 pub(super) enum Stream {
     Plain(TcpStream),
-    /// Boxed: its state is large, and connections are moved.
+    /// Boxed because TLS state is large and connections are moved often.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Connector {
-    /// Connects to `address`, with TLS as `tls` says where it begins with https://.
+    /// Creates a connector to `address`. `tls` applies to `https` addresses only.
     ///
     /// # Errors
     ///
-    /// A file that `tls` names cannot be used, or no certificate can be for the host of the address.
+    /// Returns an error if a file named by `tls` cannot be used, or if the host of `address` is not
+    /// a valid certificate name.
     pub(super) fn new(address: Uri, tls: &ServiceTls, limits: &Limits) -> Result<Connector, UpstreamError> {
         let mut tcp = HttpConnector::new();
         tcp.set_connect_timeout(Some(limits.connect_timeout));
@@ -68,12 +69,13 @@ impl Connector {
         Ok(Connector { tcp, address, tls, timeout: limits.connect_timeout })
     }
 
-    /// Makes a connection, on which HTTP/2 is to be spoken if both sides know it and it is secured.
+    /// Opens a connection. Over TLS, HTTP/2 is offered before HTTP/1.1; plain connections use
+    /// HTTP/1.1.
     pub(super) async fn connect(&self) -> Result<Stream, ConnectError> {
         self.connect_with(|tls| &tls.either).await
     }
 
-    /// Makes a connection, on which HTTP/1.1 is to be spoken.
+    /// Opens a connection for HTTP/1.1.
     pub(super) async fn connect_http1(&self) -> Result<Stream, ConnectError> {
         self.connect_with(|tls| &tls.http1).await
     }
@@ -99,7 +101,7 @@ fn secured(address: &Uri, tls: &ServiceTls) -> Result<Tls, UpstreamError> {
         Some(name) => name,
         None => {
             let host = address.host().unwrap_or_default();
-            // An address of IPv6 stands in brackets in an URI, and in no certificate.
+            // URIs put an IPv6 address in brackets; certificates do not.
             let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
             ServerName::try_from(bare).map_err(|_| TlsError::ServerName(host.to_owned()))?
         }
@@ -113,7 +115,7 @@ fn secured(address: &Uri, tls: &ServiceTls) -> Result<Tls, UpstreamError> {
 }
 
 impl Stream {
-    /// Whether HTTP/2 is what both sides agreed on.
+    /// Returns whether ALPN selected HTTP/2.
     pub(super) fn is_http2(&self) -> bool {
         match self {
             Stream::Plain(_) => false,

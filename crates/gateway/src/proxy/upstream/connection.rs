@@ -1,8 +1,9 @@
-//! One HTTP/1.1 connection to an upstream, used by one call at a time and driven by whoever uses it: the task of the
-//! request writes the call, reads the head of the answer and, as the answer is read, its body. There is no task behind it,
-//! so nothing is handed over or woken between tasks, and a client that does not read holds the upstream up by itself.
+//! An HTTP/1.1 connection to an upstream. The task of the current call drives it: that task writes
+//! the request, reads the response head, and reads the body as its consumer polls for it. Without a
+//! connection task there are no hand-overs or wake-ups between tasks, and a client that does not
+//! read applies backpressure to the upstream directly.
 //!
-//! Whether the bytes go over TLS or not is `connect`'s business, and which connection a call gets is `pool`'s.
+//! `connect` opens connections and `pool` selects one for each call.
 
 use super::connect::Stream;
 use super::patience::Patience;
@@ -21,39 +22,45 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use tokio::time::{Instant, Sleep};
 
-/// hyper's own limit of header fields. When another one is said, hyper takes memory for the fields of every answer.
+/// hyper's default limit of header fields. Any other limit makes hyper allocate the field table for
+/// each response.
 const HYPER_FIELDS_MAX: usize = 100;
 
-/// A connection to an upstream.
+/// An HTTP/1.1 connection to an upstream.
 pub(super) struct Connection {
     sender: SendRequest<Outgoing>,
     driven: Driven,
     waker_state: Arc<ConnectionWaker>,
-    /// Notifies the connection.
+    /// Waker passed to hyper; notifies `waker_state`.
     waker: Waker,
-    /// For the head of an answer. One for all calls: each call only puts it off, which touches no list of timers.
+    /// Deadline for the response head. One timer serves all calls: moving its deadline later does
+    /// not touch the runtime's timer wheel.
     timer: Pin<Box<Sleep>>,
 }
 
-/// What reads and writes.
+/// hyper's connection future, which reads and writes the socket.
 struct Driven {
     hyper: HyperConnection<TokioIo<Batched<Stream, Arc<ConnectionWaker>>>, Outgoing>,
     is_open: bool,
 }
 
-/// Why a call has no answer.
+/// Reason why a call has no response.
 pub(super) enum Failed {
-    /// Nothing of it was written: the connection had ended before.
+    /// The connection closed before any byte of the request was written.
     Unsent(Box<http::Request<Outgoing>>, hyper::Error),
     Broken(hyper::Error),
-    /// The head did not come in time.
+    /// The response head did not arrive before the deadline.
     Late,
 }
 
 impl Connection {
-    /// Begins to speak HTTP/1.1 on a connection. The head of an answer has at most `head_bytes_max` bytes and `fields_max`
-    /// fields. A connection that waits for an answer may have room for such a head already, so what is allowed here may be
-    /// taken by every call in flight.
+    /// Performs the HTTP/1.1 handshake. A response head is limited to `head_bytes_max` bytes and
+    /// `fields_max` fields. hyper may reserve a buffer of that size per connection, so budget it
+    /// once per call in flight.
+    ///
+    /// # Errors
+    ///
+    /// Returns hyper's error if the handshake fails.
     pub(super) async fn new(
         stream: Stream,
         head_bytes_max: usize,
@@ -78,19 +85,26 @@ impl Connection {
         }))
     }
 
-    /// Sends a call and waits for the head of its answer.
+    /// Sends a request and waits for the response head for as long as `patience` allows.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Failed::Unsent`] with the request if nothing was written, [`Failed::Late`] if the
+    /// head did not arrive in time, and [`Failed::Broken`] otherwise.
     pub(super) async fn send(
         &mut self,
         request: Box<http::Request<Outgoing>>,
         patience: &Patience,
     ) -> Result<http::Response<Incoming>, Failed> {
         self.timer.as_mut().reset(patience.until());
-        // Apart: it has room for the call, which would make every future around it larger by that.
+        // Boxed: this future contains the request, which would enlarge every enclosing future.
         let mut answering = Box::pin(self.sender.try_send_request(*request));
         let outcome = poll_fn(|cx| match self.drive(cx, |cx| answering.as_mut().poll(cx)) {
             Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
             Poll::Pending => loop {
                 ready!(self.timer.as_mut().poll(cx));
+                // The timer keeps its first deadline while bytes pass. It is moved only when it
+                // fires, which is cheaper than a reset per frame.
                 match patience.extension() {
                     Some(until) => self.timer.as_mut().reset(until),
                     None => break Poll::Ready(None),
@@ -107,8 +121,8 @@ impl Connection {
         }
     }
 
-    /// Polls `ready` and the connection in turns, until `ready` has something or neither can go on. The connection is
-    /// only polled when it asked for it.
+    /// Polls `ready` and the connection alternately until `ready` completes or both are pending.
+    /// The connection is polled only after its waker was notified.
     pub(super) fn drive<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -118,15 +132,17 @@ impl Connection {
         waker_state.drive(cx, waker, ready, || driven.advance(waker))
     }
 
-    /// Parks the connection: no task is woken for it until it is used again.
+    /// Detaches the connection from its task: events wake no task until the next use.
     pub(super) fn park(&mut self) {
         self.waker_state.park();
     }
 
-    /// Whether another call can be sent, as far as is known. A connection that cannot be used (the upstream has closed it, or
-    /// still wants bytes of the last call) is to be dropped.
+    /// Returns whether the connection accepts another call, as far as is known. Drop a connection
+    /// that returns `false`: the upstream closed it or still expects bytes of the last request.
     pub(super) fn poll_ready(&mut self) -> bool {
         self.park();
+        // A close by the upstream only notifies the waker. Process it here, so that a dead idle
+        // connection is discarded before a request is written to it.
         if self.waker_state.take_notified() {
             self.driven.advance(&self.waker);
         }
@@ -138,24 +154,24 @@ impl Driven {
     fn advance(&mut self, waker: &Waker) {
         if self.is_open {
             let mut inner = Context::from_waker(waker);
-            // How a connection ended is told to the call that was on it.
+            // The error is ignored here because hyper also reports it to the call in progress.
             self.is_open = Pin::new(&mut self.hyper).poll(&mut inner).is_pending();
         }
     }
 }
 
-/// The body of a call on its way to a connection. hyper keeps room for some dozens of calls with every connection, so they
-/// had better be small: most have no body.
+/// Body of a request to an upstream. Boxed because hyper reserves room for dozens of requests per
+/// connection and most requests have no body.
 #[derive(Default)]
 pub(super) struct Outgoing(Option<Box<Body>>);
 
 impl Outgoing {
-    /// The body itself.
+    /// Returns the wrapped body.
     pub(super) fn into_body(self) -> Body {
         self.0.map_or_else(Body::empty, |body| *body)
     }
 
-    /// Whether all of it is here.
+    /// Returns whether the complete body is already in memory.
     pub(super) fn is_whole(&self) -> bool {
         self.0.as_ref().is_none_or(|body| body.is_whole())
     }

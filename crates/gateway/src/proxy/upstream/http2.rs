@@ -1,5 +1,6 @@
-//! One HTTP/2 connection to an upstream, which the calls of a core share. A task of the core that opened it drives it, since
-//! no call has it to itself. How many calls it takes at once the upstream says; those beyond wait for their turn.
+//! An HTTP/2 connection to an upstream, shared by the calls of one core. A task on the core that
+//! opened it drives it, because no single call owns it. The upstream limits concurrent streams;
+//! further calls wait for a free stream.
 
 use super::connect::Stream;
 use super::connection::{Failed, Outgoing};
@@ -12,21 +13,22 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 
-/// Bytes that a connection may hold of the bodies of one call.
+/// Maximum bytes buffered for sending per stream.
 const SEND_BYTES_MAX: usize = 64 * 1024;
-/// Flow control: bytes of an answer that the upstream may send ahead of its client.
+/// Flow-control window per stream: bytes that the upstream may send before the client reads them.
 const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
-/// And of all answers of a connection: no limit (RFC 9113, section 6.9.1), since otherwise a few clients that do not read use it
-/// up, and with it the answers of everybody else on the connection. Calls in flight are limited, and with them what it holds.
+/// Flow-control window of the connection: the maximum (RFC 9113, section 6.9.1). With a smaller
+/// one, a few clients that do not read would use up the window and stall every response on the
+/// connection. Memory is bounded by the limit of calls in flight and the stream window.
 const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
 
-/// A connection that several calls share: clones are the same connection, which ends when the last is gone and the calls on
-/// it are answered.
+/// A shared HTTP/2 connection. Clones refer to the same connection, which closes after the last
+/// clone is dropped and its calls are answered.
 #[derive(Clone)]
 pub(super) struct SharedConnection(SendRequest<Outgoing>);
 
 impl SharedConnection {
-    /// Begins to speak HTTP/2 on a connection.
+    /// Performs the HTTP/2 handshake and spawns the task that drives the connection.
     pub(super) async fn new(stream: Stream, limits: &Limits) -> Result<SharedConnection, hyper::Error> {
         let (sender, connection) = Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
@@ -34,27 +36,33 @@ impl SharedConnection {
             .max_send_buf_size(SEND_BYTES_MAX)
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-            // An upstream that is gone without a word keeps no calls: a connection in use is asked as soon as it is as
-            // silent as an idle one may be, and answers in the time that a new one would take.
+            // Detects upstreams that vanished without closing. A PING is sent after the idle
+            // timeout of a connection; the reply may take as long as a new connection would.
             .keep_alive_interval(limits.upstream_idle_timeout)
             .keep_alive_timeout(limits.connect_timeout)
             .handshake(TokioIo::new(stream))
             .await?;
-        // How it ended is told to the calls that were on it.
+        // The error is ignored here because hyper also reports it to the calls in progress.
         tokio::spawn(async move { drop(connection.await) });
         Ok(SharedConnection(sender))
     }
 
-    /// Whether it takes calls, as far as is known.
+    /// Returns whether the connection accepts calls, as far as is known.
     pub(super) fn is_ready(&self) -> bool {
         self.0.is_ready()
     }
 
-    /// Sends a call and waits for the head of its answer. The call names its upstream in `Host`, as with HTTP/1.1; on its way it
-    /// says `scheme` and `authority`, since servers refuse a request that names its host twice (RFC 9113, section 8.3.1). It has
-    /// no `Connection`, which HTTP/2 knows nothing of: hyper would take away what that names, and with it `TE: trailers`, which
-    /// may be sent (RFC 9113, section 8.2.2) and without which gRPC services refuse a call. A call that was not sent comes back
-    /// as it was.
+    /// Sends a request and waits for the response head.
+    ///
+    /// `Host` is replaced by `:scheme` and `:authority`, because servers reject a request that
+    /// names its host twice (RFC 9113, section 8.3.1). `Connection` is removed here: hyper would
+    /// otherwise also remove the fields that it names, among them `TE: trailers`, which HTTP/2
+    /// allows (RFC 9113, section 8.2.2) and gRPC servers require.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::send`](super::connection::Connection::send). The request in
+    /// [`Failed::Unsent`] has its original fields and address again.
     pub(super) async fn send(
         mut self,
         mut request: Box<http::Request<Outgoing>>,
@@ -81,7 +89,8 @@ impl SharedConnection {
     }
 }
 
-/// The limit of an answer's head as HTTP/2 counts: with 32 bytes for each field (RFC 9113, section 6.5.2).
+/// Returns the limit of a response head as HTTP/2 counts it: 32 extra bytes per field (RFC 9113,
+/// section 6.5.2).
 fn list_bytes_max(limits: &Limits) -> u32 {
     let bytes = limits.upstream_head_bytes_max.saturating_add(limits.upstream_fields_max.saturating_mul(32));
     u32::try_from(bytes).unwrap_or(u32::MAX)

@@ -1,5 +1,5 @@
-//! What comes back from an upstream, judged: whether it is an answer, and if there is none, whose fault that is and whether the
-//! upstream can have seen the call. Upstreams are not trusted to keep to HTTP.
+//! Classifies the outcome of an upstream exchange: whether the response is valid and, for a
+//! failure, its cause and whether a retry is safe. Upstreams are not trusted to follow HTTP.
 
 use super::pool::Unanswered;
 use crate::body;
@@ -11,22 +11,24 @@ use tower::BoxError;
 
 const BROKE_OFF: &str = "the exchange broke off";
 
-/// What it means that an answer's head did not come in time.
+/// Returns the error for a response head that did not arrive in time.
 pub(super) fn late() -> GatewayError {
     GatewayError::new(Kind::UpstreamTimeout, "no answer's head came in time")
 }
 
-/// What it means that a service of the same program failed.
+/// Returns the error for a failed in-process service.
 pub(super) fn broken_within(error: BoxError) -> GatewayError {
     body::broke_off(BROKE_OFF, error)
 }
 
-/// What it means that a connection brought no answer, and whether the upstream can have seen the call.
+/// Converts a failed exchange into an error, including whether the upstream can have processed the
+/// call.
 pub(super) fn judge_unanswered(unanswered: Unanswered) -> GatewayError {
     match unanswered {
         Unanswered::Unreachable(error) => unreachable(error),
         Unanswered::Unsent(error) => untaken(error),
-        // The request body's own error is the client's: its upload was cut, too large or too slow.
+        // An error of the request body belongs to the client: the upload was cut off, too large or
+        // too slow.
         Unanswered::Broken(error) => match find_source(&error) {
             Some(own) => own,
             None if has_source(&error, is_unprocessed) => untaken(error),
@@ -49,9 +51,10 @@ fn untaken(error: impl Into<BoxError>) -> GatewayError {
     closed.because(error).safe_to_retry()
 }
 
-/// Whether an error says that the upstream has done nothing of the call, whatever its method (RFC 9113, section 8.7): its
-/// stream lies beyond the last one that a GOAWAY names, or it was refused. To streams up to the last one h2 reports the end
-/// of the connection, never the GOAWAY.
+/// Returns whether the peer guarantees that it did not process the call, whatever its method (RFC
+/// 9113, section 8.7): the stream was refused, or its identifier is above the last one that a
+/// GOAWAY names. For streams up to that identifier h2 reports the end of the connection instead,
+/// never the GOAWAY.
 fn is_unprocessed(error: &(dyn StdError + 'static)) -> bool {
     error.downcast_ref::<h2::Error>().is_some_and(|error| {
         error.is_remote()
@@ -82,8 +85,8 @@ fn find_source(error: &(dyn StdError + 'static)) -> Option<GatewayError> {
     None
 }
 
-/// Heads that no intermediary may pass on (RFC 9112, section 6; RFC 9110, section 15), and those with more than `fields_max`
-/// fields.
+/// Rejects response heads that an intermediary must not forward (RFC 9112, section 6; RFC 9110,
+/// section 15) and heads with more than `fields_max` fields.
 pub(super) fn judge_head<B>(response: &http::Response<B>, fields_max: usize) -> Result<(), GatewayError> {
     let broken = |detail: &str| Err(GatewayError::new(Kind::UpstreamBroken, detail));
     let (status, headers) = (response.status(), response.headers());
@@ -91,7 +94,7 @@ pub(super) fn judge_head<B>(response: &http::Response<B>, fields_max: usize) -> 
         return broken("a status that is no final answer");
     }
     if response.version() == Version::HTTP_2 {
-        // Of HTTP/1.1 the connection counts them while it reads.
+        // HTTP/1.1 connections enforce this limit while reading.
         return if headers.len() > fields_max { broken("too many header fields") } else { Ok(()) };
     }
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();

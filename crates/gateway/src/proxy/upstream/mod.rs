@@ -1,10 +1,11 @@
-//! A service that the gateway calls: its address, its connections, its limits. It sends one call once and judges
-//! whether what comes back is an answer. Upstreams are not trusted to keep to HTTP.
+//! A service that the gateway calls: its address, its connections and its limits. An upstream sends
+//! each call once (retries are the caller's decision) and checks that the response is valid HTTP.
 //!
-//! All calls go out on one [`ConnectionPool`], over plain TCP or TLS, in HTTP/1.1 or, where both sides agree on it, HTTP/2. Each
-//! core has connections of its own.
+//! All calls share one [`ConnectionPool`], over plain TCP or TLS, in HTTP/1.1 or, if ALPN selects
+//! it, HTTP/2. Each core has its own connections.
 //!
-//! Interim answers (1xx) are read and dropped, unless a call is forwarded over HTTP/1.1: then they go to the client before the answer.
+//! Informational responses (1xx) are discarded, except for calls forwarded over HTTP/1.1, whose
+//! client receives them before the final response.
 
 mod connect;
 mod connection;
@@ -18,7 +19,7 @@ mod ready;
 mod switch;
 mod waker;
 
-/// What [`waker`] stands on. Its test has loom's instead.
+/// Synchronization primitives of [`waker`], which its test replaces by loom's.
 mod sync {
     pub(super) use futures_util::task::AtomicWaker;
     pub(super) use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,39 +50,41 @@ use std::time::Instant;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceExt as _};
 
-/// Why an upstream cannot be set up.
+/// Error in the configuration of an upstream.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
-    /// Another scheme, or no host.
+    /// The scheme is not HTTP or HTTPS, or the host is missing.
     #[error("the address must begin with http:// or https:// and name a host")]
     Address,
-    /// Calls have queries and fragments of their own; user information would be a secret in a log.
+    /// The address has a query, a fragment or user information. Calls have their own queries, and
+    /// user information would leak a secret into logs.
     #[error("the address must not have a query, a fragment or user information")]
     Extras,
-    /// A certificate, a key or an authority cannot be used.
+    /// A certificate, key or authority cannot be used.
     #[error("tls: {0}")]
     Tls(#[from] TlsError),
 }
 
-/// How a call goes out.
+/// Options of one call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Way {
-    /// As it came: its interim answers go to the client, and its time runs from the last byte in either direction.
+    /// Forwards informational responses to the client, and measures the idle timeout from the last
+    /// byte in either direction.
     pub is_forwarded: bool,
-    /// On a connection of its own, also where connections are shared.
+    /// Uses a connection of its own, even where connections are shared.
     pub is_alone: bool,
 }
 
 /// A service that the gateway calls.
 pub struct Upstream {
     name: Arc<str>,
-    /// Whose calls it takes.
+    /// Origin of the calls that this upstream receives.
     role: CallOrigin,
     scheme: Scheme,
     authority: Authority,
-    /// Without a `/` at the end.
+    /// Path prefix of all calls, without a trailing slash.
     base: String,
-    /// The authority as `Host` says it.
+    /// Value of the `Host` field.
     host: HeaderValue,
     transport: Transport,
     in_flight: FairConcurrencyLimit,
@@ -90,23 +93,24 @@ pub struct Upstream {
     meter: UpstreamMeter,
 }
 
-/// What calls go out on.
+/// Transport of an upstream's calls.
 enum Transport {
     Connections(Arc<ConnectionPool>),
-    /// No connection: a service of the same program.
+    /// A service in the same process, called without a connection.
     Within(InnerService),
 }
 
-/// A service of the same program that is called in place of one behind a connection.
+/// An in-process service used in place of a connection.
 pub(crate) type InnerService = BoxCloneSyncService<http::Request<Body>, Response, BoxError>;
 
 impl Upstream {
-    /// An upstream at `url`, below whose path all calls go, whose certificate is held against the system's authorities. `name`
-    /// and `role` label it in logs and metrics.
+    /// Creates an upstream at `url`. All calls go to paths below the path of `url`. Certificates
+    /// are verified against the system's authorities. `name` and `role` label logs and metrics.
     ///
     /// # Errors
     ///
-    /// The address is not `http://` or `https://` with a host and at most a path, or the system's authorities cannot be read.
+    /// Returns an error if `url` is not an `http` or `https` address with a host and at most a
+    /// path, or if the system's authorities cannot be read.
     pub fn new(
         name: &str,
         role: CallOrigin,
@@ -116,11 +120,11 @@ impl Upstream {
         Upstream::secured(name, role, url, &ServiceTls::default(), limits)
     }
 
-    /// The same, called with TLS as `tls` says where its address begins with https://.
+    /// Creates an upstream with its own TLS settings, which apply to `https` addresses.
     ///
     /// # Errors
     ///
-    /// As with [`Upstream::new`]; or a file that `tls` names cannot be used.
+    /// As [`Upstream::new`]; also if a file named by `tls` cannot be used.
     pub fn secured(
         name: &str,
         role: CallOrigin,
@@ -157,8 +161,7 @@ impl Upstream {
         })
     }
 
-    /// A service of the same program, which is called with the bare path as its address. `name` labels it in logs and
-    /// metrics.
+    /// Creates an upstream for a service in the same process. `name` labels logs and metrics.
     pub(crate) fn within(name: &str, service: InnerService, limits: Arc<Limits>) -> Upstream {
         let authority = Authority::from_static("localhost");
         Upstream {
@@ -179,17 +182,17 @@ impl Upstream {
         }
     }
 
-    /// Whether it is a service of the same program.
+    /// Returns whether the upstream is a service in the same process.
     pub(crate) fn is_within(&self) -> bool {
         matches!(self.transport, Transport::Within(_))
     }
 
-    /// Label in logs and metrics.
+    /// Returns the label for logs and metrics.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// Whose calls it takes.
+    /// Returns the origin of the calls that this upstream receives.
     pub fn role(&self) -> CallOrigin {
         self.role
     }
@@ -198,24 +201,25 @@ impl Upstream {
         &self.authority
     }
 
-    /// The port that calls go to.
+    /// Returns the port that calls connect to, or `None` for an in-process service.
     pub(crate) fn port(&self) -> Option<u16> {
         let own = if self.scheme == Scheme::HTTPS { 443 } else { 80 };
         (!self.is_within()).then(|| self.authority.port_u16().unwrap_or(own))
     }
 
-    /// Where it is, without a slash at the end.
+    /// Returns the base URL, without a trailing slash.
     pub(crate) fn url(&self) -> String {
         format!("{}://{}{}", self.scheme, self.authority, self.base)
     }
 
-    /// Whether it has not been reached for so long that it counts as gone.
+    /// Returns whether the upstream has been unreachable for longer than `upstream_gone_after`.
     pub(crate) fn is_gone(&self) -> bool {
         self.outage.is_longer_than(self.limits.upstream_gone_after)
     }
 
-    /// Whether it is there, as far as is known: one that counts as gone is tried now and then by one of those who ask, who waits
-    /// for the connection. Only an answer to that call proves that it is back: the connection may be one to a proxy before it.
+    /// Returns whether the upstream is reachable, as far as is known. After a long outage, one
+    /// caller per interval opens a connection and waits for it. A connection alone does not end the
+    /// outage, because it may only reach a proxy; a response does.
     pub(crate) async fn is_there(&self) -> bool {
         if !self.is_gone() {
             return true;
@@ -226,22 +230,33 @@ impl Upstream {
 
     fn note_reach<T>(&self, answer: &Result<http::Response<T>, Unanswered>) {
         match answer {
-            // Proxies answer so for a service that is gone behind them. A service that lives answers other calls otherwise.
+            // Proxies send these for a service that is down behind them. A live service resets the
+            // outage with its next other response.
             Ok(answer) if matches!(answer.status().as_u16(), 502..=504) => self.outage.miss(),
             Ok(_) => self.outage.reach(),
             Err(Unanswered::Unreachable(_) | Unanswered::Late) => self.outage.miss(),
-            // It took the connection, and may take the next call.
+            // The upstream accepted the connection, so it may accept the next call.
             Err(Unanswered::Unsent(_) | Unanswered::Broken(_)) => {}
         }
     }
 
-    /// A place among the calls in flight, for a call of this client.
+    /// Acquires a permit for one call of this client.
+    ///
+    /// # Errors
+    ///
+    /// Returns a retry-safe error if a limit of calls in flight is reached.
     pub(crate) fn permit(&self, client: &str) -> Result<FairPermit, GatewayError> {
         self.in_flight.take(client).map_err(|limit| refused(limit).safe_to_retry())
     }
 
-    /// Sends a call. `target` is path and query below the upstream's base; what the gateway adds to `headers` stays in them,
-    /// for another try. The permit is taken until the answer's body has ended.
+    /// Sends a call. `target` is the path and query below the upstream's base path. Fields that the
+    /// gateway adds to `headers` remain there for a retry. The permit is released when the response
+    /// body ends.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request is invalid, the exchange fails, or the response head is not
+    /// valid.
     pub(crate) async fn send(
         &self,
         permit: FairPermit,
@@ -268,20 +283,20 @@ impl Upstream {
         let outcome = self.exchange(request, started, &patience, way.is_alone).await;
         self.meter.record(outcome.as_ref().ok().map(http::Response::status), started.elapsed());
         let response = outcome?;
-        // Nothing more is wanted of the upstream for it.
+        // The body is complete, so the permit can be released now.
         if response.body().is_whole() {
             return Ok(response.map(|body| body.limited(self.limits.response_bytes_max)));
         }
         Ok(self.bounded(response, last_byte).map(|body| body.watched(Box::new(permit))))
     }
 
-    /// The time that a call has to be answered.
+    /// Returns how long the call may wait for its response head.
     fn patience(&self, started: Instant, last_byte: Option<Arc<LastByte>>) -> Patience {
         let timeout = last_byte.as_ref().map_or(self.limits.upstream_timeout, |last_byte| last_byte.idle());
         Patience::new(tokio::time::Instant::from_std(started + timeout), last_byte)
     }
 
-    /// An answer whose body has the bounds of bodies, in bytes and in time.
+    /// Applies the size and time limits of response bodies.
     fn bounded(&self, response: Response, last_byte: Option<Arc<LastByte>>) -> Response {
         let body_timeout = BodyTimeout { idle: self.limits.upstream_timeout, bytes_per_second_min: 0 };
         let bytes_max = self.limits.response_bytes_max;
@@ -297,8 +312,14 @@ impl Upstream {
         })
     }
 
-    /// Sends a call after which its connection may speak another protocol. It gets a connection of its own, in HTTP/1.1,
-    /// which the answer brings along ([`crate::tunnel::Switched`]) if the upstream agrees; else the answer is as any other.
+    /// Sends a call that may switch protocols, on a dedicated HTTP/1.1 connection. If the upstream
+    /// agrees, the response contains the connection as [`crate::tunnel::Switched`]; otherwise it is
+    /// an ordinary response.
+    ///
+    /// # Errors
+    ///
+    /// As [`Upstream::send`]; also if the upstream switches to a protocol that the request does not
+    /// name.
     pub(crate) async fn switch(
         &self,
         permit: FairPermit,
@@ -329,7 +350,7 @@ impl Upstream {
         Ok(self.bounded(response, Some(last_byte)).map(|body| body.watched(Box::new(permit))))
     }
 
-    /// The call as it is sent.
+    /// Builds the request to send.
     fn request(
         &self,
         method: &Method,
@@ -346,8 +367,8 @@ impl Upstream {
         let mut request = http::Request::new(Outgoing::from(body));
         request.method_mut().clone_from(method);
         *request.uri_mut() = Uri::from(target);
-        // Into the call's own fields, which have room, and not into the copy, which would have to grow. What the call is
-        // repeated with takes its place.
+        // Insert into the call's own header map, which has spare capacity; the copy below is sized
+        // exactly and would have to grow. A retry overwrites these fields.
         headers.insert(header::HOST, self.host.clone());
         if is_bodiless && wants_length(method) {
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
@@ -386,13 +407,14 @@ impl fmt::Debug for Upstream {
     }
 }
 
-/// Whether servers expect to be told that a request of this method has no body (RFC 9110, section 8.6): strict ones answer
-/// 411 otherwise.
+/// Returns whether servers expect an explicit `Content-Length: 0` with this method (RFC 9110,
+/// section 8.6). Strict servers answer 411 without it.
 fn wants_length(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
 
-/// `Host`: the port is only said where it is not the scheme's own (RFC 9110, section 7.2).
+/// Returns the value of `Host`: the port is omitted if it is the scheme's default (RFC 9110,
+/// section 7.2).
 fn host(scheme: &Scheme, authority: &Authority) -> Option<HeaderValue> {
     let own_port = if *scheme == Scheme::HTTPS { 443 } else { 80 };
     match authority.port_u16() {

@@ -1,50 +1,54 @@
-//! Since when a service cannot be reached: there is no connection to it, it answers too late, or a proxy before it says so. What only it can answer is not worth waiting for then, and clients are told so
-//! instead; now and then a call tries whether it is back.
+//! Tracks since when a service is unreachable: it refuses connections, its responses are late, or a
+//! proxy in front reports it as down. During an outage, calls that only this service can answer
+//! fail at once; from time to time one call probes whether the service is back.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// How often a service that is gone is tried.
+/// Minimum time between two probes.
 const TRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What is known of whether a service can be reached. Moments are milliseconds since `began`, plus one.
+/// Reachability of a service. Times are milliseconds since `began`, plus one, so that zero can
+/// represent "never".
 #[derive(Debug)]
 pub(super) struct Outage {
     began: Instant,
-    /// When it was first found unreachable, if it has not been reached since; else 0.
+    /// Time of the first failure since the last success, or 0.
     since: AtomicU64,
-    /// When it was last tried.
+    /// Time of the last probe, or 0.
     tried: AtomicU64,
 }
 
 impl Outage {
-    /// Nothing is known of the service yet.
+    /// Returns a tracker without any observation.
     pub(super) fn new() -> Outage {
         Outage { began: Instant::now(), since: AtomicU64::new(0), tried: AtomicU64::new(0) }
     }
 
-    /// Notes a call that did not reach it.
+    /// Records a call that did not reach the service.
     pub(super) fn miss(&self) {
-        // Only the first one counts.
+        // Later failures do not move the start of the outage.
         let _ = self.since.compare_exchange(0, self.now(), Relaxed, Relaxed);
     }
 
-    /// Notes that it was reached.
+    /// Records that the service answered.
     pub(super) fn reach(&self) {
-        // Mostly nothing changes, and all cores read it.
+        // Read before writing: success is the common case, and a store would invalidate the cache
+        // line on every core.
         if self.since.load(Relaxed) != 0 {
             self.since.store(0, Relaxed);
         }
     }
 
-    /// Whether it has not been reached for as long as this.
+    /// Returns whether the outage has lasted for at least `after`.
     pub(super) fn is_longer_than(&self, after: Duration) -> bool {
         let since = self.since.load(Relaxed);
         since != 0 && u128::from(self.now().saturating_sub(since)) >= after.as_millis()
     }
 
-    /// Whether the caller is the one to try it now.
+    /// Returns whether the caller should probe the service now. At most one caller per interval
+    /// receives `true`.
     pub(super) fn is_to_be_tried(&self) -> bool {
         let (now, tried) = (self.now(), self.tried.load(Relaxed));
         let is_due = tried == 0 || u128::from(now.saturating_sub(tried)) >= TRY_INTERVAL.as_millis();

@@ -1,8 +1,9 @@
-//! Calls to one upstream, whatever they go over: on a connection that is ready, or on a new one. A connection of HTTP/1.1 takes
-//! one call at a time and is free when the answer's body has been read; one of HTTP/2 takes many, so each core has one.
+//! Connection pool of one upstream. An HTTP/1.1 connection carries one call at a time and returns
+//! to the pool when the response body has been read. An HTTP/2 connection carries many calls, so
+//! one per core is enough.
 //!
-//! hyper-util's pools give a connection back when its service is dropped rather than when a body has ended, know no time
-//! after which an upstream gives a connection up, and drive each connection by a task of its own.
+//! The pools of hyper-util do not fit: they return a connection when its service is dropped rather
+//! than when the body ends, ignore `Keep-Alive: timeout`, and spawn a task for each connection.
 
 use super::connect::{ConnectError, Connector};
 use super::connection::{Connection, Failed, Outgoing};
@@ -28,30 +29,31 @@ pub(super) struct ConnectionPool {
     scheme: Scheme,
     authority: Authority,
     limits: Arc<Limits>,
-    /// Whether the last connection was agreed to speak HTTP/2, and the next one most likely will be.
+    /// Protocol of the latest connection, used as a prediction for the next one.
     speaks_http2: AtomicBool,
     ready: Arc<ReadyConnections>,
 }
 
-/// A connection that a call can go out on.
+/// A connection for one call.
 enum Link {
     Own(Box<Connection>),
     Shared(SharedConnection),
 }
 
-/// Why an upstream gave no answer.
+/// Reason why an upstream sent no response.
 pub(super) enum Unanswered {
-    /// There is no connection.
+    /// No connection could be established.
     Unreachable(ConnectError),
-    /// Nothing was written: the connection ended as soon as it was made.
+    /// The new connection closed before anything was written.
     Unsent(hyper::Error),
-    /// The exchange broke off.
+    /// The exchange failed after the request was written, at least in part.
     Broken(hyper::Error),
     Late,
 }
 
 impl ConnectionPool {
-    /// A pool of connections that `connector` makes, to a service at `authority`.
+    /// Creates a pool of connections opened by `connector`. `scheme` and `authority` address HTTP/2
+    /// requests.
     pub(super) fn new(
         connector: Connector,
         scheme: Scheme,
@@ -68,14 +70,20 @@ impl ConnectionPool {
         })
     }
 
-    /// What makes its connections.
+    /// Returns the connector of this pool.
     pub(super) fn connector(&self) -> &Connector {
         &self.connector
     }
 
-    /// Sends a call, on a connection that is at hand if there is one, and waits for the head of the answer as long as `patience`
-    /// allows. A connection that turns out to have ended before anything was written is no matter: the
-    /// next one is taken. A call that `is_alone` shares no connection with others.
+    /// Sends a request on a ready or new connection and waits for the response head for as long as
+    /// `patience` allows. With `is_alone` the call does not share its connection.
+    ///
+    /// A reused connection that closed before anything was written is replaced by the next one.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason if there is no response. [`Unanswered::Unsent`] is returned for new
+    /// connections only.
     pub(super) async fn exchange(
         self: &Arc<ConnectionPool>,
         mut request: Box<http::Request<Outgoing>>,
@@ -94,7 +102,7 @@ impl ConnectionPool {
                     Ok(response) => return Ok(self.answered(response, connection, is_streamed)),
                     Err(failed) => failed,
                 },
-                // Boxed, so that calls that go another way need not carry its size.
+                // Boxed: this future is large, and HTTP/1.1 calls need not contain it.
                 Link::Shared(shared) => {
                     let sending = shared.send(request, &self.scheme, &self.authority, patience);
                     match Box::pin(sending).await {
@@ -104,6 +112,9 @@ impl ConnectionPool {
                 }
             };
             match failed {
+                // An upstream may close an idle connection while a request is about to use it.
+                // Nothing was written, so sending again is safe for every method. A new connection
+                // that closes unused is a refusal; retrying here would loop.
                 Failed::Unsent(unsent, _) if !is_fresh => request = unsent,
                 Failed::Unsent(_, error) => return Err(Unanswered::Unsent(error)),
                 Failed::Broken(error) => return Err(Unanswered::Broken(error)),
@@ -112,7 +123,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Makes a connection for calls to come; whether there is one.
+    /// Opens a connection for later calls. Returns whether that succeeded.
     pub(super) async fn warm(&self) -> bool {
         match self.connect().await {
             Ok(Link::Own(connection)) => self.ready.put(connection, self.ready.idle_timeout()),
@@ -122,28 +133,33 @@ impl ConnectionPool {
         true
     }
 
-    /// A connection that can be used now.
+    /// Takes a connection that is ready to use.
     fn at_hand(&self, now: Instant, is_alone: bool) -> Option<Link> {
+        // `speaks_http2` is only a prediction. If it is wrong, the slot that is searched is empty
+        // and `open` learns the actual protocol.
         if !self.speaks_http2.load(Relaxed) {
             return self.ready.idle(now).map(Link::Own);
         }
         if is_alone { None } else { self.ready.shared(now).map(Link::Shared) }
     }
 
-    /// A new connection, and whether it was made for this call alone or first: if such a one ends unused, the upstream does
-    /// not want the call, rather than having grown tired of the connection.
+    /// Opens a connection. The flag is `true` if the connection was opened for this call or this
+    /// call was the first to wait for it. If such a connection closes unused, the upstream refuses
+    /// the call; any other may just have been idle for too long.
     async fn open(
         self: &Arc<ConnectionPool>,
         deadline: tokio::time::Instant,
         is_alone: bool,
     ) -> Result<(Link, bool), Unanswered> {
         let late = |_| Unanswered::Late;
+        // While HTTP/2 is predicted, concurrent calls wait for one handshake. Otherwise a burst
+        // would open a connection per call although one carries all of them.
         while self.speaks_http2.load(Relaxed) && !is_alone {
             let (opening, is_first) = self.ready.opening(|| Arc::clone(self).open_shared().boxed());
             let opened = tokio::time::timeout_at(deadline, opening).await.map_err(late)?;
             match opened.map_err(|error| Unanswered::Unreachable(error.into()))? {
                 Some(shared) => return Ok((Link::Shared(shared), is_first)),
-                // It speaks HTTP/1.1 now: each call needs a connection of its own.
+                // The upstream now uses HTTP/1.1, so each call needs its own connection.
                 None => continue,
             }
         }
@@ -154,7 +170,8 @@ impl ConnectionPool {
         })
     }
 
-    /// A connection that the calls of this core share; none if the upstream speaks HTTP/1.1 by now.
+    /// Opens the connection that calls of this core share. Returns `None` if the upstream now uses
+    /// HTTP/1.1; the connection is then stored as idle.
     async fn open_shared(self: Arc<ConnectionPool>) -> Result<Option<SharedConnection>, SharedError> {
         Ok(match self.connect().await? {
             Link::Shared(shared) => Some(self.ready.share(shared)),
@@ -168,7 +185,7 @@ impl ConnectionPool {
     async fn connect(&self) -> Result<Link, ConnectError> {
         let stream = self.connector.connect().await?;
         let is_http2 = stream.is_http2();
-        // Written only when it changes: all cores read it with each call.
+        // Store only on change: every call on every core reads this flag.
         if self.speaks_http2.load(Relaxed) != is_http2 {
             self.speaks_http2.store(is_http2, Relaxed);
         }
@@ -200,8 +217,8 @@ impl ConnectionPool {
     }
 }
 
-/// How long a connection may be kept of which the upstream says for how long it keeps it, in `Keep-Alive: timeout=5`: less,
-/// since what is sent at the last moment may meet its end.
+/// Returns how long to retain a connection whose upstream announces a `Keep-Alive` timeout, such as
+/// `timeout=5`. The margin avoids sending a request just as the upstream closes the connection.
 fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
     const MARGIN: Duration = Duration::from_secs(1);
     let said = headers.get("keep-alive")?.to_str().ok()?;

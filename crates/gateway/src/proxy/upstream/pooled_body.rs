@@ -1,5 +1,5 @@
-//! The body of an answer over HTTP/1.1, and the connection that it comes on, which is ready for another call when the
-//! body has ended.
+//! Body of an HTTP/1.1 response, together with its connection. The connection returns to the pool
+//! when the body ends.
 
 use super::connection::Connection;
 use super::ready::ReadyConnections;
@@ -13,8 +13,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-/// The body of an answer that comes on `connection`, which `pool` keeps for `kept` when it is free. What of the body is here
-/// already is read at once: most answers come whole, and their connection is free again.
+/// Wraps the body of a response received on `connection`. `pool` retains the connection for `kept`
+/// when it becomes free. Buffered bytes are read at once, because most bodies are complete by then
+/// and release their connection immediately.
 pub(super) fn pooled(
     incoming: Incoming,
     connection: Box<Connection>,
@@ -34,7 +35,7 @@ pub(super) fn pooled(
         rest.release();
         return Body::empty();
     }
-    // Whoever reads on says whom to wake.
+    // A no-op waker is enough: the consumer registers its own waker with the next poll.
     match rest.poll_next(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(None) => return Body::empty(),
         Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
@@ -48,17 +49,17 @@ pub(super) fn pooled(
     Body::stream(rest, Side::Upstream)
 }
 
-/// The rest of an answer's body, and the connection that it comes on. The connection is free when the body has ended; a body
-/// that is dropped before ends its connection, as nothing else would.
+/// The unread part of a response body and its connection. Dropping the body early closes the
+/// connection, because the remaining bytes would precede the next response.
 struct PooledBody {
     incoming: Incoming,
     connection: Option<Box<Connection>>,
-    /// Whether this may have been the last call on the connection: the upstream closes it, or the call is still being read
-    /// from elsewhere.
+    /// The connection may not be reusable: the upstream closes it, or the request body is still
+    /// being sent.
     is_last: bool,
-    /// How long the connection is kept when it is free.
+    /// How long the pool retains the free connection.
     kept: Duration,
-    /// Was here already when the head came.
+    /// A frame read together with the head, not yet returned.
     ready: Option<Result<Frame<Bytes>, GatewayError>>,
     pool: Arc<ReadyConnections>,
 }
@@ -69,6 +70,8 @@ impl PooledBody {
         let incoming = &mut self.incoming;
         Poll::Ready(match ready!(connection.drive(cx, |cx| Pin::new(&mut *incoming).poll_frame(cx))) {
             Some(Ok(frame)) => {
+                // Release with the last data frame rather than with the following poll: a consumer
+                // that knows the length does not poll again.
                 if frame.is_data() && incoming.is_end_stream() {
                     self.release();
                 }
@@ -85,8 +88,9 @@ impl PooledBody {
         })
     }
 
-    /// The answer is read. A connection that may not be used again is looked at now, any other when it is wanted: by then
-    /// nobody holds the answer any more, and the connection can use its memory again instead of asking for more.
+    /// Returns the connection to the pool after the body has been read. Only a doubtful connection
+    /// is checked here. Others are checked on their next use; the response has been dropped by
+    /// then, so hyper can reuse its read buffer instead of allocating.
     fn release(&mut self) {
         if let Some(mut connection) = self.connection.take()
             && (!self.is_last || connection.poll_ready())

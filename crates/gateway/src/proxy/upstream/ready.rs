@@ -1,6 +1,6 @@
-//! The connections to one upstream that are ready for a call, in shards, one per core, so that a connection is used again by
-//! the core that opened it and cores wait for one another neither for a lock nor for a wake-up. How they are made and what
-//! goes out on them is `pool`'s business.
+//! Ready connections to one upstream, in one shard per core. A connection is reused on the core
+//! that opened it, so cores contend neither for a lock nor for wake-ups. `pool` opens connections
+//! and sends calls on them.
 
 use super::connect::ConnectError;
 use super::connection::Connection;
@@ -15,46 +15,48 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often idle connections are looked after, at most.
+/// Maximum time between two sweeps of idle connections.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The connections of all cores.
+/// The ready connections of all cores.
 pub(super) struct ReadyConnections {
-    /// How long one is kept that nobody uses.
+    /// How long an unused connection is retained.
     idle_timeout: Duration,
-    /// Idle connections of HTTP/1.1 per shard.
+    /// Maximum number of idle HTTP/1.1 connections per shard.
     idle_max: usize,
     shards: Box<[Shard]>,
 }
 
-/// The connections of one core.
+/// The ready connections of one core.
 #[derive(Default)]
 struct Shard {
-    /// Of HTTP/1.1. The last one used is the last: it is used next, so that those not needed grow old.
+    /// Idle HTTP/1.1 connections. Used as a stack: the most recently used one is taken first, so
+    /// surplus connections reach their timeout.
     idle: Mutex<Vec<Idle<Box<Connection>>>>,
-    /// Of HTTP/2.
+    /// The HTTP/2 connection.
     shared: Mutex<SharedSlot>,
     is_swept: AtomicBool,
 }
 
 struct Idle<T> {
     connection: T,
-    /// When it is too old to be used again.
+    /// The connection is not reused after this time.
     until: Instant,
 }
 
-/// The connection of HTTP/2 that the calls of a core share.
+/// The HTTP/2 connection shared by the calls of a core.
 #[derive(Default)]
 struct SharedSlot {
     open: Option<Idle<SharedConnection>>,
-    /// Those who wait for it hold it, and drive it; without them it ends.
+    /// The handshake in progress. The reference is weak because the waiting calls own and poll it:
+    /// if all of them are cancelled, the handshake is cancelled too.
     opening: Option<WeakShared<Opening>>,
 }
 
-/// A connection in the making for which several calls wait.
+/// A handshake that several calls wait for.
 pub(super) type Opening = BoxFuture<'static, Result<Option<SharedConnection>, SharedError>>;
 
-/// Why a connection was not made that several calls waited for.
+/// Error of a shared handshake, cloneable for each waiting call.
 #[derive(Clone, Debug)]
 pub(super) struct SharedError(Arc<dyn StdError + Send + Sync>);
 
@@ -77,7 +79,7 @@ impl From<ConnectError> for SharedError {
 }
 
 impl ReadyConnections {
-    /// None yet.
+    /// Creates an empty set of shards.
     pub(super) fn new(limits: &Limits) -> ReadyConnections {
         let shards: Box<[Shard]> = (0..shard::count()).map(|_| Shard::default()).collect();
         ReadyConnections {
@@ -87,12 +89,12 @@ impl ReadyConnections {
         }
     }
 
-    /// How long a connection is kept that nobody uses.
+    /// Returns how long an unused connection is retained.
     pub(super) fn idle_timeout(&self) -> Duration {
         self.idle_timeout
     }
 
-    /// A connection of HTTP/1.1 that a call may have for itself.
+    /// Takes an idle HTTP/1.1 connection.
     pub(super) fn idle(&self, now: Instant) -> Option<Box<Connection>> {
         let mut idle = self.shard().idle();
         while let Some(mut next) = idle.pop() {
@@ -103,12 +105,13 @@ impl ReadyConnections {
         None
     }
 
-    /// The connection of HTTP/2 that calls share.
+    /// Returns the shared HTTP/2 connection of this core.
     pub(super) fn shared(&self, now: Instant) -> Option<SharedConnection> {
         self.shard().shared().open(now, self.idle_timeout)
     }
 
-    /// Offers a connection to the other calls of this core, unless they have one: then it is that one.
+    /// Offers a connection to the other calls of this core. If the core already has a usable one,
+    /// returns that one instead.
     pub(super) fn share(self: &Arc<ReadyConnections>, connection: SharedConnection) -> SharedConnection {
         let now = Instant::now();
         let mut slot = self.shard().shared();
@@ -121,11 +124,13 @@ impl ReadyConnections {
         connection
     }
 
-    /// The connection of HTTP/2 that this core waits for, and whether nobody did before: then it is `begin`'s.
+    /// Returns the handshake in progress on this core, or starts one with `begin`. The flag is
+    /// `true` if this call started it.
     pub(super) fn opening(&self, begin: impl FnOnce() -> Opening) -> (Shared<Opening>, bool) {
         let mut slot = self.shard().shared();
         let opening = slot.opening.as_ref().and_then(WeakShared::upgrade);
-        // One that is done has had its time: what it brought is in the slot, or is of no use any more.
+        // Ignore a completed handshake: its connection is in the slot already, or is no longer
+        // usable.
         if let Some(opening) = opening.filter(|opening| opening.peek().is_none()) {
             return (opening, false);
         }
@@ -134,7 +139,7 @@ impl ReadyConnections {
         (opening, true)
     }
 
-    /// Takes a connection back that is free, for as long.
+    /// Stores a free connection for `kept`, or closes it if the shard is full.
     pub(super) fn put(self: &Arc<ReadyConnections>, connection: Box<Connection>, kept: Duration) {
         let mut idle = self.shard().idle();
         if idle.len() < self.idle_max {
@@ -144,12 +149,15 @@ impl ReadyConnections {
         self.have_swept();
     }
 
-    /// Sees to it that what is idle in this core's shard does not stay for ever.
+    /// Ensures that a sweeper task runs for this core's shard.
     fn have_swept(self: &Arc<ReadyConnections>) {
         let shard = self.shard();
         if !shard.is_swept.swap(true, Relaxed) {
             let (connections, at) = (Arc::downgrade(self), shard::here() % self.shards.len());
             let interval = SWEEP_INTERVAL.min(self.idle_timeout);
+            // The weak reference lets the pool be dropped after a reload; the task then finishes
+            // with its next tick. An empty shard stops its task too, so idle upstreams cost no
+            // timers.
             tokio::spawn(async move {
                 loop {
                     tokio::time::sleep(interval).await;
@@ -162,7 +170,8 @@ impl ReadyConnections {
         }
     }
 
-    /// Closes what is too old or was closed by the upstream; whether none is left to come back for.
+    /// Closes connections that timed out or were closed by the upstream. Returns whether the shard
+    /// is empty.
     fn sweep(&self, shard: &Shard) -> bool {
         let mut idle = shard.idle();
         let now = Instant::now();
@@ -170,6 +179,8 @@ impl ReadyConnections {
         let mut shared = shard.shared();
         shared.open = shared.open.take().filter(|open| now < open.until && open.connection.is_ready());
         let is_empty = idle.is_empty() && shared.open.is_none();
+        // Still under both locks, so a connection stored afterwards sees the cleared flag and
+        // starts a new sweeper.
         if is_empty {
             shard.is_swept.store(false, Relaxed);
         }
@@ -192,7 +203,7 @@ impl Shard {
 }
 
 impl SharedSlot {
-    /// The connection, if it can be used; then it is kept for as long again.
+    /// Returns the connection if it is usable, and extends its idle timeout to `kept` from now.
     fn open(&mut self, now: Instant, kept: Duration) -> Option<SharedConnection> {
         let open = self.open.as_mut().filter(|open| now < open.until && open.connection.is_ready())?;
         open.until = now + kept;

@@ -1,5 +1,4 @@
-//! A call after which its connection may speak another protocol (RFC 9110, section 7.8): a connection of its own, which
-//! nobody uses again.
+//! Protocol upgrades (RFC 9110, section 7.8), each on a dedicated connection that is not reused.
 
 use super::connect::Connector;
 use super::connection::Outgoing;
@@ -13,8 +12,8 @@ use http::StatusCode;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
-/// Makes such a call. It is made in HTTP/1.1: over HTTP/2 there is nothing to go
-/// over from.
+/// Sends an upgrade request. Uses HTTP/1.1, because HTTP/2 has no `Upgrade` field (RFC 9113,
+/// section 8.6).
 pub(super) async fn exchange(
     connector: &Connector,
     request: http::Request<Outgoing>,
@@ -24,7 +23,7 @@ pub(super) async fn exchange(
         let stream = connector.connect_http1().await.map_err(Unanswered::Unreachable)?;
         let handshake = http1::handshake::<_, Outgoing>(TokioIo::new(stream)).await;
         let (mut sender, connection) = handshake.map_err(Unanswered::Broken)?;
-        // It ends with the answer, or when both sides of the tunnel have let go of it.
+        // The task finishes with the response, or when both ends of the tunnel have been dropped.
         tokio::spawn(connection.with_upgrades());
         let mut response = sender.send_request(request).await.map_err(Unanswered::Broken)?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {

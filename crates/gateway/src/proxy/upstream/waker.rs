@@ -1,28 +1,31 @@
-//! Who is woken for a connection that is driven by the task of the call that uses it. The connection's transport and hyper
-//! notify its waker; that wakes the task, except while the task drives the connection: then it looks again by itself. Without
-//! it the connection's own hand-overs, which happen while it is driven, would schedule the task once more for nothing.
+//! Waker of a connection that is driven by the task of its current call. The transport and hyper
+//! notify it, which wakes the task unless the task is driving the connection at that moment:
+//! `drive` then polls again by itself. Without this, internal hand-overs of the connection would
+//! schedule the task once more without need.
 //!
-//! What it stands on comes from `super::sync`, so that `tests/waker.rs` can put the same file under loom.
+//! The primitives are imported from `super::sync`, so that `tests/waker.rs` can run this file under
+//! loom.
 
 use super::sync::{AtomicBool, AtomicWaker, Ordering};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
-/// How often a connection is driven on in one go before other tasks get their turn.
+/// Maximum polls of the connection in one call of `drive`, so that other tasks of the thread are
+/// not starved.
 const TURNS_MAX: usize = 16;
 
-/// Whom to wake for a connection, and whether it was notified.
+/// Notification state of one connection and the task to wake.
 pub(super) struct ConnectionWaker {
     is_notified: AtomicBool,
     is_driving: AtomicBool,
-    /// Whether the connection wants to be polled again, but not while it is being driven: its write waits for other tasks.
-    /// Only the thread that drives it looks at this.
+    /// The connection wants another poll after the other ready tasks, because its write was
+    /// postponed. Accessed only by the thread that drives the connection.
     is_requeued: AtomicBool,
     task: AtomicWaker,
 }
 
 impl ConnectionWaker {
-    /// Of a new connection, which wants to be polled.
+    /// Creates the waker of a new connection, which needs a first poll.
     pub(super) fn new() -> Arc<ConnectionWaker> {
         Arc::new(ConnectionWaker {
             is_notified: AtomicBool::new(true),
@@ -32,8 +35,9 @@ impl ConnectionWaker {
         })
     }
 
-    /// Polls `ready` and the connection (`advance`) in turns, until `ready` has something or neither can go on. The
-    /// connection is only polled when it asked for it. `cx` is the task's own; `waker` notifies the connection.
+    /// Polls `ready` and the connection (`advance`) alternately until `ready` completes or both are
+    /// pending. The connection is polled only after a notification. `cx` is the context of the
+    /// task; `waker` notifies the connection.
     pub(super) fn drive<T>(
         &self,
         cx: &mut Context<'_>,
@@ -58,31 +62,34 @@ impl ConnectionWaker {
         self.is_driving.store(false, Ordering::Release);
         if self.is_requeued.load(Ordering::Relaxed) {
             self.is_requeued.store(false, Ordering::Relaxed);
-            // A store would hide a notification that another thread made before, and what that thread did before it.
+            // A plain store would overwrite a concurrent notification and lose its happens-before
+            // edge.
             self.is_notified.fetch_or(true, Ordering::AcqRel);
         }
-        // Wants its turn after others, was notified by another thread a moment ago, or there were too many turns: someone has
-        // to come back. Whoever notifies exchanges the same flag and then looks at `is_driving`. Of two exchanges one is the
-        // second: if it is this one, it sees the notification; if the other, that one sees that nobody drives. A load here
-        // could miss the former while the other misses the latter.
+        // The task must run again if the connection was requeued, another thread has just notified,
+        // or the turns are used up. A notifying thread swaps `is_notified` and then loads
+        // `is_driving`. The two read-modify-write operations on `is_notified` are ordered: if this
+        // one is second, it sees the notification; if the other is second, that thread sees
+        // `is_driving == false` and wakes the task. With a plain load here, both could miss each
+        // other.
         if polled.is_pending() && self.is_notified.fetch_or(false, Ordering::AcqRel) {
             cx.waker().wake_by_ref();
         }
         polled
     }
 
-    /// Whether it was notified since the last time.
+    /// Returns whether the connection was notified since the last call, and clears the flag.
     pub(super) fn take_notified(&self) -> bool {
-        // Mostly it was not, and to look costs less than to exchange.
+        // Usually not notified, and a load is cheaper than a swap.
         self.is_notified.load(Ordering::Relaxed) && self.is_notified.swap(false, Ordering::AcqRel)
     }
 
-    /// Wakes no task until the connection is driven again.
+    /// Drops the registered task, so that notifications wake no task until the next `drive`.
     pub(super) fn park(&self) {
         self.task.take();
     }
 
-    /// Has the connection polled once more, after the tasks that are ready now.
+    /// Requests another poll after the tasks that are ready now.
     pub(super) fn requeue(&self) {
         self.is_requeued.store(true, Ordering::Relaxed);
     }
