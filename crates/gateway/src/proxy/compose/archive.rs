@@ -17,7 +17,8 @@ impl Exchange<'_> {
     /// Returns a retryable overload if the store cannot be reached.
     pub(in crate::proxy) async fn recall(&self, lookup: Lookup) -> Result<Event, GatewayError> {
         let (owner, name) = (self.owner()?, self.archive(lookup.archive));
-        // Shadow calls recall entries too, so the lookup goes to the store of the client's process.
+        // Shadow calls look entries up too, and their threads must not occupy a connection of the
+        // store: `at_home` runs the query on the store's own runtime.
         let looking = |store: Store| async move { store.archive_get(&owner, &name, &lookup.keys).await };
         let found = self.composer.resume.store().at_home(looking).await.map_err(unavailable)?;
         if found.iter().any(Option::is_some)

@@ -25,7 +25,7 @@ pub(crate) struct Composer {
     /// Pool of threads for work on large bodies.
     pub heavy: Heavy,
     pub resume: Resume,
-    /// The service's cursors, where clients count pages.
+    /// Upstream cursors, for clients that address pages by number.
     pub cursors: CursorCache,
     pub clock: Clock,
     /// Origin of the calls made with this composer.

@@ -54,8 +54,8 @@ pub(crate) async fn forward(
         && context.effect() == Effect::None
         && body.is_empty()
         && !headers::names_other_method(&context.headers);
-    // A form that carries a token must be rewritten, so take it from memory; `authenticate` has
-    // buffered it. All other bodies stream through.
+    // A form that carries a token must be rewritten, so take it from memory; it was buffered before.
+    // All other bodies stream through.
     let uses_form =
         !matches!(credential, Credential::Carried) && context.program.credential(side).uses_forms();
     let form = match uses_form && headers::is_form(&context.headers) {
