@@ -88,8 +88,8 @@ impl Exchange<'_> {
         self.pair_answer(route, pair, &head, body).await
     }
 
-    /// Builds the call of a pair without a body, as a run would, but without copying the request.
-    /// `has_body` states whether a streamed body will follow.
+    /// Builds the call of the matched pair: on this thread if the body is small, otherwise on a thread
+    /// for heavy work.
     async fn called(
         &mut self,
         text: Bytes,
