@@ -32,7 +32,7 @@ mod utf8;
 mod value;
 
 pub use error::{Error, ErrorKind, Expected, Limit};
-pub use grammar::{Grammar, flat_len};
+pub use grammar::{Gap, Grammar, Open, is_scalar_start};
 pub use keys::KeyLedger;
 pub use limits::Limits;
 pub use object::Object;

@@ -287,52 +287,6 @@ impl Block<'_> {
     }
 }
 
-/// The length of the array or object that `block` begins with, if it ends within the block and is in order, holds nothing but
-/// strings, numbers and words, and has neither escapes nor white space between tokens. Of others, nothing is known.
-#[inline(always)]
-pub fn flat_len<S: Scan>(scan: S, block: &[u8; BLOCK_BYTES]) -> Option<usize> {
-    let Classes { quote, backslash, control, low, comma, colon, opens, closes, digit, zero } =
-        scan.classes(block);
-    let strings = scan.prefix_xor(quote);
-    let brackets = (opens | closes) & !strings & !1;
-    let last = brackets.trailing_zeros() as usize;
-    // In ASCII, each bracket is followed by one other byte and its counterpart.
-    if brackets == 0 || block[last % BLOCK_BYTES] != block[0] + 2 {
-        return None;
-    }
-    let close = 1 << (last % BLOCK_BYTES);
-    let inner = close - 2;
-    if (backslash | control | low & !strings) & inner != 0 {
-        return None;
-    }
-    if inner == 0 {
-        return Some(2);
-    }
-    let (strings, outside) = (strings & inner, !strings & inner);
-    let (comma, colon, quote) = (comma & outside, colon & outside, quote & inner);
-    let bare = outside & !(comma | colon | quote);
-    let starts = bare & !(bare << 1);
-    (Block { chunk: block, block, at: 0 }).bare_scalars(bare, starts, bare & digit, zero)?;
-
-    let (string_opens, string_ends) = (quote & strings, quote & outside);
-    let values = string_opens | starts;
-    let after_bare = bare << 1 & !bare;
-    let firsts = comma << 1 | 2;
-    let within = inner | close;
-    let wrong = if block[0] == b'{' {
-        // As in `ends`.
-        let name_ends = strings.wrapping_add(string_opens & firsts) & !strings & inner;
-        let after_value = (string_ends & !name_ends) << 1 | after_bare;
-        firsts & !string_opens
-            | colon ^ name_ends << 1
-            | colon << 1 & !values
-            | after_value & !(comma | close)
-    } else {
-        colon | firsts & !values | (string_ends << 1 | after_bare) & !(comma | close)
-    };
-    (wrong & within == 0).then_some(last + 1)
-}
-
 /// How many bytes of a number or word, or of what is none, `bytes` begins with.
 #[inline(always)]
 fn bare_len(bytes: &[u8]) -> usize {

@@ -13,7 +13,6 @@
 
 mod blocks;
 
-pub use self::blocks::flat_len;
 use self::blocks::{BLOCK_BYTES, Blocks, TAIL_BYTES};
 use super::error::{Error, ErrorKind, Expected, Limit};
 use super::reader::is_blank;
@@ -58,6 +57,46 @@ enum Number {
     Exponent,
     ExponentSign,
     ExponentDigits,
+}
+
+/// The arrays and objects that are open at one place of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Open {
+    depth: u8,
+    objects: u32,
+}
+
+impl Open {
+    const DEPTH_MAX: usize = 32;
+
+    /// How many there are.
+    pub fn depth(self) -> usize {
+        usize::from(self.depth)
+    }
+
+    /// A bit for each, outermost first: whether it is an object.
+    pub fn bits(self) -> u32 {
+        self.objects
+    }
+
+    /// How many of them are objects.
+    pub fn objects(self) -> usize {
+        self.objects.count_ones() as usize
+    }
+}
+
+/// Where the text between two scalars leads, and how long it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gap {
+    /// To a scalar that is a value.
+    Scalar(usize),
+    /// Behind the last bracket of the text.
+    End(usize),
+}
+
+/// Whether a string, a number or a word may start with `byte`.
+pub const fn is_scalar_start(byte: u8) -> bool {
+    matches!(byte, b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n')
 }
 
 /// Checks one text, pushed in chunks.
@@ -107,6 +146,78 @@ impl Grammar {
         self.open.clear();
         (self.next, self.after, self.inside) = (Next::Value, Next::End, Inside::Nothing);
         (self.depth_max, self.before, self.failed) = (depth_max, offset, None);
+    }
+
+    /// Continues in the middle of a text, within `open` and at a value, or behind one; see [`Grammar::restart`].
+    pub fn resume(&mut self, open: Open, is_behind: bool, depth_max: usize, offset: u64) {
+        self.restart(depth_max, offset);
+        for at in 0..open.depth() {
+            self.open.push(self.after);
+            self.after = if open.objects >> at & 1 == 1 { Next::AfterMember } else { Next::AfterElement };
+        }
+        self.next = if is_behind { self.after } else { Next::Value };
+    }
+
+    /// The arrays and objects that are open, unless there are more than [`Open`] has room for.
+    pub fn open(&self) -> Option<Open> {
+        let inner = self.open.iter().skip(1).chain(self.open.first().map(|_| &self.after));
+        inner.enumerate().try_fold(Open::default(), |open, (at, after)| {
+            let object = u32::from(*after == Next::AfterMember).checked_shl(at as u32)?;
+            (at < Open::DEPTH_MAX).then(|| Open { depth: open.depth + 1, objects: open.objects | object })
+        })
+    }
+
+    /// Reads from behind one scalar, or the beginning of the text, up to the next one or the end of the text. `None` where
+    /// `text` has a fault or ends before.
+    pub fn feed_to_scalar(&mut self, text: &[u8]) -> Option<Gap> {
+        for (at, byte) in text.iter().enumerate() {
+            let is_value = matches!(self.next, Next::Value | Next::ValueOrEnd);
+            if self.inside == Inside::Nothing && is_value && is_scalar_start(*byte) {
+                return Some(Gap::Scalar(at));
+            }
+            self.byte(*byte).ok()?;
+            if self.inside == Inside::Nothing && self.next == Next::End {
+                return Some(Gap::End(at + 1));
+            }
+        }
+        None
+    }
+
+    /// Reads no further than to the end of the first value that ends in `chunk`; returns the place behind it.
+    ///
+    /// # Errors
+    /// See [`Grammar::feed`].
+    pub fn feed_to_value_end<S: Scan>(&mut self, scan: S, chunk: &[u8]) -> Result<Option<usize>, Error> {
+        let mut at = 0;
+        let end = loop {
+            if self.inside == Inside::String {
+                at = scan.enter(Text { chunk, at });
+            }
+            if chunk.get(at).is_some_and(|byte| self.is_ended_by(*byte)) {
+                self.inside = Inside::Nothing;
+            }
+            if self.inside == Inside::Nothing && self.next == self.after {
+                break Some(at);
+            }
+            let Some(byte) = chunk.get(at) else { break None };
+            if let Err(kind) = self.byte(*byte) {
+                let error = Error::new(self.before + at as u64, kind);
+                self.failed = Some(error);
+                return Err(error);
+            }
+            at += 1;
+        };
+        self.before += at as u64;
+        Ok(end)
+    }
+
+    /// Whether a number or word has come to its end, which `byte` follows.
+    fn is_ended_by(&self, byte: u8) -> bool {
+        match self.inside {
+            Inside::Number(number) => number.may_end() && number.with(byte).is_none(),
+            Inside::Word(word, come) => usize::from(come) == word.len() && !byte.is_ascii_alphanumeric(),
+            _ => false,
+        }
     }
 
     /// The same, looking at bytes in another way than the best of this processor; for tests and measurements.

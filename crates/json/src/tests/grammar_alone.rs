@@ -2,7 +2,7 @@
 
 use super::super::reader::{Container, Scalar};
 use super::super::scan::{self, Level, Scan, Task};
-use super::super::{ErrorKind, Grammar, Limits, Reader, Sink, flat_len};
+use super::super::{ErrorKind, Grammar, Limits, Reader, Sink};
 use super::laws::{near_json, value};
 use proptest::prelude::*;
 
@@ -181,26 +181,21 @@ fn slip() -> impl Strategy<Value = Slip> {
     ]
 }
 
-/// [`flat_len`] of the first block, and [`Grammar::feed_to_end`] with so many open at most.
-struct Lengths<'b>(&'b [u8], usize);
+/// [`Grammar::feed_to_end`] with so many open at most.
+struct Length<'b>(&'b [u8], usize);
 
-impl Task for Lengths<'_> {
-    type Output = [Option<usize>; 2];
+impl Task for Length<'_> {
+    type Output = Option<usize>;
 
-    fn run<S: Scan>(self, scan: S) -> [Option<usize>; 2] {
-        let flat = self.0.first_chunk().and_then(|block| flat_len(scan, block));
-        [flat, Grammar::new(self.1).feed_to_end(scan, self.0).unwrap_or(None)]
+    fn run<S: Scan>(self, scan: S) -> Option<usize> {
+        Grammar::new(self.1).feed_to_end(scan, self.0).unwrap_or(None)
     }
 }
 
 /// What all levels say.
-fn lengths(text: &[u8], depth: usize) -> [Option<usize>; 2] {
-    let found = Level::ALL.map(|level| scan::run(level, Lengths(text, depth)));
-    assert!(
-        found.iter().all(|lengths| *lengths == found[0]),
-        "{found:?} of {}",
-        String::from_utf8_lossy(text)
-    );
+fn length(text: &[u8], depth: usize) -> Option<usize> {
+    let found = Level::ALL.map(|level| scan::run(level, Length(text, depth)));
+    assert!(found.iter().all(|length| *length == found[0]), "{found:?} of {}", String::from_utf8_lossy(text));
     found[0]
 }
 
@@ -243,15 +238,12 @@ proptest! {
         let text = tokens.concat();
         prop_assume!(text.starts_with(['{', '[']));
         let blocks: Vec<u8> = text.bytes().chain(behind.bytes().cycle().take(64)).collect();
-        let found = lengths(&blocks, 100);
-        for len in found.into_iter().flatten() {
+        let found = length(&blocks, 100);
+        if let Some(len) = found {
             prop_assert!(is_json(&blocks[..len]), "{}", String::from_utf8_lossy(&blocks[..len]));
         }
-        if is_right {
-            prop_assert_eq!(found[0], (text.len() <= 64).then_some(text.len()));
-            if [",", "}", "]"].contains(&behind) {
-                prop_assert_eq!(found[1], Some(text.len()));
-            }
+        if is_right && [",", "}", "]"].contains(&behind) {
+            prop_assert_eq!(found, Some(text.len()));
         }
     }
 }
@@ -295,7 +287,7 @@ proptest! {
         let text = format!("[\"{}{escapes}\",{}]", "7".repeat(padding), tokens.join(blank));
         // Where it is cut, nothing is said; what follows in a body is a comma or an end.
         let whole = format!("{text},\"next\":[1,{{\"a\":null}}],\"last\":\"{}\"}}", "x".repeat(64));
-        let [_, found] = lengths(whole.as_bytes(), depth);
+        let found = length(whole.as_bytes(), depth);
         if let Some(len) = found {
             prop_assert!(is_json(&whole.as_bytes()[..len]), "{}", &whole[..len]);
             prop_assert!(checked(&whole.as_bytes()[..len], 1, Level::Portable, depth).is_ok());
@@ -303,10 +295,10 @@ proptest! {
         if is_right && checked(text.as_bytes(), 1, Level::Portable, depth).is_ok() {
             prop_assert_eq!(found, Some(text.len()), "{}", text);
             // At the end of a chunk, a number that goes on from one block to the next is left to others.
-            let [_, last] = lengths(text.as_bytes(), depth);
+            let last = length(text.as_bytes(), depth);
             prop_assert!(last.is_none_or(|len| len == text.len()), "{last:?} of {text}");
             for cut in [text.len() - 1, text.len() / 2] {
-                prop_assert_eq!(lengths(&text.as_bytes()[..cut], depth)[1], None);
+                prop_assert_eq!(length(&text.as_bytes()[..cut], depth), None);
             }
         }
     }
@@ -338,8 +330,8 @@ proptest! {
 fn an_array_ends_with_the_chunk_that_it_fills() {
     for padding in 0..200 {
         let text = format!("[{{\"a\":\"{}\"}},[]]", "x".repeat(padding));
-        assert_eq!(lengths(text.as_bytes(), 2)[1], Some(text.len()), "{text}");
-        assert_eq!(lengths(text.as_bytes(), 1)[1], None, "{text}");
+        assert_eq!(length(text.as_bytes(), 2), Some(text.len()), "{text}");
+        assert_eq!(length(text.as_bytes(), 1), None, "{text}");
     }
 }
 

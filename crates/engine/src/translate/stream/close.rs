@@ -8,7 +8,6 @@ use super::program::{Action, Alternative, Close, From, Held, Inner, Object};
 use super::{Bounds, Values, translate_whole};
 use crate::translate::Cause;
 use crate::translate::document::{Env, part};
-use std::ops::Range;
 use std::sync::Arc;
 use switchback_json::raw::{self, Kind};
 use switchback_json::scan::Scan;
@@ -39,12 +38,6 @@ enum SlotState {
 impl Slot {
     pub(super) fn open(&mut self, at: usize) {
         self.state = SlotState::Open(at);
-    }
-
-    /// Keeps this part of the chunk; nothing is kept yet.
-    #[inline(always)]
-    pub(super) fn keep(&mut self, value: Range<usize>) {
-        self.state = SlotState::InChunk(value.start, value.end);
     }
 
     pub(super) fn end(&mut self, at: usize, chunk: &[u8]) {

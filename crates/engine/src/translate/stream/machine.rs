@@ -3,10 +3,11 @@
 
 use super::close::Slot;
 use super::fault::{self, Fault};
+use super::learned::{EdgeId, Learned, Member, NO_EDGE};
 use super::names::{NONE, NameId};
 use super::output::NO_SPAN;
 use super::program::{Action, Capture, Object, Op, OpId, Others, Program};
-use super::script::LearnedSchema;
+use super::record::Recording;
 use super::skip::{Skip, Skipped};
 use super::{Bounds, Values};
 use crate::translate::{Cause, TranslateError};
@@ -31,11 +32,10 @@ pub(super) struct Machine {
     /// Captured values of the open objects; those from `slots_used` on are spare.
     pub slots: Vec<Slot>,
     pub slots_used: usize,
-    pub learned: Arc<LearnedSchema>,
-    /// Whether this body has changed `learned`.
+    pub learned: Arc<Learned>,
+    /// Whether this body may change `learned`, and has.
+    pub may_learn: bool,
     pub taught: bool,
-    /// Whether scripts are older than the names that they are made of.
-    pub outdated: bool,
     /// Names of open objects that are not in `learned`.
     pub strangers: KeyLedger,
     /// Open arrays and objects.
@@ -59,6 +59,8 @@ pub(super) enum State {
     MemberValue,
     /// More of a value that is passed over.
     Passing(Skip, Sink),
+    /// Behind a value that was passed over.
+    ValueEnd,
     FirstKey,
     NextKey,
     /// More of a name; whether its next byte is escaped.
@@ -126,8 +128,8 @@ impl Machine {
             slots: Vec::new(),
             slots_used: 0,
             learned: program.learned(),
+            may_learn: program.may_learn(),
             taught: false,
-            outdated: false,
             strangers: KeyLedger::default(),
             depth: 0,
             key: Vec::new(),
@@ -159,10 +161,10 @@ impl Machine {
         })
     }
 
-    /// The slot of a member of the innermost object.
-    pub(super) fn slot(&mut self, capture: &Capture) -> &mut Slot {
+    /// The place of a slot of a member of the innermost object.
+    fn slot(&self, capture: &Capture) -> usize {
         let (frame, outer) = self.frames.split_last().expect("a member lies within an object");
-        &mut self.slots[slot_index(frame, outer, capture)]
+        slot_index(frame, outer, capture)
     }
 
     /// Notes that the member whose value the innermost object has read is not written after all.
@@ -174,14 +176,6 @@ impl Machine {
             Some(word) => &mut self.bits[top.bits + words.seen + word],
         };
         *word |= 1 << (top.member % 64);
-    }
-
-    /// Brings the scripts in line with what this body has taught.
-    #[inline(always)]
-    pub(super) fn rewrite(&mut self, program: &Program) {
-        if std::mem::take(&mut self.outdated) {
-            Arc::make_mut(&mut self.learned).rewrite(program);
-        }
     }
 
     /// Holds more of a value that is passed over against the grammar, to its end or not.
@@ -204,14 +198,6 @@ impl Machine {
         })
     }
 
-    /// Makes `slots` spare ones, at least.
-    #[inline(always)]
-    pub(super) fn spare_slots(&mut self, slots: usize) {
-        if self.slots.len() < self.slots_used + slots {
-            self.slots.resize_with(self.slots_used + slots, Slot::default);
-        }
-    }
-
     /// Bytes of all buffers.
     pub(super) fn held_bytes(&self) -> usize {
         let words = self.bits.capacity() + self.frames.capacity() * size_of::<Frame>() / 8;
@@ -231,11 +217,13 @@ impl Machine {
             }
             Run::new(&mut self, program, Portable, &[], out).value_ends(sink, 0, 0)?;
         }
+        if self.state == State::ValueEnd {
+            Run::new(&mut self, program, Portable, &[], out).value_done(0);
+        }
         if self.state != State::End {
             return Err(fault::json(self.before, ErrorKind::UnexpectedEnd));
         }
         if self.taught {
-            self.rewrite(program);
             program.learn(self.learned);
         }
         Ok(self.wrote)
@@ -243,7 +231,7 @@ impl Machine {
 }
 
 /// Where the slot of a member of the object `frame` lies, which lies within `outer`.
-pub(super) fn slot_index(frame: &Frame, outer: &[Frame], capture: &Capture) -> usize {
+fn slot_index(frame: &Frame, outer: &[Frame], capture: &Capture) -> usize {
     let objects = outer.iter().rev().filter(|frame| frame.kind == FrameKind::Object);
     let slots = match capture.up {
         0 => Some(frame.slots),
@@ -258,12 +246,8 @@ pub(super) fn slot_index(frame: &Frame, outer: &[Frame], capture: &Capture) -> u
 enum Next {
     /// From here.
     At(usize),
-    /// With members, of which the first begins here.
-    Members(usize),
     /// By passing over the value that begins here.
     Pass(Sink, usize),
-    /// By passing over more of a value that an earlier chunk began.
-    PassOn(Skip, Sink, usize),
 }
 
 /// A machine at work on one chunk.
@@ -275,6 +259,10 @@ pub(super) struct Run<'a, S> {
     pub out: &'a mut Vec<u8>,
     /// The part of the chunk that is to be written next; not yet in `out`.
     pub span: std::ops::Range<usize>,
+    /// What has been done since the last scalar, if it is to be learned.
+    pub recording: Option<Recording>,
+    /// The edge that was learned last, or [`NO_EDGE`].
+    pub learned_edge: EdgeId,
 }
 
 impl<'a, S: Scan> Run<'a, S> {
@@ -286,7 +274,7 @@ impl<'a, S: Scan> Run<'a, S> {
         chunk: &'a [u8],
         out: &'a mut Vec<u8>,
     ) -> Self {
-        Run { machine, program, scan, chunk, out, span: NO_SPAN }
+        Run { machine, program, scan, chunk, out, span: NO_SPAN, recording: None, learned_edge: NO_EDGE }
     }
 
     /// Runs over the chunk.
@@ -297,18 +285,17 @@ impl<'a, S: Scan> Run<'a, S> {
             // The limit is below the length of a slice here.
             self.chunk = &self.chunk[..room as usize];
         }
-        let mut at = 0;
+        let is_start = self.machine.before == 0 && self.machine.state == State::Value(self.program.root);
+        let mut at = if is_start && !self.chunk.is_empty() { self.start()? } else { 0 };
         while at < self.chunk.len() {
-            let next = match self.machine.state {
-                State::Passing(skip, sink) => Next::PassOn(skip, sink, at),
-                State::InKey(escaped) => Next::At(self.key(at, escaped)?),
-                _ => self.structure(at)?,
-            };
-            at = match next {
-                Next::At(at) => at,
-                Next::Members(at) => self.members(at)?,
-                Next::Pass(sink, at) => self.pass(sink, at)?,
-                Next::PassOn(skip, sink, at) => self.pass_from(skip, sink, at, at)?,
+            at = match self.machine.state {
+                State::Passing(skip, sink) => self.pass_on(skip, sink, at)?,
+                State::ValueEnd => self.behind_value(at)?,
+                State::InKey(escaped) => self.key(at, escaped)?,
+                _ => match self.structure(at)? {
+                    Next::At(at) => at,
+                    Next::Pass(sink, at) => self.begins(sink, at)?,
+                },
             };
         }
         self.suspend()?;
@@ -341,12 +328,9 @@ impl<'a, S: Scan> Run<'a, S> {
         }
         let byte = self.chunk[at];
         match (self.machine.state, byte) {
-            (State::FirstKey | State::NextKey, b'"') => return Ok(Next::Members(at)),
+            (State::FirstKey | State::NextKey, b'"') => self.machine.state = State::InKey(false),
             (State::FirstKey | State::AfterMember, b'}') => self.end_object(at)?,
-            (State::AfterMember, b',') => {
-                self.machine.state = State::NextKey;
-                return Ok(self.members_or_blank(at + 1));
-            }
+            (State::AfterMember, b',') => self.machine.state = State::NextKey,
             (State::Colon, b':') => self.machine.state = State::MemberValue,
             (State::MemberValue, _) => return self.member_value(at),
             (State::Value(op), _) => return self.value(op, at),
@@ -369,12 +353,6 @@ impl<'a, S: Scan> Run<'a, S> {
             (state, _) => return Err(self.unexpected(at, state)),
         }
         Ok(Next::At(at + 1))
-    }
-
-    /// On to the members, if one begins at `at`.
-    #[inline(always)]
-    fn members_or_blank(&self, at: usize) -> Next {
-        if self.chunk.get(at) == Some(&b'"') { Next::Members(at) } else { Next::At(at) }
     }
 
     #[cold]
@@ -401,12 +379,16 @@ impl<'a, S: Scan> Run<'a, S> {
                 Others::Drop => Ok(Next::Pass(Sink::Drop, at)),
                 // The name has been written.
                 Others::Run(op) => self.value(op, at),
-                Others::Refuse(_) if self.chunk[at] == b'n' => Ok(Next::Pass(Sink::Drop, at)),
+                Others::Refuse(_) if self.is_null(at) => Ok(Next::Pass(Sink::Drop, at)),
                 Others::Refuse(reason) => Err(Cause::Refused(reason).into()),
             };
         };
         for capture in &member.captures {
-            self.machine.slot(capture).open(at);
+            let slot = self.machine.slot(capture);
+            self.machine.slots[slot].open(at);
+            if let Some(recording) = &mut self.recording {
+                recording.open_slot(slot, at);
+            }
         }
         match &member.action {
             Action::Drop => Ok(Next::Pass(Sink::Drop, at)),
@@ -420,7 +402,7 @@ impl<'a, S: Scan> Run<'a, S> {
                 }
                 self.value(*op, at)
             }
-            Action::Refuse(_) if self.chunk[at] == b'n' => Ok(Next::Pass(Sink::Drop, at)),
+            Action::Refuse(_) if self.is_null(at) => Ok(Next::Pass(Sink::Drop, at)),
             Action::Refuse(reason) => Err(Cause::Refused(*reason).into()),
         }
     }
@@ -458,7 +440,7 @@ impl<'a, S: Scan> Run<'a, S> {
                     self.machine.state = State::Value(*inner);
                     op = *inner;
                 }
-                Op::Object(_) | Op::Again(_) | Op::Array(_) | Op::Unwrap(_) if first == b'n' => {
+                Op::Object(_) | Op::Again(_) | Op::Array(_) | Op::Unwrap(_) if self.is_null(at) => {
                     return Ok(Next::Pass(Sink::Copy, at));
                 }
                 Op::Object(object) | Op::Again(object) => {
@@ -467,7 +449,7 @@ impl<'a, S: Scan> Run<'a, S> {
                     self.keep(at, at + 1);
                     self.push_object(*object);
                     self.machine.state = State::FirstKey;
-                    return Ok(self.members_or_blank(at + 1));
+                    return Ok(Next::At(at + 1));
                 }
                 Op::Array(inner) => {
                     self.expect(first, b'[', Kind::Array, at)?;
@@ -486,6 +468,15 @@ impl<'a, S: Scan> Run<'a, S> {
                 }
             }
         }
+    }
+
+    /// Whether the value at `at` is null, where no other scalar is taken.
+    fn is_null(&mut self, at: usize) -> bool {
+        let is_null = self.chunk[at] == b'n';
+        if let Some(recording) = &mut self.recording {
+            recording.is_null |= is_null;
+        }
+        is_null
     }
 
     #[inline(always)]
@@ -510,6 +501,10 @@ impl<'a, S: Scan> Run<'a, S> {
     #[inline(always)]
     pub(super) fn push(&mut self, kind: FrameKind, id: u32) {
         let (bits, slots) = (self.machine.bits.len(), self.machine.slots_used);
+        if let Some(recording) = &mut self.recording {
+            let none = Member { wrote: false, last: NONE, member: NONE };
+            recording.push(self.machine.frames.last().map_or(none, Member::of), kind, id);
+        }
         self.machine.frames.push(Frame {
             kind,
             id,
@@ -540,6 +535,9 @@ impl<'a, S: Scan> Run<'a, S> {
 
     #[inline(always)]
     pub(super) fn pop(&mut self) {
+        if let Some(recording) = &mut self.recording {
+            recording.pop();
+        }
         if let Some(frame) = self.machine.frames.pop() {
             if frame.strangers {
                 self.machine.strangers.close();
@@ -562,6 +560,13 @@ impl<'a, S: Scan> Run<'a, S> {
         if object.close.is_empty() {
             self.keep(at, at + 1);
             return Ok(());
+        }
+        if let Some(closing) = &object.closing {
+            self.write(&closing[usize::from(!top.wrote)..]);
+            return Ok(());
+        }
+        if let Some(recording) = &mut self.recording {
+            recording.close(top.wrote, at);
         }
         // Faults from here on are those of the object, not of its last member.
         self.top_mut().member = NONE;
@@ -593,6 +598,7 @@ impl<'a, S: Scan> Run<'a, S> {
         loop {
             let Some(top) = self.machine.frames.last() else {
                 self.machine.state = State::End;
+                self.learn_end(at);
                 return;
             };
             match top.kind {
@@ -600,8 +606,11 @@ impl<'a, S: Scan> Run<'a, S> {
                     let object = &self.program.objects[top.id as usize];
                     if let Some(member) = object.members.get(usize::from(top.member)) {
                         for capture in &member.captures {
-                            let chunk = self.chunk;
-                            self.machine.slot(capture).end(at, chunk);
+                            let slot = self.machine.slot(capture);
+                            self.machine.slots[slot].end(at, self.chunk);
+                            if let Some(recording) = &mut self.recording {
+                                recording.end_slot(slot, at);
+                            }
                         }
                     }
                     self.machine.state = State::AfterMember;

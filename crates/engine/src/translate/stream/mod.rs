@@ -5,41 +5,40 @@
 //! What lives here: the run time of every [`ValueOp`](switchback_plan::ValueOp) over a stream. What does
 //! not: ops over several bodies, heads, statuses.
 //!
-//! What an op does to a value that passes is in `machine`, to one that had to be whole (a conversion's, an object's end) in
-//! `close`; how ops are laid out to be run, in `program`. `walk` and `script` are the short cut, `skip` and `skip_ahead` find
-//! where a value ends, `pass` and `copying` hand on what nothing is done to, `naming` reads the names of members, `output`
-//! writes. A change of what an op does begins in the reference, [`document`](super::document()).
+//! `machine` runs an op over a value that passes, `close` over one that had to be complete first (a conversion's, an object's
+//! end); `program` lays the ops out. `learned`, `record` and `follow` are the short cut, `scalar` and `skip` find where a value
+//! ends, `pass` forwards values that no op changes, `naming` reads the names of members, `output` writes. A change of what an op
+//! does starts in the reference, [`document`](super::document()).
 //!
 //! Decisions to know before editing:
 //!
 //! - The slow reference is [`document`](super::document()); this must equal it byte for byte. It is tested
 //!   over generated documents, plans and cuts.
-//! - There is one machine (`machine`) that can stop after every byte, and one short cut through it
-//!   (`walk`) for the common case: the expected name, then a value that ends within the chunk. What is
-//!   expected is learnt from bodies and kept as a `script` of each object, in which the objects within
-//!   it lie where they were met. Cutting a text into single bytes never takes the short cut, so comparing
-//!   cuts compares the two.
-//! - Strict bodies are read a second time, by the one JSON reader. Where the grammar of a body is checked, the machine and its
-//!   short cut check what they look at anyway, and what is passed over they hold against a [`Grammar`] as well. The short cut
-//!   takes for a value only what is in order, and leaves the rest to the machine, which tells the fault. Lenient bodies are
-//!   checked where the plan looks: brackets are counted everywhere, members and names are read in objects that the plan
-//!   rewrites, UTF-8 is checked throughout, and a text cut short is always noticed.
+//! - There is one machine (`machine`) that can stop after every byte, and one short cut through it (`follow`): the text between
+//!   two scalars is compared with texts that the machine has read in the same place before, and what the machine did there is
+//!   done again. Only scalars are looked at. The machine's work is recorded while it runs (`record`), so that the short cut has
+//!   no rules of its own. Cutting a text into single bytes never takes the short cut, so comparing cuts compares the two.
+//! - Strict bodies are read a second time, by the one JSON reader. Where the grammar of a body is checked, the machine checks
+//!   what it looks at anyway, and reads the values that it passes over with a [`Grammar`]. The short cut takes a scalar only
+//!   where it is in order, and leaves the rest to the machine, which reports the fault. Lenient bodies are checked where the
+//!   plan looks: brackets are counted everywhere, members and names are read in objects that the plan rewrites, UTF-8 is
+//!   checked throughout, and a text cut short is always noticed.
 
 mod close;
-mod copying;
 mod fault;
+mod follow;
+mod learned;
 mod machine;
 mod names;
 mod naming;
 mod output;
 mod pass;
 mod program;
-mod script;
+mod record;
+mod scalar;
 mod skip;
-mod skip_ahead;
 #[cfg(test)]
 mod tests;
-mod walk;
 
 pub use program::Program;
 

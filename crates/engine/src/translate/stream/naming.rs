@@ -2,7 +2,7 @@
 //! has had it, and what is learnt from where it stands.
 
 use super::fault::{self, Fault};
-use super::machine::{Frame, Run, State};
+use super::machine::{Run, State};
 use super::names::{NONE, NameId};
 use super::skip::{Skip, Skipped};
 use std::sync::Arc;
@@ -48,14 +48,19 @@ impl<S: Scan> Run<'_, S> {
         let plain = text::string_break(decoded.as_bytes()) == decoded.len();
         let id = known.or_else(|| if plain { self.stranger(decoded.as_bytes()) } else { None });
         let fresh = match id {
-            Some(id) => self.see(id),
-            None => self.ledger(raw, start)?,
+            Some(id) => {
+                if let Some(recording) = &mut self.recording {
+                    recording.see(id, end - raw.len() - 1);
+                }
+                self.see(id)
+            }
+            None => {
+                self.recording = None;
+                self.ledger(raw, start)?
+            }
         };
         if !fresh {
             return Err(fault::json(start, ErrorKind::DuplicateMember));
-        }
-        if let Some(id) = id.filter(|_| plain) {
-            self.teach(&top, id);
         }
         let top = self.top_mut();
         top.member = known.unwrap_or(NONE);
@@ -75,26 +80,17 @@ impl<S: Scan> Run<'_, S> {
     /// The id of a name that the plan does not know, if there is room for it.
     fn stranger(&mut self, name: &[u8]) -> Option<NameId> {
         let object = self.top().id as usize;
-        let found = self.machine.learned.names[object].stranger(name);
-        if found.is_some() {
+        let names = &self.machine.learned.names[object];
+        let found = names.find(name);
+        if found.is_some() || !self.machine.may_learn || !names.has_room_for(name) {
             return found;
         }
-        let id = Arc::make_mut(&mut self.machine.learned).names[object].add(name);
-        self.machine.taught |= id.is_some();
-        id
-    }
-
-    /// Expects `id` after the last name from now on, unless it is already.
-    fn teach(&mut self, top: &Frame, id: NameId) {
-        let object = top.id as usize;
-        if !self.machine.learned.names[object].is_expected(top.last, id) {
-            Arc::make_mut(&mut self.machine.learned).names[object].expect(top.last, id);
-            (self.machine.taught, self.machine.outdated) = (true, true);
-        }
+        self.machine.taught = true;
+        Some(Arc::make_mut(&mut self.machine.learned).names[object].add(name))
     }
 
     /// Marks the name as seen in the innermost object; false when it was.
-    fn see(&mut self, id: NameId) -> bool {
+    pub(super) fn see(&mut self, id: NameId) -> bool {
         let machine = &mut *self.machine;
         let top = machine.frames.last_mut().expect("a name lies within an object");
         let word = match usize::from(id / 64).checked_sub(1) {

@@ -18,7 +18,11 @@ impl<S: Scan> Run<'_, S> {
     pub(super) fn begin_member(&mut self, prefix: &Prefix) {
         self.flush();
         let first = !std::mem::replace(&mut self.top_mut().wrote, true);
+        let before = self.out.len();
         prefix.write(first, self.out);
+        if let Some(recording) = &mut self.recording {
+            recording.write(&self.out[before..]);
+        }
     }
 
     /// Writes the comma before an element whose text begins at `at`, if one is due.
@@ -36,6 +40,9 @@ impl<S: Scan> Run<'_, S> {
     /// Writes a part of the chunk, together with what stands before it where that is written as well.
     #[inline(always)]
     pub(super) fn keep(&mut self, start: usize, end: usize) {
+        if let Some(recording) = &mut self.recording {
+            recording.keep(start, end);
+        }
         if self.span.end != start {
             self.flush();
             self.span.start = start;
@@ -52,6 +59,9 @@ impl<S: Scan> Run<'_, S> {
     pub(super) fn write(&mut self, text: &[u8]) {
         self.flush();
         self.out.extend_from_slice(text);
+        if let Some(recording) = &mut self.recording {
+            recording.write(text);
+        }
     }
 }
 

@@ -67,21 +67,21 @@ impl<S: Scan> Run<'_, S> {
 
     /// The value that the chunk has from `start` on ends at `end`.
     #[inline(always)]
-    fn passed(&mut self, sink: Sink, start: usize, end: usize) -> Result<usize, Fault> {
+    pub(super) fn passed(&mut self, sink: Sink, start: usize, end: usize) -> Result<usize, Fault> {
         self.value_ends(sink, start, end)?;
         Ok(end)
     }
 
     /// The value that the chunk has from `start` on goes on behind it.
     #[inline(always)]
-    fn is_cut(&mut self, skip: Skip, sink: Sink, start: usize) -> Result<usize, Fault> {
+    pub(super) fn is_cut(&mut self, skip: Skip, sink: Sink, start: usize) -> Result<usize, Fault> {
         self.deliver(sink, start, self.chunk.len())?;
         self.machine.state = State::Passing(skip, sink);
         Ok(self.chunk.len())
     }
 
     #[inline(always)]
-    fn deliver(&mut self, sink: Sink, start: usize, end: usize) -> Result<(), Fault> {
+    pub(super) fn deliver(&mut self, sink: Sink, start: usize, end: usize) -> Result<(), Fault> {
         match sink {
             Sink::Copy => self.keep(start, end),
             Sink::Drop => {}
@@ -111,7 +111,7 @@ impl<S: Scan> Run<'_, S> {
             }
             _ => self.deliver(sink, start, end)?,
         }
-        self.value_done(end);
+        self.machine.state = State::ValueEnd;
         Ok(())
     }
 

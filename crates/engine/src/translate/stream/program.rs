@@ -2,8 +2,7 @@
 //! and written as words, captured places found while their object is walked. Made once per plan and
 //! shared by all bodies that run through it.
 
-use super::names::{NameId, Names};
-use super::script::LearnedSchema;
+use super::learned::Learned;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,8 +13,8 @@ use switchback_plan::{
     ReasonId, Root, ValueOp, convert::Conversion,
 };
 
-/// How many bodies may teach a program the order of members; after that it is left as it is.
-const LESSONS_MAX: u32 = 64;
+/// How many bodies may teach a program their layout; after that it is left as it is.
+const LESSONS_MAX: u32 = 256;
 
 /// A compiled [`ValueOp`].
 #[derive(Debug)]
@@ -27,7 +26,7 @@ pub struct Program {
     pub(super) whole: Root,
     identity: bool,
     /// What bodies have taught so far.
-    learned: ArcSwap<LearnedSchema>,
+    learned: ArcSwap<Learned>,
     taught: AtomicU32,
 }
 
@@ -39,7 +38,7 @@ pub(super) type OpId = u32;
 pub(super) enum Op {
     Keep,
     Object(u32),
-    /// An object that may lie within one by the same plan: no script goes on in it.
+    /// An object that may lie within one by the same plan.
     Again(u32),
     Array(OpId),
     Wrap(OpId),
@@ -100,11 +99,6 @@ impl Others {
     pub(super) fn are_written(self) -> bool {
         matches!(self, Others::Keep | Others::Run(_))
     }
-
-    /// Whether they are passed over, whatever they are.
-    pub(super) fn are_passed_over(self) -> bool {
-        matches!(self, Others::Keep | Others::Drop)
-    }
 }
 
 /// How many words of 64 bits hold the bits of one walk of an object that do not fit into its frame.
@@ -131,8 +125,6 @@ impl Words {
 #[derive(Debug)]
 pub(super) struct Member {
     pub action: Action,
-    /// Whether what is written has the name of what is read.
-    pub same_name: bool,
     /// Where the source text is kept: slots of this object, or of one that it lies in.
     pub captures: Vec<Capture>,
 }
@@ -143,16 +135,6 @@ impl Object {
         let words = Words::of(plan.members.len());
         let (members, close) = (Vec::new(), Vec::new());
         Object { plan: plan.clone(), members, others: Others::Drop, close, closing: None, slots: 0, words }
-    }
-}
-
-impl Member {
-    /// The name that is written for it.
-    pub(super) fn written(&self) -> &Written {
-        match &self.action {
-            Action::Copy(prefix) | Action::Rename(prefix) | Action::Run(prefix, _) => prefix.written(),
-            Action::Drop | Action::Refuse(_) => &Written::NOTHING,
-        }
     }
 }
 
@@ -222,10 +204,6 @@ impl Prefix {
         Prefix { written: Written::new(&text) }
     }
 
-    pub(super) fn written(&self) -> &Written {
-        &self.written
-    }
-
     /// Appends it, after a comma unless `first`.
     #[inline(always)]
     pub(super) fn write(&self, first: bool, out: &mut Vec<u8>) {
@@ -286,7 +264,7 @@ impl Program {
             true => compiler.add(Op::Constant(Raw::from([]))),
             false => compiler.op(op, &[]),
         };
-        let learned = LearnedSchema::new(compiler.objects.iter().map(Names::of).collect());
+        let learned = Learned::new(&compiler.objects);
         Program {
             ops: compiler.ops,
             objects: compiler.objects,
@@ -308,18 +286,16 @@ impl Program {
         self.identity
     }
 
-    /// The member `id` of an object; none for a name that the plan does not know.
-    #[inline(always)]
-    pub(super) fn member(&self, object: u32, id: NameId) -> Option<&Member> {
-        self.objects[object as usize].members.get(usize::from(id))
-    }
-
-    pub(super) fn learned(&self) -> Arc<LearnedSchema> {
+    pub(super) fn learned(&self) -> Arc<Learned> {
         self.learned.load_full()
     }
 
-    /// Takes over what a body has taught about the order of members.
-    pub(super) fn learn(&self, learned: Arc<LearnedSchema>) {
+    pub(super) fn may_learn(&self) -> bool {
+        self.taught.load(Ordering::Relaxed) < LESSONS_MAX
+    }
+
+    /// Takes over what a body has taught about the layout of bodies.
+    pub(super) fn learn(&self, learned: Arc<Learned>) {
         if self.taught.fetch_add(1, Ordering::Relaxed) < LESSONS_MAX {
             self.learned.store(learned);
         } else {
@@ -395,8 +371,7 @@ impl Compiler {
             }
             // What no close item reads as a whole need not be kept.
             captures.retain(|capture| capture.up > 0 || reads(&close, capture.slot));
-            let same_name = matches!(&member.action, MemberAction::Emit(emit) if emit.name == member.name);
-            Member { action: self.action(member, &below), same_name, captures }
+            Member { action: self.action(member, &below), captures }
         });
         let members: Vec<Member> = members.collect();
         let others = match &plan.others {

@@ -1,6 +1,7 @@
 //! Passing over one value without looking into it, over any number of chunks: strings to their closing
 //! quote, containers by counting brackets outside strings, each kind for itself.
 
+use switchback_json::Open;
 use switchback_json::scan::{self, Bracket, Scan, Task};
 
 /// How far the value that is passed over has been read. The first byte of the value decides where to
@@ -137,6 +138,11 @@ fn string_end<S: Scan>(scan: S, bytes: &[u8], at: usize, escaped: bool) -> Skipp
 }
 
 impl Nested {
+    /// Between two scalars, within these brackets.
+    pub(super) fn within(open: Open) -> Nested {
+        Nested { depth: open.depth(), curly: open.objects() as isize, ..Nested::default() }
+    }
+
     /// See [`Skip::over`].
     #[inline(always)]
     pub(super) fn over<S: Scan>(mut self, scan: S, bytes: &[u8], at: usize, depth_left: usize) -> Skipped {

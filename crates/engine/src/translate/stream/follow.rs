@@ -1,0 +1,426 @@
+//! The short cut through the machine: takes the edges that bodies have shown ([`super::learned`]), and looks at nothing but the
+//! scalars between them. Where no edge matches, the machine goes on from the same place, and what it does up to the next scalar
+//! becomes an edge.
+//!
+//! The loop is compiled once for each way of scanning. In it there is nothing but the place, where what is copied starts, and
+//! the names of the innermost object, so that these stay in registers. The frames are as they are in the machine, but for what
+//! changes in the innermost one from member to member: that is part of the node.
+
+use super::fault::{self, Fault};
+use super::learned::{
+    Edge, EdgeId, EdgeOp, Edit, GAP_BYTES, Goal, Learned, Member, NO_EDGE, NOWHERE, NodeId, START, Target,
+    Work,
+};
+use super::machine::{FrameKind, Run, Sink, State};
+use super::names::NONE;
+use super::output::{NO_SPAN, append};
+use super::record::Recording;
+use super::scalar::{AHEAD_BYTES, Ahead, NO_END, ScalarEnd, padded, scalar_end};
+use super::skip::{Nested, Skip};
+use std::sync::Arc;
+use switchback_json::scan::{Scan, Task, Windows, append_start};
+use switchback_json::{ErrorKind, Gap, Grammar, Open, is_scalar_start};
+
+/// Where nodes are entered.
+#[derive(Debug, Clone, Copy)]
+enum Entry {
+    /// Behind the scalar, or at the start of the body.
+    Behind,
+    /// At the scalar.
+    Scalar,
+}
+
+/// Why no edge is taken any more.
+#[derive(Debug, Clone, Copy)]
+enum Stop {
+    /// Behind the scalar of this node no edge matches. The last edge that was taken, or [`NO_EDGE`].
+    Behind(NodeId, usize, EdgeId),
+    /// The machine reads the scalar of this node.
+    Scalar(NodeId, usize),
+    /// The text has ended.
+    End(usize),
+}
+
+/// The place from which nothing is copied.
+const NOTHING: usize = NO_SPAN.start;
+
+impl<S: Scan> Run<'_, S> {
+    /// Reads from the start of the body on.
+    pub(super) fn start(&mut self) -> Result<usize, Fault> {
+        if self.can_follow() { self.follow(START, Entry::Behind, 0) } else { Ok(0) }
+    }
+
+    /// Reads on behind the value that has ended before `at`.
+    pub(super) fn behind_value(&mut self, at: usize) -> Result<usize, Fault> {
+        let sink = if self.span.end == at { Sink::Copy } else { Sink::Drop };
+        // Behind the value at the top there is nothing more to take.
+        let is_within = !self.machine.frames.is_empty();
+        match is_within.then(|| self.node(Open::default(), sink)).flatten() {
+            Some(node) => self.follow(node, Entry::Behind, at),
+            None => {
+                self.value_done(at);
+                Ok(at)
+            }
+        }
+    }
+
+    /// Reads on in a value that is passed over, of which the chunk starts with a part.
+    pub(super) fn pass_on(&mut self, skip: Skip, sink: Sink, at: usize) -> Result<usize, Fault> {
+        let (Skip::Nested(_), Sink::Copy | Sink::Drop, Some(grammar)) =
+            (skip, sink, &mut self.machine.grammar)
+        else {
+            return self.pass_from(skip, sink, at, at);
+        };
+        let read = grammar.feed_to_value_end(self.scan, &self.chunk[at..]);
+        let open = grammar.open();
+        let end = match read.map_err(|error| fault::json(error.offset, error.kind))? {
+            Some(len) => at + len,
+            None => return self.is_cut(skip, sink, at),
+        };
+        if open == Some(Open::default()) {
+            return self.passed(sink, at, end);
+        }
+        self.deliver(sink, at, end)?;
+        match open.and_then(|open| self.node(open, sink)) {
+            Some(node) => self.follow(node, Entry::Behind, end),
+            None => self.pass_from(skip, sink, end, end),
+        }
+    }
+
+    /// Passes over the value that begins at `at`; learns how it was come by, if that is recorded.
+    pub(super) fn begins(&mut self, sink: Sink, at: usize) -> Result<usize, Fault> {
+        let Some(recording) = self.recording.take() else { return self.pass(sink, at) };
+        let first = self.chunk[at];
+        if is_scalar_start(first) {
+            self.learn(recording, (Open::default(), sink), at, at);
+            return self.pass(sink, at);
+        }
+        if !matches!((sink, first), (Sink::Copy | Sink::Drop, b'[' | b'{')) {
+            return self.pass(sink, at);
+        }
+        let mut grammar = Grammar::new(self.depth_left());
+        match grammar.feed_to_scalar(self.gap_from(at)) {
+            Some(Gap::Scalar(len)) => {
+                let open = grammar.open().unwrap_or_default();
+                match self.learn(recording, (open, sink), at, at + len) {
+                    Some(node) => {
+                        self.deliver(sink, at, at + len)?;
+                        self.follow(node, Entry::Scalar, at + len)
+                    }
+                    None => self.pass(sink, at),
+                }
+            }
+            Some(Gap::End(len)) => {
+                self.recording = Some(recording);
+                self.deliver(sink, at, at + len)?;
+                self.value_done(at + len);
+                Ok(at + len)
+            }
+            None => self.pass(sink, at),
+        }
+    }
+
+    /// Learns that the text has ended before `at`.
+    pub(super) fn learn_end(&mut self, at: usize) {
+        let Some(recording) = self.recording.take() else { return };
+        let text = &self.chunk[recording.start..];
+        if recording.depth + brackets(&text[..at - recording.start]) <= self.machine.bounds.json.depth {
+            let len = at - recording.start;
+            let learned = Arc::make_mut(&mut self.machine.learned).add(recording, text, len, Goal::End);
+            self.machine.taught |= learned.is_some();
+        }
+    }
+
+    /// Learns that the scalar at `at` follows, which is the value that begins at `value` or is part of it.
+    fn learn(
+        &mut self,
+        recording: Recording,
+        (open, sink): (Open, Sink),
+        value: usize,
+        at: usize,
+    ) -> Option<NodeId> {
+        let text = &self.chunk[recording.start..];
+        let len = at - recording.start;
+        if recording.depth + brackets(&text[..len]) > self.machine.bounds.json.depth || len >= GAP_BYTES {
+            return None;
+        }
+        let node = self.node(open, sink)?;
+        let resume = (sink == Sink::Copy).then_some(value);
+        let learned = Arc::make_mut(&mut self.machine.learned);
+        let edge = learned.add(recording, text, len, Goal::Value { node, resume })?;
+        self.learned_edge = edge;
+        self.machine.taught = true;
+        Some(node)
+    }
+
+    /// The node for the frames that are open.
+    fn node(&mut self, open: Open, sink: Sink) -> Option<NodeId> {
+        if !self.can_follow() || self.machine.frames.iter().any(|frame| frame.strangers) {
+            return None;
+        }
+        let machine = &mut *self.machine;
+        let found = machine.learned.find(&machine.frames, open, sink);
+        if found.is_some() || !machine.may_learn {
+            return found;
+        }
+        machine.taught = true;
+        Arc::make_mut(&mut machine.learned).node_for(&machine.frames, open, sink)
+    }
+
+    /// Whether what has been learned holds within the bounds of this body.
+    fn can_follow(&self) -> bool {
+        let limits = &self.machine.bounds.json;
+        limits.key_bytes >= GAP_BYTES && self.machine.learned.keeps_within(limits.depth)
+    }
+
+    fn depth_left(&self) -> usize {
+        self.machine.bounds.json.depth - self.machine.depth
+    }
+
+    /// As much of the chunk as an edge has room for.
+    fn gap_from(&self, at: usize) -> &[u8] {
+        &self.chunk[at..self.chunk.len().min(at + GAP_BYTES)]
+    }
+
+    /// Takes edges for as long as there are some that match; the place where the machine goes on.
+    fn follow(&mut self, node: NodeId, entry: Entry, at: usize) -> Result<usize, Fault> {
+        let (mut node, mut entry, mut at) = (node, entry, at);
+        loop {
+            let learned = Arc::clone(&self.machine.learned);
+            let scan = self.scan;
+            let stop = scan.enter(Follow { run: self, learned: &learned, node, entry, at })?;
+            let (stopped_at, place, came_by) = match stop {
+                Stop::End(at) => return Ok(at),
+                Stop::Scalar(node, at) => {
+                    let node = learned.node(node);
+                    return match node.open.depth() {
+                        0 => self.pass(node.sink, at),
+                        _ => self.pass_nested(node.open, node.sink, false, at),
+                    };
+                }
+                Stop::Behind(node, at, came_by) => (node, at, came_by),
+            };
+            let (open, sink) = (learned.node(stopped_at).open, learned.node(stopped_at).sink);
+            let is_learned =
+                self.machine.may_learn && place < self.chunk.len() && learned.has_room_at(stopped_at);
+            drop(learned);
+            let depth = self.machine.depth + open.depth();
+            let recording = Recording::new(stopped_at, came_by, place, depth);
+            if open.depth() == 0 {
+                self.recording = is_learned.then_some(recording);
+                if stopped_at != START {
+                    self.value_done(place);
+                }
+                return Ok(place);
+            }
+            if !is_learned {
+                return self.pass_nested(open, sink, true, place);
+            }
+            let mut grammar = Grammar::new(0);
+            grammar.resume(open, true, self.depth_left(), 0);
+            match grammar.feed_to_scalar(self.gap_from(place)) {
+                Some(Gap::Scalar(len)) => {
+                    let next = grammar.open().and_then(|open| {
+                        let resume = place;
+                        self.learn(recording, (open, sink), resume, place + len)
+                    });
+                    let Some(next) = next else { return self.pass_nested(open, sink, true, place) };
+                    self.deliver(sink, place, place + len)?;
+                    (node, entry, at) = (next, Entry::Scalar, place + len);
+                }
+                Some(Gap::End(len)) => {
+                    self.recording = Some(recording);
+                    self.deliver(sink, place, place + len)?;
+                    self.value_done(place + len);
+                    return Ok(place + len);
+                }
+                None => return self.pass_nested(open, sink, true, place),
+            }
+        }
+    }
+
+    /// Passes over the rest of a value, in which the brackets `open` are open, from a value within it on or from behind one.
+    fn pass_nested(&mut self, open: Open, sink: Sink, is_behind: bool, at: usize) -> Result<usize, Fault> {
+        let (depth_left, offset) = (self.depth_left(), self.place(at));
+        if let Some(grammar) = &mut self.machine.grammar {
+            grammar.resume(open, is_behind, depth_left, offset);
+        }
+        self.pass_from(Skip::Nested(Nested::within(open)), sink, at, at)
+    }
+
+    /// Does the operations of an edge, whose text begins at `at`. What is copied begins at `from`.
+    #[inline(never)]
+    fn work(&mut self, edge: &Edge, at: usize, from: &mut usize) -> Result<(), Fault> {
+        for op in &edge.ops {
+            match op {
+                EdgeOp::Edit(edit) => edit.run(self.chunk, at, from, self.out),
+                EdgeOp::Write(text) => self.out.extend_from_slice(text),
+                EdgeOp::OpenSlot { slot, at: offset } => {
+                    self.machine.slots[usize::from(*slot)].open(at + usize::from(*offset));
+                }
+                EdgeOp::EndSlot { slot, at: offset } => {
+                    self.machine.slots[usize::from(*slot)].end(at + usize::from(*offset), self.chunk);
+                }
+                EdgeOp::See { id, at: offset } => {
+                    if !self.see(*id) {
+                        return Err(self.is_named_twice(at + usize::from(*offset)));
+                    }
+                }
+                EdgeOp::Push { outer, kind, id } => {
+                    if let Some(top) = self.machine.frames.last_mut() {
+                        outer.put_in(top);
+                    }
+                    self.machine.depth += usize::from(*kind != FrameKind::Wrap);
+                    match kind {
+                        FrameKind::Object => self.push_object(*id),
+                        _ => self.push(*kind, *id),
+                    }
+                }
+                EdgeOp::Pop => match *self.top() {
+                    top if top.kind == FrameKind::Object => self.leave_object(&top),
+                    _ => self.pop(),
+                },
+                EdgeOp::Close { wrote, at: offset } => {
+                    let top = self.top_mut();
+                    (top.wrote, top.member) = (*wrote, NONE);
+                    let top = *top;
+                    let object = &self.program.objects[top.id as usize];
+                    self.close(&top, object, at + usize::from(*offset))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn is_named_twice(&self, at: usize) -> Fault {
+        fault::json(self.place(at), ErrorKind::DuplicateMember)
+    }
+}
+
+impl Edit {
+    /// Does the edit, where the text of the edge begins at `at`.
+    #[inline(always)]
+    fn run(&self, chunk: &[u8], at: usize, from: &mut usize, out: &mut Vec<u8>) {
+        if self.flush != NOWHERE {
+            append(chunk, *from, at + usize::from(self.flush), out);
+        }
+        append_start(out, &self.text, usize::from(self.len));
+        *from = if self.resume == NOWHERE { NOTHING } else { at + usize::from(self.resume) };
+    }
+}
+
+fn brackets(text: &[u8]) -> usize {
+    text.iter().filter(|byte| matches!(byte, b'[' | b'{')).count()
+}
+
+/// The loop over edges, from a node on.
+struct Follow<'f, 'a, S> {
+    run: &'f mut Run<'a, S>,
+    learned: &'f Learned,
+    node: NodeId,
+    entry: Entry,
+    at: usize,
+}
+
+impl<S: Scan> Task for Follow<'_, '_, S> {
+    type Output = Result<Stop, Fault>;
+
+    #[inline(always)]
+    fn run<Entered: Scan>(self, scan: Entered) -> Result<Stop, Fault> {
+        let Follow { run, learned, node, entry, at } = self;
+        let chunk = run.chunk;
+        let windows = Windows::<AHEAD_BYTES>::of(chunk);
+        let (mut node, mut at) = (node, at);
+        // Nothing else that is pending is copied together with what follows.
+        let mut from = match learned.node(node).sink {
+            Sink::Copy if run.span.end == at => std::mem::replace(&mut run.span, NO_SPAN).start,
+            _ => {
+                run.flush();
+                NOTHING
+            }
+        };
+        let mut seen = run.machine.frames.last().map_or(0, |top| top.seen);
+        let mut came_by = std::mem::replace(&mut run.learned_edge, NO_EDGE);
+        let mut then = learned.first_of(node);
+        let mut is_cut = false;
+        if let Entry::Scalar = entry {
+            match scan.enter_apart(ScalarEnd { chunk, at }) {
+                NO_END => is_cut = true,
+                end => at = end,
+            }
+        }
+        let mut end_of_chunk: Ahead;
+        let stop = loop {
+            if is_cut {
+                break Stop::Scalar(node, at);
+            }
+            let ahead = match windows.at(at) {
+                Some(ahead) => ahead,
+                None => {
+                    end_of_chunk = padded(chunk, at);
+                    &end_of_chunk
+                }
+            };
+            let Some(edge) = learned.edge(then).filter(|edge| edge.begins(scan, ahead)) else {
+                match learned.search(node, scan, ahead) {
+                    Some(found) => then = found,
+                    None => break Stop::Behind(node, at, came_by),
+                }
+                continue;
+            };
+            let len = usize::from(edge.len);
+            let end = match edge.target {
+                Target::Scalar => scalar_end(scan, chunk, ahead, len, at + len),
+                _ => NO_END,
+            };
+            if end == NO_END && !edge.leads_on(ahead) {
+                match learned.search(node, scan, ahead) {
+                    Some(found) => then = found,
+                    None => break Stop::Behind(node, at, came_by),
+                }
+                continue;
+            }
+            if seen & edge.bit != 0 {
+                return Err(run.is_named_twice(at + usize::from(edge.bit_at)));
+            }
+            seen |= edge.bit;
+            match edge.work {
+                Work::Nothing => {}
+                Work::Edit => edge.edit.run(chunk, at, &mut from, run.out),
+                Work::Ops => run.work(edge, at, &mut from)?,
+                Work::Structural => {
+                    if let Some(top) = run.machine.frames.last_mut() {
+                        top.seen = seen;
+                    }
+                    run.work(edge, at, &mut from)?;
+                    seen = run.machine.frames.last().map_or(0, |top| top.seen);
+                }
+            }
+            (came_by, node, then) = (then, edge.next, edge.then);
+            if end == NO_END {
+                at += len;
+                match edge.target {
+                    Target::End => break Stop::End(at),
+                    _ => is_cut = true,
+                }
+            } else {
+                at = end;
+            }
+        };
+        run.machine.wrote |= came_by != NO_EDGE;
+        if let Stop::End(at) = stop {
+            run.machine.state = State::End;
+            run.span = NO_SPAN;
+            debug_assert!(from == NOTHING && at <= chunk.len());
+            return Ok(stop);
+        }
+        if let (Some(top), Some(node)) = (run.machine.frames.last_mut(), learned.node(node).frames.last()) {
+            Member::of(node).put_in(top);
+            top.seen = seen;
+        }
+        run.machine.state = if node == START { run.machine.state } else { State::ValueEnd };
+        run.span = if from == NOTHING { NO_SPAN } else { from..at };
+        Ok(stop)
+    }
+}
