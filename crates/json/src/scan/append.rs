@@ -18,3 +18,23 @@ pub fn append_start<const N: usize>(out: &mut Vec<u8>, window: &[u8; N], len: us
         out.set_len(out.len() + len.min(N));
     }
 }
+
+/// [`append_start`] of two windows, one after the other, with one question about the room.
+#[inline(always)]
+pub fn append_starts<const N: usize, const M: usize>(
+    out: &mut Vec<u8>,
+    (first, first_len): (&[u8; N], usize),
+    (second, second_len): (&[u8; M], usize),
+) {
+    if out.capacity() - out.len() < N + M {
+        out.reserve(N + M);
+    }
+    let first_len = first_len.min(N);
+    // SAFETY: as in `append_start`, with room for `N + M` bytes; the second window starts no later than `N` bytes behind the end.
+    unsafe {
+        let end = out.as_mut_ptr().add(out.len());
+        first.as_ptr().copy_to_nonoverlapping(end, N);
+        second.as_ptr().copy_to_nonoverlapping(end.add(first_len), M);
+        out.set_len(out.len() + first_len + second_len.min(M));
+    }
+}

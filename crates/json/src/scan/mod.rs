@@ -60,7 +60,7 @@ mod portable;
 mod sse2;
 mod windows;
 
-pub use append::append_start;
+pub use append::{append_start, append_starts};
 #[cfg(target_arch = "x86_64")]
 use avx2::Avx2;
 pub use portable::Portable;

@@ -4,7 +4,7 @@
 use super::fault::{self, Fault};
 use super::machine::{Frame, Run};
 use super::output::append;
-use super::program::{Action, Alternative, Close, From, Held, Inner, Object};
+use super::program::{Action, Alternative, Close, Ending, From, Held, Inner, Object};
 use super::{Bounds, Values, translate_whole};
 use crate::translate::Cause;
 use crate::translate::document::{Env, part};
@@ -83,6 +83,10 @@ impl Slot {
         self.held.clear();
     }
 
+    fn is_full(&self) -> bool {
+        matches!(self.state, SlotState::InChunk(..) | SlotState::Held)
+    }
+
     /// Appends the text, if there is any; whether there is.
     #[inline(always)]
     fn write(&self, chunk: &[u8], out: &mut Vec<u8>) -> bool {
@@ -112,6 +116,11 @@ impl<S: Scan> Run<'_, S> {
         if machine.slots[top.slots..machine.slots_used].iter().any(|slot| slot.len() > bound) {
             return Err(fault::too_long(self.place(at)));
         }
+        if let Some(endings) = &object.endings {
+            let slots = &machine.slots[top.slots..];
+            write_endings(endings, slots, top.wrote, self.chunk, self.out);
+            return Ok(());
+        }
         let closing = Closing {
             slots: &machine.slots[top.slots..],
             object,
@@ -123,6 +132,29 @@ impl<S: Scan> Run<'_, S> {
             offset: machine.before + at as u64,
         };
         closing.items(&object.close, top.wrote, self.out).map(drop)
+    }
+}
+
+/// Writes the end of an object; `begun` tells whether anything stands in it already.
+fn write_endings(endings: &[Ending], slots: &[Slot], begun: bool, chunk: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    for ending in endings {
+        match ending {
+            Ending::Constant(text) => out.extend_from_slice(text),
+            Ending::Captured { prefix, slot, absent } => {
+                let slot = &slots[usize::from(*slot)];
+                if slot.is_full() {
+                    prefix.write(out);
+                    slot.write(chunk, out);
+                } else {
+                    out.extend_from_slice(absent);
+                }
+            }
+        }
+    }
+    // Each has a comma before it.
+    if !begun && out.len() > start {
+        out.remove(start);
     }
 }
 

@@ -8,17 +8,17 @@
 
 use super::fault::{self, Fault};
 use super::learned::{
-    Edge, EdgeId, EdgeOp, Edit, GAP_BYTES, Goal, Learned, Member, NO_EDGE, NOWHERE, NodeId, START, Target,
-    Work,
+    Edge, EdgeId, EdgeOp, Edit, GAP_BYTES, Goal, Learned, Member, NO_EDGE, NOWHERE, NodeId, START, SlotAt,
+    Target, Work,
 };
 use super::machine::{FrameKind, Run, Sink, State};
 use super::names::NONE;
-use super::output::{NO_SPAN, append};
+use super::output::{COPIED_AT_ONCE, NO_SPAN, append};
 use super::record::Recording;
 use super::scalar::{AHEAD_BYTES, Ahead, NO_END, ScalarEnd, padded, scalar_end};
 use super::skip::{Nested, Skip};
 use std::sync::Arc;
-use switchback_json::scan::{Scan, Task, Windows, append_start};
+use switchback_json::scan::{Scan, Task, Windows, append_start, append_starts};
 use switchback_json::{ErrorKind, Gap, Grammar, Open, is_scalar_start};
 
 /// Where nodes are entered.
@@ -255,18 +255,14 @@ impl<S: Scan> Run<'_, S> {
             match op {
                 EdgeOp::Edit(edit) => edit.run(self.chunk, at, from, self.out),
                 EdgeOp::Write(text) => self.out.extend_from_slice(text),
-                EdgeOp::OpenSlot { slot, at: offset } => {
-                    self.machine.slots[usize::from(*slot)].open(at + usize::from(*offset));
-                }
-                EdgeOp::EndSlot { slot, at: offset } => {
-                    self.machine.slots[usize::from(*slot)].end(at + usize::from(*offset), self.chunk);
-                }
+                EdgeOp::OpenSlot(slot) => self.open_slot(*slot, at),
+                EdgeOp::EndSlot(slot) => self.end_slot(*slot, at),
                 EdgeOp::See { id, at: offset } => {
                     if !self.see(*id) {
                         return Err(self.is_named_twice(at + usize::from(*offset)));
                     }
                 }
-                EdgeOp::Push { outer, kind, id } => {
+                EdgeOp::Push { outer, kind, id, seen } => {
                     if let Some(top) = self.machine.frames.last_mut() {
                         outer.put_in(top);
                     }
@@ -275,11 +271,13 @@ impl<S: Scan> Run<'_, S> {
                         FrameKind::Object => self.push_object(*id),
                         _ => self.push(*kind, *id),
                     }
+                    self.top_mut().seen = *seen;
                 }
                 EdgeOp::Pop => match *self.top() {
                     top if top.kind == FrameKind::Object => self.leave_object(&top),
                     _ => self.pop(),
                 },
+                EdgeOp::Reopen { seen } => self.reopen_object(*seen),
                 EdgeOp::Close { wrote, at: offset } => {
                     let top = self.top_mut();
                     (top.wrote, top.member) = (*wrote, NONE);
@@ -292,6 +290,16 @@ impl<S: Scan> Run<'_, S> {
         Ok(())
     }
 
+    #[inline(always)]
+    fn open_slot(&mut self, slot: SlotAt, at: usize) {
+        self.machine.slots[usize::from(slot.slot)].open(at + usize::from(slot.at));
+    }
+
+    #[inline(always)]
+    fn end_slot(&mut self, slot: SlotAt, at: usize) {
+        self.machine.slots[usize::from(slot.slot)].end(at + usize::from(slot.at), self.chunk);
+    }
+
     #[cold]
     fn is_named_twice(&self, at: usize) -> Fault {
         fault::json(self.place(at), ErrorKind::DuplicateMember)
@@ -302,10 +310,21 @@ impl Edit {
     /// Does the edit, where the text of the edge begins at `at`.
     #[inline(always)]
     fn run(&self, chunk: &[u8], at: usize, from: &mut usize, out: &mut Vec<u8>) {
-        if self.flush != NOWHERE {
-            append(chunk, *from, at + usize::from(self.flush), out);
+        let len = usize::from(self.len);
+        if self.flush == NOWHERE {
+            append_start(out, &self.text, len);
+        } else {
+            let end = at + usize::from(self.flush);
+            match Windows::<COPIED_AT_ONCE>::of(chunk).at(*from) {
+                Some(window) if end - *from <= COPIED_AT_ONCE => {
+                    append_starts(out, (window, end - *from), (&self.text, len));
+                }
+                _ => {
+                    append(chunk, *from, end, out);
+                    append_start(out, &self.text, len);
+                }
+            }
         }
-        append_start(out, &self.text, usize::from(self.len));
         *from = if self.resume == NOWHERE { NOTHING } else { at + usize::from(self.resume) };
     }
 }
@@ -343,13 +362,12 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
         let mut seen = run.machine.frames.last().map_or(0, |top| top.seen);
         let mut came_by = std::mem::replace(&mut run.learned_edge, NO_EDGE);
         let mut then = learned.first_of(node);
-        let mut is_cut = false;
-        if let Entry::Scalar = entry {
-            match scan.enter_apart(ScalarEnd { chunk, at }) {
-                NO_END => is_cut = true,
-                end => at = end,
-            }
-        }
+        let entered = match entry {
+            Entry::Behind => at,
+            Entry::Scalar => scan.enter_apart(ScalarEnd { chunk, at }),
+        };
+        let is_cut = matches!(entry, Entry::Scalar) && entered == NO_END;
+        at = if is_cut { at } else { entered };
         let mut end_of_chunk: Ahead;
         let stop = loop {
             if is_cut {
@@ -369,12 +387,8 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
                 }
                 continue;
             };
-            let len = usize::from(edge.len);
-            let end = match edge.target {
-                Target::Scalar => scalar_end(scan, chunk, ahead, len, at + len),
-                _ => NO_END,
-            };
-            if end == NO_END && !edge.leads_on(ahead) {
+            let is_all_there = edge.is_plain || edge.is_whole_in(scan, ahead) && edge.leads_on(ahead);
+            if !is_all_there {
                 match learned.search(node, scan, ahead) {
                     Some(found) => then = found,
                     None => break Stop::Behind(node, at, came_by),
@@ -384,29 +398,52 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
             if seen & edge.bit != 0 {
                 return Err(run.is_named_twice(at + usize::from(edge.bit_at)));
             }
-            seen |= edge.bit;
-            match edge.work {
-                Work::Nothing => {}
-                Work::Edit => edge.edit.run(chunk, at, &mut from, run.out),
-                Work::Ops => run.work(edge, at, &mut from)?,
-                Work::Structural => {
-                    if let Some(top) = run.machine.frames.last_mut() {
-                        top.seen = seen;
+            let mut had = seen | edge.bit;
+            if !edge.is_plain {
+                match edge.work {
+                    Work::Edit => {
+                        if let Some(slot) = edge.end_slot {
+                            run.end_slot(slot, at);
+                        }
+                        if let Some(slot) = edge.open_slot {
+                            run.open_slot(slot, at);
+                        }
+                        if let Some(edit) = &edge.edit {
+                            edit.run(chunk, at, &mut from, run.out);
+                        }
                     }
-                    run.work(edge, at, &mut from)?;
-                    seen = run.machine.frames.last().map_or(0, |top| top.seen);
+                    Work::Ops => run.work(edge, at, &mut from)?,
+                    Work::Structural => {
+                        if let Some(top) = run.machine.frames.last_mut() {
+                            top.seen = had;
+                        }
+                        run.work(edge, at, &mut from)?;
+                        had = run.machine.frames.last().map_or(0, |top| top.seen);
+                    }
                 }
             }
-            (came_by, node, then) = (then, edge.next, edge.then);
+            let len = usize::from(edge.len);
+            let end = match edge.target {
+                Target::Scalar => scalar_end(scan, chunk, ahead, len, at + len),
+                _ => NO_END,
+            };
+            if end == NO_END && edge.is_plain && !edge.leads_on(ahead) {
+                // The machine can pass over any value here, but another edge may lead into it.
+                match learned.search(node, scan, ahead) {
+                    Some(found) => then = found,
+                    None => break Stop::Behind(node, at, came_by),
+                }
+                continue;
+            }
+            (came_by, node, then, seen) = (then, edge.next, edge.then, had);
             if end == NO_END {
                 at += len;
                 match edge.target {
                     Target::End => break Stop::End(at),
-                    _ => is_cut = true,
+                    _ => break Stop::Scalar(node, at),
                 }
-            } else {
-                at = end;
             }
+            at = end;
         };
         run.machine.wrote |= came_by != NO_EDGE;
         if let Stop::End(at) = stop {

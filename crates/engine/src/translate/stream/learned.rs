@@ -68,23 +68,29 @@ pub(super) struct Edge {
     pub next: NodeId,
     /// The edge of the next node that is likely, or [`NO_EDGE`].
     pub then: EdgeId,
+    /// Whether `then` has not been seen to follow.
+    is_guess: bool,
     pub len: u8,
     /// Where the name of `bit` is.
     pub bit_at: u8,
+    /// Whether the text is short, a scalar is read behind it, and nothing is done.
+    pub is_plain: bool,
     is_long: bool,
-    pub work: Work,
-    pub target: Target,
     /// Whether a scalar of any kind may follow.
     is_open: bool,
-    /// What is done, if that is one edit.
-    pub edit: Edit,
+    pub target: Target,
+    pub work: Work,
+    /// What is done, unless that is operations.
+    pub end_slot: Option<SlotAt>,
+    pub open_slot: Option<SlotAt>,
+    pub edit: Option<Edit>,
     pub ops: Box<[EdgeOp]>,
 }
 
 /// What is done at an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
-    Nothing,
+    /// At most one edit, and slots.
     Edit,
     Ops,
     /// Operations that change frames, or what they hold beside [`Edge::bit`].
@@ -110,25 +116,25 @@ pub(super) enum EdgeOp {
     Edit(Edit),
     /// Writes a text that is longer.
     Write(Box<[u8]>),
-    OpenSlot {
-        slot: u16,
-        at: u8,
-    },
-    EndSlot {
-        slot: u16,
-        at: u8,
-    },
+    OpenSlot(SlotAt),
+    EndSlot(SlotAt),
     /// Marks a name in the innermost object.
     See {
         id: NameId,
         at: u8,
     },
+    /// Opens a frame, whose object has had the names of `seen`.
     Push {
         outer: Member,
         kind: FrameKind,
         id: u32,
+        seen: u64,
     },
     Pop,
+    /// Closes the innermost frame, which is an object's, and opens another one for the same object in its place.
+    Reopen {
+        seen: u64,
+    },
     /// Writes the end of the innermost object, whose bracket is at an offset.
     Close {
         wrote: bool,
@@ -143,6 +149,13 @@ pub(super) struct Edit {
     pub resume: u8,
     pub len: u8,
     pub text: [u8; WORD_BYTES],
+}
+
+/// A slot, and an offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SlotAt {
+    pub slot: u16,
+    pub at: u8,
 }
 
 impl Edit {
@@ -169,12 +182,18 @@ impl Member {
 }
 
 impl Edge {
-    /// Whether `ahead` starts with this edge's text.
+    /// Whether `ahead` starts as this edge's text does.
     #[inline(always)]
     pub(super) fn begins<S: Scan, const N: usize>(&self, scan: S, ahead: &[u8; N]) -> bool {
         let (words, _) = ahead.as_chunks::<WORD_BYTES>();
         scan.is_word(&words[0], &self.text[0], self.care[0])
-            && (!self.is_long || scan.is_word(&words[1], &self.text[1], self.care[1]))
+    }
+
+    /// Whether `ahead`, which starts as this edge's text does, has all of it.
+    #[inline(always)]
+    pub(super) fn is_whole_in<S: Scan, const N: usize>(&self, scan: S, ahead: &[u8; N]) -> bool {
+        let (words, _) = ahead.as_chunks::<WORD_BYTES>();
+        !self.is_long || scan.is_word(&words[1], &self.text[1], self.care[1])
     }
 
     /// Whether `ahead`, which starts with this edge's text, goes on with a scalar where one has to follow.
@@ -253,7 +272,7 @@ impl Learned {
     ) -> Option<EdgeId> {
         let is_it = |id: &EdgeId| {
             let edge = &self.edges[*id as usize];
-            edge.begins(scan, ahead) && edge.leads_on(ahead)
+            edge.begins(scan, ahead) && edge.is_whole_in(scan, ahead) && edge.leads_on(ahead)
         };
         self.node(node).edges.iter().copied().find(is_it)
     }
@@ -321,13 +340,22 @@ impl Learned {
         let (words, _) = padded.as_chunks::<WORD_BYTES>();
         let (bit, bit_at) = bit.unwrap_or((0, 0));
         let is_structural = |op: &EdgeOp| {
-            matches!(op, EdgeOp::See { .. } | EdgeOp::Push { .. } | EdgeOp::Pop | EdgeOp::Close { .. })
+            !matches!(op, EdgeOp::Edit(_) | EdgeOp::Write(_) | EdgeOp::OpenSlot(_) | EdgeOp::EndSlot(_))
         };
-        let (work, edit) = match &ops[..] {
-            [] => (Work::Nothing, Edit::NOTHING),
-            [EdgeOp::Edit(edit)] => (Work::Edit, *edit),
-            ops if ops.iter().any(is_structural) => (Work::Structural, Edit::NOTHING),
-            _ => (Work::Ops, Edit::NOTHING),
+        let (mut edit, mut open_slot, mut end_slot) = (None, None, None);
+        let mut is_replaced = false;
+        for op in &ops {
+            is_replaced |= match op {
+                EdgeOp::Edit(one) => edit.replace(*one).is_some(),
+                EdgeOp::OpenSlot(one) => open_slot.replace(*one).is_some(),
+                EdgeOp::EndSlot(one) => end_slot.replace(*one).is_some(),
+                _ => true,
+            };
+        }
+        let work = match is_replaced {
+            false => Work::Edit,
+            true if ops.iter().any(is_structural) => Work::Structural,
+            true => Work::Ops,
         };
         let edge = Edge {
             text: [words[0], words[1]],
@@ -335,20 +363,25 @@ impl Learned {
             bit,
             next,
             then: self.first_of(next),
+            is_guess: true,
             len: len as u8,
             bit_at,
+            is_plain: matched <= WORD_BYTES && target == Target::Scalar && ops.is_empty(),
             is_long: matched > WORD_BYTES,
             is_open: target != Target::End && !is_null,
             target,
             work,
+            end_slot,
+            open_slot,
             edit,
             ops: ops.into(),
         };
         let id = self.edges.len() as EdgeId;
         self.edges.push(edge);
         self.nodes[from as usize].edges.push(id);
-        if let Some(before) = self.edges.get_mut(came_by as usize).filter(|before| before.next == from) {
-            before.then = id;
+        let before = self.edges.get_mut(came_by as usize);
+        if let Some(before) = before.filter(|before| before.next == from && before.is_guess) {
+            (before.then, before.is_guess) = (id, false);
         }
         self.depth =
             self.depth.max(depth + text[..len].iter().filter(|byte| matches!(byte, b'[' | b'{')).count());

@@ -535,10 +535,10 @@ impl<'a, S: Scan> Run<'a, S> {
 
     #[inline(always)]
     pub(super) fn pop(&mut self) {
-        if let Some(recording) = &mut self.recording {
-            recording.pop();
-        }
         if let Some(frame) = self.machine.frames.pop() {
+            if let Some(recording) = &mut self.recording {
+                recording.pop(frame.kind, frame.id);
+            }
             if frame.strangers {
                 self.machine.strangers.close();
             }
@@ -573,6 +573,22 @@ impl<'a, S: Scan> Run<'a, S> {
         self.close(top, object, at)?;
         self.write(b"}");
         Ok(())
+    }
+
+    /// Forgets the innermost object, and opens another one in its place.
+    #[inline(always)]
+    pub(super) fn reopen_object(&mut self, seen: u64) {
+        let machine = &mut *self.machine;
+        let top = machine.frames.last_mut().expect("an element is open");
+        (top.seen, top.withdrawn) = (seen, 0);
+        let (bits, slots) = (top.bits, top.slots);
+        // Few objects have such bits, and clearing none of them is a costly call to some libraries.
+        if machine.bits.len() > bits {
+            machine.bits[bits..].fill(0);
+        }
+        for slot in &mut machine.slots[slots..machine.slots_used] {
+            slot.clear();
+        }
     }
 
     /// Forgets the innermost object.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use switchback_json::scan::{Scan, Windows, append_start};
 
 /// Bytes of a span that are copied without asking how many there are.
-const COPIED_AT_ONCE: usize = 64;
+pub(super) const COPIED_AT_ONCE: usize = 64;
 
 /// Nothing of the chunk is to be written next; a part that begins anywhere does not follow it, nor would
 /// it after one more byte.

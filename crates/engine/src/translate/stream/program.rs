@@ -79,6 +79,8 @@ pub(super) struct Object {
     /// What `close` writes and the bracket, if that is always the same; a comma comes first, if it is more
     /// than the bracket.
     pub closing: Option<Box<[u8]>>,
+    /// What `close` writes, if that is constants and values that were captured and stay as they are.
+    pub endings: Option<Box<[Ending]>>,
     /// Slots of one walk of this object, those for places inside captured members included.
     pub slots: usize,
     pub words: Words,
@@ -134,7 +136,16 @@ impl Object {
     fn unfinished(plan: &Arc<ObjectOp>) -> Object {
         let words = Words::of(plan.members.len());
         let (members, close) = (Vec::new(), Vec::new());
-        Object { plan: plan.clone(), members, others: Others::Drop, close, closing: None, slots: 0, words }
+        Object {
+            plan: plan.clone(),
+            members,
+            others: Others::Drop,
+            close,
+            closing: None,
+            endings: None,
+            slots: 0,
+            words,
+        }
     }
 }
 
@@ -221,6 +232,15 @@ pub(super) struct Close {
     pub needed: bool,
     pub null: bool,
     pub from: From,
+}
+
+/// A [`Close`] of a simple kind.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// With the comma and the name before it.
+    Constant(Box<[u8]>),
+    /// What the slot has, behind the comma and the name; else a constant with these before it.
+    Captured { prefix: Written, slot: u16, absent: Box<[u8]> },
 }
 
 #[derive(Debug)]
@@ -384,6 +404,7 @@ impl Compiler {
             members,
             others,
             closing: constant_closing(&close),
+            endings: close.iter().map(ending).collect(),
             close,
             slots,
             words: Words::of(plan.members.len()),
@@ -434,6 +455,28 @@ impl Compiler {
             CloseFrom::Setting(at) => From::Setting(*at),
         };
         Close { prefix: Prefix::new(&close.name), needed: close.needed, null: close.null, from }
+    }
+}
+
+/// See [`Object::endings`].
+fn ending(close: &Close) -> Option<Ending> {
+    let with = |value: &Raw| {
+        let mut text = Vec::new();
+        close.prefix.write(false, &mut text);
+        text.extend_from_slice(value);
+        text.into_boxed_slice()
+    };
+    match &close.from {
+        From::Constant(value) => Some(Ending::Constant(with(value))),
+        From::Captured { alternatives, absent } => match &alternatives[..] {
+            [Alternative { slot, is_whole: true, .. }] => {
+                let prefix = Written::new(&with(&Raw::from([])).into());
+                let absent = absent.as_ref().map(with).unwrap_or_default();
+                Some(Ending::Captured { prefix, slot: *slot, absent })
+            }
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! A record of what the machine does between two scalars, as operations of an edge.
 
-use super::learned::{EdgeId, EdgeOp, Edit, Member, NOWHERE, NodeId};
+use super::learned::{EdgeId, EdgeOp, Edit, Member, NOWHERE, NodeId, SlotAt};
 use super::machine::FrameKind;
 use super::names::NameId;
 use switchback_json::scan::WORD_BYTES;
@@ -29,7 +29,8 @@ enum Event {
     EndSlot(usize, usize),
     See(NameId, usize),
     Push(Member, FrameKind, u32),
-    Pop,
+    /// The kind and the number of the frame that is closed.
+    Pop(FrameKind, u32),
     Close(bool, usize),
 }
 
@@ -62,8 +63,8 @@ impl Recording {
         self.events.push(Event::Push(outer, kind, id));
     }
 
-    pub(super) fn pop(&mut self) {
-        self.events.push(Event::Pop);
+    pub(super) fn pop(&mut self, kind: FrameKind, id: u32) {
+        self.events.push(Event::Pop(kind, id));
     }
 
     pub(super) fn close(&mut self, wrote: bool, at: usize) {
@@ -81,7 +82,7 @@ impl Recording {
         let offset = |at: usize| (at - self.start) as u8;
         let mut writer =
             Writer { text, ops: Vec::new(), from: is_copied.then_some(From::Before), to: 0, gap: Vec::new() };
-        let (mut bit, mut is_first) = (None, true);
+        let (mut bit, mut is_first, mut closed) = (None, true, None);
         for event in &self.events {
             let op = match event {
                 Event::Keep(start, end) => {
@@ -92,21 +93,44 @@ impl Recording {
                     writer.gap.extend_from_slice(text);
                     continue;
                 }
-                Event::OpenSlot(slot, at) => EdgeOp::OpenSlot { slot: *slot as u16, at: offset(*at) },
-                Event::EndSlot(slot, at) => EdgeOp::EndSlot { slot: *slot as u16, at: offset(*at) },
+                Event::OpenSlot(slot, at) => EdgeOp::OpenSlot(SlotAt { slot: *slot as u16, at: offset(*at) }),
+                Event::EndSlot(slot, at) => EdgeOp::EndSlot(SlotAt { slot: *slot as u16, at: offset(*at) }),
                 Event::See(id, at) if is_first && *id < 64 => {
                     (bit, is_first) = (Some((1 << id, offset(*at))), false);
                     continue;
                 }
+                // A frame that the edge opens has had no names but those of the edge.
+                Event::See(id, _)
+                    if *id < 64
+                        && let Some(seen) = opened(&mut writer.ops) =>
+                {
+                    *seen |= 1 << id;
+                    continue;
+                }
                 Event::See(id, at) => EdgeOp::See { id: *id, at: offset(*at) },
-                Event::Push(outer, kind, id) => EdgeOp::Push { outer: *outer, kind: *kind, id: *id },
-                Event::Pop => EdgeOp::Pop,
+                // Of a list the next element has the place of the last one.
+                Event::Push(_, FrameKind::Object, id)
+                    if closed == Some((FrameKind::Object, *id))
+                        && let Some(last) = writer.ops.iter_mut().rev().find(|op| **op == EdgeOp::Pop) =>
+                {
+                    (*last, closed) = (EdgeOp::Reopen { seen: 0 }, None);
+                    continue;
+                }
+                Event::Push(outer, kind, id) => EdgeOp::Push { outer: *outer, kind: *kind, id: *id, seen: 0 },
+                Event::Pop(kind, id) => {
+                    closed = Some((*kind, *id));
+                    is_first = false;
+                    writer.ops.push(EdgeOp::Pop);
+                    continue;
+                }
                 Event::Close(wrote, at) => {
                     writer.end();
                     EdgeOp::Close { wrote: *wrote, at: offset(*at) }
                 }
             };
-            is_first &= matches!(op, EdgeOp::OpenSlot { .. } | EdgeOp::EndSlot { .. });
+            if !matches!(op, EdgeOp::OpenSlot(_) | EdgeOp::EndSlot(_)) {
+                (is_first, closed) = (false, None);
+            }
             writer.ops.push(op);
         }
         match resume {
@@ -114,6 +138,15 @@ impl Recording {
             None => writer.end(),
         }
         (bit, writer.ops)
+    }
+}
+
+/// The names of the innermost frame, if the edge opens it.
+fn opened(ops: &mut [EdgeOp]) -> Option<&mut u64> {
+    let is_frame = |op: &&mut EdgeOp| matches!(op, EdgeOp::Push { .. } | EdgeOp::Reopen { .. } | EdgeOp::Pop);
+    match ops.iter_mut().rev().find(is_frame)? {
+        EdgeOp::Push { seen, .. } | EdgeOp::Reopen { seen } => Some(seen),
+        _ => None,
     }
 }
 
