@@ -270,11 +270,14 @@ impl Learned {
         scan: S,
         ahead: &[u8; N],
     ) -> Option<EdgeId> {
-        let is_it = |id: &EdgeId| {
+        // No closure: it would be compiled without the features of the processor.
+        for id in &self.node(node).edges {
             let edge = &self.edges[*id as usize];
-            edge.begins(scan, ahead) && edge.is_whole_in(scan, ahead) && edge.leads_on(ahead)
-        };
-        self.node(node).edges.iter().copied().find(is_it)
+            if edge.begins(scan, ahead) && edge.is_whole_in(scan, ahead) && edge.leads_on(ahead) {
+                return Some(*id);
+            }
+        }
+        None
     }
 
     /// Whether all edges hold where so many brackets may be open.
@@ -381,7 +384,8 @@ impl Learned {
         self.nodes[from as usize].edges.push(id);
         let before = self.edges.get_mut(came_by as usize);
         if let Some(before) = before.filter(|before| before.next == from && before.is_guess) {
-            (before.then, before.is_guess) = (id, false);
+            // Of a list, all elements but one are followed by another.
+            (before.then, before.is_guess) = (id, target == Target::End);
         }
         self.depth =
             self.depth.max(depth + text[..len].iter().filter(|byte| matches!(byte, b'[' | b'{')).count());
