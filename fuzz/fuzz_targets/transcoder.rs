@@ -106,4 +106,10 @@ fuzz_target!(|input: &[u8]| {
     let lenient = stream(&program, Check::Lenient, level, size, body);
     assert_eq!(lenient, stream(&program, Check::Lenient, Level::Portable, 4096, body));
     assert!(accepted.is_none() || lenient == accepted);
+    // Bytes one by one go through the machine alone; whole, the body takes the edges that it has taught.
+    let by_machine = stream(&program, Check::Grammar, Level::Portable, 1, body);
+    assert!(accepted.is_none() || by_machine == accepted);
+    for size in [size, 4096, 4096] {
+        assert_eq!(stream(&program, Check::Grammar, level, size, body), by_machine);
+    }
 });

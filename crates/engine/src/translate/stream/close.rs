@@ -140,14 +140,14 @@ fn write_endings(endings: &[Ending], slots: &[Slot], begun: bool, chunk: &[u8], 
     let start = out.len();
     for ending in endings {
         match ending {
-            Ending::Constant(text) => out.extend_from_slice(text),
+            Ending::Constant(text) => text.write(out),
             Ending::Captured { prefix, slot, absent } => {
                 let slot = &slots[usize::from(*slot)];
                 if slot.is_full() {
                     prefix.write(out);
                     slot.write(chunk, out);
                 } else {
-                    out.extend_from_slice(absent);
+                    absent.write(out);
                 }
             }
         }

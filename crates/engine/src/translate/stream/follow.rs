@@ -51,8 +51,16 @@ impl<S: Scan> Run<'_, S> {
     }
 
     /// Reads on behind the value that has ended before `at`.
-    pub(super) fn behind_value(&mut self, at: usize) -> Result<usize, Fault> {
-        let sink = if self.span.end == at { Sink::Copy } else { Sink::Drop };
+    pub(super) fn behind_value(&mut self, sink: Sink, at: usize) -> Result<usize, Fault> {
+        // Where a chunk starts, nothing of the value is left to be copied.
+        let sink = match sink {
+            Sink::Copy => {
+                self.keep(at, at);
+                Sink::Copy
+            }
+            // A value that was converted has been written.
+            Sink::Drop | Sink::Hold(_) => Sink::Drop,
+        };
         // Behind the value at the top there is nothing more to take.
         let is_within = !self.machine.frames.is_empty();
         match is_within.then(|| self.node(Open::default(), sink)).flatten() {
@@ -423,10 +431,19 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
                 }
             }
             let len = usize::from(edge.len);
-            let end = match edge.target {
-                Target::Scalar => scalar_end(scan, chunk, ahead, len, at + len),
-                _ => NO_END,
-            };
+            match edge.target {
+                _ if edge.is_plain => {}
+                Target::Scalar => {}
+                Target::Machine => {
+                    (came_by, node, seen) = (then, edge.next, had);
+                    break Stop::Scalar(node, at + len);
+                }
+                Target::End => {
+                    came_by = then;
+                    break Stop::End(at + len);
+                }
+            }
+            let end = scalar_end(scan, chunk, ahead, len, at + len);
             if end == NO_END && edge.is_plain && !edge.leads_on(ahead) {
                 // The machine can pass over any value here, but another edge may lead into it.
                 match learned.search(node, scan, ahead) {
@@ -437,26 +454,23 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
             }
             (came_by, node, then, seen) = (then, edge.next, edge.then, had);
             if end == NO_END {
-                at += len;
-                match edge.target {
-                    Target::End => break Stop::End(at),
-                    _ => break Stop::Scalar(node, at),
-                }
+                break Stop::Scalar(node, at + len);
             }
             at = end;
         };
         run.machine.wrote |= came_by != NO_EDGE;
-        if let Stop::End(at) = stop {
+        if let Stop::End(_) = stop {
             run.machine.state = State::End;
-            run.span = NO_SPAN;
-            debug_assert!(from == NOTHING && at <= chunk.len());
             return Ok(stop);
         }
         if let (Some(top), Some(node)) = (run.machine.frames.last_mut(), learned.node(node).frames.last()) {
             Member::of(node).put_in(top);
             top.seen = seen;
         }
-        run.machine.state = if node == START { run.machine.state } else { State::ValueEnd };
+        if node != START {
+            run.machine.state = State::ValueEnd(learned.node(node).sink);
+        }
+        let (Stop::Behind(_, at, _) | Stop::Scalar(_, at) | Stop::End(at)) = stop;
         run.span = if from == NOTHING { NO_SPAN } else { from..at };
         Ok(stop)
     }

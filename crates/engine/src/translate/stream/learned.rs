@@ -18,7 +18,7 @@ use switchback_json::{Open, is_scalar_start};
 pub(super) const GAP_BYTES: usize = 2 * WORD_BYTES;
 
 /// Edges of one program, and of one of its nodes: a bound on memory, and on the time for a text that no edge has.
-const EDGES_MAX: usize = 1024;
+const EDGES_MAX: usize = 512;
 const EDGES_OF_NODE_MAX: usize = 48;
 
 /// Operations of one edge.
@@ -280,6 +280,12 @@ impl Learned {
         None
     }
 
+    /// How many edges there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.edges.len()
+    }
+
     /// Whether all edges hold where so many brackets may be open.
     pub(super) fn keeps_within(&self, depth: usize) -> bool {
         self.depth <= depth
@@ -298,8 +304,8 @@ impl Learned {
     /// The node for this place; a new one, if there is none.
     pub(super) fn node_for(&mut self, frames: &[Frame], open: Open, sink: Sink) -> Option<NodeId> {
         let found = self.find(frames, open, sink);
-        // Nodes are made for edges, so that there are no more than one for each, and one for each place that is entered.
-        if found.is_some() || self.nodes.len() > 2 * EDGES_MAX {
+        // Most nodes are made for an edge.
+        if found.is_some() || self.nodes.len() >= EDGES_MAX {
             return found;
         }
         let place = |frame: &Frame| Frame { seen: 0, withdrawn: 0, ..*frame };

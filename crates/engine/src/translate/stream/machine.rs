@@ -60,7 +60,7 @@ pub(super) enum State {
     /// More of a value that is passed over.
     Passing(Skip, Sink),
     /// Behind a value that was passed over.
-    ValueEnd,
+    ValueEnd(Sink),
     FirstKey,
     NextKey,
     /// More of a name; whether its next byte is escaped.
@@ -217,7 +217,7 @@ impl Machine {
             }
             Run::new(&mut self, program, Portable, &[], out).value_ends(sink, 0, 0)?;
         }
-        if self.state == State::ValueEnd {
+        if matches!(self.state, State::ValueEnd(_)) {
             Run::new(&mut self, program, Portable, &[], out).value_done(0);
         }
         if self.state != State::End {
@@ -290,7 +290,7 @@ impl<'a, S: Scan> Run<'a, S> {
         while at < self.chunk.len() {
             at = match self.machine.state {
                 State::Passing(skip, sink) => self.pass_on(skip, sink, at)?,
-                State::ValueEnd => self.behind_value(at)?,
+                State::ValueEnd(sink) => self.behind_value(sink, at)?,
                 State::InKey(escaped) => self.key(at, escaped)?,
                 _ => match self.structure(at)? {
                     Next::At(at) => at,

@@ -111,7 +111,7 @@ impl<S: Scan> Run<'_, S> {
             }
             _ => self.deliver(sink, start, end)?,
         }
-        self.machine.state = State::ValueEnd;
+        self.machine.state = State::ValueEnd(sink);
         Ok(())
     }
 

@@ -238,9 +238,9 @@ pub(super) struct Close {
 #[derive(Debug)]
 pub(super) enum Ending {
     /// With the comma and the name before it.
-    Constant(Box<[u8]>),
+    Constant(Written),
     /// What the slot has, behind the comma and the name; else a constant with these before it.
-    Captured { prefix: Written, slot: u16, absent: Box<[u8]> },
+    Captured { prefix: Written, slot: u16, absent: Written },
 }
 
 #[derive(Debug)]
@@ -464,14 +464,14 @@ fn ending(close: &Close) -> Option<Ending> {
         let mut text = Vec::new();
         close.prefix.write(false, &mut text);
         text.extend_from_slice(value);
-        text.into_boxed_slice()
+        Written::new(&text.into())
     };
     match &close.from {
         From::Constant(value) => Some(Ending::Constant(with(value))),
         From::Captured { alternatives, absent } => match &alternatives[..] {
             [Alternative { slot, is_whole: true, .. }] => {
-                let prefix = Written::new(&with(&Raw::from([])).into());
-                let absent = absent.as_ref().map(with).unwrap_or_default();
+                let prefix = with(&Raw::from([]));
+                let absent = absent.as_ref().map_or(Written::NOTHING, with);
                 Some(Ending::Captured { prefix, slot: *slot, absent })
             }
             _ => None,

@@ -345,3 +345,63 @@ proptest! {
         prop_assert_eq!(one(vec![&text]), one(text.chunks(1).collect()));
     }
 }
+
+/// Lists whose elements have everything that an edge can do, as [`nested`] takes them.
+const SAMPLES: [&str; 4] = [
+    // With another byte, a name comes twice along edges that are known.
+    r#"[{"t":1,"l":2,"x":3},{"l":1,"t":2},{"one":{},"t":[1],"l":null}]"#,
+    r#"[{"one":1,"two":"a","within":{"one":[],"two":-1.5e3,"three":"dropped","within":{"two":{"k":[1,{"l":null}]},"x":"y"}},"list":[{"two":true},{"one":"a\n"},{}]},{"one":22,"two":"","within":{"one":[0],"two":7,"three":{},"within":{"two":null,"x":"z"}},"list":[]}]"#,
+    r#"[null,{"isFirst":{"k":"a text that is longer than what is looked at at once","l":[[],{}]},"w\u0065":1,"within":null},{"isFirst":{"k":"b","l":[[],{}]},"w\u0065":2,"within":null}]"#,
+    "[ { \"one\": 1,\n    \"two\": [ 1, 2 ],\n    \"x\": { \"k\": 1 } },\n  { \"one\": 2,\n    \"two\": [ 3 ],\n    \"x\": { \"k\": \"a\" } } ]",
+];
+
+/// Bytes that mean something in a text, and some that do not.
+const BYTES: &[u8] = b"{}[]:,\"\\ \n\t01-+.eEtfnulx\x00\x1f\xc3\xff";
+
+#[test]
+fn a_list_of_which_one_byte_is_another_gets_the_verdict_and_the_text_of_the_machine() {
+    let op = nested([Others::Keep, Others::Drop, Others::Keep]);
+    let values = Arc::new(plans::values());
+    for (sample, check) in
+        SAMPLES.iter().flat_map(|sample| [(sample, Check::Grammar), (sample, Check::Strict)])
+    {
+        let program = Arc::new(Program::compile(&op));
+        let one = |chunks: std::slice::Chunks<'_, u8>| {
+            run(&program, &values, check, Bounds::default(), Level::best(), chunks).map_err(drop)
+        };
+        assert_eq!(
+            one(sample.as_bytes().chunks(sample.len())),
+            reference(&op, &values, sample.as_bytes()).map_err(drop)
+        );
+        for at in 0..sample.len() {
+            for byte in BYTES {
+                let mut text = sample.as_bytes().to_vec();
+                text[at] = *byte;
+                let followed = one(text.chunks(text.len()));
+                assert_eq!(followed, one(text.chunks(1)), "{}", String::from_utf8_lossy(&text));
+                if check == Check::Strict {
+                    assert_eq!(followed, reference(&op, &values, &text).map_err(drop));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn shapes_that_are_ever_new_are_learned_up_to_a_bound() {
+    let op = nested([Others::Keep, Others::Drop, Others::Keep]);
+    let (values, program) = (Arc::new(plans::values()), Arc::new(Program::compile(&op)));
+    let one = |text: &str, size| {
+        run(&program, &values, Check::Grammar, Bounds::default(), Level::best(), text.as_bytes().chunks(size))
+    };
+    for first in 0..40 {
+        let second = (0..40).filter(|second| *second != first);
+        let elements = second.map(|second| {
+            format!(r#"{{"n{first}":{second},"n{second}":{{"a{first}":[{second}],"c":{{}}}},"within":{{"two":0}}}}"#)
+        });
+        let text = format!("[{}]", elements.collect::<Vec<_>>().join(","));
+        assert_eq!(one(&text, text.len()), reference(&op, &values, text.as_bytes()));
+        assert_eq!(one(&text, 100), one(&text, 1));
+    }
+    assert!(program.learned().len() <= 512);
+}
