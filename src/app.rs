@@ -12,9 +12,9 @@ mod pack;
 mod reload;
 mod watch;
 
-use crate::admin::{self, Access, Admin, Area, Board, PackStatus, Status};
+use crate::admin::{self, Admin, Area, Board, PackStatus, SessionPolicy, Status};
 use crate::config::{self, Config};
-use crate::playground::Workbench;
+use crate::playground::PlaygroundSession;
 use arc_swap::ArcSwap;
 use assemble::Services;
 pub use assemble::service_address;
@@ -34,7 +34,7 @@ use switchback_gateway::events::deliver::Deliverer;
 use switchback_gateway::events::dual::EventsDual;
 use switchback_gateway::proxy::calls::retry::Budget;
 use switchback_gateway::proxy::headers::Pseudonym;
-use switchback_gateway::proxy::program::Current;
+use switchback_gateway::proxy::program::CurrentProgram;
 use switchback_gateway::proxy::stack;
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::proxy::upstream::UpstreamError;
@@ -42,19 +42,20 @@ use switchback_gateway::retire::{Retirement, Usage};
 use switchback_gateway::server::{self, Bound, CoreRuntimes, Drain, Drained, Inherited, Listener, Unclaimed};
 use switchback_gateway::shadow::{self, Archive, Phases, Shadow};
 use switchback_gateway::store::seal::{KeyRing, SealError};
-use switchback_gateway::store::{self, Ensured, Flow, Missing, Store, StoreError};
+use switchback_gateway::store::{self, Ensured, GrantFlow, MissingStore, Store, StoreError};
 use switchback_gateway::telemetry::metrics;
 use switchback_gateway::telemetry::otlp::OtlpError;
 use switchback_gateway::tls::{self, ServerCertificate, TlsError};
 use switchback_gateway::token::{
-    self, Endpoint, NewClient, NewCredential, NewToken, OAuthConfigError, Registry, RegistryError, Tokens,
+    self, NewClient, NewCredential, NewToken, OAuthConfigError, Registry, RegistryError, TokenEndpoint,
+    Tokens,
 };
 use tokio::sync::{Mutex, Notify};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::TaskTracker;
-use watch::Watch;
+use watch::FolderWatch;
 
 /// Interval of the histogram upkeep. The recorder stores every sample until then.
 const METRICS_UPKEEP: Duration = Duration::from_secs(1);
@@ -121,7 +122,7 @@ pub enum StartError {
     #[error("{0}")]
     Traces(#[from] OtlpError),
     #[error("shadow: {0}")]
-    Shadow(#[from] shadow::StartError),
+    Shadow(#[from] shadow::ShadowStartError),
     /// The HTTP client for event deliveries cannot be built.
     #[error("events: {0}")]
     Events(reqwest::Error),
@@ -132,7 +133,7 @@ pub enum StartError {
 
 /// Input of [`App::start`].
 #[derive(Debug)]
-pub struct Start {
+pub struct StartOptions {
     pub config: Config,
     /// The configuration file, which reloads read again. `None`: reloads read only the pack.
     pub file: Option<PathBuf>,
@@ -165,13 +166,13 @@ struct Stopping {
 }
 
 impl Stopping {
-    fn of(limits: &config::Limits) -> Stopping {
+    fn from_limits(limits: &config::LimitsConfig) -> Stopping {
         Stopping { delay: limits.drain_delay, grace: limits.drain_timeout }
     }
 }
 
 /// A running gateway.
-pub struct App {
+pub struct RunningApp {
     addresses: Addresses,
     /// Drains the client listeners.
     drain_clients: Drain,
@@ -200,20 +201,20 @@ pub struct App {
     /// Delivers events; `None` without receivers.
     deliverer: Option<Deliverer>,
     store: Store,
-    current: Current,
+    current: CurrentProgram,
 }
 
-impl App {
+impl RunningApp {
     /// Starts all parts and returns once every listener accepts connections.
-    pub async fn start(start: Start) -> Result<App, StartError> {
-        let Start { config, file, clock, mut inherited } = start;
+    pub async fn start(start: StartOptions) -> Result<RunningApp, StartError> {
+        let StartOptions { config, file, clock, mut inherited } = start;
         let read = load_pack(&config).await?;
         reload::warn(
             reload::check_against_pack(&config, &read.facts(), file.as_deref())
                 .map_err(StartError::Mismatch)?,
         );
         reload::check_parts(&config, file.as_deref()).map_err(StartError::Mismatch)?;
-        let loaded = assemble::under(&config, read)?;
+        let loaded = assemble::apply_settings(&config, read)?;
         let metrics = metrics::install();
         let store = open_store(&config, &clock).await?;
         let endpoint = endpoint(&config, &loaded)?;
@@ -225,7 +226,7 @@ impl App {
         let tokens = open_tokens(&store, endpoint, wait).await?;
 
         let memory = assemble::memory(&config.limits);
-        let limits = Arc::new(assemble::fitted(assemble::limits(&config.limits), &memory));
+        let limits = Arc::new(assemble::fit_to_memory(assemble::limits(&config.limits), &memory));
         let services = Services::new(&config, &limits, None)?;
         let (shadow, workers) = Shadow::start(store.clone(), assemble::shadow(&config.shadow)).await?;
         let phases = Phases::open(store.clone()).await?;
@@ -234,13 +235,13 @@ impl App {
         phases.serve(tables.into_iter().flatten().collect());
         phases.set_gate(config.gate.clone());
         let (usage, retirement) = (Usage::new(store.clone()), Retirement::new(store.clone()));
-        retirement.serve(assemble::retired(&config, &loaded));
+        retirement.serve(assemble::retirement_rules(&config, &loaded));
         retirement.sync().await?;
-        let workbench = Workbench::new(assemble::tried(&config, &loaded));
-        let current: Current = Arc::new(ArcSwap::from_pointee(program));
+        let workbench = PlaygroundSession::new(assemble::playground_pack(&config, &loaded));
+        let current: CurrentProgram = Arc::new(ArcSwap::from_pointee(program));
         let (detached, tap) = (TaskTracker::new(), Tap::default());
         let unknown = UnknownCalls::new(clock.clone());
-        let parts = stack::Parts {
+        let parts = stack::StackParts {
             program: Arc::clone(&current),
             tokens: tokens.clone(),
             limits: Arc::clone(&limits),
@@ -257,7 +258,7 @@ impl App {
             usage: usage.clone(),
             retirement: retirement.clone(),
         };
-        let certificate = config.tls.as_ref().map(|files| ServerCertificate::read(&tls_files(files)));
+        let certificate = config.tls.as_ref().map(|files| ServerCertificate::load(&tls_files(files)));
         let certificate = certificate.transpose()?;
         let tls = certificate.as_ref().map(ServerCertificate::acceptor).transpose()?;
         let (listeners, address) = bind(config.listen, tls, &mut inherited)?;
@@ -267,7 +268,7 @@ impl App {
         let health = config.health.map(|at| bind_admin("health.listen", at)).transpose()?;
         let callback = config.oauth.as_ref().and_then(|oauth| oauth.listen);
         let callback = callback.map(|at| bind_admin("oauth.listen", at)).transpose()?;
-        let unclaimed = inherited.unclaimed();
+        let unclaimed = inherited.unclaimed_addresses();
         // An unclaimed socket would queue connections that are never accepted.
         if !unclaimed.is_empty() {
             return Err(StartError::PassedForNothing(unclaimed));
@@ -293,7 +294,7 @@ impl App {
         }));
         let reload = Arc::new(Notify::new());
         let (drain_clients, drain_admin) = (Drain::new(), Drain::new());
-        let admin = Admin::new(admin::Parts {
+        let admin = Admin::new(admin::AdminParts {
             metrics: metrics.clone(),
             registry: registry.clone(),
             tokens: tokens.clone(),
@@ -343,7 +344,7 @@ impl App {
             .collect();
 
         let workers = Arc::new(Mutex::new(Some(workers)));
-        let stopping = Arc::new(ArcSwap::from_pointee(Stopping::of(&config.limits)));
+        let stopping = Arc::new(ArcSwap::from_pointee(Stopping::from_limits(&config.limits)));
         let reloader = Reloader {
             tried: reload::fingerprint(file.as_deref(), &config),
             watch: reload::watch(file.as_deref(), &config),
@@ -380,7 +381,7 @@ impl App {
             tokio::spawn(studio.clone().watch()),
         ];
         background.extend(deliverer.clone().map(|deliverer| tokio::spawn(deliverer.run())));
-        Ok(App {
+        Ok(RunningApp {
             addresses,
             drain_clients,
             drain_admin,
@@ -439,7 +440,7 @@ impl App {
         let end = Instant::now() + grace;
         self.drain_clients.leave();
         self.drain_clients.begin();
-        let drained = self.cores.drained().await;
+        let drained = self.cores.wait_drained().await;
         self.detached.close();
         if tokio::time::timeout_at(end, self.detached.wait()).await.is_err() {
             tracing::error!(requests = self.detached.len(), "requests with effects did not end in time");
@@ -482,7 +483,7 @@ impl App {
 pub async fn phases(config: &Config, store: Store, file: Option<PathBuf>) -> Result<Phases, StartError> {
     let read = load_pack(config).await?;
     reload::check_against_pack(config, &read.facts(), file.as_deref()).map_err(StartError::Mismatch)?;
-    let loaded = assemble::under(config, read)?;
+    let loaded = assemble::apply_settings(config, read)?;
     let phases = Phases::open(store).await?;
     phases.serve(assemble::tables(config, &loaded).into_iter().flatten().collect());
     phases.set_gate(config.gate.clone());
@@ -498,28 +499,28 @@ pub async fn retirement(
 ) -> Result<Retirement, StartError> {
     let read = load_pack(config).await?;
     reload::check_against_pack(config, &read.facts(), file.as_deref()).map_err(StartError::Mismatch)?;
-    let loaded = assemble::under(config, read)?;
+    let loaded = assemble::apply_settings(config, read)?;
     let retirement = Retirement::new(store);
-    retirement.serve(assemble::retired(config, &loaded));
+    retirement.serve(assemble::retirement_rules(config, &loaded));
     retirement.sync().await?;
     Ok(retirement)
 }
 
 /// Returns the pack of a configuration and its settings, for commands that execute plans.
-pub async fn planned(
+pub async fn pack_with_settings(
     config: &Config,
     file: Option<PathBuf>,
 ) -> Result<(Arc<switchback_plan::Pack>, Arc<switchback_engine::translate::Settings>), StartError> {
     let read = load_pack(config).await?;
     reload::check_against_pack(config, &read.facts(), file.as_deref()).map_err(StartError::Mismatch)?;
-    let loaded = assemble::under(config, read)?;
+    let loaded = assemble::apply_settings(config, read)?;
     Ok((loaded.pack, loaded.settings))
 }
 
 /// Builds the endpoint of the authorization server. Sends no request.
-fn endpoint(config: &Config, loaded: &pack::LoadedPack) -> Result<Option<Endpoint>, StartError> {
+fn endpoint(config: &Config, loaded: &pack::LoadedPack) -> Result<Option<TokenEndpoint>, StartError> {
     let oauth = config.oauth.as_ref().map(|oauth| assemble::oauth(oauth, &loaded.pack)).transpose()?;
-    Ok(oauth.map(Endpoint::new).transpose()?)
+    Ok(oauth.map(TokenEndpoint::new).transpose()?)
 }
 
 /// Opens the store. A database that does not answer yet is retried for `limits.store_wait`, since a
@@ -529,18 +530,18 @@ async fn open_store(config: &Config, clock: &Clock) -> Result<Store, StartError>
     let end = clock.elapsed().saturating_add(config.limits.store_wait);
     loop {
         let url = config.store.as_str();
-        let error = match Store::open(url, keys.clone(), clock.clone(), Missing::Create).await {
+        let error = match Store::open(url, keys.clone(), clock.clone(), MissingStore::Create).await {
             // An SQLite file is present or absent, so retrying is pointless. A database may still
             // start; a direct connection reports the cause more precisely than the pool.
             Err(error @ StoreError::Unavailable(_)) if !url.starts_with("sqlite:") => {
                 store::reach(url).await.err().unwrap_or(error)
             }
             outcome => {
-                return outcome.map_err(|error| StartError::OpenStore(config.store.masked(), error));
+                return outcome.map_err(|error| StartError::OpenStore(config.store.to_masked(), error));
             }
         };
         if clock.elapsed() >= end {
-            return Err(StartError::StoreAway(config.store.masked(), error));
+            return Err(StartError::StoreAway(config.store.to_masked(), error));
         }
         tracing::warn!(%error, "the store does not answer; trying again before anything is served");
         clock.sleep(STORE_PAUSE).await;
@@ -551,13 +552,13 @@ async fn open_store(config: &Config, clock: &Clock) -> Result<Store, StartError>
 /// up to `wait` for it to exit: with socket activation the two overlap.
 async fn open_tokens(
     store: &Store,
-    endpoint: Option<Endpoint>,
+    endpoint: Option<TokenEndpoint>,
     wait: Duration,
 ) -> Result<Tokens, StoreError> {
     let end = store.clock().elapsed().saturating_add(wait);
     let mut is_told = false;
     loop {
-        match Tokens::open(store.clone(), endpoint.clone(), token::Settings::default()).await {
+        match Tokens::open(store.clone(), endpoint.clone(), token::RefreshSettings::default()).await {
             Err(StoreError::AlreadyServed(file)) if store.clock().elapsed() < end => {
                 if !std::mem::replace(&mut is_told, true) {
                     tracing::info!(store = %file.display(), "waiting for the gateway that serves from this store to end");
@@ -589,11 +590,11 @@ pub async fn sides(config: &Config) -> Result<[String; 2], StartError> {
 
 /// Returns the authorization server of a configuration with the request format of its pack, or
 /// `None` without `oauth`.
-pub async fn authorization_server(config: &Config) -> Result<Option<Endpoint>, StartError> {
+pub async fn authorization_server(config: &Config) -> Result<Option<TokenEndpoint>, StartError> {
     if config.oauth.is_none() {
         return Ok(None);
     }
-    let loaded = assemble::under(config, load_pack(config).await?)?;
+    let loaded = assemble::apply_settings(config, load_pack(config).await?)?;
     endpoint(config, &loaded)
 }
 
@@ -616,7 +617,7 @@ fn bind(
     let failed = |error| StartError::Listen(LISTEN, address, error);
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let listeners = match inherited.claim(address) {
-        Some(socket) => Bound::inherited(socket, cores, tls),
+        Some(socket) => Bound::from_socket(socket, cores, tls),
         None => Bound::together(address, cores, tls),
     };
     let listeners = listeners.map_err(failed)?;
@@ -631,7 +632,7 @@ fn bind_admin(
 ) -> Result<(Listener, SocketAddr), StartError> {
     let failed = |error| StartError::Listen(key, address, error);
     let listener = match inherited.claim(address) {
-        Some(socket) => Listener::inherited(socket),
+        Some(socket) => Listener::from_socket(socket),
         None => Listener::bind(address, None),
     };
     let listener = listener.map_err(failed)?;
@@ -648,13 +649,13 @@ fn check_exposure(config: &Config, bound: SocketAddr) -> Result<(), StartError> 
     }
 }
 
-fn tls_files(files: &config::TlsFiles) -> tls::TlsFiles {
+fn tls_files(files: &config::TlsFilesConfig) -> tls::TlsFiles {
     tls::TlsFiles { certificates: files.certificate.clone(), key: files.private_key.clone() }
 }
 
 /// Collects the access settings of the admin port.
-fn admin_access(config: &Config) -> Access {
-    Access {
+fn admin_access(config: &Config) -> SessionPolicy {
+    SessionPolicy {
         token: config.admin.token.clone(),
         read_token: config.admin.read_token.clone(),
         session: config.admin.session,
@@ -671,7 +672,7 @@ fn admin_hosts(config: &Config) -> Vec<String> {
 }
 
 /// Converts a configured client.
-fn client_of(client: &config::Client) -> NewClient {
+fn client_of(client: &config::ClientConfig) -> NewClient {
     let grant = client.grant.as_ref();
     let tokens = client.tokens.iter();
     let tokens =
@@ -684,9 +685,11 @@ fn client_of(client: &config::Client) -> NewClient {
         company: client.company.as_ref().map(|company| company.value.clone()),
         tokens: tokens.collect(),
         credentials: credentials.collect(),
-        flow: grant.map_or_else(Flow::default, |grant| grant.flow),
-        app: grant
-            .map(|grant| token::App { id: grant.client_id.clone(), secret: grant.client_secret.clone() }),
+        flow: grant.map_or_else(GrantFlow::default, |grant| grant.flow),
+        app: grant.map(|grant| token::OAuthApp {
+            id: grant.client_id.clone(),
+            secret: grant.client_secret.clone(),
+        }),
         refresh_token: grant.and_then(|grant| grant.refresh_token.clone()),
     }
 }
@@ -695,15 +698,15 @@ async fn reload_when_asked(mut reloader: Reloader, asked: Arc<Notify>) {
     loop {
         tokio::select! {
             () = asked.notified() => reloader.reload().await,
-            () = settled(reloader.watch.as_ref()) => reloader.reload_if_changed().await,
+            () = wait_for_change(reloader.watch.as_ref()) => reloader.reload_if_changed().await,
         }
     }
 }
 
 /// Waits for the next change of a watched file; pends forever without a watch.
-async fn settled(watch: Option<&Watch>) {
+async fn wait_for_change(watch: Option<&FolderWatch>) {
     match watch {
-        Some(watch) => watch.settled().await,
+        Some(watch) => watch.wait_until_quiet().await,
         None => std::future::pending().await,
     }
 }

@@ -5,11 +5,11 @@
 //! This module drives one harvest. The pack defines the harvests, the store holds the entries, and
 //! `cli` reports the progress.
 
-use crate::replay::{Live, waited};
+use crate::replay::{Live, wait_for};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switchback_engine::translate::{Answer, Entries, Entry, Event, Lookup, Next, Run, Settings};
-use switchback_gateway::store::{HarvestRow, NewEntries, Owner, Store, StoreError};
+use switchback_gateway::store::{ArchiveOwner, HarvestRow, NewEntries, Store, StoreError};
 use switchback_json::{Limits, Value};
 use switchback_plan::{ArchiveId, Harvest, Pack};
 
@@ -50,7 +50,7 @@ pub enum HarvestError {
 }
 
 /// The content of one page.
-struct Page {
+struct HarvestPage {
     /// JSON text of its list.
     list: Vec<u8>,
     elements: u32,
@@ -69,7 +69,7 @@ impl Harvester {
     /// process runs the same harvest; the store fails.
     pub async fn run(
         &self,
-        owner: &Owner,
+        owner: &ArchiveOwner,
         harvest: usize,
         (mut row, mut known): (HarvestRow, Option<HarvestRow>),
         told: &mut dyn FnMut(&HarvestRow),
@@ -122,7 +122,12 @@ impl Harvester {
     }
 
     /// Reads a page, with several attempts.
-    async fn patiently(&self, owner: &Owner, harvest: usize, at: (i64, u32)) -> Result<Page, HarvestError> {
+    async fn patiently(
+        &self,
+        owner: &ArchiveOwner,
+        harvest: usize,
+        at: (i64, u32),
+    ) -> Result<HarvestPage, HarvestError> {
         let mut wait = WAIT;
         for _ in 1..TRIES {
             if let Ok(read) = self.page(owner, harvest, at).await? {
@@ -137,10 +142,10 @@ impl Harvester {
     /// Reads one round of a page. The inner error is the service's, the outer one the store's.
     async fn page(
         &self,
-        owner: &Owner,
+        owner: &ArchiveOwner,
         harvest: usize,
         at: (i64, u32),
-    ) -> Result<Result<Page, String>, StoreError> {
+    ) -> Result<Result<HarvestPage, String>, StoreError> {
         let (pack, settings) = (Arc::clone(&self.pack), Arc::clone(&self.settings));
         let mut run = Run::of_harvest(pack, harvest, at, settings, Limits::DOCUMENT);
         let mut kept: Vec<Entries> = Vec::new();
@@ -155,7 +160,7 @@ impl Harvester {
                     }
                 }
                 Ok(Next::Recall(lookup)) => self.recall(owner, &lookup).await?,
-                Ok(Next::Wait(wait)) => waited(&wait, clock).await,
+                Ok(Next::Wait(wait)) => wait_for(&wait, clock).await,
                 // Stored together with the page, once that is complete.
                 Ok(Next::Keep(entries)) => {
                     kept.push(entries);
@@ -166,7 +171,12 @@ impl Harvester {
                         Ok(Value::Array(list)) => u32::try_from(list.len()).unwrap_or(u32::MAX),
                         _ => return Ok(Err("the page is no list".to_owned())),
                     };
-                    return Ok(Ok(Page { list: list.to_vec(), elements, kept, goes_on: run.goes_on() }));
+                    return Ok(Ok(HarvestPage {
+                        list: list.to_vec(),
+                        elements,
+                        kept,
+                        goes_on: run.goes_on(),
+                    }));
                 }
                 Ok(Next::Answer(answer)) => return Ok(Err(format!("the service answers {}", answer.status))),
                 Ok(Next::Refuse(_)) => return Ok(Err("the pack refuses it".to_owned())),
@@ -175,7 +185,7 @@ impl Harvester {
         }
     }
 
-    async fn recall(&self, owner: &Owner, lookup: &Lookup) -> Result<Event, StoreError> {
+    async fn recall(&self, owner: &ArchiveOwner, lookup: &Lookup) -> Result<Event, StoreError> {
         let found = self.store.archive_get(owner, &self.archive(lookup.archive), &lookup.keys).await?;
         let now = self.store.clock().unix_ms();
         let entries = found.into_iter().map(|found| {
@@ -194,7 +204,7 @@ impl Harvester {
 }
 
 /// Returns the row of a harvest that has not read a page yet.
-pub fn begun(owner: &Owner, harvest: &Harvest) -> HarvestRow {
+pub fn new_harvest_row(owner: &ArchiveOwner, harvest: &Harvest) -> HarvestRow {
     HarvestRow {
         client: owner.client.clone(),
         account: owner.account.clone(),

@@ -12,63 +12,72 @@ const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src '
                               form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// A response under construction.
-pub(crate) struct Answer {
+pub(crate) struct AdminResponse {
     status: StatusCode,
     content_type: &'static str,
-    body: Content,
+    body: ResponseContent,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// The body of a response.
-enum Content {
+enum ResponseContent {
     Text(String),
     /// A streamed body of unknown length.
     Stream(Box<Body>),
 }
 
-impl Answer {
-    pub(crate) fn text(status: StatusCode, content_type: &'static str, body: impl Into<String>) -> Answer {
-        Answer { status, content_type, body: Content::Text(body.into()), headers: Vec::new() }
+impl AdminResponse {
+    pub(crate) fn text(
+        status: StatusCode,
+        content_type: &'static str,
+        body: impl Into<String>,
+    ) -> AdminResponse {
+        AdminResponse { status, content_type, body: ResponseContent::Text(body.into()), headers: Vec::new() }
     }
 
     /// Builds a streamed response.
-    pub(super) fn stream(status: StatusCode, content_type: &'static str, body: Body) -> Answer {
-        Answer { status, content_type, body: Content::Stream(Box::new(body)), headers: Vec::new() }
+    pub(super) fn stream(status: StatusCode, content_type: &'static str, body: Body) -> AdminResponse {
+        AdminResponse {
+            status,
+            content_type,
+            body: ResponseContent::Stream(Box::new(body)),
+            headers: Vec::new(),
+        }
     }
 
-    pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
+    pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> AdminResponse {
         let body =
             serde_json::to_string_pretty(value).expect("values here have text keys and finite numbers");
-        Answer::text(status, "application/json", body + "\n")
+        AdminResponse::text(status, "application/json", body + "\n")
     }
 
-    pub(crate) fn html(status: StatusCode, body: String) -> Answer {
-        Answer::text(status, "text/html; charset=utf-8", body)
+    pub(crate) fn html(status: StatusCode, body: String) -> AdminResponse {
+        AdminResponse::text(status, "text/html; charset=utf-8", body)
     }
 
     /// Redirects a browser to another path, which it requests with GET (303).
-    pub(crate) fn see(path: &str) -> Answer {
+    pub(crate) fn see(path: &str) -> AdminResponse {
         let place = HeaderValue::try_from(path).unwrap_or_else(|_| HeaderValue::from_static("/"));
-        Answer::text(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "").header(LOCATION, place)
+        AdminResponse::text(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "").header(LOCATION, place)
     }
 
     /// Builds an error response for operators and their tools.
-    pub(crate) fn error(status: StatusCode, error: impl Into<String>) -> Answer {
-        Answer::json(status, &json!({ "error": error.into() }))
+    pub(crate) fn error(status: StatusCode, error: impl Into<String>) -> AdminResponse {
+        AdminResponse::json(status, &json!({ "error": error.into() }))
     }
 
-    pub(crate) fn with_header(self, name: &'static str, value: &'static str) -> Answer {
+    pub(crate) fn with_header(self, name: &'static str, value: &'static str) -> AdminResponse {
         self.header(HeaderName::from_static(name), HeaderValue::from_static(value))
     }
 
     /// Sets a header. It replaces the default of that name.
-    pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> Answer {
+    pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> AdminResponse {
         self.headers.push((name, value));
         self
     }
 
     /// Sets a cookie.
-    pub(crate) fn cookie(self, cookie: &str) -> Answer {
+    pub(crate) fn cookie(self, cookie: &str) -> AdminResponse {
         let value = HeaderValue::try_from(cookie).expect("cookies are made of visible characters");
         self.header(SET_COOKIE, value)
     }
@@ -76,8 +85,8 @@ impl Answer {
     /// Builds the HTTP response. A response to `HEAD` has the same headers and no body.
     pub(crate) fn into_response(self, is_head: bool) -> Response<Body> {
         let (length, body) = match self.body {
-            Content::Text(text) => (Some(text.len()), Body::full(text)),
-            Content::Stream(body) => (None, *body),
+            ResponseContent::Text(text) => (Some(text.len()), Body::full(text)),
+            ResponseContent::Stream(body) => (None, *body),
         };
         let body = if is_head { Body::empty() } else { body };
         let mut response = Response::new(body);
@@ -117,8 +126,8 @@ mod tests {
 
     #[test]
     fn a_head_answer_has_the_head_of_the_get_answer() {
-        let get = Answer::error(StatusCode::NOT_FOUND, "x").into_response(false);
-        let head = Answer::error(StatusCode::NOT_FOUND, "x").into_response(true);
+        let get = AdminResponse::error(StatusCode::NOT_FOUND, "x").into_response(false);
+        let head = AdminResponse::error(StatusCode::NOT_FOUND, "x").into_response(true);
         assert_eq!(get.headers(), head.headers());
         assert!(head.body().is_empty() && !get.body().is_empty());
         let policy = get.headers()["content-security-policy"].to_str().unwrap();

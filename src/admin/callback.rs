@@ -1,14 +1,14 @@
 //! The redirect target of the authorization server. The page reports the outcome and the next step.
 //! It repeats no part of the URL, which contains a code.
 
-use super::Parts;
-use super::answer::Answer;
+use super::AdminParts;
+use super::answer::AdminResponse;
 use crate::studio;
 use http::StatusCode;
 use maud::{Markup, html};
 use switchback_gateway::token::{ConnectError, RefusalAbout};
 
-pub(super) async fn callback(parts: &Parts, query: &str) -> Answer {
+pub(super) async fn callback(parts: &AdminParts, query: &str) -> AdminResponse {
     match parts.registry.callback(query).await {
         Ok(client) => {
             if let Err(error) = parts.tokens.sync().await {
@@ -76,6 +76,6 @@ fn words(error: &ConnectError) -> (StatusCode, String) {
     }
 }
 
-fn page(status: StatusCode, title: &str, words: &Markup) -> Answer {
-    Answer::html(status, studio::bare(title, words))
+fn page(status: StatusCode, title: &str, words: &Markup) -> AdminResponse {
+    AdminResponse::html(status, studio::bare(title, words))
 }

@@ -2,9 +2,9 @@
 //! requested number of exchanges or seconds, on `POST /api/capture/end`, or when the client
 //! disconnects.
 
-use super::Parts;
-use super::answer::Answer;
-use super::api::read;
+use super::AdminParts;
+use super::answer::AdminResponse;
+use super::api::parse_body;
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use switchback_engine::har::{Exchange, Writer};
 use switchback_engine::redact::Salt;
 use switchback_gateway::body::Body;
-use switchback_gateway::capture::{Captured, Redaction, Wanted};
+use switchback_gateway::capture::{CaptureFilter, Captured, Redaction};
 use switchback_gateway::store::NewHistory;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -49,21 +49,21 @@ impl Default for CaptureRequest {
 /// Largest recorded part of one body.
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-pub(super) async fn capture(parts: &Parts, by: &str, request: Request<Body>) -> Answer {
-    let asked: CaptureRequest = match read(request).await {
+pub(super) async fn capture(parts: &AdminParts, by: &str, request: Request<Body>) -> AdminResponse {
+    let asked: CaptureRequest = match parse_body(request).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
     };
     if !(asked.share > 0.0 && asked.share <= 1.0) || asked.body_bytes > BODY_BYTES_MAX {
         let error = format!("share is above 0 and at most 1, body_bytes at most {BODY_BYTES_MAX}");
-        return Answer::error(StatusCode::BAD_REQUEST, error);
+        return AdminResponse::error(StatusCode::BAD_REQUEST, error);
     }
     let program = parts.program.load_full();
     let routes = program.pack().directions.iter().flat_map(|direction| &direction.routes);
     if let Some(wanted) = &asked.operation
         && !routes.into_iter().any(|route| *route.operation.key == **wanted)
     {
-        return Answer::error(
+        return AdminResponse::error(
             StatusCode::BAD_REQUEST,
             "the pack has no such operation; /api/operations lists them",
         );
@@ -71,18 +71,18 @@ pub(super) async fn capture(parts: &Parts, by: &str, request: Request<Body>) -> 
     let scope =
         format!("{}; {} of the requests", asked.client.as_deref().unwrap_or("all clients"), asked.share);
     let subject = asked.operation.clone().unwrap_or_else(|| "all operations".to_owned());
-    let wanted = Wanted {
+    let wanted = CaptureFilter {
         operation: asked.operation,
         client: asked.client,
         share: asked.share,
         body_bytes_max: asked.body_bytes,
     };
     let Some(captured) = parts.tap.open(wanted) else {
-        return Answer::error(StatusCode::CONFLICT, "another capture is open");
+        return AdminResponse::error(StatusCode::CONFLICT, "another capture is open");
     };
     let mut salt = [0; 32];
     if getrandom::fill(&mut salt).is_err() {
-        return Answer::error(StatusCode::SERVICE_UNAVAILABLE, "the system gives no random bytes");
+        return AdminResponse::error(StatusCode::SERVICE_UNAVAILABLE, "the system gives no random bytes");
     }
     let redaction = Redaction::new(program.pack(), Salt::new(salt));
     let seconds_ms = i64::try_from(asked.seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
@@ -99,7 +99,7 @@ pub(super) async fn capture(parts: &Parts, by: &str, request: Request<Body>) -> 
     let (sender, body) = Body::channel(PIECES_MAX, None);
     let until = Instant::now() + Duration::from_secs(asked.seconds);
     tokio::spawn(async move {
-        let mut archive = Archive { redaction, captured, sender, until, left: asked.exchanges };
+        let mut archive = ArchiveStream { redaction, captured, sender, until, left: asked.exchanges };
         let written = archive.write().await;
         let (left_out, cut) = (archive.captured.left_out(), written.is_err());
         tracing::info!(
@@ -109,23 +109,23 @@ pub(super) async fn capture(parts: &Parts, by: &str, request: Request<Body>) -> 
             "a capture of traffic ends"
         );
     });
-    Answer::stream(StatusCode::OK, "application/json", body)
+    AdminResponse::stream(StatusCode::OK, "application/json", body)
 }
 
 /// Stops the open capture. Its client receives the exchanges in progress and the end of the
 /// archive.
-pub(super) async fn end(parts: &Parts, by: &str) -> Answer {
+pub(super) async fn end(parts: &AdminParts, by: &str) -> AdminResponse {
     match parts.tap.end() {
         true => {
             parts.note(by, NewHistory { kind: "capture ended", ..NewHistory::default() }).await;
-            Answer::json(StatusCode::ACCEPTED, &serde_json::json!({ "capture": "ends" }))
+            AdminResponse::json(StatusCode::ACCEPTED, &serde_json::json!({ "capture": "ends" }))
         }
-        false => Answer::error(StatusCode::NOT_FOUND, "no capture is open"),
+        false => AdminResponse::error(StatusCode::NOT_FOUND, "no capture is open"),
     }
 }
 
 /// An archive that is being streamed.
-struct Archive {
+struct ArchiveStream {
     redaction: Redaction,
     captured: Captured,
     sender: mpsc::Sender<Result<Bytes, switchback_gateway::error::GatewayError>>,
@@ -134,7 +134,7 @@ struct Archive {
     left: u64,
 }
 
-impl Archive {
+impl ArchiveStream {
     /// Writes the archive. An error means that the client has disconnected.
     async fn write(&mut self) -> io::Result<()> {
         let mut writer = Writer::new(Vec::new())?;

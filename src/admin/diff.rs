@@ -1,8 +1,8 @@
 //! Results of the dual run in the admin API: the report of `switchback diff report`, and the stored
 //! records. Records are redacted before they are stored.
 
-use super::Parts;
-use super::answer::Answer;
+use super::AdminParts;
+use super::answer::AdminResponse;
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
 use switchback_compiler::diagnostic::did_you_mean;
@@ -14,15 +14,15 @@ const RECORDS_MAX: u32 = 100_000;
 
 /// Returns the report per operation: number of comparisons, rate of differences, the most frequent
 /// differences and the mapping lines that cause them.
-pub(super) async fn report(parts: &Parts) -> Answer {
+pub(super) async fn report(parts: &AdminParts) -> AdminResponse {
     match parts.archive.summaries(Some(&parts.phases)).await {
-        Ok(summaries) => Answer::json(StatusCode::OK, &report_on(&summaries, Threshold::default())),
+        Ok(summaries) => AdminResponse::json(StatusCode::OK, &report_on(&summaries, Threshold::default())),
         Err(error) => unavailable(&error),
     }
 }
 
 /// Returns the stored records as JSON Lines, oldest first. `?operation=` selects one operation.
-pub(super) async fn export(parts: &Parts, query: &str) -> Answer {
+pub(super) async fn export(parts: &AdminParts, query: &str) -> AdminResponse {
     let operation = query.split('&').find_map(|pair| pair.strip_prefix("operation="));
     let operation = operation.map(|text| text.replace('+', " "));
     let operation =
@@ -36,19 +36,19 @@ pub(super) async fn export(parts: &Parts, query: &str) -> Answer {
         };
         if !is_kept && !known.contains(&asked.as_str()) {
             let hint = did_you_mean(asked, known).map(|hint| format!("; {hint}")).unwrap_or_default();
-            return Answer::error(
+            return AdminResponse::error(
                 StatusCode::NOT_FOUND,
                 format!("no front serves an operation `{asked}`{hint}"),
             );
         }
     }
     match parts.archive.export(operation.as_deref(), RECORDS_MAX).await {
-        Ok(lines) => Answer::text(StatusCode::OK, "application/x-ndjson", lines),
+        Ok(lines) => AdminResponse::text(StatusCode::OK, "application/x-ndjson", lines),
         Err(error) => unavailable(&error),
     }
 }
 
-fn unavailable(error: &StoreError) -> Answer {
+fn unavailable(error: &StoreError) -> AdminResponse {
     tracing::error!(%error, "a request of the admin API failed in the store");
-    Answer::error(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer; the log says why")
+    AdminResponse::error(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer; the log says why")
 }

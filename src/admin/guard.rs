@@ -2,8 +2,8 @@
 //! same token and then send a session cookie (see [`super::session`]), which permits reading the
 //! API; with a session, changes are possible only through the studio's forms.
 
-use super::answer::Answer;
-use super::session::{Access, Role, Session, Sessions, forget_cookie};
+use super::answer::AdminResponse;
+use super::session::{Role, Session, SessionPolicy, Sessions, forget_cookie};
 use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -22,7 +22,7 @@ use switchback_gateway::store::Store;
 
 /// The credential that a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
+pub(super) enum AccessLevel {
     /// No credential: health probes, and the callback, which `state` protects.
     Nothing,
     /// The studio determines the [`Visitor`] itself and redirects others to the sign-in page.
@@ -86,7 +86,7 @@ struct Lock {
 }
 
 impl Lock {
-    fn new(access: &Access, hosts: Vec<String>, clock: &Clock) -> Lock {
+    fn new(access: &SessionPolicy, hosts: Vec<String>, clock: &Clock) -> Lock {
         let hashed = |token: &Option<Secret<String>>, role| Some((digest(token.as_ref()?.expose()), role));
         let tokens = [hashed(&access.token, Role::Operate), hashed(&access.read_token, Role::Read)];
         let tokens = tokens.into_iter().flatten().collect();
@@ -100,13 +100,13 @@ struct Failures {
 }
 
 impl Guard {
-    pub(super) fn new(access: &Access, hosts: Vec<String>, store: Store, clock: Clock) -> Guard {
+    pub(super) fn new(access: &SessionPolicy, hosts: Vec<String>, store: Store, clock: Clock) -> Guard {
         let lock = ArcSwap::from_pointee(Lock::new(access, hosts, &clock));
         Guard { lock, clock, failures: Mutex::default(), store, remembered: Mutex::default() }
     }
 
     /// Replaces tokens and host names. Sessions signed with other tokens become invalid.
-    pub(super) fn set_access(&self, access: &Access, hosts: Vec<String>) {
+    pub(super) fn set_access(&self, access: &SessionPolicy, hosts: Vec<String>) {
         self.lock.store(Arc::new(Lock::new(access, hosts, &self.clock)));
     }
 
@@ -116,25 +116,25 @@ impl Guard {
     }
 
     /// Checks whether a request is permitted; the error is the response.
-    pub(super) async fn check(&self, request: &Parts, need: Need) -> Result<(), Answer> {
+    pub(super) async fn check(&self, request: &Parts, need: AccessLevel) -> Result<(), AdminResponse> {
         // HTTP/1.0 probes send no host. Browsers always do, so this admits no web page.
-        let is_probe = need == Need::Nothing && host_of(request).is_none();
+        let is_probe = need == AccessLevel::Nothing && host_of(request).is_none();
         if !is_probe && !self.is_our_name(request) {
-            return Err(Answer::error(
+            return Err(AdminResponse::error(
                 StatusCode::FORBIDDEN,
                 "this host name is not one of the admin port's; see admin.hosts",
             ));
         }
         let headers = &request.headers;
         match need {
-            Need::Nothing => return Ok(()),
+            AccessLevel::Nothing => return Ok(()),
             // Pages check the visitor themselves. A token in the request is still checked, so that
             // failures are counted.
-            Need::Visitor if self.is_open() || !headers.contains_key(AUTHORIZATION) => return Ok(()),
-            Need::Visitor | Need::ToRead | Need::ToChange => {}
+            AccessLevel::Visitor if self.is_open() || !headers.contains_key(AUTHORIZATION) => return Ok(()),
+            AccessLevel::Visitor | AccessLevel::ToRead | AccessLevel::ToChange => {}
         }
-        if need == Need::ToChange && is_from_elsewhere(headers) {
-            return Err(Answer::error(StatusCode::FORBIDDEN, "changes are not taken from web pages"));
+        if need == AccessLevel::ToChange && is_from_elsewhere(headers) {
+            return Err(AdminResponse::error(StatusCode::FORBIDDEN, "changes are not taken from web pages"));
         }
         if self.is_open() {
             return without_token(need);
@@ -144,32 +144,36 @@ impl Guard {
         // short enough to guess.
         let by_token = shown_token(headers, need).and_then(|shown| self.role_of(&shown));
         let role = match by_token {
-            None if need != Need::ToChange => self.session(headers).await.map(|session| session.role),
+            None if need != AccessLevel::ToChange => self.session(headers).await.map(|session| session.role),
             role => role,
         };
         match role {
-            Some(Role::Read) if need == Need::ToChange => {
-                return Err(Answer::error(StatusCode::FORBIDDEN, "this token may look and change nothing"));
+            Some(Role::Read) if need == AccessLevel::ToChange => {
+                return Err(AdminResponse::error(
+                    StatusCode::FORBIDDEN,
+                    "this token may look and change nothing",
+                ));
             }
             Some(_) => return check_content(headers, need),
             None => {}
         }
         let peer = request.extensions.get::<Peer>().map(|peer| peer.address.ip());
         if peer.is_some_and(|peer| self.must_wait(peer)) {
-            let answer = Answer::error(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens; wait a minute");
+            let answer =
+                AdminResponse::error(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens; wait a minute");
             return Err(answer.with_header("retry-after", "60"));
         }
         // A request without a token is no attempt to guess one.
         if let Some(peer) = peer.filter(|_| headers.contains_key(AUTHORIZATION)) {
             self.count_failure(peer);
         }
-        if need == Need::Visitor {
+        if need == AccessLevel::Visitor {
             return Ok(());
         }
         let answer =
-            Answer::error(StatusCode::UNAUTHORIZED, "show the admin token: `Authorization: Bearer …`");
+            AdminResponse::error(StatusCode::UNAUTHORIZED, "show the admin token: `Authorization: Bearer …`");
         let challenge = match need {
-            Need::ToChange => "Bearer realm=\"switchback admin\"",
+            AccessLevel::ToChange => "Bearer realm=\"switchback admin\"",
             _ => "Basic realm=\"switchback admin\", charset=\"UTF-8\"",
         };
         Err(answer.with_header("www-authenticate", challenge))
@@ -180,7 +184,7 @@ impl Guard {
         if let Some(session) = self.session(headers).await {
             return Some(Visitor { role: session.role, session: Some(session) });
         }
-        let by_token = || shown_token(headers, Need::ToRead).and_then(|shown| self.role_of(&shown));
+        let by_token = || shown_token(headers, AccessLevel::ToRead).and_then(|shown| self.role_of(&shown));
         let role = if self.is_open() { Some(Role::Read) } else { by_token() };
         role.map(|role| Visitor { role, session: None })
     }
@@ -188,24 +192,24 @@ impl Guard {
     /// Returns the valid session of a request. Verifies the signature first, so that a forged
     /// cookie causes no store lookup.
     async fn session(&self, headers: &HeaderMap) -> Option<Session> {
-        let session = self.lock.load().sessions.of(headers)?;
+        let session = self.lock.load().sessions.from_headers(headers)?;
         let asked = tokio::time::timeout(STORE_PATIENCE, self.store.has_session(session.id())).await;
         let goes_on = match asked {
             Ok(Ok(is_stored)) => {
                 self.remember(&session, is_stored);
                 is_stored
             }
-            Ok(Err(_)) | Err(_) => self.remembered().contains(session.id()),
+            Ok(Err(_)) | Err(_) => self.seen_sessions().contains(session.id()),
         };
         goes_on.then_some(session)
     }
 
-    fn remembered(&self) -> MutexGuard<'_, HashSet<String>> {
+    fn seen_sessions(&self) -> MutexGuard<'_, HashSet<String>> {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn remember(&self, session: &Session, goes_on: bool) {
-        let mut remembered = self.remembered();
+        let mut remembered = self.seen_sessions();
         if !goes_on {
             remembered.remove(session.id());
         } else if !remembered.contains(session.id()) {
@@ -253,8 +257,8 @@ impl Guard {
     }
 
     /// Returns the session with a new idle timeout if more than half of it has elapsed.
-    pub(crate) fn renewed(&self, session: &Session) -> Option<Session> {
-        self.lock.load().sessions.renewed(session)
+    pub(crate) fn renew(&self, session: &Session) -> Option<Session> {
+        self.lock.load().sessions.renew(session)
     }
 
     /// Returns the `Set-Cookie` value that deletes the session.
@@ -315,23 +319,25 @@ impl Guard {
 
 /// Permits only reading if no token is configured: other users and web pages can reach loopback,
 /// too.
-fn without_token(need: Need) -> Result<(), Answer> {
+fn without_token(need: AccessLevel) -> Result<(), AdminResponse> {
     match need {
-        Need::ToChange => {
-            Err(Answer::error(StatusCode::FORBIDDEN, "set `admin.token` to change things through this port"))
-        }
+        AccessLevel::ToChange => Err(AdminResponse::error(
+            StatusCode::FORBIDDEN,
+            "set `admin.token` to change things through this port",
+        )),
         _ => Ok(()),
     }
 }
 
-fn check_content(headers: &HeaderMap, need: Need) -> Result<(), Answer> {
+fn check_content(headers: &HeaderMap, need: AccessLevel) -> Result<(), AdminResponse> {
     let is_json = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).is_some_and(|kind| {
         kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
     });
     match need {
-        Need::ToChange if !is_json => {
-            Err(Answer::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "changes are sent as application/json"))
-        }
+        AccessLevel::ToChange if !is_json => Err(AdminResponse::error(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "changes are sent as application/json",
+        )),
         _ => Ok(()),
     }
 }
@@ -376,7 +382,7 @@ fn is_from_elsewhere(headers: &HeaderMap) -> bool {
     is_cross || headers.contains_key(ORIGIN)
 }
 
-fn shown_token(headers: &HeaderMap, need: Need) -> Option<String> {
+fn shown_token(headers: &HeaderMap, need: AccessLevel) -> Option<String> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, credential) = value.split_once(' ')?;
     if scheme.eq_ignore_ascii_case("bearer") {
@@ -384,7 +390,7 @@ fn shown_token(headers: &HeaderMap, need: Need) -> Option<String> {
     }
     // Browsers repeat Basic credentials automatically, also on requests initiated by other origins:
     // accept them for reading only.
-    if scheme.eq_ignore_ascii_case("basic") && need == Need::ToRead {
+    if scheme.eq_ignore_ascii_case("basic") && need == AccessLevel::ToRead {
         let decoded = String::from_utf8(STANDARD.decode(credential.trim()).ok()?).ok()?;
         return decoded.split_once(':').map(|(_, password)| password.to_owned());
     }
@@ -404,7 +410,7 @@ fn host_of(request: &Parts) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use switchback_gateway::store::Missing;
+    use switchback_gateway::store::MissingStore;
     use switchback_gateway::store::seal::{KeyRing, SealingKey};
     use tempfile::TempDir;
 
@@ -422,12 +428,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let url = format!("sqlite:{}", folder.path().join("switchback.db").display());
         let keys = KeyRing::parse(&[SealingKey::generate()]).expect("a key");
-        let store = Store::open(&url, keys, Clock::paused_at(0), Missing::Create).await.expect("it opens");
+        let store =
+            Store::open(&url, keys, Clock::paused_at(0), MissingStore::Create).await.expect("it opens");
         (store, folder)
     }
 
     fn guard_of(token: Option<&str>, store: Store) -> Guard {
-        let access = Access {
+        let access = SessionPolicy {
             token: token.map(Secret::from),
             read_token: token.map(|_| Secret::from(READ_TOKEN)),
             session: Duration::from_secs(100),
@@ -449,7 +456,7 @@ mod tests {
         request
     }
 
-    async fn status(guard: &Guard, headers: &[(&str, &str)], need: Need) -> u16 {
+    async fn status(guard: &Guard, headers: &[(&str, &str)], need: AccessLevel) -> u16 {
         let refusal = guard.check(&request(headers).into_parts().0, need).await.err();
         refusal.map_or(200, |answer| answer.into_response(false).status().as_u16())
     }
@@ -466,12 +473,15 @@ mod tests {
             ("127.0.0.1.evil.example:9090", 403),
             ("", 403),
         ] {
-            assert_eq!(status(&guard, &[("host", host)], Need::Nothing).await, expected, "{host}");
+            assert_eq!(status(&guard, &[("host", host)], AccessLevel::Nothing).await, expected, "{host}");
         }
         // Without a host, only probes are admitted.
-        for (need, expected) in
-            [(Need::Nothing, 200), (Need::Visitor, 403), (Need::ToRead, 403), (Need::ToChange, 403)]
-        {
+        for (need, expected) in [
+            (AccessLevel::Nothing, 200),
+            (AccessLevel::Visitor, 403),
+            (AccessLevel::ToRead, 403),
+            (AccessLevel::ToChange, 403),
+        ] {
             assert_eq!(status(&guard, &[], need).await, expected);
         }
     }
@@ -483,27 +493,27 @@ mod tests {
             (format!("Bearer {TOKEN}"), format!("Basic {}", STANDARD.encode(format!("me:{TOKEN}"))));
         let (host, json) = (("host", "localhost"), ("content-type", "application/json; charset=utf-8"));
         for (headers, need, expected) in [
-            (vec![host], Need::Nothing, 200),
-            (vec![host], Need::ToRead, 401),
-            (vec![host, ("authorization", bearer.as_str())], Need::ToRead, 200),
-            (vec![host, ("authorization", basic.as_str())], Need::ToRead, 200),
-            (vec![host, ("authorization", "Bearer wrong")], Need::ToRead, 401),
-            (vec![host, ("authorization", "Basic %%%")], Need::ToRead, 401),
-            (vec![host, json, ("authorization", bearer.as_str())], Need::ToChange, 200),
-            (vec![host, json, ("authorization", basic.as_str())], Need::ToChange, 401),
+            (vec![host], AccessLevel::Nothing, 200),
+            (vec![host], AccessLevel::ToRead, 401),
+            (vec![host, ("authorization", bearer.as_str())], AccessLevel::ToRead, 200),
+            (vec![host, ("authorization", basic.as_str())], AccessLevel::ToRead, 200),
+            (vec![host, ("authorization", "Bearer wrong")], AccessLevel::ToRead, 401),
+            (vec![host, ("authorization", "Basic %%%")], AccessLevel::ToRead, 401),
+            (vec![host, json, ("authorization", bearer.as_str())], AccessLevel::ToChange, 200),
+            (vec![host, json, ("authorization", basic.as_str())], AccessLevel::ToChange, 401),
             (
                 vec![host, ("content-type", "text/plain"), ("authorization", bearer.as_str())],
-                Need::ToChange,
+                AccessLevel::ToChange,
                 415,
             ),
             (
                 vec![host, json, ("authorization", bearer.as_str()), ("origin", "http://localhost")],
-                Need::ToChange,
+                AccessLevel::ToChange,
                 403,
             ),
             (
                 vec![host, json, ("authorization", bearer.as_str()), ("sec-fetch-site", "cross-site")],
-                Need::ToChange,
+                AccessLevel::ToChange,
                 403,
             ),
         ] {
@@ -517,8 +527,8 @@ mod tests {
         let bearer = format!("Bearer {READ_TOKEN}");
         let headers =
             [("host", "localhost"), ("content-type", "application/json"), ("authorization", bearer.as_str())];
-        assert_eq!(status(&guard, &headers, Need::ToRead).await, 200);
-        assert_eq!(status(&guard, &headers, Need::ToChange).await, 403);
+        assert_eq!(status(&guard, &headers, AccessLevel::ToRead).await, 200);
+        assert_eq!(status(&guard, &headers, AccessLevel::ToChange).await, 403);
         assert_eq!(
             guard.visitor(request(&headers).headers()).await.map(|visitor| visitor.role),
             Some(Role::Read)
@@ -534,8 +544,8 @@ mod tests {
         let cookie = guard.session_cookie(&session, &HeaderMap::new());
         let cookie = cookie.split(';').next().unwrap();
         let headers = [("host", "localhost"), ("content-type", "application/json"), ("cookie", cookie)];
-        assert_eq!(status(&guard, &headers, Need::ToRead).await, 200);
-        assert_eq!(status(&guard, &headers, Need::ToChange).await, 401);
+        assert_eq!(status(&guard, &headers, AccessLevel::ToRead).await, 200);
+        assert_eq!(status(&guard, &headers, AccessLevel::ToChange).await, 401);
         let visitor = guard.visitor(request(&headers).headers()).await.expect("signed in");
         assert_eq!((visitor.role, visitor.session.unwrap().name), (Role::Operate, "Ada".to_owned()));
     }
@@ -560,8 +570,8 @@ mod tests {
     async fn without_a_token_there_is_reading_only() {
         let (guard, _folder) = guard(None).await;
         let headers = [("host", "localhost"), ("content-type", "application/json")];
-        assert_eq!(status(&guard, &headers, Need::ToRead).await, 200);
-        assert_eq!(status(&guard, &headers, Need::ToChange).await, 403);
+        assert_eq!(status(&guard, &headers, AccessLevel::ToRead).await, 200);
+        assert_eq!(status(&guard, &headers, AccessLevel::ToChange).await, 403);
     }
 
     #[tokio::test]
@@ -569,20 +579,20 @@ mod tests {
         let (guard, _folder) = guard(Some(TOKEN)).await;
         let wrong = [("host", "localhost"), ("authorization", "Bearer guess")];
         for _ in 0..FAILURES_MAX {
-            assert_eq!(status(&guard, &wrong, Need::ToRead).await, 401);
+            assert_eq!(status(&guard, &wrong, AccessLevel::ToRead).await, 401);
         }
         let right = [("host", "localhost"), ("authorization", "Bearer a-long-admin-token")];
-        assert_eq!(status(&guard, &wrong, Need::ToRead).await, 429);
+        assert_eq!(status(&guard, &wrong, AccessLevel::ToRead).await, 429);
         assert_eq!(
-            status(&guard, &right, Need::ToRead).await,
+            status(&guard, &right, AccessLevel::ToRead).await,
             200,
             "whoever has the token is never kept out"
         );
         let mut other = request(&right);
         other.extensions_mut().insert(Peer { address: "192.0.2.2:1000".parse().unwrap(), is_tls: false });
-        assert!(guard.check(&other.into_parts().0, Need::ToRead).await.is_ok());
+        assert!(guard.check(&other.into_parts().0, AccessLevel::ToRead).await.is_ok());
         guard.clock.advance(FAILURES_WINDOW);
-        assert_eq!(status(&guard, &wrong, Need::ToRead).await, 401);
+        assert_eq!(status(&guard, &wrong, AccessLevel::ToRead).await, 401);
     }
 
     #[tokio::test]
@@ -590,12 +600,16 @@ mod tests {
         let (guard, _folder) = guard(Some(TOKEN)).await;
         let wrong = [("host", "localhost"), ("authorization", "Bearer guess")];
         for _ in 0..FAILURES_MAX {
-            assert_eq!(status(&guard, &wrong, Need::Visitor).await, 200, "the page asks it to sign in");
+            assert_eq!(
+                status(&guard, &wrong, AccessLevel::Visitor).await,
+                200,
+                "the page asks it to sign in"
+            );
         }
-        assert_eq!(status(&guard, &wrong, Need::Visitor).await, 429);
-        assert_eq!(status(&guard, &wrong, Need::ToRead).await, 429, "it is one count");
+        assert_eq!(status(&guard, &wrong, AccessLevel::Visitor).await, 429);
+        assert_eq!(status(&guard, &wrong, AccessLevel::ToRead).await, 429, "it is one count");
         assert_eq!(
-            status(&guard, &[("host", "localhost")], Need::Visitor).await,
+            status(&guard, &[("host", "localhost")], AccessLevel::Visitor).await,
             200,
             "pages without a token"
         );
@@ -613,11 +627,11 @@ mod tests {
         let cookie = here.session_cookie(&session, &HeaderMap::new());
         let headers = [("host", "localhost"), ("cookie", cookie.split(';').next().unwrap())];
         for guard in [&here, &there] {
-            assert_eq!(status(guard, &headers, Need::ToRead).await, 200);
+            assert_eq!(status(guard, &headers, AccessLevel::ToRead).await, 200);
         }
         assert!(there.sign_out(&session).await);
         for guard in [&here, &there] {
-            assert_eq!(status(guard, &headers, Need::ToRead).await, 401);
+            assert_eq!(status(guard, &headers, AccessLevel::ToRead).await, 401);
             assert!(guard.visitor(request(&headers).headers()).await.is_none());
         }
     }
@@ -632,10 +646,10 @@ mod tests {
         let cookie = here.session_cookie(&session, &HeaderMap::new());
         let headers = [("host", "localhost"), ("cookie", cookie.split(';').next().unwrap())];
         store.close().await;
-        assert_eq!(status(&here, &headers, Need::ToRead).await, 200);
-        assert_eq!(status(&there, &headers, Need::ToRead).await, 401, "it has never seen the session");
+        assert_eq!(status(&here, &headers, AccessLevel::ToRead).await, 200);
+        assert_eq!(status(&there, &headers, AccessLevel::ToRead).await, 401, "it has never seen the session");
         assert!(!here.sign_out(&session).await, "the store did not take it");
-        assert_eq!(status(&here, &headers, Need::ToRead).await, 401);
+        assert_eq!(status(&here, &headers, AccessLevel::ToRead).await, 401);
     }
 
     #[tokio::test]

@@ -6,17 +6,17 @@
 //! readiness: taking the gateway out of rotation would not repair them and would interrupt all
 //! other calls.
 
-use super::Parts;
-use super::answer::Answer;
+use super::AdminParts;
+use super::answer::AdminResponse;
 use http::StatusCode;
 use serde_json::json;
 use switchback_gateway::telemetry::metrics;
 
-pub(super) fn live() -> Answer {
-    Answer::json(StatusCode::OK, &json!({ "live": true }))
+pub(super) fn live() -> AdminResponse {
+    AdminResponse::json(StatusCode::OK, &json!({ "live": true }))
 }
 
-pub(super) fn ready(parts: &Parts) -> Answer {
+pub(super) fn ready(parts: &AdminParts) -> AdminResponse {
     let health = parts.tokens.health();
     let clients = parts.tokens.clients().all();
     let usable = clients.iter().filter(|client| client.can_call()).count();
@@ -31,10 +31,10 @@ pub(super) fn ready(parts: &Parts) -> Answer {
         "clients": clients.len(),
         "clients_with_usable_credential": usable,
     });
-    Answer::json(status, &facts)
+    AdminResponse::json(status, &facts)
 }
 
-pub(super) fn metrics(parts: &Parts) -> Answer {
+pub(super) fn metrics(parts: &AdminParts) -> AdminResponse {
     metrics::store_up(parts.tokens.health().store);
-    Answer::text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", parts.metrics.render())
+    AdminResponse::text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", parts.metrics.render())
 }

@@ -23,23 +23,23 @@ mod retire;
 mod session;
 mod status;
 
-pub(crate) use answer::Answer;
+pub(crate) use answer::AdminResponse;
 pub(crate) use api::{read_bytes, retry_grant};
 pub(crate) use guard::{Guard, SignIn, Visitor, is_behind_tls, is_own_form};
-pub use phases::told;
-pub(crate) use playground::{record_next, tried, written};
+pub use phases::error_text;
+pub(crate) use playground::{dry_run, record_next, write_letter};
 pub(crate) use retire::after_sunset_rows;
-pub use retire::told as retire_told;
+pub use retire::error_text as retire_told;
 pub(crate) use session::cookie;
-pub use session::{Access, Role};
+pub use session::{Role, SessionPolicy};
 pub use status::{Board, CertificateEnd, PackShown, PackStatus, ReloadOutcome, Status};
 
-use crate::playground::Workbench;
+use crate::playground::PlaygroundSession;
 pub use crate::studio::FORMS;
 use crate::studio::Studio;
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
-use guard::Need;
+use guard::AccessLevel;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -47,10 +47,10 @@ use std::task::{Context, Poll};
 use switchback_gateway::body::Body;
 use switchback_gateway::capture::Tap;
 use switchback_gateway::clock::Clock;
-use switchback_gateway::proxy::program::Current;
+use switchback_gateway::proxy::program::CurrentProgram;
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::retire::{Retirement, Usage};
-use switchback_gateway::server::{Drain, Standing};
+use switchback_gateway::server::{ConnectionHandle, Drain};
 use switchback_gateway::shadow::{Archive, GateSettings, Phases};
 use switchback_gateway::store::{NewHistory, Store};
 use switchback_gateway::telemetry::metrics::Metrics;
@@ -58,7 +58,7 @@ use switchback_gateway::token::{Registry, Tokens};
 use tokio::sync::Notify;
 
 /// The state that the admin port displays and manages.
-pub struct Parts {
+pub struct AdminParts {
     pub metrics: Metrics,
     pub registry: Registry,
     pub tokens: Tokens,
@@ -72,7 +72,7 @@ pub struct Parts {
     /// Notified when an operator requests a reload.
     pub reload: Arc<Notify>,
     /// The current program.
-    pub program: Current,
+    pub program: CurrentProgram,
     /// Opens captures of traffic.
     pub tap: Tap,
     /// Calls to unknown operations and by unknown clients.
@@ -82,19 +82,19 @@ pub struct Parts {
     /// Brownouts and client sunsets.
     pub retirement: Retirement,
     /// The playground.
-    pub workbench: Workbench,
+    pub workbench: PlaygroundSession,
     pub clock: Clock,
     /// The policies of the gate.
     pub gate: ArcSwap<GateSettings>,
     /// Queued events, and the history of changes.
     pub store: Store,
     /// Tokens and session lifetimes.
-    pub access: Access,
+    pub access: SessionPolicy,
     /// Permitted host names in addition to addresses and `localhost`, in lower case.
     pub hosts: Vec<String>,
 }
 
-impl Parts {
+impl AdminParts {
     /// Requests a reload. Its history entry is written concurrently, so that an unavailable store
     /// does not delay the reload.
     pub(crate) fn ask_for_reload(self: &Arc<Self>, author: &str) {
@@ -120,7 +120,7 @@ impl Parts {
 /// The service of the admin port, or of a port with a part of it. Clones share their parts.
 #[derive(Clone)]
 pub struct Admin {
-    parts: Arc<Parts>,
+    parts: Arc<AdminParts>,
     guard: Arc<Guard>,
     studio: Arc<Studio>,
     area: Area,
@@ -151,7 +151,7 @@ impl Area {
 }
 
 impl Admin {
-    pub fn new(parts: Parts) -> Admin {
+    pub fn new(parts: AdminParts) -> Admin {
         let (hosts, store, clock) = (parts.hosts.clone(), parts.store.clone(), parts.clock.clone());
         let guard = Arc::new(Guard::new(&parts.access, hosts, store, clock));
         let parts = Arc::new(parts);
@@ -175,7 +175,7 @@ impl Admin {
     }
 
     /// Replaces the tokens and host names.
-    pub fn set_access(&self, access: &Access, hosts: Vec<String>) {
+    pub fn set_access(&self, access: &SessionPolicy, hosts: Vec<String>) {
         self.guard.set_access(access, hosts);
     }
 
@@ -188,7 +188,7 @@ impl Admin {
     async fn answer(self, request: Request<Body>) -> Response<Body> {
         let is_head = request.method() == Method::HEAD;
         if !self.area.has(request.uri().path()) {
-            return Answer::error(StatusCode::NOT_FOUND, "there is nothing at this address")
+            return AdminResponse::error(StatusCode::NOT_FOUND, "there is nothing at this address")
                 .into_response(is_head);
         }
         let need = need(request.uri().path(), request.method());
@@ -197,20 +197,20 @@ impl Admin {
         let answer = match checked {
             Ok(()) => {
                 let is_known = match need {
-                    Need::Nothing => false,
-                    Need::Visitor => self.guard.visitor(&head.headers).await.is_some(),
-                    Need::ToRead | Need::ToChange => true,
+                    AccessLevel::Nothing => false,
+                    AccessLevel::Visitor => self.guard.visitor(&head.headers).await.is_some(),
+                    AccessLevel::ToRead | AccessLevel::ToChange => true,
                 };
                 // Exempt connections with a valid token from eviction by others.
                 if is_known
                     && !self.guard.is_open()
-                    && let Some(standing) = head.extensions.get::<Standing>()
+                    && let Some(standing) = head.extensions.get::<ConnectionHandle>()
                 {
                     standing.trust();
                 }
                 let request = Request::from_parts(head, body);
                 match need {
-                    Need::Visitor => self.studio.answer(request).await,
+                    AccessLevel::Visitor => self.studio.answer(request).await,
                     _ => route(&self.parts, request).await,
                 }
             }
@@ -273,27 +273,27 @@ fn author(headers: &HeaderMap) -> String {
 }
 
 /// Returns the credential that a request needs.
-fn need(path: &str, method: &Method) -> Need {
+fn need(path: &str, method: &Method) -> AccessLevel {
     match path {
-        "/healthz/live" | "/healthz/ready" | "/oauth/callback" => Need::Nothing,
+        "/healthz/live" | "/healthz/ready" | "/oauth/callback" => AccessLevel::Nothing,
         _ if path == "/metrics" || path == "/api" || path.starts_with("/api/") => {
             if *method == Method::POST {
-                Need::ToChange
+                AccessLevel::ToChange
             } else {
-                Need::ToRead
+                AccessLevel::ToRead
             }
         }
-        _ => Need::Visitor,
+        _ => AccessLevel::Visitor,
     }
 }
 
 /// Routes all paths except those of the studio.
-async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
+async fn route(parts: &Arc<AdminParts>, request: Request<Body>) -> AdminResponse {
     let method = match request.method() {
         // The callback consumes a code, which a safe method must not do (RFC 9110, section 9.2.1),
         // and link checkers send HEAD. GET is unavoidable: OAuth redirects use it.
         &Method::HEAD if request.uri().path() == "/oauth/callback" => {
-            return Answer::error(StatusCode::METHOD_NOT_ALLOWED, "this address takes GET only")
+            return AdminResponse::error(StatusCode::METHOD_NOT_ALLOWED, "this address takes GET only")
                 .with_header("allow", "GET");
         }
         &Method::HEAD => Method::GET,
@@ -303,7 +303,7 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
     let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let is_api = segments.first() == Some(&"api");
     if method == Method::POST && is_api && !CALLS.iter().any(|(pattern, _)| fits(pattern, &segments)) {
-        return Answer::error(StatusCode::NOT_FOUND, "there is nothing at this address");
+        return AdminResponse::error(StatusCode::NOT_FOUND, "there is nothing at this address");
     }
     let by = &author(request.headers());
     match (method.as_str(), segments.as_slice()) {
@@ -320,7 +320,7 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         ("POST", ["api", "playground"]) => playground::run(parts, request).await,
         ("GET", ["api", "playground", "examples"]) => playground::examples(parts).await,
         ("GET", ["api", "playground", "files"]) => playground::files(parts),
-        ("GET", ["api", "playground", "recorded"]) => playground::recorded(parts),
+        ("GET", ["api", "playground", "recorded"]) => playground::list_recorded(parts),
         ("POST", ["api", "playground", "record"]) => playground::record(parts, by, request).await,
         ("POST", ["api", "playground", "what-if"]) => playground::what_if(parts, request).await,
         ("GET", ["api", "clients", name, "letter"]) => playground::letter(parts, name).await,
@@ -353,10 +353,10 @@ async fn route(parts: &Arc<Parts>, request: Request<Body>) -> Answer {
         }
         ("GET", ["api", "phases", "transitions"]) => phases::transitions(parts).await,
         (_, ["healthz", "live" | "ready"] | ["metrics"] | ["oauth", "callback"]) => {
-            Answer::error(StatusCode::METHOD_NOT_ALLOWED, "this address is for reading")
+            AdminResponse::error(StatusCode::METHOD_NOT_ALLOWED, "this address is for reading")
                 .with_header("allow", "GET, HEAD")
         }
-        _ => Answer::error(StatusCode::NOT_FOUND, "there is nothing at this address"),
+        _ => AdminResponse::error(StatusCode::NOT_FOUND, "there is nothing at this address"),
     }
 }
 

@@ -1,26 +1,26 @@
 //! Phases in the admin API: list operations with their phases, and change them at run time.
 
-use super::Parts;
-use super::answer::Answer;
-use super::api::read;
+use super::AdminParts;
+use super::answer::AdminResponse;
+use super::api::parse_body;
 use http::{Request, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
 use switchback_compiler::diagnostic::did_you_mean;
 use switchback_gateway::body::Body;
-use switchback_gateway::shadow::{Phase, PhaseInfo, PhasesError, Share, Word};
+use switchback_gateway::shadow::{Phase, PhaseChange, PhaseInfo, PhasesError, Share};
 
 /// Most transitions in one list.
 const TRANSITIONS_MAX: u32 = 200;
 
-pub(super) fn list(parts: &Parts) -> Answer {
-    Answer::json(StatusCode::OK, &parts.phases.list())
+pub(super) fn list(parts: &AdminParts) -> AdminResponse {
+    AdminResponse::json(StatusCode::OK, &parts.phases.list())
 }
 
-pub(super) async fn transitions(parts: &Parts) -> Answer {
+pub(super) async fn transitions(parts: &AdminParts) -> AdminResponse {
     match parts.phases.transitions(TRANSITIONS_MAX).await {
-        Ok(transitions) => Answer::json(StatusCode::OK, &transitions),
-        Err(error) => refused(&PhasesError::Store(error)),
+        Ok(transitions) => AdminResponse::json(StatusCode::OK, &transitions),
+        Err(error) => error_answer(&PhasesError::Store(error)),
     }
 }
 
@@ -39,27 +39,27 @@ struct Set {
     force: bool,
 }
 
-pub(super) async fn set(parts: &Parts, by: &str, request: Request<Body>) -> Answer {
-    let asked: Set = match read(request).await {
+pub(super) async fn set(parts: &AdminParts, by: &str, request: Request<Body>) -> AdminResponse {
+    let asked: Set = match parse_body(request).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
     };
     let share = match asked.share.map(|share| Share::new(share).ok_or(share)).transpose() {
         Ok(share) => share,
         Err(share) => {
-            return Answer::error(
+            return AdminResponse::error(
                 StatusCode::BAD_REQUEST,
                 format!("a share is a number from 0 to 1, not {share}"),
             );
         }
     };
-    let phase = match Phase::named(&asked.phase, share) {
+    let phase = match Phase::parse(&asked.phase, share) {
         Ok(phase) => phase,
-        Err(fault) => return Answer::error(StatusCode::BAD_REQUEST, fault.to_string()),
+        Err(fault) => return AdminResponse::error(StatusCode::BAD_REQUEST, fault.to_string()),
     };
     let side = asked.side.as_deref();
-    let word = Word { who: by, reason: asked.reason.trim(), seen: None, force: asked.force };
-    shown(parts.phases.set_by_word(side, &asked.operation, Some(phase), word).await)
+    let word = PhaseChange { who: by, reason: asked.reason.trim(), seen: None, force: asked.force };
+    respond(parts.phases.set_by_word(side, &asked.operation, Some(phase), word).await)
 }
 
 #[derive(Deserialize)]
@@ -73,24 +73,24 @@ struct Reset {
     force: bool,
 }
 
-pub(super) async fn reset(parts: &Parts, by: &str, request: Request<Body>) -> Answer {
-    let asked: Reset = match read(request).await {
+pub(super) async fn reset(parts: &AdminParts, by: &str, request: Request<Body>) -> AdminResponse {
+    let asked: Reset = match parse_body(request).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
     };
-    let word = Word { who: by, reason: asked.reason.trim(), seen: None, force: asked.force };
-    shown(parts.phases.set_by_word(asked.side.as_deref(), &asked.operation, None, word).await)
+    let word = PhaseChange { who: by, reason: asked.reason.trim(), seen: None, force: asked.force };
+    respond(parts.phases.set_by_word(asked.side.as_deref(), &asked.operation, None, word).await)
 }
 
-fn shown(outcome: Result<PhaseInfo, PhasesError>) -> Answer {
+fn respond(outcome: Result<PhaseInfo, PhasesError>) -> AdminResponse {
     match outcome {
-        Ok(info) => Answer::json(StatusCode::OK, &json!(info)),
-        Err(error) => refused(&error),
+        Ok(info) => AdminResponse::json(StatusCode::OK, &json!(info)),
+        Err(error) => error_answer(&error),
     }
 }
 
 /// Describes why a phase was not set, with a suggestion for a misspelt operation.
-pub fn told(error: &PhasesError) -> String {
+pub fn error_text(error: &PhasesError) -> String {
     let hint = match error {
         PhasesError::NoSuchOperation { operation, known } => did_you_mean(operation, known),
         _ => None,
@@ -98,7 +98,7 @@ pub fn told(error: &PhasesError) -> String {
     [Some(error.to_string()), hint].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-fn refused(error: &PhasesError) -> Answer {
+fn error_answer(error: &PhasesError) -> AdminResponse {
     let status = match error {
         PhasesError::NoSuchOperation { .. } | PhasesError::NoSuchSide(..) => StatusCode::NOT_FOUND,
         PhasesError::WhichSide(..) | PhasesError::NoReason(_) => StatusCode::BAD_REQUEST,
@@ -107,11 +107,11 @@ fn refused(error: &PhasesError) -> Answer {
         }
         PhasesError::Store(error) => {
             tracing::error!(%error, "a request of the admin API failed in the store");
-            return Answer::error(
+            return AdminResponse::error(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the store did not do it; the log says why",
             );
         }
     };
-    Answer::error(status, told(error))
+    AdminResponse::error(status, error_text(error))
 }

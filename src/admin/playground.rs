@@ -1,10 +1,10 @@
 //! The playground in the admin API: dry runs of requests and mapping files, and the migration
 //! notice for a client's owner.
 
-use super::Parts;
-use super::answer::Answer;
+use super::AdminParts;
+use super::answer::AdminResponse;
 use super::api::read_up_to;
-use crate::playground::{Ask, Letter, Ran, TryError};
+use crate::playground::{DryRunRequest, Letter, Ran, TryError};
 use crate::replay::Live;
 use http::{Request, StatusCode};
 use serde::Deserialize;
@@ -23,15 +23,15 @@ use switchback_plan::SideId;
 const ASK_BYTES_MAX: u64 = 4 << 20;
 
 /// Executes a dry run.
-pub(super) async fn run(parts: &Parts, request: Request<Body>) -> Answer {
-    match read_up_to::<Ask>(request, ASK_BYTES_MAX).await {
-        Ok(ask) => told(tried(parts, ask).await),
+pub(super) async fn run(parts: &AdminParts, request: Request<Body>) -> AdminResponse {
+    match read_up_to::<DryRunRequest>(request, ASK_BYTES_MAX).await {
+        Ok(ask) => respond(dry_run(parts, ask).await),
         Err(answer) => answer,
     }
 }
 
 /// Executes a dry run for the API and the studio.
-pub(crate) async fn tried(parts: &Parts, ask: Ask) -> Result<Ran, TryError> {
+pub(crate) async fn dry_run(parts: &AdminParts, ask: DryRunRequest) -> Result<Ran, TryError> {
     let program = parts.program.load_full();
     let mut salt = [0; 32];
     getrandom::fill(&mut salt).map_err(|error| TryError::Request(error.to_string()))?;
@@ -68,7 +68,7 @@ fn settle_own_service(ran: &mut Ran, program: &Program, client: Option<&Client>)
 }
 
 /// Builds the connection to the new side's service, with the credential of the client in `ask`.
-fn live(parts: &Parts, ask: &Ask) -> Result<Live, TryError> {
+fn live(parts: &AdminParts, ask: &DryRunRequest) -> Result<Live, TryError> {
     let program = parts.program.load_full();
     let side = program.side(SideId::NEW);
     let fail = |what: &str| TryError::Request(what.to_owned());
@@ -86,48 +86,48 @@ fn live(parts: &Parts, ask: &Ask) -> Result<Live, TryError> {
 }
 
 /// Returns the requests of the pack's examples.
-pub(super) async fn examples(parts: &Parts) -> Answer {
-    told(parts.workbench.examples().await)
+pub(super) async fn examples(parts: &AdminParts) -> AdminResponse {
+    respond(parts.workbench.examples().await)
 }
 
 /// Returns the served mapping files by name.
-pub(super) fn files(parts: &Parts) -> Answer {
+pub(super) fn files(parts: &AdminParts) -> AdminResponse {
     let files: BTreeMap<String, String> = parts.workbench.files().into_iter().collect();
-    Answer::json(StatusCode::OK, &files)
+    AdminResponse::json(StatusCode::OK, &files)
 }
 
 /// Returns the recorded exchanges, newest first.
-pub(super) fn recorded(parts: &Parts) -> Answer {
-    let (recording, exchanges) = (parts.workbench.is_recording(), parts.workbench.recorded());
-    Answer::json(StatusCode::OK, &json!({ "recording": recording, "exchanges": exchanges }))
+pub(super) fn list_recorded(parts: &AdminParts) -> AdminResponse {
+    let (recording, exchanges) = (parts.workbench.is_recording(), parts.workbench.list_recorded());
+    AdminResponse::json(StatusCode::OK, &json!({ "recording": recording, "exchanges": exchanges }))
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Record {
+struct RecordRequest {
     exchanges: usize,
 }
 
-impl Default for Record {
-    fn default() -> Record {
-        Record { exchanges: 100 }
+impl Default for RecordRequest {
+    fn default() -> RecordRequest {
+        RecordRequest { exchanges: 100 }
     }
 }
 
 /// Records the next exchanges.
-pub(super) async fn record(parts: &Parts, by: &str, request: Request<Body>) -> Answer {
-    let asked: Record = match read_up_to(request, ASK_BYTES_MAX).await {
+pub(super) async fn record(parts: &AdminParts, by: &str, request: Request<Body>) -> AdminResponse {
+    let asked: RecordRequest = match read_up_to(request, ASK_BYTES_MAX).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
     };
     match record_next(parts, by, asked.exchanges).await {
-        true => Answer::json(StatusCode::ACCEPTED, &json!({ "recording": asked.exchanges })),
-        false => Answer::error(StatusCode::CONFLICT, "another capture is open"),
+        true => AdminResponse::json(StatusCode::ACCEPTED, &json!({ "recording": asked.exchanges })),
+        false => AdminResponse::error(StatusCode::CONFLICT, "another capture is open"),
     }
 }
 
 /// Starts a recording, for the API and the studio. Returns whether it started.
-pub(crate) async fn record_next(parts: &Parts, by: &str, exchanges: usize) -> bool {
+pub(crate) async fn record_next(parts: &AdminParts, by: &str, exchanges: usize) -> bool {
     let began = parts.workbench.record(&parts.tap, parts.program.load().pack(), exchanges);
     if began {
         let detail = format!("{exchanges} exchanges at most, for the playground");
@@ -140,54 +140,58 @@ pub(crate) async fn record_next(parts: &Parts, by: &str, exchanges: usize) -> bo
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Change {
+struct FileChange {
     /// Texts of mapping files, by name.
     #[serde(default)]
     files: BTreeMap<String, String>,
 }
 
 /// Returns the effect of a change of mapping files on the recorded exchanges.
-pub(super) async fn what_if(parts: &Parts, request: Request<Body>) -> Answer {
-    match read_up_to::<Change>(request, ASK_BYTES_MAX).await {
-        Ok(change) => told(parts.workbench.what_if(change.files).await),
+pub(super) async fn what_if(parts: &AdminParts, request: Request<Body>) -> AdminResponse {
+    match read_up_to::<FileChange>(request, ASK_BYTES_MAX).await {
+        Ok(change) => respond(parts.workbench.what_if(change.files).await),
         Err(answer) => answer,
     }
 }
 
 /// Returns the migration notice for the owner of a client.
-pub(super) async fn letter(parts: &Parts, name: &str) -> Answer {
+pub(super) async fn letter(parts: &AdminParts, name: &str) -> AdminResponse {
     let usage = match parts.usage.list().await {
         Ok(usage) => usage,
         Err(error) => {
             tracing::error!(%error, "a request of the admin API failed in the store");
-            return Answer::error(
+            return AdminResponse::error(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the store did not do it; the log says why",
             );
         }
     };
-    match written(parts, name, &usage).await {
-        Ok(text) => Answer::text(StatusCode::OK, "text/plain; charset=utf-8", text),
+    match write_letter(parts, name, &usage).await {
+        Ok(text) => AdminResponse::text(StatusCode::OK, "text/plain; charset=utf-8", text),
         Err(answer) => answer,
     }
 }
 
 /// Renders the migration notice, for the API and the studio. `usage` holds the counted calls.
-pub(crate) async fn written(parts: &Parts, name: &str, usage: &[UsageInfo]) -> Result<String, Answer> {
+pub(crate) async fn write_letter(
+    parts: &AdminParts,
+    name: &str,
+    usage: &[UsageInfo],
+) -> Result<String, AdminResponse> {
     let sunset = parts.retirement.sunsets().into_iter().find(|sunset| sunset.client == name);
     let ends = sunset.and_then(|sunset| sunset.at_ms).map(switchback_gateway::clock::rfc3339);
     let letter = Letter { client: name, usage, ends };
-    parts.workbench.letter(letter).await.map_err(|error| refused(&error))
+    parts.workbench.letter(letter).await.map_err(|error| error_answer(&error))
 }
 
-fn told<T: serde::Serialize>(outcome: Result<T, TryError>) -> Answer {
+fn respond<T: serde::Serialize>(outcome: Result<T, TryError>) -> AdminResponse {
     match outcome {
-        Ok(value) => Answer::json(StatusCode::OK, &value),
-        Err(error) => refused(&error),
+        Ok(value) => AdminResponse::json(StatusCode::OK, &value),
+        Err(error) => error_answer(&error),
     }
 }
 
-fn refused(error: &TryError) -> Answer {
+fn error_answer(error: &TryError) -> AdminResponse {
     let (status, kind) = match error {
         TryError::Findings(_) => (StatusCode::UNPROCESSABLE_ENTITY, "findings"),
         TryError::NoSuchFile(_) => (StatusCode::NOT_FOUND, "file"),
@@ -195,5 +199,5 @@ fn refused(error: &TryError) -> Answer {
         TryError::Interrupted => (StatusCode::SERVICE_UNAVAILABLE, "interrupted"),
     };
     let value: Value = json!({ "error": error.to_string(), "kind": kind });
-    Answer::json(status, &value)
+    AdminResponse::json(status, &value)
 }

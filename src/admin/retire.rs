@@ -1,10 +1,10 @@
 //! Retirement in the admin API: usage by client, brownouts, and client sunsets.
 
-use super::Parts;
-use super::answer::Answer;
-use super::api::read;
+use super::AdminParts;
+use super::answer::AdminResponse;
+use super::api::parse_body;
 use crate::after_sunset::{AfterSunset, after_sunset};
-use crate::config::Moment;
+use crate::config::DateOrTime;
 use http::{Request, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
@@ -16,22 +16,25 @@ use switchback_gateway::store::StoreError;
 /// Returns the calls by side, client, operation and outcome, summed over all gateways of the store.
 /// With `after_sunset` in the query, returns the losses of each client once the old service is
 /// gone.
-pub(super) async fn usage(parts: &Parts, query: &str) -> Answer {
+pub(super) async fn usage(parts: &AdminParts, query: &str) -> AdminResponse {
     let usage = match parts.usage.list().await {
         Ok(usage) => usage,
-        Err(error) => return refused(&error.into()),
+        Err(error) => return error_answer(&error.into()),
     };
     let names: Vec<&str> = query.split('&').filter_map(|pair| pair.split('=').next()).collect();
     match names.as_slice() {
-        [""] => Answer::json(StatusCode::OK, &usage),
-        ["after_sunset"] => Answer::json(StatusCode::OK, &after_sunset_rows(parts, &usage)),
-        _ => Answer::error(StatusCode::BAD_REQUEST, "the only parameter of this address is `after_sunset`"),
+        [""] => AdminResponse::json(StatusCode::OK, &usage),
+        ["after_sunset"] => AdminResponse::json(StatusCode::OK, &after_sunset_rows(parts, &usage)),
+        _ => AdminResponse::error(
+            StatusCode::BAD_REQUEST,
+            "the only parameter of this address is `after_sunset`",
+        ),
     }
 }
 
 /// Returns the losses of each client once the old service is gone, under the served pack and
 /// settings.
-pub(crate) fn after_sunset_rows(parts: &Parts, usage: &[UsageInfo]) -> Vec<AfterSunset> {
+pub(crate) fn after_sunset_rows(parts: &AdminParts, usage: &[UsageInfo]) -> Vec<AfterSunset> {
     let (board, program) = (parts.board.load(), parts.program.load_full());
     let (pack, settings) = (program.pack(), program.settings());
     let is_on = |name: &str| {
@@ -44,24 +47,24 @@ pub(crate) fn after_sunset_rows(parts: &Parts, usage: &[UsageInfo]) -> Vec<After
 }
 
 /// Returns the brownouts, earliest first, including those that ended within the last month.
-pub(super) async fn brownouts(parts: &Parts) -> Answer {
+pub(super) async fn brownouts(parts: &AdminParts) -> AdminResponse {
     match parts.retirement.sync().await {
-        Ok(()) => Answer::json(StatusCode::OK, &parts.retirement.brownouts()),
-        Err(error) => refused(&error.into()),
+        Ok(()) => AdminResponse::json(StatusCode::OK, &parts.retirement.brownouts()),
+        Err(error) => error_answer(&error.into()),
     }
 }
 
 /// Returns the sunsets of clients.
-pub(super) async fn sunsets(parts: &Parts) -> Answer {
+pub(super) async fn sunsets(parts: &AdminParts) -> AdminResponse {
     match parts.retirement.sync().await {
-        Ok(()) => Answer::json(StatusCode::OK, &parts.retirement.sunsets()),
-        Err(error) => refused(&error.into()),
+        Ok(()) => AdminResponse::json(StatusCode::OK, &parts.retirement.sunsets()),
+        Err(error) => error_answer(&error.into()),
     }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Add {
+struct AddBrownout {
     /// Needed only if clients speak several sides.
     side: Option<String>,
     #[serde(default)]
@@ -78,8 +81,8 @@ struct Add {
     reason: String,
 }
 
-pub(super) async fn add(parts: &Parts, by: &str, request: Request<Body>) -> Answer {
-    let asked: Add = match read(request).await {
+pub(super) async fn add(parts: &AdminParts, by: &str, request: Request<Body>) -> AdminResponse {
+    let asked: AddBrownout = match parse_body(request).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
     };
@@ -93,21 +96,21 @@ pub(super) async fn add(parts: &Parts, by: &str, request: Request<Body>) -> Answ
         operations: asked.operations,
         clients: asked.clients,
         everything: asked.everything,
-        from_ms: from.map_or_else(|| parts.clock.unix_ms(), Moment::unix_ms),
+        from_ms: from.map_or_else(|| parts.clock.unix_ms(), DateOrTime::unix_ms),
         until_ms: until.unix_ms(),
         reason: asked.reason,
         seen: None,
     };
     match parts.retirement.by(by).add(new).await {
-        Ok(added) => Answer::json(StatusCode::CREATED, &added),
-        Err(error) => refused(&error),
+        Ok(added) => AdminResponse::json(StatusCode::CREATED, &added),
+        Err(error) => error_answer(&error),
     }
 }
 
-pub(super) async fn remove(parts: &Parts, by: &str, id: &str) -> Answer {
+pub(super) async fn remove(parts: &AdminParts, by: &str, id: &str) -> AdminResponse {
     match parts.retirement.by(by).remove(id).await {
-        Ok(()) => Answer::json(StatusCode::OK, &json!({ "removed": id })),
-        Err(error) => refused(&error),
+        Ok(()) => AdminResponse::json(StatusCode::OK, &json!({ "removed": id })),
+        Err(error) => error_answer(&error),
     }
 }
 
@@ -119,39 +122,44 @@ struct SetSunset {
     /// A day or a moment (RFC 3339). Null: never, which overrides the configuration.
     at: Option<String>,
     deprecated: Option<String>,
-    #[serde(default = "announced")]
+    #[serde(default = "default_announce")]
     announce: bool,
 }
 
-fn announced() -> bool {
+fn default_announce() -> bool {
     true
 }
 
-pub(super) async fn set_sunset(parts: &Parts, by: &str, name: &str, request: Request<Body>) -> Answer {
-    let asked: SetSunset = match read(request).await {
+pub(super) async fn set_sunset(
+    parts: &AdminParts,
+    by: &str,
+    name: &str,
+    request: Request<Body>,
+) -> AdminResponse {
+    let asked: SetSunset = match parse_body(request).await {
         Ok(asked) => asked,
         Err(answer) => return answer,
     };
     let at = asked.at.as_deref().map(|text| moment("at", text)).transpose();
     let deprecated = asked.deprecated.as_deref().map(|text| moment("deprecated", text)).transpose();
     let (at, deprecated) = match (at, deprecated) {
-        (Ok(at), Ok(deprecated)) => (at.map(Moment::unix_ms), deprecated.map(Moment::unix_ms)),
+        (Ok(at), Ok(deprecated)) => (at.map(DateOrTime::unix_ms), deprecated.map(DateOrTime::unix_ms)),
         (Err(answer), _) | (_, Err(answer)) => return answer,
     };
     let (retirement, side) = (parts.retirement.by(by), asked.side.as_deref());
     let set = retirement.set_sunset(name, side, at, deprecated, asked.announce, None).await;
     match set {
-        Ok(set) => Answer::json(StatusCode::OK, &set),
-        Err(error) => refused(&error),
+        Ok(set) => AdminResponse::json(StatusCode::OK, &set),
+        Err(error) => error_answer(&error),
     }
 }
 
-fn moment(name: &str, text: &str) -> Result<Moment, Answer> {
-    text.parse().map_err(|what| Answer::error(StatusCode::BAD_REQUEST, format!("{name}: {what}")))
+fn moment(name: &str, text: &str) -> Result<DateOrTime, AdminResponse> {
+    text.parse().map_err(|what| AdminResponse::error(StatusCode::BAD_REQUEST, format!("{name}: {what}")))
 }
 
 /// Describes why a change was rejected, with a suggestion for a misspelt operation.
-pub fn told(error: &RetireError) -> String {
+pub fn error_text(error: &RetireError) -> String {
     let hint = match error {
         RetireError::NoSuchOperation { operation, known } => did_you_mean(operation, known),
         _ => None,
@@ -159,7 +167,7 @@ pub fn told(error: &RetireError) -> String {
     [Some(error.to_string()), hint].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-fn refused(error: &RetireError) -> Answer {
+fn error_answer(error: &RetireError) -> AdminResponse {
     let status = match error {
         RetireError::NoSuchOperation { .. }
         | RetireError::NoSuchSide(..)
@@ -172,11 +180,11 @@ fn refused(error: &RetireError) -> Answer {
         RetireError::TooMany | RetireError::Changed => StatusCode::CONFLICT,
         RetireError::Store(error) => {
             tracing::error!(%error, "a request of the admin API failed in the store");
-            return Answer::error(
+            return AdminResponse::error(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the store did not do it; the log says why",
             );
         }
     };
-    Answer::error(status, told(error))
+    AdminResponse::error(status, error_text(error))
 }

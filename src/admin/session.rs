@@ -39,7 +39,7 @@ impl Role {
 
 /// Tokens and session lifetimes of the admin port.
 #[derive(Clone, Debug)]
-pub struct Access {
+pub struct SessionPolicy {
     /// The token for changes. `None` is permitted on loopback only and makes the port read-only.
     pub token: Option<Secret<String>>,
     /// The token for reading.
@@ -91,7 +91,7 @@ const SIGNATURE: &[u8] = b"switchback studio session 2";
 const FORMS: &[u8] = b"switchback studio form 1";
 
 impl Sessions {
-    pub(super) fn new(access: &Access, clock: Clock) -> Sessions {
+    pub(super) fn new(access: &SessionPolicy, clock: Clock) -> Sessions {
         let mut key = Sha256::new().chain_update(SIGNATURE);
         let secrets = access.keys.first().into_iter().chain(&access.token).chain(&access.read_token);
         for secret in secrets {
@@ -110,7 +110,7 @@ impl Sessions {
     }
 
     /// Returns the session with a new idle timeout if more than half of it has elapsed.
-    pub(super) fn renewed(&self, session: &Session) -> Option<Session> {
+    pub(super) fn renew(&self, session: &Session) -> Option<Session> {
         let left = session.ends.saturating_sub(self.now());
         let half = i64::try_from(self.life.as_secs() / 2).unwrap_or(i64::MAX);
         let ends = self.after(self.life).min(session.last_end);
@@ -120,7 +120,7 @@ impl Sessions {
 
     /// Returns the session in the cookie of a request if its signature is valid and its time is not
     /// over. The store decides whether it was ended earlier.
-    pub(super) fn of(&self, headers: &HeaderMap) -> Option<Session> {
+    pub(super) fn from_headers(&self, headers: &HeaderMap) -> Option<Session> {
         let value = cookie(headers, COOKIE_NAME)?;
         let (payload, signature) = value.rsplit_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
@@ -193,8 +193,8 @@ mod tests {
 
     const LIFE: Duration = Duration::from_secs(100);
 
-    fn access(token: &str) -> Access {
-        Access {
+    fn access(token: &str) -> SessionPolicy {
+        SessionPolicy {
             token: Some(Secret::from(token)),
             read_token: None,
             session: LIFE,
@@ -216,13 +216,13 @@ mod tests {
         let session = sessions.begin(Role::Operate, "  Ada. L\u{7}ovelace ");
         assert_eq!(session.name, "Ada. Lovelace");
         let headers = shown(&sessions, &session);
-        assert_eq!(sessions.of(&headers).as_ref(), Some(&session));
-        assert_eq!(sessions.renewed(&session), None, "its time has hardly begun");
+        assert_eq!(sessions.from_headers(&headers).as_ref(), Some(&session));
+        assert_eq!(sessions.renew(&session), None, "its time has hardly begun");
         clock.advance(Duration::from_secs(51));
-        let renewed = sessions.renewed(&session).expect("half of its time is over");
+        let renewed = sessions.renew(&session).expect("half of its time is over");
         clock.advance(Duration::from_secs(49));
-        assert_eq!(sessions.of(&headers), None);
-        assert_eq!(sessions.of(&shown(&sessions, &renewed)), Some(renewed));
+        assert_eq!(sessions.from_headers(&headers), None);
+        assert_eq!(sessions.from_headers(&shown(&sessions, &renewed)), Some(renewed));
     }
 
     #[test]
@@ -232,8 +232,8 @@ mod tests {
         let mut session = sessions.begin(Role::Operate, "Ada");
         let mut last_seen = 0;
         for second in 0..400 {
-            if let Some(found) = sessions.of(&shown(&sessions, &session)) {
-                session = sessions.renewed(&found).unwrap_or(found);
+            if let Some(found) = sessions.from_headers(&shown(&sessions, &session)) {
+                session = sessions.renew(&found).unwrap_or(found);
                 last_seen = second;
             }
             clock.advance(Duration::from_secs(1));
@@ -249,9 +249,9 @@ mod tests {
         assert!(cookie.contains("HttpOnly; SameSite=Strict; Secure"), "{cookie}");
         let forged = cookie.split(';').next().unwrap().replace("=read.", "=operate.");
         let forged = HeaderMap::from_iter([(COOKIE, forged.parse().unwrap())]);
-        assert_eq!(sessions.of(&forged), None);
+        assert_eq!(sessions.from_headers(&forged), None);
         let others = Sessions::new(&access("new-token"), Clock::paused_at(0));
-        assert_eq!(others.of(&shown(&sessions, &reader)), None);
+        assert_eq!(others.from_headers(&shown(&sessions, &reader)), None);
         let other = sessions.begin(Role::Read, "");
         assert!(sessions.is_form_token(&reader, &sessions.form_token(&reader)));
         for wrong in [sessions.form_token(&other).as_str(), "", "%"] {

@@ -22,12 +22,12 @@ use switchback_gateway::memory::{self, Memory};
 use switchback_gateway::proxy::forwarding::Forwarding;
 use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::origin::CallOrigin;
-use switchback_gateway::proxy::program::{Current, Front, Program, ServedEvents, ShadowUpstreams};
+use switchback_gateway::proxy::program::{CurrentProgram, Front, Program, ServedEvents, ShadowUpstreams};
 use switchback_gateway::proxy::side_upstreams::SideUpstreams;
 use switchback_gateway::proxy::upstream::Upstream;
-use switchback_gateway::retire::{Brownout, ClientSunset, Rules, SideOperations};
+use switchback_gateway::retire::{Brownout, ClientSunset, RetirementRules, SideOperations};
 use switchback_gateway::server;
-use switchback_gateway::shadow::{self, Served, Table};
+use switchback_gateway::shadow::{self, OperationTable, Served};
 use switchback_gateway::store::Store;
 use switchback_gateway::telemetry::otlp::{OtlpSettings, Traces};
 use switchback_gateway::tls::ServiceTls;
@@ -49,7 +49,7 @@ fn count(number: u32) -> usize {
 }
 
 /// Converts the limits of the data path.
-pub(super) fn limits(limits: &config::Limits) -> Limits {
+pub(super) fn limits(limits: &config::LimitsConfig) -> Limits {
     Limits {
         target_bytes_max: bytes(limits.target_bytes),
         header_bytes_max: bytes(limits.header_bytes),
@@ -87,13 +87,13 @@ pub(super) fn limits(limits: &config::Limits) -> Limits {
 
 /// Creates the memory budget: `limits.memory`, else the limit of the control group or machine, else
 /// unlimited.
-pub(super) fn memory(limits: &config::Limits) -> Memory {
+pub(super) fn memory(limits: &config::LimitsConfig) -> Memory {
     let bytes_max = limits.memory.or_else(memory::limit);
     bytes_max.map_or_else(|| Memory::new(u64::MAX), Memory::of_process)
 }
 
 /// Lowers `in_flight_max` to the number of requests that fit into the memory budget.
-pub(super) fn fitted(limits: Limits, memory: &Memory) -> Limits {
+pub(super) fn fit_to_memory(limits: Limits, memory: &Memory) -> Limits {
     let requests_max = usize::try_from(memory.bytes_max() / REQUEST_BYTES).unwrap_or(usize::MAX);
     Limits { in_flight_max: limits.in_flight_max.min(requests_max.max(1)), ..limits }
 }
@@ -102,11 +102,11 @@ pub(super) fn fitted(limits: Limits, memory: &Memory) -> Limits {
 const REQUEST_BYTES: u64 = 64 << 10;
 
 /// Returns the options of the client listener.
-pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u64) -> server::Options {
+pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u64) -> server::ServerOptions {
     let limits = &config.limits;
     // Bound the buffers by a quarter of the memory, assuming a thousand connections.
     let buffer_bytes = (memory.bytes_max() / 4096).max(2 * limits.header_bytes.max(HEAD_BYTES_MIN));
-    server::Options {
+    server::ServerOptions {
         connections_max: count(limits.connections).min(bytes(descriptors)),
         connections_per_address_max: limits.connections_per_address.map(count),
         trusted_proxies: config.trusted_proxies.clone(),
@@ -135,7 +135,7 @@ pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u6
 }
 
 /// Logs a warning if the descriptor limit is too low for all configured connections.
-pub(super) fn warn_of_descriptors(config: &Config, options: &server::Options) {
+pub(super) fn warn_of_descriptors(config: &Config, options: &server::ServerOptions) {
     if options.connections_max < count(config.limits.connections) {
         tracing::warn!(
             configured = config.limits.connections,
@@ -156,8 +156,8 @@ const HEAD_BYTES_MIN: u64 = 8 << 10;
 /// Returns the options of the admin, health and callback ports: few connections and small requests,
 /// independent of the data path. A client that exhausts them only closes connections without an
 /// admin token: a new connection evicts the oldest of those.
-pub(super) fn admin_options(limits: &config::Limits) -> server::Options {
-    server::Options {
+pub(super) fn admin_options(limits: &config::LimitsConfig) -> server::ServerOptions {
+    server::ServerOptions {
         is_measured: false,
         connections_max: ADMIN_CONNECTIONS_MAX,
         // Eviction already bounds each address.
@@ -166,7 +166,7 @@ pub(super) fn admin_options(limits: &config::Limits) -> server::Options {
         // Failed tokens are counted by peer address.
         tells_peer: true,
         grace: limits.drain_timeout,
-        ..server::Options::default()
+        ..server::ServerOptions::default()
     }
 }
 
@@ -208,7 +208,7 @@ const ADMIN_CONNECTIONS_MAX: usize = 64;
 
 /// Converts the settings of the authorization server. The request format of the configuration
 /// overrides that of the pack.
-pub(super) fn oauth(oauth: &config::OAuth, pack: &Pack) -> Result<OAuth, StartError> {
+pub(super) fn oauth(oauth: &config::OAuthConfig, pack: &Pack) -> Result<OAuth, StartError> {
     let url = |url: &config::WebUrl| url.to_string().parse().map_err(|_| StartError::Url(url.to_string()));
     let url_if = |given: &Option<config::WebUrl>| given.as_ref().map(url).transpose();
     let requests = oauth.requests.clone().or(pack.sides[1].credential.tokens.clone());
@@ -268,7 +268,7 @@ fn upstreams_for(
         let upstream = match before.get(&name) {
             Some((before, upstream)) if *before == way => Arc::clone(upstream),
             _ => {
-                let upstream = Upstream::secured(&name, role, url.uri(), tls, Arc::clone(limits));
+                let upstream = Upstream::with_tls(&name, role, url.uri(), tls, Arc::clone(limits));
                 Arc::new(upstream.map_err(|error| StartError::Upstream(name.clone(), error))?)
             }
         };
@@ -332,7 +332,7 @@ fn traces(
 /// Builds the event intake, and the deliverer if there are receivers.
 pub(super) fn events(
     config: &Config,
-    program: &Current,
+    program: &CurrentProgram,
     store: &Store,
     memory: &Memory,
     clock: &Clock,
@@ -375,8 +375,8 @@ pub(super) fn events(
 }
 
 /// Converts the settings of the shadow.
-pub(super) fn shadow(shadow: &config::Shadow) -> shadow::Settings {
-    shadow::Settings {
+pub(super) fn shadow(shadow: &config::ShadowConfig) -> shadow::ShadowSettings {
+    shadow::ShadowSettings {
         sample: shadow.sample,
         noise: shadow.noise,
         timed: shadow.timed,
@@ -411,15 +411,15 @@ pub(super) fn program(
     let told = loaded.pack.events.as_ref().and_then(|events| tables[events.from.other()].clone());
     let events = told.filter(|_| config.events.has_own());
     let events = events.map(|phases| ServedEvents { phases, knowledge: Arc::clone(&loaded.knowledge) });
-    Ok(program.delivering(events).traced(services.traces().cloned()))
+    Ok(program.delivering(events).with_traces(services.traces().cloned()))
 }
 
 /// Applies the configured settings to the pack.
-pub(super) fn under(config: &Config, read: ReadPack) -> Result<LoadedPack, StartError> {
+pub(super) fn apply_settings(config: &Config, read: ReadPack) -> Result<LoadedPack, StartError> {
     let text = config.settings.value.to_string();
     let given = Value::parse(text.as_bytes(), &json::Limits::DOCUMENT)
         .map_err(|error| StartError::Settings(error.to_string()))?;
-    read.under(&given).map_err(|errors| {
+    read.with_settings(&given).map_err(|errors| {
         StartError::Settings(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
     })
 }
@@ -439,7 +439,7 @@ fn front(
     config: &Config,
     loaded: &LoadedPack,
     services: &Services,
-    phases: Arc<Table>,
+    phases: Arc<OperationTable>,
 ) -> Result<Front, StartError> {
     let pack = &loaded.pack;
     let name = |side: SideId| pack.sides[side].name.as_str();
@@ -472,12 +472,12 @@ fn front(
 }
 
 /// The phases of each side that clients speak.
-pub(super) type Tables = PerSide<Option<Arc<Table>>>;
+pub(super) type Tables = PerSide<Option<Arc<OperationTable>>>;
 
 /// Returns the input of the playground: the served pack, its settings and the services.
-pub(super) fn tried(config: &Config, loaded: &LoadedPack) -> playground::Served {
+pub(super) fn playground_pack(config: &Config, loaded: &LoadedPack) -> playground::ServedPack {
     let fronts = prefixes(config, &loaded.pack).into_iter();
-    playground::Served {
+    playground::ServedPack {
         files: Arc::clone(&loaded.files),
         settings: config.settings.value.to_string(),
         fronts: fronts.map(|(prefix, side)| (prefix, loaded.pack.sides[side].name.clone())).collect(),
@@ -493,7 +493,7 @@ pub fn service_address(url: &config::WebUrl, tls: &ServiceTls) -> ServiceAddress
 
 /// Returns the configured brownouts and sunsets, and the operations that can be retired at run
 /// time. The configuration must have been checked against the pack.
-pub(super) fn retired(config: &Config, loaded: &LoadedPack) -> Rules {
+pub(super) fn retirement_rules(config: &Config, loaded: &LoadedPack) -> RetirementRules {
     let mut served: Vec<SideOperations> = Vec::new();
     for (_, side) in prefixes(config, &loaded.pack) {
         let name = &loaded.pack.sides[side].name;
@@ -530,7 +530,7 @@ pub(super) fn retired(config: &Config, loaded: &LoadedPack) -> Rules {
             set_ms: 0,
         })
     });
-    Rules { brownouts: brownouts.collect(), sunsets: sunsets.collect(), served }
+    RetirementRules { brownouts: brownouts.collect(), sunsets: sunsets.collect(), served }
 }
 
 /// Returns the configured phases of all served operations, and of the events that both versions
@@ -544,7 +544,7 @@ pub(super) fn tables(config: &Config, loaded: &LoadedPack) -> Tables {
             served.splice(..0, routes_served(side, config, loaded));
         }
         let name = &loaded.pack.sides[side].name;
-        (!served.is_empty()).then(|| Arc::new(Table::new(name, &loaded.served, served)))
+        (!served.is_empty()).then(|| Arc::new(OperationTable::new(name, &loaded.served, served)))
     })
 }
 
@@ -554,7 +554,7 @@ fn routes_served(side: SideId, config: &Config, loaded: &LoadedPack) -> Vec<Serv
     let served = |route: &Route| Served {
         operation: Arc::clone(&route.operation.key),
         writes: route.operation.effect == Effect::Write,
-        configured: config.phases.of(name, &route.operation.key),
+        configured: config.phases.for_operation(name, &route.operation.key),
         has_own,
         is_event: false,
     };
@@ -566,7 +566,7 @@ fn events_served(side: SideId, config: &Config, loaded: &LoadedPack) -> Vec<Serv
     let name = &loaded.pack.sides[side].name;
     let events = loaded.pack.events.as_ref().filter(|events| events.from.other() == side);
     let mut served: Vec<Served> = Vec::new();
-    for told in events.iter().flat_map(|events| &events.routes).filter_map(EventRoute::told) {
+    for told in events.iter().flat_map(|events| &events.routes).filter_map(EventRoute::delivered) {
         // Several events may translate to one.
         let is_listed = served.iter().any(|served| served.operation == *told.operation);
         if config.events.has_own() && !is_listed {
@@ -574,7 +574,7 @@ fn events_served(side: SideId, config: &Config, loaded: &LoadedPack) -> Vec<Serv
                 operation: Arc::clone(told.operation),
                 // An event makes no call, so no call can be executed twice.
                 writes: false,
-                configured: config.phases.of(name, told.operation),
+                configured: config.phases.for_operation(name, told.operation),
                 has_own: true,
                 is_event: true,
             });
@@ -599,7 +599,7 @@ mod tests {
     fn what_is_printed_of_a_request_holds_nothing_that_its_client_sent() {
         let loaded = pack::load(None).expect("the built-in pack is fit to serve");
         let nothing = switchback_json::Value::Object(switchback_json::Object::new());
-        let loaded = loaded.under(&nothing).expect("no setting is wrong");
+        let loaded = loaded.with_settings(&nothing).expect("no setting is wrong");
         let program = Arc::new(Program::new(loaded.pack, Arc::default(), Vec::new()));
         let sent = http::Request::get("/path?key=secret-1").header("authorization", "Bearer secret-2");
         let (head, ()) = sent.body(()).expect("it is a request").into_parts();

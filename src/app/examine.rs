@@ -11,9 +11,9 @@ use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_gateway::http_client::HttpClient;
 use switchback_gateway::store::seal::{KeyRing, SealError};
-use switchback_gateway::store::{self, Flow, Reach};
+use switchback_gateway::store::{self, GrantFlow, StoreState};
 use switchback_gateway::tls::{self, ServiceTls};
-use switchback_gateway::token::{Endpoint, MetadataReport, Wants};
+use switchback_gateway::token::{MetadataReport, TokenEndpoint, Wants};
 
 /// The result of [`examine`].
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ pub async fn examine(config: &Config, online: bool) -> Result<Examined, StartErr
         Ok(read) => {
             examined.findings.append(against_pack(config, &read.facts()));
             if !examined.findings.has_errors() {
-                let loaded = assemble::under(config, read)?;
+                let loaded = assemble::apply_settings(config, read)?;
                 authorization_server = endpoint(config, &loaded)?;
                 let limits = std::sync::Arc::new(assemble::limits(&config.limits));
                 let services = assemble::Services::new(config, &limits, None)?;
@@ -126,21 +126,21 @@ fn missing_folder(config: &Config) -> Option<String> {
 /// Connects to the store, the services and the authorization server, and reads the metadata of the
 /// latter. Writes no data, and sends credentials only to the store. `endpoint` is `None` if other
 /// findings prevent its construction.
-async fn tries(config: &Config, endpoint: Option<Endpoint>) -> Vec<Try> {
+async fn tries(config: &Config, endpoint: Option<TokenEndpoint>) -> Vec<Try> {
     let store = async {
         let reach = store::reach(config.store.as_str()).await;
         let error = match reach {
-            Ok(Reach::There | Reach::ToBeMade) => None,
+            Ok(StoreState::There | StoreState::ToBeMade) => None,
             Err(error) => Some(no_answer(&error.to_string())),
         };
-        Try::new("store", config.store.masked(), error)
+        Try::new("store", config.store.to_masked(), error)
     };
     let timeout = config.limits.connect_timeout + config.limits.upstream_timeout;
-    let upstreams = config.services().map(|(name, url, tls)| asked(service_key(&name), url, tls, timeout));
+    let upstreams = config.services().map(|(name, url, tls)| probe(service_key(&name), url, tls, timeout));
     let oauth = config.oauth.iter().flat_map(|oauth| {
         let urls = [("oauth.token_url", &oauth.token_url), ("oauth.revocation_url", &oauth.revocation_url)];
         let given = urls.into_iter().filter_map(|(key, url)| Some((key, url.as_ref()?)));
-        given.map(|(key, url)| asked(key.to_owned(), url, &oauth.tls, oauth.timeout))
+        given.map(|(key, url)| probe(key.to_owned(), url, &oauth.tls, oauth.timeout))
     });
     let services = futures_util::future::join_all(upstreams.chain(oauth));
     let (store, services, issuer) = futures_util::join!(store, services, issuer(config, endpoint));
@@ -149,15 +149,15 @@ async fn tries(config: &Config, endpoint: Option<Endpoint>) -> Vec<Try> {
 
 /// Reads the issuer's metadata, if an issuer is configured, and reports capabilities that the
 /// configured clients need but it lacks.
-async fn issuer(config: &Config, endpoint: Option<Endpoint>) -> Option<Try> {
+async fn issuer(config: &Config, endpoint: Option<TokenEndpoint>) -> Option<Try> {
     let endpoint = endpoint?;
-    let address = config.oauth.as_ref()?.issuer.as_deref()?.parse::<WebUrl>().ok()?.masked();
+    let address = config.oauth.as_ref()?.issuer.as_deref()?.parse::<WebUrl>().ok()?.to_masked();
     let grants = || config.clients.iter().filter_map(|client| client.grant.as_ref());
-    let has = |flow: Flow| grants().any(|grant| grant.flow == flow);
+    let has = |flow: GrantFlow| grants().any(|grant| grant.flow == flow);
     let wants = Wants {
         // Clients enrolled at run time connect through an authorization link, too.
-        authorization_code: grants().next().is_none() || has(Flow::AuthorizationCode),
-        client_credentials: has(Flow::ClientCredentials),
+        authorization_code: grants().next().is_none() || has(GrantFlow::AuthorizationCode),
+        client_credentials: has(GrantFlow::ClientCredentials),
     };
     let report = endpoint.examine(wants).await;
     let report = report.unwrap_or_else(|error| MetadataReport { errors: vec![error], ..Default::default() });
@@ -166,7 +166,7 @@ async fn issuer(config: &Config, endpoint: Option<Endpoint>) -> Option<Try> {
 }
 
 /// Checks whether a service answers. Any HTTP response counts as success.
-async fn asked(key: String, url: &WebUrl, tls: &ServiceTls, timeout: Duration) -> Try {
+async fn probe(key: String, url: &WebUrl, tls: &ServiceTls, timeout: Duration) -> Try {
     let asking = async {
         let at: Url = url.to_string().parse().map_err(|_| "this is no URL".to_owned())?;
         let client = HttpClient::new(reqwest::Client::builder().timeout(timeout), &at, tls)
@@ -175,7 +175,7 @@ async fn asked(key: String, url: &WebUrl, tls: &ServiceTls, timeout: Duration) -
         let answer = client.request(Method::HEAD, &at).send().await;
         answer.map(drop).map_err(|error| no_answer(&causes(&error.without_url())))
     };
-    Try::new(key, url.masked(), asking.await.err())
+    Try::new(key, url.to_masked(), asking.await.err())
 }
 
 fn no_answer(why: &str) -> String {

@@ -3,7 +3,7 @@
 
 use super::builtin::{self, BUILT_IN};
 use crate::admin::PackShown;
-use crate::config::{PackFacts, SettingFacts, SettingKind, SideFacts, WaitFacts, without_secrets};
+use crate::config::{PackFacts, SettingFacts, SettingType, SideFacts, WaitFacts, without_secrets};
 use crate::playground::{KeptContracts, KeptFiles};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -51,7 +51,7 @@ pub(super) struct LoadedPack {
 }
 
 /// Reads the files of a pack; `None` is the built-in one.
-pub(super) fn read(folder: Option<&Path>) -> Result<PackSource, String> {
+pub(super) fn read_pack(folder: Option<&Path>) -> Result<PackSource, String> {
     match folder {
         None => Ok(builtin::source()),
         Some(folder) => PackSource::from_dir(folder).map_err(|error| {
@@ -63,7 +63,7 @@ pub(super) fn read(folder: Option<&Path>) -> Result<PackSource, String> {
 /// Compiles a pack and runs its examples. The error is the text that `switchback check` or
 /// `switchback test` would print.
 pub(super) fn load(folder: Option<&Path>) -> Result<ReadPack, String> {
-    let source = read(folder)?;
+    let source = read_pack(folder)?;
     let hash = hash(&source);
     let compiled = mapping::compile(&source);
     let Some(pack) = compiled.pack else {
@@ -92,7 +92,7 @@ impl ReadPack {
     }
 
     /// Applies settings to the pack.
-    pub(super) fn under(mut self, given: &Value) -> Result<LoadedPack, Vec<SettingError>> {
+    pub(super) fn with_settings(mut self, given: &Value) -> Result<LoadedPack, Vec<SettingError>> {
         let settings = Settings::new(&self.pack, given)?;
         let own = Arc::get_mut(&mut self.pack).expect("nobody else has been given the pack yet");
         let chose = settings.choose(own);
@@ -120,7 +120,7 @@ struct Promised {
 
 impl CallContract for Promised {
     fn breaches(&self, operation: &str, target: &str, body: Option<&[u8]>) -> Vec<String> {
-        let contracts = self.contracts.read();
+        let contracts = self.contracts.contracts();
         contracts.map_or_else(Vec::new, |all| call_breaches(&all[self.side], operation, target, body))
     }
 }
@@ -174,7 +174,7 @@ fn facts(pack: &Pack) -> PackFacts {
                 (route.operation.key.to_string(), format!("{}:{}", origin.file, origin.line));
             Some(WaitFacts { operation, route, longest })
         });
-        let told = events.flat_map(|events| events.routes.iter().filter_map(plan::EventRoute::told));
+        let told = events.flat_map(|events| events.routes.iter().filter_map(plan::EventRoute::delivered));
         SideFacts {
             name: side.name.clone(),
             hosts: side.hosts.clone(),
@@ -192,10 +192,10 @@ fn facts(pack: &Pack) -> PackFacts {
     let setting = |(setting, at): (&plan::Setting, u16)| SettingFacts {
         name: setting.name.clone(),
         kind: match setting.kind {
-            plan::SettingKind::Boolean => SettingKind::Boolean,
-            plan::SettingKind::Integer => SettingKind::Integer,
-            plan::SettingKind::String => SettingKind::String,
-            plan::SettingKind::Date => SettingKind::Date,
+            plan::SettingKind::Boolean => SettingType::Boolean,
+            plan::SettingKind::Integer => SettingType::Integer,
+            plan::SettingKind::String => SettingType::String,
+            plan::SettingKind::Date => SettingType::Date,
         },
         is_required: setting.is_required,
         read_by: readers(at),
@@ -217,8 +217,9 @@ mod tests {
         let compiled = mapping::compile(&builtin::source()).pack.expect("the built-in pack compiles");
         assert!(!compiled.examples.is_empty() && !compiled.shapes.is_empty());
         let loaded = load(None).expect("the built-in pack is fit to serve");
-        let loaded =
-            loaded.under(&Value::Object(switchback_json::Object::new())).expect("no setting is wrong");
+        let loaded = loaded
+            .with_settings(&Value::Object(switchback_json::Object::new()))
+            .expect("no setting is wrong");
         assert!(loaded.pack.examples.is_empty() && loaded.pack.shapes.is_empty());
         assert_eq!(loaded.pack.directions[0].routes.len(), compiled.directions[0].routes.len());
     }

@@ -3,14 +3,14 @@
 //! continue to serve. Requests in flight finish on the program that they started with.
 
 use super::assemble::{self, Services};
-use super::watch::Watch;
+use super::watch::FolderWatch;
 use super::{
     Replaceable, StartError, Stopping, admin_access, admin_hosts, check_exposure, client_of, endpoint,
     examine, pack, tls_files, warn_of,
 };
 use crate::admin::{Admin, Board, CertificateEnd, PackStatus, ReloadOutcome, Status};
 use crate::config::{self, Config, Environment, against_pack};
-use crate::playground::Workbench;
+use crate::playground::PlaygroundSession;
 use arc_swap::ArcSwap;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use switchback_compiler::diagnostic::{Colour, Findings, to_text};
 use switchback_gateway::clients;
 use switchback_gateway::clock::{Clock, rfc3339};
-use switchback_gateway::proxy::program::Current;
+use switchback_gateway::proxy::program::CurrentProgram;
 use switchback_gateway::proxy::stack;
 use switchback_gateway::resident;
 use switchback_gateway::retire::Retirement;
@@ -60,10 +60,10 @@ pub(super) struct Reloader {
     pub(super) services: Services,
     /// Fingerprint of the files at the last attempt, successful or not.
     pub(super) tried: String,
-    pub(super) watch: Option<Watch>,
-    pub(super) current: Current,
+    pub(super) watch: Option<FolderWatch>,
+    pub(super) current: CurrentProgram,
     /// The parts that serve connections.
-    pub(super) parts: stack::Parts,
+    pub(super) parts: stack::StackParts,
     /// Replaces the parts and the limits for new connections.
     pub(super) serve: clients::Replace,
     /// The certificate for clients, if they connect with TLS.
@@ -84,7 +84,7 @@ pub(super) struct Reloader {
     pub(super) tokens: Tokens,
     pub(super) phases: Phases,
     pub(super) retirement: Retirement,
-    pub(super) workbench: Workbench,
+    pub(super) workbench: PlaygroundSession,
     /// Records the outcome of each reload in its history.
     pub(super) store: Store,
     pub(super) clock: Clock,
@@ -140,7 +140,7 @@ impl Reloader {
         let entry = NewHistory { kind, subject: &subject, detail: &detail, ..NewHistory::default() };
         note(&self.store, &entry).await;
         let configuration = self.store.by(CONFIGURATION);
-        for (kind, detail) in configured(&before, &self.config.masked) {
+        for (kind, detail) in changed_sections(&before, &self.config.masked) {
             note(&configuration, &NewHistory { kind, detail: &detail, ..NewHistory::default() }).await;
         }
     }
@@ -165,7 +165,7 @@ impl Reloader {
         warn(check_against_pack(&config, &read.facts(), self.file.as_deref())?);
         check_parts(&config, self.file.as_deref())?;
         let text = |error: StartError| error.to_string();
-        let loaded = assemble::under(&config, read).map_err(text)?;
+        let loaded = assemble::apply_settings(&config, read).map_err(text)?;
 
         let before = &self.config;
         let (new_limits, new_shadow) = (before.limits != config.limits, before.shadow != config.shadow);
@@ -174,7 +174,7 @@ impl Reloader {
             || before.logs_address != config.logs_address;
         let mut parts = self.parts.clone();
         if new_limits {
-            parts.limits = Arc::new(assemble::fitted(assemble::limits(&config.limits), &parts.memory));
+            parts.limits = Arc::new(assemble::fit_to_memory(assemble::limits(&config.limits), &parts.memory));
         }
         parts.forwarding = assemble::forwarding(&config);
         // Each upstream has its limits, so a change of them rebuilds all upstreams.
@@ -190,7 +190,7 @@ impl Reloader {
         };
         let certificate = match (&self.certificate, &config.tls) {
             (Some(_), Some(files)) => {
-                Some(ServerCertificate::read(&tls_files(files)).map_err(|error| format!("tls: {error}"))?)
+                Some(ServerCertificate::load(&tls_files(files)).map_err(|error| format!("tls: {error}"))?)
             }
             _ => None,
         };
@@ -200,7 +200,7 @@ impl Reloader {
             let (shadow, started) = started.map_err(|error| error.to_string())?;
             (parts.shadow, workers) = (shadow, Some(started));
         }
-        if exposed(&before.keys) != exposed(&config.keys) {
+        if expose_all(&before.keys) != expose_all(&config.keys) {
             let keys = KeyRing::parse(&config.keys).map_err(|error| format!("key: {error}"))?;
             self.store.set_keys(&keys).await.map_err(|error| format!("key: {error}"))?;
         }
@@ -219,8 +219,8 @@ impl Reloader {
         }
         self.phases.serve(tables.into_iter().flatten().collect());
         self.phases.set_gate(config.gate.clone());
-        self.retirement.serve(assemble::retired(&config, &loaded));
-        self.workbench.serve(assemble::tried(&config, &loaded));
+        self.retirement.serve(assemble::retirement_rules(&config, &loaded));
+        self.workbench.serve(assemble::playground_pack(&config, &loaded));
         self.current.store(Arc::new(program));
         parts.shadow.expire();
         if let Err(error) = self.tokens.sync().await {
@@ -239,7 +239,7 @@ impl Reloader {
             self.gate = gate(&config, &self.phases, &self.store, &self.clock);
             self.admin.set_gate(config.gate.clone());
         }
-        self.stopping.store(Arc::new(Stopping::of(&config.limits)));
+        self.stopping.store(Arc::new(Stopping::from_limits(&config.limits)));
         if new_limits || new_shadow || new_edge {
             let options = assemble::listener_options(&config, &parts.memory, descriptors);
             assemble::warn_of_descriptors(&config, &options);
@@ -301,7 +301,7 @@ const CONFIGURED: [(&str, &str); 4] = [
 const DETAIL_CHARS_MAX: usize = 500;
 
 /// Returns the kind and detail of a history entry for each of these sections that changed.
-fn configured(before: &Value, after: &Value) -> Vec<(&'static str, String)> {
+fn changed_sections(before: &Value, after: &Value) -> Vec<(&'static str, String)> {
     let changed = CONFIGURED.iter().filter(|(section, _)| before[section] != after[section]);
     changed.map(|(section, kind)| (*kind, difference(&before[section], &after[section]))).collect()
 }
@@ -337,12 +337,12 @@ fn effective(running: &Config, new: Config) -> Config {
             (Some(_), Some(new)) => Some(new),
             (running, _) => running.clone(),
         },
-        admin: config::Admin { listen: running.admin.listen, ..new.admin },
+        admin: config::AdminConfig { listen: running.admin.listen, ..new.admin },
         health: running.health,
-        oauth: new.oauth.map(|oauth| config::OAuth { listen, ..oauth }),
+        oauth: new.oauth.map(|oauth| config::OAuthConfig { listen, ..oauth }),
         store: running.store.clone(),
         events: running.events.clone(),
-        limits: config::Limits { memory: running.limits.memory, ..new.limits },
+        limits: config::LimitsConfig { memory: running.limits.memory, ..new.limits },
         log: LogSettings { format: running.log.format, ..new.log },
         ..new
     }
@@ -366,7 +366,7 @@ fn needs_restart(running: &Config, new: &Config) -> Vec<String> {
     keys.map(|(key, _)| (*key).to_owned()).collect()
 }
 
-fn exposed(keys: &[Secret<String>]) -> Vec<&String> {
+fn expose_all(keys: &[Secret<String>]) -> Vec<&String> {
     keys.iter().map(Secret::expose).collect()
 }
 
@@ -387,7 +387,7 @@ pub(super) fn show_certificates(
     let own = certificate.and_then(ServerCertificate::ends).map(|ends| ("tls".to_owned(), ends));
     let ends = |key: String, tls: &ServiceTls| {
         let files = tls.own.as_ref()?;
-        Some((key, ServerCertificate::read(files).ok()?.ends()?))
+        Some((key, ServerCertificate::load(files).ok()?.ends()?))
     };
     let services = config.services();
     let upstreams =
@@ -409,9 +409,9 @@ pub(super) fn show_certificates(
 }
 
 /// Watches the files of a configuration, if enabled.
-pub(super) fn watch(file: Option<&Path>, config: &Config) -> Option<Watch> {
+pub(super) fn watch(file: Option<&Path>, config: &Config) -> Option<FolderWatch> {
     let reload = config.reload;
-    reload.watch.then(|| Watch::new(file, &config.files, config.mapping.as_deref(), reload.settle))
+    reload.watch.then(|| FolderWatch::new(file, &config.files, config.mapping.as_deref(), reload.settle))
 }
 
 /// Spawns the gate, which promotes and rolls back operations by the configured policies.
@@ -433,15 +433,15 @@ pub(super) fn check_against_pack(
     facts: &config::PackFacts,
     file: Option<&std::path::Path>,
 ) -> Result<Option<String>, String> {
-    shown(against_pack(config, facts), file)
+    render_findings(against_pack(config, facts), file)
 }
 
 /// Checks the keys and files that a configuration names, which only a start reads.
 pub(super) fn check_parts(config: &Config, file: Option<&std::path::Path>) -> Result<(), String> {
-    shown(examine::parts(config), file).map(drop)
+    render_findings(examine::parts(config), file).map(drop)
 }
 
-fn shown(findings: Findings, file: Option<&std::path::Path>) -> Result<Option<String>, String> {
+fn render_findings(findings: Findings, file: Option<&std::path::Path>) -> Result<Option<String>, String> {
     if findings.is_empty() {
         return Ok(None);
     }
@@ -449,7 +449,7 @@ fn shown(findings: Findings, file: Option<&std::path::Path>) -> Result<Option<St
     let shown = match reread {
         Some(outcome) => to_text(&outcome.sources, &findings, Colour::Never),
         None => {
-            findings.sorted().iter().map(|finding| finding.message.clone()).collect::<Vec<_>>().join("\n")
+            findings.in_order().iter().map(|finding| finding.message.clone()).collect::<Vec<_>>().join("\n")
         }
     };
     if findings.has_errors() { Err(shown) } else { Ok(Some(shown)) }
@@ -467,7 +467,8 @@ pub(super) fn warn(findings: Option<String>) {
 pub(super) fn fingerprint(file: Option<&Path>, config: &Config) -> String {
     let read = |file: &Path| std::fs::read(file).unwrap_or_default();
     let own = file.map(read).unwrap_or_default();
-    let pack = pack::read(config.mapping.as_deref()).map(|source| pack::hash(&source)).unwrap_or_default();
+    let pack =
+        pack::read_pack(config.mapping.as_deref()).map(|source| pack::hash(&source)).unwrap_or_default();
     let mut files = vec![("configuration".to_owned(), own), ("pack".to_owned(), pack.into_bytes())];
     files.extend(config.files.iter().map(|file| (file.display().to_string(), read(file))));
     pack::hash(&switchback_compiler::mapping::load::PackSource::from_files(files))

@@ -14,14 +14,14 @@ use tokio::sync::Notify;
 const SETTLES_MAX: u32 = 20;
 
 /// A watch on folders, active until dropped.
-pub(super) struct Watch {
+pub(super) struct FolderWatch {
     _watcher: Option<RecommendedWatcher>,
     changed: Arc<Notify>,
     /// Time without changes before the files are read.
     settle: Duration,
 }
 
-impl Watch {
+impl FolderWatch {
     /// Watches the folders of the configuration file and of the files that it names, and the folder
     /// of the pack with its subfolders. If the system cannot watch, logs a warning; SIGHUP and the
     /// admin API still reload.
@@ -30,7 +30,7 @@ impl Watch {
         others: &[PathBuf],
         pack: Option<&Path>,
         settle: Duration,
-    ) -> Watch {
+    ) -> FolderWatch {
         let changed = Arc::new(Notify::new());
         let files = || file.into_iter().chain(others.iter().map(PathBuf::as_path));
         let folders: BTreeSet<PathBuf> = files().map(folder_of).collect();
@@ -64,12 +64,12 @@ impl Watch {
         if let Err(error) = &watcher {
             tracing::warn!(%error, "files cannot be watched; reload with SIGHUP");
         }
-        Watch { _watcher: watcher.ok(), changed, settle }
+        FolderWatch { _watcher: watcher.ok(), changed, settle }
     }
 
     /// Waits for a change, then until no change has occurred for the settling period: editors write
     /// in several steps, and a pack has several files.
-    pub(super) async fn settled(&self) {
+    pub(super) async fn wait_until_quiet(&self) {
         self.changed.notified().await;
         for _ in 0..SETTLES_MAX {
             if tokio::time::timeout(self.settle, self.changed.notified()).await.is_err() {

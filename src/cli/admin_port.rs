@@ -1,6 +1,6 @@
 //! The address, token and HTTP client of verbs that call a running gateway's admin port.
 
-use super::stored::{Failure, SecretRef, configured};
+use super::stored::{SecretRef, VerbError, load_config};
 use reqwest::{Client, Url};
 use std::path::PathBuf;
 use switchback_gateway::secret::Secret;
@@ -23,27 +23,27 @@ pub struct AdminArgs {
 
 impl AdminArgs {
     /// Returns the address and the token of the admin port.
-    pub fn address_and_token(&self) -> Result<(Url, Secret<String>), Failure> {
+    pub fn address_and_token(&self) -> Result<(Url, Secret<String>), VerbError> {
         let (url, token) = self.address()?;
         let what = "this needs the admin port's token: set admin.token, or give --token";
-        Ok((url, token.ok_or_else(|| Failure::Usage(what.to_owned()))?))
+        Ok((url, token.ok_or_else(|| VerbError::Usage(what.to_owned()))?))
     }
 
     /// Returns the address and the optional token: a loopback port may be readable without one.
-    pub fn address(&self) -> Result<(Url, Option<Secret<String>>), Failure> {
-        let config = self.config.as_deref().map(configured).transpose()?;
+    pub fn address(&self) -> Result<(Url, Option<Secret<String>>), VerbError> {
+        let config = self.config.as_deref().map(load_config).transpose()?;
         let token = match &self.token {
-            Some(reference) => Some(reference.read()?),
+            Some(reference) => Some(reference.load()?),
             None => config.as_ref().and_then(|config| config.admin.token.clone()),
         };
         let url = match (&self.admin, config) {
             (Some(url), _) => url.clone(),
             (None, Some(config)) => {
                 let url = format!("http://{}", config.admin.listen);
-                url.parse().map_err(|_| Failure::Usage(format!("{url} is no address")))?
+                url.parse().map_err(|_| VerbError::Usage(format!("{url} is no address")))?
             }
             (None, None) => {
-                return Err(Failure::Usage("--config or --admin says where the gateway is".to_owned()));
+                return Err(VerbError::Usage("--config or --admin says where the gateway is".to_owned()));
             }
         };
         Ok((url, token))
@@ -52,11 +52,11 @@ impl AdminArgs {
 
 /// Builds an HTTP client for the admin port. It ignores proxy settings, since no proxy may see the
 /// token.
-pub fn http() -> Result<Client, Failure> {
+pub fn http() -> Result<Client, VerbError> {
     // The program has one TLS provider; installing it again fails harmlessly.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
         .no_proxy()
         .build()
-        .map_err(|error| Failure::Run(format!("HTTP cannot be set up: {error}")))
+        .map_err(|error| VerbError::Run(format!("HTTP cannot be set up: {error}")))
 }

@@ -1,10 +1,10 @@
 //! `switchback archive`: fills, counts and clears the gateway's archives.
 
-use super::output::counted;
-use super::stored::{Failure, Format, SecretRef, StoreArgs, block_on, print_json};
+use super::output::count_noun;
+use super::stored::{Format, SecretRef, StoreArgs, VerbError, block_on, print_json};
 use crate::app::{self, service_address};
 use crate::config::Config;
-use crate::harvest::{Harvester, begun};
+use crate::harvest::{Harvester, new_harvest_row};
 use crate::replay::Live;
 use clap::Subcommand;
 use serde_json::json;
@@ -13,20 +13,20 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback_gateway::http_client::ServiceAddress;
 use switchback_gateway::secret::Secret;
-use switchback_gateway::store::{ClientRow, HarvestRow, NewHistory, Owner, Store};
+use switchback_gateway::store::{ArchiveOwner, ClientRow, HarvestRow, NewHistory, Store};
 use switchback_plan::{self as plan, Harvest};
 
 /// Arguments of `switchback archive`.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct ArchiveArgs {
     #[command(flatten)]
     store: StoreArgs,
     #[command(subcommand)]
-    verb: Verb,
+    verb: ArchiveVerb,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum ArchiveVerb {
     /// Read what only the old side knows, and keep it sealed; goes on where it was when it ends before its time
     #[command(
         after_help = "Example:\n  switchback archive fill acme --config switchback.yaml --token env:ACME_OLD_TOKEN"
@@ -81,26 +81,26 @@ struct ClearArgs {
     account: Option<String>,
 }
 
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: ArchiveArgs) -> ExitCode {
     block_on(manage(args))
 }
 
-async fn manage(args: Args) -> Result<(), Failure> {
+async fn manage(args: ArchiveArgs) -> Result<(), VerbError> {
     let opened = args.store.open_existing().await?;
     let (store, format) = (&opened.store, args.store.format);
     match args.verb {
-        Verb::Fill(fill_args) => {
+        ArchiveVerb::Fill(fill_args) => {
             let config = args.store.configuration()?;
             fill(&config, &args.store, store, format, &fill_args).await?;
         }
-        Verb::Status(of) => status(store, format, of.client.as_deref()).await?,
-        Verb::Clear(of) => {
+        ArchiveVerb::Status(of) => status(store, format, of.client.as_deref()).await?,
+        ArchiveVerb::Clear(of) => {
             let owner = owner(&store.client(&of.client).await?, of.account);
             let gone = store.archive_clear(&owner, &of.archive, &of.entries).await?;
             match format {
                 Format::Json => print_json(&json!({"cleared": gone})),
                 Format::Text => {
-                    println!("{} of {} removed from {}", counted(gone, "entry"), of.client, of.archive)
+                    println!("{} of {} removed from {}", count_noun(gone, "entry"), of.client, of.archive)
                 }
             }
         }
@@ -109,9 +109,9 @@ async fn manage(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn owner(client: &ClientRow, account: Option<String>) -> Owner {
+fn owner(client: &ClientRow, account: Option<String>) -> ArchiveOwner {
     let account = account.or_else(|| client.company.clone()).unwrap_or_default();
-    Owner { client: client.id.clone(), account }
+    ArchiveOwner { client: client.id.clone(), account }
 }
 
 async fn fill(
@@ -120,11 +120,11 @@ async fn fill(
     store: &Store,
     format: Format,
     args: &FillArgs,
-) -> Result<(), Failure> {
-    let (pack, settings) = app::planned(config, of_store.file().map(ToOwned::to_owned)).await?;
+) -> Result<(), VerbError> {
+    let (pack, settings) = app::pack_with_settings(config, of_store.file().map(ToOwned::to_owned)).await?;
     let client = store.client(&args.client).await?;
     if client.revoked_ms.is_some() || client.is_damaged {
-        return Err(Failure::Usage(format!("the client {} is revoked or damaged", args.client)));
+        return Err(VerbError::Usage(format!("the client {} is revoked or damaged", args.client)));
     }
     let owner = owner(&client, None);
     let begun_before = store.harvests(Some(&client.id)).await?;
@@ -139,7 +139,7 @@ async fn fill(
                 continue;
             }
             Some(row) if row.finished_ms.is_none() => row.clone(),
-            _ => begun(&owner, harvest),
+            _ => new_harvest_row(&owner, harvest),
         };
         let known = before.cloned();
         let side = &pack.sides[harvest.from];
@@ -149,7 +149,7 @@ async fn fill(
         let live = Live::new(&base, &[], false)
             .and_then(|live| live.with_hosts(hosts))
             .and_then(|live| live.with_credential(&side.credential, &token))
-            .map_err(|error| Failure::Usage(error.to_string()))?;
+            .map_err(|error| VerbError::Usage(error.to_string()))?;
         let harvester = Harvester {
             pack: Arc::clone(&pack),
             settings: Arc::clone(&settings),
@@ -172,7 +172,7 @@ async fn fill(
             ..NewHistory::default()
         };
         store.note(&entry).await?;
-        ended.push(run.map_err(|error| Failure::Run(format!("{}: {error}", harvest.name)))?);
+        ended.push(run.map_err(|error| VerbError::Run(format!("{}: {error}", harvest.name)))?);
     }
     match format {
         Format::Json => print_json(&ended),
@@ -188,14 +188,14 @@ fn line(row: &HarvestRow) -> String {
 }
 
 /// Returns the named harvests, or all.
-fn chosen<'p>(pack: &'p plan::Pack, names: &[String]) -> Result<Vec<(usize, &'p Harvest)>, Failure> {
+fn chosen<'p>(pack: &'p plan::Pack, names: &[String]) -> Result<Vec<(usize, &'p Harvest)>, VerbError> {
     let known = || pack.harvests.iter().map(|harvest| harvest.name.as_str()).collect::<Vec<_>>().join(", ");
     if pack.harvests.is_empty() {
-        return Err(Failure::Usage("the pack has no harvests".to_owned()));
+        return Err(VerbError::Usage("the pack has no harvests".to_owned()));
     }
     if let Some(name) = names.iter().find(|name| !pack.harvests.iter().any(|harvest| harvest.name == **name))
     {
-        return Err(Failure::Usage(format!("the pack has no harvest `{name}`; it has {}", known())));
+        return Err(VerbError::Usage(format!("the pack has no harvest `{name}`; it has {}", known())));
     }
     let wanted = |harvest: &Harvest| names.is_empty() || names.contains(&harvest.name);
     Ok(pack.harvests.iter().enumerate().filter(|(_, harvest)| wanted(harvest)).collect())
@@ -209,9 +209,9 @@ async fn token(
     client: &ClientRow,
     side: &str,
     args: &FillArgs,
-) -> Result<Secret<String>, Failure> {
+) -> Result<Secret<String>, VerbError> {
     if let Some(given) = &args.token {
-        return given.read();
+        return given.load();
     }
     if let Some(credential) = store.credential_of(&client.id, side).await? {
         return Ok(credential);
@@ -220,7 +220,7 @@ async fn token(
     let own = configured.and_then(|known| known.tokens.iter().find(|(of, _)| of.value == side));
     own.map(|(_, token)| token.clone()).ok_or_else(|| {
         let name = &client.name;
-        Failure::Usage(format!(
+        VerbError::Usage(format!(
             "{name} has no token for {side} here: give one with --token, or `switchback client credential {name} {side}=REF`"
         ))
     })
@@ -228,14 +228,14 @@ async fn token(
 
 /// Returns the address of the side: `--upstream`, else the configured one, with the TLS settings of
 /// its upstream.
-fn base(config: &Config, side: &str, args: &FillArgs) -> Result<ServiceAddress, Failure> {
+fn base(config: &Config, side: &str, args: &FillArgs) -> Result<ServiceAddress, VerbError> {
     let configured = config.upstream(side);
     let tls = configured.map(|upstream| upstream.tls.value.clone()).unwrap_or_default();
     if let Some(url) = &args.upstream {
         return Ok(ServiceAddress { url: url.clone(), tls });
     }
     configured.map(|upstream| service_address(&upstream.url, &tls)).ok_or_else(|| {
-        Failure::Usage(format!("`upstreams` names no {side}: say where it is with --upstream URL"))
+        VerbError::Usage(format!("`upstreams` names no {side}: say where it is with --upstream URL"))
     })
 }
 
@@ -245,7 +245,7 @@ fn host_base(config: &Config, side: &str, host: &str) -> Option<ServiceAddress> 
     config.services().find(|(known, ..)| *known == name).map(|(_, url, tls)| service_address(url, tls))
 }
 
-async fn status(store: &Store, format: Format, client: Option<&str>) -> Result<(), Failure> {
+async fn status(store: &Store, format: Format, client: Option<&str>) -> Result<(), VerbError> {
     let clients = store.clients_since(0).await?;
     let only = match client {
         Some(name) => Some(store.client(name).await?.id),
@@ -271,7 +271,7 @@ async fn status(store: &Store, format: Format, client: Option<&str>) -> Result<(
                     "{} {}: {}",
                     of(&count.client, &count.account),
                     count.archive,
-                    counted(count.entries.unsigned_abs(), "entry")
+                    count_noun(count.entries.unsigned_abs(), "entry")
                 );
             }
             for row in &harvests {

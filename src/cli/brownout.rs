@@ -1,8 +1,8 @@
 //! `switchback brownout`: adds, lists and removes windows in which calls are rejected.
 
-use super::stored::{Failure, Format, StoreArgs, block_on, confirm, print_json};
+use super::stored::{Format, StoreArgs, VerbError, block_on, confirm, print_json};
 use crate::app;
-use crate::config::{Moment, Period};
+use crate::config::{DateOrTime, Period};
 use clap::Subcommand;
 use std::process::ExitCode;
 use switchback_gateway::clock::{Clock, rfc3339};
@@ -10,21 +10,21 @@ use switchback_gateway::retire::{Brownout, NewBrownout, Usage};
 
 /// Arguments of `switchback brownout`.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct BrownoutArgs {
     #[command(flatten)]
     store: StoreArgs,
     #[command(subcommand)]
-    verb: Verb,
+    verb: BrownoutVerb,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum BrownoutVerb {
     /// Add a window; all gateways of the store turn its calls away with 503 and Retry-After until it ends
     #[command(after_help = "Examples:\n  \
         switchback brownout add --for 10m --operation 'GET /things'\n  \
         switchback brownout add --from 2026-12-01T10:00:00Z --for 1h --client acme --reason 'v2 ends on 31 December'\n  \
         switchback brownout add --for 1m --everything --yes    # all calls of all clients")]
-    Add(AddArgs),
+    Add(AddBrownoutArgs),
     /// Every window, those of the configuration and those that ended within a month among them
     List,
     /// Remove a window that was added; its calls are answered again
@@ -35,13 +35,13 @@ enum Verb {
 }
 
 #[derive(clap::Args)]
-struct AddArgs {
+struct AddBrownoutArgs {
     /// When it begins: a day or a moment such as 2026-12-01T10:00:00Z [default: now]
     #[arg(long, value_name = "TIME")]
-    from: Option<Moment>,
+    from: Option<DateOrTime>,
     /// When it ends
     #[arg(long, value_name = "TIME", required_unless_present = "duration")]
-    until: Option<Moment>,
+    until: Option<DateOrTime>,
     /// How long it lasts, instead of --until: 90s, 10m, 1h
     #[arg(long = "for", value_name = "TIME", conflicts_with = "until")]
     duration: Option<Period>,
@@ -65,22 +65,22 @@ struct AddArgs {
     reason: String,
 }
 
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: BrownoutArgs) -> ExitCode {
     block_on(manage(args))
 }
 
-async fn manage(args: Args) -> Result<(), Failure> {
+async fn manage(args: BrownoutArgs) -> Result<(), VerbError> {
     let config = args.store.configuration()?;
     let opened = args.store.open_existing().await?;
     let file = args.store.file().map(ToOwned::to_owned);
     let retirement = app::retirement(&config, opened.store.clone(), file).await?;
     let format = args.store.format;
     match args.verb {
-        Verb::Add(args) => {
+        BrownoutVerb::Add(args) => {
             let yes = args.yes;
             let new = new(args);
             if new.is_for_all() && !new.everything {
-                return Err(Failure::Usage(
+                return Err(VerbError::Usage(
                     "say what is turned away: --operation, --client, or --everything".to_owned(),
                 ));
             }
@@ -96,12 +96,12 @@ async fn manage(args: Args) -> Result<(), Failure> {
                 Format::Text => println!("Added {}.", line(&added, now_ms())),
             }
         }
-        Verb::List => match (format, retirement.brownouts()) {
+        BrownoutVerb::List => match (format, retirement.brownouts()) {
             (Format::Json, all) => print_json(&all),
             (Format::Text, all) if all.is_empty() => println!("No brownouts."),
             (Format::Text, all) => all.iter().for_each(|one| println!("{}", line(one, now_ms()))),
         },
-        Verb::Remove { id } => {
+        BrownoutVerb::Remove { id } => {
             retirement.remove(&id).await?;
             match format {
                 Format::Json => print_json(&serde_json::json!({ "removed": id })),
@@ -113,8 +113,8 @@ async fn manage(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn new(args: AddArgs) -> NewBrownout {
-    let from_ms = args.from.map_or_else(|| Clock::machine().unix_ms(), Moment::unix_ms);
+fn new(args: AddBrownoutArgs) -> NewBrownout {
+    let from_ms = args.from.map_or_else(|| Clock::machine().unix_ms(), DateOrTime::unix_ms);
     let lasts = args.duration.map(|time| i64::try_from(time.0.as_millis()).unwrap_or(i64::MAX));
     let until_ms = match (args.until, lasts) {
         (Some(until), _) => until.unix_ms(),

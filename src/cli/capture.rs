@@ -1,8 +1,8 @@
 //! `switchback capture`: records live traffic of a running gateway as an HTTP Archive.
 
 use super::admin_port::{AdminArgs, http};
-use super::output::counted;
-use super::stored::{Failure, block_on, system_user};
+use super::output::count_noun;
+use super::stored::{VerbError, block_on, system_user};
 use crate::admin::OPERATOR;
 use crate::config::Period;
 use serde_json::json;
@@ -24,7 +24,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 #[command(
     after_help = "Example:\n  switchback capture --config switchback.yaml --out traffic.har --for 5m --share 0.1"
 )]
-pub struct Args {
+pub struct CaptureArgs {
     #[command(flatten)]
     port: AdminArgs,
 
@@ -60,13 +60,13 @@ pub struct Args {
 /// The closing line of an archive, valid after any entry.
 const END: &str = "]}}";
 
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &CaptureArgs) -> ExitCode {
     block_on(capture(args))
 }
 
-async fn capture(args: &Args) -> Result<(), Failure> {
+async fn capture(args: &CaptureArgs) -> Result<(), VerbError> {
     let (admin, token) = args.port.address_and_token()?;
-    let url = admin.join("api/capture").map_err(|error| Failure::Usage(format!("--admin: {error}")))?;
+    let url = admin.join("api/capture").map_err(|error| VerbError::Usage(format!("--admin: {error}")))?;
     let wanted = json!({
         "operation": args.operation,
         "client": args.client,
@@ -77,21 +77,22 @@ async fn capture(args: &Args) -> Result<(), Failure> {
     });
     // Install the handlers first: from here on, these signals end the capture instead of the
     // process.
-    let signals = Signals::new().map_err(|error| Failure::Run(error.to_string()))?;
+    let signals = StopSignals::new().map_err(|error| VerbError::Run(error.to_string()))?;
     let client = http()?;
     let by = system_user();
     let request = client.post(url.clone()).bearer_auth(token.expose()).header(OPERATOR, &by);
     let response = request.json(&wanted).send().await;
     let response =
-        response.map_err(|error| Failure::Run(format!("the admin port cannot be reached: {error}")))?;
+        response.map_err(|error| VerbError::Run(format!("the admin port cannot be reached: {error}")))?;
     let status = response.status();
     if !status.is_success() {
         let said = response.text().await.unwrap_or_default();
         let said: serde_json::Value = serde_json::from_str(&said).unwrap_or_default();
         let why = said["error"].as_str().unwrap_or("no reason given");
-        return Err(Failure::Run(format!("the gateway answers {status}: {why}")));
+        return Err(VerbError::Run(format!("the gateway answers {status}: {why}")));
     }
-    let out = open(&args.out).map_err(|error| Failure::Usage(format!("{}: {error}", args.out.display())))?;
+    let out =
+        open(&args.out).map_err(|error| VerbError::Usage(format!("{}: {error}", args.out.display())))?;
     // The admin port rejects a change that is not sent as JSON, even one without a value.
     let end = client.post(format!("{url}/end")).bearer_auth(token.expose()).header(OPERATOR, &by);
     let end = end.json(&json!({})).send();
@@ -99,26 +100,26 @@ async fn capture(args: &Args) -> Result<(), Failure> {
         Ok(recorded) => eprintln!("{recorded}"),
         // The reader has closed the pipe, and the gateway stops the capture with the connection.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        Err(error) => return Err(Failure::Run(error.to_string())),
+        Err(error) => return Err(VerbError::Run(error.to_string())),
     }
     Ok(())
 }
 
 /// Number of recorded and omitted exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Recorded {
+struct CaptureSummary {
     exchanges: u64,
     /// Requests that exceeded the recording buffer of the gateway.
     left_out: u64,
 }
 
-impl fmt::Display for Recorded {
+impl fmt::Display for CaptureSummary {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}", counted(self.exchanges, "exchange"))?;
+        write!(out, "{}", count_noun(self.exchanges, "exchange"))?;
         match self.left_out {
             0 => Ok(()),
             left_out => {
-                let requests = counted(left_out, "request");
+                let requests = count_noun(left_out, "request");
                 write!(out, "; {requests} left out: the gateway had no room to record more at once")
             }
         }
@@ -190,12 +191,12 @@ impl Out {
 async fn copy(
     mut response: reqwest::Response,
     out: Out,
-    mut signals: Signals,
+    mut signals: StopSignals,
     end: impl Future<Output = ()>,
-) -> io::Result<Recorded> {
-    let mut lines = Lines::new(out);
-    let mut progress = Progress { is_shown: io::stderr().is_terminal(), told: Instant::now() };
-    let mut ending = Ending::No;
+) -> io::Result<CaptureSummary> {
+    let mut lines = ArchiveLines::new(out);
+    let mut progress = CaptureProgress { is_shown: io::stderr().is_terminal(), told: Instant::now() };
+    let mut ending = StopRequest::No;
     tokio::pin!(end);
     let until = tokio::time::sleep(END_WAIT);
     tokio::pin!(until);
@@ -205,19 +206,19 @@ async fn copy(
             biased;
             // The first signal requests the end of the capture; a second one stops at once.
             () = signals.next() => match ending {
-                Ending::No => {
-                    ending = Ending::Requested;
+                StopRequest::No => {
+                    ending = StopRequest::Requested;
                     until.as_mut().reset(tokio::time::Instant::now() + END_WAIT);
                     continue;
                 }
-                Ending::Requested | Ending::Accepted => break,
+                StopRequest::Requested | StopRequest::Accepted => break,
             },
             chunk = response.chunk() => chunk,
-            () = &mut end, if matches!(ending, Ending::Requested) => {
-                ending = Ending::Accepted;
+            () = &mut end, if matches!(ending, StopRequest::Requested) => {
+                ending = StopRequest::Accepted;
                 continue;
             }
-            () = &mut until, if !matches!(ending, Ending::No) => break,
+            () = &mut until, if !matches!(ending, StopRequest::No) => break,
         };
         match chunk {
             Ok(Some(chunk)) => lines.push(&chunk)?,
@@ -227,11 +228,11 @@ async fn copy(
         progress.tell(lines.entries);
     }
     progress.end();
-    lines.finish(!matches!(ending, Ending::No))
+    lines.finish(!matches!(ending, StopRequest::No))
 }
 
 /// Progress of the request to end the capture.
-enum Ending {
+enum StopRequest {
     No,
     Requested,
     Accepted,
@@ -241,14 +242,14 @@ enum Ending {
 const END_WAIT: Duration = Duration::from_secs(5);
 
 /// The signals that end the capture.
-struct Signals {
+struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
 }
 
-impl Signals {
-    fn new() -> io::Result<Signals> {
-        Ok(Signals {
+impl StopSignals {
+    fn new() -> io::Result<StopSignals> {
+        Ok(StopSignals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
         })
@@ -263,7 +264,7 @@ impl Signals {
 }
 
 /// Splits an archive into lines. Each entry has a line of its own.
-struct Lines {
+struct ArchiveLines {
     out: Out,
     /// An incomplete line.
     pending: Vec<u8>,
@@ -273,9 +274,9 @@ struct Lines {
     end: Option<String>,
 }
 
-impl Lines {
-    fn new(out: Out) -> Lines {
-        Lines { out, pending: Vec::new(), entries: 0, has_begun: false, end: None }
+impl ArchiveLines {
+    fn new(out: Out) -> ArchiveLines {
+        ArchiveLines { out, pending: Vec::new(), entries: 0, has_begun: false, end: None }
     }
 
     fn push(&mut self, chunk: &[u8]) -> io::Result<()> {
@@ -299,7 +300,7 @@ impl Lines {
         Ok(())
     }
 
-    fn finish(mut self, was_asked: bool) -> io::Result<Recorded> {
+    fn finish(mut self, was_asked: bool) -> io::Result<CaptureSummary> {
         if self.end.is_none() && !was_asked {
             eprintln!("the capture was cut short; what was recorded is kept");
         }
@@ -308,17 +309,17 @@ impl Lines {
         }
         let end = self.end.as_deref().unwrap_or(END);
         self.out.finish(end)?;
-        Ok(Recorded { exchanges: self.entries, left_out: har::left_out(end) })
+        Ok(CaptureSummary { exchanges: self.entries, left_out: har::left_out(end) })
     }
 }
 
 /// Progress on a terminal.
-struct Progress {
+struct CaptureProgress {
     is_shown: bool,
     told: Instant,
 }
 
-impl Progress {
+impl CaptureProgress {
     fn tell(&mut self, entries: u64) {
         if self.is_shown && self.told.elapsed() > Duration::from_millis(500) {
             self.told = Instant::now();
@@ -349,7 +350,7 @@ mod tests {
             let mut writer = Writer::new(Vec::new()).expect("it is written");
             writer.entry(&Exchange::default()).expect("it is written");
             let sent = writer.finish_without(left_out).expect("it is written");
-            let mut lines = Lines::new(open(&file).expect("a file"));
+            let mut lines = ArchiveLines::new(open(&file).expect("a file"));
             lines.push(&sent).expect("it is written");
             assert_eq!(lines.finish(false).expect("it ends").to_string(), wanted);
             let text = std::fs::read_to_string(&file).expect("it is there");

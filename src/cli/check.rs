@@ -1,7 +1,7 @@
 //! `switchback check`: compiles a pack and prints all findings.
 
-use super::output::counted;
-use super::pack::{HAS_FINDINGS, PackArg, shown};
+use super::output::count_noun;
+use super::pack::{HAS_FINDINGS, PackArg, render_findings};
 use serde_json::json;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -12,13 +12,13 @@ use switchback_compiler::mapping::Compiled;
 /// Compiles a pack and shows every finding at once, with file, line, column and what to do. Fails when one of them is an
 /// error.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct CheckArgs {
     #[command(flatten)]
     pack: PackArg,
 
     /// How to show the findings
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: CheckFormat,
 
     /// Fail on warnings too
     #[arg(long)]
@@ -26,12 +26,12 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum Format {
+enum CheckFormat {
     Text,
     Json,
 }
 
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &CheckArgs) -> ExitCode {
     let start = Instant::now();
     let compiled = match args.pack.compile() {
         Ok(compiled) => compiled,
@@ -39,12 +39,12 @@ pub fn run(args: &Args) -> ExitCode {
     };
     let took = start.elapsed();
     let said = match args.format {
-        Format::Text => {
-            let findings = shown(&compiled, io::stdout().is_terminal());
+        CheckFormat::Text => {
+            let findings = render_findings(&compiled, io::stdout().is_terminal());
             let gap = if findings.is_empty() { "" } else { "\n" };
             format!("{findings}{gap}{}\n", summary(&compiled, took))
         }
-        Format::Json => format!("{:#}\n", as_json(&compiled, took)),
+        CheckFormat::Json => format!("{:#}\n", as_json(&compiled, took)),
     };
     print!("{said}");
     let warned = args.deny_warnings && compiled.findings.count(Severity::Warning) > 0;
@@ -57,28 +57,28 @@ fn summary(compiled: &Compiled, took: Duration) -> String {
     let [errors, warnings] = [Severity::Error, Severity::Warning].map(|s| compiled.findings.count(s));
     let counts = counts(compiled);
     let [errors, warnings] =
-        [(errors, "error"), (warnings, "warning")].map(|(count, noun)| counted(count as u64, noun));
+        [(errors, "error"), (warnings, "warning")].map(|(count, noun)| count_noun(count as u64, noun));
     let found = format!("{errors}, {warnings}; {} ms", took.as_millis());
     match counts {
-        Some(Counts { name, operations: [(old, olds), (new, news)], shapes }) => {
+        Some(CheckCounts { name, operations: [(old, olds), (new, news)], shapes }) => {
             let [olds, shapes] =
-                [(olds, "operation"), (shapes, "shape")].map(|(count, noun)| counted(count as u64, noun));
+                [(olds, "operation"), (shapes, "shape")].map(|(count, noun)| count_noun(count as u64, noun));
             format!("{name}: {olds} of {old}, {news} of {new}, {shapes}; {found}")
         }
         None => format!("no pack; {found}"),
     }
 }
 
-struct Counts<'c> {
+struct CheckCounts<'c> {
     name: &'c str,
     /// The name of each side and the number of operations in its contract.
     operations: [(&'c str, usize); 2],
     shapes: usize,
 }
 
-fn counts(compiled: &Compiled) -> Option<Counts<'_>> {
+fn counts(compiled: &Compiled) -> Option<CheckCounts<'_>> {
     let [old, new] = compiled.contracts.as_ref()?;
-    Some(Counts {
+    Some(CheckCounts {
         name: compiled.name()?,
         operations: [old, new].map(|side| (side.name.as_str(), side.operations.len())),
         shapes: compiled.shapes_declared()?,

@@ -1,42 +1,42 @@
 //! `switchback client`: enrolled clients, their tokens, and their credentials.
 
-use super::stored::{Failure, Format, OAuthArgs, SecretRef, StoreArgs, confirm, print_json};
+use super::stored::{Format, OAuthArgs, SecretRef, StoreArgs, VerbError, confirm, print_json};
 use crate::app;
-use crate::config::Moment;
+use crate::config::DateOrTime;
 use clap::Subcommand;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
 use switchback_gateway::clock::rfc3339;
-use switchback_gateway::store::{Flow, GrantState};
+use switchback_gateway::store::{GrantFlow, GrantState};
 use switchback_gateway::token::{
-    Added, App, ClientInfo, ConnectLink, NewClient, NewCredential, NewToken, Registry, Revoked,
+    AddedClient, ClientInfo, ConnectLink, NewClient, NewCredential, NewToken, OAuthApp, Registry, Revoked,
 };
 
 /// Arguments of `switchback client`.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct ClientArgs {
     #[command(flatten)]
     store: StoreArgs,
     #[command(subcommand)]
-    verb: Verb,
+    verb: ClientVerb,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum ClientVerb {
     /// Add a client; without --token one is made and printed, this once
     #[command(after_help = "Examples:\n  \
         switchback client add acme --token env:ACME_OLD_TOKEN \\\n      \
         --app-id env:ACME_ID --app-secret env:ACME_SECRET --refresh-token env:ACME_REFRESH\n  \
         switchback client add acme --company 42        # makes a token; connect it afterwards\n  \
         switchback client add acme --side v3 --credential v2=env:ACME_V2_TOKEN   # v3 in front of v2")]
-    Add(AddArgs),
+    Add(AddClientArgs),
     /// List clients and where their grants stand
     List,
     /// Print a link that a person opens to authorize the client's calls; it is good once, for ten minutes
     Connect(ConnectArgs),
     /// Bind a new token to a client; its others of the same side end
-    Rotate(RotateArgs),
+    Rotate(RotateTokenArgs),
     /// Set the token that the client's calls to a side go out with, where that side has no grants
     #[command(after_help = "Example:\n  switchback client credential acme v2=env:ACME_V2_TOKEN")]
     Credential(CredentialArgs),
@@ -49,7 +49,7 @@ enum Verb {
     #[command(
         after_help = "A running gateway fetches them within a second; `switchback client list` lists the outcome."
     )]
-    Retry(Named),
+    Retry(ClientName),
     /// End a client: its tokens select nothing any more, its grant and its credentials are erased, and the tokens of its grant
     /// are revoked at the authorization server, where its address for that is known
     #[command(
@@ -59,7 +59,7 @@ enum Verb {
     Revoke(RevokeArgs),
     /// Take back a client that was revoked: what the configuration gives it comes back with the next reload; other tokens are
     /// given by `rotate`, and its grant by `connect`
-    Restore(Named),
+    Restore(ClientName),
 }
 
 #[derive(clap::Args)]
@@ -72,13 +72,13 @@ struct RevokeArgs {
 }
 
 #[derive(clap::Args)]
-struct Named {
+struct ClientName {
     /// Name of the client
     name: String,
 }
 
 #[derive(clap::Args)]
-struct AddArgs {
+struct AddClientArgs {
     /// Name: 1 to 64 characters of a-z A-Z 0-9 . _ -; it shows in logs and metrics
     name: String,
     /// Secondary company that its calls go out for
@@ -114,9 +114,9 @@ struct AppArgs {
 }
 
 impl AppArgs {
-    fn read(&self) -> Result<Option<App>, Failure> {
+    fn parse(&self) -> Result<Option<OAuthApp>, VerbError> {
         match (&self.app_id, &self.app_secret) {
-            (Some(id), Some(secret)) => Ok(Some(App { id: id.read()?, secret: secret.read()? })),
+            (Some(id), Some(secret)) => Ok(Some(OAuthApp { id: id.load()?, secret: secret.load()? })),
             _ => Ok(None),
         }
     }
@@ -133,7 +133,7 @@ struct ConnectArgs {
 }
 
 #[derive(clap::Args)]
-struct RotateArgs {
+struct RotateTokenArgs {
     /// Name of the client
     name: String,
     /// The new token: env:NAME, file:PATH or -; without it one is made and printed, this once
@@ -162,13 +162,13 @@ struct SunsetArgs {
     name: String,
     /// A day or a moment such as 2026-12-31T23:00:00Z; or never, whatever the configuration says
     #[arg(value_name = "TIME")]
-    at: Ending,
+    at: SunsetDate,
     /// Side that ends; only needed where clients speak several
     #[arg(long)]
     side: Option<String>,
     /// When the side became deprecated for it, for the field `Deprecation`
     #[arg(long, value_name = "TIME")]
-    deprecated: Option<Moment>,
+    deprecated: Option<DateOrTime>,
     /// Say nothing of it in answers
     #[arg(long)]
     silent: bool,
@@ -176,13 +176,17 @@ struct SunsetArgs {
 
 /// The end of a side; `None`: never.
 #[derive(Clone, Copy, Debug)]
-struct Ending(Option<Moment>);
+struct SunsetDate(Option<DateOrTime>);
 
-impl std::str::FromStr for Ending {
+impl std::str::FromStr for SunsetDate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "never" { Ok(Ending(None)) } else { text.parse().map(|moment| Ending(Some(moment))) }
+        if text == "never" {
+            Ok(SunsetDate(None))
+        } else {
+            text.parse().map(|moment| SunsetDate(Some(moment)))
+        }
     }
 }
 
@@ -203,27 +207,27 @@ impl std::str::FromStr for CredentialRef {
 }
 
 impl CredentialRef {
-    fn read(&self) -> Result<NewCredential, Failure> {
-        Ok(NewCredential { side: self.side.clone(), token: self.token.read()? })
+    fn parse(&self) -> Result<NewCredential, VerbError> {
+        Ok(NewCredential { side: self.side.clone(), token: self.token.load()? })
     }
 }
 
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: ClientArgs) -> ExitCode {
     super::stored::block_on(manage(args))
 }
 
-async fn manage(args: Args) -> Result<(), Failure> {
+async fn manage(args: ClientArgs) -> Result<(), VerbError> {
     let format = args.store.format;
     // Before the store is opened, since `add` creates a missing one.
     check_sides(&args).await?;
     let opened = match &args.verb {
-        Verb::Add(_) => args.store.open().await?,
+        ClientVerb::Add(_) => args.store.open().await?,
         _ => args.store.open_existing().await?,
     };
     let endpoint = match &args.verb {
-        Verb::Connect(args) => Some(opened.endpoint(&args.oauth)?),
+        ClientVerb::Connect(args) => Some(opened.endpoint(&args.oauth)?),
         // The tokens are revoked at the authorization server, too.
-        Verb::Revoke(_) if args.store.file().is_some() => {
+        ClientVerb::Revoke(_) if args.store.file().is_some() => {
             app::authorization_server(&args.store.configuration()?).await?
         }
         _ => None,
@@ -234,17 +238,19 @@ async fn manage(args: Args) -> Result<(), Failure> {
         registry.set_configured(configured.into_iter().map(|client| client.name.value));
     }
     match args.verb {
-        Verb::Add(args) => show_added(format, "Added", &registry.add(new_client(args)?).await?),
-        Verb::List => show_list(format, &registry.list().await?),
-        Verb::Connect(args) => show_link(format, &registry.connect(&args.name, args.app.read()?).await?),
-        Verb::Rotate(args) => {
-            let token = args.token.as_ref().map(SecretRef::read).transpose()?;
+        ClientVerb::Add(args) => show_added(format, "Added", &registry.add(new_client(args)?).await?),
+        ClientVerb::List => show_list(format, &registry.list().await?),
+        ClientVerb::Connect(args) => {
+            show_link(format, &registry.connect(&args.name, args.app.parse()?).await?)
+        }
+        ClientVerb::Rotate(args) => {
+            let token = args.token.as_ref().map(SecretRef::load).transpose()?;
             let grace = args.grace.map(|seconds| Duration::from_secs(seconds.into()));
             let new = NewToken { side: args.side, token };
             show_added(format, "Rotated", &registry.rotate(&args.name, new, grace).await?);
         }
-        Verb::Credential(args) => {
-            let client = registry.set_credential(&args.name, args.credential.read()?).await?;
+        ClientVerb::Credential(args) => {
+            let client = registry.set_credential(&args.name, args.credential.parse()?).await?;
             match format {
                 Format::Json => print_json(&client),
                 Format::Text => {
@@ -252,11 +258,12 @@ async fn manage(args: Args) -> Result<(), Failure> {
                 }
             }
         }
-        Verb::Sunset(sunset) => {
+        ClientVerb::Sunset(sunset) => {
             let config = args.store.configuration()?;
             let file = args.store.file().map(ToOwned::to_owned);
             let retirement = app::retirement(&config, opened.store.clone(), file).await?;
-            let (at, deprecated) = (sunset.at.0.map(Moment::unix_ms), sunset.deprecated.map(Moment::unix_ms));
+            let (at, deprecated) =
+                (sunset.at.0.map(DateOrTime::unix_ms), sunset.deprecated.map(DateOrTime::unix_ms));
             let side = sunset.side.as_deref();
             let set = retirement.set_sunset(&sunset.name, side, at, deprecated, !sunset.silent, None).await?;
             match (format, set.at_ms) {
@@ -267,7 +274,7 @@ async fn manage(args: Args) -> Result<(), Failure> {
                 (Format::Text, None) => println!("{} does not end for {}.", set.side, set.client),
             }
         }
-        Verb::Revoke(args) => {
+        ClientVerb::Revoke(args) => {
             // Report an unknown client before the confirmation.
             registry.get(&args.name).await?;
             if !args.yes {
@@ -288,7 +295,7 @@ async fn manage(args: Args) -> Result<(), Failure> {
                 ),
             }
         }
-        Verb::Retry(args) => {
+        ClientVerb::Retry(args) => {
             let client = registry.retry(&args.name).await?;
             match format {
                 Format::Json => print_json(&client),
@@ -299,7 +306,7 @@ async fn manage(args: Args) -> Result<(), Failure> {
                 ),
             }
         }
-        Verb::Restore(args) => {
+        ClientVerb::Restore(args) => {
             let client = registry.restore(&args.name).await?;
             match format {
                 Format::Json => print_json(&client),
@@ -317,14 +324,14 @@ async fn manage(args: Args) -> Result<(), Failure> {
 
 /// Checks that named sides exist in the configured pack: settings for another side would never be
 /// used.
-async fn check_sides(args: &Args) -> Result<(), Failure> {
+async fn check_sides(args: &ClientArgs) -> Result<(), VerbError> {
     let named: Vec<&str> = match &args.verb {
-        Verb::Add(add) => {
+        ClientVerb::Add(add) => {
             let credentials = add.credentials.iter().map(|credential| credential.side.as_str());
             add.side.as_deref().into_iter().chain(credentials).collect()
         }
-        Verb::Rotate(rotate) => rotate.side.as_deref().into_iter().collect(),
-        Verb::Credential(credential) => vec![&credential.credential.side],
+        ClientVerb::Rotate(rotate) => rotate.side.as_deref().into_iter().collect(),
+        ClientVerb::Credential(credential) => vec![&credential.credential.side],
         _ => Vec::new(),
     };
     if named.is_empty() || args.store.file().is_none() {
@@ -333,32 +340,32 @@ async fn check_sides(args: &Args) -> Result<(), Failure> {
     let [old, new] = app::sides(&args.store.configuration()?).await?;
     match named.into_iter().find(|side| *side != old && *side != new) {
         Some(side) => {
-            Err(Failure::Usage(format!("the pack has no side `{side}`; it has `{old}` and `{new}`")))
+            Err(VerbError::Usage(format!("the pack has no side `{side}`; it has `{old}` and `{new}`")))
         }
         None => Ok(()),
     }
 }
 
-fn new_client(args: AddArgs) -> Result<NewClient, Failure> {
+fn new_client(args: AddClientArgs) -> Result<NewClient, VerbError> {
     Ok(NewClient {
         name: args.name,
         company: args.company,
         tokens: vec![NewToken {
             side: args.side,
-            token: args.token.as_ref().map(SecretRef::read).transpose()?,
+            token: args.token.as_ref().map(SecretRef::load).transpose()?,
         }],
-        credentials: args.credentials.iter().map(CredentialRef::read).collect::<Result<_, _>>()?,
+        credentials: args.credentials.iter().map(CredentialRef::parse).collect::<Result<_, _>>()?,
         flow: match args.client_credentials {
-            true => Flow::ClientCredentials,
-            false => Flow::AuthorizationCode,
+            true => GrantFlow::ClientCredentials,
+            false => GrantFlow::AuthorizationCode,
         },
-        app: args.app.read()?,
-        refresh_token: args.refresh_token.as_ref().map(SecretRef::read).transpose()?,
+        app: args.app.parse()?,
+        refresh_token: args.refresh_token.as_ref().map(SecretRef::load).transpose()?,
     })
 }
 
 /// Prints a generated token. This is the only time that it is shown.
-fn show_added(format: Format, done: &str, added: &Added) {
+fn show_added(format: Format, done: &str, added: &AddedClient) {
     let token = added.token.as_ref().map(|token| token.expose().as_str());
     match format {
         Format::Json => print_json(&json!({ "client": added.client, "token": token })),

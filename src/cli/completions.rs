@@ -8,13 +8,13 @@ use std::process::ExitCode;
 /// Writes the completions for a shell to standard output, such as
 /// `switchback completions bash > /etc/bash_completion.d/switchback`.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &CompletionsArgs) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "switchback", &mut script);
     print!("{}", String::from_utf8_lossy(&script));

@@ -3,8 +3,8 @@
 //! calls, the planted differences and the printed text are files of the pack.
 
 use super::admin_port::http;
-use super::serve::{Failure, Signals, block_on, until_stopped};
-use crate::app::{App, Start};
+use super::serve::{Signals, StartFailure, block_on, until_stopped};
+use crate::app::{RunningApp, StartOptions};
 use crate::config::{self, Config, Environment};
 use std::fs;
 use std::io;
@@ -31,7 +31,7 @@ const WELCOME: &str = include_str!("../../mappings/messaging/demo.txt");
 /// that call it and a migration under way, and prints the studio's address and lines to try. Everything is made up and
 /// forgotten at the end.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct DemoArgs {
     /// Where the gateway listens; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
@@ -58,10 +58,10 @@ pub struct Args {
 }
 
 /// Runs the demo until a signal stops it.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &DemoArgs) -> ExitCode {
     block_on("demo", async {
         let signals = Signals::new()?;
-        let folder = Folder::new()?;
+        let folder = PrivateFolder::new()?;
         let (sandbox, app, welcome) = start(args, folder.path()).await?;
         let traffic = traffic(args, &sandbox, &app).await?;
         println!("{welcome}");
@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> ExitCode {
     })
 }
 
-async fn start(args: &Args, folder: &Path) -> Result<(Sandbox, App, String), Failure> {
+async fn start(args: &DemoArgs, folder: &Path) -> Result<(Sandbox, RunningApp, String), StartFailure> {
     // The sandbox needs the callback URL before the admin port is bound.
     let admin = free(args.admin).map_err(|error| busy(args.admin, "--admin", &error))?;
     let callback = format!("http://{admin}/oauth/callback");
@@ -104,19 +104,23 @@ async fn start(args: &Args, folder: &Path) -> Result<(Sandbox, App, String), Fai
         ("DEMO_CLIENT_ID".to_owned(), credentials.client_id.clone()),
         ("DEMO_CLIENT_SECRET".to_owned(), credentials.client_secret.clone()),
     ];
-    for client in &planned().clients {
+    for client in &demo_traffic().clients {
         let account = credentials.account(&client.account).expect("every sandbox has it");
         let name = client.name.to_ascii_uppercase();
         variables.push((format!("DEMO_{name}_TOKEN"), account.v2_token.clone()));
         variables.push((format!("DEMO_{name}_REFRESH"), account.refresh_token.clone()));
     }
     let client_token = credentials.v2_token.clone();
-    let file = written(&variables, args.mapping.as_deref(), folder)?;
+    let file = write_config(&variables, args.mapping.as_deref(), folder)?;
     let config = configuration(&file)?;
     log::init(&config.log);
-    let start =
-        Start { config, file: Some(file.clone()), clock: Clock::machine(), inherited: Inherited::default() };
-    let app = App::start(start).await?;
+    let start = StartOptions {
+        config,
+        file: Some(file.clone()),
+        clock: Clock::machine(),
+        inherited: Inherited::default(),
+    };
+    let app = RunningApp::start(start).await?;
 
     let welcome = [
         ("{gateway}", format!("http://{}", app.addresses().clients)),
@@ -137,11 +141,11 @@ const SUNSET_IN_MS: i64 = 60 * 24 * 3_600 * 1_000;
 
 /// Writes the configuration, including secrets, into the private folder. The command line works
 /// with this file, too.
-fn written(
+fn write_config(
     variables: &[(String, String)],
     mapping: Option<&Path>,
     folder: &Path,
-) -> Result<PathBuf, Failure> {
+) -> Result<PathBuf, StartFailure> {
     let filled = variables
         .iter()
         .fold(CONFIGURATION.to_owned(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value));
@@ -152,14 +156,16 @@ fn written(
     Ok(file)
 }
 
-fn configuration(file: &Path) -> Result<Config, Failure> {
+fn configuration(file: &Path) -> Result<Config, StartFailure> {
     let outcome = config::load(file, &Environment::process())?;
-    outcome.config.ok_or_else(|| Failure::new(to_text(&outcome.sources, &outcome.findings, Colour::Never)))
+    outcome
+        .config
+        .ok_or_else(|| StartFailure::new(to_text(&outcome.sources, &outcome.findings, Colour::Never)))
 }
 
 /// The plan of the demo's clients.
 #[derive(serde::Deserialize)]
-struct Traffic {
+struct DemoTraffic {
     every_ms: u64,
     clients: Vec<TrafficClient>,
     calls: Vec<TrafficCall>,
@@ -184,19 +190,23 @@ struct TrafficCall {
 }
 
 /// Parses the plan of the demo.
-fn planned() -> Traffic {
+fn demo_traffic() -> DemoTraffic {
     serde_json::from_str(TRAFFIC).expect("a test starts the demo")
 }
 
 /// Plants the differences and spawns the clients, which call forever.
-async fn traffic(args: &Args, sandbox: &Sandbox, app: &App) -> Result<JoinHandle<()>, Failure> {
-    let traffic = planned();
-    let http = http().map_err(|error| Failure::new(error.to_string()))?;
+async fn traffic(
+    args: &DemoArgs,
+    sandbox: &Sandbox,
+    app: &RunningApp,
+) -> Result<JoinHandle<()>, StartFailure> {
+    let traffic = demo_traffic();
+    let http = http().map_err(|error| StartFailure::new(error.to_string()))?;
     let control = format!("http://{}/_sandbox", sandbox.address());
     let asked = async |path: &str, body: &serde_json::Value| {
         let sent = http.post(format!("{control}/{path}")).json(body).send().await;
         sent.and_then(reqwest::Response::error_for_status)
-            .map_err(|error| Failure::new(format!("the sandbox does not do {path}: {error}")))
+            .map_err(|error| StartFailure::new(format!("the sandbox does not do {path}: {error}")))
     };
     if !args.quiet {
         for rule in &traffic.differences {
@@ -254,22 +264,22 @@ fn free(address: SocketAddr) -> io::Result<SocketAddr> {
     }
 }
 
-fn busy(address: SocketAddr, option: &str, error: &io::Error) -> Failure {
-    Failure::new(format!("cannot listen on {address}: {error}; choose another address with {option}"))
+fn busy(address: SocketAddr, option: &str, error: &io::Error) -> StartFailure {
+    StartFailure::new(format!("cannot listen on {address}: {error}; choose another address with {option}"))
 }
 
 /// A private temporary folder, removed on drop.
-struct Folder(PathBuf);
+struct PrivateFolder(PathBuf);
 
-impl Folder {
-    fn new() -> io::Result<Folder> {
+impl PrivateFolder {
+    fn new() -> io::Result<PrivateFolder> {
         let name: String = random::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
         let path = std::env::temp_dir().join(format!("switchback-demo-{name}"));
         let mut builder = fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&path)?;
-        Ok(Folder(path))
+        Ok(PrivateFolder(path))
     }
 
     fn path(&self) -> &Path {
@@ -277,7 +287,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for PrivateFolder {
     fn drop(&mut self) {
         // Leftovers are in a private folder below the system's temporary folder.
         let _ = fs::remove_dir_all(&self.0);
@@ -297,7 +307,7 @@ mod tests {
         let operation = canary.split('\'').nth(1).expect("an operation in quotes");
         let share = canary.split("share: ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a share");
         let share: Share = share.parse().expect("a share");
-        let clients = planned().clients;
+        let clients = demo_traffic().clients;
         let works = |client: &&TrafficClient| {
             let refresh = format!("${{DEMO_{}_REFRESH}}", client.name.to_ascii_uppercase());
             !client.ended && CONFIGURATION.contains(&refresh)

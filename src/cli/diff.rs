@@ -1,7 +1,7 @@
 //! `switchback diff`: results of the dual run, read from the store.
 
 use super::pack::HAS_FINDINGS;
-use super::stored::{Failure, Format, Opened, StoreArgs, block_on_verdict};
+use super::stored::{Format, OpenedStore, StoreArgs, VerbError, block_on_verdict};
 use crate::app;
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -10,15 +10,15 @@ use switchback_gateway::shadow::{Archive, PhasesError, Share};
 
 /// Arguments of `switchback diff`.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct DiffArgs {
     #[command(flatten)]
     store: StoreArgs,
     #[command(subcommand)]
-    verb: Verb,
+    verb: DiffVerb,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum DiffVerb {
     /// Per operation how much was compared, how equal it is, what differs and which line is behind it
     #[command(after_help = REPORT_EXIT_CODES)]
     Report(ReportArgs),
@@ -57,17 +57,17 @@ struct ReportArgs {
     top: usize,
 }
 
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: DiffArgs) -> ExitCode {
     block_on_verdict(show(args))
 }
 
-async fn show(args: Args) -> Result<ExitCode, Failure> {
-    let Args { store, verb } = args;
+async fn show(args: DiffArgs) -> Result<ExitCode, VerbError> {
+    let DiffArgs { store, verb } = args;
     let opened = store.open_existing().await?;
     let archive = Archive::new(opened.store.clone());
     let format = store.format;
     let (said, code) = match verb {
-        Verb::Report(args) => {
+        DiffVerb::Report(args) => {
             let threshold = Threshold {
                 mismatch_max: args.mismatch.part(),
                 confidence: args.confidence.part(),
@@ -82,12 +82,12 @@ async fn show(args: Args) -> Result<ExitCode, Failure> {
                 Err(_) => None,
             };
             let report = report(&archive.summaries(phases.as_ref()).await?, threshold);
-            (written(&report, format, args.markdown), exit_code(report.verdict))
+            (render(&report, format, args.markdown), exit_code(report.verdict))
         }
-        Verb::Export { operation, count } => {
+        DiffVerb::Export { operation, count } => {
             let said = archive.export(operation.as_deref(), count).await?;
             if let Some(operation) = operation.filter(|_| said.is_empty()) {
-                known(&store, &opened, &archive, &operation).await?;
+                ensure_known(&store, &opened, &archive, &operation).await?;
                 eprintln!("nothing is kept of `{operation}`");
             }
             (said, ExitCode::SUCCESS)
@@ -99,17 +99,17 @@ async fn show(args: Args) -> Result<ExitCode, Failure> {
 }
 
 /// Reports an unknown operation: without records, its name may be misspelt.
-async fn known(
+async fn ensure_known(
     store: &StoreArgs,
-    opened: &Opened,
+    opened: &OpenedStore,
     archive: &Archive,
     operation: &str,
-) -> Result<(), Failure> {
+) -> Result<(), VerbError> {
     if archive.has_counted(operation).await? {
         return Ok(());
     }
     let Ok(config) = store.configuration() else {
-        return Err(Failure::Usage(format!("nothing was ever counted of an operation `{operation}`")));
+        return Err(VerbError::Usage(format!("nothing was ever counted of an operation `{operation}`")));
     };
     let phases = app::phases(&config, opened.store.clone(), store.file().map(ToOwned::to_owned)).await?;
     match phases.get(None, operation) {
@@ -126,7 +126,7 @@ fn exit_code(verdict: Proof) -> ExitCode {
     }
 }
 
-fn written(report: &Report, format: Format, markdown: bool) -> String {
+fn render(report: &Report, format: Format, markdown: bool) -> String {
     match format {
         Format::Text if markdown => report.markdown(),
         Format::Text => report.text(),

@@ -1,7 +1,7 @@
 //! `switchback events`: lists, retries and drops undelivered events.
 
-use super::output::counted;
-use super::stored::{Failure, Format, StoreArgs, block_on, print_json};
+use super::output::count_noun;
+use super::stored::{Format, StoreArgs, VerbError, block_on, print_json};
 use clap::Subcommand;
 use serde_json::json;
 use std::process::ExitCode;
@@ -10,15 +10,15 @@ use switchback_gateway::store::EventChoice;
 
 /// Arguments of `switchback events`.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct EventsArgs {
     #[command(flatten)]
     store: StoreArgs,
     #[command(subcommand)]
-    verb: Verb,
+    verb: EventsVerb,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum EventsVerb {
     /// What waits, oldest first: to be delivered, or for somebody who looks after it
     List(ListArgs),
     /// Try events again, from now on and as if for the first time [default: all dead ones]
@@ -66,19 +66,19 @@ struct DropArgs {
     receiver: Option<String>,
 }
 
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: EventsArgs) -> ExitCode {
     block_on(manage(args))
 }
 
-async fn manage(args: Args) -> Result<(), Failure> {
+async fn manage(args: EventsArgs) -> Result<(), VerbError> {
     let opened = args.store.open_existing().await?;
     let (store, format) = (&opened.store, args.store.format);
     let told = |word: &str, count: u64| match format {
         Format::Json => print_json(&json!({ word: count })),
-        Format::Text => println!("{} {word}", counted(count, "event")),
+        Format::Text => println!("{} {word}", count_noun(count, "event")),
     };
     match args.verb {
-        Verb::List(list) => {
+        EventsVerb::List(list) => {
             let count = usize::try_from(list.limit).unwrap_or(usize::MAX);
             let events = store.events(list.receiver.as_deref(), list.dead, count).await?;
             match format {
@@ -95,17 +95,17 @@ async fn manage(args: Args) -> Result<(), Failure> {
                             event.event,
                             event.state,
                             rfc3339(event.came_ms),
-                            counted(event.attempts.unsigned_abs(), "failed attempt")
+                            count_noun(event.attempts.unsigned_abs(), "failed attempt")
                         );
                     }
                 }
             }
         }
-        Verb::Retry(of) => {
+        EventsVerb::Retry(of) => {
             let choice = EventChoice { receiver: of.receiver, ids: of.ids };
             told("retried", store.events_retry(&choice).await?);
         }
-        Verb::Drop(of) => {
+        EventsVerb::Drop(of) => {
             let choice = EventChoice { receiver: of.receiver, ids: of.ids };
             told("dropped", store.events_drop(&choice).await?);
         }

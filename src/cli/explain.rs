@@ -14,7 +14,7 @@ use switchback_plan::{self as plan, ArchiveId, BodyPlan, EventRoute, Pack, Route
 /// from, with the line of the mapping that says so.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  switchback explain 'GET /v2/things/7' mappings/things")]
-pub struct Args {
+pub struct ExplainArgs {
     /// Method and path, such as 'GET /v2/things/7': the side, then the path of an operation; or 'event' and its name
     #[arg(value_name = "REQUEST")]
     request: String,
@@ -27,7 +27,7 @@ pub struct Args {
     body: Option<PathBuf>,
 }
 
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &ExplainArgs) -> ExitCode {
     let pack = match args.pack.pack() {
         Ok(pack) => pack,
         Err(code) => return code,
@@ -72,7 +72,7 @@ fn event(pack: &Pack, name: &str, body: Option<&Path>) -> ExitCode {
         eprintln!("the pack carries no events");
         return ExitCode::from(HAS_FINDINGS);
     };
-    let is_told = |route: &EventRoute| route.told().is_some_and(|told| **told.name == *name);
+    let is_told = |route: &EventRoute| route.delivered().is_some_and(|told| **told.name == *name);
     let found: Vec<&EventRoute> =
         events.routes.iter().filter(|route| *route.sent == *name || is_told(route)).collect();
     if found.is_empty() {
@@ -90,8 +90,8 @@ fn event(pack: &Pack, name: &str, body: Option<&Path>) -> ExitCode {
     let mut said = String::new();
     for route in found {
         said.push_str(&plan::explain_event(pack, events, route));
-        if let (Some(body), Some(told)) = (&body, route.told()) {
-            let made = made(pack, told.body, body);
+        if let (Some(body), Some(told)) = (&body, route.delivered()) {
+            let made = translate_body(pack, told.body, body);
             said.push_str(&format!("{} receivers get: {made}\n", given(pack)));
         }
     }
@@ -99,10 +99,10 @@ fn event(pack: &Pack, name: &str, body: Option<&Path>) -> ExitCode {
 }
 
 /// Translates a body with the pack's default settings.
-fn made(pack: &Pack, plan: &BodyPlan, body: &[u8]) -> String {
+fn translate_body(pack: &Pack, plan: &BodyPlan, body: &[u8]) -> String {
     let settings = Settings::new(pack, &Value::Object(Object::new())).unwrap_or_default();
     let mut out = Vec::new();
-    match document(&plan.op, body, &Env::of(&settings), &Limits::DOCUMENT, &mut out) {
+    match document(&plan.op, body, &Env::new(&settings), &Limits::DOCUMENT, &mut out) {
         Ok(()) => String::from_utf8_lossy(&out).into_owned(),
         Err(error) => format!("nothing, for it cannot be translated: {error}"),
     }
@@ -110,7 +110,7 @@ fn made(pack: &Pack, plan: &BodyPlan, body: &[u8]) -> String {
 
 /// The route of a request.
 #[derive(Debug)]
-struct At {
+struct RequestTarget {
     serves: SideId,
     route: RouteId,
     /// Values of the path parameters.
@@ -119,7 +119,7 @@ struct At {
 }
 
 /// Describes the first step of a request with this body, with the pack's default settings.
-fn first_step(pack: &Arc<Pack>, at: At, body: Vec<u8>) -> String {
+fn first_step(pack: &Arc<Pack>, at: RequestTarget, body: Vec<u8>) -> String {
     let settings = Settings::new(pack, &Value::Object(Object::new())).unwrap_or_default();
     let missing = settings.missing(pack).join(", ");
     let request = Request { path: at.values, query: at.query, body: body.into(), ..Request::default() };
@@ -154,7 +154,7 @@ fn given(pack: &Pack) -> &'static str {
 }
 
 /// Finds the side and the route of a request line.
-fn find(pack: &Pack, request: &str) -> Result<At, String> {
+fn find(pack: &Pack, request: &str) -> Result<RequestTarget, String> {
     let names = pack.sides.each_ref().map(|side| side.name.as_str());
     let form = || {
         format!("a request is written as 'GET /{}/things/7'; the sides are {}", names[0], names.join(" and "))
@@ -166,7 +166,7 @@ fn find(pack: &Pack, request: &str) -> Result<At, String> {
     let serves = names.iter().position(|name| *name == side).ok_or_else(form)?;
     let router = Router::new(&pack.directions[serves]);
     match router.find(&method, &format!("/{rest}")) {
-        Found::Route { route, values } => Ok(At {
+        Found::Route { route, values } => Ok(RequestTarget {
             serves: SideId(serves as u8),
             route,
             values: values.into_iter().map(std::borrow::Cow::into_owned).collect(),

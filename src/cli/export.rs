@@ -1,6 +1,6 @@
 //! `switchback pack export`: writes the built-in pack to a folder.
 
-use super::output::counted;
+use super::output::count_noun;
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS};
 use crate::app::builtin;
 use std::io;
@@ -9,13 +9,13 @@ use std::process::ExitCode;
 
 /// The pack that is built into the program.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct ExportArgs {
     #[command(subcommand)]
-    verb: Verb,
+    verb: ExportVerb,
 }
 
 #[derive(clap::Subcommand)]
-enum Verb {
+enum ExportVerb {
     /// Writes it out as a folder, for `mapping:` of a configuration. What its settings do not say can then be changed
     Export {
         /// A folder that is empty or not there yet
@@ -24,8 +24,8 @@ enum Verb {
     },
 }
 
-pub fn run(args: &Args) -> ExitCode {
-    let Verb::Export { folder } = &args.verb;
+pub fn run(args: &ExportArgs) -> ExitCode {
+    let ExportVerb::Export { folder } = &args.verb;
     match is_free(folder) {
         Ok(true) => {}
         Ok(false) => {
@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> ExitCode {
             return could_not(&path, &error);
         }
     }
-    println!("{} in {}", counted(source.files().len() as u64, "file"), folder.display());
+    println!("{} in {}", count_noun(source.files().len() as u64, "file"), folder.display());
     ExitCode::SUCCESS
 }
 

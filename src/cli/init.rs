@@ -6,14 +6,14 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use switchback_compiler::diagnostic::{Colour, to_text};
-use switchback_compiler::init::{self, Draft, Side, Weight};
+use switchback_compiler::init::{self, Draft, SideDocument, Weight};
 use switchback_compiler::mapping::load::MAPPING_SUFFIX;
 
 /// Drafts a pack from two OpenAPI documents, so that clients of the old version can be served by the new one. What is sure is
 /// written, what is not is a decision in `DECISIONS.md`, and everything else is refused: the folder passes `check` at once.
 /// Run it again on newer documents: what you wrote meanwhile stays.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct InitArgs {
     /// Document of the version that clients speak (Swagger 2.0 or OpenAPI 3.x, YAML or JSON)
     old: PathBuf,
 
@@ -34,11 +34,11 @@ pub struct Args {
 
     /// How to show the summary
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: InitFormat,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum InitFormat {
     Text,
     Markdown,
 }
@@ -51,7 +51,7 @@ const ACCEPTED: &str = ".init/accepted";
 const FILES_MAX: usize = 5_000;
 const DEPTH_MAX: usize = 8;
 
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &InitArgs) -> ExitCode {
     match draft(args) {
         Ok(code) => code,
         Err(error) => {
@@ -61,10 +61,10 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn draft(args: &Args) -> io::Result<ExitCode> {
+fn draft(args: &InitArgs) -> io::Result<ExitCode> {
     let names = names(args);
     let sides = [side(&args.old, &names[0])?, side(&args.new, &names[1])?];
-    let mut accepted = accepted(&args.folder);
+    let mut accepted = read_accepted(&args.folder);
     accepted.extend(args.accept.iter().cloned());
     let pack = args.folder.file_name().map_or("pack".into(), |name| name.to_string_lossy());
     let shows = io::stderr().is_terminal();
@@ -85,7 +85,7 @@ fn draft(args: &Args) -> io::Result<ExitCode> {
         return Err(io::Error::other(format!("`{id}` is no proposal of this draft: see DECISIONS.md")));
     }
     let kept = write(&args.folder, &sides, &drafted, &accepted)?;
-    let said = said(args, &drafted, &kept);
+    let said = summary(args, &drafted, &kept);
     print!("{said}");
     Ok(ExitCode::SUCCESS)
 }
@@ -99,7 +99,7 @@ fn was_taken(id: &str, drafted: &Draft) -> bool {
 
 /// Returns the names of the sides: `--sides`, else the version suffixes of the file names if they
 /// differ, else `old` and `new`.
-fn names(args: &Args) -> [String; 2] {
+fn names(args: &InitArgs) -> [String; 2] {
     if let Some(names) = &args.sides {
         return [names[0].clone(), names[1].clone()];
     }
@@ -118,7 +118,7 @@ fn names(args: &Args) -> [String; 2] {
 }
 
 /// Reads a document and the files that it refers to, for `contracts/NAME/`.
-fn side(document: &Path, name: &str) -> io::Result<Side> {
+fn side(document: &Path, name: &str) -> io::Result<SideDocument> {
     let named = |error: io::Error| io::Error::other(format!("{}: {error}", document.display()));
     let file = document.file_name().ok_or_else(|| named(io::Error::other("no file")))?.to_string_lossy();
     let bytes = std::fs::read(document).map_err(named)?;
@@ -132,10 +132,10 @@ fn side(document: &Path, name: &str) -> io::Result<Side> {
     }
     let mut files = vec![(path.clone(), bytes)];
     if !around.is_empty() {
-        files.extend(init::referred(&path, &files[0].1, around));
+        files.extend(init::referenced_files(&path, &files[0].1, around));
     }
     let files = files.into_iter().map(|(name, bytes)| (name, bytes.into())).collect();
-    Ok(Side { name: name.to_owned(), document: path, files })
+    Ok(SideDocument { name: name.to_owned(), document: path, files })
 }
 
 /// Returns whether any `$ref` refers to another file.
@@ -165,7 +165,7 @@ fn collect(folder: &Path, prefix: &str, depth: usize, files: &mut Vec<(String, V
     Ok(())
 }
 
-fn accepted(folder: &Path) -> BTreeSet<String> {
+fn read_accepted(folder: &Path) -> BTreeSet<String> {
     let text = std::fs::read_to_string(folder.join(ACCEPTED)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
@@ -189,7 +189,7 @@ fn own(folder: &Path) -> Vec<(String, String)> {
 /// merge conflicts, which are left unchanged.
 fn write(
     folder: &Path,
-    sides: &[Side; 2],
+    sides: &[SideDocument; 2],
     drafted: &Draft,
     accepted: &BTreeSet<String>,
 ) -> io::Result<Vec<String>> {
@@ -252,12 +252,12 @@ fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     std::fs::write(path, bytes).map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
 }
 
-fn said(args: &Args, drafted: &Draft, conflicts: &[String]) -> String {
+fn summary(args: &InitArgs, drafted: &Draft, conflicts: &[String]) -> String {
     let folder = args.folder.display();
     let counts = &drafted.counts;
     let mut text = match args.format {
-        Format::Markdown => drafted.summary.clone(),
-        Format::Text => format!(
+        InitFormat::Markdown => drafted.summary.clone(),
+        InitFormat::Text => format!(
             "{folder}: {} operations; {} served untouched, {} by sure lines, {} to be looked at, {} refused\n",
             counts.operations, counts.untouched, counts.written, counts.marked, counts.refused
         ),
@@ -265,7 +265,7 @@ fn said(args: &Args, drafted: &Draft, conflicts: &[String]) -> String {
     let of = |weight: Weight| drafted.decisions.iter().filter(|decision| decision.weight == weight).count();
     text.push_str(&format!(
         "{}{} decisions in {folder}/DECISIONS.md: {} blockers, {} proposals, {} to look at\n",
-        if args.format == Format::Markdown { "\n" } else { "" },
+        if args.format == InitFormat::Markdown { "\n" } else { "" },
         drafted.decisions.len(),
         of(Weight::Blocker),
         of(Weight::Proposal),

@@ -1,20 +1,20 @@
 //! `switchback key`: generates and rotates the sealing key.
 
-use super::output::counted;
-use super::stored::{Failure, Format, StoreArgs, print_json};
+use super::output::count_noun;
+use super::stored::{Format, StoreArgs, VerbError, print_json};
 use clap::Subcommand;
 use std::process::ExitCode;
 use switchback_gateway::store::seal::SealingKey;
 
 /// Arguments of `switchback key`.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct KeyArgs {
     #[command(subcommand)]
-    verb: Verb,
+    verb: KeyVerb,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum KeyVerb {
     /// Print a new random key, once: keep it in a secret store or a file of its own
     #[command(
         after_help = "Example:\n  switchback key generate > switchback.key && chmod 600 switchback.key\n  \
@@ -28,32 +28,32 @@ enum Verb {
         3. switchback key rotate with the same two keys\n  \
         4. remove OLD; nothing needs it any more\n\n\
         All is re-sealed in one transaction. A gateway that still seals with OLD alone stops refreshing, and says so.")]
-    Rotate(RotateArgs),
+    Rotate(RotateKeyArgs),
 }
 
 #[derive(clap::Args)]
-struct RotateArgs {
+struct RotateKeyArgs {
     #[command(flatten)]
     store: StoreArgs,
 }
 
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: KeyArgs) -> ExitCode {
     match args.verb {
-        Verb::Generate => {
+        KeyVerb::Generate => {
             println!("{}", SealingKey::generate().expose());
             ExitCode::SUCCESS
         }
-        Verb::Rotate(args) => super::stored::block_on(rotate(args)),
+        KeyVerb::Rotate(args) => super::stored::block_on(rotate(args)),
     }
 }
 
-async fn rotate(args: RotateArgs) -> Result<(), Failure> {
+async fn rotate(args: RotateKeyArgs) -> Result<(), VerbError> {
     let opened = args.store.open().await?;
     let done = opened.store.reseal().await?;
     match args.store.format {
         Format::Json => print_json(&done),
         Format::Text => {
-            println!("Sealed {} with key {}.", counted(done.values, "value"), done.key);
+            println!("Sealed {} with key {}.", count_noun(done.values, "value"), done.key);
             for retired in &done.retired {
                 println!("Key {retired} is no longer needed; remove it from the configuration.");
             }

@@ -8,14 +8,14 @@ use std::process::ExitCode;
 /// Writes manual pages into a folder, one for the program and one for each verb, such as
 /// `switchback man /usr/local/share/man/man1`.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct ManArgs {
     /// The folder; made where it is missing
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
 
 /// Writes all pages. Reports a folder that cannot be written.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &ManArgs) -> ExitCode {
     let written = std::fs::create_dir_all(&args.folder)
         .and_then(|()| clap_mangen::generate_to(Cli::command(), &args.folder));
     match written {

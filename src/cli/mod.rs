@@ -54,53 +54,53 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     /// What the gateway keeps of its own: fill, status, clear
-    Archive(archive::Args),
+    Archive(archive::ArchiveArgs),
     /// Windows in which calls are turned away, so that an end is noticed before it comes: add, list, remove
-    Brownout(brownout::Args),
+    Brownout(brownout::BrownoutArgs),
     /// Live traffic of a running gateway, as an HTTP Archive
-    Capture(capture::Args),
+    Capture(capture::CaptureArgs),
     /// Compiles a pack and shows every finding
-    Check(check::Args),
+    Check(check::CheckArgs),
     /// Clients and their grants: add, list, connect, rotate, revoke, restore, sunset
-    Client(client::Args),
+    Client(client::ClientArgs),
     /// Completions of the command line, for a shell
-    Completions(completions::Args),
+    Completions(completions::CompletionsArgs),
     /// What the dual run found: report, export
-    Diff(diff::Args),
+    Diff(diff::DiffArgs),
     /// Events that wait for their receivers: list, retry, drop
-    Events(events::Args),
+    Events(events::EventsArgs),
     /// What a request would become, and which line of the mapping says so
-    Explain(explain::Args),
+    Explain(explain::ExplainArgs),
     /// Drafts a pack from the contracts of two versions
-    Init(init::Args),
+    Init(init::InitArgs),
     /// The sealing key: generate, rotate
-    Key(key::Args),
+    Key(key::KeyArgs),
     /// Manual pages, one for each verb
-    Man(man::Args),
+    Man(man::ManArgs),
     /// The pack that is built in: export
-    Pack(export::Args),
+    Pack(export::ExportArgs),
     /// How operations are answered, and moving them while gateways serve: list, set, reset, transitions
-    Phase(phase::Args),
+    Phase(phase::PhaseArgs),
     /// Recorded traffic through a pack that may have changed: which answers change
-    Replay(replay::Args),
+    Replay(replay::ReplayArgs),
     /// What a pack keeps, changes, loses and refuses
-    Report(report::Args),
+    Report(report::ReportArgs),
     /// Sandbox, gateway and studio in one process on loopback, with a migration under way, ready to be tried
     #[cfg(feature = "sandbox")]
-    Demo(demo::Args),
+    Demo(demo::DemoArgs),
     /// The gateway against real upstreams, as a configuration file says
-    Serve(serve::Args),
+    Serve(serve::ServeArgs),
     /// The service itself, stateful, on one address: v3, v2 and the authorization server
     #[cfg(feature = "sandbox")]
-    Sandbox(sandbox::Args),
+    Sandbox(sandbox::SandboxArgs),
     /// JSON Schema of mapping files, packs and the configuration, for editors
-    Schema(schema::Args),
+    Schema(schema::SchemaArgs),
     /// Runs the examples of a pack
     Test(test::Args),
     /// What clients of a running gateway call that no contract has
-    Unknown(unknown::Args),
+    Unknown(unknown::UnknownArgs),
     /// Who still calls what, and what becomes of it
-    Usage(usage::Args),
+    Usage(usage::UsageArgs),
 }
 
 /// Parses the command line and runs the verb.

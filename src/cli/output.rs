@@ -31,7 +31,7 @@ macro_rules! eprintln {
 }
 
 /// Returns a number with its noun: `1 call`, `2 calls`.
-pub(super) fn counted(number: impl Into<u64>, noun: &str) -> String {
+pub(super) fn count_noun(number: impl Into<u64>, noun: &str) -> String {
     match (number.into(), noun.strip_suffix("ry")) {
         (1, _) => format!("1 {noun}"),
         (number, Some(stem)) => format!("{number} {stem}ries"),
@@ -58,12 +58,12 @@ pub(super) fn print_error(text: Arguments<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::counted;
+    use super::count_noun;
 
     #[test]
     fn one_thing_is_no_things() {
-        let counts = [0_u64, 1, 2].map(|number| counted(number, "call"));
+        let counts = [0_u64, 1, 2].map(|number| count_noun(number, "call"));
         assert_eq!(counts, ["0 calls", "1 call", "2 calls"]);
-        assert_eq!(counted(3_u64, "entry"), "3 entries");
+        assert_eq!(count_noun(3_u64, "entry"), "3 entries");
     }
 }

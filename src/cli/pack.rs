@@ -1,6 +1,6 @@
 //! The argument PACK of the verbs about mappings.
 
-use super::output::counted;
+use super::output::count_noun;
 use crate::app::builtin::{self, BUILT_IN};
 use serde_json::json;
 use std::io::{self, IsTerminal};
@@ -57,27 +57,27 @@ impl PackArg {
     pub fn pack(&self) -> Result<Arc<Pack>, ExitCode> {
         let compiled = self.compile()?;
         compiled.pack.clone().ok_or_else(|| {
-            eprint!("{}", shown(&compiled, io::stderr().is_terminal()));
+            eprint!("{}", render_findings(&compiled, io::stderr().is_terminal()));
             let errors = compiled.findings.count(Severity::Error) as u64;
-            eprintln!("{} in {}", counted(errors, "error"), self.name());
+            eprintln!("{} in {}", count_noun(errors, "error"), self.name());
             ExitCode::from(HAS_FINDINGS)
         })
     }
 }
 
 /// Compiles the pack of a configuration: its folder, or the built-in one.
-pub(super) fn compiled(folder: Option<&Path>) -> Result<Arc<Pack>, String> {
+pub(super) fn compile_pack(folder: Option<&Path>) -> Result<Arc<Pack>, String> {
     let source = match folder {
         None => builtin::source(),
         Some(folder) => PackSource::from_dir(folder)
             .map_err(|error| format!("the pack {} cannot be read: {error}", folder.display()))?,
     };
     let compiled = compile(&source);
-    compiled.pack.clone().ok_or_else(|| shown(&compiled, false))
+    compiled.pack.clone().ok_or_else(|| render_findings(&compiled, false))
 }
 
 /// Renders the findings as text.
-pub(super) fn shown(compiled: &Compiled, terminal: bool) -> String {
+pub(super) fn render_findings(compiled: &Compiled, terminal: bool) -> String {
     let colour = if terminal { Colour::Always } else { Colour::Never };
     diagnostic::to_text(&compiled.sources, &compiled.findings, colour)
 }
@@ -97,7 +97,7 @@ impl SettingsArg {
     }
 
     /// Returns the pack's default settings, overridden by these.
-    pub fn of(&self, pack: &Pack) -> Result<Settings, String> {
+    pub fn resolve(&self, pack: &Pack) -> Result<Settings, String> {
         let mut tree = json!({});
         for text in &self.settings {
             let form = || format!("`{text}` is not NAME=JSON, such as limits.things=10");

@@ -1,22 +1,22 @@
 //! `switchback phase`: lists and changes the phases of operations while gateways serve.
 
-use super::stored::{Failure, Format, StoreArgs, block_on, print_json};
+use super::stored::{Format, StoreArgs, VerbError, block_on, print_json};
 use crate::app;
 use clap::Subcommand;
 use std::process::ExitCode;
-use switchback_gateway::shadow::{Phase, PhaseInfo, Phases, Share, Shown, Transition, Word};
+use switchback_gateway::shadow::{Phase, PhaseChange, PhaseInfo, PhaseView, Phases, Share, Transition};
 
 /// Arguments of `switchback phase`.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct PhaseArgs {
     #[command(flatten)]
     store: StoreArgs,
     #[command(subcommand)]
-    verb: Verb,
+    verb: PhaseVerb,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum PhaseVerb {
     /// Every operation with its phase, and where that comes from
     List,
     /// Set the phase of an operation; what is set wins over the configuration until it is reset
@@ -37,7 +37,7 @@ enum Verb {
 }
 
 #[derive(clap::Args)]
-struct Named {
+struct OperationName {
     /// Operation, as `switchback phase list` writes it
     operation: String,
     /// Side that clients speak; only needed where several sides have the operation
@@ -48,13 +48,13 @@ struct Named {
 #[derive(clap::Args)]
 struct ResetArgs {
     #[command(flatten)]
-    of: Named,
+    of: OperationName,
     #[command(flatten)]
-    why: Why,
+    why: ReasonArgs,
 }
 
 #[derive(clap::Args)]
-struct Why {
+struct ReasonArgs {
     /// Reason, for the history
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     reason: String,
@@ -63,50 +63,50 @@ struct Why {
     force: bool,
 }
 
-impl Why {
-    fn word<'w>(&'w self, who: &'w str) -> Word<'w> {
-        Word { who, reason: self.reason.trim(), seen: None, force: self.force }
+impl ReasonArgs {
+    fn word<'w>(&'w self, who: &'w str) -> PhaseChange<'w> {
+        PhaseChange { who, reason: self.reason.trim(), seen: None, force: self.force }
     }
 }
 
 #[derive(clap::Args)]
 struct SetArgs {
     #[command(flatten)]
-    of: Named,
+    of: OperationName,
     /// legacy, shadow, canary or translated
     phase: String,
     /// For canary: the share of clients that the other side answers. For translated: the share of requests that are checked
     #[arg(long, value_name = "SHARE")]
     share: Option<Share>,
     #[command(flatten)]
-    why: Why,
+    why: ReasonArgs,
 }
 
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: PhaseArgs) -> ExitCode {
     block_on(manage(args))
 }
 
-async fn manage(args: Args) -> Result<(), Failure> {
+async fn manage(args: PhaseArgs) -> Result<(), VerbError> {
     let config = args.store.configuration()?;
     let opened = args.store.open_existing().await?;
     let (format, by) = (args.store.format, args.store.author());
     let file = args.store.file().map(ToOwned::to_owned);
     let phases = app::phases(&config, opened.store.clone(), file).await?;
     match args.verb {
-        Verb::List => show_list(format, &phases.list()),
-        Verb::Set(args) => {
+        PhaseVerb::List => show_list(format, &phases.list()),
+        PhaseVerb::Set(args) => {
             let phase =
-                Phase::named(&args.phase, args.share).map_err(|fault| Failure::Usage(fault.to_string()))?;
+                Phase::parse(&args.phase, args.share).map_err(|fault| VerbError::Usage(fault.to_string()))?;
             let side = args.of.side.as_deref();
             let word = args.why.word(&by);
             show(format, &phases.set_by_word(side, &args.of.operation, Some(phase), word).await?);
         }
-        Verb::Reset(args) => {
+        PhaseVerb::Reset(args) => {
             let side = args.of.side.as_deref();
             let word = args.why.word(&by);
             show(format, &phases.set_by_word(side, &args.of.operation, None, word).await?);
         }
-        Verb::Transitions { count } => show_transitions(format, &phases, count).await?,
+        PhaseVerb::Transitions { count } => show_transitions(format, &phases, count).await?,
     }
     opened.store.close().await;
     Ok(())
@@ -136,14 +136,14 @@ fn line(info: &PhaseInfo) -> String {
     format!("{:<4} {:<40} {:<18} {from}", info.side, info.operation, words(&info.now))
 }
 
-fn words(shown: &Shown) -> String {
+fn words(shown: &PhaseView) -> String {
     match shown.share {
         Some(share) => format!("{} {share}", shown.phase),
         None => shown.phase.to_owned(),
     }
 }
 
-async fn show_transitions(format: Format, phases: &Phases, count: u32) -> Result<(), Failure> {
+async fn show_transitions(format: Format, phases: &Phases, count: u32) -> Result<(), VerbError> {
     let transitions = phases.transitions(count).await?;
     if format == Format::Json {
         print_json(&transitions);
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_line_has_the_phase_and_whether_it_was_set_or_configured() {
-        let canary = Phase::named("canary", Share::new(0.1)).expect("a phase");
+        let canary = Phase::parse("canary", Share::new(0.1)).expect("a phase");
         let mut info = PhaseInfo {
             version: 0,
             held: None,

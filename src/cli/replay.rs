@@ -1,8 +1,8 @@
 //! `switchback replay`: replays recorded traffic through a pack that may have changed.
 
-use super::output::counted;
+use super::output::count_noun;
 use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, SettingsArg};
-use crate::replay::{Change, Fronts, Live, Outcome, Replayer, Verdict};
+use crate::replay::{Fronts, Live, ReplayChange, ReplayOutcome, ReplayVerdict, Replayer};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,7 +31,7 @@ use switchback_plan::{Pack, Side};
     switchback replay browser.har --front https://old.example/api=v1 --upstream http://127.0.0.1:9003/v2 \
     --header 'Authorization: Bearer …'"
 )]
-pub struct Args {
+pub struct ReplayArgs {
     /// The archive; - for standard input
     #[arg(value_name = "FILE.har")]
     archive: PathBuf,
@@ -78,16 +78,16 @@ pub struct Args {
 
     /// How to say what was found
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: ReplayFormat,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum ReplayFormat {
     Text,
     Json,
 }
 
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &ReplayArgs) -> ExitCode {
     let pack = match args.pack.pack() {
         Ok(pack) => pack,
         Err(code) => return code,
@@ -95,8 +95,8 @@ pub fn run(args: &Args) -> ExitCode {
     match replay(args, pack) {
         Ok(tally) => {
             let said = match args.format {
-                Format::Text => tally.text(args.upstream.is_some()),
-                Format::Json => format!("{:#}\n", tally.to_json()),
+                ReplayFormat::Text => tally.text(args.upstream.is_some()),
+                ReplayFormat::Json => format!("{:#}\n", tally.to_json()),
             };
             print!("{said}");
             tally.exit_code(if args.strict { Some(0.0) } else { args.max_unknown })
@@ -108,31 +108,32 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn replay(args: &Args, pack: Arc<Pack>) -> Result<Tally, String> {
-    let settings = args.settings.of(&pack)?;
-    let mut fronts = Fronts::of(&pack);
+fn replay(args: &ReplayArgs, pack: Arc<Pack>) -> Result<ReplayTally, String> {
+    let settings = args.settings.resolve(&pack)?;
+    let mut fronts = Fronts::from_pack(&pack);
     args.fronts.iter().try_for_each(|text| fronts.add(text))?;
     let mut salt = [0; 32];
     getrandom::fill(&mut salt).map_err(|error| format!("the system gives no random bytes: {error}"))?;
     let hosts = hosts_of(&pack, &args.hosts)?;
     let replayer = Replayer::new(pack, settings, fronts, Salt::new(salt));
     let input = open(&args.archive).map_err(|error| format!("{}: {error}", args.archive.display()))?;
-    let mut tally = Tally::new(args.show);
-    let mut progress = Progress::new();
+    let mut tally = ReplayTally::new(args.show);
+    let mut progress = ReplayProgress::new();
     let outcome = match &args.upstream {
-        None => har::read(input, |entry| {
+        None => har::parse(input, |entry| {
             tally.add(entry, |exchange| replayer.offline(exchange));
             progress.tell(&tally);
         }),
         Some(upstream) => {
-            let headers = args.headers.iter().map(|text| expanded(text)).collect::<Result<Vec<_>, _>>()?;
+            let headers =
+                args.headers.iter().map(|text| expand_variables(text)).collect::<Result<Vec<_>, _>>()?;
             let at = |url: &String| ServiceAddress { url: url.clone(), tls: ServiceTls::default() };
             let live = Live::new(&at(upstream), &headers, args.effects)
                 .and_then(|live| live.with_hosts(hosts.iter().map(|url| url.as_ref().map(at))))
                 .map_err(|error| error.to_string())?;
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|error| format!("no run time: {error}"))?;
-            har::read(input, |entry| {
+            har::parse(input, |entry| {
                 tally.add(entry, |exchange| runtime.block_on(live.run(&replayer, exchange)));
                 progress.tell(&tally);
             })
@@ -174,7 +175,7 @@ fn open(path: &Path) -> io::Result<Box<dyn Read>> {
 
 /// Replaces `${NAME}` with the environment variable: other users can read a command line, so
 /// credentials must not be part of it.
-fn expanded(text: &str) -> Result<String, String> {
+fn expand_variables(text: &str) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -188,17 +189,17 @@ fn expanded(text: &str) -> Result<String, String> {
 }
 
 /// Progress on a terminal.
-struct Progress {
+struct ReplayProgress {
     is_shown: bool,
     told: Instant,
 }
 
-impl Progress {
-    fn new() -> Progress {
-        Progress { is_shown: io::stderr().is_terminal(), told: Instant::now() }
+impl ReplayProgress {
+    fn new() -> ReplayProgress {
+        ReplayProgress { is_shown: io::stderr().is_terminal(), told: Instant::now() }
     }
 
-    fn tell(&mut self, tally: &Tally) {
+    fn tell(&mut self, tally: &ReplayTally) {
         if self.is_shown && self.told.elapsed() > Duration::from_millis(500) {
             self.told = Instant::now();
             eprint!("\r{} exchanges, {} changed", tally.exchanges, tally.total.changed);
@@ -213,7 +214,7 @@ impl Progress {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Counts {
+struct ReplayCounts {
     same: u64,
     /// Those of `same` that are planned writes, for which only the calls were compared.
     calls_only: u64,
@@ -223,16 +224,16 @@ struct Counts {
     reasons: BTreeMap<String, u64>,
 }
 
-impl Counts {
-    fn add(&mut self, verdict: &Verdict) {
+impl ReplayCounts {
+    fn add(&mut self, verdict: &ReplayVerdict) {
         match verdict {
-            Verdict::Same => self.same += 1,
-            Verdict::SameCalls => {
+            ReplayVerdict::Same => self.same += 1,
+            ReplayVerdict::SameCalls => {
                 self.same += 1;
                 self.calls_only += 1;
             }
-            Verdict::Changed(_) => self.changed += 1,
-            Verdict::Unknown(why) => self.add_unknown(why.to_string()),
+            ReplayVerdict::Changed(_) => self.changed += 1,
+            ReplayVerdict::Unknown(why) => self.add_unknown(why.to_string()),
         }
     }
 
@@ -241,35 +242,35 @@ impl Counts {
         *self.reasons.entry(why).or_default() += 1;
     }
 
-    fn judged(&self) -> u64 {
+    fn judged_count(&self) -> u64 {
         self.same + self.changed
     }
 
     fn to_json(&self) -> serde_json::Value {
-        let Counts { same, calls_only, changed, unknown, reasons } = self;
+        let ReplayCounts { same, calls_only, changed, unknown, reasons } = self;
         json!({"same": same, "calls_only": calls_only, "changed": changed, "unknown": unknown, "reasons": reasons})
     }
 }
 
 /// The results of all exchanges.
-struct Tally {
+struct ReplayTally {
     show: usize,
     exchanges: usize,
-    total: Counts,
-    operations: BTreeMap<String, Counts>,
+    total: ReplayCounts,
+    operations: BTreeMap<String, ReplayCounts>,
     /// Whether a gateway recorded any exchange.
     has_gateway: bool,
     malformed: Vec<Malformed>,
     /// Changed exchanges with the number of their entry, up to `show`.
-    changed: Vec<(usize, Exchange, Outcome)>,
+    changed: Vec<(usize, Exchange, ReplayOutcome)>,
 }
 
-impl Tally {
-    fn new(show: usize) -> Tally {
-        Tally {
+impl ReplayTally {
+    fn new(show: usize) -> ReplayTally {
+        ReplayTally {
             show,
             exchanges: 0,
-            total: Counts::default(),
+            total: ReplayCounts::default(),
             operations: BTreeMap::new(),
             has_gateway: false,
             malformed: Vec::new(),
@@ -277,7 +278,7 @@ impl Tally {
         }
     }
 
-    fn add(&mut self, entry: Result<Exchange, Malformed>, run: impl FnOnce(&Exchange) -> Outcome) {
+    fn add(&mut self, entry: Result<Exchange, Malformed>, run: impl FnOnce(&Exchange) -> ReplayOutcome) {
         self.exchanges += 1;
         let exchange = match entry {
             Ok(exchange) => exchange,
@@ -292,12 +293,12 @@ impl Tally {
         self.has_gateway |= exchange.gateway.is_some();
         let outcome = run(&exchange);
         self.count(&outcome);
-        if matches!(outcome.verdict, Verdict::Changed(_)) && self.changed.len() < self.show {
+        if matches!(outcome.verdict, ReplayVerdict::Changed(_)) && self.changed.len() < self.show {
             self.changed.push((self.exchanges, exchange, outcome));
         }
     }
 
-    fn count(&mut self, outcome: &Outcome) {
+    fn count(&mut self, outcome: &ReplayOutcome) {
         let counts = outcome.operation.as_ref().map(|name| self.operations.entry(name.clone()).or_default());
         for counts in counts.into_iter().chain([&mut self.total]) {
             counts.add(&outcome.verdict);
@@ -307,7 +308,7 @@ impl Tally {
     /// Returns the exit code. `unknown_max` is the largest permitted share of unknown exchanges;
     /// `None`: any.
     fn exit_code(&self, unknown_max: Option<f64>) -> ExitCode {
-        let Counts { same, changed, unknown, .. } = self.total;
+        let ReplayCounts { same, changed, unknown, .. } = self.total;
         let share = unknown as f64 / (self.exchanges.max(1)) as f64;
         match () {
             () if changed > 0 || unknown_max.is_some_and(|most| share > most) => ExitCode::from(HAS_FINDINGS),
@@ -334,15 +335,15 @@ impl Tally {
             let _ = writeln!(out, "and {not_shown} more that changed (--show {})", self.total.changed);
         }
         let width = self.operations.keys().map(String::len).max().unwrap_or(0);
-        for (name, Counts { same, changed, unknown, .. }) in &self.operations {
+        for (name, ReplayCounts { same, changed, unknown, .. }) in &self.operations {
             let _ = writeln!(out, "{name:width$}  {same} the same, {changed} changed, {unknown} unknown");
         }
-        let Counts { same, calls_only, changed, unknown, reasons } = &self.total;
+        let ReplayCounts { same, calls_only, changed, unknown, reasons } = &self.total;
         let _ = writeln!(
             out,
             "{}: {} judged ({same} the same, {changed} changed), {unknown} unknown",
-            counted(self.exchanges as u64, "exchange"),
-            self.total.judged()
+            count_noun(self.exchanges as u64, "exchange"),
+            self.total.judged_count()
         );
         if *calls_only > 0 {
             let _ = writeln!(
@@ -362,7 +363,7 @@ impl Tally {
     /// Returns advice for a replay without any judged exchange.
     fn advice(&self, is_live: bool) -> Option<&'static str> {
         match () {
-            () if self.total.judged() > 0 => None,
+            () if self.total.judged_count() > 0 => None,
             () if self.exchanges == 0 => Some("The archive has no exchanges."),
             () if self.operations.is_empty() => Some(
                 "Nothing could be judged: no exchange is a call of the API. --front says where clients spoke it.",
@@ -388,7 +389,7 @@ impl Tally {
         let operations = self.operations.iter().map(|(name, of)| (name.clone(), of.to_json()));
         json!({
             "exchanges": self.exchanges,
-            "judged": self.total.judged(),
+            "judged": self.total.judged_count(),
             "total": self.total.to_json(),
             "operations": operations.collect::<serde_json::Map<_, _>>(),
             "unknown": self.total.reasons,
@@ -398,9 +399,9 @@ impl Tally {
     }
 }
 
-fn changes(outcome: &Outcome) -> impl Iterator<Item = &Change> {
+fn changes(outcome: &ReplayOutcome) -> impl Iterator<Item = &ReplayChange> {
     match &outcome.verdict {
-        Verdict::Changed(changes) => changes.iter(),
+        ReplayVerdict::Changed(changes) => changes.iter(),
         _ => [].iter(),
     }
 }
@@ -408,15 +409,15 @@ fn changes(outcome: &Outcome) -> impl Iterator<Item = &Change> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::replay::Unknown;
+    use crate::replay::UnknownReason;
 
-    fn tally(verdicts: Vec<(Option<&str>, Verdict)>, is_by_gateway: bool) -> Tally {
-        let mut tally = Tally::new(20);
+    fn tally(verdicts: Vec<(Option<&str>, ReplayVerdict)>, is_by_gateway: bool) -> ReplayTally {
+        let mut tally = ReplayTally::new(20);
         for (operation, verdict) in verdicts {
             let gateway = is_by_gateway.then(har::Gateway::default);
             let exchange = Exchange { gateway, ..Exchange::default() };
             let operation = operation.map(str::to_owned);
-            tally.add(Ok(exchange), |_| Outcome { operation, calls: Vec::new(), verdict });
+            tally.add(Ok(exchange), |_| ReplayOutcome { operation, calls: Vec::new(), verdict });
         }
         tally
     }
@@ -426,10 +427,10 @@ mod tests {
         let list = Some("v2 GET /things");
         let tally = tally(
             vec![
-                (list, Verdict::Same),
-                (list, Verdict::Unknown(Unknown::Forwarded)),
-                (Some("v2 POST /things"), Verdict::SameCalls),
-                (None, Verdict::Unknown(Unknown::Foreign)),
+                (list, ReplayVerdict::Same),
+                (list, ReplayVerdict::Unknown(UnknownReason::Forwarded)),
+                (Some("v2 POST /things"), ReplayVerdict::SameCalls),
+                (None, ReplayVerdict::Unknown(UnknownReason::Foreign)),
             ],
             true,
         );
@@ -452,14 +453,17 @@ mod tests {
 
     #[test]
     fn what_to_do_is_said_where_nothing_could_be_judged() {
-        let unknown = |operation, why| vec![(operation, Verdict::Unknown(why))];
+        let unknown = |operation, why| vec![(operation, ReplayVerdict::Unknown(why))];
         let list = Some("v2 GET /things");
         for (tally, wanted) in [
             (tally(Vec::new(), false), "The archive has no exchanges.\n"),
-            (tally(unknown(None, Unknown::Foreign), false), "--front says where clients spoke it.\n"),
-            (tally(unknown(list, Unknown::NoReply), false), "--upstream asks a live service instead.\n"),
+            (tally(unknown(None, UnknownReason::Foreign), false), "--front says where clients spoke it.\n"),
             (
-                tally(unknown(list, Unknown::Forwarded), true),
+                tally(unknown(list, UnknownReason::NoReply), false),
+                "--upstream asks a live service instead.\n",
+            ),
+            (
+                tally(unknown(list, UnknownReason::Forwarded), true),
                 "    1 unknown: the old service answered it, and nobody asked the other side\nNothing could be judged.\n",
             ),
         ] {

@@ -10,7 +10,7 @@ use switchback_plan as plan;
 /// how much of a body is held, and which settings the pack reads. With settings given, only the routes that answer with them
 /// are shown. As Markdown it is a document for the people whose integrations run through the pack.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct ReportArgs {
     #[command(flatten)]
     pack: PackArg,
 
@@ -19,23 +19,23 @@ pub struct Args {
 
     /// How to show it
     #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    format: ReportFormat,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum Format {
+enum ReportFormat {
     Text,
     Markdown,
     Json,
 }
 
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &ReportArgs) -> ExitCode {
     let mut pack = match args.pack.pack() {
         Ok(pack) => pack,
         Err(code) => return code,
     };
     if !args.settings.is_empty() {
-        match (args.settings.of(&pack), Arc::get_mut(&mut pack)) {
+        match (args.settings.resolve(&pack), Arc::get_mut(&mut pack)) {
             (Ok(settings), Some(own)) => drop(settings.choose(own)),
             (Err(why), _) => {
                 eprintln!("{why}");
@@ -46,9 +46,9 @@ pub fn run(args: &Args) -> ExitCode {
     }
     let report = plan::report(&pack);
     let said = match args.format {
-        Format::Text => report.text(),
-        Format::Markdown => report.markdown(),
-        Format::Json => match serde_json::to_string_pretty(&report) {
+        ReportFormat::Text => report.text(),
+        ReportFormat::Markdown => report.markdown(),
+        ReportFormat::Json => match serde_json::to_string_pretty(&report) {
             Ok(json) => json + "\n",
             Err(_) => return ExitCode::from(COULD_NOT_RUN),
         },

@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// the end. The same seed gives the same data and the same tokens. Faults, clock and request log are controlled under
 /// /_sandbox/ (GET it for the list).
 #[derive(clap::Args)]
-pub struct Args {
+pub struct SandboxArgs {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9003")]
     listen: SocketAddr,
@@ -53,7 +53,7 @@ enum SizeArg {
 }
 
 /// Runs the sandbox until a signal stops it.
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: SandboxArgs) -> ExitCode {
     let served = tokio::runtime::Builder::new_multi_thread().enable_all().build().and_then(|runtime| {
         // A large data set may still be under construction in a blocking task: do not wait for it.
         let result = runtime.block_on(serve(args));
@@ -69,7 +69,7 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-async fn serve(args: Args) -> io::Result<()> {
+async fn serve(args: SandboxArgs) -> io::Result<()> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let sandbox = tokio::select! {
         started = Sandbox::start(options(args)) => started?,
@@ -85,7 +85,7 @@ async fn serve(args: Args) -> io::Result<()> {
     Ok(())
 }
 
-fn options(args: Args) -> Options {
+fn options(args: SandboxArgs) -> Options {
     Options {
         listen: args.listen,
         seed: args.seed,

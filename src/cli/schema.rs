@@ -13,7 +13,7 @@ use switchback_compiler::mapping::schema;
     switchback schema pack --pack mappings/things > pack.schema.json\n\n\
     At the top of a mapping file, for editors with the YAML language server:\n  \
     # yaml-language-server: $schema=../mapping.schema.json")]
-pub struct Args {
+pub struct SchemaArgs {
     /// Which files
     #[arg(value_enum, default_value = "mapping")]
     of: Of,
@@ -33,7 +33,7 @@ enum Of {
     Config,
 }
 
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &SchemaArgs) -> ExitCode {
     let sides = match args.pack.as_deref().map(sides).transpose() {
         Ok(sides) => sides,
         Err((message, code)) => {

@@ -1,8 +1,8 @@
 //! `switchback serve`: runs the gateway.
 
 use super::stored::Format;
-use crate::app::{self, App, Examined, Start, StartError, Try};
-use crate::config::{self, Environment, Outcome};
+use crate::app::{self, Examined, RunningApp, StartError, StartOptions, Try};
+use crate::config::{self, ConfigOutcome, Environment};
 use sd_notify::NotifyState;
 use serde_json::json;
 use std::future::Future;
@@ -20,7 +20,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Serves clients of one version from the service of the other, as a configuration file says. Reloads pack and
 /// configuration on SIGHUP and when their files change; drains on SIGTERM and SIGINT.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct ServeArgs {
     /// The configuration file; deploy/switchback.sample.yaml shows every key
     #[arg(long, short, value_name = "FILE", env = "SWITCHBACK_CONFIG")]
     config: PathBuf,
@@ -28,7 +28,7 @@ pub struct Args {
     /// Say whether configuration and pack are right, and serve nothing; with `online`, also whether the store, the services
     /// and the authorization server answer
     #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "offline")]
-    check: Option<Check>,
+    check: Option<CheckMode>,
 
     /// How to show what --check finds
     #[arg(long, value_enum, default_value = "text", requires = "check")]
@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Check {
+enum CheckMode {
     /// Ask nobody
     Offline,
     /// Ask the store, the services and the authorization server too
@@ -44,7 +44,7 @@ enum Check {
 }
 
 /// Runs the gateway until a signal stops it.
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &ServeArgs) -> ExitCode {
     let outcome = match config::load(&args.config, &Environment::process()) {
         Ok(outcome) => outcome,
         Err(error) => {
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> ExitCode {
         }
     };
     if let Some(check) = args.check {
-        return checked(args, check, outcome);
+        return report_check(args, check, outcome);
     }
     show(&outcome.sources, &outcome.findings);
     let Some(config) = outcome.config else { return ExitCode::from(HAS_FINDINGS) };
@@ -67,7 +67,8 @@ pub fn run(args: &Args) -> ExitCode {
     };
     block_on("serve", async {
         log::init(&config.log);
-        serve(Start { config, file: Some(args.config.clone()), clock: Clock::machine(), inherited }).await
+        serve(StartOptions { config, file: Some(args.config.clone()), clock: Clock::machine(), inherited })
+            .await
     })
 }
 
@@ -82,12 +83,12 @@ fn show(sources: &Sources, findings: &Findings) {
 }
 
 /// Prints all findings without serving.
-fn checked(args: &Args, check: Check, mut outcome: Outcome) -> ExitCode {
+fn report_check(args: &ServeArgs, check: CheckMode, mut outcome: ConfigOutcome) -> ExitCode {
     let mut examined = Examined::default();
     let is_read = outcome.config.is_some();
     if let Some(config) = &outcome.config {
         let examining = async {
-            examined = app::examine(config, check == Check::Online).await?;
+            examined = app::examine(config, check == CheckMode::Online).await?;
             Ok(())
         };
         let code = block_on("serve", examining);
@@ -130,18 +131,18 @@ fn checked(args: &Args, check: Check, mut outcome: Outcome) -> ExitCode {
     if is_ready { ExitCode::SUCCESS } else { ExitCode::from(HAS_FINDINGS) }
 }
 
-async fn serve(start: Start) -> Result<(), Failure> {
+async fn serve(start: StartOptions) -> Result<(), StartFailure> {
     let mut signals = Signals::new()?;
     let format = start.config.log.format;
     // A gateway that waits for its store must react to signals, too.
     let started = tokio::select! {
-        started = App::start(start) => started,
+        started = RunningApp::start(start) => started,
         () = signals.stop() => {
             tracing::info!("stopped before it served");
             return Ok(());
         }
     };
-    let app = started.map_err(|error| Failure::from(error).logged(format))?;
+    let app = started.map_err(|error| StartFailure::from(error).log(format))?;
     let addresses = app.addresses();
     let apart = |address: Option<SocketAddr>| address.map(|address| address.to_string());
     // Compiling the pack has freed much memory that the allocator still holds.
@@ -163,7 +164,7 @@ async fn serve(start: Start) -> Result<(), Failure> {
 /// Serves until a signal stops the gateway, then drains. SIGHUP reloads. After SIGTERM, which
 /// service managers and orchestrators send, clients are accepted for `limits.drain_delay`, until
 /// load balancers have noticed. SIGINT, or a second signal, skips this delay.
-pub(super) async fn until_stopped(app: App, mut signals: Signals) {
+pub(super) async fn until_stopped(app: RunningApp, mut signals: Signals) {
     let signal = loop {
         match signals.next().await {
             ProcessSignal::Reload => app.reload(),
@@ -230,21 +231,21 @@ impl Signals {
 }
 
 /// Why a verb failed.
-pub(super) struct Failure {
+pub(super) struct StartFailure {
     exit_code: u8,
     text: String,
     /// Whether the log has the error already.
     is_logged: bool,
 }
 
-impl Failure {
+impl StartFailure {
     /// Builds the error of a verb that could not run.
-    pub(super) fn new(text: impl Into<String>) -> Failure {
-        Failure { exit_code: 3, text: text.into(), is_logged: false }
+    pub(super) fn new(text: impl Into<String>) -> StartFailure {
+        StartFailure { exit_code: 3, text: text.into(), is_logged: false }
     }
 
     /// Logs the error if the log is JSON, for programs that read only the log.
-    fn logged(mut self, format: LogFormat) -> Failure {
+    fn log(mut self, format: LogFormat) -> StartFailure {
         if format == LogFormat::Json {
             tracing::error!(reason = self.text.trim_end(), "the gateway did not start");
             self.is_logged = true;
@@ -253,29 +254,29 @@ impl Failure {
     }
 }
 
-impl From<StartError> for Failure {
-    fn from(error: StartError) -> Failure {
+impl From<StartError> for StartFailure {
+    fn from(error: StartError) -> StartFailure {
         match error {
             // The text is rendered findings, which need no prefix.
             StartError::Pack(findings) | StartError::Mismatch(findings) => {
-                Failure { exit_code: 1, text: findings, is_logged: false }
+                StartFailure { exit_code: 1, text: findings, is_logged: false }
             }
-            error => Failure::new(error.to_string()),
+            error => StartFailure::new(error.to_string()),
         }
     }
 }
 
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Failure {
-        Failure::new(error.to_string())
+impl From<std::io::Error> for StartFailure {
+    fn from(error: std::io::Error) -> StartFailure {
+        StartFailure::new(error.to_string())
     }
 }
 
 /// Runs a verb on a new runtime and prints its error. One worker thread suffices: clients are
 /// served by separate threads.
-pub(super) fn block_on(verb: &str, work: impl Future<Output = Result<(), Failure>>) -> ExitCode {
+pub(super) fn block_on(verb: &str, work: impl Future<Output = Result<(), StartFailure>>) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let outcome = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(work));
+    let outcome = runtime.map_err(StartFailure::from).and_then(|runtime| runtime.block_on(work));
     log::flush();
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
     if failure.is_logged {

@@ -1,7 +1,7 @@
 //! Shared by the verbs that work on the store: selection of store and key, secret references, and
 //! error reporting.
 
-use crate::admin::{person, retire_told, told};
+use crate::admin::{error_text, person, retire_told};
 use crate::app::StartError;
 use crate::config::{self, Config, Environment};
 use clap::ValueEnum;
@@ -17,8 +17,8 @@ use switchback_gateway::retire::RetireError;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::shadow::PhasesError;
 use switchback_gateway::store::seal::{KeyRing, SealError};
-use switchback_gateway::store::{Missing, Store, StoreError};
-use switchback_gateway::token::{ConnectError, Endpoint, OAuth, OAuthConfigError, RegistryError};
+use switchback_gateway::store::{MissingStore, Store, StoreError};
+use switchback_gateway::token::{ConnectError, OAuth, OAuthConfigError, RegistryError, TokenEndpoint};
 use switchback_plan::TokenRequests;
 
 /// How results are printed.
@@ -72,10 +72,10 @@ pub struct OAuthArgs {
 }
 
 /// An open store with the OAuth settings of the configuration.
-pub struct Opened {
+pub struct OpenedStore {
     /// The store.
     pub store: Store,
-    oauth: Option<config::OAuth>,
+    oauth: Option<config::OAuthConfig>,
 }
 
 const STORE_DEFAULT: &str = "sqlite:switchback.db";
@@ -86,8 +86,8 @@ const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl StoreArgs {
     /// Opens the store. Creates a missing SQLite file.
-    pub async fn open(&self) -> Result<Opened, Failure> {
-        self.open_as(Missing::Create).await
+    pub async fn open(&self) -> Result<OpenedStore, VerbError> {
+        self.open_as(MissingStore::Create).await
     }
 
     /// Returns the path of the configuration file, if given.
@@ -96,14 +96,14 @@ impl StoreArgs {
     }
 
     /// Reads the configuration, for verbs that need one.
-    pub fn configuration(&self) -> Result<Config, Failure> {
+    pub fn configuration(&self) -> Result<Config, VerbError> {
         let file = self.config.as_deref();
-        configured(file.ok_or_else(|| Failure::Usage("this verb needs --config".to_owned()))?)
+        load_config(file.ok_or_else(|| VerbError::Usage("this verb needs --config".to_owned()))?)
     }
 
     /// Opens the store. Fails if it does not exist.
-    pub async fn open_existing(&self) -> Result<Opened, Failure> {
-        self.open_as(Missing::Refuse).await
+    pub async fn open_existing(&self) -> Result<OpenedStore, VerbError> {
+        self.open_as(MissingStore::Refuse).await
     }
 
     /// Returns the author that the history records for changes.
@@ -112,35 +112,35 @@ impl StoreArgs {
         format!("{} (command line)", given.unwrap_or_else(system_user))
     }
 
-    async fn open_as(&self, missing: Missing) -> Result<Opened, Failure> {
-        let config = self.config.as_deref().map(configured).transpose()?;
+    async fn open_as(&self, missing: MissingStore) -> Result<OpenedStore, VerbError> {
+        let config = self.config.as_deref().map(load_config).transpose()?;
         let url = match (&self.store, &config) {
             (Some(url), _) => url.as_str(),
             (None, Some(config)) => config.store.as_str(),
             (None, None) => STORE_DEFAULT,
         };
         let keys = match (&self.key, &config) {
-            (Some(key), _) => several(&key.read()?),
+            (Some(key), _) => several(&key.load()?),
             (None, Some(config)) => config.keys.clone(),
-            (None, None) => several(&SecretRef::Env(KEY_DEFAULT.to_owned()).read()?),
+            (None, None) => several(&SecretRef::Env(KEY_DEFAULT.to_owned()).load()?),
         };
-        let keys = KeyRing::parse(&keys).map_err(Failure::Key)?;
+        let keys = KeyRing::parse(&keys).map_err(VerbError::Key)?;
         let store = Store::open(url, keys, Clock::machine(), missing).await;
         let store = store.map(|store| store.by(&self.author()));
         let address =
-            || url.parse::<config::StoreUrl>().map_or_else(|_| "the store".to_owned(), |url| url.masked());
-        let store = store.map_err(|error| Failure::OpenStore { address: address(), error })?;
-        Ok(Opened { store, oauth: config.and_then(|config| config.oauth) })
+            || url.parse::<config::StoreUrl>().map_or_else(|_| "the store".to_owned(), |url| url.to_masked());
+        let store = store.map_err(|error| VerbError::OpenStore { address: address(), error })?;
+        Ok(OpenedStore { store, oauth: config.and_then(|config| config.oauth) })
     }
 }
 
 /// Reads a configuration. The error contains all findings.
-pub(super) fn configured(path: &Path) -> Result<Config, Failure> {
+pub(super) fn load_config(path: &Path) -> Result<Config, VerbError> {
     let outcome = config::load(path, &Environment::process())
-        .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
+        .map_err(|error| VerbError::Usage(format!("cannot read {}: {error}", path.display())))?;
     match outcome.config {
         Some(config) => Ok(config),
-        None => Err(Failure::Usage(format!(
+        None => Err(VerbError::Usage(format!(
             "{} is not usable:\n{}",
             path.display(),
             diagnostic::to_text(&outcome.sources, &outcome.findings, Colour::Never)
@@ -152,22 +152,22 @@ fn several(text: &Secret<String>) -> Vec<Secret<String>> {
     text.expose().split(',').map(Secret::from).collect()
 }
 
-impl Opened {
+impl OpenedStore {
     /// Builds the authorization server: from the arguments, else the configuration.
-    pub fn endpoint(&self, args: &OAuthArgs) -> Result<Endpoint, Failure> {
+    pub fn endpoint(&self, args: &OAuthArgs) -> Result<TokenEndpoint, VerbError> {
         let configured = self.oauth.as_ref();
         let parsed = |url: &config::WebUrl| url.uri().to_string().parse::<Url>().ok();
-        let url = |given: &Option<Url>, of: fn(&config::OAuth) -> Option<&config::WebUrl>| {
+        let url = |given: &Option<Url>, of: fn(&config::OAuthConfig) -> Option<&config::WebUrl>| {
             given.clone().or_else(|| configured.and_then(of).and_then(parsed))
         };
         let redirect_url = url(&args.redirect_url, |oauth| Some(&oauth.redirect_url))
-            .ok_or_else(|| Failure::Usage(NO_SERVER.to_owned()))?;
+            .ok_or_else(|| VerbError::Usage(NO_SERVER.to_owned()))?;
         let issuer = configured.and_then(|oauth| oauth.issuer.clone());
         let scopes = match configured {
             Some(oauth) if args.scopes.is_empty() => oauth.scopes.clone(),
             _ => args.scopes.clone(),
         };
-        let endpoint = Endpoint::new(OAuth {
+        let endpoint = TokenEndpoint::new(OAuth {
             issuer: args.issuer.clone().or(issuer),
             authorize_url: url(&args.authorize_url, |oauth| oauth.authorize_url.as_ref()),
             token_url: url(&args.token_url, |oauth| oauth.token_url.as_ref()),
@@ -185,7 +185,7 @@ impl Opened {
             tls: configured.map(|oauth| oauth.tls.value.clone()).unwrap_or_default(),
         });
         endpoint.map_err(|error| match error {
-            OAuthConfigError::NoAddress(_) => Failure::Usage(NO_SERVER.to_owned()),
+            OAuthConfigError::NoAddress(_) => VerbError::Usage(NO_SERVER.to_owned()),
             error => error.into(),
         })
     }
@@ -205,18 +205,18 @@ pub fn system_user() -> String {
 
 /// Requires the user to type a word before an action with a wide effect. Without a terminal, fails
 /// and refers to `--yes`.
-pub fn confirm(consequence: &str, word: &str) -> Result<(), Failure> {
+pub fn confirm(consequence: &str, word: &str) -> Result<(), VerbError> {
     if !std::io::stdin().is_terminal() {
-        return Err(Failure::Usage(format!("{consequence}; if that is meant, add --yes")));
+        return Err(VerbError::Usage(format!("{consequence}; if that is meant, add --yes")));
     }
     eprint!("{consequence}. Type {word} to go on: ");
     let mut typed = String::new();
     std::io::stdin()
         .read_line(&mut typed)
-        .map_err(|error| Failure::Usage(format!("cannot read standard input: {error}")))?;
+        .map_err(|error| VerbError::Usage(format!("cannot read standard input: {error}")))?;
     match typed.trim() == word {
         true => Ok(()),
-        false => Err(Failure::Usage("nothing was changed".to_owned())),
+        false => Err(VerbError::Usage("nothing was changed".to_owned())),
     }
 }
 
@@ -249,24 +249,24 @@ impl std::str::FromStr for SecretRef {
 impl SecretRef {
     /// Reads the secret, without surrounding white space: files and pipes usually end with a line
     /// break.
-    pub fn read(&self) -> Result<Secret<String>, Failure> {
+    pub fn load(&self) -> Result<Secret<String>, VerbError> {
         let text = match self {
             SecretRef::Env(name) => std::env::var(name)
-                .map_err(|_| Failure::Usage(format!("{name} is not set in the environment")))?,
+                .map_err(|_| VerbError::Usage(format!("{name} is not set in the environment")))?,
             SecretRef::File(path) => std::fs::read_to_string(path)
-                .map_err(|error| Failure::Usage(format!("cannot read the secret in {path}: {error}")))?,
+                .map_err(|error| VerbError::Usage(format!("cannot read the secret in {path}: {error}")))?,
             SecretRef::Stdin => {
                 let mut line = String::new();
                 std::io::stdin()
                     .read_line(&mut line)
-                    .map_err(|error| Failure::Usage(format!("cannot read standard input: {error}")))?;
+                    .map_err(|error| VerbError::Usage(format!("cannot read standard input: {error}")))?;
                 line
             }
         };
         let text = Secret::new(text);
         let trimmed = text.expose().trim();
         if trimmed.is_empty() {
-            Err(Failure::Usage("the secret is empty".to_owned()))
+            Err(VerbError::Usage("the secret is empty".to_owned()))
         } else {
             Ok(trimmed.into())
         }
@@ -275,7 +275,7 @@ impl SecretRef {
 
 /// Why a verb failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum VerbError {
     #[error("{0}")]
     Usage(String),
     /// The work failed after the arguments were accepted.
@@ -293,7 +293,7 @@ pub enum Failure {
     Connect(#[from] ConnectError),
     #[error(transparent)]
     OAuth(#[from] OAuthConfigError),
-    #[error("{}", told(.0))]
+    #[error("{}", error_text(.0))]
     Phases(#[from] PhasesError),
     #[error("{}", retire_told(.0))]
     Retire(#[from] RetireError),
@@ -301,20 +301,22 @@ pub enum Failure {
     Start(#[from] StartError),
 }
 
-impl Failure {
+impl VerbError {
     /// Returns 2 for errors that the caller can correct on the command line, 3 for others.
     fn exit_code(&self) -> u8 {
         match self {
-            Failure::Usage(_) | Failure::Key(_) | Failure::OAuth(_) | Failure::Start(_) => 2,
-            Failure::Phases(PhasesError::Store(_) | PhasesError::Moved) => 3,
-            Failure::Phases(_) => 2,
-            Failure::Retire(RetireError::Store(error)) if !matches!(error, StoreError::NoSuchClient(_)) => 3,
-            Failure::Retire(_) => 2,
-            Failure::Connect(ConnectError::NoApp(_)) => 2,
-            Failure::Registry(RegistryError::Store(error))
-            | Failure::Connect(ConnectError::Registry(RegistryError::Store(error)))
-            | Failure::Store(error)
-            | Failure::OpenStore { error, .. } => match error {
+            VerbError::Usage(_) | VerbError::Key(_) | VerbError::OAuth(_) | VerbError::Start(_) => 2,
+            VerbError::Phases(PhasesError::Store(_) | PhasesError::Moved) => 3,
+            VerbError::Phases(_) => 2,
+            VerbError::Retire(RetireError::Store(error)) if !matches!(error, StoreError::NoSuchClient(_)) => {
+                3
+            }
+            VerbError::Retire(_) => 2,
+            VerbError::Connect(ConnectError::NoApp(_)) => 2,
+            VerbError::Registry(RegistryError::Store(error))
+            | VerbError::Connect(ConnectError::Registry(RegistryError::Store(error)))
+            | VerbError::Store(error)
+            | VerbError::OpenStore { error, .. } => match error {
                 StoreError::Url
                 | StoreError::NoSuchFile(_)
                 | StoreError::WrongKey(_)
@@ -325,19 +327,19 @@ impl Failure {
                 | StoreError::NoSuchClient(_) => 2,
                 _ => 3,
             },
-            Failure::Registry(_) | Failure::Connect(ConnectError::Registry(_)) => 2,
-            Failure::Connect(_) | Failure::Run(_) => 3,
+            VerbError::Registry(_) | VerbError::Connect(ConnectError::Registry(_)) => 2,
+            VerbError::Connect(_) | VerbError::Run(_) => 3,
         }
     }
 }
 
 /// Runs a verb and returns its exit code.
-pub fn block_on(verb: impl Future<Output = Result<(), Failure>>) -> ExitCode {
+pub fn block_on(verb: impl Future<Output = Result<(), VerbError>>) -> ExitCode {
     block_on_verdict(async { verb.await.map(|()| ExitCode::SUCCESS) })
 }
 
 /// Runs a verb that determines its own exit code.
-pub fn block_on_verdict(verb: impl Future<Output = Result<ExitCode, Failure>>) -> ExitCode {
+pub fn block_on_verdict(verb: impl Future<Output = Result<ExitCode, VerbError>>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

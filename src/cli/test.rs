@@ -1,14 +1,14 @@
 //! `switchback test`: runs the examples of a pack.
 
-use super::output::counted;
-use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, shown};
+use super::output::count_noun;
+use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, render_findings};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use switchback_compiler::mapping::Compiled;
-use switchback_compiler::mapping::examples::blessed;
+use switchback_compiler::mapping::examples::fill_open_places;
 use switchback_compiler::mapping::kept;
 use switchback_engine::translate::example::{Outcome, Report, Unreached, run_with};
 use switchback_json::Value;
@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> ExitCode {
         Err(code) => return code,
     };
     let Some(pack) = &compiled.pack else {
-        eprint!("{}", shown(&compiled, io::stderr().is_terminal()));
+        eprint!("{}", render_findings(&compiled, io::stderr().is_terminal()));
         return ExitCode::from(HAS_FINDINGS);
     };
     let contracts = compiled.contracts.as_ref();
@@ -75,7 +75,7 @@ fn bless(compiled: &Compiled, report: &Report, folder: &Path) -> io::Result<()> 
         .iter()
         .map(|outcome| if holds(outcome) { outcome.found.clone() } else { Vec::new() })
         .collect();
-    for (file, text) in blessed(compiled, &found) {
+    for (file, text) in fill_open_places(compiled, &found) {
         let path = folder.join(compiled.sources.name(file));
         std::fs::write(&path, text)?;
         eprintln!("filled in {}", path.display());
@@ -116,7 +116,7 @@ fn summary(report: &Report) -> String {
         uncovered => write!(text, "; {uncovered} outcomes are covered by no example"),
     };
     if let open @ 1.. = open(report) {
-        let _ = write!(text, "; {} open (`--bless` fills in open values)", counted(open as u64, "value"));
+        let _ = write!(text, "; {} open (`--bless` fills in open values)", count_noun(open as u64, "value"));
     }
     text
 }
@@ -125,8 +125,8 @@ fn result(outcomes: &[Outcome], noun: &str) -> String {
     let all = outcomes.len() as u64;
     match (all, failed(outcomes)) {
         (0, _) => format!("no {noun}s"),
-        (_, 0) => format!("{} passed", counted(all, noun)),
-        (_, failed) => format!("{failed} of {} failed", counted(all, noun)),
+        (_, 0) => format!("{} passed", count_noun(all, noun)),
+        (_, failed) => format!("{failed} of {} failed", count_noun(all, noun)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `switchback unknown`: prints calls to unknown operations and by unknown clients.
 
 use super::admin_port::{AdminArgs, http};
-use super::stored::{Failure, Format, block_on, print_json};
+use super::stored::{Format, VerbError, block_on, print_json};
 use serde_json::Value;
 use std::process::ExitCode;
 use switchback_gateway::proxy::unknown_calls::UNKNOWN_CALLS_MAX;
@@ -14,7 +14,7 @@ use switchback_gateway::proxy::unknown_calls::UNKNOWN_CALLS_MAX;
 /// match no operation.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  switchback unknown --config switchback.yaml")]
-pub struct Args {
+pub struct UnknownArgs {
     #[command(flatten)]
     port: AdminArgs,
 
@@ -23,13 +23,13 @@ pub struct Args {
     format: Format,
 }
 
-pub fn run(args: &Args) -> ExitCode {
+pub fn run(args: &UnknownArgs) -> ExitCode {
     block_on(show(args))
 }
 
-async fn show(args: &Args) -> Result<(), Failure> {
+async fn show(args: &UnknownArgs) -> Result<(), VerbError> {
     let (admin, token) = args.port.address()?;
-    let url = admin.join("api/unknown").map_err(|error| Failure::Usage(format!("--admin: {error}")))?;
+    let url = admin.join("api/unknown").map_err(|error| VerbError::Usage(format!("--admin: {error}")))?;
     let request = http()?.get(url);
     let request = match &token {
         Some(token) => request.bearer_auth(token.expose()),
@@ -37,14 +37,14 @@ async fn show(args: &Args) -> Result<(), Failure> {
     };
     let response = request.send().await;
     let response =
-        response.map_err(|error| Failure::Run(format!("the admin port cannot be reached: {error}")))?;
+        response.map_err(|error| VerbError::Run(format!("the admin port cannot be reached: {error}")))?;
     if !response.status().is_success() {
-        return Err(Failure::Run(format!("the gateway answers {}", response.status())));
+        return Err(VerbError::Run(format!("the gateway answers {}", response.status())));
     }
     let calls: Vec<Value> = response
         .json()
         .await
-        .map_err(|error| Failure::Run(format!("the gateway's answer is not understood: {error}")))?;
+        .map_err(|error| VerbError::Run(format!("the gateway's answer is not understood: {error}")))?;
     match args.format {
         Format::Json => print_json(&calls),
         Format::Text => print!("{}", text(&calls)),
@@ -101,7 +101,7 @@ mod tests {
         );
         assert!(text(&vec![call.clone(); 50]).ends_with("older calls are no longer listed.\n"));
         assert_eq!(text(&vec![call; 49]).lines().count(), 49);
-        let verb = <Args as clap::Args>::augment_args(clap::Command::new("unknown"));
+        let verb = <UnknownArgs as clap::Args>::augment_args(clap::Command::new("unknown"));
         let help = verb.get_long_about().map(ToString::to_string).unwrap_or_default();
         assert!(help.contains("fifty") && UNKNOWN_CALLS_MAX == 50, "{help}");
     }

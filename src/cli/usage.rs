@@ -1,9 +1,9 @@
 //! `switchback usage`: prints the calls by client and operation, and the losses once the old
 //! service is gone.
 
-use super::output::counted;
-use super::pack::compiled;
-use super::stored::{Failure, Format, StoreArgs, block_on, print_json};
+use super::output::count_noun;
+use super::pack::compile_pack;
+use super::stored::{Format, StoreArgs, VerbError, block_on, print_json};
 use crate::after_sunset::{AfterSunset, after_sunset};
 use std::process::ExitCode;
 use switchback_engine::translate::Settings;
@@ -19,7 +19,7 @@ use switchback_json::{Limits, Value};
 /// 2,000 counts are retained.
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
-pub struct Args {
+pub struct UsageArgs {
     #[command(flatten)]
     store: StoreArgs,
     /// Calls of this client alone; an empty name selects calls from unknown clients
@@ -58,11 +58,11 @@ fn words() -> Vec<&'static str> {
     OUTCOMES.iter().map(|outcome| outcome.as_str()).chain([UNRECORDED]).collect()
 }
 
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: UsageArgs) -> ExitCode {
     block_on(show(args))
 }
 
-async fn show(args: Args) -> Result<(), Failure> {
+async fn show(args: UsageArgs) -> Result<(), VerbError> {
     let opened = args.store.open_existing().await?;
     let mut usage = Usage::new(opened.store.clone()).list().await?;
     opened.store.close().await;
@@ -75,7 +75,7 @@ async fn show(args: Args) -> Result<(), Failure> {
     });
     let is_filtered =
         args.unknown || [&args.client, &args.side, &args.outcome].into_iter().any(Option::is_some);
-    let rows = if args.after_sunset { Some(joined(&args, &usage)?) } else { None };
+    let rows = if args.after_sunset { Some(join_report(&args, &usage)?) } else { None };
     match (args.store.format, rows) {
         (Format::Json, Some(rows)) => print_json(&rows),
         (Format::Json, None) => print_json(&usage),
@@ -87,13 +87,13 @@ async fn show(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn joined(args: &Args, usage: &[UsageInfo]) -> Result<Vec<AfterSunset>, Failure> {
+fn join_report(args: &UsageArgs, usage: &[UsageInfo]) -> Result<Vec<AfterSunset>, VerbError> {
     let config = args.store.configuration()?;
-    let pack = compiled(config.mapping.as_deref()).map_err(Failure::Run)?;
+    let pack = compile_pack(config.mapping.as_deref()).map_err(VerbError::Run)?;
     let given = Value::parse(config.settings.value.to_string().as_bytes(), &Limits::DOCUMENT)
-        .map_err(|error| Failure::Run(error.to_string()))?;
+        .map_err(|error| VerbError::Run(error.to_string()))?;
     let settings = Settings::new(&pack, &given).map_err(|errors| {
-        Failure::Run(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        VerbError::Run(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
     })?;
     let is_on = |name: &str| {
         pack.settings.iter().zip(0..).any(|(setting, at)| setting.name == name && settings.is_on(at))
@@ -135,7 +135,7 @@ fn losses(rows: &[AfterSunset], is_filtered: bool) -> String {
         let AfterSunset { side, operation, calls, refused, last, verdict, .. } = row;
         let refused = if *refused > 0 { format!(", {refused} refused already") } else { String::new() };
         let client = client_of(&row.client, row.is_overflow);
-        let calls = counted(calls.unsigned_abs(), "call");
+        let calls = count_noun(calls.unsigned_abs(), "call");
         out += &format!("{client}  {side} {operation}  {verdict}  ({calls}{refused}, last {last})\n");
         row.loses.iter().for_each(|text| out += &format!("    {text}\n"));
         for then in &row.settings {
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn losses_are_counted_and_a_selection_is_called_one() {
-        let report = switchback_plan::report(&compiled(None).expect("the pack that is built in"));
+        let report = switchback_plan::report(&compile_pack(None).expect("the pack that is built in"));
         let rows = after_sunset(&[call("acme", "GET /v2/*", true, 1)], &report, |_| false);
         assert_eq!(
             losses(&rows, true),
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn the_help_has_the_periods_and_bounds_of_the_counts() {
         use switchback_gateway::retire::{UNKNOWN_USAGE_MAX, USAGE_FLUSH, USAGE_KEEP};
-        let verb = <Args as clap::Args>::augment_args(clap::Command::new("usage"));
+        let verb = <UsageArgs as clap::Args>::augment_args(clap::Command::new("usage"));
         let help = verb.get_long_about().map(ToString::to_string).unwrap_or_default();
         let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
         for (text, holds) in [

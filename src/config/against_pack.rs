@@ -1,7 +1,7 @@
 //! Checks the names in a configuration that refer to the pack: sides, operations and settings. Runs
 //! once both are read; the findings point into the configuration.
 
-use super::checked::{Client, Config, Front};
+use super::checked::{ClientConfig, Config, FrontConfig};
 use super::quoting::without_secret_words;
 use super::read::Placed;
 use serde_json::Value;
@@ -54,7 +54,7 @@ pub struct WaitFacts {
 pub struct SettingFacts {
     /// Dotted path.
     pub name: String,
-    pub kind: SettingKind,
+    pub kind: SettingType,
     pub is_required: bool,
     /// The sides that read it when they are served.
     pub read_by: Vec<String>,
@@ -66,7 +66,7 @@ pub struct SettingFacts {
 
 /// The type of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SettingKind {
+pub enum SettingType {
     Boolean,
     Integer,
     String,
@@ -158,7 +158,7 @@ fn is_at(template: &str, path: &str) -> bool {
         && segments.next().is_none()
 }
 
-fn check_front(front: &Front, pack: &PackFacts, findings: &mut Findings) {
+fn check_front(front: &FrontConfig, pack: &PackFacts, findings: &mut Findings) {
     let Some(speaks) = known_side(&front.speaks, pack, findings) else { return };
     if !speaks.is_served {
         let what = format!("the pack cannot serve `{}`", speaks.name);
@@ -209,7 +209,7 @@ fn check_hosts(config: &Config, pack: &PackFacts, findings: &mut Findings) {
             let near = did_you_mean(&host.name.value, &facts.hosts);
             let help = near.unwrap_or_else(|| match facts.hosts.as_slice() {
                 [] => "leave it out: all calls go to the side's own address".to_owned(),
-                hosts => format!("its hosts are {}", quoted(hosts)),
+                hosts => format!("its hosts are {}", quote_list(hosts)),
             });
             findings.push(Finding::error(Code::PackMismatch, host.name.span, what).help(help));
         }
@@ -225,14 +225,17 @@ fn check_hosts(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     }
 }
 
-fn quoted(names: &[String]) -> String {
+fn quote_list(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the configured phases of a side's operations.
 fn phases_of(side: &str, config: &Config, pack: &PackFacts) -> Vec<Phase> {
     let facts = pack.sides.iter().filter(|facts| facts.name == side);
-    facts.flat_map(|facts| &facts.operations).map(|operation| config.phases.of(side, operation)).collect()
+    facts
+        .flat_map(|facts| &facts.operations)
+        .map(|operation| config.phases.for_operation(side, operation))
+        .collect()
 }
 
 /// Returns the sides that clients speak.
@@ -248,7 +251,7 @@ fn spoken<'a>(config: &'a Config, pack: &'a PackFacts) -> Vec<&'a str> {
 
 /// Checks that each token of a client belongs to a served side, and that its calls have a
 /// credential.
-fn check_client(client: &Client, config: &Config, pack: &PackFacts, findings: &mut Findings) {
+fn check_client(client: &ClientConfig, config: &Config, pack: &PackFacts, findings: &mut Findings) {
     let spoken = spoken(config, pack);
     for (side, _) in &client.tokens {
         if known_side(side, pack, findings).is_none() {
@@ -275,14 +278,14 @@ fn check_client(client: &Client, config: &Config, pack: &PackFacts, findings: &m
 }
 
 /// Checks the credential and the account of calls that arrive with the token of the side `spoken`.
-fn check_calls(client: &Client, spoken: &Placed<String>, pack: &PackFacts, findings: &mut Findings) {
+fn check_calls(client: &ClientConfig, spoken: &Placed<String>, pack: &PackFacts, findings: &mut Findings) {
     let [old, new] = &pack.sides;
     let backend = if spoken.value == old.name { new } else { old };
     if let Some(company) = client.company.as_ref().filter(|_| !backend.has_scope) {
         let what = format!("`{}` has no secondary accounts, so no call to it can be for one", backend.name);
         let help = format!("leave `company` out, or `{}_token`", spoken.value);
         let finding = Finding::error(Code::PackMismatch, company.span, what).help(help);
-        findings.push(finding.related(spoken.span, "calls that come in by this token"));
+        findings.push(finding.with_related(spoken.span, "calls that come in by this token"));
     }
     // Grants belong to the new side; a client can be connected at any time.
     let has_grant = backend.name == new.name;
@@ -504,22 +507,22 @@ impl SettingFacts {
     }
 }
 
-impl SettingKind {
+impl SettingType {
     fn fits(self, value: &Value) -> bool {
         match self {
-            SettingKind::Boolean => value.is_boolean(),
-            SettingKind::Integer => value.is_i64() || value.is_u64(),
-            SettingKind::String => value.is_string(),
-            SettingKind::Date => value.as_str().is_some_and(is_day),
+            SettingType::Boolean => value.is_boolean(),
+            SettingType::Integer => value.is_i64() || value.is_u64(),
+            SettingType::String => value.is_string(),
+            SettingType::Date => value.as_str().is_some_and(is_day),
         }
     }
 
     fn word(self) -> &'static str {
         match self {
-            SettingKind::Boolean => "`true` or `false`",
-            SettingKind::Integer => "a whole number",
-            SettingKind::String => "a text",
-            SettingKind::Date => "a day, written `YYYY-MM-DD`",
+            SettingType::Boolean => "`true` or `false`",
+            SettingType::Integer => "a whole number",
+            SettingType::String => "a text",
+            SettingType::Date => "a day, written `YYYY-MM-DD`",
         }
     }
 }

@@ -2,12 +2,12 @@
 //! the pack are in `against_pack`.
 
 use super::checked::{
-    Admin, Brownout, Client, ClientSunset, Config, Front, Grant, Host, Limits, OAuth, Phases, Places, Reload,
-    Sunset, TlsFiles, Upstream,
+    AdminConfig, BrownoutConfig, ClientConfig, Config, FrontConfig, GrantConfig, HostConfig, LimitsConfig,
+    OAuthConfig, PhasesConfig, Reload, Sunset, SunsetConfig, TlsFilesConfig, UpstreamConfig, ValueSpans,
 };
 use super::dual;
-use super::read::{FromYaml, Named, OneOrMore, Placed};
-use super::scalars::{Moment, Period, Prefix, Size, WebUrl};
+use super::read::{FromYaml, NamedMap, OneOrMore, Placed};
+use super::scalars::{ByteSize, DateOrTime, PathPrefix, Period, WebUrl};
 use super::sections::{
     RawAdmin, RawBrownout, RawClient, RawClientSunset, RawConfig, RawFront, RawGrant, RawLimits, RawOAuth,
     RawOtlp, RawServiceTls, RawSunset, RawTls, RawUpstream, StateRule,
@@ -19,7 +19,7 @@ use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::shadow::Phase;
-use switchback_gateway::store::Flow;
+use switchback_gateway::store::GrantFlow;
 use switchback_gateway::telemetry::log::LogSettings;
 use switchback_gateway::telemetry::otlp::OtlpSettings;
 use switchback_gateway::tls::{self, ServiceTls};
@@ -29,7 +29,7 @@ use switchback_plan::{ClientAuth, TokenRequests};
 /// Converts and checks a configuration. Returns `None` if a required part is missing, which has
 /// been reported. A `Some` is valid only if `findings` has no errors.
 pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
-    let masked = raw.shown();
+    let masked = raw.to_value();
     check_limits(&raw.limits.value, findings);
     dual::check_shadow(&raw.shadow.value, findings);
     let settings = raw.settings;
@@ -40,7 +40,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
             "`settings` is a map from names to values",
         ));
     }
-    let places = Places {
+    let places = ValueSpans {
         listen: raw.listen.span,
         admin_listen: raw.admin.listen.span,
         store: raw.store.span,
@@ -171,11 +171,11 @@ fn keys(
     Some(raw.value.0.into_iter().map(|key| key.value).collect())
 }
 
-fn tls_files(raw: RawTls) -> Option<TlsFiles> {
-    Some(TlsFiles { certificate: raw.certificate?.value, private_key: raw.private_key?.value })
+fn tls_files(raw: RawTls) -> Option<TlsFilesConfig> {
+    Some(TlsFilesConfig { certificate: raw.certificate?.value, private_key: raw.private_key?.value })
 }
 
-fn admin(raw: &RawAdmin, findings: &mut Findings) -> Admin {
+fn admin(raw: &RawAdmin, findings: &mut Findings) -> AdminConfig {
     if raw.token.is_none() && !raw.listen.ip().is_loopback() {
         let what =
             format!("others can reach the admin port on {}, and `admin.token` is not set", raw.listen.value);
@@ -204,7 +204,7 @@ fn admin(raw: &RawAdmin, findings: &mut Findings) -> Admin {
                 .help("set both, each to a value of its own: `openssl rand -hex 32`")
         }));
     }
-    Admin {
+    AdminConfig {
         listen: raw.listen.value,
         token: raw.token.as_ref().map(|token| token.value.clone()),
         read_token: raw.read_token.as_ref().map(|token| token.value.clone()),
@@ -217,7 +217,7 @@ fn admin(raw: &RawAdmin, findings: &mut Findings) -> Admin {
 /// Fewest characters of an admin token, against guessing.
 const ADMIN_TOKEN_CHARS_MIN: usize = 16;
 
-fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuth> {
+fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuthConfig> {
     let (raw, span) = (raw.value, raw.span);
     let issuer = raw.issuer.as_ref().and_then(|issuer| match issuer.parse::<WebUrl>() {
         Ok(url) if !url.has_query() && !issuer.contains('#') => {
@@ -248,7 +248,7 @@ fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuth> {
     let asked = raw.token_url.as_ref().or(issuer.as_ref());
     let tls = asked.map(|asked| service_tls(raw.tls, asked, findings));
     let tls = tls.unwrap_or(Placed { value: ServiceTls::default(), span: Span::default() });
-    Some(OAuth {
+    Some(OAuthConfig {
         issuer: raw.issuer.map(|issuer| issuer.value),
         authorize_url: raw.authorize_url.map(|url| url.value),
         token_url: raw.token_url.map(|url| url.value),
@@ -272,7 +272,7 @@ fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuth> {
 /// Converts additional request fields. Rejects those that the gateway sends itself (`own`): servers
 /// reject duplicate fields or choose either.
 fn parameters(
-    raw: Placed<Named<String, Placed<String>>>,
+    raw: Placed<NamedMap<String, Placed<String>>>,
     own: &[&str],
     findings: &mut Findings,
 ) -> Vec<(String, String)> {
@@ -308,7 +308,7 @@ fn service_tls(
     };
     if !url.is_https() {
         let what = "`tls` says how `https` is spoken, and this URL is `http`";
-        findings.push(Finding::error(Code::Conflict, span, what).related(url.span, "the URL"));
+        findings.push(Finding::error(Code::Conflict, span, what).with_related(url.span, "the URL"));
     }
     let own = match (raw.certificate, raw.private_key) {
         (Some(certificates), Some(key)) => {
@@ -333,13 +333,13 @@ fn is_in_the_clear(url: &WebUrl) -> bool {
 fn clients(
     raw: Vec<RawClient>,
     has_oauth: bool,
-    oauth: Option<&OAuth>,
+    oauth: Option<&OAuthConfig>,
     findings: &mut Findings,
-) -> Vec<Client> {
+) -> Vec<ClientConfig> {
     // A public client has no secret (RFC 6749, section 2.1).
     let needs_secret = oauth.is_some_and(|oauth| oauth.requests.client_auth != Some(ClientAuth::None));
     let mut refresh_tokens: HashMap<String, Span> = HashMap::new();
-    let mut names = Seen::new("client");
+    let mut names = DuplicateNames::new("client");
     let mut clients = Vec::new();
     for client in raw {
         if !client.has_token {
@@ -362,7 +362,7 @@ fn clients(
         let Some(name) = client.base.name else { continue };
         check_name(&name, findings);
         names.see(&name.value, name.span, findings);
-        clients.push(Client {
+        clients.push(ClientConfig {
             name,
             company: client.base.company,
             tokens: client.tokens.into_iter().map(|(side, token)| (side, token.value)).collect(),
@@ -399,8 +399,8 @@ const CLIENT_NAME_CHARS_MAX: usize = 64;
 const CLIENT_TOKEN_CHARS: std::ops::RangeInclusive<usize> = 8..=4096;
 
 /// Reports tokens that two clients share: they would select neither.
-fn same_tokens(clients: &[Client], findings: &mut Findings) {
-    let mut owners: HashMap<&str, &Client> = HashMap::new();
+fn same_tokens(clients: &[ClientConfig], findings: &mut Findings) {
+    let mut owners: HashMap<&str, &ClientConfig> = HashMap::new();
     for client in clients {
         for (side, token) in &client.tokens {
             let first = owners.insert(token.expose(), client);
@@ -410,7 +410,8 @@ fn same_tokens(clients: &[Client], findings: &mut Findings) {
                     first.name.value, client.name.value
                 );
                 findings.push(
-                    Finding::error(Code::Conflict, side.span, what).related(first.name.span, "the other one"),
+                    Finding::error(Code::Conflict, side.span, what)
+                        .with_related(first.name.span, "the other one"),
                 );
             }
         }
@@ -430,7 +431,7 @@ fn check_grant(
         findings.push(Finding::error(Code::MissingKey, grant.span, what).help(help));
     }
     let Some(token) = &grant.refresh_token else { return };
-    if grant.flow.value == Flow::ClientCredentials {
+    if grant.flow.value == GrantFlow::ClientCredentials {
         let what = "an app that asks for itself has no refresh token";
         findings.push(Finding::error(Code::Conflict, token.span, what));
     }
@@ -439,13 +440,13 @@ fn check_grant(
             "two clients have the same refresh token: the first to be refreshed ends the other's grant";
         let help = "each needs an authorization of its own; several tokens of one client are a list under its `…_token`";
         findings.push(
-            Finding::error(Code::Conflict, token.span, what).related(first, "the other one").help(help),
+            Finding::error(Code::Conflict, token.span, what).with_related(first, "the other one").help(help),
         );
     }
 }
 
-fn grant(raw: RawGrant) -> Option<Grant> {
-    Some(Grant {
+fn grant(raw: RawGrant) -> Option<GrantConfig> {
+    Some(GrantConfig {
         flow: raw.flow.value,
         client_id: raw.client_id?.value,
         client_secret: raw.client_secret.map_or_else(|| "".into(), |secret| secret.value),
@@ -453,7 +454,10 @@ fn grant(raw: RawGrant) -> Option<Grant> {
     })
 }
 
-fn upstreams(raw: Option<Placed<Named<String, RawUpstream>>>, findings: &mut Findings) -> Vec<Upstream> {
+fn upstreams(
+    raw: Option<Placed<NamedMap<String, RawUpstream>>>,
+    findings: &mut Findings,
+) -> Vec<UpstreamConfig> {
     let Some(raw) = raw else { return Vec::new() };
     if raw.value.0.is_empty() {
         findings.push(Finding::error(Code::Conflict, raw.span, "at least one upstream is needed"));
@@ -472,10 +476,10 @@ fn upstreams(raw: Option<Placed<Named<String, RawUpstream>>>, findings: &mut Fin
                 (given, _) => service_tls(given, &url, findings),
             };
             let public_url = host.public_url.map(|url| url.value);
-            hosts.push(Host { name, url: url.value, tls, public_url });
+            hosts.push(HostConfig { name, url: url.value, tls, public_url });
         }
         let public_url = upstream.public_url.map(|url| url.value);
-        Some(Upstream { side, url: url?.value, tls: tls?, public_url, hosts })
+        Some(UpstreamConfig { side, url: url?.value, tls: tls?, public_url, hosts })
     };
     raw.value.0.into_iter().filter_map(convert).collect()
 }
@@ -494,7 +498,7 @@ fn service_url(url: Option<Placed<WebUrl>>, findings: &mut Findings) -> Option<P
     Some(url)
 }
 
-fn fronts(raw: Option<Placed<Named<Prefix, RawFront>>>, findings: &mut Findings) -> Vec<Front> {
+fn fronts(raw: Option<Placed<NamedMap<PathPrefix, RawFront>>>, findings: &mut Findings) -> Vec<FrontConfig> {
     let Some(raw) = raw else { return Vec::new() };
     // An invalid front was reported and dropped.
     if raw.value.0.is_empty() && !findings.any_within(raw.span) {
@@ -503,36 +507,45 @@ fn fronts(raw: Option<Placed<Named<Prefix, RawFront>>>, findings: &mut Findings)
             Finding::error(Code::Conflict, raw.span, what).help("leave `fronts` out for the pack's default"),
         );
     }
-    let convert = |(prefix, front): (Placed<Prefix>, RawFront)| {
-        Some(Front { prefix, speaks: front.speaks?, backend: front.backend, unknown: front.unknown.value })
+    let convert = |(prefix, front): (Placed<PathPrefix>, RawFront)| {
+        Some(FrontConfig {
+            prefix,
+            speaks: front.speaks?,
+            backend: front.backend,
+            unknown: front.unknown.value,
+        })
     };
-    let mut fronts: Vec<Front> = raw.value.0.into_iter().filter_map(convert).collect();
+    let mut fronts: Vec<FrontConfig> = raw.value.0.into_iter().filter_map(convert).collect();
     // The first matching prefix wins, so the longest must be first.
     fronts.sort_by_key(|front| std::cmp::Reverse(front.prefix.as_str().len()));
     fronts
 }
 
-fn phases(raw: Named<String, Phase>) -> Phases {
+fn phases(raw: NamedMap<String, Phase>) -> PhasesConfig {
     let keys: Vec<_> = raw.0.iter().map(|(key, phase)| (dual::operation_key(key), *phase)).collect();
     let operations = keys.iter().map(|(key, phase)| (key.value.clone(), *phase)).collect();
-    Phases { keys, operations }
+    PhasesConfig { keys, operations }
 }
 
 /// Checks that a deprecation does not follow the end.
-fn check_order(deprecated: Option<&Placed<Moment>>, end: Option<&Placed<Moment>>, findings: &mut Findings) {
+fn check_order(
+    deprecated: Option<&Placed<DateOrTime>>,
+    end: Option<&Placed<DateOrTime>>,
+    findings: &mut Findings,
+) {
     if let (Some(deprecated), Some(end)) = (deprecated, end)
         && end.value < deprecated.value
     {
         let what = "the end comes before the deprecation (RFC 9745, section 4)";
         let finding = Finding::error(Code::Conflict, end.span, what);
-        findings.push(finding.related(deprecated.span, "deprecated only here"));
+        findings.push(finding.with_related(deprecated.span, "deprecated only here"));
     }
 }
 
-fn client_sunset(raw: Placed<RawClientSunset>, findings: &mut Findings) -> Option<ClientSunset> {
+fn client_sunset(raw: Placed<RawClientSunset>, findings: &mut Findings) -> Option<SunsetConfig> {
     let (raw, span) = (raw.value, raw.span);
     check_order(raw.deprecated.as_ref(), raw.at.as_ref(), findings);
-    Some(ClientSunset {
+    Some(SunsetConfig {
         side: raw.side.map(|side| side.value),
         at: raw.at?.value,
         deprecated: raw.deprecated.map(|moment| moment.value),
@@ -541,14 +554,16 @@ fn client_sunset(raw: Placed<RawClientSunset>, findings: &mut Findings) -> Optio
     })
 }
 
-fn brownouts(raw: Vec<Placed<RawBrownout>>, findings: &mut Findings) -> Vec<Brownout> {
+fn brownouts(raw: Vec<Placed<RawBrownout>>, findings: &mut Findings) -> Vec<BrownoutConfig> {
     let convert = |Placed { value: raw, span }: Placed<RawBrownout>| {
         let (from, until) = (raw.from?, raw.until?);
         if until.value <= from.value {
             let what = "a brownout ends after it begins";
-            findings.push(Finding::error(Code::Conflict, until.span, what).related(from.span, "begins here"));
+            findings.push(
+                Finding::error(Code::Conflict, until.span, what).with_related(from.span, "begins here"),
+            );
         }
-        Some(Brownout {
+        Some(BrownoutConfig {
             side: raw.side.map(|side| side.value),
             operations: raw.operations.value,
             clients: raw.clients.value,
@@ -561,7 +576,7 @@ fn brownouts(raw: Vec<Placed<RawBrownout>>, findings: &mut Findings) -> Vec<Brow
     raw.into_iter().filter_map(convert).collect()
 }
 
-fn sunsets(raw: Named<String, RawSunset>, findings: &mut Findings) -> Vec<Sunset> {
+fn sunsets(raw: NamedMap<String, RawSunset>, findings: &mut Findings) -> Vec<Sunset> {
     let convert = |(side, raw): (Placed<String>, RawSunset)| {
         check_order(raw.deprecated.as_ref(), raw.sunset.as_ref(), findings);
         if raw.deprecated.is_none() && raw.sunset.is_none() {
@@ -581,8 +596,8 @@ fn sunsets(raw: Named<String, RawSunset>, findings: &mut Findings) -> Vec<Sunset
 }
 
 /// Converts the limits.
-pub(super) fn limits(raw: &RawLimits) -> Limits {
-    Limits {
+pub(super) fn limits(raw: &RawLimits) -> LimitsConfig {
+    LimitsConfig {
         memory: raw.memory.as_ref().map(|memory| memory.0),
         connections: raw.connections.0,
         connections_per_address: raw.connections_per_address.as_ref().map(|connections| connections.0),
@@ -680,7 +695,7 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
         }
     }
     if let Some(memory) = raw.memory.as_ref().filter(|memory| memory.0 < MEMORY_BYTES_MIN) {
-        let what = format!("`memory` is at least {}", Size(MEMORY_BYTES_MIN));
+        let what = format!("`memory` is at least {}", ByteSize(MEMORY_BYTES_MIN));
         let help = "the program alone takes about half of that; leave it out for the bound of the cgroup";
         findings.push(Finding::error(Code::OutOfRange, memory.span, what).help(help));
     }
@@ -718,7 +733,7 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
             findings.push(Finding::error(
                 Code::OutOfRange,
                 size.span,
-                format!("`{name}` is at least {}", Size(floor)),
+                format!("`{name}` is at least {}", ByteSize(floor)),
             ));
         }
     }
@@ -751,20 +766,20 @@ const SCALAR_BYTES_MIN: u64 = 4 << 10;
 const HELD_BYTES_MIN: u64 = 64 << 10;
 
 /// Reports duplicate names in a list.
-struct Seen {
+struct DuplicateNames {
     what: &'static str,
     first: HashMap<String, Span>,
 }
 
-impl Seen {
-    fn new(what: &'static str) -> Seen {
-        Seen { what, first: HashMap::new() }
+impl DuplicateNames {
+    fn new(what: &'static str) -> DuplicateNames {
+        DuplicateNames { what, first: HashMap::new() }
     }
 
     fn see(&mut self, name: &str, span: Span, findings: &mut Findings) {
         if let Some(first) = self.first.insert(name.to_owned(), span) {
             let what = format!("there are two {}s with the name `{name}`", self.what);
-            findings.push(Finding::error(Code::Conflict, span, what).related(first, "the first one"));
+            findings.push(Finding::error(Code::Conflict, span, what).with_related(first, "the first one"));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! to the pack have their places, because they are checked only once the pack is loaded.
 
 use super::read::Placed;
-use super::scalars::{Moment, Prefix, StoreUrl, WebUrl};
+use super::scalars::{DateOrTime, PathPrefix, StoreUrl, WebUrl};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use std::time::Duration;
 use switchback_compiler::diagnostic::Span;
 use switchback_gateway::events::signature::Signature;
 use switchback_gateway::proxy::forwarding::ForwardedFields;
-use switchback_gateway::proxy::program::Strangers;
+use switchback_gateway::proxy::program::UnknownClientPolicy;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
 use switchback_gateway::shadow::{GateSettings, OperationKey, PerOperation, Phase, Priority, Share};
-use switchback_gateway::store::Flow;
+use switchback_gateway::store::GrantFlow;
 use switchback_gateway::telemetry::log::LogSettings;
 use switchback_gateway::telemetry::otlp::OtlpSettings;
 use switchback_gateway::tls::ServiceTls;
@@ -25,12 +25,12 @@ use switchback_plan::TokenRequests;
 pub struct Config {
     pub listen: SocketAddr,
     /// TLS for clients.
-    pub tls: Option<TlsFiles>,
+    pub tls: Option<TlsFilesConfig>,
     /// Trusted proxies: their forwarding headers are believed.
     pub trusted_proxies: Vec<IpNet>,
     /// How forwarded requests set `Forwarded` and `X-Forwarded-*`.
     pub forwarded: ForwardedFields,
-    pub admin: Admin,
+    pub admin: AdminConfig,
     /// The separate health port.
     pub health: Option<SocketAddr>,
     /// Folder of the pack; `None`: the built-in one.
@@ -39,24 +39,24 @@ pub struct Config {
     /// At least one. The first seals, all open.
     pub keys: Vec<Secret<String>>,
     /// Longest prefix first. Empty: the pack's default.
-    pub fronts: Vec<Front>,
+    pub fronts: Vec<FrontConfig>,
     /// One per side.
-    pub upstreams: Vec<Upstream>,
-    pub oauth: Option<OAuth>,
-    pub clients: Vec<Client>,
+    pub upstreams: Vec<UpstreamConfig>,
+    pub oauth: Option<OAuthConfig>,
+    pub clients: Vec<ClientConfig>,
     /// A JSON object.
     pub settings: Placed<Value>,
     /// Places of the settings, by dotted name.
     pub setting_places: Vec<(String, Span)>,
-    pub phases: Phases,
-    pub shadow: Shadow,
+    pub phases: PhasesConfig,
+    pub shadow: ShadowConfig,
     pub gate: GateSettings,
     /// The operations that `gate` names.
     pub gate_keys: Vec<Placed<OperationKey>>,
-    pub events: Events,
+    pub events: EventsConfig,
     pub sunsets: Vec<Sunset>,
-    pub brownouts: Vec<Brownout>,
-    pub limits: Limits,
+    pub brownouts: Vec<BrownoutConfig>,
+    pub limits: LimitsConfig,
     /// The place of `limits.total_timeout`; `None` for the default.
     pub total_timeout_place: Option<Span>,
     pub log: LogSettings,
@@ -67,14 +67,14 @@ pub struct Config {
     pub reload: Reload,
     /// The configuration as JSON, with defaults filled in and secrets replaced by `***`.
     pub masked: Value,
-    pub places: Places,
+    pub places: ValueSpans,
     /// Other files that the configuration reads: secrets, certificates and keys.
     pub files: Vec<PathBuf>,
 }
 
 /// Places of values with errors that appear only in use. Defaults have the start of the file.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct ValueSpans {
     pub listen: Span,
     pub admin_listen: Span,
     pub store: Span,
@@ -119,21 +119,21 @@ impl Config {
     }
 
     /// Returns the upstream of a side.
-    pub fn upstream(&self, side: &str) -> Option<&Upstream> {
+    pub fn upstream(&self, side: &str) -> Option<&UpstreamConfig> {
         self.upstreams.iter().find(|upstream| upstream.side.value == side)
     }
 }
 
 /// PEM files of the TLS listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsFiles {
+pub struct TlsFilesConfig {
     pub certificate: PathBuf,
     pub private_key: PathBuf,
 }
 
 /// Settings of the admin port.
 #[derive(Clone, Debug)]
-pub struct Admin {
+pub struct AdminConfig {
     pub listen: SocketAddr,
     pub token: Option<Secret<String>>,
     /// A token with read access only.
@@ -148,17 +148,17 @@ pub struct Admin {
 
 /// A path prefix at which clients speak one side.
 #[derive(Clone, Debug)]
-pub struct Front {
-    pub prefix: Placed<Prefix>,
+pub struct FrontConfig {
+    pub prefix: Placed<PathPrefix>,
     pub speaks: Placed<String>,
     /// `None`: the other side.
     pub backend: Option<Placed<String>>,
-    pub unknown: Strangers,
+    pub unknown: UnknownClientPolicy,
 }
 
 /// An upstream service.
 #[derive(Clone, Debug)]
-pub struct Upstream {
+pub struct UpstreamConfig {
     /// The side of the pack that it implements.
     pub side: Placed<String>,
     pub url: WebUrl,
@@ -166,12 +166,12 @@ pub struct Upstream {
     /// The address at which clients reach it.
     pub public_url: Option<WebUrl>,
     /// Addresses of the hosts that the pack names for the side.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<HostConfig>,
 }
 
 /// A host of a side in addition to the side's own address.
 #[derive(Clone, Debug)]
-pub struct Host {
+pub struct HostConfig {
     pub name: Placed<String>,
     pub url: WebUrl,
     pub tls: Placed<ServiceTls>,
@@ -189,7 +189,7 @@ pub fn service_key(name: &str) -> String {
 
 /// Settings of the authorization server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OAuth {
+pub struct OAuthConfig {
     /// Supplies the addresses that are not configured. Stored as typed: issuers are compared as
     /// strings, so a trailing slash matters (RFC 8414, section 3.3).
     pub issuer: Option<String>,
@@ -215,7 +215,7 @@ pub struct OAuth {
 
 /// A client to enrol at start.
 #[derive(Clone, Debug)]
-pub struct Client {
+pub struct ClientConfig {
     pub name: Placed<String>,
     /// The secondary account.
     pub company: Option<Placed<String>>,
@@ -223,41 +223,41 @@ pub struct Client {
     pub tokens: Vec<(Placed<String>, Secret<String>)>,
     /// Fixed tokens for calls to a side, by the name of the side, as an alternative to the grant.
     pub credentials: Vec<(Placed<String>, Secret<String>)>,
-    pub grant: Option<Grant>,
+    pub grant: Option<GrantConfig>,
     /// The end of a side for this client.
-    pub sunset: Option<ClientSunset>,
+    pub sunset: Option<SunsetConfig>,
 }
 
 /// The end of a side for one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClientSunset {
+pub struct SunsetConfig {
     /// `None`: the only side that clients speak.
     pub side: Option<Placed<String>>,
-    pub at: Moment,
-    pub deprecated: Option<Moment>,
+    pub at: DateOrTime,
+    pub deprecated: Option<DateOrTime>,
     pub announce: bool,
     pub span: Span,
 }
 
 /// A window in which calls are rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Brownout {
+pub struct BrownoutConfig {
     /// `None`: the only side that clients speak.
     pub side: Option<Placed<String>>,
     /// Empty: all.
     pub operations: Vec<Placed<String>>,
     /// Empty: all.
     pub clients: Vec<Placed<String>>,
-    pub from: Moment,
-    pub until: Moment,
+    pub from: DateOrTime,
+    pub until: DateOrTime,
     pub reason: String,
     pub span: Span,
 }
 
 /// OAuth credentials of a client.
 #[derive(Clone, Debug)]
-pub struct Grant {
-    pub flow: Flow,
+pub struct GrantConfig {
+    pub flow: GrantFlow,
     pub client_id: Secret<String>,
     /// Empty for an app without a secret.
     pub client_secret: Secret<String>,
@@ -267,22 +267,22 @@ pub struct Grant {
 
 /// Initial phases of operations. Phases set at run time override them.
 #[derive(Clone, Debug)]
-pub struct Phases {
+pub struct PhasesConfig {
     /// The keys, in the order of the file.
     pub keys: Vec<(Placed<OperationKey>, Phase)>,
     pub operations: PerOperation<Phase>,
 }
 
-impl Phases {
+impl PhasesConfig {
     /// Returns the initial phase of an operation.
-    pub fn of(&self, side: &str, operation: &str) -> Phase {
-        self.operations.of(side, operation).copied().unwrap_or_default()
+    pub fn for_operation(&self, side: &str, operation: &str) -> Phase {
+        self.operations.get(side, operation).copied().unwrap_or_default()
     }
 }
 
 /// Settings of the shadow. The keys of the same names in `dual` document each.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shadow {
+pub struct ShadowConfig {
     pub sample: Share,
     pub noise: Share,
     pub timed: Share,
@@ -302,15 +302,15 @@ pub struct Shadow {
 #[derive(Clone, Debug)]
 pub struct Sunset {
     pub side: Placed<String>,
-    pub deprecated: Option<Moment>,
-    pub sunset: Option<Moment>,
+    pub deprecated: Option<DateOrTime>,
+    pub sunset: Option<DateOrTime>,
     pub policy: Option<WebUrl>,
     pub successor: Option<WebUrl>,
 }
 
 /// Limits. The keys of the same names in `sections` document each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct LimitsConfig {
     /// `None`: the limit of the control group or the machine.
     pub memory: Option<u64>,
     pub connections: u32,
@@ -361,9 +361,9 @@ pub struct Limits {
     pub upstream_header_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for LimitsConfig {
     /// Returns the defaults of the configuration file.
-    fn default() -> Limits {
+    fn default() -> LimitsConfig {
         super::check::limits(&super::sections::RawLimits::assumed())
     }
 }
@@ -378,9 +378,9 @@ pub struct Reload {
 
 /// Settings of event delivery.
 #[derive(Clone, Debug)]
-pub struct Events {
+pub struct EventsConfig {
     pub receivers: Vec<EventReceiver>,
-    pub settings: switchback_gateway::events::Settings,
+    pub settings: switchback_gateway::events::EventSettings,
 }
 
 /// A receiver of events.
@@ -393,12 +393,12 @@ pub struct EventReceiver {
     pub url: WebUrl,
     pub sign: Option<Signature>,
     /// The receiver's own version, while that still sends events.
-    pub own: Option<OwnEvents>,
+    pub own: Option<OwnEventsConfig>,
 }
 
 /// Delivery of a receiver's own version.
 #[derive(Clone, Debug)]
-pub struct OwnEvents {
+pub struct OwnEventsConfig {
     pub path: Placed<String>,
     pub verify: Signature,
 }
@@ -410,7 +410,7 @@ impl EventReceiver {
     }
 }
 
-impl Events {
+impl EventsConfig {
     /// Returns whether a receiver gets events of its own version.
     pub fn has_own(&self) -> bool {
         self.receivers.iter().any(|receiver| receiver.own.is_some())

@@ -1,10 +1,11 @@
 //! The sections of the dual run: phases, gate and shadow.
 
-use super::checked::Shadow;
+use super::checked::ShadowConfig;
 use super::read::{
-    Count, FromYaml, Named, Placed, Reading, described, is_measure, is_word, scalar_text, section,
+    FromYaml, NamedMap, Placed, PositiveCount, ReadContext, describe_schema, is_measure, is_word,
+    scalar_text, section,
 };
-use super::scalars::{Period, Size};
+use super::scalars::{ByteSize, Period};
 use serde_json::{Value, json};
 use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
@@ -31,23 +32,23 @@ section! {
         /// the new one one.
         read_back: Share = Share::NONE,
         /// Concurrent read-backs. Further ones are skipped.
-        read_backs: Count = Count(4),
+        read_backs: PositiveCount = PositiveCount(4),
         /// Pairs that wait for the other side.
-        queue: Count = Count(256),
+        queue: PositiveCount = PositiveCount(256),
         /// Total size of the bodies of waiting and running comparisons.
-        queue_bytes: Size = Size(32 << 20),
+        queue_bytes: ByteSize = ByteSize(32 << 20),
         /// Number of bytes of a body that are compared; longer bodies are truncated for the
         /// comparison.
-        body_bytes: Size = Size(256 << 10),
+        body_bytes: ByteSize = ByteSize(256 << 10),
         /// Concurrent comparisons, and concurrent calls to one upstream.
-        calls: Count = Count(16),
+        calls: PositiveCount = PositiveCount(16),
         /// Timeout for the response of the other side, including all calls.
         timeout: Period = Period(Duration::from_secs(5)),
         /// Retention of findings and samples.
         keep: Period = Period(Duration::from_secs(30 * 86_400)),
         /// Stored findings per operation, each with its newest sample. The oldest are deleted
         /// first.
-        findings: Count = Count(200),
+        findings: PositiveCount = PositiveCount(200),
         /// Scheduling priority of comparisons: `low` uses idle CPU time only, so a fully loaded
         /// machine compares nothing; `normal` competes with other work.
         priority: Priority = Priority::Low,
@@ -77,7 +78,7 @@ impl FromYaml for Factor {
         is_measure(text)
     }
 
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         let text = scalar_text(node, "a factor such as `1.5x`", reading)?;
         let number = text.strip_suffix('x').unwrap_or(text).parse::<f64>();
         let number = number.ok().filter(|number| (1.0..=1000.0).contains(number));
@@ -93,7 +94,7 @@ impl FromYaml for Factor {
         json!({"type": ["number", "string"], "minimum": 1, "maximum": 1000, "examples": ["1.5x", 2]})
     }
 
-    fn shown(&self) -> Value {
+    fn to_value(&self) -> Value {
         json!(format!("{}x", self.0))
     }
 }
@@ -111,7 +112,7 @@ section! {
         /// Confidence of the decision, in both directions.
         confidence: Share = Share::new(0.95).expect("between 0 and 1"),
         /// Minimum number of comparisons in a phase before a promotion.
-        compared: Count = Count(500),
+        compared: PositiveCount = PositiveCount(500),
         /// Minimum time in a phase before a promotion.
         min_period: Period = Period(Duration::from_secs(3_600)),
         /// Accepted slowdown of a read by the new version, by quantile. The shadow times both
@@ -119,7 +120,7 @@ section! {
         latency: RawLatency,
         /// Number of differences in a phase that causes a rollback regardless of their rate. By
         /// default only the rate counts.
-        differences: Count,
+        differences: PositiveCount,
         /// Share of clients after a promotion to `canary`.
         share: Share = Share::new(0.1).expect("between 0 and 1"),
         /// Share of requests that are still compared after a promotion to `translated`.
@@ -136,9 +137,9 @@ impl FromYaml for RawGate {
         is_word(text, &["never", "always"])
     }
 
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         match node.kind {
-            Kind::Map(_) => RawPolicy::read(node, reading).map(|policy| RawGate(Some(policy))),
+            Kind::Map(_) => RawPolicy::parse(node, reading).map(|policy| RawGate(Some(policy))),
             _ => node.word(&["never"], reading.findings).map(|_| RawGate(None)),
         }
     }
@@ -147,8 +148,8 @@ impl FromYaml for RawGate {
         json!({"anyOf": [{"const": "never"}, RawPolicy::schema()]})
     }
 
-    fn shown(&self) -> Value {
-        self.0.as_ref().map_or_else(|| json!("never"), RawPolicy::shown)
+    fn to_value(&self) -> Value {
+        self.0.as_ref().map_or_else(|| json!("never"), RawPolicy::to_value)
     }
 }
 
@@ -159,7 +160,7 @@ pub(super) fn operation_key(key: &Placed<String>) -> Placed<OperationKey> {
 
 /// Converts the policies of the gate. Also returns the keys with their places.
 pub(super) fn gate(
-    raw: &Named<String, RawGate>,
+    raw: &NamedMap<String, RawGate>,
     findings: &mut Findings,
 ) -> (GateSettings, Vec<Placed<OperationKey>>) {
     let keys: Vec<_> = raw.0.iter().map(|(key, _)| operation_key(key)).collect();
@@ -199,8 +200,8 @@ fn policy(raw: &RawPolicy, findings: &mut Findings) -> GatePolicy {
 }
 
 /// Converts the section.
-pub(super) fn shadow(raw: &RawShadow) -> Shadow {
-    Shadow {
+pub(super) fn shadow(raw: &RawShadow) -> ShadowConfig {
+    ShadowConfig {
         sample: raw.sample.value,
         noise: raw.noise.value,
         timed: raw.timed.value,
@@ -231,7 +232,7 @@ pub(super) fn check_shadow(raw: &RawShadow, findings: &mut Findings) {
 
 /// Reports latency requirements that cannot be met because no read is timed: they would block
 /// promotion forever.
-pub(super) fn check_timed(gate: &Named<String, RawGate>, shadow: &RawShadow, findings: &mut Findings) {
+pub(super) fn check_timed(gate: &NamedMap<String, RawGate>, shadow: &RawShadow, findings: &mut Findings) {
     let policies = gate.0.iter().filter_map(|(_, raw)| raw.0.as_ref());
     let is_demanded = |latency: &&Placed<RawLatency>| {
         [&latency.p50, &latency.p95, &latency.p99].iter().any(|factor| factor.is_some())
@@ -253,14 +254,14 @@ impl FromYaml for Phase {
     }
 
     /// Reads a word, or `{ phase: canary, share: 0.1 }`, or `{ phase: translated, check: 0.01 }`.
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         let Kind::Map(_) = node.kind else {
             return match node.word(&PHASES, reading.findings)? {
                 "canary" => no_share(node, reading),
-                name => Phase::named(name, None).ok(),
+                name => Phase::parse(name, None).ok(),
             };
         };
-        let fields = Fields::read(node, &PHASE, reading.findings)?;
+        let fields = Fields::parse(node, &PHASE, reading.findings)?;
         fields.get("phase").into_iter().for_each(|value| reading.quote::<Phase>(value));
         ["share", "check"]
             .iter()
@@ -276,8 +277,8 @@ impl FromYaml for Phase {
         }
         match (name, fields.get("share").or_else(|| fields.get("check"))) {
             ("canary", None) => no_share(node, reading),
-            (name, Some(share)) => Phase::named(name, Some(Share::read(share, reading)?)).ok(),
-            (name, None) => Phase::named(name, None).ok(),
+            (name, Some(share)) => Phase::parse(name, Some(Share::parse(share, reading)?)).ok(),
+            (name, None) => Phase::parse(name, None).ok(),
         }
     }
 
@@ -299,7 +300,7 @@ impl FromYaml for Phase {
         ]})
     }
 
-    fn shown(&self) -> Value {
+    fn to_value(&self) -> Value {
         match self {
             Phase::Canary(share) => json!({"phase": "canary", "share": share.part()}),
             Phase::Translated { check } if !check.is_none() => {
@@ -310,7 +311,7 @@ impl FromYaml for Phase {
     }
 }
 
-fn no_share<T>(node: &Node, reading: &mut Reading<'_>) -> Option<T> {
+fn no_share<T>(node: &Node, reading: &mut ReadContext<'_>) -> Option<T> {
     let what = "the phase `canary` needs a share of clients";
     let help = "write `{ phase: canary, share: 0.1 }`";
     reading.findings.push(Finding::error(Code::MissingKey, node.span, what).help(help));
@@ -322,7 +323,7 @@ impl FromYaml for Share {
         is_measure(text)
     }
 
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         let text = scalar_text(node, "a share such as `0.1`", reading)?;
         text.parse()
             .map_err(|why: String| {
@@ -335,7 +336,7 @@ impl FromYaml for Share {
         json!({"type": ["number", "string"], "minimum": 0, "maximum": 1, "examples": [0.1, "10%"]})
     }
 
-    fn shown(&self) -> Value {
+    fn to_value(&self) -> Value {
         json!(self.part())
     }
 }

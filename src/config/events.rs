@@ -1,13 +1,15 @@
 //! The section `events`: receivers, signatures and the limits of the queue.
 
-use super::checked::{EventReceiver, Events, OwnEvents};
-use super::read::{Count, FromYaml, Named, OneOrMore, Placed, Reading, described, is_word, section};
-use super::scalars::{Period, Prefix, Size, WebUrl};
+use super::checked::{EventReceiver, EventsConfig, OwnEventsConfig};
+use super::read::{
+    FromYaml, NamedMap, OneOrMore, Placed, PositiveCount, ReadContext, describe_schema, is_word, section,
+};
+use super::scalars::{ByteSize, PathPrefix, Period, WebUrl};
 use serde_json::{Value, json};
 use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_compiler::yaml::Node;
-use switchback_gateway::events::signature::{Encoding, Form, HmacForm, Signature};
+use switchback_gateway::events::signature::{Encoding, HmacForm, Signature, SignatureForm};
 use switchback_gateway::secret::Secret;
 
 section! {
@@ -16,7 +18,7 @@ section! {
     required {}
     optional {
         /// The receivers, by their names in logs, metrics and `switchback events`.
-        receivers: Named<String, RawReceiver> = Named(Vec::new()),
+        receivers: NamedMap<String, RawReceiver> = NamedMap(Vec::new()),
         /// Accepted difference between the timestamp of a signature and the current time.
         tolerance: Period = Period(Duration::from_secs(300)),
         /// Period in which a repeated message is recognized: it is acknowledged and not delivered
@@ -24,26 +26,26 @@ section! {
         remember: Period = Period(Duration::from_secs(3 * 86_400)),
         /// Events that wait for one receiver, including dead letters. Further ones are rejected
         /// with 503.
-        queue: Count = Count(10_000),
+        queue: PositiveCount = PositiveCount(10_000),
         /// Total size of these events.
-        queue_bytes: Size = Size(64 << 20),
+        queue_bytes: ByteSize = ByteSize(64 << 20),
         /// Size of the body of an event. A larger one is rejected with 413.
-        body_bytes: Size = Size(256 << 10),
+        body_bytes: ByteSize = ByteSize(256 << 10),
         /// Timeout for the response of a receiver.
         timeout: Period = Period(Duration::from_secs(15)),
         /// Concurrent deliveries.
-        deliveries: Count = Count(32),
+        deliveries: PositiveCount = PositiveCount(32),
         /// Attempts after which an event becomes a dead letter.
-        attempts: Count = Count(12),
+        attempts: PositiveCount = PositiveCount(12),
         /// Pause after the first failed attempt. It doubles with each attempt, with some jitter.
         retry_first: Period = Period(Duration::from_secs(5)),
         /// Longest pause between two attempts.
         retry_max: Period = Period(Duration::from_secs(3_600)),
         /// Events of one receiver that wait for the event of the other version. Further ones are
         /// not compared.
-        pairs: Count = Count(10_000),
+        pairs: PositiveCount = PositiveCount(10_000),
         /// Total size of their bodies.
-        pairs_bytes: Size = Size(64 << 20),
+        pairs_bytes: ByteSize = ByteSize(64 << 20),
     }
 }
 
@@ -59,7 +61,7 @@ section! {
     optional {
         /// Path on the client port to which the service delivers. The default is `/events/` and the
         /// name.
-        path: Prefix,
+        path: PathPrefix,
         /// Signature of deliveries. By default they are not signed.
         sign: RawSignature,
         /// Deliveries of the version that the receiver knows, while it exists: the phase of an
@@ -77,7 +79,7 @@ section! {
     }
     optional {
         /// Path on the client port. The default is `/events/`, the name and `/own`.
-        path: Prefix,
+        path: PathPrefix,
     }
 }
 
@@ -130,7 +132,7 @@ macro_rules! words {
                 is_word(text, &[$first_word, $second_word])
             }
 
-            fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+            fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
                 match node.word(&[$first_word, $second_word], reading.findings)? {
                     $second_word => Some($name::$second),
                     _ => Some($name::$first),
@@ -141,7 +143,7 @@ macro_rules! words {
                 json!({"enum": [$first_word, $second_word]})
             }
 
-            fn shown(&self) -> Value {
+            fn to_value(&self) -> Value {
                 json!(match self {
                     $name::$first => $first_word,
                     $name::$second => $second_word,
@@ -156,7 +158,7 @@ words! {
 }
 
 /// Converts and checks the section.
-pub(super) fn events(raw: RawEvents, findings: &mut Findings) -> Events {
+pub(super) fn events(raw: RawEvents, findings: &mut Findings) -> EventsConfig {
     let mut receivers: Vec<EventReceiver> = Vec::new();
     for (name, receiver) in raw.receivers.value.0 {
         let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
@@ -166,7 +168,7 @@ pub(super) fn events(raw: RawEvents, findings: &mut Findings) -> Events {
             findings.push(Finding::error(Code::ValueForm, name.span, what));
             continue;
         }
-        let mut place = |given: &Option<Placed<Prefix>>, usual: String, taken: &[(String, String)]| {
+        let mut place = |given: &Option<Placed<PathPrefix>>, usual: String, taken: &[(String, String)]| {
             let path = given.as_ref().map_or(usual, |path| path.as_str().to_owned());
             let span = given.as_ref().map_or(name.span, |path| path.span);
             check_path(&path, span, taken, findings);
@@ -186,7 +188,7 @@ pub(super) fn events(raw: RawEvents, findings: &mut Findings) -> Events {
             None => None,
             Some((path, verify)) => {
                 let Some(verify) = verify.and_then(|raw| signature(raw, true, findings)) else { continue };
-                Some(OwnEvents { path, verify })
+                Some(OwnEventsConfig { path, verify })
             }
         };
         let verify = receiver.verify.and_then(|raw| signature(raw, true, findings));
@@ -209,9 +211,9 @@ pub(super) fn events(raw: RawEvents, findings: &mut Findings) -> Events {
         let what = "the longest pause is shorter than the first one";
         findings.push(Finding::error(Code::Conflict, raw.retry_max.span, what).help("raise `retry_max`"));
     }
-    Events {
+    EventsConfig {
         receivers,
-        settings: switchback_gateway::events::Settings {
+        settings: switchback_gateway::events::EventSettings {
             queue: u64::from(raw.queue.0),
             queue_bytes: raw.queue_bytes.0,
             body_bytes: raw.body_bytes.0,
@@ -271,7 +273,7 @@ fn signature(raw: Placed<RawSignature>, is_checked: bool, findings: &mut Finding
                 );
                 return None;
             }
-            Form::StandardWebhooks
+            SignatureForm::StandardWebhooks
         }
         RawForm::Hmac => {
             let id_place = raw.id.as_ref().map(|id| id.span);
@@ -297,7 +299,7 @@ fn signature(raw: Placed<RawSignature>, is_checked: bool, findings: &mut Finding
                             it is known by its moment and its body";
                 findings.push(Finding::warning(Code::Conflict, place, what).help(help));
             }
-            Form::Hmac(HmacForm { header, prefix, encoding, timestamp, id, signs_id })
+            SignatureForm::Hmac(HmacForm { header, prefix, encoding, timestamp, id, signs_id })
         }
     };
     let texts: Vec<Secret<String>> = secrets.value.0.iter().map(|secret| secret.value.clone()).collect();

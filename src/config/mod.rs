@@ -18,16 +18,17 @@ mod sections;
 #[cfg(test)]
 mod tests;
 
-pub use against_pack::{PackFacts, SettingFacts, SettingKind, SideFacts, WaitFacts, against_pack};
+pub use against_pack::{PackFacts, SettingFacts, SettingType, SideFacts, WaitFacts, against_pack};
 pub use checked::{
-    Admin, Brownout, Client, ClientSunset, Config, EventReceiver, Events, Front, Grant, Limits, OAuth,
-    OwnEvents, Phases, Places, Reload, Shadow, Sunset, TlsFiles, Upstream, service_key,
+    AdminConfig, BrownoutConfig, ClientConfig, Config, EventReceiver, EventsConfig, FrontConfig, GrantConfig,
+    LimitsConfig, OAuthConfig, OwnEventsConfig, PhasesConfig, Reload, ShadowConfig, Sunset, SunsetConfig,
+    TlsFilesConfig, UpstreamConfig, ValueSpans, service_key,
 };
 pub use quoting::without_secrets;
 pub use read::Placed;
-pub use scalars::{Moment, Period, Prefix, Size, StoreUrl, WebUrl};
+pub use scalars::{ByteSize, DateOrTime, PathPrefix, Period, StoreUrl, WebUrl};
 
-use read::{FromYaml, Reading};
+use read::{FromYaml, ReadContext};
 use std::cell::RefCell;
 use std::path::Path;
 use switchback_compiler::diagnostic::{Code, Findings, Sources};
@@ -50,7 +51,7 @@ impl Environment<'static> {
 
 /// The result of reading a configuration file.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct ConfigOutcome {
     /// The configuration; `None` if the findings include an error.
     pub config: Option<Config>,
     /// Errors and warnings.
@@ -60,30 +61,32 @@ pub struct Outcome {
 }
 
 /// Reads and checks the text of a configuration file; `name` identifies it in findings.
-pub fn parse(name: &str, text: &str, environment: &Environment<'_>) -> Outcome {
+pub fn parse(name: &str, text: &str, environment: &Environment<'_>) -> ConfigOutcome {
     let mut findings = Findings::new();
     let file = Sources::new().add(name, text);
     let (references, replaced) = references::References::take_out(text, file, &mut findings);
     // Each text below is the only file of its `Sources` and has the same length, so spans are valid
     // in all of them.
     let mut stand_ins = Sources::new();
-    let tree = yaml::read(&mut stand_ins, name, replaced.as_bytes(), &mut findings);
+    let tree = yaml::parse(&mut stand_ins, name, replaced.as_bytes(), &mut findings);
     let Some(tree) = tree else {
         let quotable = quoting::unread(text, &references);
         findings.for_each(|finding| quoting::without_values(finding, text, None));
         let mut sources = Sources::new();
         sources.add(name, quotable);
-        return Outcome { config: None, findings, sources };
+        return ConfigOutcome { config: None, findings, sources };
     };
-    let references::Resolved { tree, unset } = references.resolve(tree, environment.variable, &mut findings);
+    let references::ResolvedTree { tree, unset } =
+        references.resolve(tree, environment.variable, &mut findings);
     let files = RefCell::new(Vec::new());
     let read_file = |path: &Path| {
         files.borrow_mut().push(path.to_owned());
         (environment.read_file)(path)
     };
-    let mut reading = Reading { findings: &mut findings, read_file: &read_file, text, quotable: Vec::new() };
-    let raw = sections::RawConfig::read(&tree, &mut reading);
-    let shown = quoting::Shown::of(&tree, reading.quotable, &references);
+    let mut reading =
+        ReadContext { findings: &mut findings, read_file: &read_file, text, quotable: Vec::new() };
+    let raw = sections::RawConfig::parse(&tree, &mut reading);
+    let shown = quoting::QuotableText::new(&tree, reading.quotable, &references);
     let config = raw.and_then(|raw| check::check(raw, &mut findings)).filter(|_| !findings.has_errors());
     let config = config.map(|config| Config { files: config.files_with(files.into_inner()), ..config });
     // An unset variable is one error. Drop the errors that its empty value causes.
@@ -91,11 +94,11 @@ pub fn parse(name: &str, text: &str, environment: &Environment<'_>) -> Outcome {
     findings.for_each(|finding| quoting::without_values(finding, text, Some(&shown)));
     let mut sources = Sources::new();
     sources.add(name, shown.quotable(text));
-    Outcome { config, findings, sources }
+    ConfigOutcome { config, findings, sources }
 }
 
 /// Reads and checks a configuration file.
-pub fn load(path: &Path, environment: &Environment<'_>) -> std::io::Result<Outcome> {
+pub fn load(path: &Path, environment: &Environment<'_>) -> std::io::Result<ConfigOutcome> {
     let bytes = std::fs::read(path)?;
     let text = String::from_utf8(bytes)
         .map_err(|_| std::io::Error::new(std::io::ErrorKind::InvalidData, "the file is not UTF-8"))?;

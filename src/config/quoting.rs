@@ -23,10 +23,10 @@ const VALUE_BYTES_MAX: usize = 4 << 10;
 
 /// Disjoint ranges of a text, sorted for binary search: a file may name thousands of clients.
 #[derive(Default)]
-struct Places(Vec<Range<usize>>);
+struct TextRanges(Vec<Range<usize>>);
 
-impl Places {
-    fn new(mut places: Vec<Range<usize>>) -> Places {
+impl TextRanges {
+    fn new(mut places: Vec<Range<usize>>) -> TextRanges {
         places.sort_unstable_by_key(|place| (place.start, place.end));
         let mut apart: Vec<Range<usize>> = Vec::with_capacity(places.len());
         for place in places {
@@ -35,7 +35,7 @@ impl Places {
                 _ => apart.push(place),
             }
         }
-        Places(apart)
+        TextRanges(apart)
     }
 
     /// Returns whether one range contains all of `place`.
@@ -51,37 +51,39 @@ impl Places {
 }
 
 /// The parts of a parsed text that may be quoted.
-pub(super) struct Shown {
-    places: Places,
+pub(super) struct QuotableText {
+    places: TextRanges,
     /// All scalars of the file. Only those within `places` are quoted.
-    scalars: Places,
+    scalars: TextRanges,
     /// Values to mask in sentences, with their replacements.
     values: Vec<(String, String)>,
     /// Finds the values in a sentence; built for the first finding.
     finder: OnceCell<Finder>,
 }
 
-impl Shown {
+impl QuotableText {
     /// Collects the quotable parts of a tree. `quotable` are the places of harmless values.
-    pub(super) fn of(tree: &Node, quotable: Vec<Span>, references: &References) -> Shown {
-        let mut found = Found {
+    pub(super) fn new(tree: &Node, quotable: Vec<Span>, references: &References) -> QuotableText {
+        let mut found = QuotedValues {
             places: quotable.into_iter().map(range).chain(references.names()).collect(),
-            ..Found::default()
+            ..QuotedValues::default()
         };
         found.node(tree);
-        let places = Places::new(found.places);
+        let places = TextRanges::new(found.places);
         let hidden = found.scalars.iter().filter(|(place, _)| !places.hold(place));
         let mut values = found.values;
         values.extend(hidden.filter_map(|(_, text)| Some(((*text)?.to_owned(), MASK.to_owned()))));
-        let scalars = Places::new(found.scalars.into_iter().map(|(place, _)| place).collect());
-        Shown { places, scalars, values, finder: OnceCell::new() }
+        let scalars = TextRanges::new(found.scalars.into_iter().map(|(place, _)| place).collect());
+        QuotableText { places, scalars, values, finder: OnceCell::new() }
     }
 
     /// Returns the text with the rest masked.
     pub(super) fn quotable(&self, text: &str) -> String {
         // Outside keys and values there is only punctuation and comments; mask the words of
         // comments.
-        starred(text, |at, c| self.places.contain(at) || (!c.is_alphanumeric() && !self.scalars.contain(at)))
+        mask_characters(text, |at, c| {
+            self.places.contain(at) || (!c.is_alphanumeric() && !self.scalars.contain(at))
+        })
     }
 
     fn finder(&self) -> &Finder {
@@ -91,14 +93,14 @@ impl Shown {
 
 /// Ranges and values collected from a tree.
 #[derive(Default)]
-struct Found<'a> {
+struct QuotedValues<'a> {
     places: Vec<Range<usize>>,
     /// Each with its value, if that can be a secret.
     scalars: Vec<(Range<usize>, Option<&'a str>)>,
     values: Vec<(String, String)>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> QuotedValues<'a> {
     fn node(&mut self, node: &'a Node) {
         match &node.kind {
             Kind::Map(entries) => {
@@ -155,7 +157,7 @@ impl Finder {
     }
 
     /// Returns the sentence with the values masked.
-    fn masked(&self, sentence: &str) -> String {
+    fn mask(&self, sentence: &str) -> String {
         match &self.automaton {
             Some(automaton) => automaton.replace_all(sentence, &self.masks),
             None => MASK.to_owned(),
@@ -181,8 +183,8 @@ pub(super) fn unread(text: &str, references: &References) -> String {
             places.push(start..colon);
         }
     }
-    let places = Places::new(places);
-    starred(text, |at, c| !c.is_alphanumeric() || places.contain(at))
+    let places = TextRanges::new(places);
+    mask_characters(text, |at, c| !c.is_alphanumeric() || places.contain(at))
 }
 
 /// Returns all keys of the configuration's schema.
@@ -205,7 +207,7 @@ fn known_keys() -> std::collections::BTreeSet<String> {
 }
 
 /// Replaces each byte of a hidden character with a star. Whitespace stays.
-fn starred(text: &str, is_shown: impl Fn(usize, char) -> bool) -> String {
+fn mask_characters(text: &str, is_shown: impl Fn(usize, char) -> bool) -> String {
     let mut starred = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
         match c.is_whitespace() || is_shown(at, c) {
@@ -217,7 +219,7 @@ fn starred(text: &str, is_shown: impl Fn(usize, char) -> bool) -> String {
 }
 
 /// Masks values of the file in the texts of a finding.
-pub(super) fn without_values(finding: &mut Finding, text: &str, shown: Option<&Shown>) {
+pub(super) fn without_values(finding: &mut Finding, text: &str, shown: Option<&QuotableText>) {
     if finding.code == Code::Tag {
         // A tag is any text after `!`, which passwords often start with.
         "tags (`!…`) are not read".clone_into(&mut finding.message);
@@ -235,8 +237,8 @@ pub(super) fn without_values(finding: &mut Finding, text: &str, shown: Option<&S
         && !is_known();
     let dropped = is_dropped.then(|| Finder::new(&[(typed.to_owned(), MASK.to_owned())]));
     for sentence in sentences(finding) {
-        for finder in dropped.iter().chain(shown.map(Shown::finder)) {
-            *sentence = finder.masked(sentence);
+        for finder in dropped.iter().chain(shown.map(QuotableText::finder)) {
+            *sentence = finder.mask(sentence);
         }
     }
 }
@@ -290,7 +292,7 @@ mod tests {
             looked_for in (0_usize..50, 1_usize..4),
         ) {
             let all: Vec<_> = ends.iter().map(|(start, length)| *start..start + length).collect();
-            let places = Places::new(all.clone());
+            let places = TextRanges::new(all.clone());
             let (start, length) = looked_for;
             let is_within = |at: usize| all.iter().any(|one| one.contains(&at));
             prop_assert_eq!(places.contain(start), is_within(start));
@@ -307,7 +309,7 @@ mod tests {
     fn values_are_masked_in_one_pass_the_longer_first() {
         let value = |text: &str| (text.to_owned(), MASK.to_owned());
         let finder = Finder::new(&[value("secret-1"), value("secret-12"), value("ab"), value("")]);
-        let masked = finder.masked("`ab` is not secret-12, nor secret-1; about");
+        let masked = finder.mask("`ab` is not secret-12, nor secret-1; about");
         assert_eq!(masked, format!("`{MASK}` is not {MASK}, nor {MASK}; about"));
     }
 }

@@ -2,7 +2,7 @@
 //! JSON Schema and printed in the masked dump; each section is declared once by [`section`], so the
 //! three cannot diverge.
 
-use super::scalars::{self, Moment, Period, Prefix, Size, StoreUrl, WebUrl};
+use super::scalars::{self, ByteSize, DateOrTime, PathPrefix, Period, StoreUrl, WebUrl};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -14,7 +14,7 @@ use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
 
 /// The context of reading.
-pub(super) struct Reading<'a> {
+pub(super) struct ReadContext<'a> {
     pub(super) findings: &'a mut Findings,
     pub(super) read_file: &'a dyn Fn(&Path) -> std::io::Result<Vec<u8>>,
     /// The text of the file.
@@ -24,7 +24,7 @@ pub(super) struct Reading<'a> {
     pub(super) quotable: Vec<Span>,
 }
 
-impl Reading<'_> {
+impl ReadContext<'_> {
     /// Allows findings to quote this scalar, or the scalars of this list, if they look like the
     /// expected kind.
     pub(super) fn quote<T: FromYaml>(&mut self, node: &Node) {
@@ -49,7 +49,7 @@ impl Reading<'_> {
     }
 
     /// Returns a scalar as typed, including its quotes.
-    fn typed(&self, node: &Node) -> &str {
+    fn source_text(&self, node: &Node) -> &str {
         self.text.get(node.span.start as usize..node.span.end as usize).unwrap_or_default()
     }
 }
@@ -83,9 +83,9 @@ fn is_scalar(node: &Node) -> bool {
 }
 
 /// Reads the value of a known key.
-pub(super) fn value_of<T: FromYaml>(node: &Node, reading: &mut Reading<'_>) -> Option<T> {
+pub(super) fn value_of<T: FromYaml>(node: &Node, reading: &mut ReadContext<'_>) -> Option<T> {
     reading.quote::<T>(node);
-    T::read(node, reading)
+    T::parse(node, reading)
 }
 
 /// A kind of value in the configuration.
@@ -97,11 +97,11 @@ pub(super) trait FromYaml: Sized {
     }
 
     /// Reads the value. Reports a mistake and returns `None`.
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self>;
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self>;
     /// Returns the JSON Schema of this kind.
     fn schema() -> Value;
     /// Returns the value for the masked dump.
-    fn shown(&self) -> Value;
+    fn to_value(&self) -> Value;
 }
 
 /// A value with its place in the file.
@@ -126,16 +126,16 @@ impl<T: FromYaml> FromYaml for Placed<T> {
         T::may_quote(text)
     }
 
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
-        T::read(node, reading).map(|value| Placed { value, span: node.span })
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
+        T::parse(node, reading).map(|value| Placed { value, span: node.span })
     }
 
     fn schema() -> Value {
         T::schema()
     }
 
-    fn shown(&self) -> Value {
-        self.value.shown()
+    fn to_value(&self) -> Value {
+        self.value.to_value()
     }
 }
 
@@ -144,16 +144,16 @@ impl<T: FromYaml> FromYaml for Option<T> {
         T::may_quote(text)
     }
 
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
-        T::read(node, reading).map(Some)
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
+        T::parse(node, reading).map(Some)
     }
 
     fn schema() -> Value {
         T::schema()
     }
 
-    fn shown(&self) -> Value {
-        self.as_ref().map_or(Value::Null, T::shown)
+    fn to_value(&self) -> Value {
+        self.as_ref().map_or(Value::Null, T::to_value)
     }
 }
 
@@ -189,8 +189,8 @@ macro_rules! section {
         }
 
         impl FromYaml for $name {
-            fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
-                let fields = switchback_compiler::yaml::Fields::read(node, &Self::KEYS, reading.findings)?;
+            fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
+                let fields = switchback_compiler::yaml::Fields::parse(node, &Self::KEYS, reading.findings)?;
                 Some($name {
                     $( $rkey: fields
                         .get(stringify!($rkey))
@@ -207,11 +207,11 @@ macro_rules! section {
                 let mut properties = serde_json::Map::new();
                 $( properties.insert(
                     stringify!($rkey).to_owned(),
-                    described(<$rkind as FromYaml>::schema(), concat!($($rdoc, "\n"),+), None),
+                    describe_schema(<$rkind as FromYaml>::schema(), concat!($($rdoc, "\n"),+), None),
                 ); )*
                 $( properties.insert(
                     stringify!($okey).to_owned(),
-                    described(
+                    describe_schema(
                         <$okind as FromYaml>::schema(),
                         concat!($($odoc, "\n"),+),
                         section!(@default $okind $(, $odefault)?),
@@ -221,11 +221,11 @@ macro_rules! section {
                 json!({"type": "object", "additionalProperties": false, "required": required, "properties": properties})
             }
 
-            fn shown(&self) -> Value {
+            fn to_value(&self) -> Value {
                 // `json!` would recurse once per key.
                 let members = [
-                    $( (stringify!($rkey), self.$rkey.shown()), )*
-                    $( (stringify!($okey), self.$okey.shown()), )*
+                    $( (stringify!($rkey), self.$rkey.to_value()), )*
+                    $( (stringify!($okey), self.$okey.to_value()), )*
                 ];
                 Value::Object(members.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
             }
@@ -236,12 +236,12 @@ macro_rules! section {
     (@assumed $kind:ty) => { None };
     (@assumed $kind:ty, $default:expr) => { Placed { value: $default, span: Span::default() } };
     (@default $kind:ty) => { None };
-    (@default $kind:ty, $default:expr) => {{ let default: $kind = $default; Some(default.shown()) }};
+    (@default $kind:ty, $default:expr) => {{ let default: $kind = $default; Some(default.to_value()) }};
 }
 pub(super) use section;
 
 /// Adds the description and the default of its key to a schema.
-pub(super) fn described(mut schema: Value, words: &str, default: Option<Value>) -> Value {
+pub(super) fn describe_schema(mut schema: Value, words: &str, default: Option<Value>) -> Value {
     let words = words.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().to_owned();
     if let Value::Object(members) = &mut schema {
         members.insert("description".to_owned(), Value::String(words));
@@ -251,7 +251,11 @@ pub(super) fn described(mut schema: Value, words: &str, default: Option<Value>) 
 }
 
 /// Returns the text of any scalar as typed, whichever YAML type it resolves to.
-pub(super) fn scalar_text<'n>(node: &'n Node, wanted: &str, reading: &mut Reading<'_>) -> Option<&'n str> {
+pub(super) fn scalar_text<'n>(
+    node: &'n Node,
+    wanted: &str,
+    reading: &mut ReadContext<'_>,
+) -> Option<&'n str> {
     match &node.kind {
         Kind::String(text, _) | Kind::Number(text) => Some(text),
         Kind::Bool(true) => Some("true"),
@@ -260,11 +264,11 @@ pub(super) fn scalar_text<'n>(node: &'n Node, wanted: &str, reading: &mut Readin
     }
 }
 
-fn parsed<T>(
+fn parse_scalar<T>(
     node: &Node,
     wanted: &str,
     parse: impl FnOnce(&str) -> Result<T, String>,
-    reading: &mut Reading<'_>,
+    reading: &mut ReadContext<'_>,
 ) -> Option<T> {
     let text = scalar_text(node, wanted, reading)?;
     parse(text).map_err(|why| reading.findings.push(Finding::error(Code::ValueForm, node.span, why))).ok()
@@ -278,15 +282,15 @@ macro_rules! text_kinds {
                 $quoted(text)
             }
 
-            fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
-                parsed(node, $wanted, $parse, reading)
+            fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
+                parse_scalar(node, $wanted, $parse, reading)
             }
 
             fn schema() -> Value {
                 json!({"type": ["string", "integer"], "examples": [$example]})
             }
 
-            fn shown(&self) -> Value {
+            fn to_value(&self) -> Value {
                 let show: fn(&$kind) -> String = $show;
                 Value::String(show(self))
             }
@@ -295,12 +299,12 @@ macro_rules! text_kinds {
 }
 
 text_kinds! {
-    Size, "a size", is_measure, str::parse, Size::to_string, "10MiB";
+    ByteSize, "a size", is_measure, str::parse, ByteSize::to_string, "10MiB";
     Period, "a duration", is_measure, str::parse, Period::to_string, "15s";
     SocketAddr, "an address", is_address, scalars::address, SocketAddr::to_string, "127.0.0.1:8080";
     IpNet, "an address or a network", is_measure, scalars::network, IpNet::to_string, "10.0.0.0/8";
-    Moment, "a day or a moment", is_measure, str::parse, Moment::to_string, "2026-12-31";
-    Prefix, "a path prefix", is_name, str::parse, Prefix::to_string, "/v2";
+    DateOrTime, "a day or a moment", is_measure, str::parse, DateOrTime::to_string, "2026-12-31";
+    PathPrefix, "a path prefix", is_name, str::parse, PathPrefix::to_string, "/v2";
     PathBuf, "a path", is_name, scalars::path, |path| path.display().to_string(), "mappings/messaging";
     String, "a text", is_name, |text| match text { "" => Err("expected a text, and this is empty".to_owned()), _ => Ok(text.to_owned()) }, String::clone, "a text";
 }
@@ -308,8 +312,8 @@ text_kinds! {
 impl FromYaml for WebUrl {
     /// Reads a URL. User, password and query may be secret, and so may a path that looks like it,
     /// or any text that is no URL; only the rest is quotable.
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
-        let typed = reading.typed(node).to_owned();
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
+        let typed = reading.source_text(node).to_owned();
         let end = typed.find(['?', '#']).unwrap_or(typed.len());
         let origin = typed[..end].find("://").map_or(0, |at| at + 3);
         let scheme = typed[..origin].trim_matches(['\'', '"']).trim_end_matches("://");
@@ -325,34 +329,34 @@ impl FromYaml for WebUrl {
         if is_host && !looks_secret(host) {
             reading.quote_part(node, user..end);
         }
-        parsed(node, "a URL", str::parse, reading)
+        parse_scalar(node, "a URL", str::parse, reading)
     }
 
     fn schema() -> Value {
         json!({"type": ["string", "integer"], "examples": ["https://api.example.com/v3"]})
     }
 
-    fn shown(&self) -> Value {
-        Value::String(self.masked())
+    fn to_value(&self) -> Value {
+        Value::String(self.to_masked())
     }
 }
 
 impl FromYaml for StoreUrl {
     /// Reads a store URL, which may contain a password. Only `sqlite:` paths are quotable.
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
-        let path = reading.typed(node).trim_matches(['\'', '"']).strip_prefix("sqlite:");
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
+        let path = reading.source_text(node).trim_matches(['\'', '"']).strip_prefix("sqlite:");
         if path.is_some_and(is_name) {
             reading.quotable.push(node.span);
         }
-        parsed(node, "a store", str::parse, reading)
+        parse_scalar(node, "a store", str::parse, reading)
     }
 
     fn schema() -> Value {
         json!({"type": "string", "examples": ["sqlite:switchback.db", "postgres://switchback@db/switchback"]})
     }
 
-    fn shown(&self) -> Value {
-        Value::String(self.masked())
+    fn to_value(&self) -> Value {
+        Value::String(self.to_masked())
     }
 }
 
@@ -361,7 +365,7 @@ impl FromYaml for bool {
         is_word(text, &["true", "false", "yes", "no", "on", "off"])
     }
 
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         node.boolean(reading.findings)
     }
 
@@ -369,34 +373,34 @@ impl FromYaml for bool {
         json!({"type": "boolean"})
     }
 
-    fn shown(&self) -> Value {
+    fn to_value(&self) -> Value {
         Value::Bool(*self)
     }
 }
 
 /// A count from one to a million.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Count(pub(super) u32);
+pub(super) struct PositiveCount(pub(super) u32);
 
-impl Count {
+impl PositiveCount {
     const MAX: u32 = 1_000_000;
 }
 
-impl FromYaml for Count {
+impl FromYaml for PositiveCount {
     fn may_quote(text: &str) -> bool {
         is_measure(text)
     }
 
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
-        let value = node.whole(1..=u64::from(Count::MAX), reading.findings)?;
-        u32::try_from(value).ok().map(Count)
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
+        let value = node.whole(1..=u64::from(PositiveCount::MAX), reading.findings)?;
+        u32::try_from(value).ok().map(PositiveCount)
     }
 
     fn schema() -> Value {
-        json!({"type": "integer", "minimum": 1, "maximum": Count::MAX})
+        json!({"type": "integer", "minimum": 1, "maximum": PositiveCount::MAX})
     }
 
-    fn shown(&self) -> Value {
+    fn to_value(&self) -> Value {
         json!(self.0)
     }
 }
@@ -404,8 +408,8 @@ impl FromYaml for Count {
 impl FromYaml for Secret<String> {
     /// Reads a text, `${NAME}`, or `file:PATH` for the content of a file without its trailing line
     /// break.
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
-        let path = reading.typed(node).trim_matches(['\'', '"']).strip_prefix("file:");
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
+        let path = reading.source_text(node).trim_matches(['\'', '"']).strip_prefix("file:");
         if path.is_some_and(is_name) {
             reading.quotable.push(node.span);
         }
@@ -435,12 +439,12 @@ impl FromYaml for Secret<String> {
         json!({"type": ["string", "integer"], "examples": ["${NAME}", "file:/run/secrets/name"]})
     }
 
-    fn shown(&self) -> Value {
+    fn to_value(&self) -> Value {
         Value::String(MASK.to_owned())
     }
 }
 
-fn nonempty_secret(text: String, span: Span, reading: &mut Reading<'_>) -> Option<Secret<String>> {
+fn nonempty_secret(text: String, span: Span, reading: &mut ReadContext<'_>) -> Option<Secret<String>> {
     if text.is_empty() {
         reading.findings.push(Finding::error(Code::ValueForm, span, "a secret must not be empty"));
         return None;
@@ -453,17 +457,17 @@ impl<T: FromYaml> FromYaml for Vec<T> {
         T::may_quote(text)
     }
 
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         let items = node.list(reading.findings)?;
-        Some(items.iter().filter_map(|item| T::read(item, reading)).collect())
+        Some(items.iter().filter_map(|item| T::parse(item, reading)).collect())
     }
 
     fn schema() -> Value {
         json!({"type": "array", "items": T::schema()})
     }
 
-    fn shown(&self) -> Value {
-        self.iter().map(T::shown).collect()
+    fn to_value(&self) -> Value {
+        self.iter().map(T::to_value).collect()
     }
 }
 
@@ -476,10 +480,10 @@ impl<T: FromYaml> FromYaml for OneOrMore<T> {
         T::may_quote(text)
     }
 
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         match node.kind {
-            Kind::Seq(_) => Vec::read(node, reading).map(OneOrMore),
-            _ => T::read(node, reading).map(|value| OneOrMore(vec![value])),
+            Kind::Seq(_) => Vec::parse(node, reading).map(OneOrMore),
+            _ => T::parse(node, reading).map(|value| OneOrMore(vec![value])),
         }
     }
 
@@ -487,37 +491,37 @@ impl<T: FromYaml> FromYaml for OneOrMore<T> {
         json!({"anyOf": [T::schema(), {"type": "array", "items": T::schema(), "minItems": 1}]})
     }
 
-    fn shown(&self) -> Value {
-        self.0.shown()
+    fn to_value(&self) -> Value {
+        self.0.to_value()
     }
 }
 
 /// A map with user-defined keys, in the order of the file.
 #[derive(Clone, Debug)]
-pub(super) struct Named<K, T>(pub(super) Vec<(Placed<K>, T)>);
+pub(super) struct NamedMap<K, T>(pub(super) Vec<(Placed<K>, T)>);
 
-impl<K: FromYaml, T: FromYaml> FromYaml for Named<K, T> {
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+impl<K: FromYaml, T: FromYaml> FromYaml for NamedMap<K, T> {
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         let mut named = Vec::new();
         for (key, value) in node.map(reading.findings)? {
             let key_node = Node {
                 span: key.span,
-                kind: Kind::String(key.name.clone(), switchback_compiler::yaml::Style::Plain),
+                kind: Kind::String(key.name.clone(), switchback_compiler::yaml::TextStyle::Plain),
             };
-            let key = Placed::<K>::read(&key_node, reading);
+            let key = Placed::<K>::parse(&key_node, reading);
             named.extend(key.zip(value_of(value, reading)));
         }
-        Some(Named(named))
+        Some(NamedMap(named))
     }
 
     fn schema() -> Value {
         json!({"type": "object", "additionalProperties": T::schema()})
     }
 
-    fn shown(&self) -> Value {
+    fn to_value(&self) -> Value {
         let shown = |(key, value): &(Placed<K>, T)| {
-            let name = key.shown().as_str().unwrap_or_default().to_owned();
-            (name, value.shown())
+            let name = key.to_value().as_str().unwrap_or_default().to_owned();
+            (name, value.to_value())
         };
         Value::Object(self.0.iter().map(shown).collect())
     }
@@ -539,7 +543,7 @@ impl Free {
 }
 
 impl FromYaml for Free {
-    fn read(node: &Node, _: &mut Reading<'_>) -> Option<Self> {
+    fn parse(node: &Node, _: &mut ReadContext<'_>) -> Option<Self> {
         let mut places = Vec::new();
         place_leaves(node, "", &mut places);
         Some(Free { value: free(node), places })
@@ -551,19 +555,19 @@ impl FromYaml for Free {
 
     /// Returns the value for the masked dump. Masks texts that look like a secret or have a name
     /// that suggests one; the pack does not declare secrets.
-    fn shown(&self) -> Value {
-        masked(&self.value, false)
+    fn to_value(&self) -> Value {
+        mask_value(&self.value, false)
     }
 }
 
-fn masked(value: &Value, tells: bool) -> Value {
+fn mask_value(value: &Value, tells: bool) -> Value {
     match value {
         Value::String(text) if tells || looks_secret(text) => Value::String(MASK.to_owned()),
         Value::Number(_) if tells => Value::String(MASK.to_owned()),
-        Value::Array(items) => items.iter().map(|item| masked(item, tells)).collect(),
+        Value::Array(items) => items.iter().map(|item| mask_value(item, tells)).collect(),
         Value::Object(members) => {
             let member = |(name, value): (&String, &Value)| {
-                (name.clone(), masked(value, tells || is_telling_name(name)))
+                (name.clone(), mask_value(value, tells || is_telling_name(name)))
             };
             Value::Object(members.iter().map(member).collect())
         }

@@ -6,7 +6,7 @@
 //! environment cannot add keys, quotes or comments.
 
 use switchback_compiler::diagnostic::{Code, FileId, Finding, Findings, Span};
-use switchback_compiler::yaml::{Key, Kind, Node, Style};
+use switchback_compiler::yaml::{Key, Kind, Node, TextStyle};
 
 /// First character of a placeholder. It is for private use, so no configuration contains it.
 const MARK: char = '\u{e000}';
@@ -15,7 +15,7 @@ const FILL: char = '~';
 const OPENING: &str = "${";
 
 /// A reference and its byte range.
-struct Reference {
+struct ValueReference {
     start: usize,
     end: usize,
     name: String,
@@ -24,11 +24,11 @@ struct Reference {
 
 /// The references of one file.
 pub(super) struct References {
-    found: Vec<Reference>,
+    found: Vec<ValueReference>,
 }
 
 /// A tree with all references resolved.
-pub(super) struct Resolved {
+pub(super) struct ResolvedTree {
     pub(super) tree: Node,
     /// Places of values with an unset variable. That was reported; their other errors are
     /// consequences.
@@ -44,7 +44,7 @@ impl References {
         let mut at = 0;
         while let Some(start) = text[at..].find(OPENING).map(|offset| at + offset) {
             replaced.push_str(&text[at..start]);
-            match Reference::parse(text, start) {
+            match ValueReference::parse(text, start) {
                 Some(reference) => {
                     at = reference.end;
                     replaced.push(MARK);
@@ -55,7 +55,7 @@ impl References {
                     at = start + OPENING.len();
                     replaced.push_str(OPENING);
                     if !is_in_comment(text, start) {
-                        findings.push(malformed(span(file, start, at)));
+                        findings.push(malformed_reference(span(file, start, at)));
                     }
                 }
             }
@@ -71,10 +71,10 @@ impl References {
         tree: Node,
         variable: &dyn Fn(&str) -> Option<String>,
         findings: &mut Findings,
-    ) -> Resolved {
+    ) -> ResolvedTree {
         let mut resolving = Resolving { variable, findings, unset: Vec::new() };
-        let tree = self.resolved(tree, &mut resolving);
-        Resolved { tree, unset: resolving.unset }
+        let tree = self.resolve_node(tree, &mut resolving);
+        ResolvedTree { tree, unset: resolving.unset }
     }
 
     /// Returns the byte ranges of references that findings may quote: everything except defaults,
@@ -86,19 +86,19 @@ impl References {
         })
     }
 
-    fn resolved(&self, node: Node, resolving: &mut Resolving<'_>) -> Node {
+    fn resolve_node(&self, node: Node, resolving: &mut Resolving<'_>) -> Node {
         let kind = match node.kind {
             Kind::String(text, style) if text.contains(MARK) => {
                 self.expand(&text, style, node.span, resolving)
             }
             Kind::Seq(items) => {
-                Kind::Seq(items.into_iter().map(|item| self.resolved(item, resolving)).collect())
+                Kind::Seq(items.into_iter().map(|item| self.resolve_node(item, resolving)).collect())
             }
             Kind::Map(entries) => Kind::Map(
                 entries
                     .into_iter()
                     .map(|(key, value)| {
-                        (self.plain_key(key, resolving.findings), self.resolved(value, resolving))
+                        (self.plain_key(key, resolving.findings), self.resolve_node(value, resolving))
                     })
                     .collect(),
             ),
@@ -109,8 +109,8 @@ impl References {
 
     /// Replaces the placeholders of a scalar. An unquoted scalar that is a single reference becomes
     /// a number or boolean if its value is one, as if the value were in the file.
-    fn expand(&self, text: &str, style: Style, place: Span, resolving: &mut Resolving<'_>) -> Kind {
-        let mut within = self.within(place);
+    fn expand(&self, text: &str, style: TextStyle, place: Span, resolving: &mut Resolving<'_>) -> Kind {
+        let mut within = self.references_in(place);
         let mut out = String::new();
         let mut rest = text;
         while let Some(at) = rest.find(MARK) {
@@ -134,22 +134,22 @@ impl References {
         let is_whole =
             text.starts_with(MARK) && text.trim_start_matches(MARK).bytes().all(|b| b == FILL as u8);
         match out.as_str() {
-            "true" if is_whole && style == Style::Plain => Kind::Bool(true),
-            "false" if is_whole && style == Style::Plain => Kind::Bool(false),
-            number if is_whole && style == Style::Plain && is_number(number) => Kind::Number(out),
+            "true" if is_whole && style == TextStyle::Plain => Kind::Bool(true),
+            "false" if is_whole && style == TextStyle::Plain => Kind::Bool(false),
+            number if is_whole && style == TextStyle::Plain && is_number(number) => Kind::Number(out),
             _ => Kind::String(out, style),
         }
     }
 
     fn plain_key(&self, key: Key, findings: &mut Findings) -> Key {
-        let Some(reference) = self.within(key.span).next().filter(|_| key.name.contains(MARK)) else {
+        let Some(reference) = self.references_in(key.span).next().filter(|_| key.name.contains(MARK)) else {
             return key;
         };
         findings.push(in_key(span(key.span.file, reference.start, reference.end)));
         key
     }
 
-    fn within(&self, place: Span) -> impl Iterator<Item = &Reference> {
+    fn references_in(&self, place: Span) -> impl Iterator<Item = &ValueReference> {
         let (from, to) = (place.start as usize, place.end as usize);
         self.found.iter().filter(move |reference| reference.start >= from && reference.end <= to)
     }
@@ -162,10 +162,10 @@ struct Resolving<'r> {
     unset: Vec<Span>,
 }
 
-impl Reference {
+impl ValueReference {
     /// Parses `${NAME}` or `${NAME:-default}` at `start`. A default extends to the first closing
     /// brace of its line.
-    fn parse(text: &str, start: usize) -> Option<Reference> {
+    fn parse(text: &str, start: usize) -> Option<ValueReference> {
         let inside = text[start..].strip_prefix(OPENING)?;
         let length = inside.find(['}', '\n']).filter(|at| inside[*at..].starts_with('}'))?;
         let (name, default) = match inside[..length].split_once(":-") {
@@ -175,7 +175,7 @@ impl Reference {
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
         let end = start + OPENING.len() + length + 1;
-        is_name.then(|| Reference { start, end, name: name.to_owned(), default })
+        is_name.then(|| ValueReference { start, end, name: name.to_owned(), default })
     }
 
     /// Returns the padding of the placeholder. A reference has at least four bytes, one more than
@@ -201,7 +201,7 @@ fn span(file: FileId, start: usize, end: usize) -> Span {
     Span::new(file, offset(start), offset(end))
 }
 
-fn malformed(span: Span) -> Finding {
+fn malformed_reference(span: Span) -> Finding {
     Finding::error(Code::Reference, span, "`${` does not begin a reference")
         .help("write `${NAME}` or `${NAME:-default}` with letters, digits and `_` in the name")
 }
@@ -232,7 +232,7 @@ mod tests {
         let original = Sources::new().add("c", text);
         let (references, replaced) = References::take_out(text, original, &mut findings);
         assert_eq!(replaced.len(), text.len(), "places must stay");
-        let tree = yaml::read(&mut sources, "c", replaced.as_bytes(), &mut findings);
+        let tree = yaml::parse(&mut sources, "c", replaced.as_bytes(), &mut findings);
         let variable = |name: &str| match name {
             "ID" => Some("app-1".to_owned()),
             "N" => Some("10".to_owned()),
@@ -242,7 +242,7 @@ mod tests {
             _ => None,
         };
         let tree = tree.map(|node| references.resolve(node, &variable, &mut findings).tree);
-        (tree, findings.sorted().iter().map(|finding| finding.message.clone()).collect())
+        (tree, findings.in_order().iter().map(|finding| finding.message.clone()).collect())
     }
 
     fn value(text: &str) -> Kind {

@@ -14,25 +14,25 @@ use time::{Date, Month, OffsetDateTime, Time, format_description::well_known::Rf
 /// A number of bytes: `512`, `64KiB`, `10MiB`, `1GiB`. Decimal units (`kB`) are rejected, because
 /// many users mean the binary ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Size(pub u64);
+pub struct ByteSize(pub u64);
 
 const SIZE_UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
 
-impl FromStr for Size {
+impl FromStr for ByteSize {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Size, String> {
+    fn from_str(text: &str) -> Result<ByteSize, String> {
         let expected = || "expected a number of bytes such as `512`, `64KiB`, `10MiB` or `1GiB`".to_owned();
         let (digits, unit) = SIZE_UNITS
             .iter()
             .find_map(|(name, unit)| Some((text.strip_suffix(name)?.trim_end(), *unit)))
             .unwrap_or((text, 1));
-        let number = unsigned(digits).ok_or_else(expected)?;
-        number.checked_mul(unit).map(Size).ok_or_else(|| format!("`{text}` is more than can be counted"))
+        let number = parse_digits(digits).ok_or_else(expected)?;
+        number.checked_mul(unit).map(ByteSize).ok_or_else(|| format!("`{text}` is more than can be counted"))
     }
 }
 
-impl fmt::Display for Size {
+impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match SIZE_UNITS.iter().find(|(_, unit)| self.0 != 0 && self.0.is_multiple_of(*unit)) {
             Some((name, unit)) => write!(f, "{}{name}", self.0 / unit),
@@ -57,7 +57,7 @@ impl FromStr for Period {
             .iter()
             .find_map(|(name, unit)| Some((text.strip_suffix(name)?.trim_end(), *unit)))
             .ok_or_else(expected)?;
-        let number = unsigned(digits).ok_or_else(expected)?;
+        let number = parse_digits(digits).ok_or_else(expected)?;
         let millis =
             number.checked_mul(unit).ok_or_else(|| format!("`{text}` is more than can be waited"))?;
         Ok(Period(Duration::from_millis(millis)))
@@ -77,7 +77,7 @@ impl fmt::Display for Period {
 }
 
 /// Parses ASCII digits only: no sign, underscore or empty text.
-pub(super) fn unsigned(text: &str) -> Option<u64> {
+pub(super) fn parse_digits(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     is_number.then(|| text.parse().ok()).flatten()
 }
@@ -138,7 +138,7 @@ impl WebUrl {
     }
 
     /// Returns the URL for display, with query values and path segments that look secret masked.
-    pub fn masked(&self) -> String {
+    pub fn to_masked(&self) -> String {
         let whole = self.0.to_string();
         let (address, query) =
             whole.split_once('?').map_or((whole.as_str(), None), |(address, query)| (address, Some(query)));
@@ -207,7 +207,7 @@ impl StoreUrl {
     }
 
     /// Returns the URL for display, without password and query.
-    pub fn masked(&self) -> String {
+    pub fn to_masked(&self) -> String {
         let Some((scheme, rest)) = self.0.split_once("://") else { return self.0.clone() };
         let rest = rest.split('?').next().unwrap_or_default();
         match rest.rsplit_once('@') {
@@ -240,25 +240,25 @@ impl FromStr for StoreUrl {
 
 /// A day (`2026-12-31`, its first second in UTC) or a moment (`2026-12-31T23:59:59Z`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(pub OffsetDateTime);
+pub struct DateOrTime(pub OffsetDateTime);
 
-impl Moment {
+impl DateOrTime {
     /// Returns the Unix time in milliseconds.
     pub fn unix_ms(self) -> i64 {
         self.0.unix_timestamp().saturating_mul(1000).saturating_add(i64::from(self.0.millisecond()))
     }
 }
 
-impl FromStr for Moment {
+impl FromStr for DateOrTime {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Moment, String> {
+    fn from_str(text: &str) -> Result<DateOrTime, String> {
         let expected =
             || "expected a day such as `2026-12-31` or a moment such as `2026-12-31T23:59:59Z`".to_owned();
         if let Ok(moment) = OffsetDateTime::parse(text, &Rfc3339) {
-            return Ok(Moment(moment));
+            return Ok(DateOrTime(moment));
         }
-        let mut parts = text.split('-').map(|part| (part.len(), unsigned(part)));
+        let mut parts = text.split('-').map(|part| (part.len(), parse_digits(part)));
         let (Some((4, Some(year))), Some((2, Some(month))), Some((2, Some(day))), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
@@ -270,11 +270,11 @@ impl FromStr for Moment {
         let date = date
             .and_then(|(year, day)| Date::from_calendar_date(year, month, day).ok())
             .ok_or_else(expected)?;
-        Ok(Moment(date.with_time(Time::MIDNIGHT).assume_utc()))
+        Ok(DateOrTime(date.with_time(Time::MIDNIGHT).assume_utc()))
     }
 }
 
-impl fmt::Display for Moment {
+impl fmt::Display for DateOrTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.format(&Rfc3339).map_err(|_| fmt::Error)?)
     }
@@ -283,21 +283,21 @@ impl fmt::Display for Moment {
 /// The path prefix of a front: `/v2`. Starts with a slash, has no trailing slash, and consists of
 /// unreserved characters (RFC 3986, section 2.3). The root is written `/` and matches every path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Prefix(String);
+pub struct PathPrefix(String);
 
-impl Prefix {
+impl PathPrefix {
     /// Returns the prefix for comparison with paths; empty for the root.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl FromStr for Prefix {
+impl FromStr for PathPrefix {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Prefix, String> {
+    fn from_str(text: &str) -> Result<PathPrefix, String> {
         if text == "/" {
-            return Ok(Prefix(String::new()));
+            return Ok(PathPrefix(String::new()));
         }
         let segments = text.strip_prefix('/').ok_or("expected a path prefix such as `/v2`")?;
         let is_plain = |segment: &str| {
@@ -308,7 +308,7 @@ impl FromStr for Prefix {
                 && !matches!(segment, "." | "..")
         };
         match segments.split('/').all(is_plain) {
-            true => Ok(Prefix(text.to_owned())),
+            true => Ok(PathPrefix(text.to_owned())),
             false => {
                 Err("expected segments of letters, digits, `-`, `_`, `.` and `~`, such as `/v2` or `/api/v2`"
                     .to_owned())
@@ -317,7 +317,7 @@ impl FromStr for Prefix {
     }
 }
 
-impl fmt::Display for Prefix {
+impl fmt::Display for PathPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_empty() { "/" } else { &self.0 })
     }
@@ -352,14 +352,14 @@ mod tests {
 
     #[test]
     fn sizes() {
-        both_ways::<Size>(&[
+        both_ways::<ByteSize>(&[
             ("0", "0"),
             ("1500", "1500"),
             ("1024", "1KiB"),
             ("10MiB", "10MiB"),
             ("2 GiB", "2GiB"),
         ]);
-        refused::<Size>(&[
+        refused::<ByteSize>(&[
             "",
             "10MB",
             "10kb",
@@ -400,7 +400,7 @@ mod tests {
             "http://a/#x",
             "http:// a",
         ]);
-        let masked = |text: &str| text.parse::<WebUrl>().unwrap().masked();
+        let masked = |text: &str| text.parse::<WebUrl>().unwrap().to_masked();
         assert_eq!(masked("https://a.example/v3"), "https://a.example/v3");
         assert_eq!(
             masked("https://a.example/hooks/Zx81Qm2Lp04Nv7Rk55Tb/in?key=abc&x"),
@@ -412,7 +412,7 @@ mod tests {
 
     #[test]
     fn a_store_shows_itself_without_its_password() {
-        let masked = |text: &str| text.parse::<StoreUrl>().unwrap().masked();
+        let masked = |text: &str| text.parse::<StoreUrl>().unwrap().to_masked();
         assert_eq!(masked("sqlite:a/b.db"), "sqlite:a/b.db");
         assert_eq!(masked("postgres://me:p@ss@db:5432/x?password=q"), "postgres://me:***@db:5432/x");
         assert_eq!(masked("postgres://db/x"), "postgres://db/x");
@@ -421,18 +421,25 @@ mod tests {
 
     #[test]
     fn days_and_moments() {
-        both_ways::<Moment>(&[
+        both_ways::<DateOrTime>(&[
             ("2026-12-31", "2026-12-31T00:00:00Z"),
             ("2026-12-31T23:59:59Z", "2026-12-31T23:59:59Z"),
         ]);
-        refused::<Moment>(&["", "2026-02-30", "31.12.2026", "2026-1-1", "2026-12-31 10:00", "@1700000000"]);
+        refused::<DateOrTime>(&[
+            "",
+            "2026-02-30",
+            "31.12.2026",
+            "2026-1-1",
+            "2026-12-31 10:00",
+            "@1700000000",
+        ]);
     }
 
     #[test]
     fn prefixes() {
-        both_ways::<Prefix>(&[("/", "/"), ("/v2", "/v2"), ("/api/v2", "/api/v2")]);
-        refused::<Prefix>(&["", "v2", "/v2/", "//v2", "/a/../b", "/ä", "/{id}", "/a%2Fb"]);
-        assert_eq!("/".parse::<Prefix>().unwrap().as_str(), "");
+        both_ways::<PathPrefix>(&[("/", "/"), ("/v2", "/v2"), ("/api/v2", "/api/v2")]);
+        refused::<PathPrefix>(&["", "v2", "/v2/", "//v2", "/a/../b", "/ä", "/{id}", "/a%2Fb"]);
+        assert_eq!("/".parse::<PathPrefix>().unwrap().as_str(), "");
     }
 
     #[test]

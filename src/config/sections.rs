@@ -4,10 +4,10 @@
 use super::dual::{RawGate, RawShadow};
 use super::events::RawEvents;
 use super::read::{
-    Count, Free, FromYaml, Named, OneOrMore, Placed, Reading, described, is_name, is_word, scalar_text,
-    section,
+    Free, FromYaml, NamedMap, OneOrMore, Placed, PositiveCount, ReadContext, describe_schema, is_name,
+    is_word, scalar_text, section,
 };
-use super::scalars::{Moment, Period, Prefix, Size, StoreUrl, WebUrl};
+use super::scalars::{ByteSize, DateOrTime, PathPrefix, Period, StoreUrl, WebUrl};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -15,11 +15,11 @@ use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Span};
 use switchback_compiler::yaml::{Kind, Node};
 use switchback_gateway::proxy::forwarding::ForwardedFields;
-use switchback_gateway::proxy::program::Strangers;
+use switchback_gateway::proxy::program::UnknownClientPolicy;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
 use switchback_gateway::shadow::{Phase, Priority, Share};
-use switchback_gateway::store::Flow;
+use switchback_gateway::store::GrantFlow;
 use switchback_gateway::telemetry::log::{LogFormat, check_filter};
 use switchback_plan::{BodyForm, ClientAuth, RefreshExtra};
 
@@ -32,7 +32,7 @@ section! {
         /// encrypts and all keys decrypt; this is how a key is rotated.
         key: OneOrMore<Placed<Secret<String>>>,
         /// The upstream services, by the side of the pack that they speak.
-        upstreams: Named<String, RawUpstream>,
+        upstreams: NamedMap<String, RawUpstream>,
     }
     optional {
         /// The address that clients connect to.
@@ -58,7 +58,7 @@ section! {
         store: StoreUrl = "sqlite:switchback.db".parse().expect("the default is well-formed"),
         /// Path prefixes at which clients speak one of the sides of the pack. The default is the
         /// old side at its name, translated to the new one.
-        fronts: Named<Prefix, RawFront>,
+        fronts: NamedMap<PathPrefix, RawFront>,
         /// The authorization server that issues and refreshes grants.
         oauth: RawOAuth,
         /// Clients that are registered at start. Others can be added while the gateway runs.
@@ -70,16 +70,16 @@ section! {
         /// client's side), `shadow` (forwarded, and compared with the other side), `{ phase:
         /// canary, share: 0.1 }` (translated for this share of the clients) or `translated` (`{
         /// phase: translated, check: 0.01 }` compares a share of the requests).
-        phases: Named<String, Phase> = Named(Vec::new()),
+        phases: NamedMap<String, Phase> = NamedMap(Vec::new()),
         /// Comparison with the side that does not answer.
         shadow: RawShadow = RawShadow::assumed(),
         /// Automatic promotion and rollback: `default` and operations, each a policy or `never`.
         /// Without it, no operation changes its phase automatically.
-        gate: Named<String, RawGate> = Named(Vec::new()),
+        gate: NamedMap<String, RawGate> = NamedMap(Vec::new()),
         /// Translation of events for their receivers.
         events: RawEvents = RawEvents::assumed(),
         /// Announcements of the end of a side in responses, by the name of the side.
-        sunset: Named<String, RawSunset> = Named(Vec::new()),
+        sunset: NamedMap<String, RawSunset> = NamedMap(Vec::new()),
         /// Windows in which requests are rejected with 503 and `Retry-After`, so that owners of
         /// clients notice the coming end. Others can be added while the gateway runs (`switchback
         /// brownout`).
@@ -155,20 +155,20 @@ section! {
         /// clients, while `upstreams` has the client's side: `forward` sends both to that service
         /// (tokens only where the operation is not translated), `forward_all` also tokens where it
         /// is translated, `refuse` neither.
-        unknown: Strangers = Strangers::Forward,
+        unknown: UnknownClientPolicy = UnknownClientPolicy::Forward,
     }
 }
 
-impl FromYaml for Strangers {
+impl FromYaml for UnknownClientPolicy {
     fn may_quote(text: &str) -> bool {
         is_word(text, &STRANGERS)
     }
 
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         match node.word(&STRANGERS, reading.findings)? {
-            "refuse" => Some(Strangers::Refuse),
-            "forward_all" => Some(Strangers::ForwardAll),
-            _ => Some(Strangers::Forward),
+            "refuse" => Some(UnknownClientPolicy::Refuse),
+            "forward_all" => Some(UnknownClientPolicy::ForwardAll),
+            _ => Some(UnknownClientPolicy::Forward),
         }
     }
 
@@ -176,11 +176,11 @@ impl FromYaml for Strangers {
         json!({"enum": STRANGERS})
     }
 
-    fn shown(&self) -> Value {
+    fn to_value(&self) -> Value {
         json!(match self {
-            Strangers::Refuse => "refuse",
-            Strangers::Forward => "forward",
-            Strangers::ForwardAll => "forward_all",
+            UnknownClientPolicy::Refuse => "refuse",
+            UnknownClientPolicy::Forward => "forward",
+            UnknownClientPolicy::ForwardAll => "forward_all",
         })
     }
 }
@@ -190,7 +190,7 @@ impl FromYaml for ForwardedFields {
         is_word(text, &FORWARDED)
     }
 
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         match node.word(&FORWARDED, reading.findings)? {
             "append" => Some(ForwardedFields::Append),
             "set" => Some(ForwardedFields::Set),
@@ -203,7 +203,7 @@ impl FromYaml for ForwardedFields {
         json!({"enum": FORWARDED})
     }
 
-    fn shown(&self) -> Value {
+    fn to_value(&self) -> Value {
         json!(match self {
             ForwardedFields::Pass => "pass",
             ForwardedFields::Append => "append",
@@ -230,7 +230,7 @@ section! {
         /// Without it, notices use a variable such as `$V3_URL`.
         public_url: WebUrl,
         /// Addresses of the other hosts of the side, by their names in `hosts` of the pack.
-        hosts: Named<String, RawHost>,
+        hosts: NamedMap<String, RawHost>,
     }
 }
 
@@ -295,10 +295,10 @@ section! {
         scopes: Vec<String> = Vec::new(),
         /// Additional fields of every token request, such as `audience` or `resource`. They are
         /// displayed: do not put secrets here.
-        parameters: Named<String, Placed<String>> = Named(Vec::new()),
+        parameters: NamedMap<String, Placed<String>> = NamedMap(Vec::new()),
         /// Additional fields of every authorization link, such as `prompt: consent` or
         /// `access_type: offline`, which some servers require before they issue a refresh token.
-        authorize_parameters: Named<String, Placed<String>> = Named(Vec::new()),
+        authorize_parameters: NamedMap<String, Placed<String>> = NamedMap(Vec::new()),
         /// Timeout of a request to the authorization server.
         timeout: Period = Period(Duration::from_secs(10)),
         /// Format of token requests: `form` (RFC 6749) or `json`. The default is the declaration of
@@ -328,7 +328,7 @@ pub(super) enum StateRule {
 }
 
 impl FromYaml for StateRule {
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         match node.word(&["required", "optional"], reading.findings)? {
             "optional" => Some(StateRule::Optional),
             _ => Some(StateRule::Required),
@@ -339,7 +339,7 @@ impl FromYaml for StateRule {
         json!({"enum": ["required", "optional"]})
     }
 
-    fn shown(&self) -> Value {
+    fn to_value(&self) -> Value {
         json!(match self {
             StateRule::Required => "required",
             StateRule::Optional => "optional",
@@ -351,7 +351,7 @@ impl FromYaml for StateRule {
 macro_rules! words {
     ($($name:ty),+) => { $(
         impl FromYaml for $name {
-            fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+            fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
                 <$name>::of_word(node.word(<$name>::WORDS, reading.findings)?)
             }
 
@@ -359,7 +359,7 @@ macro_rules! words {
                 json!({"enum": <$name>::WORDS})
             }
 
-            fn shown(&self) -> Value {
+            fn to_value(&self) -> Value {
                 json!(self.word())
             }
         }
@@ -367,11 +367,11 @@ macro_rules! words {
 }
 words!(BodyForm, ClientAuth, Priority, RefreshExtra);
 
-impl FromYaml for Flow {
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+impl FromYaml for GrantFlow {
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         match node.word(&FLOWS, reading.findings)? {
-            "client_credentials" => Some(Flow::ClientCredentials),
-            _ => Some(Flow::AuthorizationCode),
+            "client_credentials" => Some(GrantFlow::ClientCredentials),
+            _ => Some(GrantFlow::AuthorizationCode),
         }
     }
 
@@ -379,7 +379,7 @@ impl FromYaml for Flow {
         json!({"enum": FLOWS})
     }
 
-    fn shown(&self) -> Value {
+    fn to_value(&self) -> Value {
         json!(self.name())
     }
 }
@@ -399,7 +399,7 @@ section! {
         /// OAuth credentials for calls to the new side.
         grant: RawGrant,
         /// Fixed tokens for calls, by side, in place of a grant.
-        credentials: Named<String, Placed<Secret<String>>> = Named(Vec::new()),
+        credentials: NamedMap<String, Placed<Secret<String>>> = NamedMap(Vec::new()),
         /// The end of a side for this client, regardless of the date for others. A date that is set
         /// at run time (`switchback client sunset`) takes precedence.
         sunset: RawClientSunset,
@@ -411,13 +411,13 @@ section! {
     RawClientSunset is "`sunset` of a client",
     required {
         /// Requests of the client are answered 410 from then on.
-        at: Moment,
+        at: DateOrTime,
     }
     optional {
         /// The side that is retired. The default is the side that clients speak.
         side: Placed<String>,
         /// The date of deprecation.
-        deprecated: Moment,
+        deprecated: DateOrTime,
         /// Whether responses announce the date in `Sunset` (RFC 8594) and `Deprecation` (RFC 9745).
         announce: bool = true,
     }
@@ -428,9 +428,9 @@ section! {
     RawBrownout is "a brownout",
     required {
         /// Start of the window.
-        from: Moment,
+        from: DateOrTime,
         /// End of the window.
-        until: Moment,
+        until: DateOrTime,
     }
     optional {
         /// The side whose fronts are affected. The default is the side that clients speak.
@@ -456,7 +456,7 @@ section! {
         client_secret: Secret<String>,
         /// How access tokens are obtained: `authorization_code`, with the consent of a person, or
         /// `client_credentials`, by the application itself.
-        flow: Flow = Flow::AuthorizationCode,
+        flow: GrantFlow = GrantFlow::AuthorizationCode,
         /// Initial refresh token. Used only while the store has no grant for the client. Without
         /// it, the client is connected with `switchback client connect`.
         refresh_token: Secret<String>,
@@ -469,9 +469,9 @@ section! {
     required {}
     optional {
         /// The date of deprecation.
-        deprecated: Moment,
+        deprecated: DateOrTime,
         /// The date after which the side is expected to be unavailable.
-        sunset: Moment,
+        sunset: DateOrTime,
         /// A page about the deprecation.
         policy: WebUrl,
         /// The replacement.
@@ -488,74 +488,74 @@ section! {
         /// Resident memory of the process. Near the limit, connections and requests are rejected
         /// with 503. The default is the limit of the control group (cgroup), or the memory of the
         /// machine.
-        memory: Size,
+        memory: ByteSize,
         /// Open client connections. Further connections receive 503 and are closed. Lower if the
         /// limit of file descriptors (`ulimit -n`) requires it.
-        connections: Count = Count(9_000),
+        connections: PositiveCount = PositiveCount(9_000),
         /// Open connections of one address (one /64 network for IPv6). By default an address may
         /// use as many as remain free for others. Connections of `trusted_proxies` do not count.
-        connections_per_address: Count,
+        connections_per_address: PositiveCount,
         /// Concurrent requests. Further requests receive 503.
-        requests: Count = Count(4_096),
+        requests: PositiveCount = PositiveCount(4_096),
         /// Concurrent requests of one client. Further requests receive 503.
-        requests_per_client: Count = Count(512),
+        requests_per_client: PositiveCount = PositiveCount(512),
         /// Concurrent requests on one HTTP/2 connection.
-        http2_streams: Count = Count(100),
+        http2_streams: PositiveCount = PositiveCount(100),
         /// Size of the request target (path and query). A larger one is rejected with 414.
-        target_bytes: Size = Size(8 << 10),
+        target_bytes: ByteSize = ByteSize(8 << 10),
         /// Number of header fields of a request.
-        headers: Count = Count(100),
+        headers: PositiveCount = PositiveCount(100),
         /// Size of the header fields of a request. More are rejected with 431.
-        header_bytes: Size = Size(16 << 10),
+        header_bytes: ByteSize = ByteSize(16 << 10),
         /// Size of a request body, both as sent and decoded. A larger one is rejected with 413.
-        body_bytes: Size = Size(10 << 20),
+        body_bytes: ByteSize = ByteSize(10 << 20),
         /// Size of a request body that is forwarded unchanged to the service of the client's own
         /// side. A larger one is rejected with 413.
-        forwarded_bytes: Size = Size(1 << 30),
+        forwarded_bytes: ByteSize = ByteSize(1 << 30),
         /// Members of one object in a parsed body. More are rejected with 413, or 502 in a
         /// response.
-        object_members: Count = Count(10_000),
+        object_members: PositiveCount = PositiveCount(10_000),
         /// Values in a request body: members and elements of all depths. More are rejected with
         /// 413.
-        body_values: Count = Count(1_000_000),
+        body_values: PositiveCount = PositiveCount(1_000_000),
         /// Nesting depth of a parsed body, from 8 to 256. More is rejected with 413, or 502 in a
         /// response.
-        body_depth: Count = Count(64),
+        body_depth: PositiveCount = PositiveCount(64),
         /// Size of one string or number that the pack reads in a streamed response. A larger one is
         /// answered 502. Values that the pack does not read have no limit of their own; values of
         /// buffered bodies have the limit of the body.
-        scalar_bytes: Size = Size(1 << 20),
+        scalar_bytes: ByteSize = ByteSize(1 << 20),
         /// Size of an upstream response that must be buffered for its translation. A larger one is
         /// answered 502.
-        held_bytes: Size = Size(16 << 20),
+        held_bytes: ByteSize = ByteSize(16 << 20),
         /// Total size of bodies that all requests buffer, and of their translations. More are
         /// answered 503. Reduced if `memory` has less room.
-        held_bytes_all: Size = Size(256 << 20),
+        held_bytes_all: ByteSize = ByteSize(256 << 20),
         /// Number of bytes of a response that are translated before the first byte is sent, so that
         /// an error in them is still answered 502. A later error aborts the response.
-        whole_bytes: Size = Size(64 << 10),
+        whole_bytes: ByteSize = ByteSize(64 << 10),
         /// Size of a streamed upstream response, decoded. A larger one is aborted.
-        answer_bytes: Size = Size(1 << 30),
+        answer_bytes: ByteSize = ByteSize(1 << 30),
         /// Checks translated responses against the complete JSON grammar and all limits, including
         /// values that the pack does not read. A violation is answered 502. Without it, UTF-8,
         /// brackets and the values that the pack reads are checked.
         strict_answers: bool = true,
         /// Ratio of the decoded to the compressed size of a body.
-        decode_ratio: Count = Count(500),
+        decode_ratio: PositiveCount = PositiveCount(500),
         /// Buffer size per HTTP/1.1 connection and direction.
-        buffer_bytes: Size = Size(64 << 10),
+        buffer_bytes: ByteSize = ByteSize(64 << 10),
         /// Timeout for the header fields of a request.
         header_timeout: Period = Period(Duration::from_secs(10)),
         /// Timeout between two chunks of a request body.
         body_timeout: Period = Period(Duration::from_secs(10)),
         /// Minimum average rate of a request body, in bytes per second.
-        body_bytes_per_second: Size = Size(1 << 10),
+        body_bytes_per_second: ByteSize = ByteSize(1 << 10),
         /// Time for which a client may accept no bytes of a response; over HTTP/2, of each
         /// response.
         write_timeout: Period = Period(Duration::from_secs(30)),
         /// Minimum average rate at which a client must read a response that it delays, in bytes per
         /// second.
-        answer_bytes_per_second: Size = Size(1 << 10),
+        answer_bytes_per_second: ByteSize = ByteSize(1 << 10),
         /// Timeout of a connection without a request.
         idle_timeout: Period = Period(Duration::from_secs(75)),
         /// Timeout of a connection that was upgraded to another protocol, such as WebSocket,
@@ -568,7 +568,7 @@ section! {
         /// (RFC 9112, section 9.6).
         lingering_timeout: Period = Period(Duration::from_secs(10)),
         /// Number of bytes that are discarded this way.
-        lingering_bytes: Size = Size(64 << 20),
+        lingering_bytes: ByteSize = ByteSize(64 << 20),
         /// Timeout for a connection to an upstream, TLS included. Long enough for two
         /// retransmissions of a lost SYN, after one and three seconds.
         connect_timeout: Period = Period(Duration::from_millis(3500)),
@@ -595,22 +595,22 @@ section! {
         /// Time for requests in flight to finish when the gateway stops.
         drain_timeout: Period = Period(Duration::from_secs(30)),
         /// Concurrent calls to one upstream. Further calls receive 503 at once.
-        upstream_calls: Count = Count(1_024),
+        upstream_calls: PositiveCount = PositiveCount(1_024),
         /// Concurrent calls of one client to one upstream. A client never gets more than remain
         /// free for others.
-        upstream_calls_per_client: Count = Count(1_024),
+        upstream_calls_per_client: PositiveCount = PositiveCount(1_024),
         /// Idle connections per upstream.
-        upstream_idle: Count = Count(256),
+        upstream_idle: PositiveCount = PositiveCount(256),
         /// Lifetime of an idle connection: choose it shorter than that of the upstream, or some
         /// writes meet a closed connection and are answered 502. `Keep-Alive: timeout=5` of an
         /// upstream takes precedence. An HTTP/2 connection in use that was silent for this long is
         /// pinged, and must answer within `connect_timeout`.
         upstream_idle_timeout: Period = Period(Duration::from_secs(4)),
         /// Number of header fields of an upstream response. More are answered 502.
-        upstream_headers: Count = Count(256),
+        upstream_headers: PositiveCount = PositiveCount(256),
         /// Size of the header fields of an upstream response. More are answered 502. Each
         /// connection to an upstream may buffer this much.
-        upstream_header_bytes: Size = Size(32 << 10),
+        upstream_header_bytes: ByteSize = ByteSize(32 << 10),
     }
 }
 
@@ -648,14 +648,14 @@ section! {
     }
     optional {
         /// Header fields of every request to the collector, such as a credential.
-        headers: Named<String, Placed<Secret<String>>> = Named(Vec::new()),
+        headers: NamedMap<String, Placed<Secret<String>>> = NamedMap(Vec::new()),
         /// Share of the traces that start at the gateway and are recorded, from 0 to 1. A
         /// `traceparent` of a client decides for its own trace.
         ratio: Share = Share::ALL,
         /// Timeout of one export, including retries.
         timeout: Period = Period(Duration::from_secs(10)),
         /// Spans that wait for export. Further spans are dropped and counted.
-        queue: Count = Count(2048),
+        queue: PositiveCount = PositiveCount(2048),
     }
 }
 
@@ -686,7 +686,7 @@ pub(super) struct RawClient {
 const TOKEN_SUFFIX: &str = "_token";
 
 impl FromYaml for RawClient {
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         let (tokens, others): (Vec<_>, Vec<_>) = node
             .map(reading.findings)?
             .iter()
@@ -696,7 +696,7 @@ impl FromYaml for RawClient {
         let mut read = Vec::new();
         for (key, value) in &tokens {
             let side = key.name.trim_end_matches(TOKEN_SUFFIX);
-            let given = OneOrMore::<Placed<Secret<String>>>::read(value, reading);
+            let given = OneOrMore::<Placed<Secret<String>>>::parse(value, reading);
             read.extend(
                 given
                     .into_iter()
@@ -705,7 +705,7 @@ impl FromYaml for RawClient {
             );
         }
         let tokens = read;
-        let base = RawClientBase::read(&Node { span: node.span, kind: Kind::Map(others) }, reading)?;
+        let base = RawClientBase::parse(&Node { span: node.span, kind: Kind::Map(others) }, reading)?;
         Some(RawClient { base, tokens, has_token, span: node.span })
     }
 
@@ -716,10 +716,10 @@ impl FromYaml for RawClient {
         schema
     }
 
-    fn shown(&self) -> Value {
-        let mut shown = self.base.shown();
+    fn to_value(&self) -> Value {
+        let mut shown = self.base.to_value();
         for (side, token) in &self.tokens {
-            shown[format!("{}{TOKEN_SUFFIX}", side.value)] = token.shown();
+            shown[format!("{}{TOKEN_SUFFIX}", side.value)] = token.to_value();
         }
         shown
     }
@@ -730,7 +730,7 @@ impl FromYaml for LogFormat {
         is_word(text, &["text", "json"])
     }
 
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         match node.word(&["text", "json"], reading.findings)? {
             "json" => Some(LogFormat::Json),
             _ => Some(LogFormat::Text),
@@ -741,7 +741,7 @@ impl FromYaml for LogFormat {
         json!({"enum": ["text", "json"]})
     }
 
-    fn shown(&self) -> Value {
+    fn to_value(&self) -> Value {
         json!(match self {
             LogFormat::Text => "text",
             LogFormat::Json => "json",
@@ -761,7 +761,7 @@ impl FromYaml for Filter {
         (check_filter(text).is_ok() && is_name(text)) || is_word(text, &LEVELS)
     }
 
-    fn read(node: &Node, reading: &mut Reading<'_>) -> Option<Self> {
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         let text = scalar_text(node, "a level such as `info`", reading)?;
         if let Err(why) = check_filter(text) {
             let finding =
@@ -776,7 +776,7 @@ impl FromYaml for Filter {
         json!({"type": "string", "examples": ["info", "info,switchback::access=off"]})
     }
 
-    fn shown(&self) -> Value {
+    fn to_value(&self) -> Value {
         json!(self.0)
     }
 }

@@ -8,7 +8,7 @@ use switchback_gateway::shadow::{Phase, Priority, Share};
 
 const SMALLEST: &str = "key: ${KEY}\nupstreams: { new: { url: 'https://api.example.com/new' } }\n";
 
-fn parsed(text: &str) -> Outcome {
+fn parsed(text: &str) -> ConfigOutcome {
     let variable = |name: &str| match name {
         "KEY" => Some("k-0123456789".to_owned()),
         "TOKEN" => Some("t-0123456789abcdef".to_owned()),
@@ -36,7 +36,7 @@ fn found(text: &str) -> Vec<String> {
     let shown = |finding: &&switchback_compiler::diagnostic::Finding| {
         format!("{} {}: {}", finding.code.number(), line(finding.span), finding.message)
     };
-    outcome.findings.sorted().iter().map(shown).collect()
+    outcome.findings.in_order().iter().map(shown).collect()
 }
 
 #[test]
@@ -46,9 +46,9 @@ fn two_keys_are_enough_and_the_rest_has_defaults() {
     assert_eq!(config.admin.listen.to_string(), "127.0.0.1:9090");
     assert_eq!(config.store.as_str(), "sqlite:switchback.db");
     assert_eq!(config.upstream("new").unwrap().url.base_path(), "/new");
-    assert_eq!(config.limits, Limits::default());
+    assert_eq!(config.limits, LimitsConfig::default());
     assert_eq!(config.limits.body_bytes, 10 << 20);
-    assert_eq!(config.phases.of("old", "GET /things"), Phase::default());
+    assert_eq!(config.phases.for_operation("old", "GET /things"), Phase::default());
     assert!(config.mapping.is_none() && config.fronts.is_empty() && config.clients.is_empty());
     assert!(config.reload.watch);
 }
@@ -93,7 +93,7 @@ fn parameters_of_the_authorization_server_are_others_than_those_that_are_sent_an
         ]
     );
     let outcome = parsed(&wrong);
-    assert!(outcome.findings.sorted().iter().any(|one| one.help.as_deref() == Some("set `oauth.scopes`")));
+    assert!(outcome.findings.in_order().iter().any(|one| one.help.as_deref() == Some("set `oauth.scopes`")));
 }
 
 /// A configuration with all sections.
@@ -139,10 +139,10 @@ fn every_section_is_read() {
     assert_eq!(client.company.as_ref().map(|company| company.value.as_str()), Some("42"));
     assert_eq!(client.grant.as_ref().unwrap().client_secret.expose(), "from-file");
     assert_eq!(config.settings.value, serde_json::json!({"a": {"n": 10}, "s": "x"}));
-    let phase = |operation: &str| config.phases.of("old", operation);
+    let phase = |operation: &str| config.phases.for_operation("old", operation);
     assert_eq!(phase("PUT /things"), Phase::Legacy);
-    assert_eq!(phase("GET /things/{id}"), Phase::named("canary", Share::new(0.1)).unwrap());
-    assert_eq!(phase("GET /things"), Phase::named("translated", Share::new(0.01)).unwrap());
+    assert_eq!(phase("GET /things/{id}"), Phase::parse("canary", Share::new(0.1)).unwrap());
+    assert_eq!(phase("GET /things"), Phase::parse("translated", Share::new(0.01)).unwrap());
     assert_eq!(
         config.masked["phases"]["GET /things/{id}"],
         serde_json::json!({"phase": "canary", "share": 0.1})
@@ -151,15 +151,15 @@ fn every_section_is_read() {
     assert_eq!((config.shadow.calls, config.shadow.keep), (4, Duration::from_secs(86_400)));
     assert_eq!(config.shadow.priority, Priority::Normal);
     let gate = &config.gate;
-    assert_eq!(gate.operations.of("old", "GET /things"), Some(&None));
-    let policy = gate.operations.of("old", "GET /others").copied().flatten().expect("it is open by default");
+    assert_eq!(gate.operations.get("old", "GET /things"), Some(&None));
+    let policy = gate.operations.get("old", "GET /others").copied().flatten().expect("it is open by default");
     assert_eq!((policy.policy.mismatch_max, policy.policy.rollback_after), (0.02, Some(3)));
     assert_eq!((policy.policy.unsettled_max, policy.policy.latency_max), (0.03, [None, Some(1.5), None]));
     assert_eq!((policy.policy.samples_min, policy.policy.duration_min_ms), (10, 60_000));
     assert_eq!(policy.share, Share::new(0.25).unwrap());
     assert_eq!(config.limits.total_timeout, Duration::from_secs(60));
     assert_eq!(config.limits.requests, 7);
-    assert!(!config.limits.strict_answers && Limits::default().strict_answers);
+    assert!(!config.limits.strict_answers && LimitsConfig::default().strict_answers);
     assert!(!config.reload.watch);
 }
 
@@ -303,7 +303,7 @@ fn values_of(text: &str) -> Vec<std::ops::Range<usize>> {
         }
     }
     let mut findings = Findings::new();
-    let tree = yaml::read(&mut Sources::new(), "whole", text.as_bytes(), &mut findings);
+    let tree = yaml::parse(&mut Sources::new(), "whole", text.as_bytes(), &mut findings);
     let mut places = Vec::new();
     gather(&tree.expect("it is YAML"), &mut places);
     places
@@ -546,7 +546,7 @@ fn a_token_over_an_open_line_is_a_warning_only() {
 
 mod with_a_pack {
     use super::*;
-    use crate::config::against_pack::{SettingFacts, SettingKind, SideFacts, WaitFacts};
+    use crate::config::against_pack::{SettingFacts, SettingType, SideFacts, WaitFacts};
     use switchback_compiler::diagnostic::Severity;
 
     pub(super) fn pack() -> PackFacts {
@@ -570,17 +570,17 @@ mod with_a_pack {
         PackFacts {
             sides: [side("old", true), side("new", false)],
             settings: vec![
-                setting("a.limit", SettingKind::Integer, true, &[]),
-                setting("b", SettingKind::String, false, &[]),
-                setting("a.form", SettingKind::String, false, &["short", "long"]),
-                setting("a.until", SettingKind::Date, false, &[]),
+                setting("a.limit", SettingType::Integer, true, &[]),
+                setting("b", SettingType::String, false, &[]),
+                setting("a.form", SettingType::String, false, &["short", "long"]),
+                setting("a.until", SettingType::Date, false, &[]),
             ],
         }
     }
 
     fn mismatches(more: &str) -> Vec<String> {
         let config = config(&format!("{SMALLEST}{more}\n"));
-        against_pack(&config, &pack()).sorted().iter().map(|finding| finding.message.clone()).collect()
+        against_pack(&config, &pack()).in_order().iter().map(|finding| finding.message.clone()).collect()
     }
 
     #[test]
@@ -621,7 +621,7 @@ mod with_a_pack {
             let (operation, route) = ("GET /things".to_owned(), "things.map.yaml:7".to_owned());
             pack.sides[0].waits = vec![WaitFacts { operation, route, longest }];
             against_pack(&config, &pack)
-                .sorted()
+                .in_order()
                 .iter()
                 .map(|f| (f.message.clone(), f.severity == Severity::Error))
                 .collect::<Vec<_>>()
@@ -648,7 +648,7 @@ mod with_a_pack {
             let smallest = SMALLEST.lines().filter(|line| !line.starts_with("upstreams"));
             let text = smallest.chain(both.lines()).chain([phases]).collect::<Vec<_>>().join("\n");
             let findings = against_pack(&config(&text), &pack());
-            findings.sorted().iter().map(|finding| finding.message.clone()).collect()
+            findings.in_order().iter().map(|finding| finding.message.clone()).collect()
         };
         for (phases, message) in [
             (
@@ -670,8 +670,12 @@ mod with_a_pack {
             assert_eq!(found(fine), Vec::<String>::new(), "{fine}");
         }
         let phases = config(&format!("{SMALLEST}phases: {{ 'old GET /things': shadow }}\n")).phases;
-        assert_eq!(phases.of("old", "GET /things"), Phase::Shadow);
-        assert_eq!(phases.of("new", "GET /things"), Phase::default(), "clients of the other side are spared");
+        assert_eq!(phases.for_operation("old", "GET /things"), Phase::Shadow);
+        assert_eq!(
+            phases.for_operation("new", "GET /things"),
+            Phase::default(),
+            "clients of the other side are spared"
+        );
     }
 
     #[test]
@@ -683,7 +687,7 @@ mod with_a_pack {
             let upstreams = "upstreams: { new: { url: 'http://a' }, old: { url: 'http://b' } }";
             let text = smallest.chain([upstreams, fronts]).collect::<Vec<_>>().join("\n");
             let findings = against_pack(&config(&text), &pack);
-            findings.sorted().iter().map(|finding| finding.message.clone()).collect()
+            findings.in_order().iter().map(|finding| finding.message.clone()).collect()
         };
         let demanded = ["the pack needs the setting `a.limit`"];
         assert_eq!(found("fronts: { /new: { speaks: new } }"), Vec::<String>::new());
@@ -695,7 +699,7 @@ mod with_a_pack {
     fn a_setting_is_blamed_where_it_stands_and_the_nearest_one_is_offered() {
         let text = format!("{SMALLEST}settings:\n  a:\n    limit: 1\n    from: long\n");
         let findings = against_pack(&config(&text), &pack());
-        let finding = &findings.sorted()[0];
+        let finding = &findings.in_order()[0];
         assert_eq!(text.get(finding.span.start as usize..finding.span.end as usize), Some("long"));
         assert_eq!(finding.help.as_deref(), Some("did you mean `a.form`?"));
     }
@@ -776,7 +780,7 @@ mod with_a_pack {
             let shown = |finding: &&switchback_compiler::diagnostic::Finding| {
                 format!("{} {}", finding.severity.word(), finding.message)
             };
-            findings.sorted().iter().map(shown).collect::<Vec<_>>()
+            findings.in_order().iter().map(shown).collect::<Vec<_>>()
         };
         let grant = "grant: { client_id: i, client_secret: s }";
         assert_eq!(said("new_token: t1234567, credentials: { old: u1234567 }"), [""; 0]);

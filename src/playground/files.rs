@@ -18,20 +18,20 @@ const PLAIN_BYTES_MAX: usize = 256 << 10;
 
 /// The files of a pack, sorted by name.
 #[derive(Debug, Default)]
-pub struct KeptFiles(Vec<Kept>);
+pub struct KeptFiles(Vec<PackFile>);
 
 /// A file of a pack.
 #[derive(Debug)]
-pub struct Kept {
+pub struct PackFile {
     /// Its path inside the pack.
     pub name: String,
     /// Uncompressed size in bytes.
     pub length: usize,
-    content: Content,
+    content: FileContent,
 }
 
 #[derive(Debug)]
-enum Content {
+enum FileContent {
     Plain(Vec<u8>),
     /// Deflated (RFC 1951).
     Folded(Vec<u8>),
@@ -40,16 +40,16 @@ enum Content {
 impl KeptFiles {
     /// Stores the files of a pack, the large ones compressed.
     pub fn new(source: &PackSource) -> KeptFiles {
-        KeptFiles(source.files().iter().map(|(name, content)| Kept::new(name, content)).collect())
+        KeptFiles(source.files().iter().map(|(name, content)| PackFile::new(name, content)).collect())
     }
 
     /// Returns all files.
-    pub fn iter(&self) -> impl Iterator<Item = &Kept> {
+    pub fn iter(&self) -> impl Iterator<Item = &PackFile> {
         self.0.iter()
     }
 
     /// Returns the file with this path inside the pack.
-    pub fn find(&self, name: &str) -> Option<&Kept> {
+    pub fn find(&self, name: &str) -> Option<&PackFile> {
         self.0.iter().find(|file| file.name == name)
     }
 }
@@ -71,7 +71,7 @@ impl KeptContracts {
 
     /// Returns the contracts, old side first. The first call parses them. `None` only if the files
     /// do not compile.
-    pub fn read(&self) -> Option<&PerSide<Contract>> {
+    pub fn contracts(&self) -> Option<&PerSide<Contract>> {
         let read = || {
             let files = self.files.iter().map(|file| (file.name.clone(), file.content().into_owned()));
             mapping::contracts(&PackSource::from_files(files.collect()))
@@ -80,18 +80,18 @@ impl KeptContracts {
     }
 }
 
-impl Kept {
-    fn new(name: &str, content: &[u8]) -> Kept {
-        let folded = (content.len() > PLAIN_BYTES_MAX).then(|| folded(content)).flatten();
-        let kept = folded.map_or_else(|| Content::Plain(content.to_vec()), Content::Folded);
-        Kept { name: name.to_owned(), length: content.len(), content: kept }
+impl PackFile {
+    fn new(name: &str, content: &[u8]) -> PackFile {
+        let folded = (content.len() > PLAIN_BYTES_MAX).then(|| compress(content)).flatten();
+        let kept = folded.map_or_else(|| FileContent::Plain(content.to_vec()), FileContent::Folded);
+        PackFile { name: name.to_owned(), length: content.len(), content: kept }
     }
 
     /// Returns the content, decompressed if necessary.
     pub fn content(&self) -> Cow<'_, [u8]> {
         match &self.content {
-            Content::Plain(bytes) => Cow::Borrowed(bytes),
-            Content::Folded(bytes) => {
+            FileContent::Plain(bytes) => Cow::Borrowed(bytes),
+            FileContent::Folded(bytes) => {
                 let mut content = Vec::with_capacity(self.length);
                 // The data was compressed in this process, so an error is impossible short of a
                 // bug.
@@ -107,7 +107,7 @@ impl Kept {
     }
 }
 
-fn folded(content: &[u8]) -> Option<Vec<u8>> {
+fn compress(content: &[u8]) -> Option<Vec<u8>> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(content).ok()?;
     let mut folded = encoder.finish().ok()?;
@@ -129,7 +129,7 @@ mod tests {
         let keys = |contracts: &[Contract; 2]| -> Vec<String> {
             contracts.iter().flat_map(|one| &one.operations).map(|one| format!("{one:?}")).collect()
         };
-        assert_eq!(kept.read().map(keys), Some(keys(&compiled)));
+        assert_eq!(kept.contracts().map(keys), Some(keys(&compiled)));
         assert!(kept.read.get().is_some());
     }
 
@@ -140,9 +140,9 @@ mod tests {
             vec![("a.map.yaml".to_owned(), b"x: 1".to_vec()), ("b.json".to_owned(), contract.clone())];
         let kept = KeptFiles::new(&PackSource::from_files(files));
         let large = kept.find("b.json").expect("it was kept");
-        assert!(matches!(&large.content, Content::Folded(bytes) if bytes.len() < contract.len() / 10));
+        assert!(matches!(&large.content, FileContent::Folded(bytes) if bytes.len() < contract.len() / 10));
         assert_eq!((large.length, &*large.content()), (contract.len(), &contract[..]));
-        assert_eq!(kept.find("a.map.yaml").map(Kept::text).as_deref(), Some("x: 1"));
+        assert_eq!(kept.find("a.map.yaml").map(PackFile::text).as_deref(), Some("x: 1"));
         assert!(kept.find("c").is_none());
     }
 }

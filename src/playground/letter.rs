@@ -3,7 +3,7 @@
 //! are shell variables.
 
 use super::replies::{By, reply_of};
-use super::tried::{Tried, TryError, Workbench, text_of};
+use super::tried::{DryRunPack, PlaygroundSession, TryError, text_of};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,15 +31,15 @@ pub struct Letter<'a> {
     pub ends: Option<String>,
 }
 
-impl Workbench {
+impl PlaygroundSession {
     /// Renders the notice. Empty if the client makes no relevant calls.
     pub async fn letter(&self, letter: Letter<'_>) -> Result<String, TryError> {
-        let tried = self.tried(BTreeMap::new()).await?;
+        let tried = self.compile_changes(BTreeMap::new()).await?;
         Ok(tried.letter(&letter))
     }
 }
 
-impl Tried {
+impl DryRunPack {
     fn letter(&self, letter: &Letter<'_>) -> String {
         let mut by_side: BTreeMap<&str, BTreeMap<&str, Called<'_>>> = BTreeMap::new();
         for one in letter.usage.iter().filter(|one| one.client == letter.client) {
@@ -100,7 +100,7 @@ impl Tried {
         let address = format!("${}_URL{}", variable(side), example.target);
         let _ =
             writeln!(text, "{}", curl(&example.method, &address, &self.credential(serves), body.as_deref()));
-        let Calls { shown: calls, further, end } = self.calls(example);
+        let LetterCalls { shown: calls, further, end } = self.calls(example);
         let _ = writeln!(text, "   {other}, instead:\n");
         for call in &calls {
             let body = call.body.as_deref().map(|body| String::from_utf8_lossy(body).into_owned());
@@ -173,14 +173,14 @@ impl Tried {
 
     /// Executes an example. Replies are the example's own, else those of other examples or of the
     /// contract. Returns the calls and the end.
-    fn calls(&self, example: &RouteExample) -> Calls {
+    fn calls(&self, example: &RouteExample) -> LetterCalls {
         let (path, query) = example
             .target
             .split_once('?')
             .map_or((&*example.target, None), |(path, query)| (path, Some(query)));
         let router = &self.routers[example.serves];
         let Found::Route { route, values } = router.find(&example.method, path) else {
-            return Calls { shown: Vec::new(), further: BTreeMap::new(), end: CallsEnd::Open };
+            return LetterCalls { shown: Vec::new(), further: BTreeMap::new(), end: CallsEnd::Open };
         };
         let request = Request {
             path: values.into_iter().map(std::borrow::Cow::into_owned).collect(),
@@ -197,7 +197,7 @@ impl Tried {
         let end = loop {
             event = match run.next(event) {
                 Ok(Next::Call(call)) => {
-                    let known = scripted(example, &call).or_else(|| {
+                    let known = reply_of_example(example, &call).or_else(|| {
                         let known = self.reply(example.serves, &operation, &example.target, &call);
                         known
                             .filter(|(_, by)| matches!(by, By::Example | By::Contract))
@@ -214,13 +214,13 @@ impl Tried {
                 }
                 Ok(Next::Recall(lookup)) => lookup.nothing(),
                 Ok(Next::Keep(_)) => Event::Kept,
-                Ok(Next::Wait(wait)) => wait.simulated(&mut now),
+                Ok(Next::Wait(wait)) => wait.simulate(&mut now),
                 Ok(Next::Answer(answer)) => break CallsEnd::Answered(answer.status),
                 Ok(Next::Refuse(refused)) => break CallsEnd::Refused(refused.text),
                 Err(_) => break CallsEnd::Open,
             };
         };
-        Calls { shown: calls, further, end }
+        LetterCalls { shown: calls, further, end }
     }
 
     /// Returns the URL of a host, or a shell variable for it.
@@ -262,7 +262,7 @@ struct Called<'u> {
 }
 
 /// The calls that replace an operation.
-struct Calls {
+struct LetterCalls {
     shown: Vec<Call>,
     /// The number of calls beyond `shown`, by operation.
     further: BTreeMap<String, usize>,
@@ -344,7 +344,7 @@ fn add_block(block: &Block, operations: &mut Vec<String>) {
 }
 
 /// Returns the example's own reply to a call.
-fn scripted(example: &RouteExample, call: &Call) -> Option<Event> {
+fn reply_of_example(example: &RouteExample, call: &Call) -> Option<Event> {
     let mut own = example.exchange.calls.iter();
     let found = own.find(|one| one.method == call.method && same_target(&one.target, &call.target))?;
     Some(reply_of(found))
@@ -366,16 +366,16 @@ fn curl(method: &http::Method, address: &str, credential: &str, body: Option<&st
         false => ("", address),
     };
     let base = if base.is_empty() { String::new() } else { format!("\"{base}\"") };
-    let mut line = format!("curl -X {method} {base}{} \\\n  {credential}", quoted(rest));
+    let mut line = format!("curl -X {method} {base}{} \\\n  {credential}", shell_quote(rest));
     if let Some(body) = body {
-        let _ = write!(line, " \\\n  -H 'content-type: application/json' \\\n  -d {}", quoted(body));
+        let _ = write!(line, " \\\n  -H 'content-type: application/json' \\\n  -d {}", shell_quote(body));
     }
     line.push('\n');
     line
 }
 
 /// Quotes a word for the shell.
-fn quoted(text: &str) -> String {
+fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 

@@ -17,10 +17,10 @@ mod shelf;
 mod tried;
 mod what_if;
 
-pub use files::{Kept, KeptContracts, KeptFiles};
+pub use files::{KeptContracts, KeptFiles, PackFile};
 pub use letter::Letter;
-pub use run::{Ask, Part, Place, Ran, RanAnswer, RanCall, RanStep, TriedRequest};
-pub use shelf::Shown as ShelfEntry;
+pub use run::{DryRunRequest, FieldOrigin, Ran, RanAnswer, RanCall, RanStep, TracedField, TriedRequest};
+pub use shelf::RecordedSummary as ShelfEntry;
 pub use switchback_engine::translate::sources::member_place;
-pub use tried::{ExampleRequest, Served, TryError, Workbench};
-pub use what_if::{Group, WhatIf};
+pub use tried::{ExampleRequest, PlaygroundSession, ServedPack, TryError};
+pub use what_if::{ChangeGroup, WhatIf};

@@ -1,6 +1,6 @@
 //! Replies to calls that are not sent: from the pack's examples, else generated from the contract.
 
-use super::tried::{Tried, text_of};
+use super::tried::{DryRunPack, text_of};
 use bytes::Bytes;
 use http::HeaderMap;
 use switchback_compiler::contract::{Contract, OpKey, Response, StatusPattern, sample};
@@ -39,7 +39,7 @@ pub(super) fn recorded(exchange: &Exchange, used: &mut Vec<usize>, call: &Call) 
     used.push(at);
     let Some(response) = &calls[at].response else { return Some(FailKind::Unreachable.into()) };
     let headers = har::header_map(&response.headers);
-    Some(Event::Reply(Reply { status: response.status, headers, body: response.body.known()? }))
+    Some(Event::Reply(Reply { status: response.status, headers, body: response.body.bytes()? }))
 }
 
 /// Returns the path of a URL.
@@ -48,7 +48,7 @@ fn path(url: &str) -> &str {
     url.split('?').next().unwrap_or_default()
 }
 
-impl Tried {
+impl DryRunPack {
     /// Returns a reply to a call of a route, by decreasing precedence: an example of the same route
     /// with the same target; one of the same route with the same operation; any example with the
     /// operation; one generated from the contract. `call.step` is the number of preceding calls.

@@ -1,7 +1,7 @@
 //! A dry run: executes one request without sending calls that have an effect.
 
 use super::replies::{self, By};
-use super::tried::{Tried, TryError, Workbench};
+use super::tried::{DryRunPack, PlaygroundSession, TryError};
 use crate::replay::{Fronts, Live};
 use bytes::Bytes;
 use http::{HeaderMap, Method, header};
@@ -23,7 +23,7 @@ use switchback_plan::{Effect, Origin, RouteId, SideId};
 /// Input of a dry run.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Ask {
+pub struct DryRunRequest {
     /// A request as edited by the user.
     pub request: Option<TriedRequest>,
     /// Alternatively: an HTTP Archive, of which the first entry is used, or a single entry.
@@ -90,7 +90,7 @@ pub struct RanCall {
     pub target: String,
     pub headers: Vec<(String, String)>,
     pub body: Option<Json>,
-    pub parts: Vec<Part>,
+    pub parts: Vec<TracedField>,
     /// Whether it has an effect.
     pub writes: bool,
     /// `file:line`.
@@ -115,17 +115,17 @@ pub struct RanAnswer {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Option<Json>,
-    pub parts: Vec<Part>,
+    pub parts: Vec<TracedField>,
     /// Whether the pack refuses the request.
     pub refused: bool,
 }
 
 /// A field of a generated message, with its origin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Part {
+pub struct TracedField {
     /// Its place, such as `$.items[0].id`.
     pub to: String,
-    pub from: Vec<Place>,
+    pub from: Vec<FieldOrigin>,
     /// `kept`, `converted`, `constant`, `default`, `setting`, `text` or `composed`.
     pub how: &'static str,
     pub file: String,
@@ -136,7 +136,7 @@ pub struct Part {
 
 /// A source of a field.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Place {
+pub struct FieldOrigin {
     /// `request`, `reply`, `settings` or `context`.
     pub root: &'static str,
     /// The number of the call, for a reply.
@@ -148,17 +148,17 @@ pub struct Place {
 /// Most calls of one dry run. Served plans are bounded; edited ones may not be.
 const CALLS_MAX: usize = 200;
 
-impl Workbench {
+impl PlaygroundSession {
     /// Executes a dry run. `live` is the other side's service, which is called if `ask` requests
     /// it. `phase_of` returns the phase of a side's operation.
     pub async fn run(
         &self,
-        ask: Ask,
+        ask: DryRunRequest,
         live: Option<&Live>,
         redaction: &Redaction,
         phase_of: impl Fn(&str, &str) -> String + Send,
     ) -> Result<Ran, TryError> {
-        let tried = self.tried(ask.files.clone()).await?;
+        let tried = self.compile_changes(ask.files.clone()).await?;
         let exchange = self.exchange_of(&ask)?;
         let begun = begin(&tried, &exchange)?;
         let live = live.filter(|_| ask.live);
@@ -172,7 +172,7 @@ impl Workbench {
         Ok(ran)
     }
 
-    fn exchange_of(&self, ask: &Ask) -> Result<Exchange, TryError> {
+    fn exchange_of(&self, ask: &DryRunRequest) -> Result<Exchange, TryError> {
         if let Some(number) = ask.recorded {
             return self
                 .exchange(number)
@@ -202,7 +202,7 @@ fn of_har(har: &Json) -> Result<Exchange, TryError> {
         None => serde_json::json!({"log": {"entries": [har]}}).to_string(),
     };
     let mut first = None;
-    let read = har::read(archive.as_bytes(), |entry| {
+    let read = har::parse(archive.as_bytes(), |entry| {
         if first.is_none() {
             first = Some(entry);
         }
@@ -225,13 +225,13 @@ struct Begun {
     request: translate::Request,
 }
 
-fn begin(tried: &Tried, exchange: &Exchange) -> Result<Begun, TryError> {
+fn begin(tried: &DryRunPack, exchange: &Exchange) -> Result<Begun, TryError> {
     let fail = |what: String| Err(TryError::Request(what));
-    let mut fronts = Fronts::of(&tried.pack);
+    let mut fronts = Fronts::from_pack(&tried.pack);
     for (prefix, side) in &tried.served.fronts {
         fronts.add(&format!("{prefix}={side}")).map_err(TryError::Request)?;
     }
-    let by_custom = Fronts::of(&tried.pack);
+    let by_custom = Fronts::from_pack(&tried.pack);
     let Some((serves, target)) = fronts.find(exchange).or_else(|| by_custom.find(exchange)) else {
         let known: Vec<&str> = tried.served.fronts.iter().map(|(prefix, _)| prefix.as_str()).collect();
         return fail(format!("no front has this address; they are {}", known.join(", ")));
@@ -253,7 +253,7 @@ fn begin(tried: &Tried, exchange: &Exchange) -> Result<Begun, TryError> {
         }
         Found::Bad(error) => return fail(format!("the path is not safe to route: {error}")),
     };
-    let Some(body) = exchange.request.body.known() else {
+    let Some(body) = exchange.request.body.bytes() else {
         return fail("the body of the request was not recorded".to_owned());
     };
     let headers = har::header_map(&exchange.request.headers);
@@ -271,7 +271,7 @@ fn begin(tried: &Tried, exchange: &Exchange) -> Result<Begun, TryError> {
 impl Begun {
     async fn drive(
         self,
-        tried: &Tried,
+        tried: &DryRunPack,
         exchange: &Exchange,
         live: Option<&Live>,
         redaction: &Redaction,
@@ -298,7 +298,7 @@ impl Begun {
         run.trace();
         let language = self.request.headers.get(header::ACCEPT_LANGUAGE).cloned();
         let mut used = Vec::new();
-        let mut lines = Lines { tried, route: &planned.origin, steps: Vec::new() };
+        let mut lines = MappingLines { tried, route: &planned.origin, steps: Vec::new() };
         let (mut event, mut now) = (Event::Start, Duration::ZERO);
         loop {
             let next = run.next(event);
@@ -307,7 +307,7 @@ impl Begun {
                 let context = serde_json::from_slice(&context.to_vec()).unwrap_or(Json::Null);
                 ran.steps.push(RanStep { after_call, context });
             }
-            let traced = run.traced();
+            let traced = run.take_trace();
             match next {
                 Ok(Next::Call(call)) if ran.calls.len() >= CALLS_MAX => {
                     ran.fault = Some(format!("more than {CALLS_MAX} calls; the next is {}", call.operation));
@@ -328,7 +328,7 @@ impl Begun {
                 Ok(Next::Recall(lookup)) => event = lookup.nothing(),
                 Ok(Next::Keep(_)) => event = Event::Kept,
                 // Waits are simulated; the number of calls bounds the run.
-                Ok(Next::Wait(wait)) => event = wait.simulated(&mut now),
+                Ok(Next::Wait(wait)) => event = wait.simulate(&mut now),
                 Ok(Next::Answer(answer)) => {
                     ran.answer = Some(lines.answer(&answer, traced));
                     return ran;
@@ -338,14 +338,14 @@ impl Begun {
                     ran.is_forwarded = refused.refusal.legacy_forward && !refused.wrote && has_own;
                     let style = &pack.errors[self.serves];
                     let body = style.body("refused", refused.refusal.status, &refused.text);
-                    ran.answer = Some(lines.ours(style.answered(refused.refusal.status), &body, true));
+                    ran.answer = Some(lines.ours(style.status_for(refused.refusal.status), &body, true));
                     return ran;
                 }
                 Err(fault) => {
                     let (status, text) = gateway_error(pack, self.serves, fault.kind.name(), self.language);
                     let style = &pack.errors[self.serves];
                     let body = style.body(fault.kind.name(), status, &text);
-                    ran.answer = Some(lines.ours(style.answered(status), &body, false));
+                    ran.answer = Some(lines.ours(style.status_for(status), &body, false));
                     ran.fault = Some(fault.to_string());
                     return ran;
                 }
@@ -358,7 +358,7 @@ impl Begun {
     #[expect(clippy::too_many_arguments, reason = "all that a reply may come from")]
     async fn reply(
         &self,
-        tried: &Tried,
+        tried: &DryRunPack,
         operation: &str,
         exchange: &Exchange,
         used: &mut Vec<usize>,
@@ -388,7 +388,7 @@ impl Begun {
     /// Masks a service's reply with the rules of captures.
     fn masked(
         &self,
-        tried: &Tried,
+        tried: &DryRunPack,
         redaction: &Redaction,
         call: &Call,
         reply: translate::Reply,
@@ -411,20 +411,20 @@ impl Begun {
         };
         let whole = redaction.redact(&Exchange { gateway: Some(gateway), ..Exchange::default() });
         let masked = whole.gateway.and_then(|known| known.calls.into_iter().next());
-        let body = masked.and_then(|call| call.response).and_then(|response| response.body.known());
+        let body = masked.and_then(|call| call.response).and_then(|response| response.body.bytes());
         translate::Reply { body: body.unwrap_or_default(), ..reply }
     }
 }
 
 /// Maps results of the run to lines of the mapping.
-struct Lines<'t> {
-    tried: &'t Tried,
+struct MappingLines<'t> {
+    tried: &'t DryRunPack,
     route: &'t Origin,
     /// The mapping's names of call results, by number of the call.
     steps: Vec<String>,
 }
 
-impl Lines<'_> {
+impl MappingLines<'_> {
     fn call(&mut self, call: &Call, traced: Vec<Traced>) -> RanCall {
         let traced = traced.into_iter().rev().find(|traced| traced.call.is_some());
         let step =
@@ -467,7 +467,7 @@ impl Lines<'_> {
         RanAnswer { status, headers: Vec::new(), body, parts: Vec::new(), refused }
     }
 
-    fn parts(&self, body: Option<&[u8]>, traced: Option<&Traced>) -> Vec<Part> {
+    fn parts(&self, body: Option<&[u8]>, traced: Option<&Traced>) -> Vec<TracedField> {
         let Some(body) = body.and_then(|body| Value::parse(body, &Limits::DOCUMENT).ok()) else {
             return Vec::new();
         };
@@ -478,13 +478,13 @@ impl Lines<'_> {
         found.into_iter().map(|source| self.part(source, origin)).collect()
     }
 
-    fn part(&self, source: Source, whole: Option<&Origin>) -> Part {
+    fn part(&self, source: Source, whole: Option<&Origin>) -> TracedField {
         let (origin, is_own) = match (&source.origin, whole) {
             (Some(own), _) => (own.clone(), true),
             (None, whole) => (whole.unwrap_or(self.route).clone(), false),
         };
         let line = if is_own { origin.line } else { self.line_within(&origin, &source.to) };
-        Part {
+        TracedField {
             from: source.from.iter().map(|place| self.place(place)).collect(),
             how: source.how.word(),
             text: self.text(&origin.file, line),
@@ -523,23 +523,23 @@ impl Lines<'_> {
     }
 
     /// Converts a place of the context into a place of a message.
-    fn place(&self, text: &str) -> Place {
+    fn place(&self, text: &str) -> FieldOrigin {
         let rest = text.strip_prefix("$.").unwrap_or(text);
         let (root, below) = rest.find(['.', '[']).map_or((rest, ""), |at| (&rest[..at], &rest[at..]));
         let in_body = |below: &str| format!("${}", below.strip_prefix(".body").unwrap_or(below));
         if root == "request" {
-            return Place {
+            return FieldOrigin {
                 root: "request",
                 call: None,
                 place: if below.starts_with(".body") { in_body(below) } else { text.to_owned() },
             };
         }
         if root == "config" {
-            return Place { root: "settings", call: None, place: text.to_owned() };
+            return FieldOrigin { root: "settings", call: None, place: text.to_owned() };
         }
         match self.steps.iter().rposition(|step| step == root) {
-            Some(call) => Place { root: "reply", call: Some(call as u32), place: in_body(below) },
-            None => Place { root: "context", call: None, place: text.to_owned() },
+            Some(call) => FieldOrigin { root: "reply", call: Some(call as u32), place: in_body(below) },
+            None => FieldOrigin { root: "context", call: None, place: text.to_owned() },
         }
     }
 

@@ -1,14 +1,14 @@
 //! Exchanges recorded on an operator's request, for dry runs: only the newest, masked like
 //! captures, in memory only.
 
-use super::tried::Workbench;
+use super::tried::PlaygroundSession;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 use switchback_engine::har::Exchange;
 use switchback_engine::redact::Salt;
-use switchback_gateway::capture::{Redaction, Tap, Wanted};
+use switchback_gateway::capture::{CaptureFilter, Redaction, Tap};
 use switchback_plan::Pack;
 
 /// Most recorded exchanges.
@@ -26,7 +26,7 @@ pub(super) struct Shelf {
 
 /// A recorded exchange in a list.
 #[derive(Clone, Debug, Serialize)]
-pub struct Shown {
+pub struct RecordedSummary {
     pub number: usize,
     pub at: String,
     pub client: String,
@@ -38,11 +38,12 @@ pub struct Shown {
     pub calls: usize,
 }
 
-impl Workbench {
+impl PlaygroundSession {
     /// Records the next `count` exchanges, at most [`EXCHANGES_MAX`]. Returns whether the recording
     /// started; only one capture can be open.
     pub fn record(&self, tap: &Tap, pack: &Pack, count: usize) -> bool {
-        let wanted = Wanted { operation: None, client: None, share: 1.0, body_bytes_max: BODY_BYTES_MAX };
+        let wanted =
+            CaptureFilter { operation: None, client: None, share: 1.0, body_bytes_max: BODY_BYTES_MAX };
         let mut salt = [0; 32];
         if getrandom::fill(&mut salt).is_err() {
             return false;
@@ -74,11 +75,11 @@ impl Workbench {
     }
 
     /// Lists the recorded exchanges, newest first. Their numbers count from the oldest.
-    pub fn recorded(&self) -> Vec<Shown> {
+    pub fn list_recorded(&self) -> Vec<RecordedSummary> {
         let shelf = self.shelf();
         let shown = |(number, exchange): (usize, &Exchange)| {
             let known = exchange.gateway.as_ref();
-            Shown {
+            RecordedSummary {
                 number,
                 at: exchange.started.clone(),
                 client: known.map(|known| known.client.clone()).unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! The pack under test: the served one, or a variant with edited files. Compiled on demand with its
 //! examples, and cached.
 
-use super::files::{Kept, KeptFiles};
+use super::files::{KeptFiles, PackFile};
 use super::shelf::Shelf;
 use arc_swap::ArcSwap;
 use serde::Serialize;
@@ -21,7 +21,7 @@ use tokio::task::spawn_blocking;
 
 /// The served state that dry runs depend on.
 #[derive(Clone, Debug)]
-pub struct Served {
+pub struct ServedPack {
     pub files: Arc<KeptFiles>,
     /// The operator's values of the pack's settings, as JSON.
     pub settings: String,
@@ -35,13 +35,13 @@ pub struct Served {
 
 /// A playground session. Clones share its state.
 #[derive(Clone)]
-pub struct Workbench(pub(super) Arc<Shared>);
+pub struct PlaygroundSession(pub(super) Arc<WorkbenchState>);
 
-pub(super) struct Shared {
-    pub(super) served: ArcSwap<Served>,
+pub(super) struct WorkbenchState {
+    pub(super) served: ArcSwap<ServedPack>,
     /// Compiled packs by their edited files, the newest last. A compilation may outlive a reload,
     /// so lookups also compare the served state.
-    compiled: Mutex<Vec<(Changes, Arc<Tried>)>>,
+    compiled: Mutex<Vec<(Changes, Arc<DryRunPack>)>>,
     /// Locked during a compilation, so that concurrent requests for the same pack compile once and
     /// never occupy all cores.
     compiling: tokio::sync::Mutex<()>,
@@ -55,7 +55,7 @@ pub(super) type Changes = BTreeMap<String, String>;
 const COMPILED_MAX: usize = 2;
 
 /// A compiled pack under test.
-pub(super) struct Tried {
+pub(super) struct DryRunPack {
     pub(super) pack: Arc<Pack>,
     pub(super) routers: PerSide<Router>,
     pub(super) contracts: PerSide<Contract>,
@@ -63,7 +63,7 @@ pub(super) struct Tried {
     /// Examples of routes. Those generated from the contracts are last.
     pub(super) examples: Vec<RouteExample>,
     pub(super) files: PackSource,
-    pub(super) served: Arc<Served>,
+    pub(super) served: Arc<ServedPack>,
 }
 
 /// Why a dry run failed.
@@ -96,20 +96,20 @@ pub struct ExampleRequest {
     pub end: String,
 }
 
-impl Workbench {
+impl PlaygroundSession {
     /// Creates a session for the served pack.
-    pub fn new(served: Served) -> Workbench {
-        let shared = Shared {
+    pub fn new(served: ServedPack) -> PlaygroundSession {
+        let shared = WorkbenchState {
             served: ArcSwap::from_pointee(served),
             compiled: Mutex::default(),
             compiling: tokio::sync::Mutex::default(),
             shelf: Mutex::default(),
         };
-        Workbench(Arc::new(shared))
+        PlaygroundSession(Arc::new(shared))
     }
 
     /// Replaces the served pack and clears the cache.
-    pub fn serve(&self, served: Served) {
+    pub fn serve(&self, served: ServedPack) {
         self.0.served.store(Arc::new(served));
         self.0.compiled.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -117,7 +117,7 @@ impl Workbench {
     /// Returns the served mapping files by name. These can be edited for a dry run.
     pub fn files(&self) -> Vec<(String, String)> {
         let served = self.0.served.load_full();
-        let is_mapping = |file: &&Kept| file.name.ends_with(".map.yaml") || file.name == "pack.yaml";
+        let is_mapping = |file: &&PackFile| file.name.ends_with(".map.yaml") || file.name == "pack.yaml";
         served.files.iter().filter(is_mapping).map(|file| (file.name.clone(), file.text())).collect()
     }
 
@@ -130,7 +130,7 @@ impl Workbench {
     /// Returns the numbered lines of a served file from `line - more` to `line + more`.
     pub fn lines_around(&self, file: &str, line: u32, more: u32) -> Vec<(u32, String)> {
         let served = self.0.served.load_full();
-        let Some(text) = served.files.find(file).map(Kept::text) else { return Vec::new() };
+        let Some(text) = served.files.find(file).map(PackFile::text) else { return Vec::new() };
         let wanted = line.saturating_sub(more).max(1)..=line.saturating_add(more);
         (1..)
             .zip(text.lines())
@@ -141,7 +141,7 @@ impl Workbench {
 
     /// Returns the requests of the pack's examples, in the order of its operations.
     pub async fn examples(&self) -> Result<Vec<ExampleRequest>, TryError> {
-        let tried = self.tried(BTreeMap::new()).await?;
+        let tried = self.compile_changes(BTreeMap::new()).await?;
         Ok(tried.examples.iter().map(|example| tried.example_request(example)).collect())
     }
 
@@ -161,38 +161,43 @@ impl Workbench {
     /// Returns the named contract type that contains a place of an operation's response, and the
     /// place within it, as `compare:` in a pack refers to it. `pattern` has the form of findings,
     /// such as `$[*].name`.
-    pub async fn declared(&self, side: &str, operation: &str, pattern: &str) -> Option<(String, String)> {
-        let tried = self.tried(BTreeMap::new()).await.ok()?;
+    pub async fn declared_type(
+        &self,
+        side: &str,
+        operation: &str,
+        pattern: &str,
+    ) -> Option<(String, String)> {
+        let tried = self.compile_changes(BTreeMap::new()).await.ok()?;
         let at = SideId::BOTH.into_iter().find(|at| tried.pack.sides[*at].name == side)?;
         named_place(&tried.contracts[usize::from(at.0)], operation, pattern)
     }
 
     /// Returns the compiled pack with some files replaced, from the cache if possible.
-    pub(super) async fn tried(&self, changes: Changes) -> Result<Arc<Tried>, TryError> {
+    pub(super) async fn compile_changes(&self, changes: Changes) -> Result<Arc<DryRunPack>, TryError> {
         let served = self.0.served.load_full();
-        if let Some(tried) = self.known(&changes, &served) {
+        if let Some(tried) = self.lookup_cached(&changes, &served) {
             return Ok(tried);
         }
         // Look up again after the lock: another request may have compiled the pack.
         let _compiling = self.0.compiling.lock().await;
-        if let Some(tried) = self.known(&changes, &served) {
+        if let Some(tried) = self.lookup_cached(&changes, &served) {
             return Ok(tried);
         }
-        let files = changed(&served.files, &changes)?;
-        let made = spawn_blocking(move || made(files, served)).await;
+        let files = apply_changes(&served.files, &changes)?;
+        let made = spawn_blocking(move || compile_files(files, served)).await;
         let tried = Arc::new(made.map_err(|_| TryError::Interrupted)??);
         self.keep(changes, &tried);
         Ok(tried)
     }
 
-    fn known(&self, changes: &Changes, served: &Arc<Served>) -> Option<Arc<Tried>> {
+    fn lookup_cached(&self, changes: &Changes, served: &Arc<ServedPack>) -> Option<Arc<DryRunPack>> {
         let compiled = self.0.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let found =
             compiled.iter().find(|(known, tried)| known == changes && Arc::ptr_eq(&tried.served, served));
         found.map(|(_, tried)| Arc::clone(tried))
     }
 
-    fn keep(&self, changes: Changes, tried: &Arc<Tried>) {
+    fn keep(&self, changes: Changes, tried: &Arc<DryRunPack>) {
         let mut compiled = self.0.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if compiled.len() >= COMPILED_MAX {
             compiled.remove(0);
@@ -201,7 +206,7 @@ impl Workbench {
     }
 }
 
-impl Tried {
+impl DryRunPack {
     /// Returns the prefix of a front of the side.
     pub(super) fn prefix(&self, side: SideId) -> String {
         let name = &self.pack.sides[side].name;
@@ -272,7 +277,7 @@ fn named_place(contract: &Contract, operation: &str, pattern: &str) -> Option<(S
     found.filter(|(_, place)| rest.is_empty() && !place.is_empty())
 }
 
-fn made(files: PackSource, served: Arc<Served>) -> Result<Tried, TryError> {
+fn compile_files(files: PackSource, served: Arc<ServedPack>) -> Result<DryRunPack, TryError> {
     let compiled = compile(&files);
     let (Some(mut pack), Some(contracts)) = (compiled.pack, compiled.contracts) else {
         return Err(TryError::Findings(to_text(&compiled.sources, &compiled.findings, Colour::Never)));
@@ -291,10 +296,10 @@ fn made(files: PackSource, served: Arc<Served>) -> Result<Tried, TryError> {
     let own = Arc::get_mut(&mut pack).expect("nobody else has been given the pack yet");
     settings.choose(own);
     let routers = SideId::BOTH.map(|side| Router::new(&pack.directions[side]));
-    Ok(Tried { pack, routers, contracts, settings: Arc::new(settings), examples, files, served })
+    Ok(DryRunPack { pack, routers, contracts, settings: Arc::new(settings), examples, files, served })
 }
 
-fn changed(files: &KeptFiles, changes: &Changes) -> Result<PackSource, TryError> {
+fn apply_changes(files: &KeptFiles, changes: &Changes) -> Result<PackSource, TryError> {
     let mut files: Vec<_> =
         files.iter().map(|file| (file.name.clone(), file.content().into_owned())).collect();
     for (name, text) in changes {

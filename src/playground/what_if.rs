@@ -1,7 +1,7 @@
 //! The effect of a mapping change: recorded exchanges replayed through the pack under test.
 
-use super::tried::{Tried, TryError, Workbench};
-use crate::replay::{Change, Fronts, Replayer, Verdict};
+use super::tried::{DryRunPack, PlaygroundSession, TryError};
+use crate::replay::{Fronts, ReplayChange, ReplayVerdict, Replayer};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ pub struct WhatIf {
     pub unknown: usize,
     pub reasons: Vec<(String, usize)>,
     /// The changes, most frequent first.
-    pub changed: Vec<Group>,
+    pub changed: Vec<ChangeGroup>,
 }
 
 /// Exchanges with the same change.
 #[derive(Clone, Debug, Serialize)]
-pub struct Group {
+pub struct ChangeGroup {
     /// Side and operation.
     pub operation: String,
     /// The change in one sentence, without values of single exchanges.
@@ -42,34 +42,34 @@ pub struct Group {
 /// Most exchange numbers in a group.
 const NAMED_MAX: usize = 5;
 
-impl Workbench {
+impl PlaygroundSession {
     /// Replays all recorded exchanges through the pack with these files.
     pub async fn what_if(&self, files: BTreeMap<String, String>) -> Result<WhatIf, TryError> {
-        let tried = self.tried(files).await?;
+        let tried = self.compile_changes(files).await?;
         let exchanges = self.exchanges();
-        spawn_blocking(move || told(&tried, &exchanges)).await.map_err(|_| TryError::Interrupted)?
+        spawn_blocking(move || summarize(&tried, &exchanges)).await.map_err(|_| TryError::Interrupted)?
     }
 }
 
-fn told(tried: &Tried, exchanges: &[Exchange]) -> Result<WhatIf, TryError> {
+fn summarize(tried: &DryRunPack, exchanges: &[Exchange]) -> Result<WhatIf, TryError> {
     let mut salt = [0; 32];
     getrandom::fill(&mut salt).map_err(|error| TryError::Request(error.to_string()))?;
-    let fronts = Fronts::of(&tried.pack);
+    let fronts = Fronts::from_pack(&tried.pack);
     let settings = Settings::clone(&tried.settings);
     let replayer = Replayer::new(Arc::clone(&tried.pack), settings, fronts, Salt::new(salt));
     let mut said = WhatIf { exchanges: exchanges.len(), ..WhatIf::default() };
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-    let mut found: BTreeMap<(String, String, Option<String>), Group> = BTreeMap::new();
+    let mut found: BTreeMap<(String, String, Option<String>), ChangeGroup> = BTreeMap::new();
     for (number, exchange) in exchanges.iter().enumerate() {
         let outcome = replayer.offline(exchange);
         let operation = outcome.operation.unwrap_or_default();
         match outcome.verdict {
-            Verdict::Same | Verdict::SameCalls => said.same += 1,
-            Verdict::Unknown(why) => {
+            ReplayVerdict::Same | ReplayVerdict::SameCalls => said.same += 1,
+            ReplayVerdict::Unknown(why) => {
                 said.unknown += 1;
                 *reasons.entry(why.to_string()).or_default() += 1;
             }
-            Verdict::Changed(changes) => {
+            ReplayVerdict::Changed(changes) => {
                 let mut seen = Vec::new();
                 for change in changes {
                     let (what, line) = alike(&change);
@@ -78,7 +78,7 @@ fn told(tried: &Tried, exchanges: &[Exchange]) -> Result<WhatIf, TryError> {
                         continue;
                     }
                     seen.push(key.clone());
-                    let group = found.entry(key).or_insert_with(|| Group {
+                    let group = found.entry(key).or_insert_with(|| ChangeGroup {
                         operation: operation.clone(),
                         what,
                         line,
@@ -101,19 +101,19 @@ fn told(tried: &Tried, exchanges: &[Exchange]) -> Result<WhatIf, TryError> {
 }
 
 /// Returns the grouping key of a change: a description without values, and the mapping line.
-fn alike(change: &Change) -> (String, Option<String>) {
+fn alike(change: &ReplayChange) -> (String, Option<String>) {
     let line = |finding: &switchback_engine::diff::Finding| {
         finding.cause.line().filter(|line| !line.starts_with(':')).map(str::to_owned)
     };
     match change {
-        Change::Answer(finding) => {
+        ReplayChange::Answer(finding) => {
             (format!("answer {}: {}", finding.pattern, finding.kind.word()), line(finding))
         }
-        Change::CallBody { number, finding, .. } => {
+        ReplayChange::CallBody { number, finding, .. } => {
             (format!("call {number} sends {}: {}", finding.pattern, finding.kind.word()), line(finding))
         }
-        Change::NewCall { number, .. } => (format!("call {number} is new"), None),
-        Change::LostCall { .. } => ("a call is not made any more".to_owned(), None),
-        Change::Fault { .. } => ("cannot be answered".to_owned(), None),
+        ReplayChange::NewCall { number, .. } => (format!("call {number} is new"), None),
+        ReplayChange::LostCall { .. } => ("a call is not made any more".to_owned(), None),
+        ReplayChange::Fault { .. } => ("cannot be answered".to_owned(), None),
     }
 }

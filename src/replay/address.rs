@@ -22,7 +22,7 @@ struct Stated {
 
 impl Fronts {
     /// Uses the convention: the side's name is a path segment, followed by the operation's path.
-    pub fn of(pack: &Pack) -> Fronts {
+    pub fn from_pack(pack: &Pack) -> Fronts {
         Fronts { names: pack.sides.each_ref().map(|side| side.name.clone()), stated: Vec::new() }
     }
 

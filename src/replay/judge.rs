@@ -11,7 +11,7 @@ use switchback_json::{Limits, Value};
 use switchback_plan::{Disclosures, Pack, PerSide, RouteId, SideId};
 
 /// Compares recorded messages with those of the current pack.
-pub(super) struct Judge {
+pub(super) struct ReplayJudge {
     rules: Rules,
     redactor: Redactor,
     /// By side.
@@ -20,19 +20,19 @@ pub(super) struct Judge {
 
 /// The route of an exchange.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct At {
+pub(super) struct ExchangeRoute {
     pub serves: SideId,
     pub route: RouteId,
 }
 
 /// An answer: status, headers, body.
-pub(super) type Answered = (u16, HeaderMap, Bytes);
+pub(super) type RecordedResponse = (u16, HeaderMap, Bytes);
 
-impl Judge {
+impl ReplayJudge {
     /// Builds a judge. `salt` keys the hashes that are printed in place of redacted values.
-    pub fn new(pack: &Pack, salt: Salt) -> Judge {
+    pub fn new(pack: &Pack, salt: Salt) -> ReplayJudge {
         let disclosures = pack.disclosures.each_ref().map(Arc::clone);
-        Judge { rules: Rules::of(pack), redactor: Redactor::new(salt), disclosures }
+        ReplayJudge { rules: Rules::compile(pack), redactor: Redactor::new(salt), disclosures }
     }
 
     /// Compares the recorded answer with that of the current plan.
@@ -42,12 +42,12 @@ impl Judge {
     /// `masked_header`: places and a header field with placeholders in the recording.
     pub fn answers(
         &self,
-        at: At,
+        at: ExchangeRoute,
         by_service: bool,
         masked: &[String],
         masked_header: Option<&HeaderName>,
-        before: Answered,
-        now: Answered,
+        before: RecordedResponse,
+        now: RecordedResponse,
     ) -> Comparison {
         let rules = self.rules.of_route(at.serves, at.route);
         let (before, now) = alike(before, now, masked, masked_header);
@@ -71,24 +71,24 @@ impl Judge {
         self.redactor.target(target, disclosures, disclosures.find(method, path))
     }
 
-    fn compare(&self, rules: &OperationRules, before: Answered, now: Answered) -> Comparison {
+    fn compare(&self, rules: &OperationRules, before: RecordedResponse, now: RecordedResponse) -> Comparison {
         let (before, now) = (view(before), Candidate::Answered(view(now)));
         diff::compare(rules, &before, &now, &Noise::default(), &diff::Limits::default(), &self.redactor)
     }
 }
 
-fn view((status, headers, body): Answered) -> View {
+fn view((status, headers, body): RecordedResponse) -> View {
     View { status, headers, body: BufferedAnswer::whole(body) }
 }
 
 /// Removes irrelevant differences: header fields that no plan sets (layers of the gateway and the
 /// connection add them), and values that the recording masks.
 fn alike(
-    before: Answered,
-    now: Answered,
+    before: RecordedResponse,
+    now: RecordedResponse,
     masked: &[String],
     masked_header: Option<&HeaderName>,
-) -> (Answered, Answered) {
+) -> (RecordedResponse, RecordedResponse) {
     let (status, headers, body) = before;
     let by_plans = |name: &&HeaderName| {
         now.1.contains_key(*name) || [header::CONTENT_TYPE, header::LOCATION].contains(name)

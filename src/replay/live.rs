@@ -1,8 +1,8 @@
 //! Replays exchanges against a live service: makes the plan's calls sequentially, in the order of
 //! the archive.
 
-use super::outcome::{Outcome, Unknown};
-use super::running::{Replayer, Running, Step};
+use super::outcome::{ReplayOutcome, UnknownReason};
+use super::running::{ReplayRun, ReplayStep, Replayer};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use reqwest::{Client, Url};
@@ -21,9 +21,9 @@ const REPLY_BYTES_MAX: usize = 64 << 20;
 
 /// A live service.
 pub struct Live {
-    main: Host,
+    main: LiveHost,
     /// The other hosts of the side, indexed by [`HostId`](switchback_plan::HostId).
-    hosts: Vec<Option<Host>>,
+    hosts: Vec<Option<LiveHost>>,
     /// Header fields of every call, including the credential.
     headers: HeaderMap,
     /// The token of every call, if its place is not a header field.
@@ -33,19 +33,19 @@ pub struct Live {
 
 /// A host of the service. Called like by the gateway: without a proxy, with the TLS settings of its
 /// upstream.
-struct Host {
+struct LiveHost {
     client: HttpClient,
     /// Without a trailing `/`.
     base: String,
 }
 
-impl Host {
-    fn new(address: &ServiceAddress) -> Result<Host, LiveError> {
+impl LiveHost {
+    fn new(address: &ServiceAddress) -> Result<LiveHost, LiveError> {
         let url = Url::parse(&address.url).ok();
         let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url = url.ok_or_else(|| LiveError::Address(address.url.clone()))?;
         let client = HttpClient::new(Client::builder().timeout(TIMEOUT), &url, &address.tls)?;
-        Ok(Host { client, base: address.url.trim_end_matches('/').to_owned() })
+        Ok(LiveHost { client, base: address.url.trim_end_matches('/').to_owned() })
     }
 }
 
@@ -76,7 +76,7 @@ impl Live {
         headers: &[String],
         allows_effects: bool,
     ) -> Result<Live, LiveError> {
-        let main = Host::new(address)?;
+        let main = LiveHost::new(address)?;
         let mut map = HeaderMap::new();
         for text in headers {
             let (name, value) = text.split_once(':').ok_or(LiveError::Header)?;
@@ -95,7 +95,7 @@ impl Live {
         mut self,
         hosts: impl IntoIterator<Item = Option<ServiceAddress>>,
     ) -> Result<Live, LiveError> {
-        let host = |address: Option<ServiceAddress>| address.as_ref().map(Host::new).transpose();
+        let host = |address: Option<ServiceAddress>| address.as_ref().map(LiveHost::new).transpose();
         self.hosts = hosts.into_iter().map(host).collect::<Result<_, _>>()?;
         Ok(self)
     }
@@ -107,7 +107,7 @@ impl Live {
         credential: &Credential,
         token: &Secret<String>,
     ) -> Result<Live, LiveError> {
-        let place = TokenPlace::of(credential).ok_or(LiveError::Header)?;
+        let place = TokenPlace::from_credential(credential).ok_or(LiveError::Header)?;
         if let TokenPlace::Headers { names, scheme } = &place {
             let value = carried::value(token.expose(), scheme).ok_or(LiveError::Header)?;
             self.headers.extend(names.iter().map(|name| (name.clone(), value.clone())));
@@ -121,7 +121,7 @@ impl Live {
     }
 
     /// Replays an exchange against the service.
-    pub async fn run(&self, replayer: &Replayer, exchange: &Exchange) -> Outcome {
+    pub async fn run(&self, replayer: &Replayer, exchange: &Exchange) -> ReplayOutcome {
         let mut running = match replayer.begin(exchange) {
             Ok(running) => running,
             Err(outcome) => return outcome,
@@ -131,23 +131,23 @@ impl Live {
             return running.given_up(why);
         }
         if running.effect() == Effect::Write && !self.allows_effects {
-            return running.given_up(Unknown::Effects);
+            return running.given_up(UnknownReason::Effects);
         }
         self.drive(running, exchange).await
     }
 
-    async fn drive(&self, mut running: Running<'_>, exchange: &Exchange) -> Outcome {
+    async fn drive(&self, mut running: ReplayRun<'_>, exchange: &Exchange) -> ReplayOutcome {
         let language =
             exchange.request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("accept-language"));
         let language = language.and_then(|(_, value)| HeaderValue::from_str(value).ok());
         let (mut event, clock) = (Event::Start, Instant::now());
         loop {
             match running.next(event) {
-                Step::Over(outcome) => return outcome,
-                Step::Wait(wait) => event = waited(&wait, clock).await,
-                Step::Call(call) => match self.call(call, language.clone()).await {
+                ReplayStep::Over(outcome) => return outcome,
+                ReplayStep::Wait(wait) => event = wait_for(&wait, clock).await,
+                ReplayStep::Call(call) => match self.call(call, language.clone()).await {
                     Ok(known) => event = known,
-                    Err(why) => return running.given_up(Unknown::Unreachable(why)),
+                    Err(why) => return running.given_up(UnknownReason::Unreachable(why)),
                 },
             }
         }
@@ -177,7 +177,7 @@ impl Live {
             }
             Some((TokenPlace::Headers { .. }, _)) | None => {}
         }
-        let Host { client, base } = match call.host.place() {
+        let LiveHost { client, base } = match call.host.place() {
             None => &self.main,
             Some(place) => self.hosts.get(place).and_then(Option::as_ref).ok_or_else(|| {
                 format!("`{}` is answered by another host, whose address is not known here", call.operation)
@@ -205,11 +205,11 @@ impl Live {
 }
 
 /// Sleeps for a pause of a plan, which is measured from `start`.
-pub(crate) async fn waited(wait: &Wait, start: Instant) -> Event {
+pub(crate) async fn wait_for(wait: &Wait, start: Instant) -> Event {
     let now = start.elapsed();
     let Some(end) = wait.ends(now) else { return Event::Late };
     tokio::time::sleep_until((start + end).into()).await;
-    wait.waited(now)
+    wait.finish_at(now)
 }
 
 /// Reads a body. Returns `None` if it is truncated or too large.

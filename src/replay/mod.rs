@@ -17,10 +17,10 @@ mod running;
 mod tests;
 
 pub use address::Fronts;
-pub(crate) use live::waited;
+pub(crate) use live::wait_for;
 pub use live::{Live, LiveError};
-pub use outcome::{Change, Outcome, Unknown, Verdict};
-pub use running::{Recorded, Replayer, Running, Step};
+pub use outcome::{ReplayChange, ReplayOutcome, ReplayVerdict, UnknownReason};
+pub use running::{RecordedReply, ReplayRun, ReplayStep, Replayer};
 
 use std::time::Duration;
 use switchback_engine::har::Exchange;
@@ -28,7 +28,7 @@ use switchback_engine::translate::Event;
 
 impl Replayer {
     /// Replays an exchange with its recorded replies.
-    pub fn offline(&self, exchange: &Exchange) -> Outcome {
+    pub fn offline(&self, exchange: &Exchange) -> ReplayOutcome {
         let mut running = match self.begin(exchange) {
             Ok(running) => running,
             Err(outcome) => return outcome,
@@ -39,12 +39,12 @@ impl Replayer {
         let (mut event, mut now) = (Event::Start, Duration::ZERO);
         loop {
             match running.next(event) {
-                Step::Over(outcome) => return outcome,
-                Step::Wait(wait) => event = wait.simulated(&mut now),
-                Step::Call(call) => match running.recorded(&call) {
-                    Recorded::Reply(known) => event = known,
-                    Recorded::Unknown(why) => return running.unfollowed(why),
-                    Recorded::End => return running.planned(),
+                ReplayStep::Over(outcome) => return outcome,
+                ReplayStep::Wait(wait) => event = wait.simulate(&mut now),
+                ReplayStep::Call(call) => match running.take_reply(&call) {
+                    RecordedReply::Reply(known) => event = known,
+                    RecordedReply::Unknown(why) => return running.finish_unknown(why),
+                    RecordedReply::End => return running.finish_planned(),
                 },
             }
         }

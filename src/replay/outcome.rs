@@ -5,30 +5,30 @@ use switchback_engine::diff::{Coverage, Finding};
 
 /// The result of one replayed exchange.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct ReplayOutcome {
     /// Side and operation, such as `v1 GET /things/{id}`; `None` without a match.
     pub operation: Option<String>,
     /// The calls of the plan in order, as `GET /things/7`.
     pub calls: Vec<String>,
-    pub verdict: Verdict,
+    pub verdict: ReplayVerdict,
 }
 
 /// The conclusion about the pack.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum ReplayVerdict {
     /// Calls and answer are equal.
     Same,
     /// The calls are equal. One of them is a write that was planned and not sent, so there is no
     /// answer to compare.
     SameCalls,
-    Changed(Vec<Change>),
+    Changed(Vec<ReplayChange>),
     /// The answer cannot be judged.
-    Unknown(Unknown),
+    Unknown(UnknownReason),
 }
 
 /// Why an answer cannot be judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unknown {
+pub enum UnknownReason {
     /// The exchange is no call of the API.
     Foreign,
     /// The request's body was not recorded or is truncated.
@@ -61,7 +61,7 @@ pub enum Unknown {
 
 /// A difference.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum ReplayChange {
     /// The client would receive another answer.
     Answer(Finding),
     /// The plan makes a call that was not recorded.
@@ -74,50 +74,52 @@ pub enum Change {
     Fault { detail: String },
 }
 
-impl Verdict {
+impl ReplayVerdict {
     /// Returns the verdict on a comparison without differences.
-    pub(super) fn of_equal(coverage: Coverage) -> Verdict {
+    pub(super) fn of_equal(coverage: Coverage) -> ReplayVerdict {
         match coverage {
-            Coverage::Whole => Verdict::Same,
-            Coverage::Sample => Verdict::Unknown(Unknown::Sampled),
+            Coverage::Whole => ReplayVerdict::Same,
+            Coverage::Sample => ReplayVerdict::Unknown(UnknownReason::Sampled),
         }
     }
 }
 
-impl fmt::Display for Unknown {
+impl fmt::Display for UnknownReason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let said = match self {
-            Unknown::Foreign => "not a call of the API",
-            Unknown::NoRequestBody => "the body of the request was not recorded",
-            Unknown::NoReply => "no reply to the last call was recorded",
-            Unknown::Unanswered(outcome) => {
+            UnknownReason::Foreign => "not a call of the API",
+            UnknownReason::NoRequestBody => "the body of the request was not recorded",
+            UnknownReason::NoReply => "no reply to the last call was recorded",
+            UnknownReason::Unanswered(outcome) => {
                 return write!(out, "the gateway answered it itself: {}", outcome.replace('_', " "));
             }
-            Unknown::CallUnanswered => "a call got no answer when it was recorded",
-            Unknown::ShadowDropped(why) => {
+            UnknownReason::CallUnanswered => "a call got no answer when it was recorded",
+            UnknownReason::ShadowDropped(why) => {
                 return write!(out, "the shadow came to no answer: {}", why.replace('_', " "));
             }
-            Unknown::Recalled => "its plan read something that the gateway keeps",
-            Unknown::Cursor => "it asks for a page by a cursor that the gateway sealed",
-            Unknown::Position => "its page was read from a position that the gateway remembered",
-            Unknown::NoAnswer => "the answer was not recorded",
-            Unknown::Forwarded => "the old service answered it, and nobody asked the other side",
-            Unknown::Effects => "it has effects, and only reads are sent",
-            Unknown::Unreachable(why) => return write!(out, "the service could not be asked: {why}"),
-            Unknown::Sampled => "only a part of the answer was compared, and that part is the same",
+            UnknownReason::Recalled => "its plan read something that the gateway keeps",
+            UnknownReason::Cursor => "it asks for a page by a cursor that the gateway sealed",
+            UnknownReason::Position => "its page was read from a position that the gateway remembered",
+            UnknownReason::NoAnswer => "the answer was not recorded",
+            UnknownReason::Forwarded => "the old service answered it, and nobody asked the other side",
+            UnknownReason::Effects => "it has effects, and only reads are sent",
+            UnknownReason::Unreachable(why) => return write!(out, "the service could not be asked: {why}"),
+            UnknownReason::Sampled => "only a part of the answer was compared, and that part is the same",
         };
         out.write_str(said)
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for ReplayChange {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Change::Answer(finding) => write!(out, "answer: {finding}"),
-            Change::NewCall { number, call } => write!(out, "call {number} is new: {call}"),
-            Change::LostCall { call } => write!(out, "no longer called: {call}"),
-            Change::CallBody { number, call, finding } => write!(out, "call {number}, {call}: {finding}"),
-            Change::Fault { detail } => write!(out, "cannot be answered: {detail}"),
+            ReplayChange::Answer(finding) => write!(out, "answer: {finding}"),
+            ReplayChange::NewCall { number, call } => write!(out, "call {number} is new: {call}"),
+            ReplayChange::LostCall { call } => write!(out, "no longer called: {call}"),
+            ReplayChange::CallBody { number, call, finding } => {
+                write!(out, "call {number}, {call}: {finding}")
+            }
+            ReplayChange::Fault { detail } => write!(out, "cannot be answered: {detail}"),
         }
     }
 }

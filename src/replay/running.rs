@@ -1,7 +1,7 @@
 //! The replay of one exchange.
 
 use super::address::Fronts;
-use super::outcome::{Change, Outcome, Unknown, Verdict};
+use super::outcome::{ReplayChange, ReplayOutcome, ReplayVerdict, UnknownReason};
 use http::{HeaderMap, HeaderName, Method, header};
 use std::sync::Arc;
 use switchback_engine::har::{self, Exchange, Shadow};
@@ -23,47 +23,47 @@ pub struct Replayer {
     fronts: Fronts,
     /// By served side.
     routers: PerSide<Router>,
-    pub(super) judge: super::judge::Judge,
+    pub(super) judge: super::judge::ReplayJudge,
 }
 
 /// The next action of a replay.
 #[derive(Debug)]
-pub enum Step {
+pub enum ReplayStep {
     /// A call to make, or to look up in the recording.
     Call(translate::Call),
     /// The pause of a step that polls.
     Wait(translate::Wait),
-    Over(Outcome),
+    Over(ReplayOutcome),
 }
 
 /// The recorded result of a call.
 #[derive(Debug)]
-pub enum Recorded {
+pub enum RecordedReply {
     Reply(Event),
     /// No usable reply.
-    Unknown(Unknown),
+    Unknown(UnknownReason),
     /// The shadow stopped here.
     End,
 }
 
 /// An exchange that is being replayed.
-pub struct Running<'r> {
+pub struct ReplayRun<'r> {
     replayer: &'r Replayer,
     exchange: &'r Exchange,
-    at: super::judge::At,
+    at: super::judge::ExchangeRoute,
     run: Run,
     effect: Effect,
     language: usize,
     operation: String,
     calls: Vec<String>,
-    changes: Vec<Change>,
+    changes: Vec<ReplayChange>,
     /// Whether the plan has repeated each recorded call.
     used: Vec<bool>,
     /// Whether the plan's calls are compared with the recorded ones.
     compares_calls: bool,
     /// Whether replies are taken from the recording.
     is_offline: bool,
-    pages: Pages,
+    pages: ReplayPages,
 }
 
 impl Replayer {
@@ -72,7 +72,7 @@ impl Replayer {
     pub fn new(pack: Arc<Pack>, settings: Settings, fronts: Fronts, salt: Salt) -> Replayer {
         Replayer {
             routers: SideId::BOTH.map(|side| Router::new(&pack.directions[side])),
-            judge: super::judge::Judge::new(&pack, salt),
+            judge: super::judge::ReplayJudge::new(&pack, salt),
             settings: Arc::new(settings),
             fronts,
             pack,
@@ -84,9 +84,9 @@ impl Replayer {
     /// # Errors
     ///
     /// The outcome, if it is known without a replay.
-    pub fn begin<'r>(&'r self, exchange: &'r Exchange) -> Result<Running<'r>, Outcome> {
-        let over = |operation, verdict| Outcome { operation, calls: Vec::new(), verdict };
-        let foreign = || over(None, Verdict::Unknown(Unknown::Foreign));
+    pub fn begin<'r>(&'r self, exchange: &'r Exchange) -> Result<ReplayRun<'r>, ReplayOutcome> {
+        let over = |operation, verdict| ReplayOutcome { operation, calls: Vec::new(), verdict };
+        let foreign = || over(None, ReplayVerdict::Unknown(UnknownReason::Foreign));
         let (serves, target) = self.fronts.find(exchange).ok_or_else(foreign)?;
         let method: Method = exchange.request.method.parse().map_err(|_| foreign())?;
         let (path, query) =
@@ -96,12 +96,12 @@ impl Replayer {
         };
         let planned = &self.pack.directions[serves].routes[route];
         let operation = format!("{} {}", self.pack.sides[serves].name, planned.operation.key);
-        let Some(body) = exchange.request.body.known() else {
-            return Err(over(Some(operation), Verdict::Unknown(Unknown::NoRequestBody)));
+        let Some(body) = exchange.request.body.bytes() else {
+            return Err(over(Some(operation), ReplayVerdict::Unknown(UnknownReason::NoRequestBody)));
         };
-        let pages = Pages::of(planned.paging.as_deref(), query.unwrap_or_default());
+        let pages = ReplayPages::from_paging(planned.paging.as_deref(), query.unwrap_or_default());
         if pages.asks_by_sealed {
-            return Err(over(Some(operation), Verdict::Unknown(Unknown::Cursor)));
+            return Err(over(Some(operation), ReplayVerdict::Unknown(UnknownReason::Cursor)));
         }
         let headers = har::header_map(&exchange.request.headers);
         let language = self.language(exchange, &headers);
@@ -117,12 +117,12 @@ impl Replayer {
         let is_by_plan = exchange.gateway.as_ref().is_some_and(|known| {
             matches!(Ended::parse(&known.outcome), Some(Ended::Translated | Ended::Refused))
         });
-        Ok(Running {
+        Ok(ReplayRun {
             replayer: self,
             exchange,
-            at: super::judge::At { serves, route },
+            at: super::judge::ExchangeRoute { serves, route },
             run: Run::new(pack, serves, route, request, settings, Limits::DOCUMENT)
-                .with_pages(Arc::new(RecordedPages::of(&exchange.request.url))),
+                .with_pages(Arc::new(RecordedPages::from_url(&exchange.request.url))),
             effect: planned.operation.effect,
             language,
             operation,
@@ -148,7 +148,7 @@ impl Replayer {
     }
 }
 
-impl Running<'_> {
+impl ReplayRun<'_> {
     /// Returns the effect of the operation on the service.
     pub fn effect(&self) -> Effect {
         self.effect
@@ -160,21 +160,23 @@ impl Running<'_> {
     }
 
     /// Returns why the exchange cannot be judged with any pack.
-    pub fn unknown(&self) -> Option<Unknown> {
+    pub fn unknown(&self) -> Option<UnknownReason> {
         let known = self.exchange.gateway.as_ref()?;
         let ended = Ended::parse(&known.outcome);
         match (&known.shadow, ended) {
-            (Some(_), _) if self.is_offline && known.is_recalled => Some(Unknown::Recalled),
-            (Some(Shadow::Dropped(why)), _) if self.is_offline => Some(Unknown::ShadowDropped(why.clone())),
+            (Some(_), _) if self.is_offline && known.is_recalled => Some(UnknownReason::Recalled),
+            (Some(Shadow::Dropped(why)), _) if self.is_offline => {
+                Some(UnknownReason::ShadowDropped(why.clone()))
+            }
             (Some(_), _) => None,
-            (None, Some(Ended::Forwarded)) if self.is_offline => Some(Unknown::Forwarded),
+            (None, Some(Ended::Forwarded)) if self.is_offline => Some(UnknownReason::Forwarded),
             (None, None | Some(Ended::Translated | Ended::Forwarded | Ended::Refused | Ended::Rejected)) => {
-                (self.is_offline && known.is_recalled).then_some(Unknown::Recalled)
+                (self.is_offline && known.is_recalled).then_some(UnknownReason::Recalled)
             }
             // Plans map the errors of a service, so such an answer can be replayed if the service
             // replied at all.
             (None, Some(Ended::UpstreamError)) if self.is_offline && !known.calls.is_empty() => None,
-            (None, Some(ended)) => Some(Unknown::Unanswered(ended.as_str().to_owned())),
+            (None, Some(ended)) => Some(UnknownReason::Unanswered(ended.as_str().to_owned())),
         }
     }
 
@@ -184,24 +186,24 @@ impl Running<'_> {
     }
 
     /// Advances the plan by an event. After [`Step::Over`] the replay is finished.
-    pub fn next(&mut self, event: Event) -> Step {
+    pub fn next(&mut self, event: Event) -> ReplayStep {
         match self.run.next(event) {
             Ok(Next::Call(call)) => {
                 self.calls.push(self.name(&call));
-                Step::Call(call)
+                ReplayStep::Call(call)
             }
             // A replay has no archives: lookups return no entry, and writes are discarded.
             Ok(Next::Recall(lookup)) => self.next(lookup.nothing()),
             Ok(Next::Keep(_)) => self.next(Event::Kept),
-            Ok(Next::Wait(wait)) => Step::Wait(wait),
-            Ok(Next::Answer(answer)) => Step::Over(self.over(&answer)),
-            Ok(Next::Refuse(refused)) => Step::Over(self.refused(&refused)),
-            Err(fault) => Step::Over(self.fault(&fault)),
+            Ok(Next::Wait(wait)) => ReplayStep::Wait(wait),
+            Ok(Next::Answer(answer)) => ReplayStep::Over(self.over(&answer)),
+            Ok(Next::Refuse(refused)) => ReplayStep::Over(self.finish_refused(&refused)),
+            Err(fault) => ReplayStep::Over(self.fault(&fault)),
         }
     }
 
     /// Returns the recorded reply of a call. Each is used once. Records differences of the call.
-    pub fn recorded(&mut self, call: &translate::Call) -> Recorded {
+    pub fn take_reply(&mut self, call: &translate::Call) -> RecordedReply {
         let number = self.calls.len();
         let known = self.exchange.gateway.as_ref();
         let calls = known.map_or(&[][..], |known| &known.calls);
@@ -210,7 +212,7 @@ impl Running<'_> {
         let is_last = !self.run.may_write();
         if is_planned && is_last && call.effect == Effect::None {
             self.calls.pop();
-            return Recorded::End;
+            return RecordedReply::End;
         }
         let is_same = |recorded: &Exchange| {
             recorded.request.method == call.method.as_str()
@@ -219,66 +221,73 @@ impl Running<'_> {
         let at = (0..calls.len()).find(|at| !self.used[*at] && is_same(&calls[*at]));
         let Some(at) = at else {
             if self.has_ended(Ended::Rejected) && calls.is_empty() {
-                return Recorded::Unknown(Unknown::Unanswered(Ended::Rejected.as_str().to_owned()));
+                return RecordedReply::Unknown(UnknownReason::Unanswered(
+                    Ended::Rejected.as_str().to_owned(),
+                ));
             }
             // The gateway resumed from a cached page position.
             if self.is_offline && self.pages.page_call.as_deref() == Some(&*call.operation) {
-                return Recorded::Unknown(Unknown::Position);
+                return RecordedReply::Unknown(UnknownReason::Position);
             }
             if self.compares_calls {
                 let call = self.name(call);
-                self.changes.push(Change::NewCall { number, call });
+                self.changes.push(ReplayChange::NewCall { number, call });
             }
-            return Recorded::Unknown(Unknown::NoReply);
+            return RecordedReply::Unknown(UnknownReason::NoReply);
         };
         self.used[at] = true;
         self.compare_body(number, call, &calls[at]);
         match &calls[at].response {
             None if is_planned && call.effect == Effect::Write => match is_last || call.is_read {
-                true => Recorded::End,
+                true => RecordedReply::End,
                 // The plan uses only the success of a write.
-                false => Recorded::Reply(Event::Reply(Reply { status: 200, ..Reply::default() })),
+                false => RecordedReply::Reply(Event::Reply(Reply { status: 200, ..Reply::default() })),
             },
-            None => Recorded::Unknown(Unknown::CallUnanswered),
-            Some(response) => match response.body.known() {
-                None => Recorded::Unknown(Unknown::NoReply),
+            None => RecordedReply::Unknown(UnknownReason::CallUnanswered),
+            Some(response) => match response.body.bytes() {
+                None => RecordedReply::Unknown(UnknownReason::NoReply),
                 Some(body) => {
                     let headers = har::header_map(&response.headers);
-                    Recorded::Reply(Event::Reply(Reply { status: response.status, headers, body }))
+                    RecordedReply::Reply(Event::Reply(Reply { status: response.status, headers, body }))
                 }
             },
         }
     }
 
     fn compare_body(&mut self, number: usize, call: &translate::Call, recorded: &Exchange) {
-        let Some(before) = recorded.request.body.known() else { return };
+        let Some(before) = recorded.request.body.bytes() else { return };
         let now = call.body.clone().unwrap_or_default();
         let findings = self.replayer.judge.bodies(&recorded.request.masked, before, now);
         let call = self.name(call);
-        let change = |finding| Change::CallBody { number, call: call.clone(), finding };
+        let change = |finding| ReplayChange::CallBody { number, call: call.clone(), finding };
         self.changes.extend(findings.into_iter().map(change));
     }
 
     /// Finishes a replay that cannot continue.
-    pub fn unfollowed(mut self, why: Unknown) -> Outcome {
+    pub fn finish_unknown(mut self, why: UnknownReason) -> ReplayOutcome {
         self.outcome(Err(why))
     }
 
     /// Finishes a replay at the point where the shadow stopped. Only the calls are judged.
-    pub fn planned(mut self) -> Outcome {
+    pub fn finish_planned(mut self) -> ReplayOutcome {
         self.note_lost_calls();
         let changes = std::mem::take(&mut self.changes);
-        let verdict = if changes.is_empty() { Verdict::SameCalls } else { Verdict::Changed(changes) };
-        Outcome { operation: Some(self.operation.clone()), calls: std::mem::take(&mut self.calls), verdict }
+        let verdict =
+            if changes.is_empty() { ReplayVerdict::SameCalls } else { ReplayVerdict::Changed(changes) };
+        ReplayOutcome {
+            operation: Some(self.operation.clone()),
+            calls: std::mem::take(&mut self.calls),
+            verdict,
+        }
     }
 
     /// Finishes a replay without sending its calls.
-    pub fn given_up(mut self, why: Unknown) -> Outcome {
+    pub fn given_up(mut self, why: UnknownReason) -> ReplayOutcome {
         self.changes.clear();
         self.outcome(Err(why))
     }
 
-    fn over(&mut self, answer: &Answer) -> Outcome {
+    fn over(&mut self, answer: &Answer) -> ReplayOutcome {
         self.note_lost_calls();
         self.outcome(Ok(answer))
     }
@@ -287,28 +296,28 @@ impl Running<'_> {
         if self.compares_calls {
             let calls = self.exchange.gateway.as_ref().map_or(&[][..], |known| &known.calls);
             let lost = calls.iter().zip(&self.used).filter(|(_, used)| !**used).map(|(call, _)| {
-                Change::LostCall { call: self.called(&call.request.method, &call.request.url) }
+                ReplayChange::LostCall { call: self.call_label(&call.request.method, &call.request.url) }
             });
             self.changes.extend(lost.collect::<Vec<_>>());
         }
     }
 
-    fn refused(&mut self, refused: &Refused) -> Outcome {
+    fn finish_refused(&mut self, refused: &Refused) -> ReplayOutcome {
         let was_forwarded = self.exchange.gateway.as_ref().is_some_and(|known| known.calls.is_empty())
             && self.exchange.response.as_ref().is_some_and(|answer| answer.status != refused.refusal.status);
         if refused.refusal.legacy_forward && was_forwarded {
-            return self.outcome(Err(Unknown::Forwarded));
+            return self.outcome(Err(UnknownReason::Forwarded));
         }
         let answer = self.in_our_words("refused", refused.refusal.status, &refused.text);
         self.over(&answer)
     }
 
-    fn fault(&mut self, fault: &Fault) -> Outcome {
+    fn fault(&mut self, fault: &Fault) -> ReplayOutcome {
         let (status, text) =
             gateway_error(&self.replayer.pack, self.at.serves, fault.kind.name(), self.language);
         let was_fault = self.exchange.response.as_ref().is_some_and(|answer| answer.status == status);
         if !was_fault {
-            self.changes.push(Change::Fault { detail: fault.to_string() });
+            self.changes.push(ReplayChange::Fault { detail: fault.to_string() });
         }
         let answer = self.in_our_words(fault.kind.name(), status, &text);
         self.over(&answer)
@@ -317,41 +326,48 @@ impl Running<'_> {
     fn in_our_words(&self, kind: &str, status: u16, text: &str) -> Answer {
         let style = &self.replayer.pack.errors[self.at.serves];
         let body = style.body(kind, status, text).into();
-        Answer { status: style.answered(status), body: Some(body), ..Answer::default() }
+        Answer { status: style.status_for(status), body: Some(body), ..Answer::default() }
     }
 
-    fn outcome(&mut self, answer: Result<&Answer, Unknown>) -> Outcome {
+    fn outcome(&mut self, answer: Result<&Answer, UnknownReason>) -> ReplayOutcome {
         let mut changes = std::mem::take(&mut self.changes);
         let verdict = match answer {
-            Err(why) => Verdict::Unknown(why),
+            Err(why) => ReplayVerdict::Unknown(why),
             Ok(answer) => match self.compare(answer) {
-                Err(why) => Verdict::Unknown(why),
+                Err(why) => ReplayVerdict::Unknown(why),
                 Ok((found, otherwise)) => {
-                    changes.extend(found.into_iter().map(Change::Answer));
+                    changes.extend(found.into_iter().map(ReplayChange::Answer));
                     otherwise
                 }
             },
         };
         let verdict = match changes.is_empty() {
             true => verdict,
-            false => Verdict::Changed(changes),
+            false => ReplayVerdict::Changed(changes),
         };
-        Outcome { operation: Some(self.operation.clone()), calls: std::mem::take(&mut self.calls), verdict }
+        ReplayOutcome {
+            operation: Some(self.operation.clone()),
+            calls: std::mem::take(&mut self.calls),
+            verdict,
+        }
     }
 
     /// Returns the redacted target of a call.
     fn name(&self, call: &translate::Call) -> String {
-        self.called(call.method.as_str(), &call.target)
+        self.call_label(call.method.as_str(), &call.target)
     }
 
-    fn called(&self, method: &str, target: &str) -> String {
+    fn call_label(&self, method: &str, target: &str) -> String {
         let target = self.replayer.judge.target(self.at.serves.other(), method, target);
         format!("{method} {target}")
     }
 
     /// Compares the recorded answer with this one. Also returns the verdict for the case of no
     /// findings.
-    fn compare(&self, answer: &Answer) -> Result<(Vec<switchback_engine::diff::Finding>, Verdict), Unknown> {
+    fn compare(
+        &self,
+        answer: &Answer,
+    ) -> Result<(Vec<switchback_engine::diff::Finding>, ReplayVerdict), UnknownReason> {
         let known = self.exchange.gateway.as_ref();
         // If another service answered the client, compare with the recorded answer of the plan.
         let candidate = known.and_then(|known| match &known.shadow {
@@ -359,8 +375,8 @@ impl Running<'_> {
             _ => None,
         });
         let recorded = candidate.map(|(answer, _)| answer).or(self.exchange.response.as_ref());
-        let recorded = recorded.ok_or(Unknown::NoAnswer)?;
-        let body = recorded.body.known().ok_or(Unknown::NoAnswer)?;
+        let recorded = recorded.ok_or(UnknownReason::NoAnswer)?;
+        let body = recorded.body.bytes().ok_or(UnknownReason::NoAnswer)?;
         let before = (recorded.status, har::header_map(&recorded.headers), body);
         let now = (answer.status, answer.headers.clone(), answer.body.clone().unwrap_or_default());
         // A service's own answer may differ as the report declares; two answers of the gateway must
@@ -380,13 +396,13 @@ impl Running<'_> {
         let sealed_header = self.pages.sealed_header.as_ref();
         let comparison =
             self.replayer.judge.answers(self.at, by_service, &masked, sealed_header, before, now);
-        Ok((comparison.findings, Verdict::of_equal(comparison.coverage)))
+        Ok((comparison.findings, ReplayVerdict::of_equal(comparison.coverage)))
     }
 }
 
 /// Properties of an operation's paging that affect a replay.
 #[derive(Debug, Default)]
-struct Pages {
+struct ReplayPages {
     /// Whether the request has a sealed cursor, which a replay cannot open.
     asks_by_sealed: bool,
     /// The place of a sealed cursor in answers.
@@ -397,10 +413,10 @@ struct Pages {
     page_call: Option<Arc<str>>,
 }
 
-impl Pages {
-    fn of(paging: Option<&Paging>, query: &str) -> Pages {
-        let Some(paging) = paging else { return Pages::default() };
-        let mut pages = Pages::default();
+impl ReplayPages {
+    fn from_paging(paging: Option<&Paging>, query: &str) -> ReplayPages {
+        let Some(paging) = paging else { return ReplayPages::default() };
+        let mut pages = ReplayPages::default();
         if paging.seals() {
             pages.asks_by_sealed = asks_by_cursor(paging, query);
             match &paging.client.next {
@@ -428,7 +444,7 @@ struct RecordedPages {
 }
 
 impl RecordedPages {
-    fn of(url: &str) -> RecordedPages {
+    fn from_url(url: &str) -> RecordedPages {
         RecordedPages { address: url.split(['?', '#']).next().unwrap_or_default().to_owned() }
     }
 }

@@ -16,7 +16,7 @@ fn pack() -> Arc<Pack> {
 
 fn replayer() -> Replayer {
     let pack = pack();
-    let fronts = Fronts::of(&pack);
+    let fronts = Fronts::from_pack(&pack);
     Replayer::new(pack, Settings::default(), fronts, Salt::new([7; 32]))
 }
 
@@ -32,7 +32,7 @@ fn answered(status: u16, body: &str) -> Option<Response> {
 
 #[test]
 fn the_name_of_a_side_in_a_path_says_where_the_operation_begins() {
-    let fronts = Fronts::of(&pack());
+    let fronts = Fronts::from_pack(&pack());
     let found = |url: &str| fronts.find(&at(url));
     assert_eq!(found("https://x.example/v2/a/7?b=1"), Some((SideId::OLD, "/a/7?b=1".into())));
     assert_eq!(found("https://x.example/api/v3/a"), Some((SideId::NEW, "/a".into())));
@@ -46,7 +46,7 @@ fn the_name_of_a_side_in_a_path_says_where_the_operation_begins() {
 
 #[test]
 fn stated_prefixes_are_the_only_ones_that_count_and_the_longest_wins() {
-    let mut fronts = Fronts::of(&pack());
+    let mut fronts = Fronts::from_pack(&pack());
     fronts.add("https://old.example/api=v2").unwrap();
     fronts.add("https://old.example/api/next/=v3").unwrap();
     let found = |url: &str| fronts.find(&at(url));
@@ -101,16 +101,16 @@ const AGENTS: &str = r#"[{"id":1,"name":"Ana"}]"#;
 fn the_same_pack_makes_the_same_of_a_recorded_exchange() {
     let calls = [("GET", "/agents", "", answered(200, AGENTS))];
     let outcome = replayer().offline(&recorded(("GET", "/agents"), answered(200, AGENTS), &calls));
-    assert_eq!(outcome.verdict, Verdict::Same);
+    assert_eq!(outcome.verdict, ReplayVerdict::Same);
     assert_eq!(
         (outcome.operation.as_deref(), outcome.calls),
         (Some("v2 GET /agents"), vec!["GET /agents".to_owned()])
     );
 }
 
-fn changes(outcome: &Outcome) -> Vec<String> {
+fn changes(outcome: &ReplayOutcome) -> Vec<String> {
     match &outcome.verdict {
-        Verdict::Changed(changes) => changes.iter().map(ToString::to_string).collect(),
+        ReplayVerdict::Changed(changes) => changes.iter().map(ToString::to_string).collect(),
         verdict => panic!("{verdict:?}"),
     }
 }
@@ -148,19 +148,19 @@ fn calls_that_are_made_otherwise_are_named() {
 fn what_was_not_recorded_is_unknown_and_not_the_same() {
     let replayer = replayer();
     let unknown = |exchange: &Exchange| match replayer.offline(exchange).verdict {
-        Verdict::Unknown(why) => why,
+        ReplayVerdict::Unknown(why) => why,
         verdict => panic!("{verdict:?}"),
     };
-    assert_eq!(unknown(&at("https://x.example/logo.png")), Unknown::Foreign);
-    assert_eq!(unknown(&at("https://x.example/v2/agents")), Unknown::NoReply);
+    assert_eq!(unknown(&at("https://x.example/logo.png")), UnknownReason::Foreign);
+    assert_eq!(unknown(&at("https://x.example/v2/agents")), UnknownReason::NoReply);
     let mut bodiless = at("https://x.example/v2/chats/7/messages");
     bodiless.request.method = "POST".into();
     bodiless.request.body = har::Body::Missing;
-    assert_eq!(unknown(&bodiless), Unknown::NoRequestBody);
+    assert_eq!(unknown(&bodiless), UnknownReason::NoRequestBody);
     let calls = [("GET", "/agents", "", answered(200, AGENTS))];
-    assert_eq!(unknown(&recorded(("GET", "/agents"), None, &calls)), Unknown::NoAnswer);
+    assert_eq!(unknown(&recorded(("GET", "/agents"), None, &calls)), UnknownReason::NoAnswer);
     let forwarded = recorded(("GET", "/chats/7/feedback"), answered(200, ""), &[]);
-    assert_eq!(unknown(&forwarded), Unknown::Forwarded);
+    assert_eq!(unknown(&forwarded), UnknownReason::Forwarded);
 }
 
 /// Returns a captured exchange with the outcome `outcome`.
@@ -198,7 +198,7 @@ fn each_reason_for_knowing_nothing_has_its_own_words() {
     ] {
         let verdict = replayer.offline(&exchange).verdict;
         assert!(
-            matches!(&verdict, Verdict::Unknown(why) if why.to_string() == wanted),
+            matches!(&verdict, ReplayVerdict::Unknown(why) if why.to_string() == wanted),
             "{wanted}: {verdict:?}"
         );
     }
@@ -207,37 +207,37 @@ fn each_reason_for_knowing_nothing_has_its_own_words() {
 /// Every reason with its words: a reason that is added must be added here.
 #[test]
 fn no_two_reasons_for_knowing_nothing_have_the_same_words() {
-    let words = |why: &Unknown| match why {
-        Unknown::Foreign => "not a call of the API",
-        Unknown::NoRequestBody => "the body of the request was not recorded",
-        Unknown::NoReply => "no reply to the last call was recorded",
-        Unknown::NoAnswer => "the answer was not recorded",
-        Unknown::Forwarded => "the old service answered it, and nobody asked the other side",
-        Unknown::Unanswered(_) => "the gateway answered it itself: upstream error",
-        Unknown::CallUnanswered => "a call got no answer when it was recorded",
-        Unknown::ShadowDropped(_) => "the shadow came to no answer: no memory",
-        Unknown::Recalled => "its plan read something that the gateway keeps",
-        Unknown::Cursor => "it asks for a page by a cursor that the gateway sealed",
-        Unknown::Position => "its page was read from a position that the gateway remembered",
-        Unknown::Effects => "it has effects, and only reads are sent",
-        Unknown::Unreachable(_) => "the service could not be asked: refused",
-        Unknown::Sampled => "only a part of the answer was compared, and that part is the same",
+    let words = |why: &UnknownReason| match why {
+        UnknownReason::Foreign => "not a call of the API",
+        UnknownReason::NoRequestBody => "the body of the request was not recorded",
+        UnknownReason::NoReply => "no reply to the last call was recorded",
+        UnknownReason::NoAnswer => "the answer was not recorded",
+        UnknownReason::Forwarded => "the old service answered it, and nobody asked the other side",
+        UnknownReason::Unanswered(_) => "the gateway answered it itself: upstream error",
+        UnknownReason::CallUnanswered => "a call got no answer when it was recorded",
+        UnknownReason::ShadowDropped(_) => "the shadow came to no answer: no memory",
+        UnknownReason::Recalled => "its plan read something that the gateway keeps",
+        UnknownReason::Cursor => "it asks for a page by a cursor that the gateway sealed",
+        UnknownReason::Position => "its page was read from a position that the gateway remembered",
+        UnknownReason::Effects => "it has effects, and only reads are sent",
+        UnknownReason::Unreachable(_) => "the service could not be asked: refused",
+        UnknownReason::Sampled => "only a part of the answer was compared, and that part is the same",
     };
     let reasons = [
-        Unknown::Foreign,
-        Unknown::NoRequestBody,
-        Unknown::NoReply,
-        Unknown::NoAnswer,
-        Unknown::Forwarded,
-        Unknown::Unanswered("upstream_error".into()),
-        Unknown::CallUnanswered,
-        Unknown::ShadowDropped("no_memory".into()),
-        Unknown::Recalled,
-        Unknown::Cursor,
-        Unknown::Position,
-        Unknown::Effects,
-        Unknown::Unreachable("refused".into()),
-        Unknown::Sampled,
+        UnknownReason::Foreign,
+        UnknownReason::NoRequestBody,
+        UnknownReason::NoReply,
+        UnknownReason::NoAnswer,
+        UnknownReason::Forwarded,
+        UnknownReason::Unanswered("upstream_error".into()),
+        UnknownReason::CallUnanswered,
+        UnknownReason::ShadowDropped("no_memory".into()),
+        UnknownReason::Recalled,
+        UnknownReason::Cursor,
+        UnknownReason::Position,
+        UnknownReason::Effects,
+        UnknownReason::Unreachable("refused".into()),
+        UnknownReason::Sampled,
     ];
     let mut seen: Vec<String> = reasons.iter().map(ToString::to_string).collect();
     assert_eq!(seen, reasons.each_ref().map(words));
@@ -279,7 +279,7 @@ fn paged() -> Replayer {
         switchback_compiler::diagnostic::Colour::Never,
     );
     let pack = compiled.pack.unwrap_or_else(|| panic!("{shown}"));
-    let fronts = Fronts::of(&pack);
+    let fronts = Fronts::from_pack(&pack);
     Replayer::new(pack, Settings::default(), fronts, Salt::new([7; 32]))
 }
 
@@ -294,7 +294,7 @@ fn of_a_sealed_cursor_it_is_compared_that_there_is_one_and_all_else_is_compared(
         replayer.offline(&exchange)
     };
     let outcome = run("/things", r#"{"items":[1,2],"next":"AAAA-another-seal"}"#);
-    assert_eq!(outcome.verdict, Verdict::Same, "{outcome:?}");
+    assert_eq!(outcome.verdict, ReplayVerdict::Same, "{outcome:?}");
     for (answer, place) in
         [(r#"{"items":[1,3],"next":"AAAA-another-seal"}"#, "$.items[1]"), (r#"{"items":[1,2]}"#, "$.next")]
     {
@@ -302,7 +302,7 @@ fn of_a_sealed_cursor_it_is_compared_that_there_is_one_and_all_else_is_compared(
         assert!(changes.len() == 1 && changes[0].contains(place), "{changes:?}");
     }
     let by_cursor = run("/things?after=AAAA-another-seal", r#"{"items":[1,2]}"#);
-    assert_eq!(by_cursor.verdict, Verdict::Unknown(Unknown::Cursor));
+    assert_eq!(by_cursor.verdict, ReplayVerdict::Unknown(UnknownReason::Cursor));
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn of_a_planned_write_the_calls_alone_are_the_same() {
     exchange.request.body = har::Body::Whole(r#"{"text":"hello","isInternal":false}"#.into());
     let known = exchange.gateway.as_mut().expect("it is there");
     (known.outcome, known.shadow) = ("forwarded".into(), Some(Shadow::Planned));
-    assert_eq!(replayer().offline(&exchange).verdict, Verdict::SameCalls);
+    assert_eq!(replayer().offline(&exchange).verdict, ReplayVerdict::SameCalls);
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn masks_of_a_recording_do_not_count_as_changes() {
     let masked = AGENTS.replace("Ana", "***");
     let calls = [("GET", "/agents", "", answered(200, AGENTS))];
     let outcome = replayer().offline(&recorded(("GET", "/agents"), answered(200, &masked), &calls));
-    assert_eq!(outcome.verdict, Verdict::Same);
+    assert_eq!(outcome.verdict, ReplayVerdict::Same);
 }
 
 #[test]

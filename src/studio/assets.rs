@@ -1,7 +1,7 @@
 //! The static files of the pages, compiled into the program. Each has a hash in its URL, so that
 //! browsers cache it indefinitely and never mix two versions.
 
-use crate::admin::Answer;
+use crate::admin::AdminResponse;
 use http::header::{ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use sha2::{Digest as _, Sha256};
@@ -37,14 +37,14 @@ fn asset(name: &str, kind: &str, content_type: &'static str, text: &'static str)
 }
 
 /// Returns the file at a path, or 304 if the browser has it.
-pub(super) fn at(path: &str, headers: &HeaderMap) -> Option<Answer> {
+pub(super) fn at(path: &str, headers: &HeaderMap) -> Option<AdminResponse> {
     let Assets { style, script, icon } = &*ASSETS;
     let asset = [style, script, icon].into_iter().find(|asset| asset.path == path)?;
     let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| *known == *asset.etag);
     let (status, text) = if is_known { (StatusCode::NOT_MODIFIED, "") } else { (StatusCode::OK, asset.text) };
     let etag = HeaderValue::try_from(&asset.etag).expect("hexadecimal digits in quotes");
     Some(
-        Answer::text(status, asset.content_type, text)
+        AdminResponse::text(status, asset.content_type, text)
             .header(ETAG, etag)
             .with_header("cache-control", "public, max-age=31536000, immutable"),
     )

@@ -6,10 +6,10 @@
 //! [`CHECKED`].
 
 use super::clients::{credential_trouble, reason_words};
-use super::fields::encoded;
+use super::fields::percent_encode;
 use super::operations::{address, next_phase};
-use super::replicas::{Presence, Replica};
-use super::words::{count, counted, moment, moment_text, operation, percent, unix_ms};
+use super::replicas::{Replica, ReplicaPresence};
+use super::words::{count, count_noun, moment, moment_text, operation, percent, unix_ms};
 use crate::admin::{CertificateEnd, PackStatus};
 use maud::{Markup, html};
 use switchback_engine::diff::{OperationReport, Proof};
@@ -36,7 +36,7 @@ const AWAY_MS: i64 = 3_600_000;
 const TOKEN_LATE_MS: i64 = 60_000;
 
 /// The viewer and the context of the page.
-pub(super) struct Reader {
+pub(super) struct AttentionContext {
     pub(super) now_ms: i64,
     pub(super) may_operate: bool,
     /// The hidden field of every form.
@@ -46,15 +46,15 @@ pub(super) struct Reader {
     pub(super) replica: Option<String>,
 }
 
-impl Reader {
+impl AttentionContext {
     /// Renders `on NAME` if there are several replicas.
-    fn here(&self) -> Markup {
+    fn on_replica(&self) -> Markup {
         html! { @if let Some(name) = &self.replica { " on " (name) } }
     }
 }
 
 /// Renders open brownouts: the rejected calls, the end, and a button to end them.
-pub(super) fn of_brownouts(all: &[Brownout], reader: &Reader) -> Vec<Markup> {
+pub(super) fn of_brownouts(all: &[Brownout], reader: &AttentionContext) -> Vec<Markup> {
     let open = all.iter().filter(|one| one.from_ms <= reader.now_ms && reader.now_ms < one.until_ms);
     let names =
         |names: &[String], all: &str| if names.is_empty() { all.to_owned() } else { names.join(", ") };
@@ -67,7 +67,7 @@ pub(super) fn of_brownouts(all: &[Brownout], reader: &Reader) -> Vec<Markup> {
             @if one.by == "configuration" {
                 span.soft { "set in the configuration" }
             } @else if reader.may_operate {
-                form method="post" action={ "/clients/brownouts/" (encoded(&one.id)) "/remove" } {
+                form method="post" action={ "/clients/brownouts/" (percent_encode(&one.id)) "/remove" } {
                     (reader.form_token)
                     input type="hidden" name="to" value="/";
                     input type="hidden" name="seen" value="";
@@ -81,7 +81,7 @@ pub(super) fn of_brownouts(all: &[Brownout], reader: &Reader) -> Vec<Markup> {
     .collect()
 }
 
-pub(super) fn of_the_store(away_since: Option<i64>, reader: &Reader) -> Vec<Markup> {
+pub(super) fn of_the_store(away_since: Option<i64>, reader: &AttentionContext) -> Vec<Markup> {
     let away = away_since.map(|since| {
         html! { li #todo-store { div.what { p {
             strong { "The store stopped answering" } " " (moment(since, reader.now_ms)) ". Calls are answered, grants are refreshed in memory; nothing can be changed."
@@ -91,10 +91,10 @@ pub(super) fn of_the_store(away_since: Option<i64>, reader: &Reader) -> Vec<Mark
 }
 
 /// Renders replicas that stopped without leaving or serve another pack.
-pub(super) fn of_replicas(others: &[Replica], own_hash: &str, reader: &Reader) -> Vec<Markup> {
+pub(super) fn of_replicas(others: &[Replica], own_hash: &str, reader: &AttentionContext) -> Vec<Markup> {
     let mut waiting = Vec::new();
     for one in others {
-        let Presence::Away(since) = one.presence else { continue };
+        let ReplicaPresence::Away(since) = one.presence else { continue };
         if reader.now_ms - since < AWAY_MS {
             waiting.push(html! { li id={ "todo-replica-" (one.name) } { div.what { p {
                 "The replica " strong { (one.name) } " " strong { "stopped without leaving" } "; its last message came " (moment(since, reader.now_ms)) ". Traffic that it reported until then is in the charts."
@@ -103,7 +103,7 @@ pub(super) fn of_replicas(others: &[Replica], own_hash: &str, reader: &Reader) -
     }
     let differing: Vec<&str> = others
         .iter()
-        .filter(|one| one.presence == Presence::Here && one.standing.pack_hash != own_hash)
+        .filter(|one| one.presence == ReplicaPresence::Here && one.standing.pack_hash != own_hash)
         .map(|one| one.name.as_str())
         .collect();
     if !differing.is_empty() {
@@ -115,16 +115,16 @@ pub(super) fn of_replicas(others: &[Replica], own_hash: &str, reader: &Reader) -
 }
 
 /// Renders conditions of the process: shutdown, and grants with unstored tokens.
-pub(super) fn of_the_process(is_leaving: bool, unpersisted: usize, reader: &Reader) -> Vec<Markup> {
+pub(super) fn of_the_process(is_leaving: bool, unpersisted: usize, reader: &AttentionContext) -> Vec<Markup> {
     let mut waiting = Vec::new();
     if is_leaving {
         waiting.push(html! { li #todo-leaving { div.what { p {
-            strong { "The gateway" (reader.here()) " is about to stop" } ": it reports not ready and closes connections as they become idle."
+            strong { "The gateway" (reader.on_replica()) " is about to stop" } ": it reports not ready and closes connections as they become idle."
         } } } });
     }
     if unpersisted > 0 {
         waiting.push(html! { li #todo-unpersisted { div.what { p {
-            strong { (counted(unpersisted as u64, "grant")) (reader.here()) } " " @if unpersisted == 1 { "has its" } @else { "have their" } " newest tokens in memory only: a restart loses them until the store answers again."
+            strong { (count_noun(unpersisted as u64, "grant")) (reader.on_replica()) } " " @if unpersisted == 1 { "has its" } @else { "have their" } " newest tokens in memory only: a restart loses them until the store answers again."
         } } } });
     }
     waiting
@@ -132,13 +132,13 @@ pub(super) fn of_the_process(is_leaving: bool, unpersisted: usize, reader: &Read
 
 /// Renders a failed reload and pending restarts. `pack_seen` is the state that the reload form was
 /// rendered from.
-pub(super) fn of_the_pack(pack: &PackStatus, pack_seen: &str, reader: &Reader) -> Vec<Markup> {
+pub(super) fn of_the_pack(pack: &PackStatus, pack_seen: &str, reader: &AttentionContext) -> Vec<Markup> {
     let mut waiting = Vec::new();
     let Some(reload) = &pack.last_reload else { return waiting };
     if reload.error.is_some() {
         waiting.push(html! {
             li #todo-reload {
-                div.what { p { strong { "The last reload failed" } (reader.here()) " " (moment_text(&reload.at, reader.now_ms)) "; the pack and configuration from before it go on serving." } }
+                div.what { p { strong { "The last reload failed" } (reader.on_replica()) " " (moment_text(&reload.at, reader.now_ms)) "; the pack and configuration from before it go on serving." } }
                 a.button.small href="/pack?show=reload" { "What is wrong" }
                 @if reader.may_operate {
                     form method="post" action="/reload" { (reader.form_token) input type="hidden" name="seen" value=(pack_seen); button.small type="submit" { "Reload again" } }
@@ -149,7 +149,7 @@ pub(super) fn of_the_pack(pack: &PackStatus, pack_seen: &str, reader: &Reader) -
     if !reload.needs_restart.is_empty() {
         waiting.push(html! {
             li #todo-restart { div.what { p {
-                strong { "A restart is pending" } (reader.here()) ": changes of " code { (reload.needs_restart.join(", ")) } " take one."
+                strong { "A restart is pending" } (reader.on_replica()) ": changes of " code { (reload.needs_restart.join(", ")) } " take one."
             } } }
         });
     }
@@ -157,7 +157,7 @@ pub(super) fn of_the_pack(pack: &PackStatus, pack_seen: &str, reader: &Reader) -
 }
 
 /// Renders certificates that have expired or expire soon.
-pub(super) fn of_certificates(certificates: &[CertificateEnd], reader: &Reader) -> Vec<Markup> {
+pub(super) fn of_certificates(certificates: &[CertificateEnd], reader: &AttentionContext) -> Vec<Markup> {
     let now_ms = reader.now_ms;
     let mut near: Vec<&CertificateEnd> =
         certificates.iter().filter(|one| one.ends_ms - now_ms < CERTIFICATE_NEAR_MS).collect();
@@ -167,7 +167,7 @@ pub(super) fn of_certificates(certificates: &[CertificateEnd], reader: &Reader) 
             let use_of = if one.key == "tls" { "presented to clients" } else { "presented to services" };
             let (is_over, key) = (one.ends_ms <= now_ms, one.key.as_str());
             html! { li id={ "todo-certificate-" (key) } { div.what { p {
-                "The certificate of " code { (key) } (reader.here()) ", " (use_of) ", "
+                "The certificate of " code { (key) } (reader.on_replica()) ", " (use_of) ", "
                 strong { @if is_over { "has ended" } @else { "ends" } } " " (moment(one.ends_ms, now_ms)) "."
                 @if is_over { " Connections with it fail." }
                 " Replace its file; a reload takes it up."
@@ -181,12 +181,12 @@ pub(super) fn of_operations(
     phases: &[PhaseInfo],
     reports: &[OperationReport],
     transitions: &[Transition],
-    reader: &Reader,
+    reader: &AttentionContext,
 ) -> Vec<Markup> {
     let mut waiting = Vec::new();
     let mut ready = Vec::new();
     for info in phases {
-        let at = || format!("{}-{}", info.side, encoded(&info.operation));
+        let at = || format!("{}-{}", info.side, percent_encode(&info.operation));
         let last = transitions.iter().find(|one| one.side == info.side && one.operation == info.operation);
         let is_back = |one: &&Transition| {
             one.by == "gate" && one.to == "shadow" && one.evidence.starts_with("rolled back")
@@ -201,8 +201,8 @@ pub(super) fn of_operations(
             reports.iter().find(|report| report.side == info.side && report.operation == info.operation);
         match report {
             Some(report) if report.proof == Proof::Above => waiting.push(html! { li id={ "todo-above-" (at()) } {
-                div.what { p { (operation(&info.operation)) " " strong { "differs too much" } ": " (count(report.counts.different)) " of " (count(report.counts.compared())) " answers. " (report.next) } }
-                a.button.small href={ "/differences/" (encoded(&info.side)) "/" (encoded(&info.operation)) } { "See the differences" }
+                div.what { p { (operation(&info.operation)) " " strong { "differs too much" } ": " (count(report.counts.different)) " of " (count(report.counts.compared_count())) " answers. " (report.next) } }
+                a.button.small href={ "/differences/" (percent_encode(&info.side)) "/" (percent_encode(&info.operation)) } { "See the differences" }
             } }),
             Some(report) if report.proof == Proof::Within => {
                 let Some((next, share)) = next_phase(&info.now) else { continue };
@@ -223,29 +223,29 @@ pub(super) fn of_operations(
     ready.truncate(LISTED_MAX);
     waiting.extend(ready);
     if more > 0 {
-        waiting.push(html! { li #todo-operations-more { div.what { p { (counted(more as u64, "further row")) " about operations." } } a.button.small href="/operations?sort=differences" { "Operations" } } });
+        waiting.push(html! { li #todo-operations-more { div.what { p { (count_noun(more as u64, "further row")) " about operations." } } a.button.small href="/operations?sort=differences" { "Operations" } } });
     }
     waiting
 }
 
 /// Renders clients with failing calls, or soon failing ones, and clients that have left the
 /// configuration.
-pub(super) fn of_clients(clients: &[ClientInfo], reader: &Reader) -> Vec<Markup> {
+pub(super) fn of_clients(clients: &[ClientInfo], reader: &AttentionContext) -> Vec<Markup> {
     let living = clients.iter().filter(|client| client.revoked_at.is_none());
     let mut rows: Vec<Markup> = living.flat_map(|client| of_client(client, reader)).collect();
     let more = rows.len().saturating_sub(LISTED_MAX);
     rows.truncate(LISTED_MAX);
     if more > 0 {
-        rows.push(html! { li #todo-clients-more { div.what { p { (counted(more as u64, "further row")) " about clients." } } a.button.small href="/clients" { "All clients" } } });
+        rows.push(html! { li #todo-clients-more { div.what { p { (count_noun(more as u64, "further row")) " about clients." } } a.button.small href="/clients" { "All clients" } } });
     }
     rows
 }
 
-fn of_client(client: &ClientInfo, reader: &Reader) -> Vec<Markup> {
+fn of_client(client: &ClientInfo, reader: &AttentionContext) -> Vec<Markup> {
     let row = |kind: &str, words: Markup, button: &str| {
         html! { li id={ "todo-" (kind) "-" (client.name) } {
             div.what { p { (words) } }
-            a.button.small href={ "/clients/" (encoded(&client.name)) } { (button) }
+            a.button.small href={ "/clients/" (percent_encode(&client.name)) } { (button) }
         } }
     };
     let mut rows = Vec::new();
@@ -316,7 +316,7 @@ pub(super) fn of_events(counts: &[EventCount]) -> Vec<Markup> {
     dead.map(|one| {
         let is_one = one.dead == 1;
         html! { li id={ "todo-events-" (one.receiver) } { div.what { p {
-            strong { (counted(one.dead.unsigned_abs(), "event")) " for " (one.receiver) } " " @if is_one { "is a dead letter" } @else { "are dead letters" } ": no further delivery is tried. "
+            strong { (count_noun(one.dead.unsigned_abs(), "event")) " for " (one.receiver) } " " @if is_one { "is a dead letter" } @else { "are dead letters" } ": no further delivery is tried. "
             code { "switchback events" } " lists, retries and drops " @if is_one { "it" } @else { "them" } "."
         } } } }
     })
@@ -324,7 +324,7 @@ pub(super) fn of_events(counts: &[EventCount]) -> Vec<Markup> {
 }
 
 /// Renders the newest calls to unknown operations and by unknown clients.
-pub(super) fn of_unknown_calls(unknown: &[UnknownCall], reader: &Reader) -> Vec<Markup> {
+pub(super) fn of_unknown_calls(unknown: &[UnknownCall], reader: &AttentionContext) -> Vec<Markup> {
     if unknown.is_empty() {
         return Vec::new();
     }
@@ -333,7 +333,7 @@ pub(super) fn of_unknown_calls(unknown: &[UnknownCall], reader: &Reader) -> Vec<
     vec![html! { li #todo-unknown {
         div.what {
             details {
-                summary { strong { (counted(calls, "call")) } (reader.here()) " from unknown clients or to something that no contract has, by the newest " (counted(unknown.len() as u64, "kind")) }
+                summary { strong { (count_noun(calls, "call")) } (reader.on_replica()) " from unknown clients or to something that no contract has, by the newest " (count_noun(unknown.len() as u64, "kind")) }
                 div.scroll role="region" aria-label="Unknown calls" tabindex="0" { table {
                     thead { tr { th { "Call" } th { "Unknown" } th { "Client" } th.n { "Calls" } th { "Last" } } }
                     tbody { @for call in unknown.iter().take(UNKNOWN_MAX) {
@@ -344,7 +344,7 @@ pub(super) fn of_unknown_calls(unknown: &[UnknownCall], reader: &Reader) -> Vec<
                         }
                     } }
                 } }
-                @if more > 0 { p.soft #unknown-more { (counted(more as u64, "further kind")) "; " code { "switchback unknown" } " lists them." } }
+                @if more > 0 { p.soft #unknown-more { (count_noun(more as u64, "further kind")) "; " code { "switchback unknown" } " lists them." } }
             }
         }
     } }]
@@ -363,17 +363,17 @@ pub(super) fn of_unread(lacking: &[&str]) -> Markup {
 mod tests {
     use super::*;
     use crate::admin::ReloadOutcome;
-    use crate::studio::replicas::Standing;
+    use crate::studio::replicas::ReplicaStatus;
     use switchback_engine::diff::{Counts, Summary, Threshold, report};
-    use switchback_gateway::shadow::Shown;
+    use switchback_gateway::shadow::PhaseView;
     use switchback_gateway::token::{CredentialInfo, CredentialState, GrantInfo};
 
     const HOUR_MS: i64 = 3_600_000;
     const NOON: &str = "1970-01-01T12:00:00Z";
 
     /// Returns an operator's view at 13:00 of the first day.
-    fn reader(replica: Option<&str>) -> Reader {
-        Reader {
+    fn reader(replica: Option<&str>) -> AttentionContext {
+        AttentionContext {
             now_ms: 13 * HOUR_MS,
             may_operate: true,
             form_token: html! {},
@@ -528,7 +528,7 @@ mod tests {
             }),
         };
         let certificates = [CertificateEnd { key: "tls".to_owned(), ends_ms: 14 * HOUR_MS }];
-        let rows = |reader: &Reader| {
+        let rows = |reader: &AttentionContext| {
             let mut rows = of_the_process(true, 1, reader);
             rows.extend(of_the_pack(&pack(Some("wrong")), "", reader));
             rows.extend(of_certificates(&certificates, reader));
@@ -572,15 +572,15 @@ mod tests {
         let replica = |name: &str, presence, hash: &str| Replica {
             name: name.to_owned(),
             presence,
-            standing: Standing { pack_hash: hash.to_owned(), ..Standing::default() },
+            standing: ReplicaStatus { pack_hash: hash.to_owned(), ..ReplicaStatus::default() },
         };
-        let away = |hours: i64| Presence::Away((13 - hours) * HOUR_MS + 1);
+        let away = |hours: i64| ReplicaPresence::Away((13 - hours) * HOUR_MS + 1);
         let all = [
-            replica("a", Presence::Here, "same"),
-            replica("b", Presence::Here, "other"),
+            replica("a", ReplicaPresence::Here, "same"),
+            replica("b", ReplicaPresence::Here, "other"),
             replica("c", away(1), "other"),
             replica("d", away(2), "same"),
-            replica("e", Presence::Left(0), "other"),
+            replica("e", ReplicaPresence::Left(0), "other"),
         ];
         check(
             &of_replicas(&all, "same", &reader(None)),
@@ -621,7 +621,7 @@ mod tests {
 
     #[test]
     fn operations_need_attention_for_a_rollback_for_differences_and_when_they_can_be_moved_on() {
-        let shown = || Shown { phase: "shadow", share: None };
+        let shown = || PhaseView { phase: "shadow", share: None };
         let info = |name: &str| PhaseInfo {
             side: "v2".to_owned(),
             operation: name.to_owned(),

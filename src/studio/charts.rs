@@ -1,7 +1,7 @@
 //! Charts as inline SVG: line charts, sparklines, stacked bars. Each has a text alternative. The
 //! script reads the values under the pointer from `data-chart`.
 
-use super::traffic::{Counted, Line, Span, errors_of, requests_of};
+use super::traffic::{ChartLine, ChartSpan, SlotCounter, errors_of, requests_of};
 use super::words::{duration, moment, rate};
 use maud::{Markup, html};
 use serde_json::json;
@@ -45,7 +45,7 @@ impl Series {
 }
 
 /// Builds the chart of requests and errors per second.
-pub(crate) fn traffic<P: Counted>(line: &Line<P>, span: Span) -> Chart<'static> {
+pub(crate) fn traffic<P: SlotCounter>(line: &ChartLine<P>, span: ChartSpan) -> Chart<'static> {
     let per_second = |number: u64| Some(number as f64 / line.seconds);
     let requests = line.values(|point| per_second(requests_of(point.outcomes())));
     let errors = line.values(|point| per_second(errors_of(point.outcomes())));
@@ -63,7 +63,7 @@ pub(crate) fn traffic<P: Counted>(line: &Line<P>, span: Span) -> Chart<'static> 
 }
 
 /// Builds the chart of the median and the 99th percentile of latency.
-pub(crate) fn latency<P: Counted>(line: &Line<P>, label: String) -> Chart<'static> {
+pub(crate) fn latency<P: SlotCounter>(line: &ChartLine<P>, label: String) -> Chart<'static> {
     let quantile = |share: f64| line.values(|point| Some(point.durations().quantile(share)?.seconds() * 1e3));
     let is_beyond = |point: &P| matches!(point.durations().quantile(0.99), Some(Quantile::Beyond(_)));
     let slow = match line.slots.iter().any(|(_, point)| point.as_ref().is_some_and(is_beyond)) {
@@ -298,7 +298,7 @@ mod tests {
         };
         for (seconds, requests, errors) in [(20.0, 2.5, 0.5), (300.0, 50.0 / 300.0, 10.0 / 300.0)] {
             let slots = vec![(0, point(40, 10)), (1, None), (2, point(0, 0))];
-            let chart = traffic(&Line { seconds, slots }, Span::Hour);
+            let chart = traffic(&ChartLine { seconds, slots }, ChartSpan::Hour);
             let values: Vec<_> = chart.series.iter().map(|series| series.values.clone()).collect();
             assert_eq!(values, [[Some(requests), None, Some(0.0)], [Some(errors), None, Some(0.0)]]);
             assert_eq!(chart.series.iter().map(|series| series.unit).collect::<Vec<_>>(), ["/s", "/s"]);

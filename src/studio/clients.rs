@@ -1,17 +1,19 @@
 //! The pages of clients: grants and their repair, calls by client, brownouts, and the sunset of
 //! each client.
 
-use super::Visit;
-use super::fields::{Fields, decoded, encoded, own_path};
+use super::PageContext;
+use super::fields::{FormFields, own_path, percent_decode, percent_encode};
 use super::kept;
 use super::layout::{Page, Tab, empty, pager, pager_of, unread};
 use super::route::tone as verdict_tone;
-use super::seen::Seen;
+use super::seen::Snapshot;
 use super::traffic::requests_of;
-use super::words::{Tone, badge, count, counted, moment, moment_text, operation, unix_ms};
-use crate::admin::{Answer, after_sunset_rows, cookie, is_behind_tls, retire_told, retry_grant, written};
+use super::words::{Tone, badge, count, count_noun, moment, moment_text, operation, unix_ms};
+use crate::admin::{
+    AdminResponse, after_sunset_rows, cookie, is_behind_tls, retire_told, retry_grant, write_letter,
+};
 use crate::after_sunset::AfterSunset;
-use crate::config::Moment;
+use crate::config::DateOrTime;
 use http::StatusCode;
 use maud::{Markup, html};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +35,7 @@ const COLUMNS_MAX: usize = 12;
 /// A filter of the usage matrix in addition to outcomes: calls to unknown operations.
 const UNKNOWN: &str = "unknown";
 
-pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
+pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminResponse {
     match rest {
         [] if visit.query.get("show") == "after-sunset" => losses(visit).await,
         [] => list(visit, None).await,
@@ -43,7 +45,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     }
 }
 
-pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Answer {
+pub(super) async fn form(visit: &PageContext<'_>, rest: &[&str], form: &FormFields) -> AdminResponse {
     let parts = visit.parts;
     let (registry, retirement) = (&parts.registry.by(visit.who()), &parts.retirement.by(visit.who()));
     // A form of an outdated page must not undo the change of another operator.
@@ -55,9 +57,9 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
         return second_of_client(visit, &client, form).await;
     }
     let said: Result<Option<Markup>, String> = match rest {
-        ["brownouts"] => match added(visit, form).await {
+        ["brownouts"] => match add_client(visit, form).await {
             Err(Trouble::Second) => return second_brownout(visit, form).await,
-            said => said.map(|()| None).map_err(Trouble::told),
+            said => said.map(|()| None).map_err(Trouble::text),
         },
         ["brownouts", id, "remove"] => match retirement.remove(id).await {
             Err(RetireError::NoSuchBrownout(_)) if form.has("seen") => {
@@ -67,13 +69,13 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
         },
         [name, "sunset"] => match sunset(visit, name, form).await {
             Err(Trouble::Second) => return second_sunset(visit, name, form).await,
-            said => said.map(|()| None).map_err(Trouble::told),
+            said => said.map(|()| None).map_err(Trouble::text),
         },
         [name, "connect"] => match registry.connect(name, None).await {
             Ok(link) => {
                 visit.studio.outdate();
                 // Redirect: the client's page displays the link and keeps updating.
-                return Answer::see(&format!("/clients/{}", encoded(name)))
+                return AdminResponse::see(&format!("/clients/{}", percent_encode(name)))
                     .cookie(&link_cookie(visit, &link));
             }
             Err(error) => Err(error.to_string()),
@@ -102,9 +104,9 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
     let is_of_client = !matches!(rest, ["brownouts", ..]);
     let told = match said {
         Ok(None) => {
-            return Answer::see(&match rest {
+            return AdminResponse::see(&match rest {
                 ["brownouts", ..] => form_back(form),
-                [name, ..] => format!("/clients/{}", encoded(name)),
+                [name, ..] => format!("/clients/{}", percent_encode(name)),
                 [] => "/clients".to_owned(),
             });
         }
@@ -113,7 +115,7 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
             let is_written = matches!(rest, ["brownouts"] | [_, "sunset"]);
             html! {
                 div.notice.bad #refused role="alert" { p { strong { "Nothing was changed." } " " (error) } }
-                @if is_written { section.panel { (kept::again(visit, form, &[])) } }
+                @if is_written { section.panel { (kept::resubmit_form(visit, form, &[])) } }
             }
         }
     };
@@ -125,15 +127,15 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
 
 /// Returns the page that a form was sent from: the page that it names, the client's page, or the
 /// list.
-fn form_back(form: &Fields) -> String {
+fn form_back(form: &FormFields) -> String {
     match (form.get("to"), form.get("of")) {
         ("", "") => "/clients".to_owned(),
-        ("", name) => format!("/clients/{}", encoded(name)),
+        ("", name) => format!("/clients/{}", percent_encode(name)),
         (path, _) => own_path(path).to_owned(),
     }
 }
 
-fn side(form: &Fields) -> Option<String> {
+fn side(form: &FormFields) -> Option<String> {
     Some(form.get("side").to_owned()).filter(|side| !side.is_empty())
 }
 
@@ -141,7 +143,7 @@ fn side(form: &Fields) -> Option<String> {
 /// session by the form token, works at every replica, and expires with the link.
 const LINK_COOKIE: &str = "switchback_link";
 
-fn link_cookie(visit: &Visit<'_>, link: &ConnectLink) -> String {
+fn link_cookie(visit: &PageContext<'_>, link: &ConnectLink) -> String {
     let session = visit.visitor.session.as_ref();
     let proof = session.map(|session| visit.studio.guard.form_token(session)).unwrap_or_default();
     let expires_ms = unix_ms(&link.expires_at).unwrap_or(visit.now_ms);
@@ -149,17 +151,17 @@ fn link_cookie(visit: &Visit<'_>, link: &ConnectLink) -> String {
     let secure = if is_behind_tls(visit.headers) { "; Secure" } else { "" };
     format!(
         "{LINK_COOKIE}={proof}:{expires_ms}:{}; Path=/clients/{}; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}",
-        encoded(&link.url),
-        encoded(&link.client)
+        percent_encode(&link.url),
+        percent_encode(&link.client)
     )
 }
 
 /// Renders the link from the cookie, if it belongs to this session and client and has not expired.
-fn new_link(visit: &Visit<'_>) -> Option<Markup> {
+fn new_link(visit: &PageContext<'_>) -> Option<Markup> {
     let session = visit.visitor.session.as_ref()?;
     let mut parts = cookie(visit.headers, LINK_COOKIE)?.splitn(3, ':');
     let (proof, expires_ms, url) =
-        (parts.next()?, parts.next()?.parse::<i64>().ok()?, decoded(parts.next()?));
+        (parts.next()?, parts.next()?.parse::<i64>().ok()?, percent_decode(parts.next()?));
     let is_of_session = visit.studio.guard.is_form_token(session, proof);
     (is_of_session && expires_ms > visit.now_ms).then(|| {
         html! {
@@ -200,7 +202,7 @@ fn still_valid(at_server: &Revocation) -> Option<Markup> {
 }
 
 /// Parses the value of a date field (`2026-12-31`, or with a time in UTC), or an RFC 3339 moment.
-fn read_moment(name: &str, text: &str) -> Result<Moment, String> {
+fn read_moment(name: &str, text: &str) -> Result<DateOrTime, String> {
     let text = if text.len() == 16 { format!("{text}:00Z") } else { text.to_owned() };
     text.parse().map_err(|what| format!("{name}: {what}"))
 }
@@ -213,7 +215,7 @@ enum Trouble {
 }
 
 impl Trouble {
-    fn told(self) -> String {
+    fn text(self) -> String {
         match self {
             Trouble::Second => "somebody else was faster".to_owned(),
             Trouble::Told(words) => words,
@@ -238,15 +240,15 @@ impl From<RetireError> for Trouble {
 }
 
 /// Responds to a form that was rendered before another change of the brownouts.
-async fn second_brownout(visit: &Visit<'_>, form: &Fields) -> Answer {
+async fn second_brownout(visit: &PageContext<'_>, form: &FormFields) -> AdminResponse {
     let all = visit.parts.retirement.brownouts();
     let open = all.iter().filter(|one| one.until_ms > visit.now_ms).count();
-    let now = html! { "Planned or open now: " (counted(open as u64, "brownout")) ", to be seen among the " a href="/clients#brownouts" { "clients" } "." };
+    let now = html! { "Planned or open now: " (count_noun(open as u64, "brownout")) ", to be seen among the " a href="/clients#brownouts" { "clients" } "." };
     let fresh = [("seen", brownouts_seen(visit))];
     kept::second(visit, Tab::Clients, &["brownout set", "brownout removed"], &now, form, &fresh).await
 }
 
-async fn second_sunset(visit: &Visit<'_>, name: &str, form: &Fields) -> Answer {
+async fn second_sunset(visit: &PageContext<'_>, name: &str, form: &FormFields) -> AdminResponse {
     let ends = visit.parts.retirement.sunsets();
     let end = ends.iter().find(|end| end.client == name && side(form).is_none_or(|side| side == end.side));
     let now = html! {
@@ -259,16 +261,16 @@ async fn second_sunset(visit: &Visit<'_>, name: &str, form: &Fields) -> Answer {
     kept::second(visit, Tab::Clients, &[name], &now, form, &fresh).await
 }
 
-async fn second_of_client(visit: &Visit<'_>, client: &ClientInfo, form: &Fields) -> Answer {
+async fn second_of_client(visit: &PageContext<'_>, client: &ClientInfo, form: &FormFields) -> AdminResponse {
     let (tone, state) = tone(client);
-    let now = html! { strong { (client.name) } " is " (badge(tone, &state)) " now, with " (counted(client.tokens as u64, "token")) "." };
+    let now = html! { strong { (client.name) } " is " (badge(tone, &state)) " now, with " (count_noun(client.tokens as u64, "token")) "." };
     let fresh = [("seen", client.version.to_string())];
     kept::second(visit, Tab::Clients, &[&client.name], &now, form, &fresh).await
 }
 
 /// Returns the ids of the removable brownouts, which a form records as the state that it was
 /// rendered from.
-fn brownouts_seen(visit: &Visit<'_>) -> String {
+fn brownouts_seen(visit: &PageContext<'_>) -> String {
     let all = visit.parts.retirement.brownouts();
     let ids = all.iter().filter(|one| one.by != "configuration").map(|one| one.id.as_str());
     ids.collect::<Vec<_>>().join(" ")
@@ -280,7 +282,7 @@ const ALL: &str = "*";
 const EVERYTHING: &str = "everything";
 
 /// Parses the brownout of a form. `everything` is set only if the confirmation was typed.
-fn planned(visit: &Visit<'_>, form: &Fields) -> Result<NewBrownout, String> {
+fn parse_brownout(visit: &PageContext<'_>, form: &FormFields) -> Result<NewBrownout, String> {
     let from = match form.get("from") {
         "" => visit.now_ms,
         text => read_moment("from", text)?.unix_ms(),
@@ -310,18 +312,18 @@ fn planned(visit: &Visit<'_>, form: &Fields) -> Result<NewBrownout, String> {
     })
 }
 
-async fn added(visit: &Visit<'_>, form: &Fields) -> Result<(), Trouble> {
-    let new = planned(visit, form)?;
+async fn add_client(visit: &PageContext<'_>, form: &FormFields) -> Result<(), Trouble> {
+    let new = parse_brownout(visit, form)?;
     Ok(visit.parts.retirement.by(visit.who()).add(new).await.map(drop)?)
 }
 
 /// Renders the confirmation page of a brownout, with the calls that it would reject.
-async fn asked_for_brownout(visit: &Visit<'_>) -> Answer {
+async fn asked_for_brownout(visit: &PageContext<'_>) -> AdminResponse {
     if !visit.may_operate() {
         let words = html! { p { "Sign in with the token that may change things." } };
         return visit.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words));
     }
-    let new = match planned(visit, &visit.query) {
+    let new = match parse_brownout(visit, &visit.query) {
         Ok(new) => new,
         Err(trouble) => return brownout_refused(visit, &trouble),
     };
@@ -357,7 +359,7 @@ async fn asked_for_brownout(visit: &Visit<'_>) -> Answer {
                 dt { "Answer" } dd { "503 with Retry-After: " @if new.reason.is_empty() { "the pack's text" } @else { (new.reason) } }
                 dt { "Reach" } dd #reach { @match &reach { Some(reach) => (reach), None => (unread()) } }
                 @if new.clients.is_empty() {
-                    dt { "Last hour" } dd #last-hour { (counted(requests_of_the_hour(visit, &new), "call")) " on all replicas, without those that were rejected as retired or by a brownout" }
+                    dt { "Last hour" } dd #last-hour { (count_noun(requests_of_the_hour(visit, &new), "call")) " on all replicas, without those that were rejected as retired or by a brownout" }
                 }
             }
             form.stack method="post" action="/clients/brownouts" {
@@ -381,7 +383,7 @@ async fn asked_for_brownout(visit: &Visit<'_>) -> Answer {
     visit.page(Page::still(Tab::Clients, "Set this brownout?", body))
 }
 
-fn brownout_refused(visit: &Visit<'_>, trouble: &str) -> Answer {
+fn brownout_refused(visit: &PageContext<'_>, trouble: &str) -> AdminResponse {
     let words = html! {
         p { (trouble) "." }
         p { a.button href=(form_back(&visit.query)) { "Back" } }
@@ -391,7 +393,7 @@ fn brownout_refused(visit: &Visit<'_>, trouble: &str) -> Answer {
 
 /// Returns the number of requests in the last hour that a brownout for all clients would have
 /// rejected. Excludes those that were rejected anyway. Without a side, all spoken sides count.
-fn requests_of_the_hour(visit: &Visit<'_>, new: &NewBrownout) -> u64 {
+fn requests_of_the_hour(visit: &PageContext<'_>, new: &NewBrownout) -> u64 {
     let phases = visit.parts.phases.list();
     let sides: BTreeSet<&str> = phases.iter().map(|info| info.side.as_str()).collect();
     let sides = sides.into_iter().filter(|side| new.side.as_ref().is_none_or(|wanted| wanted == side));
@@ -405,7 +407,7 @@ fn rejectable(mut outcomes: [u64; OUTCOMES.len()]) -> u64 {
     requests_of(&outcomes)
 }
 
-async fn sunset(visit: &Visit<'_>, name: &str, form: &Fields) -> Result<(), Trouble> {
+async fn sunset(visit: &PageContext<'_>, name: &str, form: &FormFields) -> Result<(), Trouble> {
     let at = match (form.has("never"), form.get("at")) {
         (true, _) => None,
         (false, text) => Some(read_moment("the date", text)?.unix_ms()),
@@ -417,7 +419,7 @@ async fn sunset(visit: &Visit<'_>, name: &str, form: &Fields) -> Result<(), Trou
     Ok(set.map(drop)?)
 }
 
-async fn list(visit: &Visit<'_>, told: Option<Markup>) -> Answer {
+async fn list(visit: &PageContext<'_>, told: Option<Markup>) -> AdminResponse {
     let clients = visit.clients().await;
     let usage = visit.usage().await;
     let status = if told.is_some() { StatusCode::CONFLICT } else { StatusCode::OK };
@@ -442,7 +444,7 @@ async fn list(visit: &Visit<'_>, told: Option<Markup>) -> Answer {
     visit.page(page.status(status))
 }
 
-fn grants(visit: &Visit<'_>, clients: &[ClientInfo]) -> Markup {
+fn grants(visit: &PageContext<'_>, clients: &[ClientInfo]) -> Markup {
     if clients.is_empty() {
         return empty("No client yet", &html! { "Enrol one with " code { "switchback client add" } "." });
     }
@@ -551,7 +553,7 @@ fn row(client: &ClientInfo, ends: &[ClientSunset], now_ms: i64) -> Markup {
     let (tone, state) = tone(client);
     html! {
         tr id={ "client-" (client.name) } {
-            td { a href={ "/clients/" (encoded(&client.name)) } { (client.name) } }
+            td { a href={ "/clients/" (percent_encode(&client.name)) } { (client.name) } }
             td { (client.company.as_deref().unwrap_or("main")) }
             td.n { (client.tokens) }
             td {
@@ -580,7 +582,7 @@ fn row(client: &ClientInfo, ends: &[ClientSunset], now_ms: i64) -> Markup {
 }
 
 /// Renders the matrix of clients and operations: number of calls, and the last one.
-fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
+fn matrix(visit: &PageContext<'_>, seen: &Snapshot<Vec<UsageInfo>>) -> Markup {
     let usage = seen.value.as_deref().map_or(&[][..], Vec::as_slice);
     let wanted = visit.query.get("outcome");
     let fits =
@@ -595,7 +597,7 @@ fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
     let operations = columns.len();
     let first = (visit.query.page_of("operations") - 1).saturating_mul(COLUMNS_MAX);
     let columns: Vec<_> = columns.into_iter().skip(first).take(COLUMNS_MAX).collect();
-    let mut cells: BTreeMap<&str, BTreeMap<(&str, &str), Cell<'_>>> = BTreeMap::new();
+    let mut cells: BTreeMap<&str, BTreeMap<(&str, &str), UsageCell<'_>>> = BTreeMap::new();
     for one in &shown {
         let cell = cells.entry(&one.client).or_default().entry((&one.side, &one.operation)).or_default();
         cell.calls += one.calls;
@@ -632,7 +634,7 @@ fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
                         } }
                         tbody { @for (name, cells) in of_page {
                             tr id={ "usage-" (name) } {
-                                td { @if name.is_empty() { span.soft { "not enrolled" } } @else { a href={ "/clients/" (encoded(name)) } { (name) } } }
+                                td { @if name.is_empty() { span.soft { "not enrolled" } } @else { a href={ "/clients/" (percent_encode(name)) } { (name) } } }
                                 td { @if let Some(last) = cells.values().map(|cell| cell.last).max() { (moment_text(last, visit.now_ms)) } }
                                 @for (column, _) in &columns { (shown_cell(cells.get(column))) }
                             }
@@ -642,7 +644,7 @@ fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
                 p.soft { "Bold: some of these calls got no answer of a service." }
                 (pager_of(visit, "callers", "Pages of clients", (of_page.len(), found.len(), OF_PAGE)))
                 @if operations > COLUMNS_MAX {
-                    p.soft #columns { (count(columns.len() as u64)) " of " (counted(operations as u64, "operation")) " are columns, the most called first." }
+                    p.soft #columns { (count(columns.len() as u64)) " of " (count_noun(operations as u64, "operation")) " are columns, the most called first." }
                     (pager_of(visit, "operations", "Pages of operations", (columns.len(), operations, COLUMNS_MAX)))
                 }
             }
@@ -652,7 +654,7 @@ fn matrix(visit: &Visit<'_>, seen: &Seen<Vec<UsageInfo>>) -> Markup {
 
 /// Renders the losses of each client once the old service is gone, and the settings that would
 /// avoid them.
-async fn losses(visit: &Visit<'_>) -> Answer {
+async fn losses(visit: &PageContext<'_>) -> AdminResponse {
     let usage = visit.usage().await;
     let rows = usage.value.as_deref().map(|usage| after_sunset_rows(visit.parts, usage));
     let body = html! {
@@ -669,7 +671,7 @@ async fn losses(visit: &Visit<'_>) -> Answer {
     visit.page(Page::live(Tab::Clients, "What clients lose after the sunset", body))
 }
 
-fn losses_table(visit: &Visit<'_>, rows: &[AfterSunset]) -> Markup {
+fn losses_table(visit: &PageContext<'_>, rows: &[AfterSunset]) -> Markup {
     let searched = visit.query.get("q").to_lowercase();
     let losing = rows.iter().filter(|row| !row.loses.is_empty());
     let losing: Vec<&AfterSunset> =
@@ -682,7 +684,7 @@ fn losses_table(visit: &Visit<'_>, rows: &[AfterSunset]) -> Markup {
             (empty("No calls yet", &html! { "Calls are counted from the first one on, by client and operation." }))
         } @else {
             p #after-sunset-sum {
-                "Clients call " (counted(rows.len() as u64, "operation")) ", counted for each client. "
+                "Clients call " (count_noun(rows.len() as u64, "operation")) ", counted for each client. "
                 strong { (count(all_losing as u64)) } " of them lose something, " (count((rows.len() - all_losing) as u64)) " lose nothing."
             }
             form.filter method="get" action="/clients" {
@@ -704,7 +706,7 @@ fn losses_table(visit: &Visit<'_>, rows: &[AfterSunset]) -> Markup {
 fn loss_row(row: &AfterSunset, now_ms: i64) -> Markup {
     html! {
         tr id={ "loss-" (row.client) "-" (row.side) "-" (row.operation) } {
-            td { @if row.client.is_empty() { span.soft { "not enrolled" } } @else { a href={ "/clients/" (encoded(&row.client)) } { (row.client) } } }
+            td { @if row.client.is_empty() { span.soft { "not enrolled" } } @else { a href={ "/clients/" (percent_encode(&row.client)) } { (row.client) } } }
             td { (row.side) " " (operation(&row.operation)) }
             td { (badge(verdict_tone(row.verdict), row.verdict)) }
             td.n { (count(row.calls.unsigned_abs())) @if row.refused > 0 { " " span.soft { (count(row.refused.unsigned_abs())) " refused already" } } }
@@ -733,14 +735,14 @@ fn loss_list(loses: &[String]) -> Markup {
 
 /// The calls of a client to an operation.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cell<'u> {
+struct UsageCell<'u> {
     calls: i64,
     last: &'u str,
     /// Whether any call got no answer of a service.
     is_unanswered: bool,
 }
 
-fn shown_cell(cell: Option<&Cell<'_>>) -> Markup {
+fn shown_cell(cell: Option<&UsageCell<'_>>) -> Markup {
     html! {
         @match cell {
             None => { td.cell { span.soft { "–" } } }
@@ -753,7 +755,7 @@ fn shown_cell(cell: Option<&Cell<'_>>) -> Markup {
     }
 }
 
-fn brownouts(visit: &Visit<'_>, of: Option<&str>) -> Markup {
+fn brownouts(visit: &PageContext<'_>, of: Option<&str>) -> Markup {
     let all = visit.parts.retirement.brownouts();
     let fits = |one: &&Brownout| {
         of.is_none_or(|name| one.clients.is_empty() || one.clients.iter().any(|client| client == name))
@@ -775,7 +777,7 @@ fn brownouts(visit: &Visit<'_>, of: Option<&str>) -> Markup {
     }
 }
 
-fn brownout(visit: &Visit<'_>, one: &Brownout, of: Option<&str>) -> Markup {
+fn brownout(visit: &PageContext<'_>, one: &Brownout, of: Option<&str>) -> Markup {
     let (tone, state) = match visit.now_ms {
         now if now < one.from_ms => (Tone::Busy, "planned"),
         now if now < one.until_ms => (Tone::Warn, "open"),
@@ -793,7 +795,7 @@ fn brownout(visit: &Visit<'_>, one: &Brownout, of: Option<&str>) -> Markup {
             td { @if one.reason.is_empty() { span.soft { "the pack's" } } @else { (one.reason) } }
             td { (one.by) }
             td { @if visit.may_operate() && one.by != "configuration" {
-                form method="post" action={ "/clients/brownouts/" (encoded(&one.id)) "/remove" } {
+                form method="post" action={ "/clients/brownouts/" (percent_encode(&one.id)) "/remove" } {
                     (visit.form_token())
                     input type="hidden" name="of" value=(of.unwrap_or_default());
                     input type="hidden" name="seen" value="";
@@ -804,7 +806,7 @@ fn brownout(visit: &Visit<'_>, one: &Brownout, of: Option<&str>) -> Markup {
     }
 }
 
-fn new_brownout(visit: &Visit<'_>, of: Option<&str>) -> Markup {
+fn new_brownout(visit: &PageContext<'_>, of: Option<&str>) -> Markup {
     let phases = visit.parts.phases.list();
     let sides: BTreeSet<&str> = phases.iter().map(|info| info.side.as_str()).collect();
     html! {
@@ -842,7 +844,7 @@ fn new_brownout(visit: &Visit<'_>, of: Option<&str>) -> Markup {
 }
 
 /// Renders the client field of the brownout form. No client is preselected.
-fn brownout_client(visit: &Visit<'_>) -> Markup {
+fn brownout_client(visit: &PageContext<'_>) -> Markup {
     let clients = visit.parts.tokens.clients().all();
     html! {
         @if clients.len() > LISTED_MAX {
@@ -861,7 +863,13 @@ fn brownout_client(visit: &Visit<'_>) -> Markup {
 const LISTED_MAX: usize = 200;
 
 /// Renders a field for a client's name: a drop-down list, or a text field if there are too many.
-pub(super) fn client_field(visit: &Visit<'_>, words: &str, name: &str, none: &str, chosen: &str) -> Markup {
+pub(super) fn client_field(
+    visit: &PageContext<'_>,
+    words: &str,
+    name: &str,
+    none: &str,
+    chosen: &str,
+) -> Markup {
     let clients = visit.parts.tokens.clients().all();
     html! {
         label { (words)
@@ -877,7 +885,7 @@ pub(super) fn client_field(visit: &Visit<'_>, words: &str, name: &str, none: &st
     }
 }
 
-async fn one(visit: &Visit<'_>, name: &str, told: Option<Markup>) -> Answer {
+async fn one(visit: &PageContext<'_>, name: &str, told: Option<Markup>) -> AdminResponse {
     let clients = visit.clients().await;
     let found = clients.value.as_ref().and_then(|all| all.iter().find(|client| client.name == name));
     if found.is_none() && clients.failing_since.is_none() {
@@ -885,7 +893,7 @@ async fn one(visit: &Visit<'_>, name: &str, told: Option<Markup>) -> Answer {
     }
     let usage = visit.usage().await;
     let called = usage.value.as_deref().map_or(&[][..], Vec::as_slice);
-    let letter = written(visit.parts, name, called).await.unwrap_or_default();
+    let letter = write_letter(visit.parts, name, called).await.unwrap_or_default();
     let body = html! {
         p { a href="/clients" { "All clients" } }
         div.page-head { h1 { (name) } @if let Some(client) = found { @let (tone, state) = tone(client); (badge(tone, &state)) } }
@@ -899,7 +907,7 @@ async fn one(visit: &Visit<'_>, name: &str, told: Option<Markup>) -> Answer {
             }
         }
         section.panel #calls aria-labelledby="calls-title" {
-            header { h2 #calls-title { "What it still calls" } a.aside href={ "/clients?show=after-sunset&q=" (encoded(name)) } { "What it loses after the sunset" } }
+            header { h2 #calls-title { "What it still calls" } a.aside href={ "/clients?show=after-sunset&q=" (percent_encode(name)) } { "What it loses after the sunset" } }
             @if usage.value.is_none() { (unread()) } @else { (calls(visit, name, called)) }
         }
         (brownouts(visit, Some(name)))
@@ -919,10 +927,10 @@ async fn one(visit: &Visit<'_>, name: &str, told: Option<Markup>) -> Answer {
     visit.page(page)
 }
 
-fn grant(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
+fn grant(visit: &PageContext<'_>, client: &ClientInfo) -> Markup {
     let act = |verb: &str, words: &str, class: &str| {
         html! {
-            form method="post" action={ "/clients/" (encoded(&client.name)) "/" (verb) } {
+            form method="post" action={ "/clients/" (percent_encode(&client.name)) "/" (verb) } {
                 (visit.form_token())
                 input type="hidden" name="seen" value=(client.version);
                 fieldset.bare disabled[visit.store_away.is_some()] { button.(class) type="submit" { (words) } }
@@ -982,7 +990,7 @@ fn grant(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
     }
 }
 
-fn ending(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
+fn ending(visit: &PageContext<'_>, client: &ClientInfo) -> Markup {
     let ends = visit.parts.retirement.sunsets();
     let ends: Vec<&ClientSunset> = ends.iter().filter(|end| end.client == client.name).collect();
     let sides: BTreeSet<String> = visit.parts.phases.list().into_iter().map(|info| info.side).collect();
@@ -1002,13 +1010,13 @@ fn ending(visit: &Visit<'_>, client: &ClientInfo) -> Markup {
 }
 
 fn new_sunset(
-    visit: &Visit<'_>,
+    visit: &PageContext<'_>,
     client: &ClientInfo,
     ends: &[&ClientSunset],
     sides: &BTreeSet<String>,
 ) -> Markup {
     html! {
-            form.stack method="post" action={ "/clients/" (encoded(&client.name)) "/sunset" } {
+            form.stack method="post" action={ "/clients/" (percent_encode(&client.name)) "/sunset" } {
                 (visit.form_token())
                 // With several sides each has its own version, and the selected side is unknown
                 // here. Without `seen`, the last form wins.
@@ -1027,7 +1035,7 @@ fn new_sunset(
 }
 
 /// Renders the clients that call an operation, most recent first, for the operation's page.
-pub(super) fn callers(visit: &Visit<'_>, side: &str, operation: &str, usage: &[UsageInfo]) -> Markup {
+pub(super) fn callers(visit: &PageContext<'_>, side: &str, operation: &str, usage: &[UsageInfo]) -> Markup {
     let mut of: BTreeMap<&str, (i64, i64, &str)> = BTreeMap::new();
     for one in usage.iter().filter(|one| one.side == side && one.operation == operation) {
         let (calls, unanswered, last) = of.entry(&one.client).or_default();
@@ -1043,14 +1051,14 @@ pub(super) fn callers(visit: &Visit<'_>, side: &str, operation: &str, usage: &[U
                 thead { tr { th { "Client" } th.n { "Calls" } th.n { "Without an answer of a service" } th { "Last" } } }
                 tbody { @for (name, (calls, unanswered, last)) in of.iter().take(CALLERS_MAX) {
                     tr id={ "caller-" (name) } {
-                        td { @if name.is_empty() { span.soft { "not enrolled" } } @else { a href={ "/clients/" (encoded(name)) } { (name) } } }
+                        td { @if name.is_empty() { span.soft { "not enrolled" } } @else { a href={ "/clients/" (percent_encode(name)) } { (name) } } }
                         td.n { (count(calls.unsigned_abs())) }
                         td.n { (count(unanswered.unsigned_abs())) }
                         td { (moment_text(last, visit.now_ms)) }
                     }
                 } }
             } }
-            @if of.len() > CALLERS_MAX { p.soft { (counted((of.len() - CALLERS_MAX) as u64, "further client")) ": " a href="/clients#usage" { "all clients" } "." } }
+            @if of.len() > CALLERS_MAX { p.soft { (count_noun((of.len() - CALLERS_MAX) as u64, "further client")) ": " a href="/clients#usage" { "all clients" } "." } }
         }
     }
 }
@@ -1063,7 +1071,7 @@ fn is_unanswered(one: &UsageInfo) -> bool {
     Outcome::parse(one.outcome).is_some_and(|outcome| !outcome.is_answered())
 }
 
-fn calls(visit: &Visit<'_>, name: &str, usage: &[UsageInfo]) -> Markup {
+fn calls(visit: &PageContext<'_>, name: &str, usage: &[UsageInfo]) -> Markup {
     let mut of: Vec<&UsageInfo> = usage.iter().filter(|one| one.client == name).collect();
     of.sort_by_key(|one| std::cmp::Reverse(unix_ms(&one.last)));
     if of.is_empty() {
@@ -1163,7 +1171,9 @@ pub(super) mod tests {
             ["refused", "rejected", "brownout", "retired", "upstream_error", "gateway_error", "cancelled"];
         assert_eq!(unanswered, expected);
         assert!(
-            shown_cell(Some(&Cell { is_unanswered: true, calls: 3, last: NOON })).0.contains("<strong>3")
+            shown_cell(Some(&UsageCell { is_unanswered: true, calls: 3, last: NOON }))
+                .0
+                .contains("<strong>3")
         );
     }
 

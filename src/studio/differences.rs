@@ -1,11 +1,11 @@
 //! Results of the dual run: comparisons and differences per operation. The page of an operation
 //! lists the differing fields, each with both values, the responsible mapping line, and the remedy.
 
-use super::fields::encoded;
+use super::fields::percent_encode;
 use super::layout::{Page, Tab, empty, unread};
-use super::words::{Tone, badge, count, counted, moment, operation, percent};
-use super::{Visit, report_of};
-use crate::admin::Answer;
+use super::words::{Tone, badge, count, count_noun, moment, operation, percent};
+use super::{PageContext, report_of};
+use crate::admin::AdminResponse;
 use maud::{Markup, html};
 use switchback_engine::diff::{Cause, Finding, FindingKind, OperationReport, Summary, TALLIES_MAX, Tally};
 use switchback_engine::redact::Sample;
@@ -18,7 +18,7 @@ const RECORDS_MAX: u32 = 25;
 /// Most fields of one operation, most frequent first.
 const FIELDS_MAX: usize = 60;
 
-pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
+pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminResponse {
     match rest {
         [] => list(visit).await,
         [side, operation] => one(visit, side, operation).await,
@@ -26,7 +26,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     }
 }
 
-async fn list(visit: &Visit<'_>) -> Answer {
+async fn list(visit: &PageContext<'_>) -> AdminResponse {
     let summaries = visit.summaries().await;
     let of_all = summaries.value.iter().flat_map(|all| all.iter());
     let mut reports: Vec<OperationReport> =
@@ -41,7 +41,7 @@ async fn list(visit: &Visit<'_>) -> Answer {
     visit.page(Page::live(Tab::Differences, "Differences", body))
 }
 
-fn table(visit: &Visit<'_>, operations: &[OperationReport]) -> Markup {
+fn table(visit: &PageContext<'_>, operations: &[OperationReport]) -> Markup {
     if operations.is_empty() {
         let words =
             html! { "Put an operation into the phase shadow, and both sides are compared from then on." };
@@ -59,9 +59,9 @@ fn table(visit: &Visit<'_>, operations: &[OperationReport]) -> Markup {
                 thead { tr { th { "Operation" } th { "Phase" } th.n { "Compared" } th.n { "Different" } th.n { "At most" } th { "What differs most" } th { "Next" } } }
                 tbody { @for one in shown {
                     tr id={ "difference-" (one.side) "-" (one.operation) } {
-                        td { a href={ "/differences/" (encoded(&one.side)) "/" (encoded(&one.operation)) } { (operation(&one.operation)) } }
+                        td { a href={ "/differences/" (percent_encode(&one.side)) "/" (percent_encode(&one.operation)) } { (operation(&one.operation)) } }
                         td { (one.period()) }
-                        td.n { (count(one.counts.compared())) }
+                        td.n { (count(one.counts.compared_count())) }
                         td.n { (count(one.counts.different)) }
                         td.n { @if one.equal_rate.is_some() { (percent(one.mismatch_bound)) } @else { span.soft { "–" } } }
                         td { @if let Some(top) = one.top.first() {
@@ -75,7 +75,7 @@ fn table(visit: &Visit<'_>, operations: &[OperationReport]) -> Markup {
     }
 }
 
-async fn one(visit: &Visit<'_>, side: &str, name: &str) -> Answer {
+async fn one(visit: &PageContext<'_>, side: &str, name: &str) -> AdminResponse {
     let summaries = visit.summaries().await;
     let found = summaries
         .value
@@ -87,7 +87,7 @@ async fn one(visit: &Visit<'_>, side: &str, name: &str) -> Answer {
     }
     let mut yaml = Vec::new();
     for tally in found.iter().flat_map(|summary| &summary.tallies).take(FIELDS_MAX) {
-        yaml.push(visit.parts.workbench.declared(side, name, &tally.pattern).await);
+        yaml.push(visit.parts.workbench.declared_type(side, name, &tally.pattern).await);
     }
     let (archive, of_side, asked) = (visit.parts.archive.clone(), side.to_owned(), name.to_owned());
     let read = async move { archive.samples(&of_side, &asked, RECORDS_MAX).await };
@@ -96,7 +96,7 @@ async fn one(visit: &Visit<'_>, side: &str, name: &str) -> Answer {
         p { a href="/differences" { "All differences" } }
         div.page-head {
             h1 { (side) " " (operation(name)) }
-            span.aside { a.button href={ "/playground?operation=" (encoded(&format!("{side} {name}"))) } { "Open in the playground" } }
+            span.aside { a.button href={ "/playground?operation=" (percent_encode(&format!("{side} {name}"))) } { "Open in the playground" } }
         }
         (visit.staleness(&summaries))
         @match found {
@@ -118,7 +118,7 @@ async fn one(visit: &Visit<'_>, side: &str, name: &str) -> Answer {
 pub(super) fn further(tallies: &[Tally], listed: usize, thing: &str) -> Option<String> {
     let further = tallies.len().checked_sub(listed).filter(|further| *further > 0)?;
     let least = if tallies.len() < TALLIES_MAX { "" } else { "at least " };
-    Some(format!("{least}{}", counted(further as u64, thing)))
+    Some(format!("{least}{}", count_noun(further as u64, thing)))
 }
 
 fn counts(summary: &Summary, now_ms: i64) -> Markup {
@@ -128,19 +128,19 @@ fn counts(summary: &Summary, now_ms: i64) -> Markup {
             h2 #counts-title { "Evidence" }
             p {
                 @if let Some(present) = &summary.present_phase { "In an earlier period, in " (summary.phase) "; the operation is in " (present) " now: " }
-                (counted(counts.compared(), "answer")) " compared since " (moment(summary.since_ms, now_ms)) ", "
+                (count_noun(counts.compared_count(), "answer")) " compared since " (moment(summary.since_ms, now_ms)) ", "
                 strong { (count(counts.different)) " different" }
                 @if counts.unsettled > 0 { ", " strong { (count(counts.unsettled)) " unsettled" } " (they differed once and did not repeat)" }
                 "."
             }
-            @if counts.unpaired() > 0 { p { "Sent by one side alone: " (count(counts.events_missing)) " of the reference, " (count(counts.events_extra)) " of the candidate." } }
-            @if counts.planned > 0 { p { (counted(counts.planned, "write")) " planned, of these wrong " (count(counts.planned_wrong)) "." } }
-            @if counts.read_back > 0 { p { (counted(counts.read_back, "effect")) " read back, of these different " (count(counts.read_back_different)) "." } }
-            @for (why, writes) in &counts.not_read_back { p { (counted(*writes, "write")) " not read back: " (why.words()) "." } }
+            @if counts.unpaired_count() > 0 { p { "Sent by one side alone: " (count(counts.events_missing)) " of the reference, " (count(counts.events_extra)) " of the candidate." } }
+            @if counts.planned > 0 { p { (count_noun(counts.planned, "write")) " planned, of these wrong " (count(counts.planned_wrong)) "." } }
+            @if counts.read_back > 0 { p { (count_noun(counts.read_back, "effect")) " read back, of these different " (count(counts.read_back_different)) "." } }
+            @for (why, writes) in &counts.not_read_back { p { (count_noun(*writes, "write")) " not read back: " (why.words()) "." } }
             p.noisy {
                 "Not counted as differences: " (count(counts.expected)) " expected losses, "
                 (count(counts.declared_noise)) " of declared noise, " (count(counts.learnt_noise)) " of learnt noise; "
-                (counted(counts.dropped, "call")) " not compared"
+                (count_noun(counts.dropped, "call")) " not compared"
                 @for (at, (why, calls)) in counts.skipped.iter().enumerate() { (if at == 0 { ": " } else { "; " }) (count(*calls)) ", " (why.words()) }
                 "."
             }
@@ -149,21 +149,21 @@ fn counts(summary: &Summary, now_ms: i64) -> Markup {
 }
 
 fn field(
-    visit: &Visit<'_>,
+    visit: &PageContext<'_>,
     summary: &Summary,
     tally: &Tally,
     yaml: Option<&(String, String)>,
     at: usize,
 ) -> Markup {
     let id = format!("field-{at}");
-    let compared = summary.counts.compared();
+    let compared = summary.counts.compared_count();
     html! {
         section.panel.difference id={ "difference-" (tally.pattern) "-" (tally.kind.word()) } aria-labelledby=(id) {
             header {
                 h2 id=(id) { code { (tally.pattern) } }
                 (badge(tone(tally.kind), tally.kind.word()))
                 @if !tally.reading().is_empty() { span.soft { (tally.reading()) } }
-                span.aside.soft { (counted(tally.calls, "call")) @if compared > 0 && summary.counts.planned == 0 && tally.read_back.is_none() { " of " (count(compared)) } ", last " (moment(tally.last_ms, visit.now_ms)) }
+                span.aside.soft { (count_noun(tally.calls, "call")) @if compared > 0 && summary.counts.planned == 0 && tally.read_back.is_none() { " of " (count(compared)) } ", last " (moment(tally.last_ms, visit.now_ms)) }
             }
             (sides(visit, &summary.side, &tally.example))
             (source(visit, &tally.cause))
@@ -199,7 +199,7 @@ fn tone(kind: FindingKind) -> Tone {
 }
 
 /// Renders the values that a client would get from either side.
-fn sides(visit: &Visit<'_>, side: &str, finding: &Finding) -> Markup {
+fn sides(visit: &PageContext<'_>, side: &str, finding: &Finding) -> Markup {
     let program = visit.parts.program.load_full();
     let other = program
         .pack()
@@ -212,18 +212,18 @@ fn sides(visit: &Visit<'_>, side: &str, finding: &Finding) -> Markup {
         div.sides {
             div {
                 h3 { "From " (side) "'s own service" }
-                pre { (shown(finding, finding.reference.as_ref(), true)) }
+                pre { (render_sample(finding, finding.reference.as_ref(), true)) }
             }
             div {
                 h3 { "Made of " (other) " by the mapping" }
-                pre { (shown(finding, finding.candidate.as_ref(), false)) }
+                pre { (render_sample(finding, finding.candidate.as_ref(), false)) }
             }
         }
         @if let Some(detail) = &finding.detail { p { (detail) } }
     }
 }
 
-fn shown(finding: &Finding, sample: Option<&Sample>, is_reference: bool) -> Markup {
+fn render_sample(finding: &Finding, sample: Option<&Sample>, is_reference: bool) -> Markup {
     let place = &finding.place;
     html! {
         span.soft { (place) ": " }
@@ -236,14 +236,14 @@ fn shown(finding: &Finding, sample: Option<&Sample>, is_reference: bool) -> Mark
 }
 
 /// Renders the mapping around the responsible line, which is highlighted.
-fn source(visit: &Visit<'_>, cause: &Cause) -> Markup {
+fn source(visit: &PageContext<'_>, cause: &Cause) -> Markup {
     let place = cause.line().and_then(|line| line.rsplit_once(':'));
     let place = place.and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
     let lines = place.map(|(file, line)| visit.parts.workbench.lines_around(file, line, LINES_AROUND));
     html! {
         p { (cause_words(cause)) }
         @if let (Some((file, line)), Some(lines)) = (place, lines) {
-            p.source-name { code { (file) ":" (line) } " " a href={ "/playground?file=" (encoded(file)) } { "Open the file in the playground" } }
+            p.source-name { code { (file) ":" (line) } " " a href={ "/playground?file=" (percent_encode(file)) } { "Open the file in the playground" } }
             ol.mapping-lines {
                 @for (number, text) in &lines {
                     li.marked[*number == line] { span.number { (number) } code { (text) } }
@@ -270,7 +270,7 @@ fn cause_words(cause: &Cause) -> &'static str {
 }
 
 /// Renders the newest recorded comparisons with findings.
-fn samples(visit: &Visit<'_>, records: &[Exported]) -> Markup {
+fn samples(visit: &PageContext<'_>, records: &[Exported]) -> Markup {
     if records.is_empty() {
         return html! {};
     }
@@ -280,7 +280,7 @@ fn samples(visit: &Visit<'_>, records: &[Exported]) -> Markup {
             @for (at, exported) in records.iter().rev().enumerate() {
                 @let record = &exported.record;
                 details id={ "sample-" (record.request_id.as_deref().unwrap_or_default()) "-" (at) } {
-                    summary { (moment(record.at_ms, visit.now_ms)) " " code { (record.target) } " " @if let Some(client) = &record.client { (client) } " · " (counted(record.comparison.findings.len() as u64, "difference")) @if exported.kind == "unsettled" { " " (badge(Tone::Warn, "unsettled")) } }
+                    summary { (moment(record.at_ms, visit.now_ms)) " " code { (record.target) } " " @if let Some(client) = &record.client { (client) } " · " (count_noun(record.comparison.findings.len() as u64, "difference")) @if exported.kind == "unsettled" { " " (badge(Tone::Warn, "unsettled")) } }
                     @for finding in &record.comparison.findings {
                         p { code { (finding.place) } " " (badge(tone(finding.kind), finding.kind.word())) @if let Some(line) = finding.cause.line() { " " code { (line) } } }
                         (sides(visit, &record.side, finding))

@@ -4,11 +4,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 /// Names and values, in the order sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fields(Vec<(String, String)>);
+pub(crate) struct FormFields(Vec<(String, String)>);
 
-impl Fields {
+impl FormFields {
     /// Parses `application/x-www-form-urlencoded`. Invalid UTF-8 becomes replacement characters.
-    pub(crate) fn read(text: &str) -> Fields {
+    pub(crate) fn parse(text: &str) -> FormFields {
         let decoded =
             |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
@@ -16,7 +16,7 @@ impl Fields {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             (decoded(name), decoded(value))
         };
-        Fields(pairs.map(pair).collect())
+        FormFields(pairs.map(pair).collect())
     }
 
     /// Returns the first value of a name, or the empty string.
@@ -48,25 +48,27 @@ impl Fields {
     pub(crate) fn with(&self, name: &str, value: &str) -> String {
         let others = self.all().filter(|(found, value)| *found != name && !value.is_empty());
         let set = (!value.is_empty()).then_some((name, value));
-        let pairs = others.chain(set).map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
+        let pairs = others
+            .chain(set)
+            .map(|(name, value)| format!("{}={}", percent_encode(name), percent_encode(value)));
         format!("?{}", pairs.collect::<Vec<_>>().join("&"))
     }
 }
 
-impl<'a> FromIterator<(&'a str, &'a str)> for Fields {
-    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(pairs: I) -> Fields {
-        Fields(pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+impl<'a> FromIterator<(&'a str, &'a str)> for FormFields {
+    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(pairs: I) -> FormFields {
+        FormFields(pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 }
 
 /// Percent-encodes a text for a path segment or a query.
-pub(crate) fn encoded(text: &str) -> String {
+pub(crate) fn percent_encode(text: &str) -> String {
     const ALL_BUT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     utf8_percent_encode(text, ALL_BUT).to_string()
 }
 
 /// Decodes a path segment.
-pub(crate) fn decoded(segment: &str) -> String {
+pub(crate) fn percent_decode(segment: &str) -> String {
     percent_decode_str(segment).decode_utf8_lossy().into_owned()
 }
 
@@ -84,12 +86,12 @@ mod tests {
 
     #[test]
     fn what_a_browser_sends_is_read_and_written_back() {
-        let fields = Fields::read("a=1+2%26&b=&page=3&c&a=x");
+        let fields = FormFields::parse("a=1+2%26&b=&page=3&c&a=x");
         assert_eq!((fields.get("a"), fields.get("b"), fields.get("none")), ("1 2&", "", ""));
         assert!(fields.has("c") && !fields.has("d"));
         assert_eq!(fields.page(), 3);
         assert_eq!(fields.with("page", "4"), "?a=1%202%26&a=x&page=4");
-        assert_eq!(decoded(&encoded("GET /a/{b}?ü")), "GET /a/{b}?ü");
+        assert_eq!(percent_decode(&percent_encode("GET /a/{b}?ü")), "GET /a/{b}?ü");
     }
 
     #[test]

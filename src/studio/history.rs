@@ -3,8 +3,8 @@
 
 use super::layout::{Page, Tab, empty, pager, unread};
 use super::words::{Tone, badge, count, moment_text, unix_ms};
-use super::{HISTORY_MAX, Visit};
-use crate::admin::Answer;
+use super::{HISTORY_MAX, PageContext};
+use crate::admin::AdminResponse;
 use http::StatusCode;
 use maud::html;
 use serde::Serialize;
@@ -17,7 +17,7 @@ const LISTED: usize = 100;
 
 /// An entry of the history.
 #[derive(Clone, Debug, Serialize)]
-struct Entry {
+struct HistoryEntry {
     at: String,
     kind: String,
     subject: String,
@@ -36,7 +36,7 @@ struct Entry {
 const EXPORTED_MAX: u32 = 100_000;
 
 /// Renders a download directly from the store, up to [`EXPORTED_MAX`] entries of each kind.
-async fn export(visit: &Visit<'_>, write: fn(&[&Entry]) -> Answer) -> Answer {
+async fn export(visit: &PageContext<'_>, write: fn(&[&HistoryEntry]) -> AdminResponse) -> AdminResponse {
     let read = async {
         let moved = visit.parts.phases.transitions(EXPORTED_MAX).await?;
         Ok::<_, StoreError>((moved, visit.parts.store.history(EXPORTED_MAX).await?))
@@ -52,17 +52,17 @@ async fn export(visit: &Visit<'_>, write: fn(&[&Entry]) -> Answer) -> Answer {
 }
 
 /// Returns whether an entry matches the filter.
-fn fits(visit: &Visit<'_>, entry: &Entry) -> bool {
+fn fits(visit: &PageContext<'_>, entry: &HistoryEntry) -> bool {
     let (asked, kind) = (visit.query.get("q").to_lowercase(), visit.query.get("kind"));
     let texts = [&entry.subject, &entry.scope, &entry.by, &entry.what, &entry.why];
     (kind.is_empty() || entry.kind == kind) && texts.iter().any(|text| text.to_lowercase().contains(&asked))
 }
 
-pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
+pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminResponse {
     match rest {
         [] => {}
         ["export.csv"] => return export(visit, csv).await,
-        ["export.json"] => return export(visit, |found| Answer::json(StatusCode::OK, &found)).await,
+        ["export.json"] => return export(visit, |found| AdminResponse::json(StatusCode::OK, &found)).await,
         _ => return visit.not_found(),
     }
     let (transitions, notes) = tokio::join!(visit.transitions(), visit.notes());
@@ -73,8 +73,8 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     let mut kinds: Vec<String> = all.iter().map(|entry| entry.kind.clone()).collect();
     kinds.sort();
     kinds.dedup();
-    let found: Vec<&Entry> = all.iter().filter(|entry| fits(visit, entry)).collect();
-    let shown: Vec<&&Entry> =
+    let found: Vec<&HistoryEntry> = all.iter().filter(|entry| fits(visit, entry)).collect();
+    let shown: Vec<&&HistoryEntry> =
         found.iter().skip((visit.query.page() - 1).saturating_mul(LISTED)).take(LISTED).collect();
     let query = visit.query.with("page", "");
     let body = html! {
@@ -130,9 +130,9 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
 }
 
 /// Merges both lists, newest first.
-fn entries(transitions: &[Transition], notes: &[HistoryRow]) -> Vec<Entry> {
+fn entries(transitions: &[Transition], notes: &[HistoryRow]) -> Vec<HistoryEntry> {
     let by = |by: &str, who: &str| if who.is_empty() { by.to_owned() } else { format!("{by}, {who}") };
-    let moved = transitions.iter().map(|one| Entry {
+    let moved = transitions.iter().map(|one| HistoryEntry {
         at: one.at.clone(),
         kind: "transition".to_owned(),
         subject: format!("{} {}", one.side, one.operation),
@@ -143,7 +143,7 @@ fn entries(transitions: &[Transition], notes: &[HistoryRow]) -> Vec<Entry> {
         what: format!("{} → {}", one.from, one.to),
         why: one.evidence.clone(),
     });
-    let noted = notes.iter().map(|row| Entry {
+    let noted = notes.iter().map(|row| HistoryEntry {
         at: rfc3339(row.at_ms),
         kind: row.kind.clone(),
         subject: row.subject.clone(),
@@ -154,12 +154,12 @@ fn entries(transitions: &[Transition], notes: &[HistoryRow]) -> Vec<Entry> {
         what: String::new(),
         why: row.detail.clone(),
     });
-    let mut all: Vec<Entry> = moved.chain(noted).collect();
+    let mut all: Vec<HistoryEntry> = moved.chain(noted).collect();
     all.sort_by_key(|entry| std::cmp::Reverse(unix_ms(&entry.at)));
     all
 }
 
-fn csv(entries: &[&Entry]) -> Answer {
+fn csv(entries: &[&HistoryEntry]) -> AdminResponse {
     let mut text = "at,kind,of,what,by,why,scope,from,until\r\n".to_owned();
     for entry in entries {
         let (from, until) =
@@ -175,16 +175,16 @@ fn csv(entries: &[&Entry]) -> Answer {
             from,
             until,
         ];
-        text.push_str(&cells.map(quoted).join(","));
+        text.push_str(&cells.map(csv_cell).join(","));
         text.push_str("\r\n");
     }
-    Answer::text(StatusCode::OK, "text/csv; charset=utf-8", text)
+    AdminResponse::text(StatusCode::OK, "text/csv; charset=utf-8", text)
         .with_header("content-disposition", "attachment; filename=\"switchback-history.csv\"")
 }
 
 /// Quotes a CSV field (RFC 4180). An apostrophe precedes texts that a spreadsheet would execute as
 /// a formula.
-fn quoted(text: &str) -> String {
+fn csv_cell(text: &str) -> String {
     let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     format!("\"{guard}{}\"", text.replace('"', "\"\""))
 }
@@ -221,6 +221,6 @@ mod tests {
             (all[0].by.as_str(), all[0].scope.as_str(), all[0].until.as_deref()),
             ("Ada", "all", Some("1970-01-01T00:00:00Z"))
         );
-        assert_eq!([quoted("=1+1"), quoted("a \"b\"")], ["\"'=1+1\"", "\"a \"\"b\"\"\""]);
+        assert_eq!([csv_cell("=1+1"), csv_cell("a \"b\"")], ["\"'=1+1\"", "\"a \"\"b\"\"\""]);
     }
 }

@@ -1,10 +1,10 @@
 //! Rejected forms: their content is preserved and can be submitted again.
 
-use super::Visit;
-use super::fields::Fields;
+use super::PageContext;
+use super::fields::FormFields;
 use super::layout::{Page, Tab};
 use super::words::{moment, moment_text};
-use crate::admin::Answer;
+use crate::admin::AdminResponse;
 use http::StatusCode;
 use maud::{Markup, html};
 use switchback_gateway::clock::rfc3339;
@@ -13,7 +13,7 @@ use switchback_gateway::clock::rfc3339;
 pub(super) const FORM_TOKEN: &str = "form_token";
 
 /// Renders the fields of a submitted form for review. `changed` replaces fields of the same names.
-pub(super) fn fields(form: &Fields, changed: &[(&str, String)]) -> Markup {
+pub(super) fn fields(form: &FormFields, changed: &[(&str, String)]) -> Markup {
     let is_ours = |name: &str| name == FORM_TOKEN || changed.iter().any(|(one, _)| *one == name);
     html! {
         @for (name, value) in changed { input type="hidden" name=(name) value=(value); }
@@ -54,7 +54,11 @@ fn label(name: &str) -> &str {
 }
 
 /// Renders a submitted form, ready to be submitted again.
-pub(super) fn again(visit: &Visit<'_>, form: &Fields, changed: &[(&str, String)]) -> Markup {
+pub(super) fn resubmit_form(
+    visit: &PageContext<'_>,
+    form: &FormFields,
+    changed: &[(&str, String)],
+) -> Markup {
     html! {
         form.stack #kept method="post" action=(visit.path) {
             (visit.form_token())
@@ -71,13 +75,13 @@ pub(super) fn again(visit: &Visit<'_>, form: &Fields, changed: &[(&str, String)]
 /// the form again. `subjects` are the kinds and subjects of such changes in the history; `changed`
 /// are the fields with the current version.
 pub(super) async fn second(
-    visit: &Visit<'_>,
+    visit: &PageContext<'_>,
     tab: Tab,
     subjects: &[&str],
     now: &Markup,
-    form: &Fields,
+    form: &FormFields,
     changed: &[(&str, String)],
-) -> Answer {
+) -> AdminResponse {
     visit.studio.outdate();
     let notes = visit.notes().await;
     let last = notes.value.as_deref().and_then(|notes| {
@@ -96,17 +100,23 @@ pub(super) async fn second(
         }
     };
     let now = html! { (now) " If you still want yours, send it once more." };
-    someone_was_faster(visit, tab, &done, &now, &html! { section.panel { (again(visit, form, changed)) } })
+    someone_was_faster(
+        visit,
+        tab,
+        &done,
+        &now,
+        &html! { section.panel { (resubmit_form(visit, form, changed)) } },
+    )
 }
 
 /// Renders the page about a conflicting change, with the form below.
 pub(super) fn someone_was_faster(
-    visit: &Visit<'_>,
+    visit: &PageContext<'_>,
     tab: Tab,
     done: &Markup,
     now: &Markup,
     form: &Markup,
-) -> Answer {
+) -> AdminResponse {
     let body = html! {
         div.page-head { h1 { "Someone was faster" } }
         div.notice.warn role="alert" {
@@ -119,24 +129,24 @@ pub(super) fn someone_was_faster(
 }
 
 /// Renders the page for a form of another session: the user has signed in again in another tab.
-pub(super) fn of_another_session(visit: &Visit<'_>, form: &Fields) -> Page {
+pub(super) fn of_another_session(visit: &PageContext<'_>, form: &FormFields) -> Page {
     let words = html! {
         p role="alert" {
             "This was written in another session, perhaps before you signed in again. What you wrote is kept here: look at it, and send it once more."
         }
-        (again(visit, form, &[]))
+        (resubmit_form(visit, form, &[]))
     };
     Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words)
 }
 
 /// Renders the page for a form that needs the store while it does not answer.
-pub(super) fn away(visit: &Visit<'_>, since: i64, form: &Fields) -> Page {
+pub(super) fn away(visit: &PageContext<'_>, since: i64, form: &FormFields) -> Page {
     let words = html! {
         p role="alert" {
             "This change is written into the store, which stopped answering " (moment(since, visit.now_ms))
             ". What you wrote is kept here: send it once more when the store is back."
         }
-        (again(visit, form, &[]))
+        (resubmit_form(visit, form, &[]))
     };
     Page::notice(StatusCode::SERVICE_UNAVAILABLE, "Nothing was changed", words)
 }

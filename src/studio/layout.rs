@@ -1,10 +1,10 @@
 //! The frame of all pages: header, navigation, theme switch, and common notices.
 
-use super::Visit;
+use super::PageContext;
 use super::assets::ASSETS;
-use super::seen::Seen;
+use super::seen::Snapshot;
 use super::words::{Tone, badge, moment};
-use crate::admin::{Answer, Role};
+use crate::admin::{AdminResponse, Role};
 use http::{StatusCode, header};
 use maud::{DOCTYPE, Markup, html};
 
@@ -75,7 +75,7 @@ pub(crate) enum Theme {
 }
 
 impl Theme {
-    pub(crate) fn of(word: &str) -> Theme {
+    pub(crate) fn from_word(word: &str) -> Theme {
         match word {
             "light" => Theme::Light,
             "dark" => Theme::Dark,
@@ -125,9 +125,9 @@ impl Page {
     }
 }
 
-impl Visit<'_> {
+impl PageContext<'_> {
     /// Renders a page in its frame.
-    pub(crate) fn page(&self, page: Page) -> Answer {
+    pub(crate) fn page(&self, page: Page) -> AdminResponse {
         let html = html! {
             (DOCTYPE)
             html lang="en" data-theme=(self.theme.word()) {
@@ -143,10 +143,10 @@ impl Visit<'_> {
                 }
             }
         };
-        let answer = Answer::html(page.status, html.into_string());
+        let answer = AdminResponse::html(page.status, html.into_string());
         // Automatic updates must not extend a session: an open tab is no activity.
         let renewed = self.visitor.session.as_ref().filter(|_| !self.is_following);
-        match renewed.and_then(|session| self.studio.guard.renewed(session)) {
+        match renewed.and_then(|session| self.studio.guard.renew(session)) {
             Some(session) => answer.cookie(&self.studio.guard.session_cookie(&session, self.headers)),
             None => answer,
         }
@@ -228,7 +228,7 @@ impl Visit<'_> {
     }
 
     /// Renders a notice for data from the store that is outdated or missing.
-    pub(crate) fn staleness<T>(&self, seen: &Seen<T>) -> Markup {
+    pub(crate) fn staleness<T>(&self, seen: &Snapshot<T>) -> Markup {
         html! {
             @if seen.failing_since.is_some() {
                 p.notice.warn.stale {
@@ -255,7 +255,7 @@ impl Visit<'_> {
     }
 }
 
-fn role_badge(visit: &Visit<'_>) -> Markup {
+fn role_badge(visit: &PageContext<'_>) -> Markup {
     if visit.studio.guard.is_open() {
         return html! { span title="Set admin.token in the configuration to change things here" { (badge(Tone::Quiet, "no token: read only")) } };
     }
@@ -314,13 +314,13 @@ pub(crate) fn unread() -> Markup {
 }
 
 /// Renders the page links of a list.
-pub(crate) fn pager(visit: &Visit<'_>, shown: usize, all: usize, of_page: usize) -> Markup {
+pub(crate) fn pager(visit: &PageContext<'_>, shown: usize, all: usize, of_page: usize) -> Markup {
     pager_of(visit, "page", "Pages of the list", (shown, all, of_page))
 }
 
 /// Renders the page links of one of several lists, with `name` as the page parameter.
 pub(crate) fn pager_of(
-    visit: &Visit<'_>,
+    visit: &PageContext<'_>,
     name: &str,
     label: &str,
     (shown, all, of_page): (usize, usize, usize),

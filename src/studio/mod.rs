@@ -33,14 +33,14 @@ mod words;
 
 pub(crate) use layout::bare;
 
-use crate::admin::{Answer, Guard, Parts, Role, Visitor, cookie, fits, is_own_form, read_bytes};
-use fields::{Fields, decoded};
+use crate::admin::{AdminParts, AdminResponse, Guard, Role, Visitor, cookie, fits, is_own_form, read_bytes};
+use fields::{FormFields, percent_decode};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, Method, Request, StatusCode, Uri, request};
 use layout::{Page, Theme};
 use maud::html;
 use replicas::Replicas;
-use seen::{PATIENCE, Readings, Seen};
+use seen::{PATIENCE, Snapshot, SnapshotCache};
 use std::sync::Arc;
 use std::time::Duration;
 use switchback_engine::diff::{OperationReport, Summary, report_one};
@@ -62,32 +62,32 @@ const THEME_COOKIE: &str = "switchback_theme";
 
 /// The pages, with the state that they cache between requests.
 pub(crate) struct Studio {
-    parts: Arc<Parts>,
+    parts: Arc<AdminParts>,
     guard: Arc<Guard>,
     traffic: Traffic,
     replicas: Replicas,
-    clients: Readings<Vec<ClientInfo>>,
-    usage: Readings<Vec<UsageInfo>>,
-    summaries: Readings<Vec<Summary>>,
-    current: Readings<Vec<Summary>>,
-    reports: Readings<Vec<OperationReport>>,
-    transitions: Readings<Vec<Transition>>,
-    notes: Readings<Vec<HistoryRow>>,
-    gates: Readings<Vec<GateView>>,
-    events: Readings<Vec<EventCount>>,
+    clients: SnapshotCache<Vec<ClientInfo>>,
+    usage: SnapshotCache<Vec<UsageInfo>>,
+    summaries: SnapshotCache<Vec<Summary>>,
+    current: SnapshotCache<Vec<Summary>>,
+    reports: SnapshotCache<Vec<OperationReport>>,
+    transitions: SnapshotCache<Vec<Transition>>,
+    notes: SnapshotCache<Vec<HistoryRow>>,
+    gates: SnapshotCache<Vec<GateView>>,
+    events: SnapshotCache<Vec<EventCount>>,
     /// The number of the store's last write; read only to detect whether the store answers.
-    store: Readings<i64>,
+    store: SnapshotCache<i64>,
 }
 
 /// The context of one page request.
-pub(crate) struct Visit<'v> {
+pub(crate) struct PageContext<'v> {
     pub(crate) studio: &'v Studio,
-    pub(crate) parts: &'v Arc<Parts>,
+    pub(crate) parts: &'v Arc<AdminParts>,
     pub(crate) visitor: Visitor,
     pub(crate) headers: &'v HeaderMap,
     /// Without the query.
     pub(crate) path: &'v str,
-    pub(crate) query: Fields,
+    pub(crate) query: FormFields,
     pub(crate) theme: Theme,
     /// Whether the request is an automatic update of an open page.
     pub(crate) is_following: bool,
@@ -97,7 +97,7 @@ pub(crate) struct Visit<'v> {
     pub(crate) store_away: Option<i64>,
 }
 
-impl Visit<'_> {
+impl PageContext<'_> {
     /// Returns whether the user may make changes. Otherwise pages have no forms.
     pub(crate) fn may_operate(&self) -> bool {
         self.visitor.role == Role::Operate && self.visitor.session.is_some()
@@ -118,7 +118,7 @@ impl Visit<'_> {
     }
 
     /// Responds to a reload form that was rendered before the last reload.
-    async fn second_reload(&self, form: &Fields) -> Answer {
+    async fn second_reload(&self, form: &FormFields) -> AdminResponse {
         let board = self.parts.board.load();
         let now = html! {
             "The pack that serves is " strong { (board.pack.name) } " " code { (board.pack.hash.get(..8).unwrap_or(&board.pack.hash)) }
@@ -159,20 +159,20 @@ impl Visit<'_> {
     }
 
     /// Returns all clients.
-    pub(crate) async fn clients(&self) -> Seen<Vec<ClientInfo>> {
+    pub(crate) async fn clients(&self) -> Snapshot<Vec<ClientInfo>> {
         let registry = self.parts.registry.clone();
         self.studio.clients.look(self.patience(), async move { registry.list().await }).await
     }
 
     /// Returns the evidence of each operation in its current period, for the served pack.
-    pub(crate) async fn current_summaries(&self) -> Seen<Vec<Summary>> {
+    pub(crate) async fn current_summaries(&self) -> Snapshot<Vec<Summary>> {
         let (archive, phases) = (self.parts.archive.clone(), self.parts.phases.clone());
         let read = async move { archive.current(&phases).await };
         self.studio.current.look(self.patience(), read).await
     }
 
     /// Returns the evidence of each operation in its last period with any, which may be over.
-    pub(crate) async fn summaries(&self) -> Seen<Vec<Summary>> {
+    pub(crate) async fn summaries(&self) -> Snapshot<Vec<Summary>> {
         let (archive, phases) = (self.parts.archive.clone(), self.parts.phases.clone());
         let read = async move { archive.summaries(Some(&phases)).await };
         self.studio.summaries.look(self.patience(), read).await
@@ -180,7 +180,7 @@ impl Visit<'_> {
 
     /// Returns the report of the current periods. Computed once for all pages, on a blocking
     /// thread, since the bounds are expensive.
-    pub(crate) async fn reports(&self) -> Seen<Vec<OperationReport>> {
+    pub(crate) async fn reports(&self) -> Snapshot<Vec<OperationReport>> {
         let (archive, phases) = (self.parts.archive.clone(), self.parts.phases.clone());
         let read = async move {
             let summaries = archive.current(&phases).await.map_err(|error| error.to_string())?;
@@ -191,7 +191,7 @@ impl Visit<'_> {
     }
 
     /// Returns the last transitions, newest first.
-    pub(crate) async fn transitions(&self) -> Seen<Vec<Transition>> {
+    pub(crate) async fn transitions(&self) -> Snapshot<Vec<Transition>> {
         let phases = self.parts.phases.clone();
         self.studio
             .transitions
@@ -200,13 +200,13 @@ impl Visit<'_> {
     }
 
     /// Returns the history entries other than transitions, newest first.
-    pub(crate) async fn notes(&self) -> Seen<Vec<HistoryRow>> {
+    pub(crate) async fn notes(&self) -> Snapshot<Vec<HistoryRow>> {
         let store = self.parts.store.clone();
         self.studio.notes.look(self.patience(), async move { store.history(HISTORY_MAX).await }).await
     }
 
     /// Returns the gate's view of the operations that it may move.
-    pub(crate) async fn gates(&self) -> Seen<Vec<GateView>> {
+    pub(crate) async fn gates(&self) -> Snapshot<Vec<GateView>> {
         let (phases, archive) = (self.parts.phases.clone(), self.parts.archive.clone());
         let (clock, settings) = (self.parts.clock.clone(), self.parts.gate.load_full());
         self.studio
@@ -216,13 +216,13 @@ impl Visit<'_> {
     }
 
     /// Returns the number of queued and dead events per receiver.
-    pub(crate) async fn events(&self) -> Seen<Vec<EventCount>> {
+    pub(crate) async fn events(&self) -> Snapshot<Vec<EventCount>> {
         let store = self.parts.store.clone();
         self.studio.events.look(self.patience(), async move { store.event_counts().await }).await
     }
 
     /// Returns the counted calls of all clients.
-    pub(crate) async fn usage(&self) -> Seen<Vec<UsageInfo>> {
+    pub(crate) async fn usage(&self) -> Snapshot<Vec<UsageInfo>> {
         let usage = self.parts.usage.clone();
         self.studio.usage.look(self.patience(), async move { usage.list().await }).await
     }
@@ -233,7 +233,7 @@ impl Visit<'_> {
         if query == "?" { self.path.to_owned() } else { format!("{}{query}", self.path) }
     }
 
-    fn not_found(&self) -> Answer {
+    fn not_found(&self) -> AdminResponse {
         let words = html! {
             p { "There is nothing at " code { (self.path) } "." }
             p { a.button href="/" { "To the overview" } }
@@ -248,21 +248,21 @@ fn report_of(phases: &Phases, summary: &Summary) -> OperationReport {
 }
 
 impl Studio {
-    pub(crate) fn new(parts: Arc<Parts>, guard: Arc<Guard>) -> Studio {
+    pub(crate) fn new(parts: Arc<AdminParts>, guard: Arc<Guard>) -> Studio {
         let clock = parts.clock.clone();
         Studio {
             traffic: Traffic::new(parts.metrics.clone(), clock.clone()),
             replicas: Replicas::new(clock.unix_ms()),
-            clients: Readings::new(clock.clone()),
-            usage: Readings::new(clock.clone()),
-            summaries: Readings::new(clock.clone()),
-            current: Readings::new(clock.clone()),
-            reports: Readings::new(clock.clone()),
-            transitions: Readings::new(clock.clone()),
-            notes: Readings::new(clock.clone()),
-            gates: Readings::new(clock.clone()),
-            events: Readings::new(clock.clone()),
-            store: Readings::new(clock),
+            clients: SnapshotCache::new(clock.clone()),
+            usage: SnapshotCache::new(clock.clone()),
+            summaries: SnapshotCache::new(clock.clone()),
+            current: SnapshotCache::new(clock.clone()),
+            reports: SnapshotCache::new(clock.clone()),
+            transitions: SnapshotCache::new(clock.clone()),
+            notes: SnapshotCache::new(clock.clone()),
+            gates: SnapshotCache::new(clock.clone()),
+            events: SnapshotCache::new(clock.clone()),
+            store: SnapshotCache::new(clock),
             parts,
             guard,
         }
@@ -292,11 +292,12 @@ impl Studio {
     }
 
     /// Responds to all requests outside the API.
-    pub(crate) async fn answer(&self, request: Request<Body>) -> Answer {
+    pub(crate) async fn answer(&self, request: Request<Body>) -> AdminResponse {
         let path = request.uri().path().to_owned();
         if path.starts_with("/assets/") {
             let asset = assets::at(&path, request.headers());
-            return asset.unwrap_or_else(|| Answer::error(StatusCode::NOT_FOUND, "there is no such file"));
+            return asset
+                .unwrap_or_else(|| AdminResponse::error(StatusCode::NOT_FOUND, "there is no such file"));
         }
         match *request.method() {
             Method::GET | Method::HEAD => {
@@ -304,8 +305,10 @@ impl Studio {
                 self.look(&head, &path).await
             }
             Method::POST => self.form(request, &path).await,
-            _ => Answer::error(StatusCode::METHOD_NOT_ALLOWED, "this address takes GET, HEAD and POST")
-                .with_header("allow", "GET, HEAD, POST"),
+            _ => {
+                AdminResponse::error(StatusCode::METHOD_NOT_ALLOWED, "this address takes GET, HEAD and POST")
+                    .with_header("allow", "GET, HEAD, POST")
+            }
         }
     }
 
@@ -315,16 +318,16 @@ impl Studio {
         headers: &'v HeaderMap,
         uri: &Uri,
         path: &'v str,
-    ) -> Visit<'v> {
+    ) -> PageContext<'v> {
         let store = self.parts.store.clone();
         let answers = self.store.look(PATIENCE, async move { store.change().await }).await;
-        Visit {
+        PageContext {
             studio: self,
             parts: &self.parts,
             visitor,
             headers,
             path,
-            query: Fields::read(uri.query().unwrap_or_default()),
+            query: FormFields::parse(uri.query().unwrap_or_default()),
             theme: theme(headers),
             is_following: headers.contains_key("x-studio-follow"),
             now_ms: self.parts.clock.unix_ms(),
@@ -332,16 +335,16 @@ impl Studio {
         }
     }
 
-    async fn look(&self, head: &request::Parts, path: &str) -> Answer {
+    async fn look(&self, head: &request::Parts, path: &str) -> AdminResponse {
         let (headers, uri) = (&head.headers, &head.uri);
         if path == "/login" {
-            let to = Fields::read(uri.query().unwrap_or_default()).get("to").to_owned();
+            let to = FormFields::parse(uri.query().unwrap_or_default()).get("to").to_owned();
             let to = fields::own_path(&to);
-            return signin::page(StatusCode::OK, theme(headers), to, &Fields::default(), None);
+            return signin::page(StatusCode::OK, theme(headers), to, &FormFields::default(), None);
         }
         let Some(visitor) = self.guard.visitor(headers).await else { return asked_to_sign_in(headers, uri) };
         let visit = self.visit(visitor, headers, uri, path).await;
-        let segments: Vec<String> = path.trim_matches('/').split('/').map(decoded).collect();
+        let segments: Vec<String> = path.trim_matches('/').split('/').map(percent_decode).collect();
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match segments.as_slice() {
             [""] => overview::page(&visit).await,
@@ -356,20 +359,23 @@ impl Studio {
     }
 
     /// Checks and executes a form.
-    async fn form(&self, request: Request<Body>, path: &str) -> Answer {
+    async fn form(&self, request: Request<Body>, path: &str) -> AdminResponse {
         let (headers, uri) = (request.headers().clone(), request.uri().clone());
         let theme = theme(&headers);
         let is_form = headers
             .get(CONTENT_TYPE)
             .is_some_and(|kind| kind.as_bytes().starts_with(b"application/x-www-form-urlencoded"));
         if !is_form {
-            return Answer::error(
+            return AdminResponse::error(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "pages take forms; programs change things by the API",
             );
         }
         if !is_own_form(&request) {
-            return Answer::error(StatusCode::FORBIDDEN, "forms are taken from the studio's own pages");
+            return AdminResponse::error(
+                StatusCode::FORBIDDEN,
+                "forms are taken from the studio's own pages",
+            );
         }
         let peer = request.extensions().get::<Peer>().map(|peer| peer.address.ip());
         // The sign-in form repeats the fields of a rejected form under longer names.
@@ -378,7 +384,7 @@ impl Studio {
             Ok(body) => body,
             Err(answer) => return answer,
         };
-        let form = Fields::read(&String::from_utf8_lossy(&body));
+        let form = FormFields::parse(&String::from_utf8_lossy(&body));
         match path {
             "/login" => return signin::sign_in(self, &headers, peer, theme, &form).await,
             "/theme" => return chosen_theme(&form),
@@ -400,7 +406,7 @@ impl Studio {
         }
         if path == "/logout" {
             return match self.guard.sign_out(&session).await {
-                true => Answer::see("/login").cookie(&self.guard.sign_out_cookie(&headers)),
+                true => AdminResponse::see("/login").cookie(&self.guard.sign_out_cookie(&headers)),
                 false => {
                     let words = html! { p { "This browser forgets the session. The store does not answer, so a copy of its cookie works at other replicas until " code { "admin.session_max" } " is over: sign in again and out again when the store is back." } };
                     let page = Page::notice(StatusCode::SERVICE_UNAVAILABLE, "Signed out here only", words);
@@ -412,7 +418,7 @@ impl Studio {
             let words = html! { p { "You are signed in to look. Sign in with the token of " code { "admin.token" } " to change things." } };
             return visit.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words));
         }
-        let segments: Vec<String> = path.trim_matches('/').split('/').map(decoded).collect();
+        let segments: Vec<String> = path.trim_matches('/').split('/').map(percent_decode).collect();
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         if !FORMS.iter().any(|(pattern, _)| fits(pattern, &segments)) {
             return visit.not_found();
@@ -430,7 +436,7 @@ impl Studio {
                     return visit.second_reload(&form).await;
                 }
                 self.parts.ask_for_reload(visit.who());
-                Answer::see(fields::own_path(form.get("to")))
+                AdminResponse::see(fields::own_path(form.get("to")))
             }
             _ => visit.not_found(),
         }
@@ -463,15 +469,15 @@ fn needs_store(segments: &[&str]) -> bool {
 }
 
 /// Redirects browsers to the sign-in page; other clients get 401.
-fn asked_to_sign_in(headers: &HeaderMap, uri: &Uri) -> Answer {
+fn asked_to_sign_in(headers: &HeaderMap, uri: &Uri) -> AdminResponse {
     let is_browser = headers
         .get(ACCEPT)
         .is_some_and(|accept| accept.to_str().is_ok_and(|accept| accept.contains("text/html")));
     if is_browser && !headers.contains_key("x-studio-follow") {
         let to = uri.path_and_query().map_or("/", |path| path.as_str());
-        return Answer::see(&format!("/login?to={}", fields::encoded(to)));
+        return AdminResponse::see(&format!("/login?to={}", fields::percent_encode(to)));
     }
-    Answer::error(
+    AdminResponse::error(
         StatusCode::UNAUTHORIZED,
         "show a token: `Authorization: Bearer …`; people sign in at /login",
     )
@@ -479,12 +485,12 @@ fn asked_to_sign_in(headers: &HeaderMap, uri: &Uri) -> Answer {
 }
 
 fn theme(headers: &HeaderMap) -> Theme {
-    Theme::of(cookie(headers, THEME_COOKIE).unwrap_or_default())
+    Theme::from_word(cookie(headers, THEME_COOKIE).unwrap_or_default())
 }
 
-fn chosen_theme(form: &Fields) -> Answer {
-    let theme = Theme::of(form.get("theme")).word();
+fn chosen_theme(form: &FormFields) -> AdminResponse {
+    let theme = Theme::from_word(form.get("theme")).word();
     // Not `HttpOnly`: the script reads the cookie to apply a choice at once.
     let cookie = format!("{THEME_COOKIE}={theme}; Path=/; SameSite=Strict; Max-Age=31536000");
-    Answer::see(fields::own_path(form.get("to"))).cookie(&cookie)
+    AdminResponse::see(fields::own_path(form.get("to"))).cookie(&cookie)
 }

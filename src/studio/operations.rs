@@ -8,19 +8,19 @@ mod moving;
 
 use self::detail::detail;
 use self::list::list;
-use self::moving::{asked_to_move, second, wanted};
-use super::Visit;
-use super::fields::{Fields, encoded};
+use self::moving::{asked_to_move, parse_phase, second};
+use super::PageContext;
+use super::fields::{FormFields, percent_encode};
 use super::layout::Page;
-use crate::admin::{Answer, told};
+use crate::admin::{AdminResponse, error_text};
 use http::StatusCode;
 use maud::html;
-use switchback_gateway::shadow::{PhaseInfo, PhasesError, Shown, Word};
+use switchback_gateway::shadow::{PhaseChange, PhaseInfo, PhaseView, PhasesError};
 
 /// Longest reason, in characters.
 const REASON_CHARS_MAX: usize = 500;
 
-pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
+pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminResponse {
     match *rest {
         [] => list(visit).await,
         [side, name] => match visit.parts.phases.get(Some(side), name) {
@@ -35,14 +35,14 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     }
 }
 
-pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Answer {
+pub(super) async fn form(visit: &PageContext<'_>, rest: &[&str], form: &FormFields) -> AdminResponse {
     let [side, name, what] = *rest else { return visit.not_found() };
     let info = match visit.parts.phases.get(Some(side), name) {
         Ok(info) => info,
         Err(error) => return unknown(visit, &error),
     };
     let reason: String = form.get("reason").trim().chars().take(REASON_CHARS_MAX).collect();
-    let word = Word {
+    let word = PhaseChange {
         who: visit.who(),
         reason: &reason,
         seen: form.get("version").parse().ok(),
@@ -52,7 +52,7 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
         "move" if form.get("phase") == AS_CONFIGURED => {
             visit.parts.phases.set_by_word(Some(side), name, None, word).await
         }
-        "move" => match wanted(form) {
+        "move" => match parse_phase(form) {
             Ok(phase) => visit.parts.phases.set_by_word(Some(side), name, Some(phase), word).await,
             Err(trouble) => return not_done(visit, &info, &trouble),
         },
@@ -61,9 +61,9 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
     };
     visit.studio.outdate();
     match outcome {
-        Ok(_) => Answer::see(&format!("{}?done={what}", address(side, name))),
+        Ok(_) => AdminResponse::see(&format!("{}?done={what}", address(side, name))),
         Err(PhasesError::Moved) => second(visit, &info, form).await,
-        Err(error) => not_done(visit, &info, &told(&error)),
+        Err(error) => not_done(visit, &info, &error_text(&error)),
     }
 }
 
@@ -72,11 +72,11 @@ const AS_CONFIGURED: &str = "configured";
 
 /// Returns the URL path of an operation's page.
 pub(super) fn address(side: &str, operation: &str) -> String {
-    format!("/operations/{}/{}", encoded(side), encoded(operation))
+    format!("/operations/{}/{}", percent_encode(side), percent_encode(operation))
 }
 
 /// Returns the usual next phase with its initial share.
-pub(super) fn next_phase(now: &Shown) -> Option<(&'static str, &'static str)> {
+pub(super) fn next_phase(now: &PhaseView) -> Option<(&'static str, &'static str)> {
     match now.phase {
         "legacy" => Some(("shadow", "")),
         "shadow" => Some(("canary", "0.05")),
@@ -85,7 +85,7 @@ pub(super) fn next_phase(now: &Shown) -> Option<(&'static str, &'static str)> {
     }
 }
 
-fn not_done(visit: &Visit<'_>, info: &PhaseInfo, trouble: &str) -> Answer {
+fn not_done(visit: &PageContext<'_>, info: &PhaseInfo, trouble: &str) -> AdminResponse {
     let words = html! {
         p { (trouble) "." }
         p { a.button href=(address(&info.side, &info.operation)) { "Back to the operation" } }
@@ -93,7 +93,8 @@ fn not_done(visit: &Visit<'_>, info: &PhaseInfo, trouble: &str) -> Answer {
     visit.page(Page::notice(StatusCode::UNPROCESSABLE_ENTITY, "Nothing was changed", words))
 }
 
-fn unknown(visit: &Visit<'_>, error: &PhasesError) -> Answer {
-    let words = html! { p { (told(error)) "." } p { a.button href="/operations" { "All operations" } } };
+fn unknown(visit: &PageContext<'_>, error: &PhasesError) -> AdminResponse {
+    let words =
+        html! { p { (error_text(error)) "." } p { a.button href="/operations" { "All operations" } } };
     visit.page(Page::notice(StatusCode::NOT_FOUND, "No such operation", words))
 }

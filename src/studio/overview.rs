@@ -1,16 +1,16 @@
 //! The overview: health, failing operations, replicas, the progress of the migration, and the list
 //! of conditions that need an operator.
 
-use super::Visit;
-use super::attention::{self, CHECKED, Reader};
+use super::PageContext;
+use super::attention::{self, AttentionContext, CHECKED};
 use super::charts::{self, Series, bar};
-use super::fields::encoded;
+use super::fields::percent_encode;
 use super::layout::{Page, Tab};
 use super::operations::address;
-use super::replicas::Presence;
-use super::traffic::{Point, Span, errors_of, requests_of};
-use super::words::{Tone, badge, count, counted, duration, moment, operation, percent, quantile, rate};
-use crate::admin::Answer;
+use super::replicas::ReplicaPresence;
+use super::traffic::{ChartSpan, Point, errors_of, requests_of};
+use super::words::{Tone, badge, count, count_noun, duration, moment, operation, percent, quantile, rate};
+use crate::admin::AdminResponse;
 use maud::{Markup, html};
 use switchback_gateway::outcome::{OUTCOMES, Outcome};
 use switchback_gateway::shadow::{PHASES, PhaseInfo};
@@ -19,16 +19,16 @@ use switchback_plan::{Pack, RouteKind};
 /// Most operations in the table of errors and traffic.
 const BUSIEST_MAX: usize = 8;
 
-pub(super) async fn page(visit: &Visit<'_>) -> Answer {
-    let span = Span::of(visit.query.get("span"));
+pub(super) async fn page(visit: &PageContext<'_>) -> AdminResponse {
+    let span = ChartSpan::from_word(visit.query.get("span"));
     let phases = visit.parts.phases.list();
     let (waiting, lacking) = attention(visit, &phases).await;
     let body = html! {
         div.page-head {
             h1 { "Overview" }
             nav.aside.segmented aria-label="Time shown" {
-                a href="/" aria-current=[(span == Span::Hour).then_some("true")] { "Last hour" }
-                a href="/?span=day" aria-current=[(span == Span::Day).then_some("true")] { "Last day" }
+                a href="/" aria-current=[(span == ChartSpan::Hour).then_some("true")] { "Last hour" }
+                a href="/?span=day" aria-current=[(span == ChartSpan::Day).then_some("true")] { "Last day" }
             }
         }
         @if let Some(since) = visit.studio.traffic.known_since(span, visit.now_ms) {
@@ -58,11 +58,11 @@ pub(super) async fn page(visit: &Visit<'_>) -> Answer {
 }
 
 /// Renders the rows that need attention. Also returns the names of the data that could not be read.
-async fn attention(visit: &Visit<'_>, phases: &[PhaseInfo]) -> (Vec<Markup>, Vec<&'static str>) {
+async fn attention(visit: &PageContext<'_>, phases: &[PhaseInfo]) -> (Vec<Markup>, Vec<&'static str>) {
     let (clients, reports, transitions, events) =
         tokio::join!(visit.clients(), visit.reports(), visit.transitions(), visit.events());
     let board = visit.parts.board.load();
-    let reader = Reader {
+    let reader = AttentionContext {
         now_ms: visit.now_ms,
         may_operate: visit.may_operate(),
         form_token: visit.form_token(),
@@ -96,11 +96,11 @@ async fn attention(visit: &Visit<'_>, phases: &[PhaseInfo]) -> (Vec<Markup>, Vec
 }
 
 /// Renders the totals of the span, with current rates.
-fn tiles(visit: &Visit<'_>, span: Span) -> Markup {
+fn tiles(visit: &PageContext<'_>, span: ChartSpan) -> Markup {
     let own = visit.studio.replicas.own(visit.parts, &visit.studio.traffic);
     let others = visit.studio.replicas.others(visit.now_ms);
     let mut all = vec![&own];
-    all.extend(others.iter().filter(|one| one.presence == Presence::Here).map(|one| &one.standing));
+    all.extend(others.iter().filter(|one| one.presence == ReplicaPresence::Here).map(|one| &one.standing));
     let rates = all.iter().filter_map(|one| one.rates());
     let rates = rates.reduce(|(requests, errors), more| (requests + more.0, errors + more.1));
     let now = |of: fn((f64, f64)) -> f64| rates.map_or("–".to_owned(), |rates| rate(of(rates)));
@@ -120,12 +120,12 @@ fn tiles(visit: &Visit<'_>, span: Span) -> Markup {
         section.panel.w3 #now-requests {
             p.stat-name { "Requests in " (span.words()) }
             p.stat { (count(requests)) }
-            p.stat-note { (now(|(requests, _)| requests)) "/s now, " (count(in_flight as u64)) " in flight, " (counted(connections as u64, "connection")) }
+            p.stat-note { (now(|(requests, _)| requests)) "/s now, " (count(in_flight as u64)) " in flight, " (count_noun(connections as u64, "connection")) }
         }
         section.panel.w3 #now-errors {
             p.stat-name { "Failed in " (span.words()) }
             p class=(if errors > 0 { "stat bad-text" } else { "stat" }) { (share) span.unit { (share_unit) } }
-            p.stat-note { (counted(errors, "request")) ", " (now(|(_, errors)| errors)) "/s now" }
+            p.stat-note { (count_noun(errors, "request")) ", " (now(|(_, errors)| errors)) "/s now" }
             @if turned_away > 0 {
                 p.stat-note #turned-away { (count(turned_away)) " rejected by brownouts" }
             }
@@ -139,14 +139,14 @@ fn tiles(visit: &Visit<'_>, span: Span) -> Markup {
             p.stat-name { "Added by Switchback" }
             p.stat { (added) span.unit { (added_unit) } }
             p.stat-note title="From the head of a request to the head of its answer, less the time in which answers of services and bodies were awaited. Requests without a call, tunnels and event streams are not counted." {
-                "mean of " (counted(total.added.count(), "request"))
+                "mean of " (count_noun(total.added.count(), "request"))
             }
         }
     }
 }
 
 /// Renders the replicas of the store, if there are several.
-fn replicas(visit: &Visit<'_>) -> Markup {
+fn replicas(visit: &PageContext<'_>) -> Markup {
     let others = visit.studio.replicas.others(visit.now_ms);
     if others.is_empty() {
         return html! {};
@@ -161,7 +161,7 @@ fn replicas(visit: &Visit<'_>) -> Markup {
             div.scroll role="region" aria-label="Table of replicas" tabindex="0" { table {
                 thead { tr { th { "Replica" } th { "State" } th { "Started" } th { "Version" } th { "Pack" } th.n { "Requests" } th.n { "Errors" } th.n { "In flight" } } }
                 tbody { @for (name, presence, standing) in all {
-                    @let is_here = matches!(presence, None | Some(Presence::Here));
+                    @let is_here = matches!(presence, None | Some(ReplicaPresence::Here));
                     @let rates = standing.rates().filter(|_| is_here);
                     tr id={ "replica-" (name) } {
                         td { (name) }
@@ -179,14 +179,14 @@ fn replicas(visit: &Visit<'_>) -> Markup {
     }
 }
 
-fn presence_words(presence: Option<Presence>, now_ms: i64) -> Markup {
+fn presence_words(presence: Option<ReplicaPresence>, now_ms: i64) -> Markup {
     html! {
         @match presence {
             None => (badge(Tone::Good, "this one")),
-            Some(Presence::Here) => (badge(Tone::Good, "there")),
-            Some(Presence::Left(at)) => { (badge(Tone::Quiet, "left")) " " (moment(at, now_ms)) },
-            Some(Presence::Away(since)) => { (badge(Tone::Bad, "away")) " last message " (moment(since, now_ms)) },
-            Some(Presence::Unknown(since)) => { (badge(Tone::Quiet, "not known")) " last message " (moment(since, now_ms)) },
+            Some(ReplicaPresence::Here) => (badge(Tone::Good, "there")),
+            Some(ReplicaPresence::Left(at)) => { (badge(Tone::Quiet, "left")) " " (moment(at, now_ms)) },
+            Some(ReplicaPresence::Away(since)) => { (badge(Tone::Bad, "away")) " last message " (moment(since, now_ms)) },
+            Some(ReplicaPresence::Unknown(since)) => { (badge(Tone::Quiet, "not known")) " last message " (moment(since, now_ms)) },
         }
     }
 }
@@ -197,7 +197,7 @@ fn split(text: &str) -> (String, String) {
     (number.to_owned(), unit.to_owned())
 }
 
-fn charts(visit: &Visit<'_>, span: Span, phases: &[PhaseInfo]) -> Markup {
+fn charts(visit: &PageContext<'_>, span: ChartSpan, phases: &[PhaseInfo]) -> Markup {
     let line = visit.studio.traffic.all(span);
     let words = span.words();
     let traffic = charts::traffic(&line, span);
@@ -235,7 +235,7 @@ fn charts(visit: &Visit<'_>, span: Span, phases: &[PhaseInfo]) -> Markup {
         section.panel.w8 #busiest aria-labelledby="busiest-title" {
             header { h2 #busiest-title { "Errors and traffic by operation" } span.soft { "the last hour" } }
             @if busiest.is_empty() { p.soft {
-                @match visit.studio.traffic.known_since(Span::Hour, visit.now_ms) {
+                @match visit.studio.traffic.known_since(ChartSpan::Hour, visit.now_ms) {
                     None => "No request in the last hour.",
                     Some(since) => { "No request since counting began " (moment(since, visit.now_ms)) "." },
                 }
@@ -243,7 +243,7 @@ fn charts(visit: &Visit<'_>, span: Span, phases: &[PhaseInfo]) -> Markup {
                 div.scroll role="region" aria-label="Operations that fail or are busy" tabindex="0" { table {
                     thead { tr { th { "Operation" } th.n { "Requests" } th.n { "Errors" } th.n { "Failing" } } }
                     tbody { @for (info, requests, errors) in busiest.iter().take(BUSIEST_MAX) {
-                        tr id={ "busy-" (info.side) "-" (encoded(&info.operation)) } {
+                        tr id={ "busy-" (info.side) "-" (percent_encode(&info.operation)) } {
                             td { a.quiet-link href=(address(&info.side, &info.operation)) { (operation(&info.operation)) } }
                             td.n { (count(*requests)) } td.n { (count(*errors)) }
                             td.n { (percent(*errors as f64 / *requests as f64)) }
@@ -251,7 +251,7 @@ fn charts(visit: &Visit<'_>, span: Span, phases: &[PhaseInfo]) -> Markup {
                     } }
                 } }
                 @if busiest.len() > BUSIEST_MAX {
-                    p.soft #busiest-more { (counted((busiest.len() - BUSIEST_MAX) as u64, "further operation")) " had requests: " a href="/operations?sort=errors" { "all operations" } "." }
+                    p.soft #busiest-more { (count_noun((busiest.len() - BUSIEST_MAX) as u64, "further operation")) " had requests: " a href="/operations?sort=errors" { "all operations" } "." }
                 }
             }
         }
@@ -259,7 +259,7 @@ fn charts(visit: &Visit<'_>, span: Span, phases: &[PhaseInfo]) -> Markup {
 }
 
 /// Renders the share of operations and of traffic in each phase.
-fn progress(visit: &Visit<'_>, phases: &[PhaseInfo]) -> Markup {
+fn progress(visit: &PageContext<'_>, phases: &[PhaseInfo]) -> Markup {
     const CLASSES: [&str; 5] = ["b-legacy", "b-shadow", "b-canary", "b-translated", "b-none"];
     /// Operations that the pack refuses and the side's own service answers in every phase.
     const FORWARDED: &str = "always forwarded";
@@ -306,7 +306,7 @@ fn progress(visit: &Visit<'_>, phases: &[PhaseInfo]) -> Markup {
 
 /// Returns whether the pack refuses an operation, so that its side's own service answers it in
 /// every phase.
-fn is_forwarded(visit: &Visit<'_>, pack: &Pack, side: &str, operation: &str) -> bool {
+fn is_forwarded(visit: &PageContext<'_>, pack: &Pack, side: &str, operation: &str) -> bool {
     let direction = pack.directions.iter().find(|direction| pack.sides[direction.serves].name == side);
     let route = direction
         .and_then(|direction| direction.routes.iter().find(|route| *route.operation.key == *operation));

@@ -1,14 +1,14 @@
 //! The page of the served pack: routes, shapes, settings, contracts, files, the difference to the
 //! previous pack, and the last reload.
 
-use super::Visit;
-use super::fields::encoded;
+use super::PageContext;
+use super::fields::percent_encode;
 use super::layout::{Page, Tab, empty, pager};
 use super::operations::address;
 use super::route::tone;
-use super::words::{Tone, badge, bytes, count, counted, moment_text, operation};
-use crate::admin::{Answer, PackShown, PackStatus};
-use crate::playground::Kept;
+use super::words::{Tone, badge, bytes, count, count_noun, moment_text, operation};
+use crate::admin::{AdminResponse, PackShown, PackStatus};
+use crate::playground::PackFile;
 use http::StatusCode;
 use maud::{Markup, html};
 use serde_json::Value as Json;
@@ -32,7 +32,7 @@ const LISTED: usize = 100;
 /// Most displayed lines of a diff.
 const DIFF_LINES_MAX: usize = 2_000;
 
-pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
+pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminResponse {
     if !rest.is_empty() {
         return visit.not_found();
     }
@@ -41,7 +41,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     if let ("contract", Some(shown)) = (part, &board.shown) {
         // The first access parses the contracts, which takes up to a second.
         let contracts = Arc::clone(&shown.contracts);
-        let _ = spawn_blocking(move || contracts.read().is_some()).await;
+        let _ = spawn_blocking(move || contracts.contracts().is_some()).await;
     }
     let known = PARTS.iter().any(|(name, _)| *name == part);
     let program = visit.parts.program.load_full();
@@ -53,7 +53,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
                 form.aside method="post" action="/reload" { (visit.form_token()) input type="hidden" name="seen" value=(visit.pack_seen()); input type="hidden" name="to" value="/pack?show=reload"; button.small type="submit" { "Reload" } }
             }
         }
-        (failed(visit, &board.pack))
+        (failed_reload(visit, &board.pack))
         nav.tabs aria-label="Parts of the pack" {
             @for (name, title) in PARTS {
                 a href={ "/pack" @if !name.is_empty() { "?show=" (name) } } aria-current=[(name == part || (!known && name.is_empty())).then_some("true")] { (title) }
@@ -79,7 +79,7 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     visit.page(Page::live(Tab::Pack, "Pack", body).status(status))
 }
 
-fn failed(visit: &Visit<'_>, pack: &PackStatus) -> Markup {
+fn failed_reload(visit: &PageContext<'_>, pack: &PackStatus) -> Markup {
     html! {
         @if let Some(reload) = pack.last_reload.as_ref().filter(|reload| reload.error.is_some()) {
             div.notice.bad #reload-failed role="alert" {
@@ -91,7 +91,7 @@ fn failed(visit: &Visit<'_>, pack: &PackStatus) -> Markup {
 }
 
 /// Renders the search form of a tab.
-fn search(visit: &Visit<'_>, part: &str, words: &str, example: &str) -> Markup {
+fn search(visit: &PageContext<'_>, part: &str, words: &str, example: &str) -> Markup {
     html! {
         form.filter method="get" action="/pack" role="search" {
             @if !part.is_empty() { input type="hidden" name="show" value=(part); }
@@ -103,21 +103,21 @@ fn search(visit: &Visit<'_>, part: &str, words: &str, example: &str) -> Markup {
 
 /// Returns the entries of the current page with names that match the search, and the number of all
 /// matches.
-fn of_page<'a, T>(visit: &Visit<'_>, all: &'a [T], name: impl Fn(&T) -> &str) -> (Vec<&'a T>, usize) {
+fn of_page<'a, T>(visit: &PageContext<'_>, all: &'a [T], name: impl Fn(&T) -> &str) -> (Vec<&'a T>, usize) {
     let asked = visit.query.get("q").to_lowercase();
     let found: Vec<&T> = all.iter().filter(|one| name(one).to_lowercase().contains(&asked)).collect();
     let page = found.iter().skip((visit.query.page() - 1).saturating_mul(LISTED)).take(LISTED);
     (page.copied().collect(), found.len())
 }
 
-fn routes(visit: &Visit<'_>, side: &SideReport) -> Markup {
+fn routes(visit: &PageContext<'_>, side: &SideReport) -> Markup {
     let answered = side.exact + side.different + side.partly;
     let (shown, found) = of_page(visit, &side.operations, |one| &one.operation);
     html! {
         section.panel id={ "routes-" (side.side) } {
             header {
                 h2 { "Clients of " (side.side) ", answered by " (side.backend) }
-                span.soft { (answered) " of " (counted(side.operations.len() as u64, "operation")) " are answered" @if side.degraded > 0 { ", " (side.degraded) " of them degraded" } }
+                span.soft { (answered) " of " (count_noun(side.operations.len() as u64, "operation")) " are answered" @if side.degraded > 0 { ", " (side.degraded) " of them degraded" } }
             }
             div.scroll role="region" aria-label={ "Routes of " (side.side) } tabindex="0" { table {
                 thead { tr { th { "Operation" } th { "Kept" } th { "Route" } th { "Counterpart" } th.n { "Calls" } th.n { "Lost" } th.n { "Without source" } th { "Line" } } }
@@ -136,7 +136,7 @@ fn route_row(side: &SideReport, one: &OperationReport) -> Markup {
         format!("{}–{}", one.calls_min, one.calls_max)
     };
     html! {
-        tr id={ "route-" (side.side) "-" (encoded(&one.operation)) } {
+        tr id={ "route-" (side.side) "-" (percent_encode(&one.operation)) } {
             td { a.quiet-link href=(address(&side.side, &one.operation)) { (operation(&one.operation)) } }
             td { (badge(tone(one.verdict), one.verdict)) @if one.degraded { " " (badge(Tone::Quiet, "degraded")) } }
             td { (one.route) }
@@ -147,7 +147,7 @@ fn route_row(side: &SideReport, one: &OperationReport) -> Markup {
     }
 }
 
-fn shapes(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
+fn shapes(visit: &PageContext<'_>, shown: Option<&PackShown>) -> Markup {
     let all = shown.map_or(&[][..], |shown| &shown.report.shapes);
     let (of_page, found) = of_page(visit, all, |one| &one.shape);
     html! {
@@ -156,7 +156,7 @@ fn shapes(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
                 div.scroll role="region" aria-label="Shapes" tabindex="0" { table {
                     thead { tr { th { "Shape" } th { "Carries" } th { "What does not survive" } th { "Line" } } }
                     tbody { @for shape in &of_page {
-                        tr id={ "shape-" (encoded(&shape.shape)) } {
+                        tr id={ "shape-" (percent_encode(&shape.shape)) } {
                             td { code { (shape.shape) } }
                             td { @match shape.law { "iso" => (badge(Tone::Good, "everything")), "lens" => (badge(Tone::Busy, "one side has more")), _ => (badge(Tone::Warn, "both sides have more")) } }
                             td { (lost(&shape.lost)) }
@@ -176,7 +176,7 @@ fn lost(losses: &[LossReport]) -> Markup {
         @if losses.is_empty() { span.soft { "–" } } @else if losses.len() <= 3 {
             @for loss in losses { p { (loss.sentence()) } }
         } @else {
-            details { summary { (counted(losses.len() as u64, "field")) } ul.plain { @for loss in losses { li { (loss.sentence()) } } } }
+            details { summary { (count_noun(losses.len() as u64, "field")) } ul.plain { @for loss in losses { li { (loss.sentence()) } } } }
         }
     }
 }
@@ -216,11 +216,11 @@ fn given_value(given: &Json, name: &str) -> Option<String> {
 }
 
 /// Renders the operations and types of a contract.
-fn contract(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
+fn contract(visit: &PageContext<'_>, shown: Option<&PackShown>) -> Markup {
     let Some(shown) = shown else {
         return html! { (empty("No contract", &html! { "This pack was not read from files." })) };
     };
-    let Some([old, new]) = shown.contracts.read() else {
+    let Some([old, new]) = shown.contracts.contracts() else {
         return html! { (empty("No contract", &html! { "The contracts of this pack could not be read." })) };
     };
     let side = visit.query.get("side");
@@ -251,7 +251,7 @@ fn contract(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
             section.panel.w4 #contract-types aria-labelledby="contract-types-title" {
                 header { h2 #contract-types-title { "Types" } span.soft { (count(types.len() as u64)) } }
                 @for one in types.iter().take(LISTED) { (contract_type(one)) }
-                @if types.len() > LISTED { p.soft { (counted((types.len() - LISTED) as u64, "further type")) "; search for one." } }
+                @if types.len() > LISTED { p.soft { (count_noun((types.len() - LISTED) as u64, "further type")) "; search for one." } }
             }
         }
     }
@@ -261,7 +261,7 @@ fn contract_operation(one: &Operation) -> Markup {
     let key = one.key.to_string();
     let parameters = [("path", &one.path_params), ("query", &one.query), ("header", &one.headers)];
     html! {
-        details.contract id={ "contract-" (encoded(&key)) } {
+        details.contract id={ "contract-" (percent_encode(&key)) } {
             summary { (operation(&key)) @if let Some(summary) = &one.summary { " " span.soft { (summary) } } }
             table {
                 thead { tr { th { "Part" } th { "Name" } th { "Type" } } }
@@ -281,7 +281,7 @@ fn contract_operation(one: &Operation) -> Markup {
 
 fn contract_type(one: &NamedType) -> Markup {
     html! {
-        details.contract id={ "type-" (encoded(&one.name)) } {
+        details.contract id={ "type-" (percent_encode(&one.name)) } {
             summary { code { (one.name) } }
             @match &one.ty.kind {
                 TypeKind::Object(object) => {
@@ -294,7 +294,7 @@ fn contract_type(one: &NamedType) -> Markup {
 }
 
 /// Renders the list of files, and one file with line numbers.
-fn files(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
+fn files(visit: &PageContext<'_>, shown: Option<&PackShown>) -> Markup {
     let Some(shown) = shown else {
         return html! { (empty("No files", &html! { "This pack was not read from files." })) };
     };
@@ -304,8 +304,8 @@ fn files(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
     html! {
         div.grid {
             section.panel.w4 #files aria-label="Files" {
-                ul.plain { @for file in shown.files.iter() { li id={ "file-" (encoded(&file.name)) } {
-                    a href={ "/pack?show=files&file=" (encoded(&file.name)) } aria-current=[(file.name == asked).then_some("true")] { (file.name) } " " span.soft { (bytes(file.length as u64)) }
+                ul.plain { @for file in shown.files.iter() { li id={ "file-" (percent_encode(&file.name)) } {
+                    a href={ "/pack?show=files&file=" (percent_encode(&file.name)) } aria-current=[(file.name == asked).then_some("true")] { (file.name) } " " span.soft { (bytes(file.length as u64)) }
                 } } }
             }
             section.panel.w8 #file data-keep aria-label="File" {
@@ -314,8 +314,8 @@ fn files(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
                     Some((name, text)) => {
                         @match text {
                             Some(text) => {
-                                header { h2 { (name) } span.soft { (counted(text.lines().count() as u64, "line")) } }
-                                (numbered(name, &text, line))
+                                header { h2 { (name) } span.soft { (count_noun(text.lines().count() as u64, "line")) } }
+                                (source_view(name, &text, line))
                             }
                             None => {
                                 header { h2 { (name) } }
@@ -333,13 +333,13 @@ fn files(visit: &Visit<'_>, shown: Option<&PackShown>) -> Markup {
 const BYTES_MAX: usize = 4 << 20;
 
 /// Returns the text of a file; `None` if it is too large to display.
-fn text(file: &Kept) -> Option<String> {
+fn text(file: &PackFile) -> Option<String> {
     (file.length <= BYTES_MAX).then(|| file.text())
 }
 
 /// Renders a file with line numbers and one highlighted line. A long file is cut to the lines
 /// around the highlight.
-fn numbered(name: &str, text: &str, marked: usize) -> Markup {
+fn source_view(name: &str, text: &str, marked: usize) -> Markup {
     const AROUND: usize = 1_500;
     let first = marked.saturating_sub(AROUND / 2);
     let all = text.lines().count();
@@ -364,11 +364,11 @@ fn changes(shown: Option<&PackShown>, before: Option<&PackShown>) -> Markup {
     names.dedup();
     let patch = |name: &str| {
         let (old, new) = (before.files.find(name), now.files.find(name));
-        if old.map(Kept::content) == new.map(Kept::content) {
+        if old.map(PackFile::content) == new.map(PackFile::content) {
             return None;
         }
         // A missing file counts as empty.
-        let text = |file: Option<&Kept>| file.map_or_else(|| Some(String::new()), text);
+        let text = |file: Option<&PackFile>| file.map_or_else(|| Some(String::new()), text);
         let texts = text(old).zip(text(new));
         Some(texts.map(|(old, new)| diffy::create_patch(&old, &new).to_string()))
     };
@@ -389,7 +389,7 @@ fn changes(shown: Option<&PackShown>, before: Option<&PackShown>) -> Markup {
                                 span.line.(class) { (line) "\n" }
                             }
                         }
-                        @if further > 0 { p.soft { (counted(further as u64, "further line")) "." } }
+                        @if further > 0 { p.soft { (count_noun(further as u64, "further line")) "." } }
                     }
                 }
             }
@@ -397,7 +397,7 @@ fn changes(shown: Option<&PackShown>, before: Option<&PackShown>) -> Markup {
     }
 }
 
-fn reload(visit: &Visit<'_>, pack: &PackStatus) -> Markup {
+fn reload(visit: &PageContext<'_>, pack: &PackStatus) -> Markup {
     html! {
         section.panel #reload {
             @match &pack.last_reload {

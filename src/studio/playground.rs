@@ -4,14 +4,16 @@
 //!
 //! This module renders the page; `crate::playground` executes the run and traces values.
 
-use super::Visit;
+use super::PageContext;
 use super::clients::client_field;
-use super::fields::Fields;
+use super::fields::FormFields;
 use super::layout::{Page, Tab, empty};
 use super::route::tone;
-use super::words::{Tone, badge, count, counted, moment_text, operation, percent, phase};
-use crate::admin::{Answer, record_next, tried};
-use crate::playground::{Ask, ExampleRequest, Part, Ran, RanAnswer, RanCall, TriedRequest, TryError, WhatIf};
+use super::words::{Tone, badge, count, count_noun, moment_text, operation, percent, phase};
+use crate::admin::{AdminResponse, dry_run, record_next};
+use crate::playground::{
+    DryRunRequest, ExampleRequest, Ran, RanAnswer, RanCall, TracedField, TriedRequest, TryError, WhatIf,
+};
 use http::StatusCode;
 use maud::{Markup, html};
 use serde_json::Value as Json;
@@ -31,7 +33,7 @@ const PATIENCE: Duration = Duration::from_millis(120);
 
 /// The content of the editor.
 #[derive(Clone, Debug, Default)]
-struct Draft {
+struct PlaygroundDraft {
     method: String,
     target: String,
     headers: String,
@@ -47,14 +49,14 @@ struct Draft {
 }
 
 /// The result of the page's action.
-enum Came {
+enum PlaygroundResult {
     Nothing,
     Ran(Box<Ran>),
     WhatIf(WhatIf),
     Fault(TryError),
 }
 
-pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
+pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminResponse {
     if !rest.is_empty() {
         return visit.not_found();
     }
@@ -67,9 +69,10 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
     let examples = match examples {
         Ok(Some(examples)) => examples,
         Ok(None) => return being_read(visit),
-        Err(error) => return page(visit, &[], &Draft::default(), &Came::Fault(error)),
+        Err(error) => return page(visit, &[], &PlaygroundDraft::default(), &PlaygroundResult::Fault(error)),
     };
-    let mut draft = Draft { file: visit.query.get("file").to_owned(), ..Draft::default() };
+    let mut draft =
+        PlaygroundDraft { file: visit.query.get("file").to_owned(), ..PlaygroundDraft::default() };
     let wanted = visit.query.get("operation");
     let number = visit.query.get("example").parse::<usize>().ok();
     let number = number.or_else(|| {
@@ -89,12 +92,12 @@ pub(super) async fn look(visit: &Visit<'_>, rest: &[&str]) -> Answer {
         draft.take(example);
     }
     // A dry run of an example is cheap and has no effect, so a link executes it at once.
-    let came = if draft.is_empty() { Came::Nothing } else { run(visit, &draft).await };
+    let came = if draft.is_empty() { PlaygroundResult::Nothing } else { run(visit, &draft).await };
     page(visit, &examples, &draft, &came)
 }
 
 /// Renders a page that updates itself until the examples are compiled.
-fn being_read(visit: &Visit<'_>) -> Answer {
+fn being_read(visit: &PageContext<'_>) -> AdminResponse {
     let body = html! {
         div.page-head { h1 { "Playground" } }
         (empty("The pack is being compiled for trying", &html! { "Its examples come in a moment. " a href={ "/playground" (visit.query.with("file", visit.query.get("file"))) } { "Look again" } }))
@@ -102,19 +105,19 @@ fn being_read(visit: &Visit<'_>) -> Answer {
     visit.page(Page::live(Tab::Playground, "Playground", body))
 }
 
-pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Answer {
-    let draft = Draft::of(form);
+pub(super) async fn form(visit: &PageContext<'_>, rest: &[&str], form: &FormFields) -> AdminResponse {
+    let draft = PlaygroundDraft::from_form(form);
     let came = match rest {
         [] => run(visit, &draft).await,
         ["what-if"] => match visit.parts.workbench.what_if(draft.files(visit)).await {
-            Ok(said) => Came::WhatIf(said),
-            Err(error) => Came::Fault(error),
+            Ok(said) => PlaygroundResult::WhatIf(said),
+            Err(error) => PlaygroundResult::Fault(error),
         },
         ["record"] => {
             if record_next(visit.parts, visit.who(), 100).await {
-                return Answer::see("/playground#recorded");
+                return AdminResponse::see("/playground#recorded");
             }
-            Came::Fault(TryError::Request("Another capture is open; end it first.".to_owned()))
+            PlaygroundResult::Fault(TryError::Request("Another capture is open; end it first.".to_owned()))
         }
         _ => return visit.not_found(),
     };
@@ -122,21 +125,21 @@ pub(super) async fn form(visit: &Visit<'_>, rest: &[&str], form: &Fields) -> Ans
     page(visit, &examples, &draft, &came)
 }
 
-async fn run(visit: &Visit<'_>, draft: &Draft) -> Came {
+async fn run(visit: &PageContext<'_>, draft: &PlaygroundDraft) -> PlaygroundResult {
     let ask = match draft.ask(visit) {
         Ok(ask) => ask,
-        Err(error) => return Came::Fault(error),
+        Err(error) => return PlaygroundResult::Fault(error),
     };
-    match tried(visit.parts, ask).await {
-        Ok(ran) => Came::Ran(Box::new(ran)),
-        Err(error) => Came::Fault(error),
+    match dry_run(visit.parts, ask).await {
+        Ok(ran) => PlaygroundResult::Ran(Box::new(ran)),
+        Err(error) => PlaygroundResult::Fault(error),
     }
 }
 
-impl Draft {
-    fn of(form: &Fields) -> Draft {
+impl PlaygroundDraft {
+    fn from_form(form: &FormFields) -> PlaygroundDraft {
         let text = |name: &str| form.get(name).replace("\r\n", "\n");
-        Draft {
+        PlaygroundDraft {
             method: text("method"),
             target: text("target"),
             headers: text("headers"),
@@ -164,7 +167,7 @@ impl Draft {
     }
 
     /// Returns the edited file, if it differs from the served one.
-    fn files(&self, visit: &Visit<'_>) -> BTreeMap<String, String> {
+    fn files(&self, visit: &PageContext<'_>) -> BTreeMap<String, String> {
         let serving = visit.parts.workbench.files().into_iter().find(|(name, _)| *name == self.file);
         let is_changed = serving.is_some_and(|(_, text)| text.trim_end() != self.text.trim_end());
         match is_changed && !self.text.is_empty() {
@@ -173,7 +176,7 @@ impl Draft {
         }
     }
 
-    fn ask(&self, visit: &Visit<'_>) -> Result<Ask, TryError> {
+    fn ask(&self, visit: &PageContext<'_>) -> Result<DryRunRequest, TryError> {
         let har = (!self.har.trim().is_empty()).then(|| serde_json::from_str(&self.har)).transpose();
         let har = har.map_err(|error| TryError::Request(format!("the pasted entry is no JSON: {error}")))?;
         let headers = self.headers.lines().filter_map(|line| {
@@ -187,7 +190,7 @@ impl Draft {
             body: self.body.clone(),
         };
         let is_har = har.is_some();
-        Ok(Ask {
+        Ok(DryRunRequest {
             request: (self.recorded.is_none() && !is_har).then_some(asked),
             har,
             recorded: self.recorded.filter(|_| !is_har),
@@ -199,15 +202,20 @@ impl Draft {
     }
 }
 
-fn page(visit: &Visit<'_>, examples: &[ExampleRequest], draft: &Draft, came: &Came) -> Answer {
+fn page(
+    visit: &PageContext<'_>,
+    examples: &[ExampleRequest],
+    draft: &PlaygroundDraft,
+    came: &PlaygroundResult,
+) -> AdminResponse {
     let mut draft = draft.clone();
     // Preselect the file of the route, unless the user has chosen another.
-    if let (true, Came::Ran(ran)) = (draft.file.is_empty(), came) {
+    if let (true, PlaygroundResult::Ran(ran)) = (draft.file.is_empty(), came) {
         draft.file = ran.route.split(':').next().unwrap_or_default().to_owned();
     }
     let draft = &draft;
     let status = match came {
-        Came::Fault(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        PlaygroundResult::Fault(_) => StatusCode::UNPROCESSABLE_ENTITY,
         _ => StatusCode::OK,
     };
     let body = html! {
@@ -219,10 +227,10 @@ fn page(visit: &Visit<'_>, examples: &[ExampleRequest], draft: &Draft, came: &Ca
             (editor(visit, examples, draft))
             div.bench-result #result aria-live="polite" {
                 @match came {
-                    Came::Nothing => { (empty("Nothing tried yet", &html! { "Take an example, or write a request, and press Try." })) }
-                    Came::Fault(error) => { (fault(error)) }
-                    Came::Ran(ran) => { (result(ran)) }
-                    Came::WhatIf(said) => { (what_if(said)) }
+                    PlaygroundResult::Nothing => { (empty("Nothing tried yet", &html! { "Take an example, or write a request, and press Try." })) }
+                    PlaygroundResult::Fault(error) => { (fault(error)) }
+                    PlaygroundResult::Ran(ran) => { (result(ran)) }
+                    PlaygroundResult::WhatIf(said) => { (what_if(said)) }
                 }
             }
         }
@@ -244,7 +252,7 @@ fn fault(error: &TryError) -> Markup {
     }
 }
 
-fn editor(visit: &Visit<'_>, examples: &[ExampleRequest], draft: &Draft) -> Markup {
+fn editor(visit: &PageContext<'_>, examples: &[ExampleRequest], draft: &PlaygroundDraft) -> Markup {
     let bench = &visit.parts.workbench;
     let files = bench.files();
     let file = files
@@ -339,19 +347,19 @@ fn editor(visit: &Visit<'_>, examples: &[ExampleRequest], draft: &Draft) -> Mark
                     @if visit.may_operate() {
                         div.actions {
                             button type="submit" { "Try with this text" }
-                            button type="submit" formaction="/playground/what-if" { "What would it do to " (counted(bench.recorded().len() as u64, "recorded exchange")) "?" }
+                            button type="submit" formaction="/playground/what-if" { "What would it do to " (count_noun(bench.list_recorded().len() as u64, "recorded exchange")) "?" }
                         }
                     }
                 }
             }
-            (recorded(visit))
+            (recorded_list(visit))
         }
     }
 }
 
-fn recorded(visit: &Visit<'_>) -> Markup {
+fn recorded_list(visit: &PageContext<'_>) -> Markup {
     let bench = &visit.parts.workbench;
-    let all = bench.recorded();
+    let all = bench.list_recorded();
     html! {
         section.panel #recorded aria-labelledby="recorded-title" {
             header {
@@ -375,7 +383,7 @@ fn recorded(visit: &Visit<'_>) -> Markup {
                         } }
                     }
                 }
-                @if all.len() > RECORDED_SHOWN { p.soft { (counted((all.len() - RECORDED_SHOWN) as u64, "older one")) " not shown" } }
+                @if all.len() > RECORDED_SHOWN { p.soft { (count_noun((all.len() - RECORDED_SHOWN) as u64, "older one")) " not shown" } }
             }
             @if visit.may_operate() && !bench.is_recording() {
                 form method="post" action="/playground/record" {
@@ -404,7 +412,7 @@ fn result(ran: &Ran) -> Markup {
                 } @else {
                     "In this phase " (ran.answered_by) "'s own service answers, unchanged; below is what the mapping would have made of it."
                 }
-                " Verdict of the route: " (badge(tone(&ran.verdict), &ran.verdict)) " " (counted(ran.calls.len() as u64, "call")) "."
+                " Verdict of the route: " (badge(tone(&ran.verdict), &ran.verdict)) " " (count_noun(ran.calls.len() as u64, "call")) "."
             }
             @if let Some(fault) = &ran.fault { div.notice.bad role="alert" { p { strong { "It fails: " } (fault) } } }
         }
@@ -484,7 +492,7 @@ fn trail(ran: &Ran, answer: &RanAnswer) -> Markup {
 }
 
 /// Renders the same as a table, for users without a pointer and for print.
-fn table(parts: &[Part]) -> Markup {
+fn table(parts: &[TracedField]) -> Markup {
     html! {
         details.trail-table {
             summary { "Every field with its source, as a table" }
@@ -514,7 +522,7 @@ fn from_words(root: &str, call: Option<u32>, place: &str) -> String {
 }
 
 /// Renders each mapping line once, by file and number.
-fn lines<'p>(parts: impl Iterator<Item = &'p Part>) -> Markup {
+fn lines<'p>(parts: impl Iterator<Item = &'p TracedField>) -> Markup {
     let mut by_file: BTreeMap<&str, BTreeSet<(u32, &str)>> = BTreeMap::new();
     for part in parts.filter(|part| part.line > 0) {
         by_file.entry(&part.file).or_default().insert((part.line, &part.text));
@@ -564,19 +572,19 @@ fn call_panel(call: &RanCall) -> Markup {
 }
 
 /// Renders a body line by line. Each scalar has its place, and its sources if it was generated.
-fn json(body: &Json, of: &str, parts: &[Part]) -> Markup {
+fn json(body: &Json, of: &str, parts: &[TracedField]) -> Markup {
     let parts = parts.iter().map(|part| (part.to.as_str(), part)).collect();
     let mut printer = Printer { of, parts, lines: 0, cut: 0 };
     let lines = printer.value(body, "$", 0);
     html! {
         (lines)
-        @if printer.cut > 0 { "\n" span.soft { "… " (counted(printer.cut, "further value")) " not displayed, with all that they contain" } }
+        @if printer.cut > 0 { "\n" span.soft { "… " (count_noun(printer.cut, "further value")) " not displayed, with all that they contain" } }
     }
 }
 
 struct Printer<'p> {
     of: &'p str,
-    parts: BTreeMap<&'p str, &'p Part>,
+    parts: BTreeMap<&'p str, &'p TracedField>,
     lines: usize,
     /// Number of omitted members and elements.
     cut: u64,
@@ -658,12 +666,12 @@ fn what_if(said: &WhatIf) -> Markup {
         section.panel aria-labelledby="what-if-title" {
             header { h2 #what-if-title { "What this text would change" } span.soft { "compared with the calls and answers that were recorded" } }
             p #what-if-sum {
-                "Of " (counted(said.exchanges as u64, "recorded exchange")) ", " (count(judged as u64)) " could be judged: "
+                "Of " (count_noun(said.exchanges as u64, "recorded exchange")) ", " (count(judged as u64)) " could be judged: "
                 strong { (count(said.same as u64)) " unchanged, " (count(changed as u64)) " changed" }
                 "; " (count(said.unknown as u64)) " unknown."
             }
             @if !said.reasons.is_empty() {
-                ul { @for (reason, times) in &said.reasons { li.soft { (counted(*times as u64, "exchange")) ": " (reason) } } }
+                ul { @for (reason, times) in &said.reasons { li.soft { (count_noun(*times as u64, "exchange")) ": " (reason) } } }
             }
             @if said.changed.is_empty() {
                 @if said.exchanges == 0 {
@@ -729,7 +737,7 @@ mod tests {
 
     #[test]
     fn changed_exchanges_are_counted_once_whatever_changes_in_them() {
-        let group = crate::playground::Group {
+        let group = crate::playground::ChangeGroup {
             operation: "v2 GET /a".to_owned(),
             what: "answer $.a: missing".to_owned(),
             line: None,

@@ -10,8 +10,8 @@
 //!   read.
 //! - A store with a single gateway (SQLite) is neither written nor read.
 
-use super::traffic::{Counts, Point, TOLD_MAX, Traffic, errors_of, requests_of};
-use crate::admin::Parts;
+use super::traffic::{Point, SlotCounts, TOLD_MAX, Traffic, errors_of, requests_of};
+use crate::admin::AdminParts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -31,7 +31,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// The status that a replica publishes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Standing {
+pub(crate) struct ReplicaStatus {
     pub(crate) version: String,
     pub(crate) pack: String,
     pub(crate) pack_hash: String,
@@ -44,13 +44,13 @@ pub(crate) struct Standing {
     pub(crate) connections: f64,
 }
 
-impl Standing {
+impl ReplicaStatus {
     /// Returns the current status of this process.
-    pub(crate) fn of(parts: &Parts, traffic: &Traffic, started_ms: i64) -> Standing {
+    pub(crate) fn current(parts: &AdminParts, traffic: &Traffic, started_ms: i64) -> ReplicaStatus {
         let (now, seconds) = traffic.now();
         let totals = traffic.totals();
         let board = parts.board.load();
-        Standing {
+        ReplicaStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pack: board.pack.name.clone(),
             pack_hash: board.pack.hash.clone(),
@@ -72,7 +72,7 @@ impl Standing {
 
 /// The presence of another replica. Times are Unix time in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Presence {
+pub(crate) enum ReplicaPresence {
     Here,
     /// The replica announced its end.
     Left(i64),
@@ -86,8 +86,8 @@ pub(crate) enum Presence {
 #[derive(Clone, Debug)]
 pub(crate) struct Replica {
     pub(crate) name: String,
-    pub(crate) presence: Presence,
-    pub(crate) standing: Standing,
+    pub(crate) presence: ReplicaPresence,
+    pub(crate) standing: ReplicaStatus,
 }
 
 /// The known replicas. One instance per program.
@@ -95,11 +95,11 @@ pub(crate) struct Replicas {
     id: String,
     name: String,
     started_ms: i64,
-    state: Mutex<State>,
+    state: Mutex<ReplicasState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ReplicasState {
     others: BTreeMap<String, Other>,
     /// The heartbeat counter of this replica.
     beats: i64,
@@ -109,7 +109,7 @@ struct State {
 
 struct Other {
     row: ReplicaRow,
-    standing: Standing,
+    standing: ReplicaStatus,
     /// Time of the last new heartbeat, by the local clock.
     heard_ms: i64,
     /// The last slot of its counters that was read.
@@ -128,13 +128,13 @@ impl Replicas {
     }
 
     /// Returns the current status of this replica.
-    pub(crate) fn own(&self, parts: &Parts, traffic: &Traffic) -> Standing {
-        Standing::of(parts, traffic, self.started_ms)
+    pub(crate) fn own(&self, parts: &AdminParts, traffic: &Traffic) -> ReplicaStatus {
+        ReplicaStatus::current(parts, traffic, self.started_ms)
     }
 
     /// Sends and reads heartbeats, and never returns. Returns at once if the store has a single
     /// gateway.
-    pub(crate) async fn keep(&self, parts: &Parts, traffic: &Traffic) {
+    pub(crate) async fn keep(&self, parts: &AdminParts, traffic: &Traffic) {
         if !parts.store.is_shared() {
             return;
         }
@@ -154,12 +154,12 @@ impl Replicas {
     }
 
     /// Writes a heartbeat with the new counters, and reads those of the others.
-    async fn beat(&self, parts: &Parts, traffic: &Traffic) -> Result<(), StoreError> {
+    async fn beat(&self, parts: &AdminParts, traffic: &Traffic) -> Result<(), StoreError> {
         let untold = traffic.untold();
         self.say(parts, traffic, &untold, None).await?;
         // Only after a successful write, so that no slot is lost.
         if let Some((number, ..)) = untold.last() {
-            traffic.told(*number);
+            traffic.acknowledge(*number);
         }
         let rows = parts.store.replicas().await?;
         let mut heard = Vec::new();
@@ -173,7 +173,7 @@ impl Replicas {
         for (_, slots) in &heard {
             for slot in slots {
                 // A newer version may use another format; its counters are omitted from the charts.
-                if let Ok(counts) = serde_json::from_str::<Counts>(&slot.counted) {
+                if let Ok(counts) = serde_json::from_str::<SlotCounts>(&slot.counted) {
                     traffic.heard(slot.at_ms, &counts);
                 }
             }
@@ -184,7 +184,7 @@ impl Replicas {
     }
 
     /// Announces the end of this replica, so that the others do not report it as lost.
-    pub(crate) async fn leave(&self, parts: &Parts, traffic: &Traffic) {
+    pub(crate) async fn leave(&self, parts: &AdminParts, traffic: &Traffic) {
         if !parts.store.is_shared() {
             return;
         }
@@ -199,9 +199,9 @@ impl Replicas {
 
     async fn say(
         &self,
-        parts: &Parts,
+        parts: &AdminParts,
         traffic: &Traffic,
-        untold: &[(i64, i64, Counts)],
+        untold: &[(i64, i64, SlotCounts)],
         left_ms: Option<i64>,
     ) -> Result<(), StoreError> {
         let now_ms = parts.clock.unix_ms();
@@ -235,17 +235,17 @@ impl Replicas {
         let state = self.state();
         let is_known = now_ms - state.read_ms < AWAY_MS;
         let mut all: Vec<Replica> =
-            state.others.values().map(|other| other.shown(now_ms, is_known)).collect();
+            state.others.values().map(|other| other.to_replica(now_ms, is_known)).collect();
         all.sort_by(|one, other| one.name.cmp(&other.name));
         all
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ReplicasState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ReplicasState {
     fn take(&mut self, rows: Vec<ReplicaRow>, numbers: &BTreeMap<&str, i64>, own: &str, now_ms: i64) {
         // The store was unreachable, so no heartbeat could arrive: replicas that were present
         // before get a new time limit.
@@ -271,12 +271,12 @@ impl State {
 }
 
 impl Other {
-    fn shown(&self, now_ms: i64, is_known: bool) -> Replica {
+    fn to_replica(&self, now_ms: i64, is_known: bool) -> Replica {
         let presence = match self.row.left_ms {
-            Some(left_ms) => Presence::Left(left_ms),
-            None if !is_known => Presence::Unknown(self.heard_ms),
-            None if now_ms - self.heard_ms > AWAY_MS => Presence::Away(self.heard_ms),
-            None => Presence::Here,
+            Some(left_ms) => ReplicaPresence::Left(left_ms),
+            None if !is_known => ReplicaPresence::Unknown(self.heard_ms),
+            None if now_ms - self.heard_ms > AWAY_MS => ReplicaPresence::Away(self.heard_ms),
+            None => ReplicaPresence::Here,
         };
         Replica { name: self.row.name.clone(), presence, standing: self.standing.clone() }
     }
@@ -309,7 +309,7 @@ mod tests {
         }
     }
 
-    fn presences(replicas: &Replicas, now_ms: i64) -> Vec<Presence> {
+    fn presences(replicas: &Replicas, now_ms: i64) -> Vec<ReplicaPresence> {
         replicas.others(now_ms).into_iter().map(|one| one.presence).collect()
     }
 
@@ -319,37 +319,41 @@ mod tests {
         let take = |rows, now_ms| replicas.state().take(rows, &BTreeMap::new(), "own", now_ms);
         // Its clock is one hour slow.
         take(vec![row("own", 9, 0, None), row("a", 1, -3_600_000, None)], 1_000);
-        assert_eq!(presences(&replicas, 1_000), [Presence::Away(-3_600_000)], "nothing else is known of it");
+        assert_eq!(
+            presences(&replicas, 1_000),
+            [ReplicaPresence::Away(-3_600_000)],
+            "nothing else is known of it"
+        );
         take(vec![row("a", 2, -3_595_000, None)], 6_000);
-        assert_eq!(presences(&replicas, 6_000), [Presence::Here], "it goes on");
+        assert_eq!(presences(&replicas, 6_000), [ReplicaPresence::Here], "it goes on");
         take(vec![row("a", 2, -3_595_000, None)], 15_000);
         take(vec![row("a", 2, -3_595_000, None)], 24_000);
         take(vec![row("a", 2, -3_595_000, None)], 30_000);
-        assert_eq!(presences(&replicas, 30_000), [Presence::Away(6_000)], "it does not");
+        assert_eq!(presences(&replicas, 30_000), [ReplicaPresence::Away(6_000)], "it does not");
         take(vec![row("a", 3, -3_595_000, Some(5)), row("b", 1, 29_000, None)], 31_000);
-        assert_eq!(presences(&replicas, 31_000), [Presence::Left(5), Presence::Here]);
+        assert_eq!(presences(&replicas, 31_000), [ReplicaPresence::Left(5), ReplicaPresence::Here]);
         assert_eq!(
             presences(&replicas, 60_000),
-            [Presence::Left(5), Presence::Unknown(29_000)],
+            [ReplicaPresence::Left(5), ReplicaPresence::Unknown(29_000)],
             "the others could not be read for half a minute"
         );
         take(vec![row("b", 1, 29_000, None)], 61_000);
-        assert_eq!(presences(&replicas, 61_000), [Presence::Here], "nor could it say anything");
+        assert_eq!(presences(&replicas, 61_000), [ReplicaPresence::Here], "nor could it say anything");
         take(vec![row("b", 1, 29_000, None)], 70_000);
         take(vec![row("b", 1, 29_000, None)], 72_000);
-        assert_eq!(presences(&replicas, 72_000), [Presence::Away(61_000)], "it had time to");
+        assert_eq!(presences(&replicas, 72_000), [ReplicaPresence::Away(61_000)], "it had time to");
         take(Vec::new(), 61_000);
         assert_eq!(presences(&replicas, 61_000), []);
     }
 
     #[test]
     fn what_others_say_is_read_back_and_what_is_unknown_of_it_stays_out() {
-        let mut standing = Standing { seconds: 10.0, ..Standing::default() };
+        let mut standing = ReplicaStatus { seconds: 10.0, ..ReplicaStatus::default() };
         standing.now.outcomes = [50, 0, 0, 0, 0, 0, 10, 0, 0];
         let text = serde_json::to_string(&standing).expect("it serialises");
-        let read: Standing = serde_json::from_str(&text).expect("it is read");
+        let read: ReplicaStatus = serde_json::from_str(&text).expect("it is read");
         assert_eq!(read.rates(), Some((6.0, 1.0)));
-        let other: Standing = serde_json::from_str("{\"version\":\"9\",\"new\":1}").expect("it is read");
+        let other: ReplicaStatus = serde_json::from_str("{\"version\":\"9\",\"new\":1}").expect("it is read");
         assert_eq!((other.version.as_str(), other.rates()), ("9", None));
     }
 }

@@ -2,7 +2,7 @@
 //! and the losses of either side. It consists of nested lists, so that screen readers read it in
 //! order.
 
-use super::fields::encoded;
+use super::fields::percent_encode;
 use super::words::{Tone, badge};
 use maud::{Markup, html};
 use switchback_plan::{
@@ -21,12 +21,12 @@ pub(super) fn diagram(pack: &Pack, serves: SideId, route: &Route, has_own: bool)
         ol.flow {
             li.flow-step.start { div.flow-card { p.flow-what { (route.operation.key) } p.hint { "of " (pack.sides[serves].name) ", asked by the client" } } }
             @match &route.kind {
-                RouteKind::Refuse(refusal) => (drawing.refused(refusal)),
+                RouteKind::Refuse(refusal) => (drawing.refusal(refusal)),
                 RouteKind::Pair(pair) => {
                     (drawing.call(&pair.call, None))
                     li.flow-step { div.flow-card {
                         p.flow-what { "Answer" }
-                        ul.flow-outcomes { @for response in &pair.responses { (answered(response)) } }
+                        ul.flow-outcomes { @for response in &pair.responses { (response_step(response)) } }
                     } }
                 }
                 RouteKind::Serve(serve) => {
@@ -104,7 +104,7 @@ impl Drawing<'_> {
         reason_text(self.pack, id)
     }
 
-    fn refused(&self, refusal: &Refusal) -> Markup {
+    fn refusal(&self, refusal: &Refusal) -> Markup {
         let (status, reason) = (refusal.status, self.reason(refusal.reason));
         let own = self.has_own && refusal.legacy_forward;
         html! { li.flow-step.end { div.flow-card.refuse {
@@ -148,8 +148,8 @@ impl Drawing<'_> {
         html! {
             @for step in &block.steps { (self.step(step)) }
             @match &block.end {
-                End::Answer(answer) => (ended(answer)),
-                End::Refuse(refusal) => (self.refused(refusal)),
+                End::Answer(answer) => (answer_step(answer)),
+                End::Refuse(refusal) => (self.refusal(refusal)),
                 End::Decide(decision) => (self.decision(decision)),
             }
         }
@@ -202,7 +202,7 @@ impl Drawing<'_> {
                 div.scroll role="region" aria-label="Decision table" tabindex="0" { table {
                     thead { tr { @for at in 0..decision.columns.len() { th { "Condition " (at + 1) } } th { "Outcome" } } }
                     tbody { @for row in &decision.rows { tr {
-                        @for cell in &row.cells { td { (shown(cell)) } }
+                        @for cell in &row.cells { td { (render_cell(cell)) } }
                         td { (decision.outcomes.get(usize::from(row.outcome)).map_or("", |outcome| outcome.name.as_str())) (place(&row.origin)) }
                     } } }
                 } }
@@ -214,11 +214,11 @@ impl Drawing<'_> {
     }
 }
 
-fn ended(answer: &Answer) -> Markup {
+fn answer_step(answer: &Answer) -> Markup {
     html! { li.flow-step.end { div.flow-card.answer { p.flow-what { "Answer " (answer.status) } p.hint { @if answer.body.is_some() { "with a body that is made of what was read" } @else { "without a body" } } } } }
 }
 
-fn answered(response: &Response) -> Markup {
+fn response_step(response: &Response) -> Markup {
     let from = match response.from {
         StatusFrom::Exact(status) => status.to_string(),
         StatusFrom::Class(class) => format!("{class}xx"),
@@ -236,7 +236,7 @@ fn answered(response: &Response) -> Markup {
     html! { li { code { (from) } " → " code { (to) } ", " (body) } }
 }
 
-fn shown(cell: &Cell) -> Markup {
+fn render_cell(cell: &Cell) -> Markup {
     html! {
         @match cell {
             Cell::Any => span.soft { "any" },
@@ -280,5 +280,5 @@ fn location(of: &Location) -> String {
 /// Renders a link to the responsible mapping line.
 fn place(origin: &Origin) -> Markup {
     let (file, line) = (&origin.file, origin.line);
-    html! { " " a.place href={ "/pack?show=files&file=" (encoded(file)) "&line=" (line) "#L" (line) } { (file) ":" (line) } }
+    html! { " " a.place href={ "/pack?show=files&file=" (percent_encode(file)) "&line=" (line) "#L" (line) } { (file) ":" (line) } }
 }

@@ -18,18 +18,18 @@ const RECENT_MS: i64 = 5_000;
 pub(crate) const PATIENCE: Duration = Duration::from_millis(150);
 
 /// The cached reads of one kind of data. Clones share them.
-pub(crate) struct Readings<T> {
-    shared: Arc<Shared<T>>,
+pub(crate) struct SnapshotCache<T> {
+    shared: Arc<SharedSnapshot<T>>,
 }
 
-struct Shared<T> {
+struct SharedSnapshot<T> {
     clock: Clock,
-    state: Mutex<State<T>>,
+    state: Mutex<SnapshotState<T>>,
     /// Notified after every read.
     ended: watch::Sender<u64>,
 }
 
-struct State<T> {
+struct SnapshotState<T> {
     last: Option<(Arc<T>, i64)>,
     failing_since: Option<i64>,
     /// Start of the running read.
@@ -39,7 +39,7 @@ struct State<T> {
 }
 
 /// The data for a page.
-pub(crate) struct Seen<T> {
+pub(crate) struct Snapshot<T> {
     /// `None` before the first successful read.
     pub(crate) value: Option<Arc<T>>,
     /// Since when reads have failed or been late; `None` if the value is current.
@@ -48,11 +48,16 @@ pub(crate) struct Seen<T> {
     pub(crate) at: i64,
 }
 
-impl<T: Send + Sync + 'static> Readings<T> {
-    pub(crate) fn new(clock: Clock) -> Readings<T> {
-        let state = State { last: None, failing_since: None, reading_since: None, is_outdated: false };
-        Readings {
-            shared: Arc::new(Shared { clock, state: Mutex::new(state), ended: watch::Sender::new(0) }),
+impl<T: Send + Sync + 'static> SnapshotCache<T> {
+    pub(crate) fn new(clock: Clock) -> SnapshotCache<T> {
+        let state =
+            SnapshotState { last: None, failing_since: None, reading_since: None, is_outdated: false };
+        SnapshotCache {
+            shared: Arc::new(SharedSnapshot {
+                clock,
+                state: Mutex::new(state),
+                ended: watch::Sender::new(0),
+            }),
         }
     }
 
@@ -62,7 +67,7 @@ impl<T: Send + Sync + 'static> Readings<T> {
         &self,
         patience: Duration,
         read: impl Future<Output = Result<T, E>> + Send + 'static,
-    ) -> Seen<T> {
+    ) -> Snapshot<T> {
         // Subscribe before the read is spawned, so that its notification cannot be missed.
         let mut ended = self.shared.ended.subscribe();
         ended.borrow_and_update();
@@ -73,7 +78,7 @@ impl<T: Send + Sync + 'static> Readings<T> {
             if age.is_none_or(|age| age > FRESH_MS) && state.reading_since.is_none() {
                 state.reading_since = Some(Instant::now());
                 state.is_outdated = false;
-                tokio::spawn(Arc::clone(&self.shared).read(read));
+                tokio::spawn(Arc::clone(&self.shared).refresh(read));
             }
             // Deduct the time that earlier pages have waited for this read.
             let waited = state.reading_since.map_or(Duration::ZERO, |since| since.elapsed());
@@ -90,7 +95,7 @@ impl<T: Send + Sync + 'static> Readings<T> {
         let is_late = state.reading_since.is_some() && now - at > RECENT_MS;
         let late_since = now - i64::try_from(waited.as_millis()).unwrap_or(i64::MAX);
         let failing_since = state.failing_since.or((value.is_none() || is_late).then_some(late_since));
-        Seen { value, failing_since, at }
+        Snapshot { value, failing_since, at }
     }
 
     /// Marks the value as outdated after a local change, so that the next page waits for a new
@@ -100,8 +105,8 @@ impl<T: Send + Sync + 'static> Readings<T> {
     }
 }
 
-impl<T> Shared<T> {
-    async fn read<E: std::fmt::Display>(self: Arc<Self>, read: impl Future<Output = Result<T, E>>) {
+impl<T> SharedSnapshot<T> {
+    async fn refresh<E: std::fmt::Display>(self: Arc<Self>, read: impl Future<Output = Result<T, E>>) {
         let outcome = read.await;
         let now = self.clock.unix_ms();
         {
@@ -123,7 +128,7 @@ impl<T> Shared<T> {
         self.ended.send_modify(|ended| *ended += 1);
     }
 
-    fn state(&self) -> MutexGuard<'_, State<T>> {
+    fn state(&self) -> MutexGuard<'_, SnapshotState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -137,7 +142,7 @@ mod tests {
     #[tokio::test]
     async fn a_page_gets_what_was_read_and_reads_anew_when_that_is_old() {
         let clock = Clock::paused_at(0);
-        let readings = Readings::new(clock.clone());
+        let readings = SnapshotCache::new(clock.clone());
         let read = |value: u32| async move { Ok::<_, String>(value) };
         assert_eq!(readings.look(PATIENCE, read(1)).await.value.as_deref(), Some(&1));
         assert_eq!(readings.look(PATIENCE, read(2)).await.value.as_deref(), Some(&1), "it is fresh");
@@ -158,7 +163,7 @@ mod tests {
     #[tokio::test]
     async fn a_store_that_is_gone_leaves_what_was_read_last_and_says_so() {
         let clock = Clock::paused_at(0);
-        let readings = Readings::<u32>::new(clock.clone());
+        let readings = SnapshotCache::<u32>::new(clock.clone());
         let seen = readings.look(PATIENCE, async { Err("gone") }).await;
         assert!(seen.value.is_none() && seen.failing_since.is_some());
         readings.look(PATIENCE, async { Ok::<_, String>(1) }).await;
@@ -173,7 +178,7 @@ mod tests {
     async fn a_slow_store_that_nobody_looked_at_has_not_failed_all_the_while() {
         const HOUR_MS: i64 = 3_600_000;
         let clock = Clock::paused_at(0);
-        let readings = Readings::new(clock.clone());
+        let readings = SnapshotCache::new(clock.clone());
         readings.look(PATIENCE, async { Ok::<_, String>(1) }).await;
         clock.advance(Duration::from_millis(HOUR_MS as u64));
         let seen = readings.look(PATIENCE, pending::<Result<u32, String>>()).await;
@@ -184,7 +189,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_store_that_does_not_answer_is_not_waited_for() {
-        let readings = Readings::<u32>::new(Clock::paused_at(0));
+        let readings = SnapshotCache::<u32>::new(Clock::paused_at(0));
         let seen = readings.look(PATIENCE, pending::<Result<u32, String>>()).await;
         assert!(seen.value.is_none() && seen.failing_since.is_some());
         // Otherwise every further page would wait for the same read.

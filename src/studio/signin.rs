@@ -3,10 +3,10 @@
 //! change.
 
 use super::Studio;
-use super::fields::{Fields, own_path};
+use super::fields::{FormFields, own_path};
 use super::kept::{self, FORM_TOKEN};
 use super::layout::{Theme, outside};
-use crate::admin::{Answer, SignIn};
+use crate::admin::{AdminResponse, SignIn};
 use http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
 use std::net::IpAddr;
@@ -19,9 +19,9 @@ pub(super) fn page(
     status: StatusCode,
     theme: Theme,
     to: &str,
-    kept: &Fields,
+    kept: &FormFields,
     trouble: Option<&str>,
-) -> Answer {
+) -> AdminResponse {
     // The CSRF token of the old session is invalid in the new one.
     let kept: Vec<_> = kept.all().filter(|(name, _)| *name != FORM_TOKEN).collect();
     let body = html! {
@@ -44,7 +44,7 @@ pub(super) fn page(
             button.primary type="submit" { "Sign in" }
         }
     };
-    Answer::html(status, outside("Sign in", theme, &body))
+    AdminResponse::html(status, outside("Sign in", theme, &body))
 }
 
 /// Checks a token and starts a session.
@@ -53,10 +53,10 @@ pub(super) async fn sign_in(
     headers: &HeaderMap,
     peer: Option<IpAddr>,
     theme: Theme,
-    form: &Fields,
-) -> Answer {
+    form: &FormFields,
+) -> AdminResponse {
     let to = own_path(form.get("to"));
-    let kept: Fields =
+    let kept: FormFields =
         form.all().filter_map(|(name, value)| Some((name.strip_prefix(KEPT)?, value))).collect();
     let again = |status, words: &str| page(status, theme, to, &kept, Some(words));
     match studio.guard.sign_in(peer, form.get("token"), form.get("name")).await {
@@ -73,10 +73,13 @@ pub(super) async fn sign_in(
             );
             let cookie = studio.guard.session_cookie(&session, headers);
             let answer = if kept.all().next().is_none() {
-                Answer::see(to)
+                AdminResponse::see(to)
             } else {
                 let token = studio.guard.form_token(&session);
-                Answer::html(StatusCode::OK, outside("Send it again", theme, &resume(to, &kept, &token)))
+                AdminResponse::html(
+                    StatusCode::OK,
+                    outside("Send it again", theme, &resume(to, &kept, &token)),
+                )
             };
             answer.cookie(&cookie)
         }
@@ -84,7 +87,7 @@ pub(super) async fn sign_in(
 }
 
 /// Renders the preserved form, ready to be submitted.
-fn resume(to: &str, kept: &Fields, token: &str) -> Markup {
+fn resume(to: &str, kept: &FormFields, token: &str) -> Markup {
     html! {
         h1 { "You are signed in again" }
         p { "This is what you were about to send. Nothing has been done yet." }

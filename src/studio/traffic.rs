@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use switchback_gateway::clock::Clock;
 use switchback_gateway::outcome::OUTCOMES;
 use switchback_gateway::telemetry::metrics::Metrics;
-use switchback_gateway::telemetry::reading::{Durations, OperationReading, Reading};
+use switchback_gateway::telemetry::reading::{Durations, MetricsSnapshot, OperationReading};
 use tokio::task::spawn_blocking;
 
 /// Minimum sampling interval.
@@ -23,19 +23,19 @@ const NOW_MS: i64 = 10_000;
 
 /// The time span of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Span {
+pub(crate) enum ChartSpan {
     Hour,
     Day,
 }
 
-impl Span {
+impl ChartSpan {
     /// Returns the span as a noun phrase.
     pub(crate) fn words(self) -> &'static str {
-        if self == Span::Hour { "the last hour" } else { "the last day" }
+        if self == ChartSpan::Hour { "the last hour" } else { "the last day" }
     }
 
-    pub(crate) fn of(word: &str) -> Span {
-        if word == "day" { Span::Day } else { Span::Hour }
+    pub(crate) fn from_word(word: &str) -> ChartSpan {
+        if word == "day" { ChartSpan::Day } else { ChartSpan::Hour }
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct OperationPoint {
 
 /// Counters of one slot, for other replicas.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Counts {
+pub(crate) struct SlotCounts {
     whole: Point,
     /// By side and operation.
     operations: Vec<(String, String, OperationPoint)>,
@@ -76,7 +76,7 @@ pub(crate) const TOLD_MAX: usize = 180;
 /// A ring buffer of slots of equal width. Allocated completely at the start, so that memory use
 /// depends on the number of operations and not on uptime.
 #[derive(Clone, Debug)]
-struct Slots<P> {
+struct SlotRing<P> {
     width_ms: i64,
     /// Slots with their number, the Unix time in units of the width. A slot's position is its
     /// number modulo the length.
@@ -86,9 +86,9 @@ struct Slots<P> {
 /// The number of an unused slot.
 const NEVER: i64 = i64::MIN;
 
-impl<P: Copy + Default> Slots<P> {
-    fn new(width_ms: i64, kept: usize) -> Slots<P> {
-        Slots { width_ms, slots: vec![(NEVER, P::default()); kept].into() }
+impl<P: Copy + Default> SlotRing<P> {
+    fn new(width_ms: i64, kept: usize) -> SlotRing<P> {
+        SlotRing { width_ms, slots: vec![(NEVER, P::default()); kept].into() }
     }
 
     fn add(&mut self, at_ms: i64, add: impl FnOnce(&mut P)) {
@@ -140,18 +140,18 @@ impl<P: Copy + Default> Slots<P> {
 }
 
 /// Request counters of one slot.
-pub(crate) trait Counted {
+pub(crate) trait SlotCounter {
     fn outcomes(&self) -> &[u64; OUTCOMES.len()];
     fn durations(&self) -> &Durations;
 }
 
 /// The slots of a chart, with their width in seconds.
-pub(crate) struct Line<P> {
+pub(crate) struct ChartLine<P> {
     pub(crate) seconds: f64,
     pub(crate) slots: Vec<(i64, Option<P>)>,
 }
 
-impl<P> Line<P> {
+impl<P> ChartLine<P> {
     /// Returns the start times of the slots as Unix time in milliseconds.
     pub(crate) fn times(&self) -> Vec<i64> {
         self.slots.iter().map(|(at, _)| *at).collect()
@@ -167,11 +167,11 @@ impl<P> Line<P> {
 pub(crate) struct Traffic {
     clock: Clock,
     metrics: Metrics,
-    state: Mutex<State>,
+    state: Mutex<TrafficState>,
 }
 
-struct State {
-    last: Reading,
+struct TrafficState {
+    last: MetricsSnapshot,
     /// Time of `last`, and of the first sample, from which counting starts.
     last_ms: i64,
     begun_ms: Option<i64>,
@@ -181,25 +181,25 @@ struct State {
     /// Counters of all other replicas, including former ones; `None` without any.
     others: Option<Rings>,
     /// Slots that are not yet sent to other replicas, by number; `None` without other replicas.
-    untold: Option<BTreeMap<i64, Counts>>,
+    untold: Option<BTreeMap<i64, SlotCounts>>,
 }
 
 /// The counters of one replica.
 struct Rings {
-    hour: Slots<Point>,
-    day: Slots<Point>,
-    operations: BTreeMap<(String, String), Operation>,
+    hour: SlotRing<Point>,
+    day: SlotRing<Point>,
+    operations: BTreeMap<(String, String), OperationTraffic>,
 }
 
-struct Operation {
-    hour: Slots<OperationPoint>,
-    day: Slots<OperationPoint>,
+struct OperationTraffic {
+    hour: SlotRing<OperationPoint>,
+    day: SlotRing<OperationPoint>,
 }
 
 impl Traffic {
     pub(crate) fn new(metrics: Metrics, clock: Clock) -> Traffic {
-        let state = State {
-            last: Reading::default(),
+        let state = TrafficState {
+            last: MetricsSnapshot::default(),
             last_ms: 0,
             begun_ms: None,
             newest: VecDeque::new(),
@@ -213,15 +213,15 @@ impl Traffic {
     /// Samples the counters. Never returns.
     pub(crate) async fn keep(&self) {
         // Counts before the first sample have no known time, so it only sets the baseline.
-        self.read(false).await;
+        self.sample(false).await;
         loop {
             let begun = Instant::now();
-            self.read(true).await;
+            self.sample(true).await;
             self.clock.sleep(EVERY.max(begun.elapsed() * REST)).await;
         }
     }
 
-    async fn read(&self, counts: bool) {
+    async fn sample(&self, counts: bool) {
         let metrics = self.metrics.clone();
         if let Ok(reading) = spawn_blocking(move || metrics.reading()).await {
             self.state().take(reading, self.clock.unix_ms(), counts);
@@ -229,7 +229,7 @@ impl Traffic {
     }
 
     /// Returns the counters since start.
-    pub(crate) fn totals(&self) -> Reading {
+    pub(crate) fn totals(&self) -> MetricsSnapshot {
         self.state().last.clone()
     }
 
@@ -242,7 +242,7 @@ impl Traffic {
     }
 
     /// Returns the totals of a span up to now, over all replicas.
-    pub(crate) fn total(&self, span: Span) -> Point {
+    pub(crate) fn total(&self, span: ChartSpan) -> Point {
         let (state, now_ms) = (self.state(), self.clock.unix_ms());
         let mut sum = Point::default();
         state.replicas().flat_map(|rings| rings.whole(span).until(now_ms)).for_each(|point| sum.add(point));
@@ -251,7 +251,7 @@ impl Traffic {
 
     /// Returns the Unix time in milliseconds from which traffic of the span is known. `None` if it
     /// is known completely.
-    pub(crate) fn known_since(&self, span: Span, now_ms: i64) -> Option<i64> {
+    pub(crate) fn known_since(&self, span: ChartSpan, now_ms: i64) -> Option<i64> {
         let state = self.state();
         let own = state.own.whole(span);
         let all = own.numbers(now_ms);
@@ -269,22 +269,31 @@ impl Traffic {
     }
 
     /// Returns the chart data of all replicas.
-    pub(crate) fn all(&self, span: Span) -> Line<Point> {
+    pub(crate) fn all(&self, span: ChartSpan) -> ChartLine<Point> {
         let (state, now_ms) = (self.state(), self.clock.unix_ms());
         let own = state.own.whole(span);
-        let slots = summed(state.replicas().map(|rings| rings.whole(span)), own, now_ms, Point::add);
-        Line { seconds: own.width_ms as f64 / 1e3, slots }
+        let slots = sum_slots(state.replicas().map(|rings| rings.whole(span)), own, now_ms, Point::add);
+        ChartLine { seconds: own.width_ms as f64 / 1e3, slots }
     }
 
     /// Returns the chart data of one operation, over all replicas.
-    pub(crate) fn operation(&self, side: &str, operation: &str, span: Span) -> Line<OperationPoint> {
+    pub(crate) fn operation(
+        &self,
+        side: &str,
+        operation: &str,
+        span: ChartSpan,
+    ) -> ChartLine<OperationPoint> {
         let (state, now_ms) = (self.state(), self.clock.unix_ms());
-        let never = Operation::new();
+        let never = OperationTraffic::new();
         let key = (side.to_owned(), operation.to_owned());
         let found = state.replicas().filter_map(|rings| rings.operations.get(&key));
-        let width_ms = never.of(span).width_ms;
-        let all =
-            summed(found.map(|operation| operation.of(span)), never.of(span), now_ms, OperationPoint::add);
+        let width_ms = never.slots(span).width_ms;
+        let all = sum_slots(
+            found.map(|operation| operation.slots(span)),
+            never.slots(span),
+            now_ms,
+            OperationPoint::add,
+        );
         // An operation has no slots before its first call. If anything was sampled then, its count
         // is zero rather than unknown.
         let is_read = |at: i64| state.replicas().any(|rings| rings.whole(span).is_read(at, width_ms));
@@ -292,7 +301,7 @@ impl Traffic {
             point.or_else(|| is_read(at).then(OperationPoint::default))
         };
         let slots = all.into_iter().map(|(at, found)| (at, point(at, found))).collect();
-        Line { seconds: width_ms as f64 / 1e3, slots }
+        ChartLine { seconds: width_ms as f64 / 1e3, slots }
     }
 
     /// Returns the requests and errors of an operation in the last hour, over all replicas.
@@ -326,7 +335,7 @@ impl Traffic {
     }
 
     /// Returns the completed slots that are not yet sent: number, start time and counters.
-    pub(crate) fn untold(&self) -> Vec<(i64, i64, Counts)> {
+    pub(crate) fn untold(&self) -> Vec<(i64, i64, SlotCounts)> {
         let current = self.clock.unix_ms().div_euclid(TOLD_MS);
         let state = self.state();
         let over = state.untold.iter().flat_map(|untold| untold.range(..current));
@@ -334,14 +343,14 @@ impl Traffic {
     }
 
     /// Drops the slots up to this number, after they were sent.
-    pub(crate) fn told(&self, number: i64) {
+    pub(crate) fn acknowledge(&self, number: i64) {
         if let Some(untold) = &mut self.state().untold {
             *untold = untold.split_off(&(number + 1));
         }
     }
 
     /// Adds counters of another replica.
-    pub(crate) fn heard(&self, at_ms: i64, counts: &Counts) {
+    pub(crate) fn heard(&self, at_ms: i64, counts: &SlotCounts) {
         let mut state = self.state();
         let rings = state.others.get_or_insert_with(Rings::new);
         let operations =
@@ -349,34 +358,34 @@ impl Traffic {
         rings.add(at_ms, &counts.whole, operations);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TrafficState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Operation {
-    fn new() -> Operation {
-        Operation { hour: Slots::new(60_000, 60), day: Slots::new(900_000, 96) }
+impl OperationTraffic {
+    fn new() -> OperationTraffic {
+        OperationTraffic { hour: SlotRing::new(60_000, 60), day: SlotRing::new(900_000, 96) }
     }
 }
 
-impl Operation {
-    fn of(&self, span: Span) -> &Slots<OperationPoint> {
-        if span == Span::Hour { &self.hour } else { &self.day }
+impl OperationTraffic {
+    fn slots(&self, span: ChartSpan) -> &SlotRing<OperationPoint> {
+        if span == ChartSpan::Hour { &self.hour } else { &self.day }
     }
 }
 
 impl Rings {
     fn new() -> Rings {
         Rings {
-            hour: Slots::new(TOLD_MS, TOLD_MAX),
-            day: Slots::new(300_000, 288),
+            hour: SlotRing::new(TOLD_MS, TOLD_MAX),
+            day: SlotRing::new(300_000, 288),
             operations: BTreeMap::new(),
         }
     }
 
-    fn whole(&self, span: Span) -> &Slots<Point> {
-        if span == Span::Hour { &self.hour } else { &self.day }
+    fn whole(&self, span: ChartSpan) -> &SlotRing<Point> {
+        if span == ChartSpan::Hour { &self.hour } else { &self.day }
     }
 
     fn add(
@@ -391,7 +400,7 @@ impl Rings {
             if is_idle && !self.operations.contains_key(&key) {
                 continue;
             }
-            let rings = self.operations.entry(key).or_insert_with(Operation::new);
+            let rings = self.operations.entry(key).or_insert_with(OperationTraffic::new);
             rings.hour.add(at_ms, |slot| slot.add(&point));
             rings.day.add(at_ms, |slot| slot.add(&point));
         }
@@ -402,9 +411,9 @@ impl Rings {
 }
 
 /// Sums rings slot by slot over the span of `like`. `None` for slots without a sample.
-fn summed<'s, P: Copy + Default + 's>(
-    all: impl Iterator<Item = &'s Slots<P>>,
-    like: &Slots<P>,
+fn sum_slots<'s, P: Copy + Default + 's>(
+    all: impl Iterator<Item = &'s SlotRing<P>>,
+    like: &SlotRing<P>,
     now_ms: i64,
     add: impl Fn(&mut P, &P),
 ) -> Vec<(i64, Option<P>)> {
@@ -420,12 +429,12 @@ fn summed<'s, P: Copy + Default + 's>(
     sums
 }
 
-impl State {
+impl TrafficState {
     fn replicas(&self) -> impl Iterator<Item = &Rings> {
         std::iter::once(&self.own).chain(&self.others)
     }
 
-    fn take(&mut self, reading: Reading, now_ms: i64, counts: bool) {
+    fn take(&mut self, reading: MetricsSnapshot, now_ms: i64, counts: bool) {
         let mut whole = Point { added: reading.added.since(&self.last.added), ..Point::default() };
         let nothing = OperationReading::default();
         let mut operations = Vec::new();
@@ -439,7 +448,7 @@ impl State {
                 .iter_mut()
                 .zip(before.outcomes)
                 .for_each(|(now, before)| *now = now.saturating_sub(before));
-            let compared = |reading: &Reading| reading.compared.get(key).copied().unwrap_or_default();
+            let compared = |reading: &MetricsSnapshot| reading.compared.get(key).copied().unwrap_or_default();
             let (now, then) = (compared(&reading), compared(&self.last));
             let point = OperationPoint {
                 outcomes,
@@ -476,7 +485,7 @@ fn covered_ms(readings: &VecDeque<(i64, Point)>) -> i64 {
     readings.iter().map(|(ms, _)| ms).sum()
 }
 
-impl Counts {
+impl SlotCounts {
     fn add(&mut self, whole: &Point, operations: &[((String, String), OperationPoint)]) {
         self.whole.add(whole);
         // Idle operations would only enlarge the rows in the store.
@@ -490,7 +499,7 @@ impl Counts {
     }
 }
 
-impl Counted for Point {
+impl SlotCounter for Point {
     fn outcomes(&self) -> &[u64; OUTCOMES.len()] {
         &self.outcomes
     }
@@ -500,7 +509,7 @@ impl Counted for Point {
     }
 }
 
-impl Counted for OperationPoint {
+impl SlotCounter for OperationPoint {
     fn outcomes(&self) -> &[u64; OUTCOMES.len()] {
         &self.outcomes
     }
@@ -547,15 +556,15 @@ pub(crate) fn errors_of(outcomes: &[u64; OUTCOMES.len()]) -> u64 {
 mod tests {
     use super::*;
 
-    fn reading(requests: u64, compared: (u64, u64)) -> Reading {
+    fn reading(requests: u64, compared: (u64, u64)) -> MetricsSnapshot {
         let mut operation = OperationReading::default();
         operation.outcomes[0] = requests;
         operation.durations.buckets[2] = requests;
         let key = ("old".to_owned(), "GET /a".to_owned());
-        Reading {
+        MetricsSnapshot {
             compared: BTreeMap::from([(key.clone(), compared)]),
             operations: BTreeMap::from([(key, operation)]),
-            ..Reading::default()
+            ..MetricsSnapshot::default()
         }
     }
 
@@ -571,7 +580,7 @@ mod tests {
         take(119_000, 115, (7, 1));
         take(300_000, 120, (9, 2));
         clock.advance(Duration::from_secs(420));
-        let line = traffic.operation("old", "GET /a", Span::Hour);
+        let line = traffic.operation("old", "GET /a", ChartSpan::Hour);
         let found: Vec<_> = line.slots.iter().filter_map(|(at, point)| Some((*at, (*point)?))).collect();
         let found: Vec<_> =
             found.iter().map(|(at, p)| (*at, requests_of(&p.outcomes), p.compared, p.different)).collect();
@@ -581,7 +590,7 @@ mod tests {
             "what was counted before the first reading has no time"
         );
         for (span, all, operation) in
-            [(Span::Hour, (20.0, 180), (60.0, 60)), (Span::Day, (300.0, 288), (900.0, 96))]
+            [(ChartSpan::Hour, (20.0, 180), (60.0, 60)), (ChartSpan::Day, (300.0, 288), (900.0, 96))]
         {
             let line = traffic.all(span);
             assert_eq!((line.seconds, line.slots.len()), all);
@@ -621,7 +630,7 @@ mod tests {
             traffic.state().take(reading(5, (0, 0)), clock.unix_ms(), counts);
         };
         assert_eq!(
-            traffic.known_since(Span::Hour, clock.unix_ms()),
+            traffic.known_since(ChartSpan::Hour, clock.unix_ms()),
             Some(100 * MINUTE_MS),
             "nothing is known"
         );
@@ -629,14 +638,14 @@ mod tests {
         take(false);
         clock.advance(Duration::from_secs(5));
         take(true);
-        assert_eq!(traffic.known_since(Span::Hour, clock.unix_ms()), Some(100 * MINUTE_MS + 5_000));
+        assert_eq!(traffic.known_since(ChartSpan::Hour, clock.unix_ms()), Some(100 * MINUTE_MS + 5_000));
         clock.advance(Duration::from_secs(59 * 60));
         take(true);
-        assert!(traffic.known_since(Span::Hour, clock.unix_ms()).is_some());
+        assert!(traffic.known_since(ChartSpan::Hour, clock.unix_ms()).is_some());
         clock.advance(Duration::from_secs(40));
         take(true);
-        assert_eq!(traffic.known_since(Span::Hour, clock.unix_ms()), None);
-        assert!(traffic.known_since(Span::Day, clock.unix_ms()).is_some());
+        assert_eq!(traffic.known_since(ChartSpan::Hour, clock.unix_ms()), None);
+        assert!(traffic.known_since(ChartSpan::Day, clock.unix_ms()).is_some());
     }
 
     #[test]
@@ -649,14 +658,14 @@ mod tests {
         };
         let operations =
             BTreeMap::from([of("old", "GET /a", 1), of("old", "", 2), of("new", "GET /a", 4), of("", "", 8)]);
-        traffic.state().take(Reading { operations, ..Reading::default() }, 0, true);
+        traffic.state().take(MetricsSnapshot { operations, ..MetricsSnapshot::default() }, 0, true);
         let requests = |operations: &[String]| requests_of(&traffic.outcomes_of_side("old", operations));
         assert_eq!((requests(&[]), requests(&["GET /a".to_owned()])), (3, 1));
     }
 
     #[test]
     fn rings_keep_their_bound() {
-        let mut slots = Slots::<u64>::new(1_000, 3);
+        let mut slots = SlotRing::<u64>::new(1_000, 3);
         for second in 0..10 {
             slots.add(second * 1_000, |slot| *slot += 1);
         }
@@ -677,7 +686,7 @@ mod tests {
         assert!(traffic.state().own.operations.is_empty());
         take(121_000, 3);
         clock.advance(Duration::from_secs(180));
-        let line = traffic.operation("old", "GET /a", Span::Hour);
+        let line = traffic.operation("old", "GET /a", ChartSpan::Hour);
         let found: Vec<_> = line.slots.iter().filter_map(|(at, point)| Some((*at, (*point)?))).collect();
         let found: Vec<_> = found.iter().map(|(at, point)| (*at, requests_of(&point.outcomes))).collect();
         assert_eq!(found, [(0, 0), (60_000, 0), (120_000, 3)]);

@@ -55,7 +55,7 @@ pub(crate) fn count(number: u64) -> String {
 }
 
 /// Formats a number with its noun: `1 operation`, `2 operations`.
-pub(crate) fn counted(number: u64, thing: &str) -> String {
+pub(crate) fn count_noun(number: u64, thing: &str) -> String {
     let end = if number == 1 { "" } else { "s" };
     format!("{} {thing}{end}", count(number))
 }
@@ -187,7 +187,7 @@ mod tests {
             [quantile(Quantile::Seconds(0.25)), quantile(Quantile::Beyond(30.0))],
             ["250 ms", "more than 30 s"]
         );
-        assert_eq!([counted(1, "call"), counted(2, "call")], ["1 call", "2 calls"]);
+        assert_eq!([count_noun(1, "call"), count_noun(2, "call")], ["1 call", "2 calls"]);
     }
 
     /// The script is held against the same table by `tests/studio/times.test.mjs`.

@@ -7,9 +7,9 @@ use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use switchback::admin::{Access, Admin, Board, PackStatus, Parts, Status};
+use switchback::admin::{Admin, AdminParts, Board, PackStatus, SessionPolicy, Status};
 use switchback::app::builtin;
-use switchback::playground::{Served as Tried, Workbench};
+use switchback::playground::{PlaygroundSession, ServedPack as Tried};
 use switchback_compiler::mapping;
 use switchback_gateway::capture::Tap;
 use switchback_gateway::clock::Clock;
@@ -20,9 +20,9 @@ use switchback_gateway::secret::Secret;
 use switchback_gateway::server::{self, Drain, Listener};
 use switchback_gateway::shadow::{Archive, GateSettings, Phases};
 use switchback_gateway::store::seal::{KeyRing, SealingKey};
-use switchback_gateway::store::{Missing, Store};
+use switchback_gateway::store::{MissingStore, Store};
 use switchback_gateway::telemetry::metrics;
-use switchback_gateway::token::{Endpoint, OAuth, Registry, Settings, Tokens};
+use switchback_gateway::token::{OAuth, RefreshSettings, Registry, TokenEndpoint, Tokens};
 use switchback_sandbox::{Options, Sandbox};
 use tokio::sync::Notify;
 
@@ -61,7 +61,7 @@ impl Port {
         let sandbox = Sandbox::start(options).await.expect("a sandbox starts");
         let service = format!("http://{}", sandbox.address());
         let url = |path: &str| format!("{service}{path}").parse().unwrap();
-        let endpoint = Endpoint::new(OAuth {
+        let endpoint = TokenEndpoint::new(OAuth {
             scopes: vec!["install_app".to_owned()],
             requests: service_requests(),
             ..OAuth::at(url("/oauth/authorize"), url("/oauth/access_token"), callback.parse().unwrap())
@@ -70,18 +70,19 @@ impl Port {
         let keys = KeyRing::parse(&[SealingKey::generate()]).expect("a generated key parses");
         let url = format!("sqlite:{}", folder.path().join("store.db").display());
         let clock = Clock::machine();
-        let store = Store::open(&url, keys, clock.clone(), Missing::Create).await.expect("a store opens");
-        let tokens = Tokens::open(store.clone(), Some(endpoint.clone()), Settings::default())
+        let store =
+            Store::open(&url, keys, clock.clone(), MissingStore::Create).await.expect("a store opens");
+        let tokens = Tokens::open(store.clone(), Some(endpoint.clone()), RefreshSettings::default())
             .await
             .expect("tokens open");
         let reload = Arc::new(Notify::new());
-        let admin = Admin::new(Parts {
+        let admin = Admin::new(AdminParts {
             metrics: metrics::install(),
             archive: Archive::new(store.clone()),
             phases: Phases::open(store.clone()).await.expect("nothing was set"),
             usage: Usage::new(store.clone()),
             retirement: Retirement::new(store.clone()),
-            workbench: Workbench::new(Tried {
+            workbench: PlaygroundSession::new(Tried {
                 files: Arc::default(),
                 settings: "{}".to_owned(),
                 fronts: Vec::new(),
@@ -99,7 +100,7 @@ impl Port {
             unknown: UnknownCalls::new(Clock::machine()),
             clock,
             store,
-            access: Access {
+            access: SessionPolicy {
                 token: token.map(Secret::from),
                 read_token: token.map(|_| Secret::from(READ_TOKEN)),
                 session: Duration::from_secs(60),
@@ -112,7 +113,7 @@ impl Port {
         tokio::spawn(server::serve(
             listener,
             admin,
-            Arc::new(server::Options { tells_peer: true, ..server::Options::default() }),
+            Arc::new(server::ServerOptions { tells_peer: true, ..server::ServerOptions::default() }),
             drain.clone(),
         ));
         let http = crate::support::http::client();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback_gateway::memory::Memory;
 use switchback_gateway::proxy::limits::Limits;
-use switchback_gateway::server::{self, Options};
+use switchback_gateway::server::{self, ServerOptions};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -46,8 +46,8 @@ pub async fn send(client: &mut SendRequest<Bytes>, request: http::Request<()>) -
     client.send_request(request, true).unwrap().0
 }
 
-fn impatient() -> Options {
-    Options { write_timeout: STALL, ..Options::default() }
+fn impatient() -> ServerOptions {
+    ServerOptions { write_timeout: STALL, ..ServerOptions::default() }
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_stalled_answer_over_http2_does_not_end_the_others_of_its_connection()
 #[tokio::test]
 async fn strangers_that_do_not_read_do_not_keep_their_places() {
     let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
-    let options = Options { connections_max: 8, connections_per_address_max: Some(8), ..impatient() };
+    let options = ServerOptions { connections_max: 8, connections_per_address_max: Some(8), ..impatient() };
     let gateway = Gateway::start(new.address, Setup { options, ..Setup::default() }).await;
     let mut strangers = Vec::new();
     for _ in 0..8 {
@@ -120,7 +120,7 @@ async fn strangers_that_do_not_read_do_not_keep_their_places() {
 async fn a_client_that_takes_its_answer_in_drops_is_no_reader() {
     let new = Upstream::start(vec![Act::json(200, &long_item())]).await;
     // Whatever it takes, it is less than this.
-    let options = Options { answer_bytes_per_second_min: 1 << 40, ..impatient() };
+    let options = ServerOptions { answer_bytes_per_second_min: 1 << 40, ..impatient() };
     let limits = Limits { whole_bytes_max: 1024, ..Limits::default() };
     let gateway = Gateway::start(new.address, Setup { limits, options, ..Setup::default() }).await;
     let (mut client, _alive) = h2_client(gateway.address, 1024).await;
@@ -177,10 +177,10 @@ async fn a_client_of_http2_that_waits_to_be_asked_is_asked_once_its_request_is_a
 async fn an_address_gets_the_places_that_it_may_have_and_a_proxy_all() {
     let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
     for (trusted, expected) in [("192.0.2.0/24", 503), ("127.0.0.0/8", 200)] {
-        let options = Options {
+        let options = ServerOptions {
             connections_per_address_max: Some(1),
             trusted_proxies: vec![trusted.parse().unwrap()],
-            ..Options::default()
+            ..ServerOptions::default()
         };
         let gateway = Gateway::start(new.address, Setup { options, ..Setup::default() }).await;
         let mut first = Client::connect(gateway.address).await;
@@ -226,7 +226,7 @@ async fn a_body_that_there_is_no_memory_for_earns_503_and_its_connection_goes_on
 async fn connections_that_there_is_no_memory_for_are_told_so() {
     let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
     let memory = Memory::new(2 * 16 * 1024);
-    let options = Options { memory: Some(memory.clone()), ..Options::default() };
+    let options = ServerOptions { memory: Some(memory.clone()), ..ServerOptions::default() };
     let gateway = Gateway::start(new.address, Setup { options, ..Setup::default() }).await;
     let mut held = Vec::new();
     for _ in 0..2 {
@@ -238,7 +238,7 @@ async fn connections_that_there_is_no_memory_for_are_told_so() {
     let refused = Client::connect(gateway.address).await.answer().await.unwrap();
     assert_eq!((refused.status, refused.value("retry-after")), (503, "1"));
     drop(held);
-    crate::support::raw::until(|| memory.used() == 0).await;
+    crate::support::raw::until(|| memory.bytes_used() == 0).await;
     assert_eq!(exchange(gateway.address, request("GET /old/things/a", "", "")).await.unwrap().status, 200);
 }
 
@@ -343,16 +343,16 @@ async fn who_has_connected_when_it_stops_is_answered_and_who_says_nothing_is_cut
 async fn where_places_are_taken_the_oldest_stranger_makes_room_and_who_is_known_stays() {
     let known = tower::service_fn(|request: http::Request<switchback_gateway::body::Body>| async move {
         if request.uri().path() == "/known" {
-            request.extensions().get::<server::Standing>().expect("peers are told").trust();
+            request.extensions().get::<server::ConnectionHandle>().expect("peers are told").trust();
         }
         Ok::<_, std::convert::Infallible>(http::Response::new(switchback_gateway::body::Body::full("here")))
     });
-    let options = Options {
+    let options = ServerOptions {
         connections_max: 3,
         connections_per_address_max: Some(3),
         evicts: true,
         tells_peer: true,
-        ..Options::default()
+        ..ServerOptions::default()
     };
     let listener = server::Listener::bind("127.0.0.1:0".parse().unwrap(), None).unwrap();
     let (address, drain) = (listener.address().unwrap(), server::Drain::new());

@@ -394,7 +394,7 @@ fn what_a_reload_took_is_given_back_with_it() {
 /// What systemd and Kubernetes give a gateway to stop in is longer than it takes.
 #[test]
 fn service_managers_wait_longer_than_a_stop_takes() {
-    let limits = switchback::config::Limits::default();
+    let limits = switchback::config::LimitsConfig::default();
     let stop = limits.drain_delay + limits.drain_timeout;
     let seconds = |text: &str, key: &str| {
         let rest = text.split(key).nth(1).unwrap_or_else(|| panic!("{key} is there"));

@@ -1,7 +1,7 @@
 //! The configuration files that the project ships: each is read without a finding, and the sample has every key.
 
 use std::path::{Path, PathBuf};
-use switchback::config::{self, Environment, Limits, Outcome};
+use switchback::config::{self, ConfigOutcome, Environment, LimitsConfig};
 use switchback_compiler::diagnostic::{Colour, to_text};
 use switchback_compiler::yaml::{self, Kind};
 
@@ -9,7 +9,7 @@ fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-fn read(name: &str, text: &str) -> Outcome {
+fn read(name: &str, text: &str) -> ConfigOutcome {
     let variable = |name: &str| match name {
         "DEMO_LISTEN" => Some("127.0.0.1:1".to_owned()),
         "DEMO_ADMIN" => Some("127.0.0.1:2".to_owned()),
@@ -38,7 +38,7 @@ fn text(path: &str) -> String {
 #[test]
 fn the_sample_is_read_as_it_stands() {
     let config = assert_read("sample", &text("deploy/switchback.sample.yaml"));
-    assert_eq!(config.limits, Limits::default(), "the limits that the sample shows are the defaults");
+    assert_eq!(config.limits, LimitsConfig::default(), "the limits that the sample shows are the defaults");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn the_sample_has_every_key_of_the_schema() {
     let (mut sources, mut findings) =
         (switchback_compiler::diagnostic::Sources::new(), switchback_compiler::diagnostic::Findings::new());
     let sample = without_references(&sample.join("\n"));
-    let tree = yaml::read(&mut sources, "sample", sample.as_bytes(), &mut findings).expect("YAML");
+    let tree = yaml::parse(&mut sources, "sample", sample.as_bytes(), &mut findings).expect("YAML");
     let schema = config::schema();
     let keys = |node: &yaml::Node| match &node.kind {
         Kind::Map(entries) => entries.iter().map(|(key, _)| key.name.clone()).collect::<Vec<_>>(),

@@ -409,7 +409,7 @@ fn what_a_pack_says_wrongly_of_its_credentials_is_found() {
         }
         let compiled = compile(&PackSource::from_dir(Path::new(&pack)).expect("it can be read"));
         let found: Vec<&str> =
-            compiled.findings.sorted().into_iter().map(|finding| finding.message.as_str()).collect();
+            compiled.findings.in_order().into_iter().map(|finding| finding.message.as_str()).collect();
         assert!(found.iter().any(|message| message.contains(said)), "{v1} {v2}: {found:?}");
         assert_eq!(found.len(), 1, "{v1} {v2}: {found:?}");
     }
@@ -422,6 +422,6 @@ fn what_a_pack_says_wrongly_of_its_credentials_is_found() {
     }
     let compiled = compile(&PackSource::from_dir(Path::new(&bare)).expect("it can be read"));
     let found: Vec<&str> =
-        compiled.findings.sorted().into_iter().map(|finding| finding.message.as_str()).collect();
+        compiled.findings.in_order().into_iter().map(|finding| finding.message.as_str()).collect();
     assert_eq!(found, ["no operation of `v1` takes a form, so `token` is never read"]);
 }

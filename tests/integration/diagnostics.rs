@@ -33,7 +33,7 @@ fn read(path: PathBuf) -> Case {
     let (head, expected) = text.split_once(EXPECT).unwrap_or_else(|| panic!("{path:?} expects nothing"));
     let dedented: Vec<&str> = expected.lines().map(|line| line.strip_prefix("  ").unwrap_or(line)).collect();
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
-    let root = yaml::read(&mut sources, "case", head.as_bytes(), &mut findings).expect("a case is YAML");
+    let root = yaml::parse(&mut sources, "case", head.as_bytes(), &mut findings).expect("a case is YAML");
     let edits = root.get("edits").and_then(Node::as_seq).expect("a case has edits");
     let text =
         |node: &Node, key: &str| node.get(key).and_then(Node::as_str).expect("edits are texts").to_owned();

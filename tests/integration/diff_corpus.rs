@@ -392,7 +392,7 @@ impl Judge {
         let pack =
             PackSource::from_dir(&packs::messaging_folder()).expect("the pack lies beside the sources");
         let plans = mapping::compile(&pack).pack.expect("the pack compiles");
-        let (rules, router) = (Rules::of(&plans), Router::new(&plans.directions[0]));
+        let (rules, router) = (Rules::compile(&plans), Router::new(&plans.directions[0]));
         Judge { pack, rules, router, redactor: Redactor::new(Salt::new([1; 32])) }
     }
 

@@ -6,7 +6,7 @@ use crate::support::raw::{self, Client};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
-use switchback::app::{App, Start};
+use switchback::app::{RunningApp, StartOptions};
 use switchback::config::{self, Environment};
 use switchback_gateway::clock::Clock;
 use switchback_gateway::server::Inherited;
@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 const OPERATION: &str = "GET /contacts/{id}";
 
 /// Asks so many times, then lets time pass until the gate has seen what came of it and moved the operation to a phase.
-async fn until_moved_to(phase: &str, app: &App, clock: &Clock, admin: SocketAddr, account: &Account) {
+async fn until_moved_to(phase: &str, app: &RunningApp, clock: &Clock, admin: SocketAddr, account: &Account) {
     let clients = app.addresses().clients;
     let moving = async {
         loop {
@@ -63,14 +63,14 @@ async fn shown(admin: SocketAddr, path: &str) -> Value {
 }
 
 /// A gateway whose gate is open for an operation in shadow, on a clock that the test moves.
-async fn gated(dual: &Dual, service: &Sandbox) -> (App, Clock) {
+async fn gated(dual: &Dual, service: &Sandbox) -> (RunningApp, Clock) {
     let more = "phases: { 'GET /contacts/{id}': shadow }\nshadow: { noise: 0 }\n\
         gate: { 'GET /contacts/{id}': { mismatch: 0.2, compared: 20, min_period: 1m, share: 1, check: 1 } }\n";
     configured(dual, service, more).await
 }
 
 /// A gateway with this configuration, on a clock that the test moves.
-pub async fn configured(dual: &Dual, service: &Sandbox, more: &str) -> (App, Clock) {
+pub async fn configured(dual: &Dual, service: &Sandbox, more: &str) -> (RunningApp, Clock) {
     let more = format!("{more}reload: {{ watch: false }}\n");
     dual.configure(service, Upstreams::of(service), &["administrator"], &more);
     let key = SealingKey::generate().expose().clone();
@@ -79,9 +79,14 @@ pub async fn configured(dual: &Dual, service: &Sandbox, more: &str) -> (App, Clo
     let config = config::load(&dual.file(), &environment).expect("the file is there");
     let config = config.config.expect("it is right");
     let clock = Clock::paused_at(1_767_225_600_000);
-    let app = App::start(Start { config, file: None, clock: clock.clone(), inherited: Inherited::default() })
-        .await
-        .expect("it starts");
+    let app = RunningApp::start(StartOptions {
+        config,
+        file: None,
+        clock: clock.clone(),
+        inherited: Inherited::default(),
+    })
+    .await
+    .expect("it starts");
     (app, clock)
 }
 

@@ -12,7 +12,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switchback_gateway::proxy::limits::Limits;
-use switchback_gateway::server::Options;
+use switchback_gateway::server::ServerOptions;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -23,7 +23,7 @@ const SMALL: u64 = 1 << 20;
 const LARGE: u64 = 1 << 30;
 
 /// One that takes bodies of a megabyte at most, or of a gigabyte.
-async fn gateway(bytes_max: u64, options: Options) -> Gateway {
+async fn gateway(bytes_max: u64, options: ServerOptions) -> Gateway {
     let new = Upstream::start(vec![Act::json(200, "{}")]).await;
     let limits = Limits { request_bytes_max: SMALL, forwarded_bytes_max: bytes_max, ..Limits::default() };
     Gateway::with(Setup { limits, options, ..Setup::default() }, &new).await
@@ -87,7 +87,7 @@ async fn over_tls_a_client_that_reads_only_after_its_body_finds_the_whole_answer
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_gateway_drains_such_a_client_still_finds_the_whole_answer() {
-    let gateway = gateway(SMALL, Options::default()).await;
+    let gateway = gateway(SMALL, ServerOptions::default()).await;
     let mut stream = TcpStream::connect(gateway.address).await.expect("it listens");
     let length = format!("content-length: {BODY_BYTES}\r\n");
     let drain = gateway.drain.clone();
@@ -99,7 +99,8 @@ async fn while_the_gateway_drains_such_a_client_still_finds_the_whole_answer() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_reads_only_after_its_body_finds_the_whole_answer() {
-    let (small, large) = (gateway(SMALL, Options::default()).await, gateway(LARGE, Options::default()).await);
+    let (small, large) =
+        (gateway(SMALL, ServerOptions::default()).await, gateway(LARGE, ServerOptions::default()).await);
     let length = format!("content-length: {BODY_BYTES}\r\n");
     let chunked = "transfer-encoding: chunked\r\n";
     let chunk = [b"10000\r\n", &vec![b' '; 1 << 16][..], b"\r\n"].concat();
@@ -120,7 +121,7 @@ async fn a_client_that_reads_only_after_its_body_finds_the_whole_answer() {
 /// A client that never ends keeps its connection no longer than it may, in time and in bytes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_read_on_is_bounded() {
-    let short = Options { lingering_timeout: Duration::from_millis(300), ..Options::default() };
+    let short = ServerOptions { lingering_timeout: Duration::from_millis(300), ..ServerOptions::default() };
     let gateway_of_time = gateway(LARGE, short).await;
     let head = format!("POST /old/things HTTP/1.1\r\nhost: a\r\ncontent-length: {BODY_BYTES}\r\n\r\n");
     let mut client = Client::connect(gateway_of_time.address).await;
@@ -132,7 +133,7 @@ async fn what_is_read_on_is_bounded() {
     assert!(begun.elapsed() < Duration::from_secs(5));
     drop(client);
 
-    let few = Options { lingering_bytes_max: 1 << 16, ..Options::default() };
+    let few = ServerOptions { lingering_bytes_max: 1 << 16, ..ServerOptions::default() };
     let gateway_of_bytes = gateway(SMALL, few).await;
     let answer =
         told_afterwards(&gateway_of_bytes, TOKEN, "content-length: 999999999\r\n", &[b' '; 1 << 16]).await;
@@ -142,7 +143,7 @@ async fn what_is_read_on_is_bounded() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn over_http2_the_answer_is_whole_before_the_rest_is_declined() {
     for (token, status, bytes_max) in [(TOKEN, 413, SMALL), ("of-nobody", 401, LARGE)] {
-        let gateway = gateway(bytes_max, Options::default()).await;
+        let gateway = gateway(bytes_max, ServerOptions::default()).await;
         let (mut client, _alive) = h2_client(gateway.address, 1 << 16).await;
         poll_fn(|cx| client.poll_ready(cx)).await.unwrap();
         let request = http::Request::post("http://gateway.test/old/things");

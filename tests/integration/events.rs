@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 use switchback_gateway::clock::Clock;
-use switchback_gateway::events::signature::{Form, Signature};
+use switchback_gateway::events::signature::{Signature, SignatureForm};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::store::seal::SealingKey;
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ const SERVICE: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const RECEIVER: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 
 pub(super) fn signature(secret: &str) -> Signature {
-    Signature::new(Form::StandardWebhooks, &[Secret::from(secret)]).expect("a secret in its form")
+    Signature::new(SignatureForm::StandardWebhooks, &[Secret::from(secret)]).expect("a secret in its form")
 }
 
 pub(super) fn now_ms() -> i64 {
@@ -289,7 +289,8 @@ async fn a_message_under_several_names_is_delivered_once() {
             id: Some(HeaderName::from_static("x-id")),
             signs_id,
         };
-        let signature = Signature::new(Form::Hmac(form), &[Secret::from("shared")]).expect("a secret");
+        let signature =
+            Signature::new(SignatureForm::Hmac(form), &[Secret::from("shared")]).expect("a secret");
         let body = changed("7", "first").to_string();
         let signed = signature.sign("a", body.as_bytes(), now_ms());
         for id in ["a", "b", "c", "d", "e"] {

@@ -340,7 +340,7 @@ proptest! {
                 }
                 Ok(Next::Wait(wait)) => {
                     paused = Some(wait.pause);
-                    wait.simulated(&mut now)
+                    wait.simulate(&mut now)
                 }
                 Ok(Next::Answer(answer)) => break answer.status,
                 Ok(Next::Refuse(_) | Next::Recall(_) | Next::Keep(_)) => panic!("the route has none"),

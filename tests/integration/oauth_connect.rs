@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use switchback_gateway::store::GrantState;
-use switchback_gateway::token::{ConnectError, Endpoint, NewClient, OAuth, Registry, RegistryError};
+use switchback_gateway::token::{ConnectError, NewClient, OAuth, Registry, RegistryError, TokenEndpoint};
 use switchback_sandbox::{Options, Sandbox};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -76,7 +76,7 @@ async fn an_authorization_without_a_refresh_token_is_warned_about_and_links_carr
         authorize_parameters: more.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
         ..authority.oauth(Duration::from_secs(10))
     };
-    let endpoint = Endpoint::new(oauth).expect("loopback needs no TLS");
+    let endpoint = TokenEndpoint::new(oauth).expect("loopback needs no TLS");
     let registry = Registry::new(gateway.store.clone(), Some(endpoint));
     let link = registry.connect("beta", Some(app())).await.expect("a link").url;
     assert!(more.iter().all(|(name, value)| query(&link)[*name] == *value), "{link}");
@@ -257,7 +257,7 @@ async fn a_callback_without_a_state_counts_for_the_only_link_and_where_that_is_a
     let authority = Authority::start().await;
     let (gateway, strict) = unconnected(&authority).await;
     let oauth = OAuth { is_state_optional: true, ..authority.oauth(Duration::from_secs(10)) };
-    let endpoint = Endpoint::new(oauth).expect("loopback needs no TLS");
+    let endpoint = TokenEndpoint::new(oauth).expect("loopback needs no TLS");
     let lenient = Registry::new(gateway.store.clone(), Some(endpoint));
     let stateless = |link: &str, code: &str| {
         agree(&authority, link, code).split_once("&state").expect("both").0.to_owned()
@@ -280,7 +280,7 @@ async fn an_answer_that_says_it_is_from_another_server_is_refused() {
     let (gateway, _) = unconnected(&authority).await;
     let oauth =
         OAuth { issuer: Some("http://127.0.0.1:1".to_owned()), ..authority.oauth(Duration::from_secs(10)) };
-    let endpoint = Endpoint::new(oauth).expect("loopback needs no TLS");
+    let endpoint = TokenEndpoint::new(oauth).expect("loopback needs no TLS");
     let registry = Registry::new(gateway.store.clone(), Some(endpoint));
     let link = registry.connect("beta", Some(app())).await.expect("a link").url;
     let back = agree(&authority, &link, "code-1");
@@ -353,7 +353,7 @@ async fn an_issuer_is_asked_for_its_addresses_once_and_names_itself_in_every_cal
         token_url: None,
         ..authority.oauth(Duration::from_secs(10))
     };
-    let endpoint = Endpoint::new(oauth).expect("loopback needs no TLS");
+    let endpoint = TokenEndpoint::new(oauth).expect("loopback needs no TLS");
     let registry = Registry::new(gateway.store.clone(), Some(endpoint));
     let link = registry.connect("beta", Some(app())).await.expect("a link").url;
     let silent = registry.callback(&agree(&authority, &link, "code-1")).await;

@@ -6,8 +6,10 @@ use crate::support::tokens::{PATIENCE, acme, eventually, key, ring, sqlite_in};
 use serde_json::{Value, json};
 use std::process::Command;
 use switchback_gateway::clock::Clock;
-use switchback_gateway::store::{Flow, GrantState, Missing, Store};
-use switchback_gateway::token::{App, Endpoint, NewClient, OAuth, Registry, Settings, Tokens};
+use switchback_gateway::store::{GrantFlow, GrantState, MissingStore, Store};
+use switchback_gateway::token::{
+    NewClient, OAuth, OAuthApp, RefreshSettings, Registry, TokenEndpoint, Tokens,
+};
 
 const CALLBACK: &str = "http://127.0.0.1:9090/oauth/callback";
 
@@ -50,7 +52,7 @@ async fn connect_refresh_rotation_and_reuse_against_a_foreign_server() {
         person: std::env::var("SWITCHBACK_PEER_PERSON").expect("set by tests/oauth-peers/run"),
     };
     let callback: reqwest::Url = CALLBACK.parse().expect("a URL");
-    let endpoint = Endpoint::new(OAuth {
+    let endpoint = TokenEndpoint::new(OAuth {
         issuer: Some(peer.base.clone()),
         authorize_url: None,
         token_url: None,
@@ -60,16 +62,18 @@ async fn connect_refresh_rotation_and_reuse_against_a_foreign_server() {
     .expect("loopback needs no TLS");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let url = sqlite_in(folder.path());
-    let store = Store::open(&url, ring(&[&key()]), Clock::machine(), Missing::Create).await.expect("opens");
+    let store =
+        Store::open(&url, ring(&[&key()]), Clock::machine(), MissingStore::Create).await.expect("opens");
     let registry = Registry::new(store.clone(), Some(endpoint.clone()));
-    let app = App { id: secret("APP-peer"), secret: secret("peer-secret") };
+    let app = OAuthApp { id: secret("APP-peer"), secret: secret("peer-secret") };
     registry.add(NewClient { app: Some(app), refresh_token: None, ..acme("") }).await.expect("added");
 
     let query = peer.authorize(&registry.connect("acme", None).await.expect("a link").url);
     let connected = registry.callback(&query).await.expect("the code is taken");
     assert_eq!(connected.grant.state, GrantState::Active);
     assert!(registry.callback(&query).await.is_err(), "a callback counts once");
-    let tokens = Tokens::open(store.clone(), Some(endpoint), Settings::default()).await.expect("opens");
+    let tokens =
+        Tokens::open(store.clone(), Some(endpoint), RefreshSettings::default()).await.expect("opens");
     let client = tokens.clients().by_name("acme").expect("there");
     let first = client.grant.access_token().await.expect("a token");
     assert!(peer.accepts(first.secret().expose()).await, "the server knows the token");
@@ -113,8 +117,8 @@ async fn connect_refresh_rotation_and_reuse_against_a_foreign_server() {
     let machine = NewClient {
         name: "machine".to_owned(),
         tokens: vec![secret("machine-token").into()],
-        flow: Flow::ClientCredentials,
-        app: Some(App { id: secret("APP-peer"), secret: secret("peer-secret") }),
+        flow: GrantFlow::ClientCredentials,
+        app: Some(OAuthApp { id: secret("APP-peer"), secret: secret("peer-secret") }),
         refresh_token: None,
         ..acme("")
     };

@@ -87,7 +87,8 @@ fn calls_carry_only_fields_that_are_a_packs_to_choose() {
             manifest.replace("headers: {content-type: application/json}", &format!("headers: {{{field}}}"));
         assert!(changed != manifest || said.is_empty(), "the pack has such a line");
         let compiled = compile(&with_file(&source, "pack.yaml", changed));
-        let all: Vec<_> = compiled.findings.sorted().iter().map(|finding| finding.message.clone()).collect();
+        let all: Vec<_> =
+            compiled.findings.in_order().iter().map(|finding| finding.message.clone()).collect();
         let is_as_said = if said.is_empty() { all.is_empty() } else { all.iter().any(|one| one == said) };
         assert!(is_as_said, "{field}: {all:?}");
     }
@@ -96,7 +97,7 @@ fn calls_carry_only_fields_that_are_a_packs_to_choose() {
     assert!(
         compiled
             .findings
-            .sorted()
+            .in_order()
             .iter()
             .any(|finding| finding.message == "there is no header to send a token in")
     );

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use switchback::admin::Status;
-use switchback::app::{App, Start};
+use switchback::app::{RunningApp, StartOptions};
 use switchback::config::{self, Environment};
 use switchback_compiler::diagnostic::{Colour, to_text};
 use switchback_gateway::clock::Clock;
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A gateway with a configuration file and a pack of its own.
 struct Running {
-    app: App,
+    app: RunningApp,
     sandbox: Sandbox,
     http: Client,
     folder: tempfile::TempDir,
@@ -35,9 +35,13 @@ impl Running {
         let outcome = config::load(&file, &Environment::process()).expect("the file is there");
         let shown = to_text(&outcome.sources, &outcome.findings, Colour::Never);
         let config = outcome.config.unwrap_or_else(|| panic!("{shown}"));
-        let start =
-            Start { config, file: Some(file), clock: Clock::machine(), inherited: Inherited::default() };
-        let app = App::start(start).await.unwrap_or_else(|error| panic!("{error}"));
+        let start = StartOptions {
+            config,
+            file: Some(file),
+            clock: Clock::machine(),
+            inherited: Inherited::default(),
+        };
+        let app = RunningApp::start(start).await.unwrap_or_else(|error| panic!("{error}"));
         let http = crate::support::http::client();
         Running { app, sandbox, http, folder }
     }

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use switchback_gateway::body::Body;
-use switchback_gateway::server::{Bound, CoreRuntimes, Drain, Options, Serving};
+use switchback_gateway::server::{Bound, CoreRuntimes, Drain, ServerOptions, Serving};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -19,7 +19,7 @@ async fn whereabouts(_: http::Request<Body>) -> Result<http::Response<Body>, Inf
     Ok(http::Response::new(Body::full(thread.name().unwrap_or("?").to_owned())))
 }
 
-fn start(options: Options, drain: &Drain) -> (SocketAddr, CoreRuntimes) {
+fn start(options: ServerOptions, drain: &Drain) -> (SocketAddr, CoreRuntimes) {
     let listeners = Bound::together(ANY.parse().unwrap(), 2, None).unwrap();
     let address = listeners[0].address().unwrap();
     let service = tower::service_fn(whereabouts);
@@ -37,7 +37,7 @@ async fn ask(stream: &mut TcpStream) -> String {
 #[tokio::test]
 async fn all_cores_answer_at_one_address_and_a_connection_stays_on_its_core() {
     let drain = Drain::new();
-    let (address, mut cores) = start(Options::default(), &drain);
+    let (address, mut cores) = start(ServerOptions::default(), &drain);
     let mut seen = BTreeSet::new();
     for _ in 0..64 {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -48,14 +48,14 @@ async fn all_cores_answer_at_one_address_and_a_connection_stays_on_its_core() {
     }
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["core-0", "core-1"]);
     drain.begin();
-    assert_eq!(cores.drained().await.cut, 0);
+    assert_eq!(cores.wait_drained().await.cut, 0);
     cores.join().await;
 }
 
 #[tokio::test]
 async fn cores_share_one_limit_of_connections() {
     let drain = Drain::new();
-    let (address, _cores) = start(Options { connections_max: 1, ..Options::default() }, &drain);
+    let (address, _cores) = start(ServerOptions { connections_max: 1, ..ServerOptions::default() }, &drain);
     let mut first = TcpStream::connect(address).await.unwrap();
     assert!(ask(&mut first).await.starts_with("HTTP/1.1 200"));
     // Enough of them that some go to the other core.

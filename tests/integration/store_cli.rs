@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use switchback_gateway::clock::Clock;
-use switchback_gateway::store::{Missing, Store, StoreError};
-use switchback_gateway::token::{Registry, Settings};
+use switchback_gateway::store::{MissingStore, Store, StoreError};
+use switchback_gateway::token::{RefreshSettings, Registry};
 
 struct Run {
     code: Option<i32>,
@@ -165,7 +165,8 @@ async fn a_key_rotation_that_is_killed_leaves_all_or_nothing_sealed_anew() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let url = sqlite_in(folder.path());
     let (mut old, clients) = (key(), 150);
-    let store = Store::open(&url, ring(&[&old]), Clock::machine(), Missing::Create).await.expect("opens");
+    let store =
+        Store::open(&url, ring(&[&old]), Clock::machine(), MissingStore::Create).await.expect("opens");
     let registry = Registry::new(store.clone(), None);
     for number in 0..clients {
         let mut client = acme(&format!("refresh-{number}"));
@@ -197,14 +198,14 @@ async fn a_key_rotation_that_is_killed_leaves_all_or_nothing_sealed_anew() {
             rotation.kill().expect("SIGKILL");
             rotation.wait().expect("gone");
         }
-        let store = Store::open(&url, ring(&[&new, &old]), Clock::machine(), Missing::Refuse)
+        let store = Store::open(&url, ring(&[&new, &old]), Clock::machine(), MissingStore::Refuse)
             .await
             .expect("both open");
         let all = store.grants_since(0).await.expect("read");
         assert_eq!(all.iter().filter(|grant| grant.secrets.is_ok()).count(), clients);
         store.close().await;
         // With the new key alone it opens if all was sealed anew, else not at all.
-        match Store::open(&url, ring(&[&new]), Clock::machine(), Missing::Refuse).await {
+        match Store::open(&url, ring(&[&new]), Clock::machine(), MissingStore::Refuse).await {
             Ok(store) => {
                 let all = store.grants_since(0).await.expect("read");
                 assert_eq!(all.iter().filter(|grant| grant.secrets.is_ok()).count(), clients);
@@ -213,7 +214,8 @@ async fn a_key_rotation_that_is_killed_leaves_all_or_nothing_sealed_anew() {
             }
             Err(refused) => {
                 assert!(matches!(refused, StoreError::WrongKey(_)), "{refused}");
-                let store = Store::open(&url, ring(&[&new, &old]), Clock::machine(), Missing::Refuse).await;
+                let store =
+                    Store::open(&url, ring(&[&new, &old]), Clock::machine(), MissingStore::Refuse).await;
                 store.expect("both open").reseal().await.expect("finished by hand");
                 outcomes[0] += 1;
             }
@@ -257,7 +259,7 @@ async fn a_client_is_connected_by_the_command_line_beside_a_running_gateway() {
     // The callback arrives at the gateway, which is another process than the one that made the link.
     let registry = Registry::new(gateway.store.clone(), Some(authority.endpoint()));
     registry.callback(&format!("code=code-1&state={state}")).await.expect("connected");
-    let gateway = gateway.restart(authority.endpoint(), Settings::default()).await;
+    let gateway = gateway.restart(authority.endpoint(), RefreshSettings::default()).await;
     let token = gateway.client().grant.access_token().await.expect("a token");
     assert!(authority.accepts(token.secret().expose()));
 }

@@ -6,11 +6,11 @@ use crate::support::tokens::{Gateway, NEW_YEAR, OLD_TOKEN, acme, key, ring, sqli
 use std::path::Path;
 use std::time::Duration;
 use switchback_gateway::clock::Clock;
-use switchback_gateway::store::seal::{HashOf, KeyRing, Place, SealError};
+use switchback_gateway::store::seal::{HashOf, KeyRing, SealContext, SealError};
 use switchback_gateway::store::{
-    Begin, Finish, GrantRow, GrantState, Missing, NewEntries, NewTokens, Owner, Store, StoreError,
+    ArchiveOwner, Begin, Finish, GrantRow, GrantState, MissingStore, NewEntries, NewTokens, Store, StoreError,
 };
-use switchback_gateway::token::{CredentialState, NewCredential, Registry, Settings, Tokens};
+use switchback_gateway::token::{CredentialState, NewCredential, RefreshSettings, Registry, Tokens};
 
 /// Addresses of an empty store in each database there is.
 fn stores(folder: &Path) -> Vec<String> {
@@ -28,8 +28,9 @@ fn tokens_numbered(number: u32) -> NewTokens {
 }
 
 async fn enrolled(url: &str, key: &switchback_gateway::secret::Secret<String>) -> (Store, GrantRow) {
-    let store =
-        Store::open(url, ring(&[key]), Clock::paused_at(NEW_YEAR), Missing::Create).await.expect("opens");
+    let store = Store::open(url, ring(&[key]), Clock::paused_at(NEW_YEAR), MissingStore::Create)
+        .await
+        .expect("opens");
     let registry = Registry::new(store.clone(), None);
     registry.add(acme("refresh-0")).await.expect("added");
     let client = store.client("acme").await.expect("there");
@@ -47,14 +48,15 @@ async fn a_wrong_key_is_refused_and_nothing_is_written() {
         store.close().await;
         let file = folder.path().join("store.db");
         let bytes = std::fs::read(&file).ok();
-        let refused =
-            Store::open(&url, ring(&[&wrong]), Clock::machine(), Missing::Create).await.expect_err("refused");
+        let refused = Store::open(&url, ring(&[&wrong]), Clock::machine(), MissingStore::Create)
+            .await
+            .expect_err("refused");
         assert!(matches!(refused, StoreError::WrongKey(_)), "{refused}");
         assert!(refused.to_string().contains("nothing was changed"), "{refused}");
         assert_eq!(std::fs::read(&file).ok(), bytes, "not a byte");
         // The right one behind a wrong one is a rotation, not a mistake; the store learns of the new key.
         let store =
-            Store::open(&url, ring(&[&right]), Clock::machine(), Missing::Refuse).await.expect("opens");
+            Store::open(&url, ring(&[&right]), Clock::machine(), MissingStore::Refuse).await.expect("opens");
         assert_eq!(store.change().await.expect("answers"), change);
         assert_eq!(store.grant_of(&before.key.client).await.expect("there").generation, before.generation);
         store.close().await;
@@ -71,7 +73,7 @@ async fn a_key_is_rotated_while_everything_stays_readable() {
             .resume_put(&row.key.client, b"work", "first", b"bytes", Duration::from_secs(60))
             .await
             .expect("stored");
-        let both = Store::open(&url, ring(&[&new, &old]), Clock::paused_at(NEW_YEAR), Missing::Refuse)
+        let both = Store::open(&url, ring(&[&new, &old]), Clock::paused_at(NEW_YEAR), MissingStore::Refuse)
             .await
             .expect("opens");
         let credential = NewCredential { side: "v2".to_owned(), token: secret("credential-of-acme") };
@@ -86,10 +88,11 @@ async fn a_key_is_rotated_while_everything_stays_readable() {
         assert!(matches!(refused, StoreError::KeyRetired(_)), "{refused}");
         store.close().await;
         both.close().await;
-        let refused =
-            Store::open(&url, ring(&[&old]), Clock::machine(), Missing::Refuse).await.expect_err("retired");
+        let refused = Store::open(&url, ring(&[&old]), Clock::machine(), MissingStore::Refuse)
+            .await
+            .expect_err("retired");
         assert!(matches!(refused, StoreError::WrongKey(_)), "{refused}");
-        let after = Store::open(&url, ring(&[&new]), Clock::paused_at(NEW_YEAR), Missing::Refuse)
+        let after = Store::open(&url, ring(&[&new]), Clock::paused_at(NEW_YEAR), MissingStore::Refuse)
             .await
             .expect("opens");
         let secrets = after.grant_of(&row.key.client).await.expect("there").secrets.expect("opens");
@@ -97,7 +100,7 @@ async fn a_key_is_rotated_while_everything_stays_readable() {
         let steps = after.resume_get(&row.key.client, b"work").await.expect("opens");
         assert_eq!(steps[0].1.expose(), b"bytes");
         // Old tokens are found by the same keyed hash as before.
-        let tokens = Tokens::open(after.clone(), None, Settings::default()).await.expect("opens");
+        let tokens = Tokens::open(after.clone(), None, RefreshSettings::default()).await.expect("opens");
         let client = tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").expect("selects");
         let header = client
             .fixed_token("v2")
@@ -182,7 +185,7 @@ async fn a_store_of_a_newer_program_is_refused_and_left_alone() {
     newer.close().await;
     let before = std::fs::read(folder.path().join("store.db")).expect("there");
     let refused =
-        Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Refuse).await.expect_err("refused");
+        Store::open(&url, ring(&[&key]), Clock::machine(), MissingStore::Refuse).await.expect_err("refused");
     assert!(matches!(refused, StoreError::NewerSchema(9999)), "{refused}");
     assert_eq!(std::fs::read(folder.path().join("store.db")).expect("there"), before);
 }
@@ -198,7 +201,7 @@ async fn a_damaged_file_is_refused_and_left_alone() {
     let length = bytes.len();
     bytes[4096..length].fill(0x5a);
     std::fs::write(&file, &bytes).expect("written");
-    let opened = Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Refuse).await;
+    let opened = Store::open(&url, ring(&[&key]), Clock::machine(), MissingStore::Refuse).await;
     let refused = match opened {
         Err(refused) => refused,
         Ok(store) => store.take_gateway_role().await.expect_err("refused"),
@@ -208,7 +211,7 @@ async fn a_damaged_file_is_refused_and_left_alone() {
     std::fs::write(&file, b"this is no database, it is a letter to a friend, and long enough to look at")
         .expect("written");
     let refused =
-        Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Refuse).await.expect_err("refused");
+        Store::open(&url, ring(&[&key]), Clock::machine(), MissingStore::Refuse).await.expect_err("refused");
     assert!(matches!(refused, StoreError::Corrupt(_)), "{refused}");
 }
 
@@ -217,8 +220,10 @@ async fn an_entry_of_an_archive_opens_for_its_owner_under_its_key_alone() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for url in stores(folder.path()) {
         let clock = Clock::paused_at(NEW_YEAR);
-        let store = Store::open(&url, ring(&[&key()]), clock.clone(), Missing::Create).await.expect("opens");
-        let owner = |client: &str, account: &str| Owner { client: client.into(), account: account.into() };
+        let store =
+            Store::open(&url, ring(&[&key()]), clock.clone(), MissingStore::Create).await.expect("opens");
+        let owner =
+            |client: &str, account: &str| ArchiveOwner { client: client.into(), account: account.into() };
         let (acme, branch, other) = (owner("a", ""), owner("a", "2"), owner("b", ""));
         let keys: Vec<String> = (0..70).map(|number| number.to_string()).collect();
         let entries: Vec<_> = keys
@@ -262,9 +267,10 @@ async fn an_entry_of_an_archive_opens_for_its_owner_under_its_key_alone() {
 async fn an_entry_that_was_copied_to_another_client_or_key_does_not_open() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let url = sqlite_in(folder.path());
-    let store =
-        Store::open(&url, ring(&[&key()]), Clock::paused_at(NEW_YEAR), Missing::Create).await.expect("opens");
-    let owner = |client: &str| Owner { client: client.into(), account: String::new() };
+    let store = Store::open(&url, ring(&[&key()]), Clock::paused_at(NEW_YEAR), MissingStore::Create)
+        .await
+        .expect("opens");
+    let owner = |client: &str| ArchiveOwner { client: client.into(), account: String::new() };
     let entry = |text: &str| [("7".to_owned(), Some(text.as_bytes().to_vec()))];
     for (client, text) in [("a", "canary of a"), ("b", "canary of b")] {
         let entries = entry(text);
@@ -295,7 +301,8 @@ async fn half_done_work_is_remembered_per_client_and_for_a_while() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for url in stores(folder.path()) {
         let clock = Clock::paused_at(NEW_YEAR);
-        let store = Store::open(&url, ring(&[&key()]), clock.clone(), Missing::Create).await.expect("opens");
+        let store =
+            Store::open(&url, ring(&[&key()]), clock.clone(), MissingStore::Create).await.expect("opens");
         let minute = Duration::from_secs(60);
         store.resume_put("a", b"work", "first", b"1", minute).await.expect("stored");
         store.resume_put("a", b"work", "second", b"2", minute).await.expect("stored");
@@ -350,12 +357,13 @@ async fn a_write_for_a_generation_that_has_passed_changes_nothing() {
 async fn a_missing_file_is_named_and_not_made_by_those_who_only_look() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let url = sqlite_in(folder.path());
-    let refused =
-        Store::open(&url, ring(&[&key()]), Clock::machine(), Missing::Refuse).await.expect_err("refused");
+    let refused = Store::open(&url, ring(&[&key()]), Clock::machine(), MissingStore::Refuse)
+        .await
+        .expect_err("refused");
     assert!(refused.to_string().contains("store.db"), "{refused}");
     assert!(!folder.path().join("store.db").exists());
     for address in ["mysql://x", "switchback.db", "postgres://user:hunter2@[bad"] {
-        let refused = Store::open(address, ring(&[&key()]), Clock::machine(), Missing::Create)
+        let refused = Store::open(address, ring(&[&key()]), Clock::machine(), MissingStore::Create)
             .await
             .expect_err("refused");
         assert!(matches!(refused, StoreError::Url), "{refused}");
@@ -399,7 +407,7 @@ async fn of_the_first_schema(url: &str, folder: &Path, ring: &KeyRing) {
     std::fs::copy(source, schema.join("0001_clients_and_grants.sql")).expect("copied");
     let migrator = sqlx::migrate::Migrator::new(schema).await.expect("one migration");
     let hash = drop_side.replacen("01", &"07".repeat(32), 1);
-    let place = Place { column: "hash_key.sealed", client: "", row: b"" };
+    let place = SealContext { column: "hash_key.sealed", client: "", row: b"" };
     let sealed: String = ring.seal(&place, &[9; 32]).iter().map(|byte| format!("{byte:02x}")).collect();
     let sealed = drop_side.replacen("01", &sealed, 1);
     let rows = format!(
@@ -427,7 +435,7 @@ async fn a_store_from_before_sides_were_noted_keeps_its_tokens_which_open_all_fr
     for url in stores(folder.path()) {
         let keys = ring(&[&key()]);
         of_the_first_schema(&url, folder.path(), &keys).await;
-        let store = Store::open(&url, keys.clone(), Clock::paused_at(NEW_YEAR), Missing::Refuse)
+        let store = Store::open(&url, keys.clone(), Clock::paused_at(NEW_YEAR), MissingStore::Refuse)
             .await
             .expect("opens");
         let client = store.client("acme").await.expect("there");
@@ -439,7 +447,7 @@ async fn a_store_from_before_sides_were_noted_keeps_its_tokens_which_open_all_fr
         meddle(&url, "UPDATE client_tokens SET mac = NULL; UPDATE clients SET mac = NULL").await;
         store.close().await;
         let store =
-            Store::open(&url, keys, Clock::paused_at(NEW_YEAR), Missing::Refuse).await.expect("opens");
+            Store::open(&url, keys, Clock::paused_at(NEW_YEAR), MissingStore::Refuse).await.expect("opens");
         let client = store.client("acme").await.expect("there");
         assert!(client.is_damaged && client.tokens.is_empty());
         store.close().await;
@@ -474,7 +482,7 @@ async fn whoever_can_write_the_database_cannot_turn_a_token_an_account_or_a_link
         registry.set_credential("acme", credential).await.expect("set");
         let id_of = |name| format!("(SELECT id FROM clients WHERE name = '{name}')");
         let (acme, thief) = (id_of("acme"), id_of("thief"));
-        let tokens = Tokens::open(store.clone(), None, Settings::default()).await.expect("opens");
+        let tokens = Tokens::open(store.clone(), None, RefreshSettings::default()).await.expect("opens");
         let selected = |token: &str| {
             tokens.clients().authenticate(token.as_bytes(), "v2").map(|client| client.name.to_string())
         };

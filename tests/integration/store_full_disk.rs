@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::secret::Secret;
-use switchback_gateway::store::{GrantState, Missing, Store};
-use switchback_gateway::token::{Registry, Settings, Tokens};
+use switchback_gateway::store::{GrantState, MissingStore, Store};
+use switchback_gateway::token::{RefreshSettings, Registry, Tokens};
 
 /// A file system of its own, gone when dropped.
 struct Disk(tempfile::TempDir);
@@ -64,10 +64,10 @@ async fn a_disk_that_is_full_while_the_server_answers_costs_no_grant() {
     let Some(disk) = Disk::of("1500k") else { return };
     let authority = Authority::start().await;
     let (url, key) = (sqlite_in(disk.path()), key());
-    let open = || Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Create);
+    let open = || Store::open(&url, ring(&[&key]), Clock::machine(), MissingStore::Create);
     let store = open().await.expect("opens");
     Registry::new(store.clone(), None).add(acme("refresh-canary-0")).await.expect("added");
-    let settings = Settings { rejection_quiet: Duration::ZERO, ..Settings::default() };
+    let settings = RefreshSettings { rejection_quiet: Duration::ZERO, ..RefreshSettings::default() };
     let tokens = Tokens::open(store.clone(), Some(authority.endpoint()), settings).await.expect("opens");
     let client = tokens.clients().by_name("acme").expect("there");
 
@@ -89,7 +89,7 @@ async fn a_disk_that_is_full_while_the_server_answers_costs_no_grant() {
     disk.fill();
     let calls = authority.calls();
     for _ in 0..5 {
-        let _ = client.grant.rejected(token.generation(), operation()).await;
+        let _ = client.grant.on_unauthorized(token.generation(), operation()).await;
     }
     assert_eq!(authority.calls(), calls, "no token is spent whose successor cannot be kept");
     assert_eq!(client.grant.state(), GrantState::Active);
@@ -119,7 +119,7 @@ async fn a_disk_that_is_full_while_the_server_answers_costs_no_grant() {
 async fn eventually_refreshed(client: &switchback_gateway::token::Client, generation: i64) {
     let refreshing = async {
         while client.grant.generation() == generation {
-            let _ = client.grant.rejected(generation, operation()).await;
+            let _ = client.grant.on_unauthorized(generation, operation()).await;
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
@@ -130,7 +130,8 @@ async fn eventually_refreshed(client: &switchback_gateway::token::Client, genera
 async fn a_store_on_a_disk_that_was_full_writes_again_without_a_restart() {
     let Some(disk) = Disk::of("1500k") else { return };
     let (url, key) = (sqlite_in(disk.path()), key());
-    let store = Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Create).await.expect("opens");
+    let store =
+        Store::open(&url, ring(&[&key]), Clock::machine(), MissingStore::Create).await.expect("opens");
     let registry = Registry::new(store.clone(), None);
     disk.fill();
     let mut failed = 0;
@@ -169,10 +170,10 @@ async fn a_full_disk_under_postgresql_costs_no_grant(part: Part, size: &str) {
     let Some(server) = Own::on(disk.path(), part) else { return };
     let authority = Authority::start().await;
     let (url, key) = (server.url(), key());
-    let open = || Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Create);
+    let open = || Store::open(&url, ring(&[&key]), Clock::machine(), MissingStore::Create);
     let store = open().await.expect("opens");
     Registry::new(store.clone(), None).add(acme("refresh-canary-0")).await.expect("added");
-    let settings = Settings { rejection_quiet: Duration::ZERO, ..Settings::default() };
+    let settings = RefreshSettings { rejection_quiet: Duration::ZERO, ..RefreshSettings::default() };
     let tokens =
         Tokens::open(store.clone(), Some(authority.endpoint_with(Duration::from_secs(600))), settings)
             .await
@@ -202,7 +203,7 @@ async fn a_full_disk_under_postgresql_costs_no_grant(part: Part, size: &str) {
     // The next is not asked for while this one is in no store.
     let calls = authority.calls();
     for _ in 0..3 {
-        let _ = client.grant.rejected(token.generation(), operation()).await;
+        let _ = client.grant.on_unauthorized(token.generation(), operation()).await;
     }
     assert_eq!(authority.calls(), calls, "no token is spent whose successor cannot be kept");
     assert_eq!(client.grant.state(), GrantState::Active);

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use switchback_gateway::store::{Ensured, GrantState, StoreError};
 use switchback_gateway::token::{
-    Endpoint, NewClient, NewCredential, NewToken, OAuth, Registry, RegistryError, Revocation, Settings,
-    Tokens,
+    NewClient, NewCredential, NewToken, OAuth, RefreshSettings, Registry, RegistryError, Revocation,
+    TokenEndpoint, Tokens,
 };
 
 fn named(name: &str, token: Option<&str>) -> NewClient {
@@ -87,7 +87,7 @@ async fn the_tokens_of_a_revoked_client_are_revoked_at_the_authorization_server_
     let client = gateway.client();
     let token = client.grant.access_token().await.expect("connected");
     let oauth = OAuth { revocation_url: Some(authority.revocation_url()), ..authority.oauth(PATIENCE) };
-    let endpoint = Endpoint::new(oauth).expect("loopback needs no TLS");
+    let endpoint = TokenEndpoint::new(oauth).expect("loopback needs no TLS");
     let registry = Registry::new(gateway.store.clone(), Some(endpoint));
     let revoked = registry.revoke("acme").await.expect("revoked");
     assert_eq!(revoked.at_server, Revocation::Revoked);
@@ -115,7 +115,7 @@ async fn a_failure_to_revoke_at_the_authorization_server_undoes_nothing() {
         let gateway = Gateway::new(&authority).await;
         gateway.client().grant.access_token().await.expect("connected");
         let oauth = OAuth { revocation_url: Some(authority.revocation_url()), ..authority.oauth(PATIENCE) };
-        let endpoint = Endpoint::new(oauth).expect("loopback needs no TLS");
+        let endpoint = TokenEndpoint::new(oauth).expect("loopback needs no TLS");
         authority.script(Act::Say(status, "", body));
         let registry = Registry::new(gateway.store.clone(), Some(endpoint));
         let revoked = registry.revoke("acme").await.expect("revoked");
@@ -251,7 +251,7 @@ async fn another_application_revives_a_grant_that_was_refused_for_its_applicatio
     let gateway = Gateway::new(&authority).await;
     let registry = Registry::new(gateway.store.clone(), None);
     authority.state().active = "refresh-of-beta".to_owned();
-    let wrong = switchback_gateway::token::App { id: app().id, secret: secret("mistyped") };
+    let wrong = switchback_gateway::token::OAuthApp { id: app().id, secret: secret("mistyped") };
     let beta = |app| {
         vec![NewClient {
             name: "beta".to_owned(),
@@ -279,7 +279,7 @@ async fn a_running_gateway_sees_what_another_process_changes() {
         &gateway.url,
         crate::support::tokens::ring(&[&gateway.key]),
         gateway.clock.clone(),
-        switchback_gateway::store::Missing::Refuse,
+        switchback_gateway::store::MissingStore::Refuse,
     )
     .await
     .expect("opens beside the gateway");
@@ -297,11 +297,12 @@ async fn a_running_gateway_sees_what_another_process_changes() {
 async fn a_second_gateway_on_the_same_file_is_refused_until_the_first_is_gone() {
     let authority = Authority::start().await;
     let gateway = Gateway::new(&authority).await;
-    let second = Tokens::open(gateway.store.clone(), None, Settings::default()).await.expect_err("refused");
+    let second =
+        Tokens::open(gateway.store.clone(), None, RefreshSettings::default()).await.expect_err("refused");
     assert!(matches!(second, StoreError::AlreadyServed(_)), "{second}");
     let Gateway { store, tokens, .. } = gateway;
     drop(tokens);
-    Tokens::open(store, None, Settings::default()).await.expect("free again");
+    Tokens::open(store, None, RefreshSettings::default()).await.expect("free again");
 }
 
 fn of_side(side: &str, token: &str) -> NewToken {

@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::secret::Secret;
-use switchback_gateway::store::{GrantState, Missing, Store};
-use switchback_gateway::token::{App, Client, Endpoint, OAuth, Registry, Settings, Tokens};
+use switchback_gateway::store::{GrantState, MissingStore, Store};
+use switchback_gateway::token::{Client, OAuth, OAuthApp, RefreshSettings, Registry, TokenEndpoint, Tokens};
 use switchback_sandbox::{Options, Sandbox};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -196,15 +196,15 @@ async fn read_message(stream: &mut TcpStream) -> Option<(Vec<u8>, Option<Value>)
 }
 
 /// Settings under which every 401 may refresh, so that a refresh can be asked for at will.
-fn eager() -> Settings {
-    Settings { rejection_quiet: Duration::ZERO, ..Settings::default() }
+fn eager() -> RefreshSettings {
+    RefreshSettings { rejection_quiet: Duration::ZERO, ..RefreshSettings::default() }
 }
 
-fn endpoint(token_server: SocketAddr, authorize_server: SocketAddr) -> Endpoint {
+fn endpoint(token_server: SocketAddr, authorize_server: SocketAddr) -> TokenEndpoint {
     let url = |address: SocketAddr, path: &str| format!("http://{address}{path}").parse().expect("a URL");
     let (authorize_url, token_url) =
         (url(authorize_server, "/oauth/authorize"), url(token_server, "/oauth/access_token"));
-    Endpoint::new(OAuth {
+    TokenEndpoint::new(OAuth {
         scopes: vec!["install_app".to_owned()],
         requests: service_requests(),
         ..OAuth::at(authorize_url, token_url, REDIRECT.parse().expect("a URL"))
@@ -218,7 +218,7 @@ async fn refresh(client: &Client) -> bool {
         None => client.grant.access_token().await.is_ok(),
         Some(token) => {
             matches!(
-                client.grant.rejected(token.generation(), operation()).await,
+                client.grant.on_unauthorized(token.generation(), operation()).await,
                 switchback_gateway::token::Rejected::Replay(_)
             )
         }
@@ -260,7 +260,8 @@ fn child() {
     let key = Secret::new(from("SWITCHBACK_KILL_KEY"));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a runtime").block_on(async {
-        let store = Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Refuse).await.expect("opens");
+        let store =
+            Store::open(&url, ring(&[&key]), Clock::machine(), MissingStore::Refuse).await.expect("opens");
         let tokens =
             Tokens::open(store, Some(endpoint(relay, relay)), eager()).await.expect("the role is free");
         let client = tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").expect("enrolled");
@@ -279,12 +280,12 @@ struct Campaign {
 }
 
 impl Campaign {
-    async fn start(server: SocketAddr, app: App, refresh_token: &str) -> Self {
+    async fn start(server: SocketAddr, app: OAuthApp, refresh_token: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let key = key();
         let (relay, events) = Relay::start(server, refresh_token.to_owned()).await;
         let campaign = Campaign { folder, key, relay, events, authorize_server: server };
-        let store = campaign.open(Missing::Create).await;
+        let store = campaign.open(MissingStore::Create).await;
         let mut client = acme(refresh_token);
         client.app = Some(app);
         Registry::new(store.clone(), None).add(client).await.expect("added");
@@ -292,12 +293,12 @@ impl Campaign {
         campaign
     }
 
-    async fn open(&self, missing: Missing) -> Store {
+    async fn open(&self, missing: MissingStore) -> Store {
         let url = sqlite_in(self.folder.path());
         Store::open(&url, ring(&[&self.key]), Clock::machine(), missing).await.expect("opens")
     }
 
-    fn endpoint(&self) -> Endpoint {
+    fn endpoint(&self) -> TokenEndpoint {
         endpoint(self.relay.address, self.authorize_server)
     }
 
@@ -350,7 +351,7 @@ impl Campaign {
     /// Looks at what is left, starts anew, and says whether the grant was kept. Fails if it was lost without need, or lost and
     /// not flagged.
     async fn inquest(&self, kill: Kill) -> bool {
-        let store = self.open(Missing::Refuse).await;
+        let store = self.open(MissingStore::Refuse).await;
         let id = store.client("acme").await.expect("there").id;
         let row = store.grant_of(&id).await.expect("there");
         let held = row.secrets.as_ref().expect("opens").refresh.clone().expect("there");
@@ -384,7 +385,7 @@ impl Campaign {
 
     /// What an operator does about a lost grant: connects the client again.
     async fn reconnect(&self) {
-        let store = self.open(Missing::Refuse).await;
+        let store = self.open(MissingStore::Refuse).await;
         let registry = Registry::new(store.clone(), Some(self.endpoint()));
         let link = registry.connect("acme", None).await.expect("a link").url;
         let http = crate::support::http::client();
@@ -431,7 +432,7 @@ async fn a_killed_refresh_loses_no_grant_that_could_be_kept() {
     let sandbox = Sandbox::start(Options { redirect_uris: vec![REDIRECT.to_owned()], ..Options::default() });
     let sandbox = sandbox.await.expect("a free port");
     let given = sandbox.credentials();
-    let app = App { id: given.client_id.as_str().into(), secret: given.client_secret.as_str().into() };
+    let app = OAuthApp { id: given.client_id.as_str().into(), secret: given.client_secret.as_str().into() };
     let campaign = Campaign::start(sandbox.address(), app, &given.refresh_token).await;
     let tally = run(campaign, rounds()).await;
     let lost: usize = tally.iter().filter(|(kill, _)| !kill.may_lose()).map(|(_, (_, lost))| lost).sum();

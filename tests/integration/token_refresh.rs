@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::store::GrantState;
-use switchback_gateway::token::{Rejected, Settings, TokenError};
+use switchback_gateway::token::{RefreshSettings, Rejected, TokenError};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -43,7 +43,7 @@ async fn a_storm_of_401_causes_one_refresh_per_generation() {
             let all: Vec<_> = (0..200)
                 .map(|_| {
                     let grant = grant.clone();
-                    tokio::spawn(async move { grant.rejected(generation, operation()).await })
+                    tokio::spawn(async move { grant.on_unauthorized(generation, operation()).await })
                 })
                 .collect();
             let mut replays = 0;
@@ -65,7 +65,7 @@ async fn a_storm_of_401_causes_one_refresh_per_generation() {
     assert_eq!(storm(token.generation()).await, 200);
     assert_eq!(authority.calls(), 2);
     // Later it may have ended after all.
-    gateway.clock.advance(Settings::default().rejection_quiet);
+    gateway.clock.advance(RefreshSettings::default().rejection_quiet);
     assert_eq!(storm(token.generation() + 1).await, 200);
     assert_eq!(authority.calls(), 3);
 }
@@ -119,14 +119,14 @@ async fn a_true_invalid_grant_ends_in_needs_reconnect_and_no_storm() {
     let gateway = Gateway::new(&authority).await;
     let client = gateway.client();
     let token = client.grant.access_token().await.expect("connected");
-    client.grant.worked(&token, operation());
+    client.grant.on_success(&token, operation());
     gateway.tokens.drain(PATIENCE).await;
     authority.state().active = "revoked by somebody".to_owned();
     authority.state().spent.clear();
     // The access token goes on serving while it lives.
     gateway.clock.advance(HOUR * 8 / 10);
     assert!(matches!(
-        client.grant.rejected(token.generation(), operation()).await,
+        client.grant.on_unauthorized(token.generation(), operation()).await,
         Rejected::Unavailable(TokenError::NeedsReconnect(_))
     ));
     assert_eq!(client.grant.state(), GrantState::NeedsReconnect);
@@ -138,7 +138,7 @@ async fn a_true_invalid_grant_ends_in_needs_reconnect_and_no_storm() {
         assert_eq!(refused, TokenError::NeedsReconnect("invalid_grant".to_owned()));
     }
     assert_eq!(gateway.tokens.health().needs_reconnect, ["acme"]);
-    let gateway = gateway.restart(authority.endpoint(), Settings::default()).await;
+    let gateway = gateway.restart(authority.endpoint(), RefreshSettings::default()).await;
     assert_eq!(gateway.client().grant.state(), GrantState::NeedsReconnect, "survives a restart");
     assert!(gateway.client().grant.access_token().await.is_err());
     assert_eq!(authority.calls(), calls, "no call after the verdict");
@@ -172,14 +172,17 @@ async fn whatever_is_not_a_verdict_backs_off_and_keeps_the_grant() {
         let asked_to_wait = matches!(&act, Act::Say(429, ..));
         authority.script(act);
         assert!(
-            matches!(client.grant.rejected(token.generation(), operation()).await, Rejected::Unavailable(_)),
+            matches!(
+                client.grant.on_unauthorized(token.generation(), operation()).await,
+                Rejected::Unavailable(_)
+            ),
             "{what}"
         );
         assert_eq!(authority.calls(), 2, "{what}: tried once, not again by itself");
         for _ in 0..50 {
             assert!(
                 matches!(
-                    client.grant.rejected(token.generation(), operation()).await,
+                    client.grant.on_unauthorized(token.generation(), operation()).await,
                     Rejected::Unavailable(_)
                 ),
                 "{what}"
@@ -192,7 +195,7 @@ async fn whatever_is_not_a_verdict_backs_off_and_keeps_the_grant() {
             gateway.clock.advance(Duration::from_secs(119));
             assert!(
                 matches!(
-                    client.grant.rejected(token.generation(), operation()).await,
+                    client.grant.on_unauthorized(token.generation(), operation()).await,
                     Rejected::Unavailable(_)
                 ),
                 "{what}"
@@ -201,7 +204,10 @@ async fn whatever_is_not_a_verdict_backs_off_and_keeps_the_grant() {
         }
         gateway.clock.advance(Duration::from_secs(2));
         assert!(
-            matches!(client.grant.rejected(token.generation(), operation()).await, Rejected::Replay(_)),
+            matches!(
+                client.grant.on_unauthorized(token.generation(), operation()).await,
+                Rejected::Replay(_)
+            ),
             "{what}"
         );
         assert_eq!(authority.calls(), 3, "{what}");
@@ -213,7 +219,7 @@ async fn an_authorization_server_that_hangs_is_given_up_in_time() {
     let authority = Authority::start().await;
     let endpoint = authority.endpoint_with(Duration::from_millis(200));
     let clock = Clock::paused_at(NEW_YEAR);
-    let gateway = Gateway::with(&authority, endpoint, Settings::default(), clock).await;
+    let gateway = Gateway::with(&authority, endpoint, RefreshSettings::default(), clock).await;
     authority.script(Act::Hang);
     let refused =
         tokio::time::timeout(PATIENCE, gateway.client().grant.access_token()).await.expect("in time");
@@ -250,7 +256,7 @@ async fn odd_lifetimes_cause_no_loop_of_refreshes() {
     ] {
         let authority = Authority::start().await;
         authority.state().expires_in = expires_in.clone();
-        let settings = Settings { poll: Duration::from_secs(60), ..Settings::default() };
+        let settings = RefreshSettings { poll: Duration::from_secs(60), ..RefreshSettings::default() };
         let clock = Clock::paused_at(NEW_YEAR);
         let gateway = Gateway::with(&authority, authority.endpoint(), settings, clock).await;
         let client = gateway.client();
@@ -279,7 +285,7 @@ async fn a_jump_of_the_wall_clock_by_forty_days_changes_nothing() {
         assert!(client.grant.access_token().await.is_ok());
         assert_eq!(authority.calls(), 1, "running, only monotonic time counts");
         // After a restart the wall clock is all there is: at worst one refresh too early, never none at all or a loop.
-        let gateway = gateway.restart(authority.endpoint(), Settings::default()).await;
+        let gateway = gateway.restart(authority.endpoint(), RefreshSettings::default()).await;
         let client = gateway.client();
         for _ in 0..20 {
             client.grant.access_token().await.expect("a token");
@@ -326,7 +332,7 @@ async fn a_lost_answer_without_grace_is_flagged_once_and_for_what_it_is() {
     let gateway = Gateway::new(&authority).await;
     authority.script(Act::LoseAnswer);
     assert!(gateway.client().grant.access_token().await.is_err());
-    let gateway = gateway.restart(authority.endpoint(), Settings::default()).await;
+    let gateway = gateway.restart(authority.endpoint(), RefreshSettings::default()).await;
     let running = tokio::spawn(gateway.tokens.clone().run());
     eventually("flagged at start", || gateway.client().grant.state() == GrantState::NeedsReconnect).await;
     let refused = gateway.client().grant.access_token().await.expect_err("lost");
@@ -364,7 +370,7 @@ async fn the_previous_refresh_token_is_dropped_once_the_access_token_has_worked(
     let token = client.grant.access_token().await.expect("connected");
     let before = gateway.store.grant_of(&client.id).await.expect("stored").secrets.expect("opens");
     assert_eq!(before.previous_refresh.expect("kept at first").expose(), "refresh-canary-0");
-    client.grant.worked(&token, operation());
+    client.grant.on_success(&token, operation());
     gateway.tokens.drain(PATIENCE).await;
     let after = gateway.store.grant_of(&client.id).await.expect("stored").secrets.expect("opens");
     assert!(after.previous_refresh.is_none());
@@ -403,7 +409,7 @@ async fn a_sibling_that_was_faster_makes_invalid_grant_harmless() {
 async fn a_store_that_fails_after_the_answer_leaves_the_tokens_in_memory_until_it_takes_them() {
     let authority = Authority::start().await;
     let clock = Clock::machine();
-    let settings = Settings { rejection_quiet: Duration::ZERO, ..Settings::default() };
+    let settings = RefreshSettings { rejection_quiet: Duration::ZERO, ..RefreshSettings::default() };
     let gateway = Gateway::with(&authority, authority.endpoint(), settings, clock).await;
     let client = gateway.client();
     let gate = Arc::new(Gate::default());
@@ -422,7 +428,7 @@ async fn a_store_that_fails_after_the_answer_leaves_the_tokens_in_memory_until_i
     assert_eq!(gateway.tokens.health().unpersisted, 1);
     // No further refresh is begun that could not be stored either.
     assert!(matches!(
-        client.grant.rejected(token.generation(), operation()).await,
+        client.grant.on_unauthorized(token.generation(), operation()).await,
         Rejected::Unavailable(TokenError::Store(_))
     ));
     assert_eq!(authority.calls(), 1);
@@ -439,7 +445,7 @@ async fn a_store_that_fails_after_the_answer_leaves_the_tokens_in_memory_until_i
 async fn a_store_that_takes_nothing_does_not_keep_the_process() {
     let authority = Authority::start().await;
     let gateway =
-        Gateway::with(&authority, authority.endpoint(), Settings::default(), Clock::machine()).await;
+        Gateway::with(&authority, authority.endpoint(), RefreshSettings::default(), Clock::machine()).await;
     let gate = Arc::new(Gate::default());
     authority.script(Act::HoldAfter(gate.clone()));
     let grant = gateway.client().grant.clone();
@@ -462,7 +468,7 @@ async fn no_refresh_token_is_spent_that_the_store_could_not_replace() {
     let breaker = sqlx::SqlitePool::connect(&gateway.url).await.expect("the file opens");
     sqlx::query("ALTER TABLE refresh_intents RENAME TO gone").execute(&breaker).await.expect("broken");
     assert!(matches!(
-        client.grant.rejected(token.generation(), operation()).await,
+        client.grant.on_unauthorized(token.generation(), operation()).await,
         Rejected::Unavailable(TokenError::Store(_))
     ));
     assert_eq!(authority.calls(), 1, "nothing was sent");
@@ -470,8 +476,11 @@ async fn no_refresh_token_is_spent_that_the_store_could_not_replace() {
     assert!(!gateway.tokens.health().is_ready());
     sqlx::query("ALTER TABLE gone RENAME TO refresh_intents").execute(&breaker).await.expect("mended");
     breaker.close().await;
-    gateway.clock.advance(Settings::default().retry_min);
-    assert!(matches!(client.grant.rejected(token.generation(), operation()).await, Rejected::Replay(_)));
+    gateway.clock.advance(RefreshSettings::default().retry_min);
+    assert!(matches!(
+        client.grant.on_unauthorized(token.generation(), operation()).await,
+        Rejected::Replay(_)
+    ));
     assert!(gateway.tokens.health().is_ready());
 }
 
@@ -483,7 +492,7 @@ async fn no_token_shows_in_what_is_printed_of_the_parts() {
     let token = client.grant.access_token().await.expect("connected");
     let row = gateway.store.grant_of(&client.id).await.expect("stored");
     authority.state().active.clear();
-    let refused = client.grant.rejected(token.generation(), operation()).await;
+    let refused = client.grant.on_unauthorized(token.generation(), operation()).await;
     let shown = format!(
         "{client:?} {token:?} {row:?} {refused:?} {:?} {:?} {:?} {:?}",
         gateway.tokens,
@@ -501,16 +510,16 @@ async fn an_operation_that_is_never_permitted_leaves_the_others_their_refresh() 
     let (client, usual, forbidden) = (gateway.client(), operation_at("/usual"), operation_at("/forbidden"));
     let mut token = client.grant.access_token().await.expect("connected");
     for _ in 0..20 {
-        client.grant.worked(&token, usual);
-        if let Rejected::Replay(newer) = client.grant.rejected(token.generation(), forbidden).await {
-            client.grant.refused(newer.generation(), forbidden);
-            client.grant.worked(&newer, usual);
+        client.grant.on_success(&token, usual);
+        if let Rejected::Replay(newer) = client.grant.on_unauthorized(token.generation(), forbidden).await {
+            client.grant.on_refused_again(newer.generation(), forbidden);
+            client.grant.on_success(&newer, usual);
             token = newer;
         }
     }
     assert_eq!(authority.calls(), 2, "one refresh to find out");
     // Now the token really ends, before its time, in the quiet time of the operation that is never permitted.
-    let newer = client.grant.rejected(token.generation(), usual).await;
+    let newer = client.grant.on_unauthorized(token.generation(), usual).await;
     assert!(matches!(newer, Rejected::Replay(newer) if newer.generation() == token.generation() + 1));
     assert_eq!(authority.calls(), 3);
 }
@@ -532,7 +541,8 @@ async fn one_failure_of_the_server_costs_the_calls_that_wait_no_answer() {
     for act in [Act::Say(500, "", ""), Act::Say(503, "retry-after: 1\r\n", "")] {
         let authority = Authority::start().await;
         let gateway =
-            Gateway::with(&authority, authority.endpoint(), Settings::default(), Clock::machine()).await;
+            Gateway::with(&authority, authority.endpoint(), RefreshSettings::default(), Clock::machine())
+                .await;
         authority.script(act);
         let client = gateway.client();
         let waiting: Vec<_> = (0..30)
@@ -554,7 +564,8 @@ async fn a_server_that_fails_twice_or_wants_a_longer_pause_is_left_alone() {
     for (acts, calls) in [(&twice[..], 2), (&[Act::Say(503, "retry-after: 60\r\n", "")][..], 1)] {
         let authority = Authority::start().await;
         let gateway =
-            Gateway::with(&authority, authority.endpoint(), Settings::default(), Clock::machine()).await;
+            Gateway::with(&authority, authority.endpoint(), RefreshSettings::default(), Clock::machine())
+                .await;
         acts.iter().cloned().for_each(|act| authority.script(act));
         let grant = gateway.client().grant.clone();
         assert!(matches!(grant.access_token().await, Err(TokenError::Server(_))));
@@ -567,7 +578,7 @@ async fn a_server_that_fails_twice_or_wants_a_longer_pause_is_left_alone() {
 async fn a_refusal_after_a_failure_is_known_to_have_followed_one() {
     let authority = Authority::start().await;
     let gateway =
-        Gateway::with(&authority, authority.endpoint(), Settings::default(), Clock::machine()).await;
+        Gateway::with(&authority, authority.endpoint(), RefreshSettings::default(), Clock::machine()).await;
     // The server spends the token, fails, and then knows the token as spent.
     authority.script(Act::Say(500, "", ""));
     {
@@ -605,7 +616,7 @@ async fn refusals_in_words_of_the_servers_own_never_end_the_grant() {
         let shown = grant().await;
         assert_eq!((shown.state, shown.reason.as_deref()), (GrantState::Misconfigured, Some(reason)));
         authority.state().script.clear();
-        gateway.clock.advance(Settings::default().retry_max);
+        gateway.clock.advance(RefreshSettings::default().retry_max);
         gateway.client().grant.access_token().await.expect("the server has come to itself");
         assert_eq!(grant().await.state, GrantState::Active);
     }
@@ -637,8 +648,14 @@ async fn an_application_that_asks_for_itself_comes_back_after_any_refusal() {
             }
         }
         assert_eq!(authority.calls(), 8, "{body}: one call for each pause");
-        assert!(pauses.iter().all(|pause| *pause <= Settings::default().retry_max), "{body}: {pauses:?}");
-        assert!(pauses[7] > pauses[0] || pauses[0] == Settings::default().retry_max, "{body}: {pauses:?}");
+        assert!(
+            pauses.iter().all(|pause| *pause <= RefreshSettings::default().retry_max),
+            "{body}: {pauses:?}"
+        );
+        assert!(
+            pauses[7] > pauses[0] || pauses[0] == RefreshSettings::default().retry_max,
+            "{body}: {pauses:?}"
+        );
         assert_ne!(grant.state(), GrantState::NeedsReconnect, "{body}");
         authority.state().script.clear();
         let token = grant.access_token().await.expect("a token");
@@ -648,12 +665,12 @@ async fn an_application_that_asks_for_itself_comes_back_after_any_refusal() {
 
 /// A gateway with a second client, which asks for its tokens itself.
 async fn machine(authority: &Authority) -> (Gateway, Arc<switchback_gateway::token::Grant>) {
-    use switchback_gateway::store::Flow;
+    use switchback_gateway::store::GrantFlow;
     let gateway = Gateway::new(authority).await;
     let machine = switchback_gateway::token::NewClient {
         name: "machine".to_owned(),
         tokens: vec![crate::support::authority::secret("machine-token").into()],
-        flow: Flow::ClientCredentials,
+        flow: GrantFlow::ClientCredentials,
         refresh_token: None,
         ..crate::support::tokens::acme("")
     };
@@ -724,7 +741,7 @@ async fn what_the_operator_got_wrong_is_shown_as_such_and_tried_again_in_case_it
             assert!(again.to_string().contains(code), "{again}");
         }
         assert_eq!(authority.calls(), 1, "no storm");
-        gateway.clock.advance(Settings::default().retry_max);
+        gateway.clock.advance(RefreshSettings::default().retry_max);
         client.grant.access_token().await.expect("mended on the other side");
         assert_eq!(registry.get("acme").await.expect("listed").grant.state, GrantState::Active);
     }
@@ -737,8 +754,9 @@ async fn parameters_of_the_configuration_go_along_with_every_request_for_tokens(
         ["audience", "resource"].map(|name| (name.to_owned(), format!("https://{name}.example/?a&b")));
     let oauth =
         switchback_gateway::token::OAuth { parameters: parameters.to_vec(), ..authority.oauth(PATIENCE) };
-    let endpoint = switchback_gateway::token::Endpoint::new(oauth).expect("loopback needs no TLS");
-    let gateway = Gateway::with(&authority, endpoint, Settings::default(), Clock::paused_at(NEW_YEAR)).await;
+    let endpoint = switchback_gateway::token::TokenEndpoint::new(oauth).expect("loopback needs no TLS");
+    let gateway =
+        Gateway::with(&authority, endpoint, RefreshSettings::default(), Clock::paused_at(NEW_YEAR)).await;
     gateway.client().grant.access_token().await.expect("connected");
     let call = authority.state().calls[0].clone();
     assert_eq!(
@@ -769,9 +787,9 @@ async fn requests_for_tokens_are_as_the_rfc_has_them_unless_it_is_said_otherwise
     ] {
         let authority = Authority::start().await;
         let oauth = switchback_gateway::token::OAuth { requests, ..authority.oauth(PATIENCE) };
-        let endpoint = switchback_gateway::token::Endpoint::new(oauth).expect("loopback needs no TLS");
+        let endpoint = switchback_gateway::token::TokenEndpoint::new(oauth).expect("loopback needs no TLS");
         let clock = Clock::paused_at(NEW_YEAR);
-        let gateway = Gateway::with(&authority, endpoint, Settings::default(), clock).await;
+        let gateway = Gateway::with(&authority, endpoint, RefreshSettings::default(), clock).await;
         let client = gateway.client();
         client.grant.access_token().await.expect("connected");
         gateway.clock.advance(HOUR);
@@ -788,8 +806,9 @@ async fn an_application_without_a_secret_shows_its_id_alone() {
     let authority = Authority::start().await;
     let requests = TokenRequests { client_auth: Some(ClientAuth::None), ..TokenRequests::default() };
     let oauth = switchback_gateway::token::OAuth { requests, ..authority.oauth(PATIENCE) };
-    let endpoint = switchback_gateway::token::Endpoint::new(oauth).expect("loopback needs no TLS");
-    let gateway = Gateway::with(&authority, endpoint, Settings::default(), Clock::paused_at(NEW_YEAR)).await;
+    let endpoint = switchback_gateway::token::TokenEndpoint::new(oauth).expect("loopback needs no TLS");
+    let gateway =
+        Gateway::with(&authority, endpoint, RefreshSettings::default(), Clock::paused_at(NEW_YEAR)).await;
     // This authority wants a secret; what counts is what it was sent.
     let _ = gateway.client().grant.access_token().await;
     let call = authority.state().calls[0].clone();

@@ -6,8 +6,8 @@ use crate::support::tokens::{OLD_TOKEN, PATIENCE, acme, eventually, key, ring};
 use std::sync::Arc;
 use std::time::Duration;
 use switchback_gateway::clock::Clock;
-use switchback_gateway::store::{Begin, Finish, Missing, NewTokens, Store};
-use switchback_gateway::token::{Client, NewClient, Registry, Settings, Tokens};
+use switchback_gateway::store::{Begin, Finish, MissingStore, NewTokens, Store};
+use switchback_gateway::token::{Client, NewClient, RefreshSettings, Registry, Tokens};
 
 struct Replica {
     store: Store,
@@ -21,7 +21,7 @@ impl Replica {
 }
 
 async fn replicas(authority: &Authority, count: usize, timeout: Duration) -> Option<Vec<Replica>> {
-    replicas_with(authority, count, timeout, Settings::default().lease).await
+    replicas_with(authority, count, timeout, RefreshSettings::default().lease).await
 }
 
 async fn replicas_with(
@@ -34,13 +34,15 @@ async fn replicas_with(
     let key = key();
     let mut all = Vec::new();
     for number in 0..count {
-        let store = Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Create).await.expect("opens");
+        let store =
+            Store::open(&url, ring(&[&key]), Clock::machine(), MissingStore::Create).await.expect("opens");
         if number == 0 {
             let seed = authority.state().active.clone();
             Registry::new(store.clone(), None).add(acme(&seed)).await.expect("added");
         }
         let endpoint = authority.endpoint_with(timeout);
-        let settings = Settings { rejection_quiet: Duration::ZERO, lease, ..Settings::default() };
+        let settings =
+            RefreshSettings { rejection_quiet: Duration::ZERO, lease, ..RefreshSettings::default() };
         let tokens = Tokens::open(store.clone(), Some(endpoint), settings).await.expect("all may serve");
         all.push(Replica { store, tokens });
     }
@@ -127,10 +129,12 @@ async fn tokens_are_served_while_the_database_is_down_and_followed_when_it_is_ba
     let Some(url) = postgres::database() else { return };
     let authority = Authority::start().await;
     let key = key();
-    let store = Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Create).await.expect("opens");
+    let store =
+        Store::open(&url, ring(&[&key]), Clock::machine(), MissingStore::Create).await.expect("opens");
     Registry::new(store.clone(), None).add(acme("refresh-canary-0")).await.expect("added");
-    let tokens =
-        Tokens::open(store.clone(), Some(authority.endpoint()), Settings::default()).await.expect("opens");
+    let tokens = Tokens::open(store.clone(), Some(authority.endpoint()), RefreshSettings::default())
+        .await
+        .expect("opens");
     let client = tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").expect("enrolled");
     let token = client.grant.access_token().await.expect("connected");
     let running = tokio::spawn(tokens.clone().run());
@@ -194,13 +198,16 @@ fn a_refresh_whose_gateway_is_killed_is_taken_over_within_ten_seconds() {
         let Some(url) = postgres::database() else { return doomed.shutdown_background() };
         let key = key();
         let open = |url: String, key: switchback_gateway::secret::Secret<String>, endpoint| async move {
-            let store =
-                Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Create).await.expect("opens");
-            let tokens =
-                Tokens::open(store.clone(), Some(endpoint), Settings::default()).await.expect("serves");
+            let store = Store::open(&url, ring(&[&key]), Clock::machine(), MissingStore::Create)
+                .await
+                .expect("opens");
+            let tokens = Tokens::open(store.clone(), Some(endpoint), RefreshSettings::default())
+                .await
+                .expect("serves");
             Replica { store, tokens }
         };
-        let store = Store::open(&url, ring(&[&key]), Clock::machine(), Missing::Create).await.expect("opens");
+        let store =
+            Store::open(&url, ring(&[&key]), Clock::machine(), MissingStore::Create).await.expect("opens");
         Registry::new(store, None).add(acme("refresh-canary-0")).await.expect("added");
         // It dies when the server has its request and has not acted on it.
         let gate = Arc::new(Gate::default());

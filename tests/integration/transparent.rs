@@ -13,8 +13,8 @@ use std::process::Command;
 use std::time::Duration;
 use switchback_gateway::proxy::forwarding::{ForwardedFields, Forwarding};
 use switchback_gateway::proxy::limits::Limits;
-use switchback_gateway::proxy::program::Strangers;
-use switchback_gateway::server::{IpNet, Options};
+use switchback_gateway::proxy::program::UnknownClientPolicy;
+use switchback_gateway::server::{IpNet, ServerOptions};
 use switchback_gateway::shadow::{Phase, Share};
 use switchback_gateway::tunnel::TunnelLimits;
 
@@ -405,7 +405,7 @@ async fn where_operations_are_translated_all_else_is_as_it_was() {
 
 #[tokio::test]
 async fn strangers_can_be_left_to_the_old_service_where_others_are_translated() {
-    let setup = Setup { old: Some(SOMEWHERE), unknown: Strangers::ForwardAll, ..Setup::default() };
+    let setup = Setup { old: Some(SOMEWHERE), unknown: UnknownClientPolicy::ForwardAll, ..Setup::default() };
     let by = |row: &Row| match row.translated {
         Status(400 | 401) if !is_barred(row) => Own,
         by => by,
@@ -415,7 +415,7 @@ async fn strangers_can_be_left_to_the_old_service_where_others_are_translated() 
 
 #[tokio::test]
 async fn what_is_unknown_can_be_refused() {
-    let setup = Setup { old: Some(SOMEWHERE), unknown: Strangers::Refuse, ..Setup::default() };
+    let setup = Setup { old: Some(SOMEWHERE), unknown: UnknownClientPolicy::Refuse, ..Setup::default() };
     // What the pack refuses is still that service's to do, for those who are known.
     let by = |row: &Row| match (row.name, row.sunset) {
         ("a refused operation", _) => Own,
@@ -515,7 +515,7 @@ async fn what_nobody_knows_is_listed_for_the_operator_without_what_clients_write
 
 #[tokio::test]
 async fn unknown_calls_are_listed_only_where_they_are_forwarded() {
-    for (unknown, count) in [(Strangers::Refuse, 0), (Strangers::default(), 2)] {
+    for (unknown, count) in [(UnknownClientPolicy::Refuse, 0), (UnknownClientPolicy::default(), 2)] {
         let old = Upstream::start(vec![reply("200 OK", "content-length: 0\r\n", b"")]).await;
         let setup = Setup { old: Some(old.address), phase: Phase::Legacy, unknown, ..Setup::default() };
         let gateway = Gateway::start(SOMEWHERE, setup).await;
@@ -534,7 +534,7 @@ async fn switching(limits: TunnelLimits) -> (Upstream, Gateway, Client) {
     let old = Upstream::start(vec![Act::Switch(head.into())]).await;
     let setup = Setup {
         old: Some(old.address),
-        options: Options { tunnel: limits, ..Options::default() },
+        options: ServerOptions { tunnel: limits, ..ServerOptions::default() },
         ..Setup::default()
     };
     let gateway = Gateway::start(SOMEWHERE, setup).await;
@@ -637,7 +637,7 @@ async fn forwarded_requests_say_of_their_way_what_the_operator_wants() {
         let setup = Setup {
             old: Some(old.address),
             forwarding: Forwarding { fields, trusted: trusted.into() },
-            options: Options { tells_peer: fields.names_peer(), ..Options::default() },
+            options: ServerOptions { tells_peer: fields.names_peer(), ..ServerOptions::default() },
             ..Setup::default()
         };
         let gateway = Gateway::start(SOMEWHERE, setup).await;

@@ -152,7 +152,7 @@ fn words_of_the_service() -> BTreeSet<String> {
     for name in ["v2.openapi.yaml", "v3.openapi.yaml"] {
         let bytes = fs::read(folder.join(name)).expect("the contract is part of the sources");
         let (mut sources, mut findings) = (Sources::new(), Findings::new());
-        let tree = yaml::read(&mut sources, name, &bytes, &mut findings).expect("the contract is YAML");
+        let tree = yaml::parse(&mut sources, name, &bytes, &mut findings).expect("the contract is YAML");
         collect_words(&tree, &mut words);
     }
     words

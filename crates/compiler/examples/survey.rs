@@ -31,7 +31,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 use switchback_compiler::contract::{self, Documents, Media, Operation};
 use switchback_compiler::diagnostic::{Colour, Findings, Severity, Sources, to_text};
-use switchback_compiler::init::{self, Side};
+use switchback_compiler::init::{self, SideDocument};
 
 fn main() -> ExitCode {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -130,12 +130,12 @@ fn init_all(paths: &[String], verbose: bool) -> ExitCode {
 }
 
 /// Returns a pair of documents with its name.
-fn sides(pair: &[String]) -> (String, [Side; 2]) {
+fn sides(pair: &[String]) -> (String, [SideDocument; 2]) {
     let side = |path: &String, name: &str| {
         let path = Path::new(path);
         let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let document = format!("contracts/{name}/{file}");
-        Side {
+        SideDocument {
             name: name.to_owned(),
             files: vec![(document.clone(), std::fs::read(path).unwrap_or_default().into())],
             document,
@@ -210,7 +210,8 @@ fn survey(path: &Path) -> (Row, String) {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let start = Instant::now();
     let documents = Documents::load(&mut sources, &name, &fetch, &mut findings);
-    let contract = documents.as_ref().map(|documents| contract::read("side", documents, &mut findings));
+    let contract =
+        documents.as_ref().map(|documents| contract::parse_contract("side", documents, &mut findings));
     let took = start.elapsed();
     let text = to_text(&sources, &findings, Colour::Never);
     let operations = contract.map(|contract| contract.operations).unwrap_or_default();

@@ -8,7 +8,7 @@ use fastrand::Rng;
 use std::time::Duration;
 use switchback_engine::diff::{
     Cause, Comparison, Counts, Finding, FindingKind, Party, Readings, Settled, SkipReason, Step, is_accepted,
-    settle, unfinished,
+    settle, settle_unfinished,
 };
 use switchback_engine::evidence::{Counted, Gate, Policy, Stage, Timed, Transition};
 
@@ -194,7 +194,7 @@ impl Call<'_> {
             match (party, self.read(party)) {
                 (Party::Reference, Some(reading)) => readings.references.push(reading),
                 (Party::Candidate, Some(reading)) => readings.candidates.push(reading),
-                (_, None) => break unfinished(&readings, compare),
+                (_, None) => break settle_unfinished(&readings, compare),
             }
         };
         match settled {
@@ -253,7 +253,7 @@ fn run(scenario: &Scenario, gate: &Gate, seed: u64) -> (Option<Transition>, u64)
                 latency = gate.latency(&timed);
             }
         }
-        let counted = Counted { latency, ..counts.counted() };
+        let counted = Counted { latency, ..counts.evidence() };
         let transition = gate.step(stage, counted, number * CALL_MS);
         if !matches!(transition, Transition::None(_)) {
             return (Some(transition), number);
@@ -380,7 +380,7 @@ mod tests {
                 };
                 call.compared(first, &mut counts);
             }
-            let rate = (counts.different + counts.unsettled) as f64 / counts.compared() as f64;
+            let rate = (counts.different + counts.unsettled) as f64 / counts.compared_count() as f64;
             assert!(
                 (0.035..0.06).contains(&rate),
                 "{first:?} with writes {writes}: 5 % is measured as {rate}"

@@ -12,12 +12,12 @@ mod beginning;
 mod copy;
 mod last_byte;
 
-pub(crate) use beginning::Beginning;
+pub(crate) use beginning::BodyStart;
 pub use copy::Copied;
 pub(crate) use copy::Copier;
 pub(crate) use last_byte::LastByte;
 
-use crate::error::{GatewayError, Kind, Side};
+use crate::error::{ErrorKind, ErrorSide, GatewayError};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body as _, Frame, SizeHint};
@@ -36,7 +36,7 @@ use tokio::time::{Instant, Sleep};
 
 /// The outcome of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum BodyEnd {
     /// The body was read to its end.
     Complete,
     /// Reading failed with an error.
@@ -46,13 +46,13 @@ pub enum End {
 }
 
 /// An observer of a body. It is dropped after `end`.
-pub trait Watch: Send {
+pub trait BodyWatcher: Send {
     /// Observes the bytes of one frame.
     fn chunk(&mut self, bytes: &Bytes);
     /// Observes the error that interrupts the body. A call of `end` with [`End::Failed`] follows.
-    fn failed(&mut self, _error: &GatewayError) {}
+    fn on_error(&mut self, _error: &GatewayError) {}
     /// Observes the outcome. Called exactly once.
-    fn end(&mut self, end: End);
+    fn end(&mut self, end: BodyEnd);
 }
 
 /// Log text for a response whose body was interrupted.
@@ -62,7 +62,7 @@ pub(crate) const BROKE_OFF: &str = "the upstream's body broke off";
 /// bytes received are not valid HTTP.
 pub(crate) fn broke_off(detail: &str, error: impl Into<Box<dyn StdError + Send + Sync>>) -> GatewayError {
     let error = error.into();
-    let kind = if is_lost(&*error) { Kind::UpstreamClosed } else { Kind::UpstreamBroken };
+    let kind = if is_lost(&*error) { ErrorKind::UpstreamClosed } else { ErrorKind::UpstreamBroken };
     GatewayError::new(kind, detail).because(error).cut()
 }
 
@@ -90,14 +90,14 @@ fn is_lost(error: &(dyn StdError + 'static)) -> bool {
 
 /// A message body.
 pub struct Body {
-    kind: Source,
+    kind: BodySource,
     /// Bytes left before the size limit is exceeded. `None`: no limit.
     left: Option<u64>,
     /// Boxed because buffered bodies have no pace and bodies are moved often.
     pace: Option<Box<MinimumThroughput>>,
     /// The sender. Selects the error if a limit is exceeded.
-    side: Side,
-    watchers: Vec<Box<dyn Watch>>,
+    side: ErrorSide,
+    watchers: Vec<Box<dyn BodyWatcher>>,
     trailers: Trailers,
     ended: bool,
 }
@@ -112,7 +112,7 @@ enum Trailers {
     Here(Box<HeaderMap>),
 }
 
-enum Source {
+enum BodySource {
     Empty,
     Full(Bytes),
     Incoming(Incoming),
@@ -194,21 +194,21 @@ impl Trailers {
 impl Body {
     /// Returns a body without bytes.
     pub fn empty() -> Body {
-        Body::of(Source::Empty, Side::Gateway)
+        Body::new(BodySource::Empty, ErrorSide::Gateway)
     }
 
     /// Returns a body with the given bytes.
     pub fn full(bytes: impl Into<Bytes>) -> Body {
         let bytes = bytes.into();
-        if bytes.is_empty() { Body::empty() } else { Body::of(Source::Full(bytes), Side::Gateway) }
+        if bytes.is_empty() { Body::empty() } else { Body::new(BodySource::Full(bytes), ErrorSide::Gateway) }
     }
 
     /// Wraps a body from the wire. `side` is its sender.
-    pub fn incoming(body: Incoming, side: Side) -> Body {
+    pub fn incoming(body: Incoming, side: ErrorSide) -> Body {
         if body.is_end_stream() {
-            Body::of(Source::Empty, side)
+            Body::new(BodySource::Empty, side)
         } else {
-            Body::of(Source::Incoming(body), side)
+            Body::new(BodySource::Incoming(body), side)
         }
     }
 
@@ -217,26 +217,26 @@ impl Body {
     /// interrupts it. `length` is announced to the reader if known.
     pub fn channel(frames: usize, length: Option<u64>) -> (mpsc::Sender<Result<Bytes, GatewayError>>, Body) {
         let (sender, frames) = mpsc::channel(frames);
-        (sender, Body::of(Source::Channel { frames, length }, Side::Gateway))
+        (sender, Body::new(BodySource::Channel { frames, length }, ErrorSide::Gateway))
     }
 
     /// Wraps a body that is generated while it is read, such as a decoded or translated one.
     pub fn stream(
         body: impl http_body::Body<Data = Bytes, Error = GatewayError> + Send + 'static,
-        side: Side,
+        side: ErrorSide,
     ) -> Body {
-        Body::of(Source::Stream { body: Box::pin(body), turn: Turn::default() }, side)
+        Body::new(BodySource::Stream { body: Box::pin(body), turn: Turn::default() }, side)
     }
 
     /// Wraps a foreign body type, such as a web framework's. `side` is its sender.
-    pub fn wrap<B>(body: B, side: Side) -> Body
+    pub fn wrap<B>(body: B, side: ErrorSide) -> Body
     where
         B: http_body::Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>> + Send + 'static,
     {
-        if body.is_end_stream() { Body::empty() } else { Body::stream(Wrapped { body, side }, side) }
+        if body.is_end_stream() { Body::empty() } else { Body::stream(WrappedBody { body, side }, side) }
     }
 
-    fn of(kind: Source, side: Side) -> Body {
+    fn new(kind: BodySource, side: ErrorSide) -> Body {
         Body {
             kind,
             left: None,
@@ -251,15 +251,15 @@ impl Body {
     /// Limits the body to `bytes_max` bytes: reading more yields an error. The lowest of several
     /// limits applies.
     #[must_use]
-    pub fn limited(mut self, bytes_max: u64) -> Body {
+    pub fn with_limit(mut self, bytes_max: u64) -> Body {
         self.left = Some(self.left.map_or(bytes_max, |left| left.min(bytes_max)));
         self
     }
 
     /// Limits how slowly the body may arrive. Buffered bodies are unaffected.
     #[must_use]
-    pub(crate) fn paced(mut self, timeout: BodyTimeout) -> Body {
-        if !matches!(self.kind, Source::Empty | Source::Full(_)) {
+    pub(crate) fn with_timeout(mut self, timeout: BodyTimeout) -> Body {
+        if !matches!(self.kind, BodySource::Empty | BodySource::Full(_)) {
             let (timer, started, last_byte) = (None, None, None);
             self.pace = Some(Box::new(MinimumThroughput { timeout, timer, started, seen: 0, last_byte }));
         }
@@ -288,13 +288,13 @@ impl Body {
 
     /// Adds an observer.
     #[must_use]
-    pub fn watched(mut self, watch: Box<dyn Watch>) -> Body {
+    pub fn with_watcher(mut self, watch: Box<dyn BodyWatcher>) -> Body {
         self.watch(watch);
         self
     }
 
     /// Adds an observer in place.
-    pub fn watch(&mut self, watch: Box<dyn Watch>) {
+    pub fn watch(&mut self, watch: Box<dyn BodyWatcher>) {
         self.watchers.push(watch);
     }
 
@@ -305,7 +305,7 @@ impl Body {
 
     /// Returns whether the body is fully buffered.
     pub fn is_whole(&self) -> bool {
-        matches!(self.kind, Source::Empty | Source::Full(_))
+        matches!(self.kind, BodySource::Empty | BodySource::Full(_))
     }
 
     /// Takes the complete body if it is buffered and at most `bytes_max` bytes long, and leaves the
@@ -314,12 +314,12 @@ impl Body {
         if self.ended || !self.is_whole() || self.length().is_none_or(|length| length > bytes_max) {
             return None;
         }
-        let bytes = match std::mem::replace(&mut self.kind, Source::Empty) {
-            Source::Full(bytes) => bytes,
+        let bytes = match std::mem::replace(&mut self.kind, BodySource::Empty) {
+            BodySource::Full(bytes) => bytes,
             _ => Bytes::new(),
         };
         let outcome = self.admit(bytes);
-        self.finish(if outcome.is_ok() { End::Complete } else { End::Failed });
+        self.finish(if outcome.is_ok() { BodyEnd::Complete } else { BodyEnd::Failed });
         Some(outcome)
     }
 
@@ -336,25 +336,27 @@ impl Body {
     fn too_large(&self) -> GatewayError {
         let detail = format!("a body of the {} is over its limit", self.side.name());
         match self.side {
-            Side::Client => GatewayError::new(Kind::TooLarge, detail),
-            Side::Gateway | Side::Upstream => GatewayError::new(Kind::UpstreamBroken, detail),
+            ErrorSide::Client => GatewayError::new(ErrorKind::TooLarge, detail),
+            ErrorSide::Gateway | ErrorSide::Upstream => GatewayError::new(ErrorKind::UpstreamBroken, detail),
         }
     }
 
     fn too_slow(&self) -> GatewayError {
         let detail = format!("a body of the {} came too slowly", self.side.name());
         match self.side {
-            Side::Client => GatewayError::new(Kind::RequestTimeout, detail),
-            Side::Gateway | Side::Upstream => GatewayError::new(Kind::UpstreamTimeout, detail),
+            ErrorSide::Client => GatewayError::new(ErrorKind::RequestTimeout, detail),
+            ErrorSide::Gateway | ErrorSide::Upstream => GatewayError::new(ErrorKind::UpstreamTimeout, detail),
         }
     }
 
-    fn broken(side: Side, error: hyper::Error) -> GatewayError {
+    fn broken(side: ErrorSide, error: hyper::Error) -> GatewayError {
         match side {
             // A client that breaks its own framing receives an error response. A client that has
             // disconnected will not read it.
-            Side::Client => GatewayError::new(Kind::BadRequest, "the request body broke off").because(error),
-            Side::Gateway | Side::Upstream => broke_off(BROKE_OFF, error),
+            ErrorSide::Client => {
+                GatewayError::new(ErrorKind::BadRequest, "the request body broke off").because(error)
+            }
+            ErrorSide::Gateway | ErrorSide::Upstream => broke_off(BROKE_OFF, error),
         }
     }
 
@@ -364,7 +366,7 @@ impl Body {
         }
     }
 
-    fn finish(&mut self, end: End) {
+    fn finish(&mut self, end: BodyEnd) {
         if !self.ended {
             self.ended = true;
             for mut watcher in self.watchers.drain(..) {
@@ -385,7 +387,7 @@ impl Body {
             Poll::Ready(Some(Ok(bytes))) => self.admit(bytes),
             Poll::Ready(Some(Err(error))) => Err(error),
             Poll::Ready(None) => {
-                self.finish(End::Complete);
+                self.finish(BodyEnd::Complete);
                 return Poll::Ready(None);
             }
             Poll::Pending => match self.poll_pace(cx) {
@@ -395,10 +397,10 @@ impl Body {
         };
         if let Err(error) = &outcome {
             for watcher in &mut self.watchers {
-                watcher.failed(error);
+                watcher.on_error(error);
             }
-            self.finish(End::Failed);
-            self.kind = Source::Empty;
+            self.finish(BodyEnd::Failed);
+            self.kind = BodySource::Empty;
         }
         Poll::Ready(Some(outcome))
     }
@@ -407,13 +409,13 @@ impl Body {
         let side = self.side;
         loop {
             return match &mut self.kind {
-                Source::Empty => Poll::Ready(None),
-                Source::Full(bytes) => {
+                BodySource::Empty => Poll::Ready(None),
+                BodySource::Full(bytes) => {
                     let bytes = std::mem::take(bytes);
-                    self.kind = Source::Empty;
+                    self.kind = BodySource::Empty;
                     Poll::Ready(Some(Ok(bytes)))
                 }
-                Source::Incoming(body) => match Pin::new(body).poll_frame(cx) {
+                BodySource::Incoming(body) => match Pin::new(body).poll_frame(cx) {
                     Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                         Ok(bytes) => Poll::Ready(Some(Ok(bytes))),
                         Err(frame) => {
@@ -425,8 +427,8 @@ impl Body {
                     Poll::Ready(None) => Poll::Ready(None),
                     Poll::Pending => Poll::Pending,
                 },
-                Source::Channel { frames, .. } => frames.poll_recv(cx),
-                Source::Stream { body, turn } => match turn.poll(cx, |cx| body.as_mut().poll_frame(cx)) {
+                BodySource::Channel { frames, .. } => frames.poll_recv(cx),
+                BodySource::Stream { body, turn } => match turn.poll(cx, |cx| body.as_mut().poll_frame(cx)) {
                     Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                         Ok(bytes) => Poll::Ready(Some(Ok(bytes))),
                         Err(frame) => {
@@ -504,21 +506,21 @@ impl http_body::Body for Body {
             return false;
         }
         match &self.kind {
-            Source::Empty => true,
-            Source::Full(_) | Source::Channel { .. } => false,
-            Source::Incoming(body) => body.is_end_stream(),
-            Source::Stream { body, .. } => body.is_end_stream(),
+            BodySource::Empty => true,
+            BodySource::Full(_) | BodySource::Channel { .. } => false,
+            BodySource::Incoming(body) => body.is_end_stream(),
+            BodySource::Stream { body, .. } => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
-            Source::Empty => SizeHint::with_exact(0),
-            Source::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Source::Incoming(body) => body.size_hint(),
-            Source::Channel { length: Some(length), .. } => SizeHint::with_exact(*length),
-            Source::Channel { length: None, .. } => SizeHint::default(),
-            Source::Stream { body, .. } => body.size_hint(),
+            BodySource::Empty => SizeHint::with_exact(0),
+            BodySource::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            BodySource::Incoming(body) => body.size_hint(),
+            BodySource::Channel { length: Some(length), .. } => SizeHint::with_exact(*length),
+            BodySource::Channel { length: None, .. } => SizeHint::default(),
+            BodySource::Stream { body, .. } => body.size_hint(),
         }
     }
 }
@@ -527,21 +529,21 @@ impl Drop for Body {
     fn drop(&mut self) {
         // A reader that knows the length may stop without polling the end, which is not an
         // abandonment.
-        let end = if self.is_end_stream() { End::Complete } else { End::Abandoned };
+        let end = if self.is_end_stream() { BodyEnd::Complete } else { BodyEnd::Abandoned };
         self.finish(end);
     }
 }
 
 pin_project! {
     /// A foreign body whose errors are converted to [`GatewayError`].
-    struct Wrapped<B> {
+    struct WrappedBody<B> {
         #[pin]
         body: B,
-        side: Side,
+        side: ErrorSide,
     }
 }
 
-impl<B> http_body::Body for Wrapped<B>
+impl<B> http_body::Body for WrappedBody<B>
 where
     B: http_body::Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>>,
 {
@@ -554,8 +556,10 @@ where
     ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
         let this = self.project();
         let in_our_terms = |error: B::Error| match this.side {
-            Side::Client => GatewayError::new(Kind::BadRequest, "the request body broke off").because(error),
-            Side::Gateway | Side::Upstream => broke_off(BROKE_OFF, error),
+            ErrorSide::Client => {
+                GatewayError::new(ErrorKind::BadRequest, "the request body broke off").because(error)
+            }
+            ErrorSide::Gateway | ErrorSide::Upstream => broke_off(BROKE_OFF, error),
         };
         this.body.poll_frame(cx).map_err(in_our_terms)
     }
@@ -578,11 +582,11 @@ impl Default for Body {
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.kind {
-            Source::Empty => "empty",
-            Source::Full(_) => "full",
-            Source::Incoming(_) => "incoming",
-            Source::Channel { .. } => "channel",
-            Source::Stream { .. } => "stream",
+            BodySource::Empty => "empty",
+            BodySource::Full(_) => "full",
+            BodySource::Incoming(_) => "incoming",
+            BodySource::Channel { .. } => "channel",
+            BodySource::Stream { .. } => "stream",
         };
         write!(f, "Body({kind}, {:?})", self.length())
     }
@@ -609,23 +613,23 @@ mod tests {
     #[derive(Debug, Default, PartialEq)]
     struct Seen {
         bytes: usize,
-        end: Option<End>,
+        end: Option<BodyEnd>,
     }
 
     struct Spy(Arc<Mutex<Seen>>);
 
-    impl Watch for Spy {
+    impl BodyWatcher for Spy {
         fn chunk(&mut self, bytes: &Bytes) {
             self.0.lock().unwrap().bytes += bytes.len();
         }
-        fn end(&mut self, end: End) {
+        fn end(&mut self, end: BodyEnd) {
             assert!(self.0.lock().unwrap().end.replace(end).is_none(), "ended twice");
         }
     }
 
     fn spied(body: Body) -> (Body, Arc<Mutex<Seen>>) {
         let seen = Arc::new(Mutex::new(Seen::default()));
-        (body.watched(Box::new(Spy(seen.clone()))), seen)
+        (body.with_watcher(Box::new(Spy(seen.clone()))), seen)
     }
 
     #[tokio::test]
@@ -637,7 +641,7 @@ mod tests {
         }
         drop(sender);
         assert_eq!(body.whole().await.unwrap(), "abcdef");
-        assert_eq!(*seen.lock().unwrap(), Seen { bytes: 6, end: Some(End::Complete) });
+        assert_eq!(*seen.lock().unwrap(), Seen { bytes: 6, end: Some(BodyEnd::Complete) });
     }
 
     #[tokio::test]
@@ -645,16 +649,16 @@ mod tests {
         let (sender, body) = Body::channel(4, None);
         sender.send(Ok(Bytes::from_static(b"1234"))).await.unwrap();
         sender.send(Ok(Bytes::from_static(b"5"))).await.unwrap();
-        let error = body.limited(4).whole().await.unwrap_err();
-        assert_eq!(*error.kind(), Kind::UpstreamBroken);
+        let error = body.with_limit(4).whole().await.unwrap_err();
+        assert_eq!(*error.kind(), ErrorKind::UpstreamBroken);
     }
 
     #[tokio::test]
     async fn a_silent_sender_breaks_a_paced_body() {
         let (sender, body) = Body::channel(1, None);
         let timeout = BodyTimeout { idle: Duration::from_millis(20), bytes_per_second_min: 0 };
-        let error = body.paced(timeout).whole().await.unwrap_err();
-        assert_eq!(*error.kind(), Kind::UpstreamTimeout);
+        let error = body.with_timeout(timeout).whole().await.unwrap_err();
+        assert_eq!(*error.kind(), ErrorKind::UpstreamTimeout);
         drop(sender);
     }
 
@@ -667,8 +671,8 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         });
-        let error = body.paced(timeout).whole().await.unwrap_err();
-        assert_eq!(*error.kind(), Kind::UpstreamTimeout);
+        let error = body.with_timeout(timeout).whole().await.unwrap_err();
+        assert_eq!(*error.kind(), ErrorKind::UpstreamTimeout);
         drip.await.unwrap();
     }
 
@@ -677,7 +681,7 @@ mod tests {
         let (sender, body) = Body::channel(1, None);
         let (body, seen) = spied(body);
         drop(body);
-        assert_eq!(seen.lock().unwrap().end, Some(End::Abandoned));
+        assert_eq!(seen.lock().unwrap().end, Some(BodyEnd::Abandoned));
         drop(sender);
     }
 
@@ -702,7 +706,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_that_is_work_lets_others_have_their_turn() {
-        let mut body = Body::stream(Busy, Side::Upstream);
+        let mut body = Body::stream(Busy, ErrorSide::Upstream);
         let other = tokio::spawn(async {});
         // Without turns the other would never be done; with them it is after few pieces.
         for _ in 0..100 {

@@ -5,14 +5,14 @@
 //! own code for size without slowing down calls.
 
 use crate::events::receive::{Intake, Receiving};
-use crate::proxy::stack::{self, Parts};
-use crate::server::{Bound, CoreRuntimes, Drain, Options, Serving};
+use crate::proxy::stack::{self, StackParts};
+use crate::server::{Bound, CoreRuntimes, Drain, ServerOptions, Serving};
 use std::io;
 use std::sync::Arc;
 use tokio::sync::watch;
 
 /// Replaces the stack and the limits for new connections.
-pub type Replace = Box<dyn Fn(Parts, Options) + Send>;
+pub type Replace = Box<dyn Fn(StackParts, ServerOptions) + Send>;
 
 /// Serves calls and events of clients with one thread per listener until `drain` starts. Returns
 /// once all threads accept connections.
@@ -22,9 +22,9 @@ pub type Replace = Box<dyn Fn(Parts, Options) + Send>;
 /// A socket cannot be registered with the runtime, or the system refuses to start a thread.
 pub fn serve(
     listeners: Vec<Bound>,
-    parts: Parts,
+    parts: StackParts,
     intake: Intake,
-    options: Options,
+    options: ServerOptions,
     drain: &Drain,
 ) -> io::Result<(CoreRuntimes, Replace)> {
     let receiving = Receiving::new(stack::stack(parts), intake);

@@ -13,16 +13,16 @@ use tokio::sync::watch;
 
 /// A cheap handle to a time source. Clones share their time.
 #[derive(Clone, Debug)]
-pub struct Clock(Source);
+pub struct Clock(ClockSource);
 
 #[derive(Clone, Debug)]
-enum Source {
+enum ClockSource {
     Machine { start: Instant },
-    Set(Arc<watch::Sender<Reading>>),
+    Set(Arc<watch::Sender<ClockReading>>),
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Reading {
+struct ClockReading {
     unix_ms: i64,
     elapsed: Duration,
 }
@@ -30,31 +30,34 @@ struct Reading {
 impl Clock {
     /// Returns the machine's clock.
     pub fn machine() -> Self {
-        Clock(Source::Machine { start: Instant::now() })
+        Clock(ClockSource::Machine { start: Instant::now() })
     }
 
     /// Returns a clock that is paused at `unix_ms` (milliseconds since 1970 UTC) until it is
     /// advanced.
     pub fn paused_at(unix_ms: i64) -> Self {
-        Clock(Source::Set(Arc::new(watch::Sender::new(Reading { unix_ms, elapsed: Duration::ZERO }))))
+        Clock(ClockSource::Set(Arc::new(watch::Sender::new(ClockReading {
+            unix_ms,
+            elapsed: Duration::ZERO,
+        }))))
     }
 
     /// Returns wall time in milliseconds since 1970 UTC. It may go backwards.
     pub fn unix_ms(&self) -> i64 {
         match &self.0 {
-            Source::Machine { .. } => match SystemTime::now().duration_since(UNIX_EPOCH) {
+            ClockSource::Machine { .. } => match SystemTime::now().duration_since(UNIX_EPOCH) {
                 Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
                 Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |ms| -ms),
             },
-            Source::Set(reading) => reading.borrow().unix_ms,
+            ClockSource::Set(reading) => reading.borrow().unix_ms,
         }
     }
 
     /// Returns the monotonic time since this clock was created. It never goes backwards.
     pub fn elapsed(&self) -> Duration {
         match &self.0 {
-            Source::Machine { start } => start.elapsed(),
-            Source::Set(reading) => reading.borrow().elapsed,
+            ClockSource::Machine { start } => start.elapsed(),
+            ClockSource::Set(reading) => reading.borrow().elapsed,
         }
     }
 
@@ -66,11 +69,11 @@ impl Clock {
     /// Waits until [`Clock::elapsed`] reaches `deadline`. Returns at once if it already has.
     pub async fn sleep_until(&self, deadline: Duration) {
         match &self.0 {
-            Source::Machine { start } => match start.checked_add(deadline) {
+            ClockSource::Machine { start } => match start.checked_add(deadline) {
                 Some(instant) => tokio::time::sleep_until(instant.into()).await,
                 None => std::future::pending().await,
             },
-            Source::Set(reading) => {
+            ClockSource::Set(reading) => {
                 let mut moved = reading.subscribe();
                 // `self` holds the sender, so the wait can only finish by reaching the deadline.
                 let _ = moved.wait_for(|now| now.elapsed >= deadline).await;
@@ -81,7 +84,7 @@ impl Clock {
     /// Advances wall and monotonic time of a paused clock and wakes its waiters. Has no effect on
     /// the machine's clock.
     pub fn advance(&self, by: Duration) {
-        if let Source::Set(reading) = &self.0 {
+        if let ClockSource::Set(reading) = &self.0 {
             reading.send_modify(|now| {
                 now.elapsed = now.elapsed.saturating_add(by);
                 now.unix_ms = now.unix_ms.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX));
@@ -92,7 +95,7 @@ impl Clock {
     /// Sets the wall time of a paused clock, as an operator or NTP would. Monotonic time is
     /// unaffected.
     pub fn set_wall(&self, unix_ms: i64) {
-        if let Source::Set(reading) = &self.0 {
+        if let ClockSource::Set(reading) = &self.0 {
             reading.send_modify(|now| now.unix_ms = unix_ms);
         }
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// The party responsible for an error, from the gateway's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Side {
+pub enum ErrorSide {
     /// The request is invalid; sending it unchanged fails again.
     Client,
     /// The gateway cannot serve the call now, or its operator has to act.
@@ -21,20 +21,20 @@ pub enum Side {
     Upstream,
 }
 
-impl Side {
+impl ErrorSide {
     /// Returns the label for logs and metrics.
     pub fn name(self) -> &'static str {
         match self {
-            Side::Client => "client",
-            Side::Gateway => "gateway",
-            Side::Upstream => "upstream",
+            ErrorSide::Client => "client",
+            ErrorSide::Gateway => "gateway",
+            ErrorSide::Upstream => "upstream",
         }
     }
 }
 
 /// Whether the same call may be sent again without risking a second effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Retry {
+pub enum RetrySafety {
     /// The upstream received no part of the call.
     Safe,
     /// The upstream may have received the call, so only an idempotent call may be sent again.
@@ -44,7 +44,7 @@ pub enum Retry {
 /// The kind of an error. Names and default statuses are defined in
 /// [`switchback_plan::GATEWAY_ERRORS`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     /// The request has no token, or an unknown one.
     UnknownToken,
     /// No operation matches this path.
@@ -108,70 +108,76 @@ pub enum Kind {
     Internal,
 }
 
-impl Kind {
+impl ErrorKind {
     /// Returns the stable name: the key of the pack's error texts and a label of metrics.
     pub fn name(&self) -> &'static str {
         match self {
-            Kind::UnknownToken => "unknown_token",
-            Kind::NotFound => "not_found",
-            Kind::WrongMethod { .. } => "wrong_method",
-            Kind::BadPath => "bad_path",
-            Kind::BadRequest => "bad_request",
-            Kind::BadCursor => "bad_cursor",
-            Kind::BadPage => "bad_page",
-            Kind::BadBody => "bad_body",
-            Kind::TooLarge => "too_large",
-            Kind::UriTooLong => "uri_too_long",
-            Kind::UnsupportedMedia => "unsupported_media",
-            Kind::ExpectationFailed => "expectation_failed",
-            Kind::HeadersTooLarge => "headers_too_large",
-            Kind::RequestTimeout => "request_timeout",
-            Kind::Overloaded { .. } => "overloaded",
-            Kind::NeedsReconnect => "needs_reconnect",
-            Kind::AccountUnavailable => "account_unavailable",
-            Kind::UpstreamUnreachable => "upstream_unreachable",
-            Kind::UpstreamClosed => "upstream_closed",
-            Kind::UpstreamBroken => "upstream_broken",
-            Kind::UpstreamTimeout => "upstream_timeout",
-            Kind::LoopDetected => "loop_detected",
-            Kind::Refused => "refused",
-            Kind::Brownout { .. } => "brownout",
-            Kind::Retired => "retired",
-            Kind::Internal => "internal",
+            ErrorKind::UnknownToken => "unknown_token",
+            ErrorKind::NotFound => "not_found",
+            ErrorKind::WrongMethod { .. } => "wrong_method",
+            ErrorKind::BadPath => "bad_path",
+            ErrorKind::BadRequest => "bad_request",
+            ErrorKind::BadCursor => "bad_cursor",
+            ErrorKind::BadPage => "bad_page",
+            ErrorKind::BadBody => "bad_body",
+            ErrorKind::TooLarge => "too_large",
+            ErrorKind::UriTooLong => "uri_too_long",
+            ErrorKind::UnsupportedMedia => "unsupported_media",
+            ErrorKind::ExpectationFailed => "expectation_failed",
+            ErrorKind::HeadersTooLarge => "headers_too_large",
+            ErrorKind::RequestTimeout => "request_timeout",
+            ErrorKind::Overloaded { .. } => "overloaded",
+            ErrorKind::NeedsReconnect => "needs_reconnect",
+            ErrorKind::AccountUnavailable => "account_unavailable",
+            ErrorKind::UpstreamUnreachable => "upstream_unreachable",
+            ErrorKind::UpstreamClosed => "upstream_closed",
+            ErrorKind::UpstreamBroken => "upstream_broken",
+            ErrorKind::UpstreamTimeout => "upstream_timeout",
+            ErrorKind::LoopDetected => "loop_detected",
+            ErrorKind::Refused => "refused",
+            ErrorKind::Brownout { .. } => "brownout",
+            ErrorKind::Retired => "retired",
+            ErrorKind::Internal => "internal",
         }
     }
 
     /// Returns the responsible side.
-    pub fn side(&self) -> Side {
+    pub fn side(&self) -> ErrorSide {
         match self {
-            Kind::UpstreamUnreachable
-            | Kind::UpstreamClosed
-            | Kind::UpstreamBroken
-            | Kind::UpstreamTimeout => Side::Upstream,
-            Kind::Overloaded { .. }
-            | Kind::NeedsReconnect
-            | Kind::AccountUnavailable
-            | Kind::Refused
-            | Kind::Brownout { .. }
-            | Kind::Retired
-            | Kind::Internal => Side::Gateway,
-            _ => Side::Client,
+            ErrorKind::UpstreamUnreachable
+            | ErrorKind::UpstreamClosed
+            | ErrorKind::UpstreamBroken
+            | ErrorKind::UpstreamTimeout => ErrorSide::Upstream,
+            ErrorKind::Overloaded { .. }
+            | ErrorKind::NeedsReconnect
+            | ErrorKind::AccountUnavailable
+            | ErrorKind::Refused
+            | ErrorKind::Brownout { .. }
+            | ErrorKind::Retired
+            | ErrorKind::Internal => ErrorSide::Gateway,
+            _ => ErrorSide::Client,
         }
     }
 
     /// Returns whether the connection must be closed after this error, because its framing can no
     /// longer be trusted.
     pub fn closes_connection(&self) -> bool {
-        matches!(self, Kind::BadRequest | Kind::TooLarge | Kind::HeadersTooLarge | Kind::RequestTimeout)
+        matches!(
+            self,
+            ErrorKind::BadRequest
+                | ErrorKind::TooLarge
+                | ErrorKind::HeadersTooLarge
+                | ErrorKind::RequestTimeout
+        )
     }
 }
 
 /// An error of the data path, on its way to the layer `rescue`.
-pub struct GatewayError(Box<Inner>);
+pub struct GatewayError(Box<ErrorInner>);
 
-struct Inner {
-    kind: Kind,
-    retry: Retry,
+struct ErrorInner {
+    kind: ErrorKind,
+    retry: RetrySafety,
     /// Whether the upstream's response is missing or incomplete.
     is_cut: bool,
     text: Option<String>,
@@ -183,10 +189,10 @@ struct Inner {
 
 impl GatewayError {
     /// Creates an error of the given kind. `detail` is for the log and must not contain a secret.
-    pub fn new(kind: Kind, detail: impl Into<String>) -> GatewayError {
-        GatewayError(Box::new(Inner {
+    pub fn new(kind: ErrorKind, detail: impl Into<String>) -> GatewayError {
+        GatewayError(Box::new(ErrorInner {
             kind,
-            retry: Retry::Never,
+            retry: RetrySafety::Never,
             is_cut: false,
             text: None,
             status: None,
@@ -199,7 +205,7 @@ impl GatewayError {
     /// Marks the error as safe to retry: no part of the call reached the upstream.
     #[must_use]
     pub fn safe_to_retry(mut self) -> GatewayError {
-        self.0.retry = Retry::Safe;
+        self.0.retry = RetrySafety::Safe;
         self
     }
 
@@ -247,24 +253,24 @@ impl GatewayError {
     }
 
     /// Returns the kind, which selects the status, name and text of the response.
-    pub fn kind(&self) -> &Kind {
+    pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
     }
 
     /// Returns the responsible side, under which the failure is counted.
-    pub fn side(&self) -> Side {
+    pub fn side(&self) -> ErrorSide {
         self.0.kind.side()
     }
 
     /// Returns whether the same request may be sent again, as far as the gateway knows.
-    pub fn retry(&self) -> Retry {
+    pub fn retry(&self) -> RetrySafety {
         self.0.retry
     }
 
     /// Returns whether the upstream's response is missing or incomplete. A complete but unusable
     /// response does not count.
     pub fn is_unanswered(&self) -> bool {
-        self.0.is_cut || matches!(self.0.kind, Kind::UpstreamUnreachable | Kind::UpstreamTimeout)
+        self.0.is_cut || matches!(self.0.kind, ErrorKind::UpstreamUnreachable | ErrorKind::UpstreamTimeout)
     }
 
     /// Returns the error's own text for the client, if set.
@@ -320,10 +326,10 @@ mod tests {
     #[test]
     fn the_log_reads_the_whole_chain_and_the_display_does_not() {
         let io = std::io::Error::other("connection reset by peer");
-        let error = GatewayError::new(Kind::UpstreamBroken, "reading the answer").because(io);
+        let error = GatewayError::new(ErrorKind::UpstreamBroken, "reading the answer").because(io);
         assert_eq!(error.detail(), "reading the answer: connection reset by peer");
         assert_eq!(error.to_string(), "upstream_broken: reading the answer");
-        assert_eq!(error.side(), Side::Upstream);
-        assert_eq!(error.retry(), Retry::Never);
+        assert_eq!(error.side(), ErrorSide::Upstream);
+        assert_eq!(error.retry(), RetrySafety::Never);
     }
 }

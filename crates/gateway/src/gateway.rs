@@ -4,22 +4,22 @@
 
 use crate::body::Body;
 use crate::clock::Clock;
-use crate::error::Side;
+use crate::error::ErrorSide;
 use crate::memory::Memory;
 use crate::proxy::calls::retry::Budget;
 use crate::proxy::headers::Pseudonym;
 use crate::proxy::limits::Limits;
 use crate::proxy::origin::CallOrigin;
-use crate::proxy::program::{Front, Program, Strangers};
+use crate::proxy::program::{Front, Program, UnknownClientPolicy};
 use crate::proxy::side_upstreams::SideUpstreams;
-use crate::proxy::stack::{self, Parts};
+use crate::proxy::stack::{self, StackParts};
 use crate::proxy::unknown_calls::UnknownCalls;
 use crate::proxy::upstream::{InnerService, Upstream, UpstreamError};
 use crate::retire::{Retirement, Usage};
 use crate::shadow::{self, Shadow};
 use crate::store::seal::{KeyRing, SealingKey};
-use crate::store::{Missing, Store, StoreError};
-use crate::token::{self, Endpoint, NewClient, Registry, RegistryError, Tokens};
+use crate::store::{MissingStore, Store, StoreError};
+use crate::token::{self, NewClient, Registry, RegistryError, TokenEndpoint, Tokens};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -122,7 +122,7 @@ pub struct Gateway {
 /// # }
 /// ```
 #[derive(Default)]
-pub struct Builder {
+pub struct GatewayBuilder {
     pack: Option<Arc<Pack>>,
     settings: Settings,
     fronts: Vec<(String, String)>,
@@ -131,7 +131,7 @@ pub struct Builder {
     clients: Vec<NewClient>,
     limits: Limits,
     store: Option<Store>,
-    endpoint: Option<Endpoint>,
+    endpoint: Option<TokenEndpoint>,
 }
 
 /// An error that prevents building a gateway.
@@ -191,15 +191,15 @@ pub enum BuildError {
 impl Gateway {
     /// Returns an empty builder. [`Builder::pack`] and [`Builder::front`] must be called; a service
     /// also needs [`Builder::upstream`] for each side that receives calls.
-    pub fn builder() -> Builder {
-        Builder::default()
+    pub fn builder() -> GatewayBuilder {
+        GatewayBuilder::default()
     }
 }
 
-impl Builder {
+impl GatewayBuilder {
     /// Sets the compiled pack.
     #[must_use]
-    pub fn pack(mut self, pack: Arc<Pack>) -> Builder {
+    pub fn pack(mut self, pack: Arc<Pack>) -> GatewayBuilder {
         self.pack = Some(pack);
         self
     }
@@ -207,7 +207,7 @@ impl Builder {
     /// Sets values for the operator configuration that the pack reads (`$.config`). The defaults
     /// are the pack's.
     #[must_use]
-    pub fn settings(mut self, settings: Settings) -> Builder {
+    pub fn settings(mut self, settings: Settings) -> GatewayBuilder {
         self.settings = settings;
         self
     }
@@ -215,7 +215,7 @@ impl Builder {
     /// Serves a side of the pack at a path prefix. The prefix starts with `/` and has no `/` at its
     /// end; an empty prefix is the root. Several fronts may be added.
     #[must_use]
-    pub fn front(mut self, prefix: impl Into<String>, side: impl Into<String>) -> Builder {
+    pub fn front(mut self, prefix: impl Into<String>, side: impl Into<String>) -> GatewayBuilder {
         self.fronts.push((prefix.into(), side.into()));
         self
     }
@@ -224,7 +224,7 @@ impl Builder {
     /// all operations. A later call for the same side replaces the earlier one. A
     /// [`layer`](Builder::layer) needs no address, since it calls its inner service.
     #[must_use]
-    pub fn upstream(mut self, side: impl Into<String>, address: Uri) -> Builder {
+    pub fn upstream(mut self, side: impl Into<String>, address: Uri) -> GatewayBuilder {
         self.upstreams.push((side.into(), address));
         self
     }
@@ -232,7 +232,7 @@ impl Builder {
     /// Sets the address of a host that the pack names for a side. The format is that of
     /// [`upstream`](Builder::upstream).
     #[must_use]
-    pub fn host(mut self, side: impl Into<String>, host: impl Into<String>, address: Uri) -> Builder {
+    pub fn host(mut self, side: impl Into<String>, host: impl Into<String>, address: Uri) -> GatewayBuilder {
         self.hosts.push((side.into(), host.into(), address));
         self
     }
@@ -246,7 +246,7 @@ impl Builder {
         name: &str,
         token: &str,
         credentials: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Builder {
+    ) -> GatewayBuilder {
         let credentials = credentials.into_iter().map(|(side, token)| token::NewCredential {
             side: side.to_owned(),
             token: token.to_owned().into(),
@@ -264,7 +264,7 @@ impl Builder {
 
     /// Adds a client with all settings.
     #[must_use]
-    pub fn enrol(mut self, client: NewClient) -> Builder {
+    pub fn enrol(mut self, client: NewClient) -> GatewayBuilder {
         self.clients.push(client);
         self
     }
@@ -272,7 +272,7 @@ impl Builder {
     /// Sets the limits of the data path: bytes, counts and times. The default is
     /// [`Limits::default`].
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Builder {
+    pub fn limits(mut self, limits: Limits) -> GatewayBuilder {
         self.limits = limits;
         self
     }
@@ -281,14 +281,14 @@ impl Builder {
     /// deleted with the gateway. That suffices for fixed tokens, but a refreshed grant is lost with
     /// it.
     #[must_use]
-    pub fn store(mut self, store: Store) -> Builder {
+    pub fn store(mut self, store: Store) -> GatewayBuilder {
         self.store = Some(store);
         self
     }
 
     /// Sets the authorization server that refreshes grants.
     #[must_use]
-    pub fn authorization_server(mut self, endpoint: Endpoint) -> Builder {
+    pub fn authorization_server(mut self, endpoint: TokenEndpoint) -> GatewayBuilder {
         self.endpoint = Some(endpoint);
         self
     }
@@ -372,15 +372,15 @@ impl Builder {
                 let folder = Folder::new()?;
                 let url = format!("sqlite:{}", folder.0.join("store.db").display());
                 let keys = KeyRing::parse(&[SealingKey::generate()]).expect("a key made here is one");
-                (Store::open(&url, keys, Clock::machine(), Missing::Create).await?, Some(folder))
+                (Store::open(&url, keys, Clock::machine(), MissingStore::Create).await?, Some(folder))
             }
         };
         Registry::new(store.clone(), self.endpoint.clone()).ensure(self.clients).await?;
-        let tokens = Tokens::open(store.clone(), self.endpoint, token::Settings::default()).await?;
-        let (shadow, workers) = match Shadow::start(store.clone(), shadow::Settings::default()).await {
+        let tokens = Tokens::open(store.clone(), self.endpoint, token::RefreshSettings::default()).await?;
+        let (shadow, workers) = match Shadow::start(store.clone(), shadow::ShadowSettings::default()).await {
             Ok(started) => started,
-            Err(shadow::StartError::Store(error)) => return Err(error.into()),
-            Err(shadow::StartError::Thread(error)) => return Err(error.into()),
+            Err(shadow::ShadowStartError::Store(error)) => return Err(error.into()),
+            Err(shadow::ShadowStartError::Thread(error)) => return Err(error.into()),
         };
         let refreshing = tokio::spawn(tokens.clone().run());
         let running = Running { refreshing, _workers: workers, _folder: folder };
@@ -422,14 +422,14 @@ impl Prepared {
                 router: Router::new(&self.pack.directions[*serves]),
                 backend: upstream(serves.other())?,
                 own: upstream(*serves).ok().filter(|own| !own.main().is_within()),
-                unknown: Strangers::default(),
+                unknown: UnknownClientPolicy::default(),
                 beside: None,
                 announcements: Vec::new(),
                 phases: Arc::default(),
             });
         }
         let program = Program::new(Arc::clone(&self.pack), Arc::clone(&self.settings), fronts);
-        let stack = stack::stack(Parts {
+        let stack = stack::stack(StackParts {
             program: Arc::new(ArcSwap::from_pointee(program)),
             tokens: self.tokens.clone(),
             limits: Arc::clone(&self.limits),
@@ -522,7 +522,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        self.stack.call(request.map(|body| Body::wrap(body, Side::Client)))
+        self.stack.call(request.map(|body| Body::wrap(body, ErrorSide::Client)))
     }
 }
 
@@ -594,7 +594,7 @@ where
     fn layer(&self, inner: S) -> Layered<S> {
         let called = inner.clone().map_err(Into::into).map_response(upstream_answer);
         let limits = Arc::clone(&self.0.limits);
-        let upstream = Arc::new(Upstream::within("inner", InnerService::new(called), limits));
+        let upstream = Arc::new(Upstream::in_process("inner", InnerService::new(called), limits));
         let gateway = self.0.gateway(|_| Ok(SideUpstreams::of_all(Arc::clone(&upstream))));
         let gateway = gateway.expect("calls of either side have somewhere to go");
         Layered { gateway, inner, prepared: Arc::clone(&self.0) }
@@ -605,7 +605,7 @@ fn upstream_answer<B>(answer: Response<B>) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
 {
-    answer.map(|body| Body::wrap(body, Side::Upstream))
+    answer.map(|body| Body::wrap(body, ErrorSide::Upstream))
 }
 
 /// A service with a gateway around it.
@@ -638,7 +638,7 @@ where
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        let request = request.map(|body| Body::wrap(body, Side::Client));
+        let request = request.map(|body| Body::wrap(body, ErrorSide::Client));
         if self.prepared.is_ours(request.uri().path()) {
             let answering = self.gateway.clone().oneshot(request);
             return Box::pin(async move {

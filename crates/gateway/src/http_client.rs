@@ -71,7 +71,7 @@ impl HttpClient {
             .user_agent(concat!("switchback/", env!("CARGO_PKG_VERSION")));
         let mut renamed = None;
         if url.scheme() == "https" {
-            let mut setup = tls.read()?;
+            let mut setup = tls.load()?;
             setup.config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
             if let (Some(name), Some(host)) = (setup.server_name, url.host_str()) {
                 let host: Arc<str> = host.trim_matches(['[', ']']).into();

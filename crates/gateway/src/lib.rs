@@ -36,4 +36,4 @@ pub mod tls;
 pub mod token;
 pub mod tunnel;
 
-pub use gateway::{BuildError, Builder, Gateway, GatewayLayer, Layered};
+pub use gateway::{BuildError, Gateway, GatewayBuilder, GatewayLayer, Layered};

@@ -32,15 +32,15 @@ const TRIM_AFTER: Duration = Duration::from_secs(1);
 
 /// A shared memory budget. Clones refer to the same budget.
 #[derive(Clone, Debug)]
-pub struct Memory(Arc<Inner>);
+pub struct Memory(Arc<MemoryInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct MemoryInner {
     /// The parent budget, if this is a part with its own limit.
     whole: Option<Memory>,
     used: AtomicU64,
     bytes_max: u64,
-    watch: Option<Watch>,
+    watch: Option<MemoryWatch>,
 }
 
 /// The memory budget is exhausted.
@@ -50,7 +50,7 @@ pub struct Short;
 impl Memory {
     /// Returns a budget of `bytes_max` bytes that does not watch resident memory.
     pub fn new(bytes_max: u64) -> Memory {
-        Memory::of(None, bytes_max, None)
+        Memory::new_part(None, bytes_max, None)
     }
 
     /// Returns the budget of a process whose resident memory is limited to `bytes_max` bytes.
@@ -58,23 +58,23 @@ impl Memory {
         let resident_max = bytes_max / 100 * RESIDENT_PERCENT;
         let own = resident::resident().unwrap_or(0);
         let shared = resident_max.saturating_sub(own) / 100 * SHARED_PERCENT;
-        Memory::of(None, shared, Some(Watch::new(resident_max)))
+        Memory::new_part(None, shared, Some(MemoryWatch::new(resident_max)))
     }
 
     /// Returns a child budget of at most `bytes_max` bytes. Its reservations also count against
     /// this budget.
     #[must_use]
     pub fn part(&self, bytes_max: u64) -> Memory {
-        Memory::of(Some(self.clone()), bytes_max, None)
+        Memory::new_part(Some(self.clone()), bytes_max, None)
     }
 
-    fn of(whole: Option<Memory>, bytes_max: u64, watch: Option<Watch>) -> Memory {
-        Memory(Arc::new(Inner { whole, used: AtomicU64::new(0), bytes_max, watch }))
+    fn new_part(whole: Option<Memory>, bytes_max: u64, watch: Option<MemoryWatch>) -> Memory {
+        Memory(Arc::new(MemoryInner { whole, used: AtomicU64::new(0), bytes_max, watch }))
     }
 
     /// Returns an empty reservation that can grow.
-    pub fn share(&self) -> Share {
-        Share { memory: self.clone(), bytes: 0 }
+    pub fn share(&self) -> MemoryShare {
+        MemoryShare { memory: self.clone(), bytes: 0 }
     }
 
     /// Reserves `bytes` bytes.
@@ -82,14 +82,14 @@ impl Memory {
     /// # Errors
     ///
     /// The budget is exhausted.
-    pub fn take(&self, bytes: u64) -> Result<Share, Short> {
+    pub fn take(&self, bytes: u64) -> Result<MemoryShare, Short> {
         let mut share = self.share();
         share.grow(bytes)?;
         Ok(share)
     }
 
     /// Returns the number of reserved bytes.
-    pub fn used(&self) -> u64 {
+    pub fn bytes_used(&self) -> u64 {
         self.0.used.load(Relaxed)
     }
 
@@ -102,7 +102,7 @@ impl Memory {
         // Add first and undo on failure, so that concurrent reservations cannot exceed the limit
         // together.
         let used = self.0.used.fetch_add(bytes, Relaxed).saturating_add(bytes);
-        let is_short = used > self.0.bytes_max || self.0.watch.as_ref().is_some_and(Watch::is_short);
+        let is_short = used > self.0.bytes_max || self.0.watch.as_ref().is_some_and(MemoryWatch::is_short);
         let grown = match (is_short, &self.0.whole) {
             (true, _) => Err(Short),
             (false, Some(whole)) => whole.grow(bytes),
@@ -124,12 +124,12 @@ impl Memory {
 
 /// A reservation, released on drop.
 #[derive(Debug)]
-pub struct Share {
+pub struct MemoryShare {
     memory: Memory,
     bytes: u64,
 }
 
-impl Share {
+impl MemoryShare {
     /// Reserves more bytes. On failure the reservation is unchanged.
     ///
     /// # Errors
@@ -147,18 +147,18 @@ impl Share {
     }
 
     /// Merges another reservation of the same budget into this one.
-    pub fn join(&mut self, mut other: Share) {
+    pub fn join(&mut self, mut other: MemoryShare) {
         debug_assert!(Arc::ptr_eq(&self.memory.0, &other.memory.0), "each memory gets back what it gave");
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
     /// Returns an empty reservation of the same budget.
-    pub fn beside(&self) -> Share {
+    pub fn empty_share(&self) -> MemoryShare {
         self.memory.share()
     }
 }
 
-impl Drop for Share {
+impl Drop for MemoryShare {
     fn drop(&mut self) {
         self.memory.shrink(self.bytes);
     }
@@ -166,7 +166,7 @@ impl Drop for Share {
 
 /// Samples resident memory.
 #[derive(Debug)]
-struct Watch {
+struct MemoryWatch {
     resident_max: u64,
     start: Instant,
     /// Time of the last sample and of the last trim, in milliseconds since `start`.
@@ -175,9 +175,9 @@ struct Watch {
     is_short: AtomicBool,
 }
 
-impl Watch {
-    fn new(resident_max: u64) -> Watch {
-        Watch {
+impl MemoryWatch {
+    fn new(resident_max: u64) -> MemoryWatch {
+        MemoryWatch {
             resident_max,
             start: Instant::now(),
             looked: AtomicU64::new(0),
@@ -266,12 +266,12 @@ mod tests {
         assert_eq!(memory.take(5).unwrap_err(), Short);
         assert_eq!(share.grow(5), Err(Short));
         assert_eq!(share.grow(4), Ok(()));
-        assert_eq!((share.bytes(), memory.used()), (10, 10));
+        assert_eq!((share.bytes(), memory.bytes_used()), (10, 10));
         let mut joined = memory.share();
         joined.join(share);
-        assert_eq!((joined.bytes(), memory.used()), (10, 10));
+        assert_eq!((joined.bytes(), memory.bytes_used()), (10, 10));
         drop(joined);
-        assert_eq!(memory.used(), 0);
+        assert_eq!(memory.bytes_used(), 0);
     }
 
     #[test]
@@ -281,18 +281,18 @@ mod tests {
         assert_eq!(first.take(7).unwrap_err(), Short);
         let share = first.take(6).unwrap();
         assert_eq!(second.take(5).unwrap_err(), Short);
-        assert_eq!((second.used(), whole.used()), (0, 6), "what was refused is not counted");
+        assert_eq!((second.bytes_used(), whole.bytes_used()), (0, 6), "what was refused is not counted");
         drop(share);
         assert!(second.take(8).is_ok());
-        assert_eq!((first.used(), second.used(), whole.used()), (0, 0, 0));
+        assert_eq!((first.bytes_used(), second.bytes_used(), whole.bytes_used()), (0, 0, 0));
     }
 
     #[test]
     fn a_process_that_has_more_than_it_may_gives_nothing_out() {
-        let memory = Memory::of(None, u64::MAX, Some(Watch::new(1)));
+        let memory = Memory::new_part(None, u64::MAX, Some(MemoryWatch::new(1)));
         memory.0.watch.as_ref().unwrap().is_short.store(true, Relaxed);
         assert_eq!(memory.take(1).unwrap_err(), Short);
-        assert_eq!(memory.used(), 0);
+        assert_eq!(memory.bytes_used(), 0);
         assert!(Memory::of_process(u64::MAX / 200).take(MIB).is_ok());
     }
 

@@ -67,20 +67,20 @@ pub fn trim() {
 /// Trims the heap whenever the process is idle, until dropped. Returns if the platform does not
 /// report CPU time or resident memory.
 pub async fn keep_small() {
-    let mut watch = Watch::default();
+    let mut watch = ResidentWatch::default();
     loop {
         tokio::time::sleep(LOOK_INTERVAL).await;
         let (Some(cpu), Some(resident)) = (cpu(), resident()) else { return };
         if watch.look(cpu, resident) {
             trim();
-            watch.trimmed(self::cpu().unwrap_or(cpu), self::resident().unwrap_or(resident));
+            watch.note_trim(self::cpu().unwrap_or(cpu), self::resident().unwrap_or(resident));
         }
     }
 }
 
 /// Decides when to trim.
 #[derive(Default)]
-struct Watch {
+struct ResidentWatch {
     /// CPU time at the last check.
     cpu: Duration,
     /// Resident bytes after the last trim.
@@ -92,7 +92,7 @@ struct Watch {
     owes: bool,
 }
 
-impl Watch {
+impl ResidentWatch {
     /// Takes the process's CPU time and resident bytes. Returns whether to trim now.
     fn look(&mut self, cpu: Duration, resident: u64) -> bool {
         let is_quiet = cpu.saturating_sub(self.cpu) <= QUIET_CPU_MAX;
@@ -108,8 +108,8 @@ impl Watch {
     }
 
     /// Records a trim. The values are those after it, since trimming takes CPU time itself.
-    fn trimmed(&mut self, cpu: Duration, resident: u64) {
-        *self = Watch { cpu, left: resident, pause: LOOKS_BETWEEN, owes: self.owes };
+    fn note_trim(&mut self, cpu: Duration, resident: u64) {
+        *self = ResidentWatch { cpu, left: resident, pause: LOOKS_BETWEEN, owes: self.owes };
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn memory_is_given_back_once_the_process_falls_quiet() {
-        let mut watch = Watch::default();
+        let mut watch = ResidentWatch::default();
         assert!(!watch.look(900 * MS, 50 * MB), "it is busy starting");
         assert!(!watch.look(2_000 * MS, 60 * MB), "and answering");
         assert!(watch.look(2_005 * MS, 60 * MB));
@@ -152,8 +152,8 @@ mod tests {
 
     #[test]
     fn it_is_not_given_back_again_and_again() {
-        let mut watch = Watch::default();
-        watch.trimmed(900 * MS, 10 * MB);
+        let mut watch = ResidentWatch::default();
+        watch.note_trim(900 * MS, 10 * MB);
         let looks: Vec<bool> = (1..=30).map(|look| watch.look((900 + look) * MS, 20 * MB)).collect();
         let pause = LOOKS_BETWEEN as usize - 1;
         assert_eq!(looks.iter().position(|is_time| *is_time), Some(pause));
@@ -161,22 +161,22 @@ mod tests {
 
     #[test]
     fn what_a_burst_has_left_is_given_back_at_once() {
-        let mut watch = Watch::default();
-        watch.trimmed(900 * MS, 10 * MB);
+        let mut watch = ResidentWatch::default();
+        watch.note_trim(900 * MS, 10 * MB);
         assert!(!watch.look(2_000 * MS, 40 * MB));
         assert!(watch.look(2_001 * MS, 40 * MB));
     }
 
     #[test]
     fn what_is_freed_later_is_given_back_too_and_then_it_is_over() {
-        let mut watch = Watch::default();
+        let mut watch = ResidentWatch::default();
         let mut cpu = 0;
         let mut looks_until_trimmed = |resident| {
             (1..=1000).find(|_| {
                 cpu += 1;
                 let is_time = watch.look(cpu * MS, resident);
                 if is_time {
-                    watch.trimmed(cpu * MS, resident);
+                    watch.note_trim(cpu * MS, resident);
                 }
                 is_time
             })
@@ -188,15 +188,15 @@ mod tests {
 
     #[test]
     fn little_growth_is_not_worth_it() {
-        let mut watch = Watch::default();
-        watch.trimmed(900 * MS, 10 * MB);
+        let mut watch = ResidentWatch::default();
+        watch.note_trim(900 * MS, 10 * MB);
         assert!((1..=30).all(|look| !watch.look((900 + look) * MS, 10 * MB + GROWTH_BYTES_MIN - 1)));
     }
 
     #[test]
     fn the_work_of_giving_back_does_not_count_as_work() {
-        let mut watch = Watch { pause: 1, ..Watch::default() };
-        watch.trimmed(900 * MS, 0);
+        let mut watch = ResidentWatch { pause: 1, ..ResidentWatch::default() };
+        watch.note_trim(900 * MS, 0);
         watch.pause = 0;
         assert!(watch.look(901 * MS, MB));
     }

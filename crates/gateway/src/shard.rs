@@ -24,7 +24,7 @@ pub(crate) fn is_core(core: usize) {
 
 /// Returns this thread's number: that of its core, or else the next one above the cores'. Threads
 /// whose numbers map to the same shard share it, which is slower but correct.
-pub(crate) fn here() -> usize {
+pub(crate) fn current() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     NUMBER.get().unwrap_or_else(|| {
         let number = count() + NEXT.fetch_add(1, Relaxed);
@@ -42,10 +42,10 @@ mod tests {
     fn cores_have_their_own_number_and_no_other_thread_has_the_same() {
         let of_core = thread::spawn(|| {
             is_core(0);
-            (here(), here())
+            (current(), current())
         });
         assert_eq!(of_core.join().unwrap(), (0, 0));
-        let others = [0; 2].map(|_| thread::spawn(|| (here(), here())).join().unwrap());
+        let others = [0; 2].map(|_| thread::spawn(|| (current(), current())).join().unwrap());
         assert!(others.iter().all(|(first, again)| first == again && *first >= count()), "{others:?}");
         assert_ne!(others[0], others[1]);
     }

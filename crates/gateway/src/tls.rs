@@ -77,13 +77,13 @@ pub enum TlsError {
 pub fn tls_faults(files: &TlsFiles) -> Vec<TlsError> {
     let alone = [certificates(&files.certificates).err(), key(&files.key).err()];
     let faults: Vec<TlsError> = alone.into_iter().flatten().collect();
-    if faults.is_empty() { certified(files).err().into_iter().collect() } else { faults }
+    if faults.is_empty() { load_certified_key(files).err().into_iter().collect() } else { faults }
 }
 
 /// Returns all errors of a service's TLS settings.
 pub fn service_faults(tls: &ServiceTls) -> Vec<TlsError> {
     let faults: Vec<TlsError> = tls.own.iter().flat_map(tls_faults).collect();
-    if faults.is_empty() { tls.read().err().into_iter().collect() } else { faults }
+    if faults.is_empty() { tls.load().err().into_iter().collect() } else { faults }
 }
 
 /// Reads the files and builds an acceptor.
@@ -92,18 +92,18 @@ pub fn service_faults(tls: &ServiceTls) -> Vec<TlsError> {
 ///
 /// A file cannot be read, or certificate and key do not match.
 pub fn tls_acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
-    ServerCertificate::read(files)?.acceptor()
+    ServerCertificate::load(files)?.acceptor()
 }
 
 /// The server certificate. Clones share it: a replacement applies to all clones, for new
 /// connections.
 #[derive(Clone, Debug)]
-pub struct ServerCertificate(Arc<Shown>);
+pub struct ServerCertificate(Arc<ServedCertificate>);
 
 #[derive(Debug)]
-struct Shown(ArcSwap<CertifiedKey>);
+struct ServedCertificate(ArcSwap<CertifiedKey>);
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for ServedCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.0.load_full())
     }
@@ -115,8 +115,8 @@ impl ServerCertificate {
     /// # Errors
     ///
     /// A file cannot be read, or certificate and key do not match.
-    pub fn read(files: &TlsFiles) -> Result<ServerCertificate, TlsError> {
-        Ok(ServerCertificate(Arc::new(Shown(ArcSwap::from_pointee(certified(files)?)))))
+    pub fn load(files: &TlsFiles) -> Result<ServerCertificate, TlsError> {
+        Ok(ServerCertificate(Arc::new(ServedCertificate(ArcSwap::from_pointee(load_certified_key(files)?)))))
     }
 
     /// Replaces the certificate by that of `other`.
@@ -130,7 +130,7 @@ impl ServerCertificate {
     ///
     /// The TLS library supports no protocol version for this configuration.
     pub fn acceptor(&self) -> Result<TlsAcceptor, TlsError> {
-        let shown: Arc<Shown> = Arc::clone(&self.0);
+        let shown: Arc<ServedCertificate> = Arc::clone(&self.0);
         let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
@@ -161,7 +161,7 @@ impl ServiceTls {
     ///
     /// A file cannot be read or used, the server name is invalid, or the system's authorities
     /// cannot be read.
-    pub fn read(&self) -> Result<TlsSetup, TlsError> {
+    pub fn load(&self) -> Result<TlsSetup, TlsError> {
         let server_name = self
             .server_name
             .clone()
@@ -215,7 +215,7 @@ fn key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_file(file).map_err(|reason| TlsError::Key { file: file.to_owned(), reason })
 }
 
-fn certified(files: &TlsFiles) -> Result<CertifiedKey, TlsError> {
+fn load_certified_key(files: &TlsFiles) -> Result<CertifiedKey, TlsError> {
     let (certificates, key) = (certificates(&files.certificates)?, key(&files.key)?);
     Ok(CertifiedKey::from_der(certificates, key, &default_provider())?)
 }

@@ -59,7 +59,7 @@ pub(crate) struct Tunnel {
 impl Tunnel {
     /// Extracts the tunnel from a response. Returns `None` if the upstream did not switch
     /// protocols.
-    pub(crate) fn of(response: &mut http::Response<Body>) -> Option<Tunnel> {
+    pub(crate) fn take_from(response: &mut http::Response<Body>) -> Option<Tunnel> {
         let upstream = response.extensions_mut().remove::<Switched>()?.take()?;
         let answer = std::mem::take(response.body_mut());
         Some(Tunnel { upstream, headers: response.headers().clone(), answer })

@@ -62,12 +62,12 @@ pub fn skip_value(bytes: &[u8], at: usize) -> Result<usize, Error> {
                 at += 1;
             }
             b']' | b'}' => {
-                depth = depth.checked_sub(1).ok_or_else(|| unexpected(at, Expected::Value))?;
+                depth = depth.checked_sub(1).ok_or_else(|| unexpected_error(at, Expected::Value))?;
                 at += 1;
             }
             _ if depth > 0 => at += 1,
             _ if Kind::of_first_byte(first).is_some() => at = skip_bare(bytes, at),
-            _ => return Err(unexpected(at, Expected::Value)),
+            _ => return Err(unexpected_error(at, Expected::Value)),
         }
         if depth == 0 {
             return Ok(at);
@@ -108,7 +108,7 @@ pub fn member(bytes: &[u8], key: &str) -> Result<Option<Range<usize>>, Error> {
         let name = &bytes[at + 1..name_end - 1];
         let colon = skip_blank(bytes, name_end);
         if bytes.get(colon) != Some(&b':') {
-            return Err(unexpected(colon, Expected::Colon));
+            return Err(unexpected_error(colon, Expected::Colon));
         }
         let start = skip_blank(bytes, colon + 1);
         let value_end = skip_value(bytes, start)?;
@@ -119,13 +119,13 @@ pub fn member(bytes: &[u8], key: &str) -> Result<Option<Range<usize>>, Error> {
         match bytes.get(at) {
             Some(b',') => at = skip_blank(bytes, at + 1),
             Some(b'}') => return Ok(None),
-            Some(_) => return Err(unexpected(at, Expected::CommaOrObjectEnd)),
+            Some(_) => return Err(unexpected_error(at, Expected::CommaOrObjectEnd)),
             None => return Err(end(bytes)),
         }
     }
     match bytes.get(at) {
         Some(b'}') => Ok(None),
-        Some(_) => Err(unexpected(at, Expected::KeyOrObjectEnd)),
+        Some(_) => Err(unexpected_error(at, Expected::KeyOrObjectEnd)),
         None => Err(end(bytes)),
     }
 }
@@ -150,6 +150,6 @@ fn end(bytes: &[u8]) -> Error {
     Error::new(bytes.len() as u64, ErrorKind::UnexpectedEnd)
 }
 
-fn unexpected(at: usize, expected: Expected) -> Error {
+fn unexpected_error(at: usize, expected: Expected) -> Error {
     Error::new(at as u64, ErrorKind::Unexpected { expected })
 }

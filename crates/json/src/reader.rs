@@ -148,7 +148,7 @@ impl<S: Sink> Reader<S> {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        self.read(chunk).inspect_err(|error| self.failed = Some(*error))
+        self.advance(chunk).inspect_err(|error| self.failed = Some(*error))
     }
 
     /// The text has ended. Returns the sink when what was fed is exactly one value.
@@ -167,7 +167,7 @@ impl<S: Sink> Reader<S> {
         }
     }
 
-    fn read(&mut self, chunk: &[u8]) -> Result<(), Error> {
+    fn advance(&mut self, chunk: &[u8]) -> Result<(), Error> {
         let room = usize::try_from(self.limits.total_bytes - self.before).unwrap_or(usize::MAX);
         let allowed = &chunk[..chunk.len().min(room)];
         let mut at = 0;
@@ -204,7 +204,7 @@ impl<S: Sink> Reader<S> {
             }
             (State::Colon, b':') => self.state = State::Value,
             (State::AfterValue, _) => self.after_value(byte, place)?,
-            (state, _) => return Err(Error::new(place, unexpected(state, self.innermost()))),
+            (state, _) => return Err(Error::new(place, unexpected_kind(state, self.innermost()))),
         }
         Ok(at + 1)
     }
@@ -226,7 +226,7 @@ impl<S: Sink> Reader<S> {
         let place = self.before + at as u64;
         let first = match byte {
             b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => byte,
-            _ => return Err(Error::new(place, unexpected(self.state, self.innermost()))),
+            _ => return Err(Error::new(place, unexpected_kind(self.state, self.innermost()))),
         };
         self.nodes += 1;
         if self.nodes > self.limits.nodes {
@@ -259,7 +259,7 @@ impl<S: Sink> Reader<S> {
             (Some(Container::Object), b',') => self.state = State::Key,
             (Some(Container::Array), b']') => self.close(Container::Array, place)?,
             (Some(Container::Object), b'}') => self.close(Container::Object, place)?,
-            (inside, _) => return Err(Error::new(place, unexpected(State::AfterValue, inside))),
+            (inside, _) => return Err(Error::new(place, unexpected_kind(State::AfterValue, inside))),
         }
         Ok(())
     }
@@ -391,7 +391,7 @@ pub fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-fn unexpected(state: State, inside: Option<Container>) -> ErrorKind {
+fn unexpected_kind(state: State, inside: Option<Container>) -> ErrorKind {
     let expected = match (state, inside) {
         (State::ValueOrEnd, _) => Expected::ValueOrArrayEnd,
         (State::Key, _) => Expected::Key,

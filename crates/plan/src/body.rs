@@ -339,7 +339,7 @@ impl Kinds {
         Kinds { null: true, boolean: true, number: true, string: true, array: true, object: true };
 
     /// Returns the set of these kinds. Order and repetition do not matter.
-    pub const fn of(kinds: &[Kind]) -> Kinds {
+    pub const fn from_kinds(kinds: &[Kind]) -> Kinds {
         let mut set =
             Kinds { null: false, boolean: false, number: false, string: false, array: false, object: false };
         // A `for` loop is not available in a `const fn`.

@@ -46,7 +46,7 @@ impl Decimal {
     }
 
     /// Parses a JSON number. Returns `None` if the text is not a number, or too long.
-    pub fn read(json: &[u8]) -> Option<Decimal> {
+    pub fn parse(json: &[u8]) -> Option<Decimal> {
         let text = std::str::from_utf8(json).ok()?;
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn integers_of_any_length_are_scaled() {
         let nines = "9".repeat(40);
-        let by = |factor: &str| Decimal::read(factor.as_bytes()).expect("a factor");
+        let by = |factor: &str| Decimal::parse(factor.as_bytes()).expect("a factor");
         assert_eq!(by("100").times_integer(nines.as_bytes()), Some(format!("{nines}00")));
         assert_eq!(by("12").times_integer(b"-15").as_deref(), Some("-180"));
         assert_eq!(by("7").times_integer(b"0").as_deref(), Some("0"));
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn sums_are_exact() {
         let sum = |numbers: &[&str]| {
-            let mut numbers = numbers.iter().map(|number| Decimal::read(number.as_bytes()));
+            let mut numbers = numbers.iter().map(|number| Decimal::parse(number.as_bytes()));
             let sum = numbers.try_fold(Decimal::from(0), |sum, number| sum.plus(number?));
             sum.and_then(Decimal::text)
         };

@@ -130,17 +130,17 @@ impl Disclosures {
     /// Returns a path that matches no operation, with `*` for each segment that is not a literal of
     /// the contract: such a segment may be a token.
     pub fn outline(&self, path: &str) -> String {
-        self.outlined(path, false)
+        self.outline_message(path, false)
     }
 
     /// Returns the outline of a path that the service itself answered. The first and the third
     /// segment usually name collections, and are shown if they are plain words. The segments
     /// between them are ids.
     pub fn outline_of_answered(&self, path: &str) -> String {
-        self.outlined(path, true)
+        self.outline_message(path, true)
     }
 
-    fn outlined(&self, path: &str, is_answered: bool) -> String {
+    fn outline_message(&self, path: &str, is_answered: bool) -> String {
         let mut outline = String::new();
         // The path starts with a slash, so the first part is empty.
         let segments = path.split('/').skip(1);
@@ -178,7 +178,7 @@ impl Disclosures {
     /// Returns the rule for a query parameter, or [`Disclosed::UNKNOWN`] if the operation has none
     /// by this name.
     pub fn parameter(&self, operation: &OperationDisclosure, name: &str) -> Disclosed<'_> {
-        self.named(&operation.query, name)
+        self.by_name(&operation.query, name)
     }
 
     /// Returns whether the operation has a query parameter by this name. Without an operation,
@@ -190,10 +190,10 @@ impl Disclosures {
 
     /// Returns the rule for a request header field, by its name in lower case.
     pub fn header(&self, operation: &OperationDisclosure, name: &str) -> Disclosed<'_> {
-        self.named(&operation.headers, name)
+        self.by_name(&operation.headers, name)
     }
 
-    fn named(&self, known: &[(Arc<str>, DisclosureId)], name: &str) -> Disclosed<'_> {
+    fn by_name(&self, known: &[(Arc<str>, DisclosureId)], name: &str) -> Disclosed<'_> {
         self.value(known.iter().find(|(known, _)| **known == *name).map(|(_, id)| *id))
     }
 
@@ -241,28 +241,28 @@ impl<'d> Disclosed<'d> {
         }
     }
 
-    fn known(self) -> Option<&'d Disclosure> {
+    fn as_declared(self) -> Option<&'d Disclosure> {
         self.at.map(|(of, id)| &of.values[id.0 as usize])
     }
 
     /// Returns the place of the member with this name.
     #[must_use]
     pub fn member(self, name: &str) -> Disclosed<'d> {
-        let id = self.known().and_then(|known| known.members.get(name).copied().or(known.others));
+        let id = self.as_declared().and_then(|known| known.members.get(name).copied().or(known.others));
         self.below(self.at.zip(id).map(|((of, _), id)| (of, id)))
     }
 
     /// Returns the place of any element.
     #[must_use]
     pub fn element(self) -> Disclosed<'d> {
-        let id = self.known().and_then(|known| known.element);
+        let id = self.as_declared().and_then(|known| known.element);
         self.below(self.at.zip(id).map(|((of, _), id)| (of, id)))
     }
 
     /// Returns whether the member name is data, rather than declared by the contract.
     pub fn is_data_name(self, name: &str) -> bool {
-        let is_declared = self.known().is_some_and(|known| known.members.contains_key(name));
-        let has_data_names = self.is_beyond || self.known().is_some_and(|known| known.has_data_names);
+        let is_declared = self.as_declared().is_some_and(|known| known.members.contains_key(name));
+        let has_data_names = self.is_beyond || self.as_declared().is_some_and(|known| known.has_data_names);
         !is_declared && !self.is_harmless && has_data_names
     }
 
@@ -273,13 +273,13 @@ impl<'d> Disclosed<'d> {
 
     /// Returns whether the contract declares the value as a number or a boolean.
     pub fn is_number(self) -> bool {
-        self.known().is_some_and(|known| known.is_number)
+        self.as_declared().is_some_and(|known| known.is_number)
     }
 
     /// Returns how much of a text at this place may be shown.
     pub fn text(self, text: &str) -> Exposure {
         // `secret` takes precedence. An enumerated text is public by contract.
-        match self.known() {
+        match self.as_declared() {
             _ if self.is_secret => Exposure::Secret,
             Some(known) if known.listed.iter().any(|listed| **listed == *text) => Exposure::Listed,
             _ if self.is_harmless => Exposure::Harmless,

@@ -71,7 +71,7 @@ pub enum ErrorPiece {
 
 impl ErrorStyle {
     /// Returns the response status for an error with this status.
-    pub fn answered(&self, status: u16) -> u16 {
+    pub fn status_for(&self, status: u16) -> u16 {
         self.status.unwrap_or(status)
     }
 

@@ -80,7 +80,7 @@ pub struct Correlate {
 
 impl EventRoute {
     /// Returns the event that receivers get, if any.
-    pub fn told(&self) -> Option<ToldEvent<'_>> {
+    pub fn delivered(&self) -> Option<ToldEvent<'_>> {
         match &self.becomes {
             Becomes::Event { name, operation, body, correlate, compare } => {
                 Some(ToldEvent { name, operation, body, correlate: correlate.as_ref(), compare })
@@ -117,7 +117,7 @@ impl Events {
 
     /// Returns the first route whose result has this name.
     pub fn telling(&self, name: &str) -> Option<&EventRoute> {
-        self.routes.iter().find(|route| route.told().is_some_and(|told| **told.name == *name))
+        self.routes.iter().find(|route| route.delivered().is_some_and(|told| **told.name == *name))
     }
 
     /// Returns the route of the event with this name on the sending side.

@@ -142,7 +142,7 @@ fn address(pack: &Pack, path: &[PathPart], variables: &[super::Variable]) -> Str
 }
 
 /// Lists the media types of a body that is forwarded unchanged.
-fn passed(media: &MediaTypes) -> String {
+fn passed_media(media: &MediaTypes) -> String {
     let renamed = media.renamed.iter().map(|(from, to)| format!("{from} as {to}"));
     let others = media.from.iter().filter(|from| !media.renamed.iter().any(|(one, _)| one == *from));
     renamed.chain(others.map(|from| from.to_string())).collect::<Vec<_>>().join(", ")
@@ -391,7 +391,9 @@ impl Text<'_> {
                 };
                 self.line(&format!("body as {}{streamed}", BodyFormat::MULTIPART), None);
             }
-            BodyFormat::Opaque(media) => self.line(&format!("body as it comes: {}", passed(media)), None),
+            BodyFormat::Opaque(media) => {
+                self.line(&format!("body as it comes: {}", passed_media(media)), None)
+            }
         }
         if let BodyFormat::Form(_) = head.answers {
             self.line(&format!("answered as {}", BodyFormat::FORM), None);
@@ -411,7 +413,8 @@ impl Text<'_> {
         match &response.body {
             ResponseBody::Empty => self.line(&format!("answer to {from}: {to}, without a body"), None),
             ResponseBody::Opaque(media) => {
-                let what = format!("answer to {from}: {to}, with the body as it comes: {}", passed(media));
+                let what =
+                    format!("answer to {from}: {to}, with the body as it comes: {}", passed_media(media));
                 self.line(&what, None);
             }
             ResponseBody::Error(_) => self.line(&format!("answer to {from}: {to}, with the error"), None),
@@ -523,7 +526,7 @@ impl Text<'_> {
             CloseFrom::Default { value, .. } => format!("{} when nothing is there", json(value)),
             CloseFrom::Captured { alternatives, absent } => {
                 let mut places: Vec<String> =
-                    alternatives.iter().map(|one| captured(one, object, from)).collect();
+                    alternatives.iter().map(|one| captured_source(one, object, from)).collect();
                 if let Absent::Value(raw) = absent {
                     places.push(json(raw));
                 }
@@ -791,7 +794,7 @@ fn json(raw: &Raw) -> String {
     String::from_utf8_lossy(raw).into_owned()
 }
 
-fn captured(one: &Captured, object: &ObjectOp, from: &str) -> String {
+fn captured_source(one: &Captured, object: &ObjectOp, from: &str) -> String {
     let member = object.members.iter().find(|member| member.capture == Some(one.slot));
     let mut place = from.to_owned();
     for name in member.map(|member| &member.name).into_iter().chain(&one.path) {

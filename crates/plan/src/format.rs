@@ -49,7 +49,7 @@ impl MediaTypes {
     pub const UNNAMED: &'static str = "application/octet-stream";
 
     /// Translates the media type of a body.
-    pub fn of(&self, named: &str) -> MediaType<'_> {
+    pub fn classify(&self, named: &str) -> MediaType<'_> {
         let essence = essence(named);
         if let Some((_, to)) = self.renamed.iter().find(|(from, _)| from.eq_ignore_ascii_case(essence)) {
             return MediaType::Renamed(to);
@@ -64,14 +64,14 @@ impl MediaTypes {
 
     /// Returns the media type to send for a body without one, or `None` if the contracts do not
     /// determine it.
-    pub fn unnamed(&self) -> Option<&str> {
+    pub fn default_type(&self) -> Option<&str> {
         // A single declared type is certain. Otherwise, assume the default.
         let only = match &self.from[..] {
             [only] if !only.contains('*') => only,
             _ => Self::UNNAMED,
         };
         // The type must be valid on the receiving side too.
-        match self.of(only) {
+        match self.classify(only) {
             MediaType::Same => {
                 self.from.iter().find(|from| ***from == *only).map_or(Some(Self::UNNAMED), |one| Some(one))
             }
@@ -176,7 +176,7 @@ impl BodyFormat {
             BodyFormat::Json => is_json(essence),
             BodyFormat::Form(_) => essence.eq_ignore_ascii_case(BodyFormat::FORM),
             BodyFormat::Multipart(_) => essence.eq_ignore_ascii_case(BodyFormat::MULTIPART),
-            BodyFormat::Opaque(media) => media.of(media_type) != MediaType::Foreign,
+            BodyFormat::Opaque(media) => media.classify(media_type) != MediaType::Foreign,
         }
     }
 }
@@ -213,13 +213,13 @@ mod tests {
             ("image", MediaType::Foreign),
             ("", MediaType::Foreign),
         ] {
-            assert_eq!(types.of(named), becomes, "{named}");
+            assert_eq!(types.classify(named), becomes, "{named}");
         }
-        assert_eq!(types.unnamed(), None);
+        assert_eq!(types.default_type(), None);
         let one =
             |from: &str, to: &str| MediaTypes { from: all(&[from]), to: all(&[to]), renamed: Vec::new() };
-        assert_eq!(one("text/csv", "text/*").unnamed(), Some("text/csv"));
-        assert_eq!(one("*/*", "*/*").unnamed(), Some(MediaTypes::UNNAMED));
-        assert_eq!(one("image/*", "*/*").unnamed(), None);
+        assert_eq!(one("text/csv", "text/*").default_type(), Some("text/csv"));
+        assert_eq!(one("*/*", "*/*").default_type(), Some(MediaTypes::UNNAMED));
+        assert_eq!(one("image/*", "*/*").default_type(), None);
     }
 }

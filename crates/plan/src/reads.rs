@@ -94,7 +94,7 @@ impl Block {
                 }
             }
         };
-        Reads { note: &mut note }.written(self);
+        Reads { note: &mut note }.note_writes(self);
         found
     }
 }
@@ -246,7 +246,7 @@ impl Reads<'_> {
     }
 
     // All computed values count, even if no write uses them.
-    fn written(&mut self, block: &Block) {
+    fn note_writes(&mut self, block: &Block) {
         for step in &block.steps {
             match &step.action {
                 StepAction::Call(call) if call.head.effect == Effect::Write => {
@@ -259,7 +259,7 @@ impl Reads<'_> {
             }
         }
         if let End::Decide(decision) = &block.end {
-            decision.outcomes.iter().for_each(|outcome| self.written(&outcome.block));
+            decision.outcomes.iter().for_each(|outcome| self.note_writes(&outcome.block));
         }
     }
 

@@ -240,7 +240,7 @@ fn events_report<'p>(pack: &'p Pack, events: &'p Events) -> impl Iterator<Item =
             dropped,
             key: (!route.key.is_empty()).then(|| format!("$.body.{}", route.key.join("."))),
             class,
-            correlate: route.told().and_then(|told| told.correlate).map(super::explain::correlate),
+            correlate: route.delivered().and_then(|told| told.correlate).map(super::explain::correlate),
             lost: route.losses.iter().map(|loss| LossReport::new(pack, loss)).collect(),
             place: format!("{}:{}", route.origin.file, route.origin.line),
         }

@@ -44,7 +44,7 @@ impl Call<'_> {
     /// Returns an integer query parameter. Fails if it is present but not an integer.
     pub fn integer_parameter(&self, name: &'static str) -> Result<Option<i64>, Failure> {
         self.parameter(name)
-            .map(|text| text.parse().map_err(|_| Failure::mistyped(name, Expect::Integer)))
+            .map(|text| text.parse().map_err(|_| Failure::wrong_type(name, Expect::Integer)))
             .transpose()
     }
 
@@ -116,11 +116,11 @@ impl Call<'_> {
 pub fn parameters(query: &str) -> impl Iterator<Item = (String, String)> + '_ {
     query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (decoded(key), decoded(value))
+        (percent_decode(key), percent_decode(value))
     })
 }
 
-fn decoded(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
@@ -138,7 +138,7 @@ impl Fields {
         expect: Expect,
         read: impl FnOnce(&'a Value) -> Option<T>,
     ) -> Result<Option<T>, Failure> {
-        self.0.get(name).map(|value| read(value).ok_or(Failure::mistyped(name, expect))).transpose()
+        self.0.get(name).map(|value| read(value).ok_or(Failure::wrong_type(name, expect))).transpose()
     }
 
     pub fn text(&self, name: &'static str) -> Result<Option<&str>, Failure> {

@@ -70,30 +70,33 @@ async fn respond(
     request: Request<Incoming>,
 ) -> io::Result<Response<Body>> {
     let (parts, body) = request.into_parts();
-    let body = match read(body).await? {
+    let body = match read_body(body).await? {
         Some(body) => body,
         None => {
             let failure = Failure::new(StatusCode::PAYLOAD_TOO_LARGE, Reason::BodyTooLarge);
-            return Ok(written(refusal(failure, language(&parts)), Manner::Whole));
+            return Ok(write_answer(refusal(failure, language(&parts)), Manner::Whole));
         }
     };
     let path = parts.uri.path();
     if let Some(below) = path.strip_prefix("/_sandbox") {
         let segments: Vec<&str> = below.split('/').filter(|segment| !segment.is_empty()).collect();
         let query = parts.uri.query().unwrap_or_default();
-        return Ok(written(control::answer(&shared, &parts.method, &segments, query, &body), Manner::Whole));
+        return Ok(write_answer(
+            control::answer(&shared, &parts.method, &segments, query, &body),
+            Manner::Whole,
+        ));
     }
     // Log before applying faults, so that disturbed requests are listed, too.
     let number = shared.logs().then(|| {
         let target = parts.uri.path_and_query().map_or(path, |target| target.as_str());
         shared.log().enter(&parts.method, target, parts.headers.clone(), body.clone())
     });
-    let address = Address::of(path);
+    let address = Address::parse(path);
     let actions = shared.strike(address.side, &parts.method, &address.segments);
     for action in &actions {
         match action {
             Action::Delay { ms } => tokio::time::sleep(Duration::from_millis(*ms)).await,
-            Action::Reset { when: When::Before } => return aborted(&reset),
+            Action::Reset { when: When::Before } => return abort(&reset),
             _ => {}
         }
     }
@@ -105,17 +108,17 @@ async fn respond(
         }
     };
     if let Some(number) = number {
-        shared.log().answered(number, answer.status.as_u16());
+        shared.log().set_status(number, answer.status.as_u16());
     }
     let (answer, manner) = spoil(answer, &actions).await;
     if actions.iter().any(|action| matches!(action, Action::Reset { when: When::After })) {
-        return aborted(&reset);
+        return abort(&reset);
     }
-    Ok(written(answer, manner))
+    Ok(write_answer(answer, manner))
 }
 
 /// Reads the complete body, or returns `None` if it is too large.
-async fn read(body: Incoming) -> io::Result<Option<Bytes>> {
+async fn read_body(body: Incoming) -> io::Result<Option<Bytes>> {
     if body.is_end_stream() {
         return Ok(Some(Bytes::new()));
     }
@@ -126,12 +129,12 @@ async fn read(body: Incoming) -> io::Result<Option<Bytes>> {
     }
 }
 
-fn aborted(reset: &ResetFlag) -> io::Result<Response<Body>> {
+fn abort(reset: &ResetFlag) -> io::Result<Response<Body>> {
     reset.store(true, Ordering::Relaxed);
     Err(io::Error::from(io::ErrorKind::ConnectionReset))
 }
 
-fn written(answer: Answer, manner: Manner) -> Response<Body> {
+fn write_answer(answer: Answer, manner: Manner) -> Response<Body> {
     let mut response = Response::new(Body::new(answer.body, manner));
     *response.status_mut() = answer.status;
     *response.headers_mut() = answer.headers;
@@ -148,7 +151,7 @@ struct Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    fn of(path: &'a str) -> Address<'a> {
+    fn parse(path: &'a str) -> Address<'a> {
         let mut segments = path.trim_start_matches('/').split('/');
         let first = segments.next().unwrap_or_default();
         let side = match first {
@@ -186,7 +189,7 @@ fn oauth(shared: &Shared, parts: &Parts, address: &Address<'_>, body: &[u8]) -> 
     match address.segments.as_slice() {
         [page] if page == "authorize" => {
             let query = parts.uri.query().unwrap_or_default();
-            let (mut vault, state) = (shared.vault_mut(), shared.read());
+            let (mut vault, state) = (shared.vault_mut(), shared.lock_state());
             authorize::answer(&mut vault, &state, client_id, &parts.method, query, body, now_ms)
         }
         [endpoint] if endpoint == "access_token" => {
@@ -218,7 +221,7 @@ fn operate(
     };
     let reply = match endpoint.act {
         Act::Read(act) => {
-            let state = shared.read();
+            let state = shared.lock_state();
             let company = company(&state, caller, address.company.as_deref())?;
             act(&state, &call(company))?
         }
@@ -272,7 +275,7 @@ fn company(state: &super::state::State, caller: Id, named: Option<&str>) -> Resu
 }
 
 fn language(parts: &Parts) -> Lang {
-    Lang::preferred(parts.headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()))
+    Lang::negotiate(parts.headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()))
 }
 
 fn refusal(failure: Failure, lang: Lang) -> Answer {
@@ -328,14 +331,14 @@ async fn spoil(mut answer: Answer, actions: &[Action]) -> (Answer, Manner) {
                 answer.body.truncate(half);
                 answer.body.extend_from_slice(b"\x00}{,\"");
             }
-            Action::Gzip {} => answer = gzipped(answer).await,
+            Action::Gzip {} => answer = gzip(answer).await,
             _ => {}
         }
     }
     (answer, manner)
 }
 
-async fn gzipped(mut answer: Answer) -> Answer {
+async fn gzip(mut answer: Answer) -> Answer {
     use tokio::io::AsyncWriteExt;
     let mut encoder = async_compression::tokio::write::GzipEncoder::new(Vec::new());
     let wrote = match encoder.write_all(&answer.body).await {

@@ -191,7 +191,7 @@ impl Shared {
         })
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State> {
+    fn lock_state(&self) -> RwLockReadGuard<'_, State> {
         locked!(self.state.read())
     }
 
@@ -247,7 +247,7 @@ impl Shared {
             return Vec::new();
         }
         // Release the lock of the state before taking that of the faults.
-        let seed = self.read().seed;
+        let seed = self.lock_state().seed;
         self.faults().strike(seed, side, method, segments)
     }
 

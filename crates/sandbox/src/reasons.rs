@@ -13,7 +13,7 @@ pub enum Lang {
 
 impl Lang {
     /// Returns the supported language that an `Accept-Language` header prefers, by default English.
-    pub fn preferred(header: Option<&str>) -> Lang {
+    pub fn negotiate(header: Option<&str>) -> Lang {
         let mut best = (Lang::En, 0.0);
         for part in header.unwrap_or_default().split(',') {
             let mut words = part.split(';').map(str::trim);
@@ -328,7 +328,7 @@ mod tests {
             (Some("en;q=0.1, es;q=0"), Lang::En),
             (Some(";;q=,,"), Lang::En),
         ] {
-            assert_eq!(Lang::preferred(header), lang, "{header:?}");
+            assert_eq!(Lang::negotiate(header), lang, "{header:?}");
         }
     }
 }

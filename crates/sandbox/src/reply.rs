@@ -64,7 +64,7 @@ impl Failure {
     }
 
     /// Creates a 400 for a field of the wrong JSON type.
-    pub fn mistyped(field: &'static str, expect: Expect) -> Failure {
+    pub fn wrong_type(field: &'static str, expect: Expect) -> Failure {
         Failure::bad(Reason::WrongType(field, expect))
     }
 

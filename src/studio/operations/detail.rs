@@ -1,17 +1,17 @@
 //! The page of one operation: charts, evidence, findings, transitions and controls.
 
 use super::{AS_CONFIGURED, REASON_CHARS_MAX, address};
-use crate::admin::Answer;
+use crate::admin::AdminResponse;
 use crate::studio::charts::{self, Chart, Series};
 use crate::studio::clients::{COUNTED_SINCE, callers};
 use crate::studio::differences::further;
-use crate::studio::fields::encoded;
+use crate::studio::fields::percent_encode;
 use crate::studio::layout::{Page, Tab, unread};
-use crate::studio::traffic::{Line, OperationPoint, Span};
+use crate::studio::traffic::{ChartLine, ChartSpan, OperationPoint};
 use crate::studio::words::{
-    Tone, badge, count, counted, moment, moment_text, operation, percent, phase, span,
+    Tone, badge, count, count_noun, moment, moment_text, operation, percent, phase, span,
 };
-use crate::studio::{HISTORY_MAX, Visit, report_of, route};
+use crate::studio::{HISTORY_MAX, PageContext, report_of, route};
 use maud::{Markup, html};
 use switchback_engine::diff::{OperationReport, Proof, Summary, Threshold};
 use switchback_engine::evidence::{Basis, QUANTILES, Timed, exact_upper};
@@ -22,7 +22,7 @@ const FINDINGS: usize = 20;
 /// Most transitions of one operation.
 const TRANSITIONS: usize = 12;
 
-pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
+pub(super) async fn detail(visit: &PageContext<'_>, info: &PhaseInfo) -> AdminResponse {
     let (summaries, transitions, gates, usage) =
         tokio::join!(visit.current_summaries(), visit.transitions(), visit.gates(), visit.usage());
     let is_this = |side: &str, operation: &str| side == info.side && operation == info.operation;
@@ -65,7 +65,7 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
                 (controls(visit, info))
             }
             section.panel.w12 #findings aria-labelledby="findings-title" {
-                header { h2 #findings-title { "What differs" } a.aside href={ "/differences/" (encoded(&info.side)) "/" (encoded(&info.operation)) } { "Samples side by side" } }
+                header { h2 #findings-title { "What differs" } a.aside href={ "/differences/" (percent_encode(&info.side)) "/" (percent_encode(&info.operation)) } { "Samples side by side" } }
                 @if summaries.value.is_none() { (unread()) } @else { (findings(summary, visit.now_ms)) }
             }
             @if let Some((serves, route)) = found {
@@ -83,7 +83,7 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
                 @match usage.value.as_deref() { Some(usage) => (callers(visit, &info.side, &info.operation, usage)), None => (unread()) }
             }
             section.panel.w12 #transitions aria-labelledby="transitions-title" {
-                header { h2 #transitions-title { "Transitions" } a.aside href={ "/history?q=" (encoded(&info.operation)) } { "History" } }
+                header { h2 #transitions-title { "Transitions" } a.aside href={ "/history?q=" (percent_encode(&info.operation)) } { "History" } }
                 @if transitions.value.is_none() { (unread()) } @else { (transitions_table(&info.operation, &moved, visit.now_ms)) }
             }
         }
@@ -92,7 +92,7 @@ pub(super) async fn detail(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
 }
 
 /// Renders the confirmation of a completed action, with a link to undo it.
-pub(super) fn done(visit: &Visit<'_>, info: &PhaseInfo, moved: &[&Transition]) -> Markup {
+pub(super) fn done(visit: &PageContext<'_>, info: &PhaseInfo, moved: &[&Transition]) -> Markup {
     if !visit.query.has("done") {
         return html! {};
     }
@@ -115,7 +115,7 @@ pub(super) fn done(visit: &Visit<'_>, info: &PhaseInfo, moved: &[&Transition]) -
 /// Renders a link to the confirmation page of the reverse transition.
 pub(super) fn undo(info: &PhaseInfo, last: &Transition) -> Markup {
     let Some((phase, share)) = as_fields(&last.from) else { return html! {} };
-    let reason = encoded(&format!("undo: {} to {}", last.from, last.to));
+    let reason = percent_encode(&format!("undo: {} to {}", last.from, last.to));
     html! {
         a.button.small href={ (address(&info.side, &info.operation)) "/move?phase=" (phase) "&share=" (share) "&reason=" (reason) } { "Undo" }
     }
@@ -134,8 +134,8 @@ pub(super) fn as_fields(shown: &str) -> Option<(&str, &str)> {
     PHASES.contains(&shown).then_some((shown, ""))
 }
 
-pub(super) fn charts(visit: &Visit<'_>, info: &PhaseInfo) -> Markup {
-    let span = Span::of(visit.query.get("span"));
+pub(super) fn charts(visit: &PageContext<'_>, info: &PhaseInfo) -> Markup {
+    let span = ChartSpan::from_word(visit.query.get("span"));
     let line = visit.studio.traffic.operation(&info.side, &info.operation, span);
     let traffic = charts::traffic(&line, span);
     let latency = charts::latency(&line, format!("Latency over {}", span.words()));
@@ -167,7 +167,7 @@ pub(super) fn charts(visit: &Visit<'_>, info: &PhaseInfo) -> Markup {
 }
 
 /// The percentages of comparisons that differ or are unsettled, summed up to each slot, and their upper bounds.
-fn shares(line: &Line<OperationPoint>, threshold: Threshold) -> (Vec<Option<f64>>, Vec<Option<f64>>) {
+fn shares(line: &ChartLine<OperationPoint>, threshold: Threshold) -> (Vec<Option<f64>>, Vec<Option<f64>>) {
     let (mut compared, mut different) = (0, 0);
     let points = line.slots.iter().map(|(_, point)| {
         if let Some(point) = point {
@@ -182,11 +182,11 @@ fn shares(line: &Line<OperationPoint>, threshold: Threshold) -> (Vec<Option<f64>
     points.map(Option::unzip).unzip()
 }
 
-pub(super) fn span_links(visit: &Visit<'_>, span: Span) -> Markup {
+pub(super) fn span_links(visit: &PageContext<'_>, span: ChartSpan) -> Markup {
     html! {
         nav.aside.segmented aria-label="Time shown" {
-            a href={ (visit.path) (visit.query.with("span", "")) } aria-current=[(span == Span::Hour).then_some("true")] { "Hour" }
-            a href={ (visit.path) (visit.query.with("span", "day")) } aria-current=[(span == Span::Day).then_some("true")] { "Day" }
+            a href={ (visit.path) (visit.query.with("span", "")) } aria-current=[(span == ChartSpan::Hour).then_some("true")] { "Hour" }
+            a href={ (visit.path) (visit.query.with("span", "day")) } aria-current=[(span == ChartSpan::Day).then_some("true")] { "Day" }
         }
     }
 }
@@ -201,11 +201,11 @@ fn evidence(report: Option<&OperationReport>, now_ms: i64) -> Markup {
                 @let tone = match report.proof { Proof::Within => Tone::Good, Proof::NotEnough => Tone::Quiet, Proof::Above => Tone::Bad };
                 p { (badge(tone, report.proof.word())) " " (report.next) }
                 dl.facts.numbers {
-                    dt { "Compared" } dd { (count(report.counts.compared())) " answers, since " (moment(report.since_ms, now_ms)) }
+                    dt { "Compared" } dd { (count(report.counts.compared_count())) " answers, since " (moment(report.since_ms, now_ms)) }
                     dt { "Different" } dd {
                         (count(report.counts.different))
                         @if let Some(equal) = report.equal_rate {
-                            ", with unsettled ones " @if report.counts.unpaired() > 0 { "and those sent by one side alone " } (percent(1.0 - equal))
+                            ", with unsettled ones " @if report.counts.unpaired_count() > 0 { "and those sent by one side alone " } (percent(1.0 - equal))
                             ", truly at most " strong { (percent(report.mismatch_bound)) } (sure(report))
                         }
                     }
@@ -215,7 +215,7 @@ fn evidence(report: Option<&OperationReport>, now_ms: i64) -> Markup {
                         }
                     }
                     @if report.counts.planned > 0 { dt { "Planned writes" } dd { (count(report.counts.planned)) ", of these wrong " (count(report.counts.planned_wrong)) } }
-                    @for (why, writes) in &report.counts.not_read_back { dt { "Not read back" } dd { (counted(*writes, "write")) ": " (why.words()) } }
+                    @for (why, writes) in &report.counts.not_read_back { dt { "Not read back" } dd { (count_noun(*writes, "write")) ": " (why.words()) } }
                     @if report.counts.read_back > 0 { dt { "Read back" } dd { (count(report.counts.read_back)) " effects, of these different " (count(report.counts.read_back_different)) } }
                     dt { "Excused" } dd {
                         (count(report.counts.expected)) " expected, " (count(report.counts.declared_noise)) " declared noise, " (count(report.counts.learnt_noise)) " learnt noise"
@@ -223,12 +223,12 @@ fn evidence(report: Option<&OperationReport>, now_ms: i64) -> Markup {
                     @if report.counts.reference_unanswered + report.counts.candidate_unanswered > 0 {
                         dt { "Without an answer" } dd { (count(report.counts.reference_unanswered)) " of the reference, " (count(report.counts.candidate_unanswered)) " of the candidate" }
                     }
-                    @if report.counts.unpaired() > 0 {
+                    @if report.counts.unpaired_count() > 0 {
                         dt { "Sent by one side alone" } dd { (count(report.counts.events_missing)) " of the reference, " (count(report.counts.events_extra)) " of the candidate" }
                     }
                     @if report.timed > 0 {
                         dt { "Timed" } dd {
-                            (counted(report.timed, "reading")) " of either side, by the shadow"
+                            (count_noun(report.timed, "reading")) " of either side, by the shadow"
                             @for quantile in &report.latency { br; (quantile.name) ": " (quantile.reference) " of the reference, " (quantile.candidate) " of the candidate" }
                         }
                     }
@@ -299,7 +299,7 @@ fn latency_ratio(timed: Option<&Timed>, name: &str, confidence: f64) -> String {
     }
 }
 
-pub(super) fn controls(visit: &Visit<'_>, info: &PhaseInfo) -> Markup {
+pub(super) fn controls(visit: &PageContext<'_>, info: &PhaseInfo) -> Markup {
     let here = address(&info.side, &info.operation);
     html! {
         p.soft {
@@ -367,7 +367,7 @@ fn transitions_table(name: &str, moved: &[&Transition], now_ms: i64) -> Markup {
                 } }
             } }
             @if moved.len() > TRANSITIONS {
-                p.soft { (counted((moved.len() - TRANSITIONS) as u64, "older transition")) " among the newest " (count(u64::from(HISTORY_MAX))) " of all operations: " a href={ "/history?q=" (encoded(name)) } { "history" } "." }
+                p.soft { (count_noun((moved.len() - TRANSITIONS) as u64, "older transition")) " among the newest " (count(u64::from(HISTORY_MAX))) " of all operations: " a href={ "/history?q=" (percent_encode(name)) } { "history" } "." }
             }
         }
     }
@@ -576,7 +576,7 @@ mod tests {
             (at, Some(OperationPoint { compared, different, ..OperationPoint::default() }))
         };
         let slots = vec![(0, None), slot(1, 0, 0), slot(2, 10, 1), (3, None), slot(4, 289, 0)];
-        let (differing, bounds) = shares(&Line { seconds: 60.0, slots }, Threshold::default());
+        let (differing, bounds) = shares(&ChartLine { seconds: 60.0, slots }, Threshold::default());
         assert_eq!(differing[..4], [None, None, Some(10.0), Some(10.0)]);
         assert_eq!(differing[4].map(|share| percent(share / 100.0)), Some("0.33 %".to_owned()));
         // With one of 299: (1 - p)^299 + 299 p (1 - p)^298 is 0.05 at p = 0.0158.

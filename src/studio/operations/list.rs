@@ -1,13 +1,13 @@
 //! The list of all operations: filter, order and pages.
 
 use super::address;
-use crate::admin::Answer;
-use crate::studio::Visit;
+use crate::admin::AdminResponse;
+use crate::studio::PageContext;
 use crate::studio::charts::spark;
-use crate::studio::fields::encoded;
+use crate::studio::fields::percent_encode;
 use crate::studio::layout::{Page, Tab, empty, pager};
-use crate::studio::traffic::{Span, requests_of};
-use crate::studio::words::{Tone, badge, count, counted, operation, percent, phase};
+use crate::studio::traffic::{ChartSpan, requests_of};
+use crate::studio::words::{Tone, badge, count, count_noun, operation, percent, phase};
 use maud::{Markup, html};
 use std::collections::HashMap;
 use switchback_engine::diff::OperationReport;
@@ -17,7 +17,7 @@ use switchback_gateway::shadow::{PHASES, PhaseInfo};
 const LISTED: usize = 50;
 
 /// The data of one row.
-pub(super) struct Known<'k> {
+pub(super) struct OperationRow<'k> {
     info: &'k PhaseInfo,
     report: Option<&'k OperationReport>,
     requests: u64,
@@ -27,7 +27,7 @@ pub(super) struct Known<'k> {
     verdict: &'static str,
 }
 
-pub(super) async fn list(visit: &Visit<'_>) -> Answer {
+pub(super) async fn list(visit: &PageContext<'_>) -> AdminResponse {
     let seen = visit.reports().await;
     let reported = seen.value.as_deref().map_or(&[][..], Vec::as_slice);
     let reports: HashMap<(&str, &str), &OperationReport> =
@@ -46,7 +46,7 @@ pub(super) async fn list(visit: &Visit<'_>) -> Answer {
     let phases = visit.parts.phases.list();
     let (asked, of_phase, of_side) =
         (visit.query.get("q").to_lowercase(), visit.query.get("phase"), visit.query.get("side"));
-    let mut found: Vec<Known<'_>> = phases
+    let mut found: Vec<OperationRow<'_>> = phases
         .iter()
         .filter(|info| info.operation.to_lowercase().contains(&asked))
         .filter(|info| of_phase.is_empty() || info.now.phase == of_phase)
@@ -55,7 +55,7 @@ pub(super) async fn list(visit: &Visit<'_>) -> Answer {
             let (requests, errors) = visit.studio.traffic.of_the_hour(&info.side, &info.operation);
             let key = (info.side.clone(), info.operation.clone());
             let by_name = (info.side.as_str(), info.operation.as_str());
-            Known {
+            OperationRow {
                 info,
                 report: reports.get(&by_name).copied(),
                 requests,
@@ -74,7 +74,7 @@ pub(super) async fn list(visit: &Visit<'_>) -> Answer {
     let mut sides: Vec<&str> = phases.iter().map(|info| info.side.as_str()).collect();
     sides.dedup();
     let from = (visit.query.page() - 1).saturating_mul(LISTED);
-    let shown: Vec<&Known<'_>> = found.iter().skip(from).take(LISTED).collect();
+    let shown: Vec<&OperationRow<'_>> = found.iter().skip(from).take(LISTED).collect();
     let body = html! {
         div.page-head {
             h1 { "Operations" }
@@ -100,11 +100,11 @@ pub(super) async fn list(visit: &Visit<'_>) -> Answer {
     visit.page(Page::live(Tab::Operations, "Operations", body))
 }
 
-pub(super) fn rate_of(known: &Known<'_>) -> f64 {
+pub(super) fn rate_of(known: &OperationRow<'_>) -> f64 {
     known.report.map_or(-1.0, |report| report.equal_rate.map_or(-1.0, |equal| 1.0 - equal))
 }
 
-pub(super) fn filter(visit: &Visit<'_>, sides: &[&str]) -> Markup {
+pub(super) fn filter(visit: &PageContext<'_>, sides: &[&str]) -> Markup {
     let of_phase = visit.query.get("phase");
     let sorts = [
         ("", "As in the contract"),
@@ -133,16 +133,16 @@ pub(super) fn filter(visit: &Visit<'_>, sides: &[&str]) -> Markup {
     }
 }
 
-pub(super) fn row(visit: &Visit<'_>, known: &Known<'_>, has_sides: bool) -> Markup {
-    let Known { info, report, requests, errors, clients, verdict } = known;
-    let line = visit.studio.traffic.operation(&info.side, &info.operation, Span::Hour);
+pub(super) fn row(visit: &PageContext<'_>, known: &OperationRow<'_>, has_sides: bool) -> Markup {
+    let OperationRow { info, report, requests, errors, clients, verdict } = known;
+    let line = visit.studio.traffic.operation(&info.side, &info.operation, ChartSpan::Hour);
     let values: Vec<Option<f64>> = line
         .slots
         .iter()
         .map(|(_, point)| point.as_ref().map(|point| requests_of(&point.outcomes) as f64))
         .collect();
     html! {
-        tr id={ "operation-" (info.side) "-" (encoded(&info.operation)) } {
+        tr id={ "operation-" (info.side) "-" (percent_encode(&info.operation)) } {
             td {
                 a.quiet-link href=(address(&info.side, &info.operation)) { (operation(&info.operation)) }
                 @if has_sides { " " span.soft { (info.side) } }
@@ -151,7 +151,7 @@ pub(super) fn row(visit: &Visit<'_>, known: &Known<'_>, has_sides: bool) -> Mark
                 (phase(info.now.phase, info.now.share))
                 @if info.held.is_some() { " " (badge(Tone::Warn, "held")) }
             }
-            td { (spark(&values, &format!("{} in the last hour", counted(*requests, "request")))) }
+            td { (spark(&values, &format!("{} in the last hour", count_noun(*requests, "request")))) }
             td.n { (count(*requests)) }
             td.n { (count(*errors)) }
             td.n { @match report.and_then(|report| report.equal_rate) { Some(equal) => (percent(1.0 - equal)), None => span.soft { "–" } } }

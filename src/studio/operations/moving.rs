@@ -1,12 +1,12 @@
 //! Transitions of an operation: confirmation, consequences and conflicts.
 
 use super::{AS_CONFIGURED, REASON_CHARS_MAX, address, not_done};
-use crate::admin::Answer;
-use crate::studio::Visit;
-use crate::studio::fields::{Fields, encoded};
+use crate::admin::AdminResponse;
+use crate::studio::PageContext;
+use crate::studio::fields::{FormFields, percent_encode};
 use crate::studio::kept;
 use crate::studio::layout::{Page, Tab};
-use crate::studio::words::{counted, moment_text, operation, percent, phase};
+use crate::studio::words::{count_noun, moment_text, operation, percent, phase};
 use http::StatusCode;
 use maud::{Markup, html};
 use switchback_gateway::shadow::{Objection, Phase, PhaseInfo, Share};
@@ -16,7 +16,7 @@ use switchback_gateway::token::ClientInfo;
 const NAMED: usize = 12;
 
 /// Parses the requested phase.
-pub(super) fn wanted(fields: &Fields) -> Result<Phase, String> {
+pub(super) fn parse_phase(fields: &FormFields) -> Result<Phase, String> {
     let name = fields.get("phase");
     let share = fields.get("share").trim();
     // `legacy` and `shadow` have no share. The field may still have that of the previous selection.
@@ -25,17 +25,17 @@ pub(super) fn wanted(fields: &Fields) -> Result<Phase, String> {
     } else {
         Some(share.parse::<Share>()?)
     };
-    Phase::named(name, share).map_err(|fault| fault.to_string())
+    Phase::parse(name, share).map_err(|fault| fault.to_string())
 }
 
 /// Renders the confirmation page of a transition.
-pub(super) async fn asked_to_move(visit: &Visit<'_>, info: &PhaseInfo) -> Answer {
+pub(super) async fn asked_to_move(visit: &PageContext<'_>, info: &PhaseInfo) -> AdminResponse {
     if !visit.may_operate() {
         let words = html! { p { "Sign in with the token that may change things." } };
         return visit.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words));
     }
     if visit.query.get("phase") != AS_CONFIGURED
-        && let Err(trouble) = wanted(&visit.query)
+        && let Err(trouble) = parse_phase(&visit.query)
     {
         return not_done(visit, info, &trouble);
     }
@@ -53,26 +53,26 @@ pub(super) async fn asked_to_move(visit: &Visit<'_>, info: &PhaseInfo) -> Answer
 }
 
 /// Returns the phase that the fields lead to.
-fn target(info: &PhaseInfo, fields: &Fields) -> Option<Phase> {
+fn target(info: &PhaseInfo, fields: &FormFields) -> Option<Phase> {
     if fields.get("phase") == AS_CONFIGURED {
-        Phase::named(info.configured.phase, info.configured.share.and_then(Share::new)).ok()
+        Phase::parse(info.configured.phase, info.configured.share.and_then(Share::new)).ok()
     } else {
-        wanted(fields).ok()
+        parse_phase(fields).ok()
     }
 }
 
 /// Returns evidence against the requested transition. `None` if the store does not answer in time;
 /// the transition itself checks again.
-async fn objection(visit: &Visit<'_>, info: &PhaseInfo, fields: &Fields) -> Option<Objection> {
+async fn objection(visit: &PageContext<'_>, info: &PhaseInfo, fields: &FormFields) -> Option<Objection> {
     let to = target(info, fields)?;
     let (phases, side, operation) = (visit.parts.phases.clone(), info.side.clone(), info.operation.clone());
     visit.in_time(async move { phases.objection(Some(&side), &operation, to).await }).await.flatten()
 }
 
 pub(super) fn confirmation(
-    visit: &Visit<'_>,
+    visit: &PageContext<'_>,
     info: &PhaseInfo,
-    fields: &Fields,
+    fields: &FormFields,
     clients: &[ClientInfo],
     objection: Option<&Objection>,
 ) -> Markup {
@@ -88,7 +88,7 @@ pub(super) fn confirmation(
                     @if !objection.causes.is_empty() {
                         ul { @for cause in &objection.causes { li { code { (cause) } } } }
                     }
-                    p { a href={ "/differences/" (encoded(&info.side)) "/" (encoded(&info.operation)) } { "Differences with samples" } }
+                    p { a href={ "/differences/" (percent_encode(&info.side)) "/" (percent_encode(&info.operation)) } { "Differences with samples" } }
                 }
             }
             h2 { "What will happen" }
@@ -146,16 +146,16 @@ pub(super) fn consequences(info: &PhaseInfo, to: Phase, clients: &[ClientInfo]) 
             lines.push(match chosen.len() {
                 0 => format!(
                     "Of the {} enrolled now that is none yet.",
-                    counted(living.len() as u64, "client")
+                    count_noun(living.len() as u64, "client")
                 ),
                 n if n <= NAMED => format!(
                     "Of the {} enrolled now these are: {}.",
-                    counted(living.len() as u64, "client"),
+                    count_noun(living.len() as u64, "client"),
                     chosen.join(", ")
                 ),
                 n => format!(
                     "Of the {} enrolled now these are {n}, such as {}.",
-                    counted(living.len() as u64, "client"),
+                    count_noun(living.len() as u64, "client"),
                     chosen[..NAMED].join(", ")
                 ),
             });
@@ -187,7 +187,7 @@ pub(super) fn capital(text: &str) -> String {
 
 /// Responds to a transition form that was rendered before another transition: that transition, and
 /// the form again.
-pub(super) async fn second(visit: &Visit<'_>, seen: &PhaseInfo, form: &Fields) -> Answer {
+pub(super) async fn second(visit: &PageContext<'_>, seen: &PhaseInfo, form: &FormFields) -> AdminResponse {
     let Ok(now) = visit.parts.phases.get(Some(&seen.side), &seen.operation) else { return visit.not_found() };
     let transitions = visit.transitions().await;
     let last = transitions
@@ -230,24 +230,28 @@ mod tests {
         ] {
             let shown = phase.to_string();
             let (name, share) = as_fields(&shown).unwrap_or_else(|| panic!("{shown} is read back"));
-            assert_eq!(wanted(&Fields::read(&format!("phase={name}&share={share}"))), Ok(phase), "{shown}");
+            assert_eq!(
+                parse_phase(&FormFields::parse(&format!("phase={name}&share={share}"))),
+                Ok(phase),
+                "{shown}"
+            );
         }
         assert_eq!(as_fields("nothing known"), None);
     }
 
     #[test]
     fn a_share_that_stood_in_the_field_does_not_keep_an_operation_from_shadow() {
-        assert_eq!(wanted(&Fields::read("phase=shadow&share=0.5")), Ok(Phase::Shadow));
-        assert!(wanted(&Fields::read("phase=canary&share=")).is_err());
-        assert!(wanted(&Fields::read("phase=canary&share=2")).is_err());
+        assert_eq!(parse_phase(&FormFields::parse("phase=shadow&share=0.5")), Ok(Phase::Shadow));
+        assert!(parse_phase(&FormFields::parse("phase=canary&share=")).is_err());
+        assert!(parse_phase(&FormFields::parse("phase=canary&share=2")).is_err());
     }
 
     #[test]
     fn of_many_chosen_clients_the_first_are_named_with_their_number() {
         use crate::studio::clients::tests::client;
-        use switchback_gateway::shadow::Shown;
+        use switchback_gateway::shadow::PhaseView;
 
-        let shown = || Shown { phase: "legacy", share: None };
+        let shown = || PhaseView { phase: "legacy", share: None };
         let info = PhaseInfo {
             side: "v2".to_owned(),
             operation: "GET /a".to_owned(),

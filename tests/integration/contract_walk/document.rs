@@ -44,7 +44,7 @@ pub fn read_yaml(path: &str) -> Value {
     let bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(path))
         .expect("the file is part of the project");
     let (mut sources, mut findings) = (Sources::default(), Findings::default());
-    let node = yaml::read(&mut sources, path, &bytes, &mut findings);
+    let node = yaml::parse(&mut sources, path, &bytes, &mut findings);
     assert!(findings.is_empty(), "{path} has findings");
     plain(&node.expect("a file without findings has a tree"))
 }

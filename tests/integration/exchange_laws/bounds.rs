@@ -171,7 +171,7 @@ impl Bounded {
             match compiled.pack {
                 Some(pack) => return Ok(pack),
                 None => {
-                    let sorted = compiled.findings.sorted();
+                    let sorted = compiled.findings.in_order();
                     let all = sorted
                         .iter()
                         .map(|finding| format!("{}: {}", finding.code.number(), finding.message));

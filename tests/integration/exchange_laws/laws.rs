@@ -61,7 +61,7 @@ fn compiled(case: &Case) -> Result<Compiled, String> {
     if case.lines != Lines::Drafted {
         return Ok(compile(&source(case)));
     }
-    let sides = [0, 1].map(|side| init::Side {
+    let sides = [0, 1].map(|side| init::SideDocument {
         name: SIDES[side].to_owned(),
         document: format!("{}.json", SIDES[side]),
         files: vec![(format!("{}.json", SIDES[side]), case.documents[side].to_string().into_bytes().into())],
@@ -80,7 +80,7 @@ fn compiled(case: &Case) -> Result<Compiled, String> {
 }
 
 fn numbers(compiled: &Compiled) -> BTreeSet<&'static str> {
-    compiled.findings.sorted().iter().map(|finding| finding.code.number()).collect()
+    compiled.findings.in_order().iter().map(|finding| finding.code.number()).collect()
 }
 
 /// The losses that a report lists for an operation: they excuse breaches and differences, and each wants a witness.

@@ -63,7 +63,7 @@ pub fn run(
             Ok(Next::Refuse(refused)) => return Ended::Stopped(format!("refused: {}", refused.text)),
             Ok(Next::Recall(lookup)) => lookup.nothing(),
             Ok(Next::Keep(_)) => Event::Kept,
-            Ok(Next::Wait(wait)) => wait.simulated(&mut now),
+            Ok(Next::Wait(wait)) => wait.simulate(&mut now),
             Err(fault) => return Ended::Stopped(fault.to_string()),
         };
     }

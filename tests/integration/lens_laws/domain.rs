@@ -96,7 +96,7 @@ impl Reading {
     pub fn turns_away(&self, path: &str, value: &Value) -> bool {
         let settings = Settings::default();
         self.attempts.get(&self.home(path)).is_some_and(|attempt| {
-            let (env, limits) = (Env::of(&settings), Limits::DOCUMENT);
+            let (env, limits) = (Env::new(&settings), Limits::DOCUMENT);
             document(&attempt.op, &value.to_vec(), &env, &limits, &mut Vec::new()).is_err()
         })
     }

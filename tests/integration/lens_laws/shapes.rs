@@ -66,7 +66,7 @@ impl Loaded<'_> {
 
     /// Calls `each` with every shape that the compiled pack has.
     pub fn shapes(&self, mut each: impl FnMut(&Shape<'_>)) {
-        let ran = Shapes::of(self.source, |shapes| {
+        let ran = Shapes::with_pack(self.source, |shapes| {
             for compiled in &self.pack.shapes {
                 each(&self.shape(shapes, compiled));
             }
@@ -102,7 +102,7 @@ impl Loaded<'_> {
     fn way(&self, shapes: &Shapes<'_>, name: &str, to: SideId) -> Option<Way> {
         let ty = shapes.types(name).expect("a compiled shape has types")[usize::from(to.0)];
         // Required fields that no line gives a value are left to routes.
-        let given = shapes.given(name, to);
+        let given = shapes.members(name, to);
         let left = fields(ty).iter().filter(|field| field.required && !given.contains(&field.name.as_str()));
         let left: Vec<&str> = left.map(|field| field.name.as_str()).collect();
         let tries = [

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::sync::Arc;
 use std::time::Duration;
-use switchback_compiler::contract::{Body, Contract, Operation, StatusPattern, breaches};
+use switchback_compiler::contract::{Contract, Operation, RequestBody, StatusPattern, breaches};
 use switchback_compiler::mapping::{self, Compiled};
 use switchback_engine::translate::{Call, Event, FaultKind, Next, Reply, Request, Run, Settings};
 use switchback_json::{Limits, Value};
@@ -40,7 +40,7 @@ fn valid(contract: &Contract, ty: &switchback_compiler::contract::Type, fill: Fi
 }
 
 /// A body that was valid, with up to two places changed: left out, or of another kind.
-fn mutated(contract: &Contract, body: &Body) -> BoxedStrategy<Option<Value>> {
+fn mutated(contract: &Contract, body: &RequestBody) -> BoxedStrategy<Option<Value>> {
     let change =
         (any::<prop::sample::Index>(), prop::option::weighted(0.8, prop::sample::select(super::values())));
     let changes = prop::collection::vec(change, 0..3);
@@ -208,7 +208,7 @@ fn run(compiled: &Compiled, side: SideId, route: &Route, drawn: &Drawn) -> Resul
                 continue;
             }
             Ok(Next::Wait(wait)) => {
-                event = wait.simulated(&mut now);
+                event = wait.simulate(&mut now);
                 continue;
             }
             Ok(Next::Keep(_)) => {

@@ -84,7 +84,7 @@ fn said(compiler: &mut Compiler, pack: &PackSource, slips: &Slips, text: &str) -
     };
     compiled
         .findings
-        .sorted()
+        .in_order()
         .into_iter()
         .map(|finding| (finding.code.number().to_owned(), is_here(finding)))
         .collect()

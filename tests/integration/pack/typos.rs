@@ -60,7 +60,7 @@ fn collect(node: &Node, path: &mut Vec<String>, words: &mut Vec<(usize, String)>
 
 pub(super) fn words_of(file: &str, text: &str) -> Vec<Word> {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
-    let root = yaml::read(&mut sources, file, text.as_bytes(), &mut findings).expect("the pack is YAML");
+    let root = yaml::parse(&mut sources, file, text.as_bytes(), &mut findings).expect("the pack is YAML");
     let mut values = Vec::new();
     collect(&root, &mut Vec::new(), &mut values);
     let mut words = Vec::new();
@@ -100,7 +100,7 @@ pub(super) fn slip(word: &str, n: usize) -> String {
 
 /// Whether a finding, or a place related to it, is on this line.
 fn is_on_line(compiled: &Compiled, file: &str, line: u32) -> bool {
-    compiled.findings.sorted().iter().any(|finding| {
+    compiled.findings.in_order().iter().any(|finding| {
         let places = std::iter::once(finding.span).chain(finding.related.iter().map(|(span, _)| *span));
         places
             .into_iter()

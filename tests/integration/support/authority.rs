@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use switchback_gateway::secret::Secret;
-use switchback_gateway::token::{App, Endpoint, OAuth};
+use switchback_gateway::token::{OAuth, OAuthApp, TokenEndpoint};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
@@ -161,17 +161,17 @@ impl Authority {
         }
     }
 
-    pub fn endpoint(&self) -> Endpoint {
+    pub fn endpoint(&self) -> TokenEndpoint {
         self.endpoint_with(Duration::from_secs(10))
     }
 
-    pub fn endpoint_with(&self, timeout: Duration) -> Endpoint {
-        Endpoint::new(self.oauth(timeout)).expect("loopback needs no TLS")
+    pub fn endpoint_with(&self, timeout: Duration) -> TokenEndpoint {
+        TokenEndpoint::new(self.oauth(timeout)).expect("loopback needs no TLS")
     }
 }
 
-pub fn app() -> App {
-    App { id: APP_ID.into(), secret: APP_SECRET.into() }
+pub fn app() -> OAuthApp {
+    OAuthApp { id: APP_ID.into(), secret: APP_SECRET.into() }
 }
 
 pub fn secret(text: &str) -> Secret<String> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::store::seal::{KeyRing, SealingKey};
-use switchback_gateway::store::{Missing, Store};
+use switchback_gateway::store::{MissingStore, Store};
 use switchback_gateway::telemetry::metrics as names;
 use switchback_sandbox::{Account, Sandbox};
 use tempfile::TempDir;
@@ -101,7 +101,7 @@ impl Dual {
     /// The store, opened beside the gateway, as the command line does.
     pub async fn opened_store(&self) -> Store {
         let keys = KeyRing::parse(std::slice::from_ref(&self.key)).expect("a key");
-        Store::open(&self.store, keys, Clock::machine(), Missing::Refuse).await.expect("the store opens")
+        Store::open(&self.store, keys, Clock::machine(), MissingStore::Refuse).await.expect("the store opens")
     }
 
     /// Starts a gateway from the configuration and waits until it serves.

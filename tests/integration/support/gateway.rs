@@ -15,21 +15,21 @@ use switchback_gateway::proxy::forwarding::Forwarding;
 use switchback_gateway::proxy::headers::Pseudonym;
 use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::origin::CallOrigin;
-use switchback_gateway::proxy::program::{Front, Program, Strangers};
+use switchback_gateway::proxy::program::{Front, Program, UnknownClientPolicy};
 use switchback_gateway::proxy::side_upstreams::SideUpstreams;
-use switchback_gateway::proxy::stack::{self, Parts};
+use switchback_gateway::proxy::stack::{self, StackParts};
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::proxy::upstream;
 use switchback_gateway::proxy::{Request, Response};
 use switchback_gateway::retire::{Retirement, Usage};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::{self, Drain, Drained, Listener};
-use switchback_gateway::shadow::{self, Phase, Served, Shadow, Table};
+use switchback_gateway::shadow::{self, OperationTable, Phase, Served, Shadow};
 use switchback_gateway::store::seal::{KeyRing, SealingKey};
-use switchback_gateway::store::{Missing, Store};
+use switchback_gateway::store::{MissingStore, Store};
 use switchback_gateway::telemetry::log::{self, LogSettings};
 use switchback_gateway::tls::ServiceTls;
-use switchback_gateway::token::{App, Endpoint, NewClient, OAuth, Registry, Tokens};
+use switchback_gateway::token::{NewClient, OAuth, OAuthApp, Registry, TokenEndpoint, Tokens};
 use switchback_plan::router::Router;
 use switchback_plan::{Effect, Pack, Route, SideId};
 use tempfile::TempDir;
@@ -49,11 +49,11 @@ pub struct Setup {
     pub limits: Limits,
     /// What services are called over.
     pub wire: Wire,
-    pub options: server::Options,
+    pub options: server::ServerOptions,
     /// Where the old service lives, if it does.
     pub old: Option<SocketAddr>,
     /// What becomes of what nobody here knows while it lives.
-    pub unknown: Strangers,
+    pub unknown: UnknownClientPolicy,
     /// What forwarded requests say of the way they came.
     pub forwarding: Forwarding,
     /// The phase of every operation.
@@ -113,14 +113,15 @@ impl Gateway {
         log::init(&LogSettings { filter: "off".into(), ..LogSettings::default() });
         let folder = tempfile::tempdir().unwrap();
         let (store, tokens) = enrolled(&folder, authorization.address, setup.account).await;
-        let (shadow, workers) = Shadow::start(store.clone(), shadow::Settings::default()).await.unwrap();
+        let (shadow, workers) =
+            Shadow::start(store.clone(), shadow::ShadowSettings::default()).await.unwrap();
         let limits = Arc::new(setup.limits);
         let upstream = |name: &str, (address, path): (SocketAddr, &str)| {
             let scheme = if setup.wire == Wire::Plain { "http" } else { "https" };
             let url = format!("{scheme}://{address}{path}").parse().unwrap();
             let tls = ServiceTls { authorities: Some(tls::upstream_certificate()), ..ServiceTls::default() };
             let limits = Arc::clone(&limits);
-            Arc::new(upstream::Upstream::secured(name, CallOrigin::Client, &url, &tls, limits).unwrap())
+            Arc::new(upstream::Upstream::with_tls(name, CallOrigin::Client, &url, &tls, limits).unwrap())
         };
         let pack = Arc::new(pack::things());
         let front = Front {
@@ -132,12 +133,16 @@ impl Gateway {
             unknown: setup.unknown,
             beside: None,
             announcements: Vec::new(),
-            phases: Arc::new(Table::new("old", "", pack_served(&pack, setup.phase, setup.old.is_some()))),
+            phases: Arc::new(OperationTable::new(
+                "old",
+                "",
+                pack_served(&pack, setup.phase, setup.old.is_some()),
+            )),
         };
         let detached = TaskTracker::new();
         let unknown = UnknownCalls::new(Clock::machine());
         let program = Program::new(pack, Arc::new(Settings::default()), vec![front]);
-        let parts = Parts {
+        let parts = StackParts {
             program: Arc::new(ArcSwap::from_pointee(program)),
             tokens,
             limits,
@@ -227,9 +232,9 @@ fn granted(number: u32) -> Act {
 async fn enrolled(folder: &TempDir, authorization: SocketAddr, account: Option<String>) -> (Store, Tokens) {
     let keys = KeyRing::parse(&[SealingKey::generate()]).unwrap();
     let url = format!("sqlite:{}", folder.path().join("store.db").display());
-    let store = Store::open(&url, keys, Clock::machine(), Missing::Create).await.unwrap();
+    let store = Store::open(&url, keys, Clock::machine(), MissingStore::Create).await.unwrap();
     let at = |path: &str| format!("http://{authorization}{path}").parse().unwrap();
-    let endpoint = Endpoint::new(OAuth {
+    let endpoint = TokenEndpoint::new(OAuth {
         timeout: std::time::Duration::from_secs(5),
         ..OAuth::at(at("/oauth/authorize"), at("/token"), at("/callback"))
     });
@@ -241,13 +246,14 @@ async fn enrolled(folder: &TempDir, authorization: SocketAddr, account: Option<S
         tokens: vec![secret(TOKEN).into()],
         credentials: Vec::new(),
         flow: Default::default(),
-        app: Some(App { id: secret("app"), secret: secret("app-secret") }),
+        app: Some(OAuthApp { id: secret("app"), secret: secret("app-secret") }),
         refresh_token: Some(secret("refresh-0")),
     };
     Registry::new(store.clone(), Some(endpoint.clone())).ensure(vec![client]).await.unwrap();
-    let tokens = Tokens::open(store.clone(), Some(endpoint), switchback_gateway::token::Settings::default())
-        .await
-        .unwrap();
+    let tokens =
+        Tokens::open(store.clone(), Some(endpoint), switchback_gateway::token::RefreshSettings::default())
+            .await
+            .unwrap();
     (store, tokens)
 }
 

@@ -7,8 +7,10 @@ use std::time::Duration;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::store::seal::{KeyRing, SealingKey};
-use switchback_gateway::store::{Flow, Missing, Store};
-use switchback_gateway::token::{Client, Endpoint, NewClient, Operation, Registry, Settings, Tokens};
+use switchback_gateway::store::{GrantFlow, MissingStore, Store};
+use switchback_gateway::token::{
+    CallOperation, Client, NewClient, RefreshSettings, Registry, TokenEndpoint, Tokens,
+};
 use switchback_plan::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
 
 pub const OLD_TOKEN: &str = "old-token-canary";
@@ -36,7 +38,7 @@ pub fn acme(refresh_token: &str) -> NewClient {
         company: None,
         tokens: vec![secret(OLD_TOKEN).into()],
         credentials: Vec::new(),
-        flow: Flow::AuthorizationCode,
+        flow: GrantFlow::AuthorizationCode,
         app: Some(app()),
         refresh_token: Some(secret(refresh_token)),
     }
@@ -55,14 +57,20 @@ pub struct Gateway {
 impl Gateway {
     /// On a new SQLite file, at a paused clock.
     pub async fn new(authority: &Authority) -> Self {
-        Self::with(authority, authority.endpoint(), Settings::default(), Clock::paused_at(NEW_YEAR)).await
+        Self::with(authority, authority.endpoint(), RefreshSettings::default(), Clock::paused_at(NEW_YEAR))
+            .await
     }
 
-    pub async fn with(authority: &Authority, endpoint: Endpoint, settings: Settings, clock: Clock) -> Self {
+    pub async fn with(
+        authority: &Authority,
+        endpoint: TokenEndpoint,
+        settings: RefreshSettings,
+        clock: Clock,
+    ) -> Self {
         let folder = Arc::new(tempfile::tempdir().expect("a temporary folder"));
         let url = sqlite_in(folder.path());
         let key = key();
-        let store = Store::open(&url, ring(&[&key]), clock.clone(), Missing::Create)
+        let store = Store::open(&url, ring(&[&key]), clock.clone(), MissingStore::Create)
             .await
             .expect("a new store opens");
         let seed = authority.state().active.clone();
@@ -77,14 +85,14 @@ impl Gateway {
     }
 
     /// What a new process finds: everything in memory is gone.
-    pub async fn restart(self, endpoint: Endpoint, settings: Settings) -> Self {
+    pub async fn restart(self, endpoint: TokenEndpoint, settings: RefreshSettings) -> Self {
         let Gateway { store, tokens, clock, key, url, folder } = self;
         tokens.drain(PATIENCE).await;
         drop(tokens);
         store.close().await;
         drop(store);
         let clock = Clock::paused_at(clock.unix_ms());
-        let store = Store::open(&url, ring(&[&key]), clock.clone(), Missing::Refuse)
+        let store = Store::open(&url, ring(&[&key]), clock.clone(), MissingStore::Refuse)
             .await
             .expect("the store reopens");
         let tokens =
@@ -104,13 +112,13 @@ pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// Some operation of the API.
-pub fn operation() -> Operation {
+pub fn operation() -> CallOperation {
     operation_at("/things/1")
 }
 
 /// The operation that reads `path`.
-pub fn operation_at(path: &str) -> Operation {
-    Operation::of(&http::Method::GET, path)
+pub fn operation_at(path: &str) -> CallOperation {
+    CallOperation::from_call(&http::Method::GET, path)
 }
 
 /// How the messaging service's authorization server wants to be asked.

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use switchback_compiler::contract::{self, Documents};
 use switchback_compiler::diagnostic::{Findings, Sources};
-use switchback_compiler::init::{self, Side};
+use switchback_compiler::init::{self, SideDocument};
 use switchback_compiler::mapping::compile;
 use switchback_compiler::mapping::load::PackSource;
 
@@ -108,7 +108,7 @@ fn read(text: &str) -> f64 {
     let clock = Clock::start();
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     if let Some(documents) = Documents::single(&mut sources, "a.json", text.as_bytes(), &mut findings) {
-        contract::read("a", &documents, &mut findings);
+        contract::parse_contract("a", &documents, &mut findings);
     }
     clock.seconds()
 }
@@ -126,7 +126,7 @@ fn drafted(text: &str) -> f64 {
     let with = |ty: &str| {
         text.replace("\"properties\":{", &format!("\"properties\":{{\"own\":{{\"type\":\"{ty}\"}},"))
     };
-    let side = |name: &str, text: String| Side {
+    let side = |name: &str, text: String| SideDocument {
         name: name.to_owned(),
         document: format!("contracts/{name}.json"),
         files: vec![(format!("contracts/{name}.json"), text.into_bytes().into())],

@@ -57,7 +57,7 @@ fn lines(draft: &Draft) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for (name, text) in draft.files.iter().filter(|(name, _)| name.ends_with(".map.yaml")) {
         let (mut sources, mut findings) = (Sources::new(), Findings::new());
-        let Some(root) = yaml::read(&mut sources, name, text.as_bytes(), &mut findings) else { continue };
+        let Some(root) = yaml::parse(&mut sources, name, text.as_bytes(), &mut findings) else { continue };
         for (shape, lines) in root.get("shapes").and_then(Node::as_map).unwrap_or_default() {
             of_shape(&shape.name, lines, &mut all);
         }

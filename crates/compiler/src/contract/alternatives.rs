@@ -5,8 +5,8 @@
 use super::faults;
 use super::grouped::Grouped;
 use super::types::{
-    Additional, Array, Bounds, Choice, Enum, JsonKind, Keyword, Limits, Literal, Object, Scalar, ScalarKind,
-    Test, Type, TypeKind, Types, Unread,
+    Additional, Array, Choice, Enum, JsonKind, Keyword, Limits, Literal, Object, Scalar, ScalarKind,
+    ScalarLimits, Test, Type, TypeKind, Types, Unread,
 };
 use crate::diagnostic::Span;
 use std::collections::{HashMap, HashSet};
@@ -25,7 +25,7 @@ pub(super) type Discriminators = HashMap<Span, Discriminator>;
 const ALTERNATIVES_MAX: usize = 2_000;
 
 /// Resolves the alternatives of a type. Returns `None` if it has none.
-pub(super) fn settled(
+pub(super) fn settle_alternatives(
     ty: &Type,
     types: &Types,
     discriminators: &Discriminators,
@@ -53,7 +53,7 @@ struct Settle<'t, 'f> {
 }
 
 /// One alternative with references followed, and its index in the schema.
-struct Flat<'t> {
+struct FlatAlternative<'t> {
     ty: &'t Type,
     at: usize,
 }
@@ -96,7 +96,7 @@ impl<'t> Settle<'t, '_> {
             self.flatten(one, at, &mut flat, &mut nullable, &mut seen);
         }
         let any = || Type::any(ty.span);
-        let is_any = |one: &Flat<'_>| matches!(self.types.resolve(one.ty).kind, TypeKind::Any);
+        let is_any = |one: &FlatAlternative<'_>| matches!(self.types.resolve(one.ty).kind, TypeKind::Any);
         // One alternative accepts every value, so the others do not matter.
         if flat.len() > ALTERNATIVES_MAX || flat.iter().any(is_any) {
             return any();
@@ -110,7 +110,7 @@ impl<'t> Settle<'t, '_> {
         }
         for kind in order {
             // Each flattened alternative has exactly one kind.
-            let of_kind: Vec<&Flat<'t>> =
+            let of_kind: Vec<&FlatAlternative<'t>> =
                 flat.iter().filter(|one| self.types.json_kinds(one.ty) == [kind]).collect();
             let [first, rest @ ..] = of_kind.as_slice() else { continue };
             if rest.is_empty() {
@@ -149,7 +149,7 @@ impl<'t> Settle<'t, '_> {
         &self,
         ty: &'t Type,
         at: usize,
-        flat: &mut Vec<Flat<'t>>,
+        flat: &mut Vec<FlatAlternative<'t>>,
         nullable: &mut bool,
         seen: &mut HashSet<*const Type>,
     ) {
@@ -172,7 +172,7 @@ impl<'t> Settle<'t, '_> {
                         .iter()
                         .any(|known| std::ptr::eq(self.types.follow(known.ty).kind, resolved.kind));
                     if !known && flat.len() <= ALTERNATIVES_MAX {
-                        flat.push(Flat { ty, at });
+                        flat.push(FlatAlternative { ty, at });
                     }
                 }
             }
@@ -180,7 +180,7 @@ impl<'t> Settle<'t, '_> {
     }
 
     /// Merges scalars of one kind into a type that accepts the values of all of them.
-    fn scalars(&self, all: &[&Flat<'t>], span: Span) -> Type {
+    fn scalars(&self, all: &[&FlatAlternative<'t>], span: Span) -> Type {
         let scalars = all.iter().filter_map(|one| match self.types.resolve(one.ty).kind {
             TypeKind::Scalar(scalar) => Some(scalar),
             _ => None,
@@ -223,7 +223,7 @@ impl<'t> Settle<'t, '_> {
 
     /// Merges lists with equal items. Other lists cannot be distinguished and become a list of any
     /// values.
-    fn lists(&mut self, all: &[&Flat<'t>], span: Span) -> Option<Type> {
+    fn lists(&mut self, all: &[&FlatAlternative<'t>], span: Span) -> Option<Type> {
         let arrays: Vec<&'t Array> = all
             .iter()
             .filter_map(|one| match self.types.resolve(one.ty).kind {
@@ -252,7 +252,7 @@ impl<'t> Settle<'t, '_> {
         })
     }
 
-    fn objects(&mut self, ty: &Type, written: &[Type], all: &[&Flat<'t>]) -> Option<Type> {
+    fn objects(&mut self, ty: &Type, written: &[Type], all: &[&FlatAlternative<'t>]) -> Option<Type> {
         let objects: Vec<&'t Object> = all
             .iter()
             .filter_map(|one| match self.types.resolve(one.ty).kind {
@@ -281,7 +281,7 @@ impl<'t> Settle<'t, '_> {
 
 /// Returns the test on the member that the document names, if each of its alternatives is one
 /// object.
-fn by_discriminator(said: &Discriminator, written: &[Type], all: &[&Flat<'_>]) -> Option<Test> {
+fn by_discriminator(said: &Discriminator, written: &[Type], all: &[&FlatAlternative<'_>]) -> Option<Test> {
     // The discriminator refers to the alternatives as written, not to flattened ones.
     if written.len() != all.len() {
         return None;
@@ -350,7 +350,7 @@ fn is_unbounded(scalar: &Scalar, widest: ScalarKind) -> bool {
     scalar.kind == widest
         && scalar.values.is_none()
         && scalar.format.is_none()
-        && *scalar.limits == Bounds::default()
+        && *scalar.limits == ScalarLimits::default()
 }
 
 /// Returns the bounds of a scalar that satisfies one of several constraint sets. They can only be
@@ -359,7 +359,7 @@ fn one_of_several<'s>(scalars: impl Iterator<Item = &'s Scalar>) -> Limits {
     let text = |scalar: &Scalar| {
         let values = scalar.values.as_ref().map_or_else(String::new, |values| format!(" {values:?}"));
         let format = scalar.format.as_deref().map_or_else(String::new, |format| format!(" {format}"));
-        let bounds = match *scalar.limits == Bounds::default() {
+        let bounds = match *scalar.limits == ScalarLimits::default() {
             true => String::new(),
             false => format!(" {:?}", *scalar.limits),
         };
@@ -368,5 +368,5 @@ fn one_of_several<'s>(scalars: impl Iterator<Item = &'s Scalar>) -> Limits {
     let mut texts: Vec<String> = scalars.map(text).collect();
     texts.sort();
     let keyword = Keyword { name: "anyOf".into(), value: texts.join(" | ").into() };
-    Limits::from(Bounds { unread: vec![keyword], ..Bounds::default() })
+    Limits::from(ScalarLimits { unread: vec![keyword], ..ScalarLimits::default() })
 }

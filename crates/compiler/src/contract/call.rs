@@ -38,7 +38,7 @@ fn body_breaches(types: &Types, operation: &Operation, body: Option<&[u8]>) -> V
 
 /// Returns the declared query parameters whose values do not match their types.
 pub fn parameter_breaches(types: &Types, operation: &Operation, target: &str) -> Vec<String> {
-    let given = given(target);
+    let given = query_pairs(target);
     let is_wrong = |parameter: &&Parameter| {
         let mut values = given.iter().filter(|(name, _)| *name == parameter.name);
         values.any(|(_, value)| !fits(types, parameter, value))
@@ -48,13 +48,13 @@ pub fn parameter_breaches(types: &Types, operation: &Operation, target: &str) ->
 }
 
 /// Returns the names and values of the query parameters.
-fn given(target: &str) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
+fn query_pairs(target: &str) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
     let query = target.split_once('?').map_or("", |(_, query)| query);
     query.split('&').filter_map(parameter).collect()
 }
 
 fn query_breaches(types: &Types, operation: &Operation, target: &str) -> Vec<String> {
-    let given = given(target);
+    let given = query_pairs(target);
     let mut said = parameter_breaches(types, operation, target);
     for parameter in &operation.query {
         if parameter.required && !given.iter().any(|(name, _)| *name == parameter.name) {

@@ -45,7 +45,7 @@ use switchback_plan::Message;
 
 /// The first reason why two types are incompatible.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Why {
+pub struct Difference {
     /// Place within the value, such as `box.parts[].key`; empty for the value itself.
     pub path: String,
     /// The incompatibility.
@@ -106,12 +106,12 @@ pub struct Narrowing {
 
 impl Narrowing {
     /// Returns a narrowing of the place itself, in both messages.
-    pub(crate) fn of(values: String) -> Narrowing {
+    pub(crate) fn of_both_messages(values: String) -> Narrowing {
         Narrowing { path: "$".to_owned(), values, only_in: None, is_of_target: false }
     }
 
     fn only_in(values: &str, message: Message) -> Narrowing {
-        Narrowing { only_in: Some(message), ..Narrowing::of(values.to_owned()) }
+        Narrowing { only_in: Some(message), ..Narrowing::of_both_messages(values.to_owned()) }
     }
 
     /// Returns whether it affects this message.
@@ -142,7 +142,7 @@ pub fn compare_once(
     to: TypeIn<'_>,
     message: Message,
     proven: &mut Proven,
-) -> Result<Vec<Narrowing>, Why> {
+) -> Result<Vec<Narrowing>, Difference> {
     let proven = match message {
         Message::Request => &mut proven.requests,
         Message::Answer => &mut proven.answers,
@@ -153,7 +153,7 @@ pub fn compare_once(
     if let Some(known) = proven.narrower.get(&root).filter(|_| !source.nullable || target.nullable) {
         return Ok(known.clone());
     }
-    let (taken, narrowings) = compare_from(Root::Whole, from, to, Some(message), &proven.pairs)?;
+    let (taken, narrowings) = compare_from(NullRoot::Whole, from, to, Some(message), &proven.pairs)?;
     if narrowings.is_empty() {
         // The comparison found nothing against any visited pair, including pairs that depend on
         // each other.
@@ -165,12 +165,16 @@ pub fn compare_once(
 }
 
 /// Compares two types by the rules above, for one message or for both.
-pub fn compare(from: TypeIn<'_>, to: TypeIn<'_>, message: Option<Message>) -> Result<Vec<Narrowing>, Why> {
-    compare_from(Root::Whole, from, to, message, &HashSet::new()).map(|(_, narrowings)| narrowings)
+pub fn compare(
+    from: TypeIn<'_>,
+    to: TypeIn<'_>,
+    message: Option<Message>,
+) -> Result<Vec<Narrowing>, Difference> {
+    compare_from(NullRoot::Whole, from, to, message, &HashSet::new()).map(|(_, narrowings)| narrowings)
 }
 
 /// Like [`compare`], but ignores narrowings.
-pub fn assignable(from: TypeIn<'_>, to: TypeIn<'_>, message: Option<Message>) -> Result<(), Why> {
+pub fn assignable(from: TypeIn<'_>, to: TypeIn<'_>, message: Option<Message>) -> Result<(), Difference> {
     compare(from, to, message).map(drop)
 }
 
@@ -179,8 +183,8 @@ pub(crate) fn compare_but_for_null(
     from: TypeIn<'_>,
     to: TypeIn<'_>,
     message: Option<Message>,
-) -> Result<Vec<Narrowing>, Why> {
-    compare_from(Root::ButForNull, from, to, message, &HashSet::new()).map(|(_, narrowings)| narrowings)
+) -> Result<Vec<Narrowing>, Difference> {
+    compare_from(NullRoot::ButForNull, from, to, message, &HashSet::new()).map(|(_, narrowings)| narrowings)
 }
 
 /// Returns the narrowings of a list itself, without its elements. Empty if one of the types is not
@@ -188,7 +192,7 @@ pub(crate) fn compare_but_for_null(
 pub(crate) fn compare_lists(from: TypeIn<'_>, to: TypeIn<'_>) -> Vec<Narrowing> {
     match (from.types.resolve(from.ty).kind, to.types.resolve(to.ty).kind) {
         (TypeKind::Array(a), TypeKind::Array(b)) => {
-            list_bounds(a, b).into_iter().map(Narrowing::of).collect()
+            list_bounds(a, b).into_iter().map(Narrowing::of_both_messages).collect()
         }
         _ => Vec::new(),
     }
@@ -212,13 +216,13 @@ fn list_bounds(a: &Array, b: &Array) -> Vec<String> {
 }
 
 /// Like [`assignable`] for at least one message, but ignores nullability at the top.
-pub(crate) fn assignable_but_for_null(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
+pub(crate) fn assignable_but_for_null(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Difference> {
     compare_but_for_null(from, to, None).map(drop)
 }
 
 /// Whether a comparison considers nullability at the top.
 #[derive(Clone, Copy, PartialEq)]
-enum Root {
+enum NullRoot {
     Whole,
     ButForNull,
 }
@@ -230,14 +234,14 @@ const NARROWINGS_MAX: usize = 32;
 
 /// Returns the visited pairs of types and the narrowings.
 fn compare_from(
-    root: Root,
+    root: NullRoot,
     from: TypeIn<'_>,
     to: TypeIn<'_>,
     message: Option<Message>,
     proven: &Pairs,
-) -> Result<(Pairs, Vec<Narrowing>), Why> {
-    let first = Pair { from, to, parent: 0, steps: Vec::new() };
-    let mut comparison = Comparison {
+) -> Result<(Pairs, Vec<Narrowing>), Difference> {
+    let first = TypePair { from, to, parent: 0, steps: Vec::new() };
+    let mut comparison = ContractComparison {
         message,
         proven,
         taken: HashSet::new(),
@@ -250,7 +254,7 @@ fn compare_from(
     // Pairs are processed in the order of the queue; `types` recurses within a pair.
     while let Some(pair) = comparison.pairs.get(comparison.current) {
         let (from, to) = (pair.from, pair.to);
-        let is_root = comparison.current == 0 && root == Root::ButForNull;
+        let is_root = comparison.current == 0 && root == NullRoot::ButForNull;
         let compared = match is_root {
             true => comparison.one_alternative(from, to),
             false => comparison.types(from, to),
@@ -266,14 +270,14 @@ fn compare_from(
 const STEPS_MAX: usize = 32;
 
 /// A pair of types in the queue, with the path from its parent pair.
-struct Pair<'a> {
+struct TypePair<'a> {
     from: TypeIn<'a>,
     to: TypeIn<'a>,
     parent: usize,
     steps: Vec<String>,
 }
 
-struct Comparison<'a> {
+struct ContractComparison<'a> {
     /// The message to compare for; `None` for both.
     message: Option<Message>,
     /// Pairs known to be compatible without narrowings.
@@ -285,23 +289,23 @@ struct Comparison<'a> {
     /// is used at several places narrows each of them.
     narrower: HashMap<(*const TypeKind, *const TypeKind), Vec<Narrowing>>,
     /// All pairs, processed or queued; the first is the root.
-    pairs: Vec<Pair<'a>>,
+    pairs: Vec<TypePair<'a>>,
     current: usize,
     /// The path from the current pair to the current values.
     steps: Vec<String>,
     narrowings: Vec<Narrowing>,
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> ContractComparison<'a> {
     /// Compares the values that `step` leads to, now or queued.
-    fn step(&mut self, step: &str, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Why> {
+    fn step(&mut self, step: &str, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Difference> {
         self.steps.push(step.to_owned());
         // Beyond the limit, queue the pair instead of recursing.
         let result = if self.steps.len() < STEPS_MAX {
-            self.types(from, to).map_err(|why| why.under(step))
+            self.types(from, to).map_err(|why| why.prefixed_with(step))
         } else {
             let steps = self.steps.clone();
-            self.pairs.push(Pair { from, to, parent: self.current, steps });
+            self.pairs.push(TypePair { from, to, parent: self.current, steps });
             Ok(())
         };
         self.steps.pop();
@@ -309,10 +313,10 @@ impl<'a> Comparison<'a> {
     }
 
     /// Extends the path of a reason from the current pair to the root.
-    fn seen_from_root(&self, mut why: Why) -> Why {
+    fn seen_from_root(&self, mut why: Difference) -> Difference {
         let mut at = self.current;
         while at > 0 {
-            why = self.pairs[at].steps.iter().rev().fold(why, |why, step| why.under(step));
+            why = self.pairs[at].steps.iter().rev().fold(why, |why, step| why.prefixed_with(step));
             at = self.pairs[at].parent;
         }
         why
@@ -331,7 +335,7 @@ impl<'a> Comparison<'a> {
     fn note(&mut self, found: Narrowing) {
         match self.narrowings.len().cmp(&NARROWINGS_MAX) {
             Ordering::Less => self.narrowings.push(found),
-            Ordering::Equal => self.narrowings.push(Narrowing::of("and others".to_owned())),
+            Ordering::Equal => self.narrowings.push(Narrowing::of_both_messages("and others".to_owned())),
             Ordering::Greater => {}
         }
     }
@@ -373,7 +377,7 @@ impl<'a> Comparison<'a> {
         self.narrower.insert(pair, own);
     }
 
-    fn types(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Why> {
+    fn types(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Difference> {
         let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
         // `Any` is always nullable, so it is tested before nullability.
         if matches!(source.kind, TypeKind::Any) || matches!(target.kind, TypeKind::Any) {
@@ -391,7 +395,7 @@ impl<'a> Comparison<'a> {
         source: &'a TypeKind,
         to: TypeIn<'a>,
         target: &'a TypeKind,
-    ) -> Result<(), Why> {
+    ) -> Result<(), Difference> {
         // Shapes are usually applied to the types that they are declared for.
         if std::ptr::eq(source, target) {
             return Ok(());
@@ -420,7 +424,7 @@ impl<'a> Comparison<'a> {
         source: &'a TypeKind,
         to: TypeIn<'a>,
         target: &'a TypeKind,
-    ) -> Result<(), Why> {
+    ) -> Result<(), Difference> {
         match (source, target) {
             // Nullability was compared before.
             (TypeKind::Null, _) => Ok(()),
@@ -444,7 +448,7 @@ impl<'a> Comparison<'a> {
                 a.alternatives.iter().try_for_each(|one| self.one_alternative(from.types.at(one), to))
             }
             // The declared members of the object must select one alternative.
-            (TypeKind::Object(a), TypeKind::Choice(b)) => match meant(from, a, b) {
+            (TypeKind::Object(a), TypeKind::Choice(b)) => match matching_alternative(from, a, b) {
                 Some(one) => self.one_alternative(from, to.types.at(one)),
                 None => Err(kind(from, to)),
             },
@@ -455,7 +459,13 @@ impl<'a> Comparison<'a> {
     /// Compares objects with discriminators on both sides. Each alternative of the source is
     /// compared with those that its discriminator values select in the target, or with the one of
     /// the same own field.
-    fn choices(&mut self, from: TypeIn<'a>, a: &'a Choice, to: TypeIn<'a>, b: &'a Choice) -> Result<(), Why> {
+    fn choices(
+        &mut self,
+        from: TypeIn<'a>,
+        a: &'a Choice,
+        to: TypeIn<'a>,
+        b: &'a Choice,
+    ) -> Result<(), Difference> {
         for (at, one) in a.alternatives.iter().enumerate() {
             let targets = counterparts(&a.test, at, &b.test).ok_or_else(|| kind(from, to))?;
             for target in targets {
@@ -467,7 +477,7 @@ impl<'a> Comparison<'a> {
 
     /// Compares one alternative of the source. Nullability was compared for all alternatives
     /// together.
-    fn one_alternative(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Why> {
+    fn one_alternative(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Difference> {
         let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
         match (source.kind, target.kind) {
             (TypeKind::Any, _) | (_, TypeKind::Any) => Ok(()),
@@ -481,7 +491,7 @@ impl<'a> Comparison<'a> {
         from: TypeIn<'a>,
         to: TypeIn<'a>,
         alternatives: &'a [Type],
-    ) -> Result<(), Why> {
+    ) -> Result<(), Difference> {
         let wanted = from.types.json_kinds(from.ty);
         let one = alternatives.iter().find(|one| {
             let kinds = to.types.json_kinds(one);
@@ -495,13 +505,13 @@ impl<'a> Comparison<'a> {
 
     fn lengths(&mut self, a: &Array, b: &Array) {
         for values in list_bounds(a, b) {
-            self.narrow(None, Narrowing::of(values));
+            self.narrow(None, Narrowing::of_both_messages(values));
         }
     }
 
     fn unread(&mut self, a: &[Keyword], b: &[Keyword]) {
         for values in scalars::unread(a, b) {
-            self.narrow(None, Narrowing::of(values));
+            self.narrow(None, Narrowing::of_both_messages(values));
         }
     }
 
@@ -538,17 +548,26 @@ impl<'a> Comparison<'a> {
     }
 
     /// Compares members that the source does not declare.
-    fn others(&mut self, from: TypeIn<'a>, a: &'a Object, to: TypeIn<'a>, b: &'a Object) -> Result<(), Why> {
+    fn others(
+        &mut self,
+        from: TypeIn<'a>,
+        a: &'a Object,
+        to: TypeIn<'a>,
+        b: &'a Object,
+    ) -> Result<(), Difference> {
         match (&a.additional, &b.additional) {
             (Additional::Of(a), Additional::Of(b)) => self.step("*", from.types.at(a), to.types.at(b))?,
             (Additional::Of(_), Additional::Closed) => {
-                return Err(Why::from(Mismatch::Undeclared).under("*"));
+                return Err(Difference::from(Mismatch::Undeclared).prefixed_with("*"));
             }
             (Additional::Open, Additional::Closed) => {
-                self.narrow(Some("*"), Narrowing::of("members that the other side does not take".to_owned()));
+                self.narrow(
+                    Some("*"),
+                    Narrowing::of_both_messages("members that the other side does not take".to_owned()),
+                );
             }
             (Additional::Open, Additional::Of(ty)) => {
-                self.narrow(Some("*"), Narrowing::of(format!("members that are no {ty}")));
+                self.narrow(Some("*"), Narrowing::of_both_messages(format!("members that are no {ty}")));
             }
             (Additional::Closed, _) | (_, Additional::Open) => {}
         }
@@ -556,8 +575,8 @@ impl<'a> Comparison<'a> {
         let Additional::Of(of) = &a.additional else { return Ok(()) };
         let of = from.types.at(of);
         for field in b.fields.iter().filter(|field| a.field(&field.name).is_none()) {
-            for values in apart(of, to.types.at(&field.ty)) {
-                self.narrow(Some(&field.name), Narrowing::of(values));
+            for values in excluded_values(of, to.types.at(&field.ty)) {
+                self.narrow(Some(&field.name), Narrowing::of_both_messages(values));
             }
         }
         Ok(())
@@ -565,7 +584,7 @@ impl<'a> Comparison<'a> {
 
     /// Checks a required field of the target: the source must always have it in each message that
     /// contains the field.
-    fn required(&mut self, a: &Object, wanted: &Field) -> Result<(), Why> {
+    fn check_required(&mut self, a: &Object, wanted: &Field) -> Result<(), Difference> {
         let lacks = |message: Message| {
             let source = a.field(&wanted.name).filter(|field| field.access.is_in(message));
             match source {
@@ -579,11 +598,13 @@ impl<'a> Comparison<'a> {
         let (mismatch, only_in) = match self.message {
             Some(message) => match lacks(message) {
                 None => return Ok(()),
-                Some(mismatch) => return Err(Why::from(mismatch).under(&wanted.name)),
+                Some(mismatch) => return Err(Difference::from(mismatch).prefixed_with(&wanted.name)),
             },
             None => match (lacks(Message::Request), lacks(Message::Answer)) {
                 (None, None) => return Ok(()),
-                (Some(mismatch), Some(_)) => return Err(Why::from(mismatch).under(&wanted.name)),
+                (Some(mismatch), Some(_)) => {
+                    return Err(Difference::from(mismatch).prefixed_with(&wanted.name));
+                }
                 // Incompatible in one message only: a narrowing of that message.
                 (Some(mismatch), None) => (mismatch, Message::Request),
                 (None, Some(mismatch)) => (mismatch, Message::Answer),
@@ -598,9 +619,15 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    fn objects(&mut self, from: TypeIn<'a>, a: &'a Object, to: TypeIn<'a>, b: &'a Object) -> Result<(), Why> {
+    fn objects(
+        &mut self,
+        from: TypeIn<'a>,
+        a: &'a Object,
+        to: TypeIn<'a>,
+        b: &'a Object,
+    ) -> Result<(), Difference> {
         for wanted in b.fields.iter().filter(|field| field.required) {
-            self.required(a, wanted)?;
+            self.check_required(a, wanted)?;
         }
         let message = self.message;
         let is_sent = |field: &&Field| message.is_none_or(|message| field.access.is_in(message));
@@ -611,7 +638,7 @@ impl<'a> Comparison<'a> {
                 // An open target accepts any value; `members` records the narrowing.
                 (None, Additional::Open) => continue,
                 (None, Additional::Closed) => {
-                    return Err(Why::from(Mismatch::Undeclared).under(&field.name));
+                    return Err(Difference::from(Mismatch::Undeclared).prefixed_with(&field.name));
                 }
             };
             self.step(&field.name, from.types.at(&field.ty), to.types.at(target))?;
@@ -640,7 +667,7 @@ pub(crate) fn defaults(source: Option<&str>, target: Option<&str>) -> Option<Nar
 
 /// Describes values of one type that do not belong to another, without comparing the contents of
 /// lists and objects.
-fn apart(from: TypeIn<'_>, to: TypeIn<'_>) -> Vec<String> {
+fn excluded_values(from: TypeIn<'_>, to: TypeIn<'_>) -> Vec<String> {
     let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
     let no_value = || vec![format!("values that are no {}", to.ty)];
     match (source.kind, target.kind) {
@@ -685,7 +712,7 @@ fn counterparts(a: &Test, at: usize, b: &Test) -> Option<Vec<usize>> {
 }
 
 /// Returns the alternative that the type of an object implies.
-fn meant<'a>(from: TypeIn<'a>, object: &Object, choice: &'a Choice) -> Option<&'a Type> {
+fn matching_alternative<'a>(from: TypeIn<'a>, object: &Object, choice: &'a Choice) -> Option<&'a Type> {
     // Only a required member with a single value identifies an alternative.
     let listed = |name: &str| {
         let field = object.field(name).filter(|field| field.required)?;
@@ -703,26 +730,26 @@ fn meant<'a>(from: TypeIn<'a>, object: &Object, choice: &'a Choice) -> Option<&'
     choice.pick(listed, has).map(|at| &choice.alternatives[at])
 }
 
-fn kind(from: TypeIn<'_>, to: TypeIn<'_>) -> Why {
+fn kind(from: TypeIn<'_>, to: TypeIn<'_>) -> Difference {
     Mismatch::Kind { from: from.ty.to_string(), to: to.ty.to_string() }.into()
 }
 
-impl From<Mismatch> for Why {
-    fn from(mismatch: Mismatch) -> Why {
-        Why { path: String::new(), mismatch }
+impl From<Mismatch> for Difference {
+    fn from(mismatch: Mismatch) -> Difference {
+        Difference { path: String::new(), mismatch }
     }
 }
 
-impl Why {
+impl Difference {
     /// Returns the reason with its path relative to the value that contains `step`.
-    fn under(mut self, step: &str) -> Why {
+    fn prefixed_with(mut self, step: &str) -> Difference {
         let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
         self.path = format!("{step}{dot}{}", self.path);
         self
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.path.is_empty() {
             write!(f, "`{}`: ", self.path)?;
@@ -742,4 +769,4 @@ impl fmt::Display for Why {
     }
 }
 
-impl std::error::Error for Why {}
+impl std::error::Error for Difference {}

@@ -50,25 +50,25 @@ const BREACHES_MAX: usize = 20;
 /// Returns the violations of `ty` by `value` in the order of the value, at most 20. Empty if it
 /// conforms.
 pub fn breaches(types: &Types, ty: &Type, value: &Value) -> Vec<Breach> {
-    Judge::new(types, None).judge(ty, value)
+    Conformance::new(types, None).judge(ty, value)
 }
 
 /// Like [`breaches`] for the body of this message. A required field that only the other message
 /// contains may be absent.
 pub fn breaches_in(types: &Types, ty: &Type, value: &Value, message: Message) -> Vec<Breach> {
-    Judge::new(types, Some(message)).judge(ty, value)
+    Conformance::new(types, Some(message)).judge(ty, value)
 }
 
-struct Judge<'t> {
+struct Conformance<'t> {
     types: &'t Types,
     /// `None` if the value is not part of a message.
     message: Option<Message>,
     found: Vec<Breach>,
 }
 
-impl<'t> Judge<'t> {
-    fn new(types: &'t Types, message: Option<Message>) -> Judge<'t> {
-        Judge { types, message, found: Vec::new() }
+impl<'t> Conformance<'t> {
+    fn new(types: &'t Types, message: Option<Message>) -> Conformance<'t> {
+        Conformance { types, message, found: Vec::new() }
     }
 
     fn judge(mut self, ty: &Type, value: &Value) -> Vec<Breach> {
@@ -226,7 +226,7 @@ fn word(kind: &TypeKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{Contract, Documents, read};
+    use crate::contract::{Contract, Documents, parse_contract};
     use crate::diagnostic::{Findings, Sources};
     use switchback_json::Limits;
 
@@ -253,8 +253,8 @@ components:
     fn contract() -> Contract {
         let (mut sources, mut findings) = (Sources::new(), Findings::new());
         let things = Documents::single(&mut sources, "things", THINGS.as_bytes(), &mut findings);
-        let contract = read("things", &things.expect("it is YAML"), &mut findings);
-        assert!(!findings.has_errors(), "{:?}", findings.sorted());
+        let contract = parse_contract("things", &things.expect("it is YAML"), &mut findings);
+        assert!(!findings.has_errors(), "{:?}", findings.in_order());
         contract
     }
 

@@ -18,12 +18,12 @@ const INDEXED_MIN: usize = 24;
 /// The trees of one contract's files. The first is the document itself.
 #[derive(Debug)]
 pub struct Documents {
-    trees: Vec<Tree>,
+    trees: Vec<DocumentTree>,
     by_name: HashMap<String, usize>,
 }
 
 #[derive(Debug)]
-struct Tree {
+struct DocumentTree {
     /// Path within the pack, with `/` between folders.
     name: String,
     file: FileId,
@@ -82,7 +82,7 @@ impl Documents {
     ) -> Option<()> {
         let root = yaml::read_document(sources, name, bytes, findings)?;
         self.by_name.insert(name.to_owned(), self.trees.len());
-        self.trees.push(Tree { name: name.to_owned(), file: root.span.file, root });
+        self.trees.push(DocumentTree { name: name.to_owned(), file: root.span.file, root });
         Some(())
     }
 
@@ -152,7 +152,7 @@ pub(super) struct Follow<'n> {
 
 /// The target of a reference, with a candidate for its name.
 #[derive(Clone, Copy)]
-pub(super) struct Target<'n> {
+pub(super) struct ReferenceTarget<'n> {
     pub node: &'n Node,
     pub name: &'n str,
 }
@@ -164,7 +164,7 @@ impl<'n> Follow<'n> {
     }
 
     /// Resolves the text of a `$ref`.
-    pub(super) fn target(&self, reference: &'n Node) -> Option<Target<'n>> {
+    pub(super) fn target(&self, reference: &'n Node) -> Option<ReferenceTarget<'n>> {
         let text = reference.as_str()?;
         let file = reference.span.file;
         // The same text has different targets in different files.
@@ -177,7 +177,7 @@ impl<'n> Follow<'n> {
                 node
             }
         };
-        node.map(|node| Target { node, name: name_of(text) })
+        node.map(|node| ReferenceTarget { node, name: name_of(text) })
     }
 
     fn look_up(&self, file: FileId, text: &str) -> Option<&'n Node> {
@@ -243,7 +243,7 @@ impl<'n> Follow<'n> {
     }
 
     /// Like [`Follow::follow`], but reports a reference that cannot be resolved.
-    pub(super) fn followed(&self, node: &'n Node, findings: &mut Grouped) -> Option<&'n Node> {
+    pub(super) fn follow_or_report(&self, node: &'n Node, findings: &mut Grouped) -> Option<&'n Node> {
         let found = self.follow(node);
         if found.is_none() {
             self.report(node.get("$ref").unwrap_or(node), findings);

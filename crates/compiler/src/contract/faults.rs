@@ -210,7 +210,7 @@ pub(super) fn same_parameter(span: Span, name: &str, earlier: Span) -> Finding {
         span,
         format!("the parameter `{name}` is given twice: the first counts"),
     )
-    .related(earlier, "first given here")
+    .with_related(earlier, "first given here")
 }
 
 pub(super) fn enum_of_values(span: Span) -> Finding {
@@ -237,5 +237,5 @@ pub(super) fn same_operation(span: Span, key: &OpKey, earlier: &OpKey, place: Sp
         span,
         format!("{key} matches the same requests as {earlier}: it is left out"),
     )
-    .related(place, "the other one")
+    .with_related(place, "the other one")
 }

@@ -2,7 +2,7 @@
 //! first places. A document repeats a construct in thousands of places, and a finding for each
 //! would be unreadable.
 
-use crate::diagnostic::{Finding, Findings, Group, Severity, Span};
+use crate::diagnostic::{Finding, Findings, GroupedPlaces, Severity, Span};
 use std::collections::{HashMap, HashSet};
 
 /// Maximum number of places to report per group.
@@ -13,7 +13,7 @@ const KINDS_MAX: usize = 36;
 /// Findings of one document, in the order of their first occurrence.
 #[derive(Default)]
 pub(super) struct Grouped {
-    kinds: Vec<(Finding, Group)>,
+    kinds: Vec<(Finding, GroupedPlaces)>,
     by_key: HashMap<String, usize>,
     /// Counts a place once, even if it is visited repeatedly.
     seen: HashSet<(usize, Span)>,
@@ -26,7 +26,7 @@ impl Grouped {
             Some(at) => *at,
             None => {
                 self.by_key.insert(key.to_owned(), self.kinds.len());
-                self.kinds.push((finding(), Group { count: 0, first: Vec::new() }));
+                self.kinds.push((finding(), GroupedPlaces { count: 0, first: Vec::new() }));
                 self.kinds.len() - 1
             }
         };
@@ -53,7 +53,7 @@ impl Grouped {
         }
         if more > 0 {
             // With a group, the renderer uses the one-line format.
-            let group = Some(Group { count: 1, first: vec![document] });
+            let group = Some(GroupedPlaces { count: 1, first: vec![document] });
             findings.push(Finding { group, ..super::faults::more_findings(document, more) });
         }
     }

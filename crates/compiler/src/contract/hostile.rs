@@ -16,7 +16,7 @@ const LINES_MAX: usize = 40;
 fn check(what: &str, text: &str) {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let documents = Documents::single(&mut sources, "hostile.json", text.as_bytes(), &mut findings);
-    let contract = read("old", &documents.expect("it is JSON"), &mut findings);
+    let contract = parse_contract("old", &documents.expect("it is JSON"), &mut findings);
     assert!(!findings.has_errors(), "{what}");
     let lines = to_text(&sources, &findings, Colour::Never).lines().count();
     assert!(lines <= LINES_MAX, "{what}: {lines} lines of findings");

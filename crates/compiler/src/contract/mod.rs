@@ -35,19 +35,20 @@ mod schema;
 mod types;
 
 pub use call::{call_breaches, parameter_breaches};
-pub use compare::{Mismatch, Narrowing, Proven, Why, assignable, compare, compare_once};
+pub use compare::{Difference, Mismatch, Narrowing, Proven, assignable, compare, compare_once};
 pub(crate) use compare::{
     assignable_but_for_null, compare_but_for_null, compare_lists, defaults, exclusions, is_out_of_bounds,
     unread,
 };
 pub use conform::{Breach, BreachKind, breaches, breaches_in};
 pub use documents::{Documents, Fetch};
-pub use path::{OpKey, OpKeyFault, Part, PathFault, PathTemplate, Segment};
-pub use read::read;
+pub use path::{OpKey, OpKeyFault, PathFault, PathTemplate, Segment, SegmentPart};
+pub use read::parse_contract;
 pub use sample::sample;
 pub use types::{
-    Access, Additional, Array, Bounds, Choice, Enum, Field, JsonKind, Keyword, Limits, Literal, NamedType,
-    Object, Reference, Resolved, Scalar, ScalarKind, Test, Type, TypeId, TypeIn, TypeKind, Types, Unread,
+    Access, Additional, Array, Choice, Enum, Field, JsonKind, Keyword, Limits, Literal, NamedType, Object,
+    Reference, Resolved, Scalar, ScalarKind, ScalarLimits, Test, Type, TypeId, TypeIn, TypeKind, Types,
+    Unread,
 };
 
 use crate::diagnostic::Span;
@@ -88,7 +89,7 @@ pub struct Operation {
     /// Cookies.
     pub cookies: Vec<Parameter>,
     /// Request body, if any.
-    pub body: Option<Body>,
+    pub body: Option<RequestBody>,
     /// Declared responses, in document order.
     pub responses: Vec<Response>,
     /// Servers that override the document's, with the defaults of their variables filled in.
@@ -109,7 +110,7 @@ pub struct Webhook {
     /// Name under `webhooks`.
     pub name: String,
     /// Body of the event, if any.
-    pub body: Option<Body>,
+    pub body: Option<RequestBody>,
     /// Place of the name in the document.
     pub span: Span,
 }
@@ -222,7 +223,7 @@ impl Media {
 
 /// A request body.
 #[derive(Debug, Clone)]
-pub struct Body {
+pub struct RequestBody {
     /// Type of the body; any value if opaque.
     pub ty: Type,
     /// Media type.

@@ -38,19 +38,19 @@ pub(super) struct RawOperation<'n> {
 #[derive(Clone, Debug)]
 pub(super) struct RawParameter<'n> {
     pub name: &'n str,
-    pub place: Place,
+    pub place: ParameterPlace,
     pub required: bool,
     /// `None` if it is not declared.
     pub schema: Option<&'n Node>,
     /// Media type of its text, with the schema.
     pub content: Option<&'n Node>,
-    pub style: Style,
+    pub style: ParameterStyle,
     pub span: Span,
 }
 
 /// The location of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ParameterPlace {
     Path,
     Query,
     Header,
@@ -59,7 +59,7 @@ pub(super) enum Place {
 
 /// The notation of a parameter that is a list or an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum ParameterStyle {
     /// One text; a list repeats the name, and an object has one parameter per field.
     Exploded,
     /// One text that contains the list or object.
@@ -73,7 +73,7 @@ pub(super) enum Style {
 #[derive(Debug)]
 pub(super) struct RawBody<'n> {
     pub required: bool,
-    pub content: Content<'n>,
+    pub content: BodyContent<'n>,
     pub span: Span,
 }
 
@@ -81,13 +81,13 @@ pub(super) struct RawBody<'n> {
 pub(super) struct RawResponse<'n> {
     pub status: &'n Key,
     /// `None` if it has no body.
-    pub content: Option<Content<'n>>,
+    pub content: Option<BodyContent<'n>>,
     pub headers: Vec<RawParameter<'n>>,
 }
 
 /// The content of a body.
 #[derive(Debug)]
-pub(super) enum Content<'n> {
+pub(super) enum BodyContent<'n> {
     /// JSON, with its media type in the document. `others` are the other media types of the body,
     /// with their schemas.
     Json { media: &'n str, schema: Option<&'n Node>, others: Vec<(&'n str, Option<&'n Node>)> },
@@ -166,7 +166,7 @@ pub(super) fn operations<'n>(
     let mut all = Vec::new();
     // Extensions are not paths.
     for (path, item) in paths.iter().filter(|(path, _)| !path.name.starts_with("x-")) {
-        let Some(followed) = follow.followed(item, findings) else { continue };
+        let Some(followed) = follow.follow_or_report(item, findings) else { continue };
         if followed.as_map().is_none() {
             findings.add("path item", item.span, || faults::not_a("a path", "a map", item));
             continue;
@@ -192,7 +192,7 @@ pub(super) fn webhooks<'n>(
     }
     let mut all = Vec::new();
     for (name, item) in entries(root.get("webhooks"), "webhooks", findings) {
-        let Some(followed) = follow.followed(item, findings) else { continue };
+        let Some(followed) = follow.follow_or_report(item, findings) else { continue };
         let mut calls = Vec::new();
         v3::path_item(name, followed, follow, findings, &mut calls);
         // A webhook with several methods is still one event; its first method determines the body.
@@ -227,12 +227,12 @@ fn flag(node: &Node, key: &str) -> bool {
     node.get(key).is_some_and(|value| value.kind == Kind::Bool(true))
 }
 
-fn place(node: &Node, word: &str, findings: &mut Grouped) -> Option<Place> {
+fn place(node: &Node, word: &str, findings: &mut Grouped) -> Option<ParameterPlace> {
     match word {
-        "path" => Some(Place::Path),
-        "query" => Some(Place::Query),
-        "header" => Some(Place::Header),
-        "cookie" => Some(Place::Cookie),
+        "path" => Some(ParameterPlace::Path),
+        "query" => Some(ParameterPlace::Query),
+        "header" => Some(ParameterPlace::Header),
+        "cookie" => Some(ParameterPlace::Cookie),
         other => {
             let key = format!("in {other}");
             findings.add(&key, node.span, || faults::parameter_place(node.span, other));

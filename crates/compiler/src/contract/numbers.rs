@@ -13,7 +13,7 @@ pub(super) fn order(a: &str, b: &str) -> Option<Ordering> {
 
 /// Returns whether a number is a multiple of another, or `None` if that cannot be computed exactly.
 pub(super) fn is_multiple(number: &str, of: &str) -> Option<bool> {
-    let [number, of] = scaled([number, of])?;
+    let [number, of] = to_common_scale([number, of])?;
     (of != 0).then(|| number % of == 0)
 }
 
@@ -26,7 +26,7 @@ pub(super) fn shortest(number: &str) -> String {
 }
 
 /// Scales two decimal numbers by the same power of ten to integers.
-fn scaled(texts: [&str; 2]) -> Option<[i128; 2]> {
+fn to_common_scale(texts: [&str; 2]) -> Option<[i128; 2]> {
     let digits = |text: &str| text.split_once('.').map_or(0, |(_, digits)| digits.len());
     let places = texts.into_iter().map(digits).max()?;
     let whole = |text: &str| {

@@ -18,12 +18,12 @@ pub enum Segment {
     Variable(String),
     /// `{name}.json`, `{from}...{to}`: alternating texts and variables. Two variables are never
     /// adjacent.
-    Mixed(Vec<Part>),
+    Mixed(Vec<SegmentPart>),
 }
 
 /// A part of a mixed segment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Part {
+pub enum SegmentPart {
     /// Fixed text, not empty.
     Text(String),
     /// `{name}`.
@@ -101,10 +101,10 @@ impl PathTemplate {
     /// Returns the path without variable names: `/things/{}/parts`. Paths of the same shape match
     /// the same requests.
     pub fn shape(&self) -> String {
-        self.written(|_| "")
+        self.render(|_| "")
     }
 
-    fn written<'a>(&'a self, name: impl Fn(&'a str) -> &'a str) -> String {
+    fn render<'a>(&'a self, name: impl Fn(&'a str) -> &'a str) -> String {
         if self.segments.is_empty() {
             return "/".to_owned();
         }
@@ -112,8 +112,8 @@ impl PathTemplate {
             Segment::Literal(text) => path + "/" + text,
             Segment::Variable(variable) => path + "/{" + name(variable) + "}",
             Segment::Mixed(parts) => parts.iter().fold(path + "/", |path, part| match part {
-                Part::Text(text) => path + text,
-                Part::Variable(variable) => path + "{" + name(variable) + "}",
+                SegmentPart::Text(text) => path + text,
+                SegmentPart::Variable(variable) => path + "{" + name(variable) + "}",
             }),
         })
     }
@@ -127,7 +127,7 @@ impl Segment {
             Segment::Mixed(parts) => {
                 let mut rest = Some(text);
                 for (at, part) in parts.iter().enumerate() {
-                    let Part::Text(wanted) = part else { continue };
+                    let SegmentPart::Text(wanted) = part else { continue };
                     rest = rest.and_then(|rest| match at {
                         0 => rest.strip_prefix(wanted.as_str()),
                         // The preceding variable must not be empty.
@@ -135,7 +135,7 @@ impl Segment {
                     });
                 }
                 // A trailing variable takes the rest, which must not be empty.
-                let ends_in_text = matches!(parts.last(), Some(Part::Text(_)));
+                let ends_in_text = matches!(parts.last(), Some(SegmentPart::Text(_)));
                 rest.is_some_and(|rest| rest.is_empty() == ends_in_text)
             }
         }
@@ -167,7 +167,7 @@ impl Segment {
                 // The border between adjacent variables would be ambiguous.
                 None if before.is_empty() && !parts.is_empty() => return Err(fault()),
                 None if before.is_empty() => {}
-                None => parts.push(Part::Text(before.to_owned())),
+                None => parts.push(SegmentPart::Text(before.to_owned())),
             }
             if before.len() == rest.len() {
                 break;
@@ -177,25 +177,25 @@ impl Segment {
             if name.is_empty() || !name.chars().all(is_name) {
                 return Err(fault());
             }
-            parts.push(Part::Variable(name.to_owned()));
+            parts.push(SegmentPart::Variable(name.to_owned()));
             rest = after;
         }
         Ok(match parts.as_slice() {
-            [Part::Variable(name)] => Segment::Variable(name.clone()),
+            [SegmentPart::Variable(name)] => Segment::Variable(name.clone()),
             _ => Segment::Mixed(parts),
         })
     }
 
     /// Returns the names of the variables, from left to right.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
-        let (whole, parts): (Option<&str>, &[Part]) = match self {
+        let (whole, parts): (Option<&str>, &[SegmentPart]) = match self {
             Segment::Literal(_) => (None, &[]),
             Segment::Variable(name) => (Some(name), &[]),
             Segment::Mixed(parts) => (None, parts),
         };
         whole.into_iter().chain(parts.iter().filter_map(|part| match part {
-            Part::Variable(name) => Some(name.as_str()),
-            Part::Text(_) => None,
+            SegmentPart::Variable(name) => Some(name.as_str()),
+            SegmentPart::Text(_) => None,
         }))
     }
 }
@@ -208,7 +208,7 @@ fn is_path_char(c: char) -> bool {
 
 impl fmt::Display for PathTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.written(|name| name))
+        f.write_str(&self.render(|name| name))
     }
 }
 

@@ -2,16 +2,16 @@
 //! error affects only its own part and is reported: a schema that cannot be typed becomes any
 //! value, a body that is not JSON is opaque, and a path that no request can have is omitted.
 
-use super::alternatives::settled;
+use super::alternatives::settle_alternatives;
 use super::documents::{Documents, Follow};
 use super::faults;
 use super::grouped::Grouped;
-use super::normal::{self, Content, Place, RawBody, RawOperation, RawParameter, Style};
+use super::normal::{self, BodyContent, ParameterPlace, ParameterStyle, RawBody, RawOperation, RawParameter};
 use super::path::{OpKey, PathTemplate};
 use super::schema::Schemas;
 use super::types::{Access, Additional, Field, Object, Type, TypeId, TypeKind, Types, Unread};
 use super::{
-    Body, Contract, Media, Operation, Parameter, ParameterForm, PartEncoding, Response, StatusPattern,
+    Contract, Media, Operation, Parameter, ParameterForm, PartEncoding, RequestBody, Response, StatusPattern,
     Webhook,
 };
 use crate::diagnostic::{Findings, Span};
@@ -22,7 +22,7 @@ use switchback_plan::{HostId, ListStyle, essence, is_json};
 
 /// Reads the contract of the side `name` from its document. Errors are reported once per construct.
 /// A contract with errors is only suitable for finding further errors.
-pub fn read(name: &str, documents: &Documents, findings: &mut Findings) -> Contract {
+pub fn parse_contract(name: &str, documents: &Documents, findings: &mut Findings) -> Contract {
     let mut contract = Contract { name: name.to_owned(), ..Contract::default() };
     let root = documents.root();
     let Some(dialect) = normal::dialect(root, findings) else { return contract };
@@ -31,19 +31,20 @@ pub fn read(name: &str, documents: &Documents, findings: &mut Findings) -> Contr
     let raw = normal::operations(dialect, &follow, &mut grouped);
     let raw_webhooks = normal::webhooks(dialect, &follow, &mut grouped);
     let schemas = Schemas::new(&follow, normal::schemas(root, dialect));
-    let mut reader = Reader { schemas, findings: &mut grouped, styles: HashMap::new() };
+    let mut reader = ContractReader { schemas, findings: &mut grouped, styles: HashMap::new() };
     // Named schemas are read first, in document order.
     reader.schemas.finish(reader.findings);
     let mut operations: Vec<Operation> = raw.iter().filter_map(|raw| reader.operation(raw)).collect();
     let mut webhooks: Vec<Webhook> = raw_webhooks.iter().map(|raw| reader.webhook(raw)).collect();
     reader.schemas.finish(reader.findings);
-    let Reader { schemas, styles, .. } = reader;
+    let ContractReader { schemas, styles, .. } = reader;
     let (mut types, discriminators) = schemas.types();
     // References must be acyclic before alternatives are resolved, because resolving follows them
     // without a check.
     break_cycles(&mut types, &mut grouped);
-    let settle =
-        |ty: &Type, types: &Types, grouped: &mut Grouped| settled(ty, types, &discriminators, grouped);
+    let settle = |ty: &Type, types: &Types, grouped: &mut Grouped| {
+        settle_alternatives(ty, types, &discriminators, grouped)
+    };
     for operation in &mut operations {
         for ty in types_of(operation) {
             if let Some(new) = settle(ty, &types, &mut grouped) {
@@ -93,33 +94,33 @@ fn types_of(operation: &mut Operation) -> impl Iterator<Item = &mut Type> {
 /// and reports them. Later stages may then follow references without detecting cycles.
 fn break_cycles(types: &mut Types, findings: &mut Grouped) {
     let names: Vec<(Span, String)> = types.iter().map(|named| (named.span, named.name.to_string())).collect();
-    let mut state = vec![Visit::New; names.len()];
+    let mut state = vec![VisitState::New; names.len()];
     for start in 0..names.len() {
         // Depth-first search with an explicit stack: a chain of references may be as long as the
         // document.
         let mut stack = vec![(start, direct_references(&types.by_id(TypeId(start as u32)).ty), 0)];
         while let Some((at, direct, next)) = stack.pop() {
-            if next == 0 && state[at] == Visit::Done {
+            if next == 0 && state[at] == VisitState::Done {
                 continue;
             }
-            state[at] = Visit::Open;
+            state[at] = VisitState::Open;
             let Some(target) = direct.get(next).copied() else {
-                state[at] = Visit::Done;
+                state[at] = VisitState::Done;
                 continue;
             };
             stack.push((at, direct, next + 1));
             match state[target] {
-                Visit::New => {
+                VisitState::New => {
                     stack.push((target, direct_references(&types.by_id(TypeId(target as u32)).ty), 0));
                 }
-                Visit::Done => {}
-                Visit::Open => {
+                VisitState::Done => {}
+                VisitState::Open => {
                     // Break the cycle at the reference that closes it.
                     let (span, name) = &names[at];
                     findings.add("cycle", *span, || faults::reference_cycle(*span, name));
                     types.replace(TypeId(at as u32), Type::any(*span));
                     stack.pop();
-                    state[at] = Visit::Done;
+                    state[at] = VisitState::Done;
                 }
             }
         }
@@ -127,7 +128,7 @@ fn break_cycles(types: &mut Types, findings: &mut Grouped) {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Visit {
+enum VisitState {
     New,
     Open,
     Done,
@@ -142,9 +143,9 @@ fn direct_references(ty: &Type) -> Vec<usize> {
 }
 
 /// Replaces each exploded object parameter by one parameter per field.
-fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, Style>) {
+fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, ParameterStyle>) {
     let is_spread = |parameter: &Parameter| {
-        styles.get(&parameter.span) == Some(&Style::Exploded)
+        styles.get(&parameter.span) == Some(&ParameterStyle::Exploded)
             && matches!(types.resolve(&parameter.ty).kind, TypeKind::Object(object) if !object.fields.is_empty())
     };
     if !query.iter().any(is_spread) {
@@ -179,14 +180,14 @@ fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, Styl
     *query = all;
 }
 
-struct Reader<'n, 'f> {
+struct ContractReader<'n, 'f> {
     schemas: Schemas<'n, 'f>,
     findings: &'f mut Grouped,
     /// Notations of query parameters by their places.
-    styles: HashMap<Span, Style>,
+    styles: HashMap<Span, ParameterStyle>,
 }
 
-impl<'n> Reader<'n, '_> {
+impl<'n> ContractReader<'n, '_> {
     fn operation(&mut self, raw: &RawOperation<'n>) -> Option<Operation> {
         let path = &raw.path;
         let template = match PathTemplate::parse(&path.name) {
@@ -197,17 +198,18 @@ impl<'n> Reader<'n, '_> {
             }
         };
         let key = OpKey { method: raw.method.clone(), path: template };
-        let mut of = |wanted: Place| -> Vec<Parameter> {
+        let mut of = |wanted: ParameterPlace| -> Vec<Parameter> {
             let placed = raw.parameters.iter().filter(|parameter| parameter.place == wanted);
             placed.map(|parameter| self.parameter(parameter)).collect()
         };
-        let (path_params, query, headers) = (of(Place::Path), of(Place::Query), of(Place::Header));
-        let cookies = of(Place::Cookie);
+        let (path_params, query, headers) =
+            (of(ParameterPlace::Path), of(ParameterPlace::Query), of(ParameterPlace::Header));
+        let cookies = of(ParameterPlace::Cookie);
         let path_params = self.in_order_of_path(&key, raw.span, path_params);
         let body = raw.body.as_ref().map(|body| {
             let (ty, media) = self.content(&body.content, body.span);
             let unread = self.unread_media(&body.content);
-            Body { ty, media, unread, required: body.required, span: body.span }
+            RequestBody { ty, media, unread, required: body.required, span: body.span }
         });
         let responses = self.responses(&key, raw);
         Some(Operation {
@@ -230,29 +232,29 @@ impl<'n> Reader<'n, '_> {
         let body = body.as_ref().map(|body| {
             let (ty, media) = self.content(&body.content, body.span);
             let unread = self.unread_media(&body.content);
-            Body { ty, media, unread, required: body.required, span: body.span }
+            RequestBody { ty, media, unread, required: body.required, span: body.span }
         });
         Webhook { name: name.name.clone(), body, span: name.span }
     }
 
     fn parameter(&mut self, raw: &RawParameter<'n>) -> Parameter {
         let ty = match raw.schema {
-            Some(schema) => self.schemas.read(schema, self.findings),
+            Some(schema) => self.schemas.parse(schema, self.findings),
             None => raw
                 .content
                 .map_or_else(|| Type::any(raw.span), |content| self.schemas.text_of(content, raw.span)),
         };
-        if raw.place == Place::Query {
+        if raw.place == ParameterPlace::Query {
             self.styles.insert(raw.span, raw.style);
         }
         let form = match raw.style {
-            Style::Deep => ParameterForm::Deep,
-            Style::Exploded => ParameterForm::Plain,
-            Style::Joined(style) => ParameterForm::Joined(style),
-            Style::Text => ParameterForm::Text,
+            ParameterStyle::Deep => ParameterForm::Deep,
+            ParameterStyle::Exploded => ParameterForm::Plain,
+            ParameterStyle::Joined(style) => ParameterForm::Joined(style),
+            ParameterStyle::Text => ParameterForm::Text,
         };
         // A path variable is required even if the document omits the flag.
-        let required = raw.required || raw.place == Place::Path;
+        let required = raw.required || raw.place == ParameterPlace::Path;
         let default = raw.schema.and_then(|schema| self.schemas.default_of(&[schema]));
         Parameter { name: raw.name.to_owned(), ty, required, form, default, span: raw.span }
     }
@@ -313,11 +315,11 @@ impl<'n> Reader<'n, '_> {
 
     /// Returns the media types of a body that the gateway does not use: non-JSON ones besides the
     /// selected one, and JSON with another schema.
-    fn unread_media(&self, content: &Content<'n>) -> Vec<Arc<str>> {
+    fn unread_media(&self, content: &BodyContent<'n>) -> Vec<Arc<str>> {
         let (schema, others, is_form) = match content {
-            Content::Json { schema, others, .. } => (schema, others, false),
-            Content::Form { schema, others, .. } => (schema, others, true),
-            Content::Fields { .. } | Content::Bytes { .. } => return Vec::new(),
+            BodyContent::Json { schema, others, .. } => (schema, others, false),
+            BodyContent::Form { schema, others, .. } => (schema, others, true),
+            BodyContent::Fields { .. } | BodyContent::Bytes { .. } => return Vec::new(),
         };
         let text = |schema: &Option<&'n Node>| schema.map(|schema| self.schemas.canonical(schema));
         let is_read = |media: &str, other: &Option<&'n Node>| {
@@ -329,18 +331,18 @@ impl<'n> Reader<'n, '_> {
     }
 
     /// Returns the type and the media type of a body.
-    fn content(&mut self, content: &Content<'n>, span: Span) -> (Type, Media) {
+    fn content(&mut self, content: &BodyContent<'n>, span: Span) -> (Type, Media) {
         match content {
-            Content::Json { schema, media, .. } => {
+            BodyContent::Json { schema, media, .. } => {
                 let ty = match schema {
-                    Some(schema) => self.schemas.read(schema, self.findings),
+                    Some(schema) => self.schemas.parse(schema, self.findings),
                     None => Type::any(span),
                 };
                 (ty, Media::of_json(media))
             }
-            Content::Form { schema, media, parts, lists, .. } => {
+            BodyContent::Form { schema, media, parts, lists, .. } => {
                 let mut ty = match schema {
-                    Some(schema) => self.schemas.read(schema, self.findings),
+                    Some(schema) => self.schemas.parse(schema, self.findings),
                     None => Type::any(span),
                 };
                 let lists = lists.iter().map(|(name, style)| ((*name).to_owned(), *style));
@@ -353,11 +355,11 @@ impl<'n> Reader<'n, '_> {
                 }
                 (ty, media)
             }
-            Content::Fields { fields, media } => {
+            BodyContent::Fields { fields, media } => {
                 let style = |field: &RawParameter<'n>| match field.style {
-                    Style::Exploded => Some((field.name.to_owned(), ListStyle::Repeated)),
-                    Style::Joined(style) => Some((field.name.to_owned(), style)),
-                    Style::Text | Style::Deep => None,
+                    ParameterStyle::Exploded => Some((field.name.to_owned(), ListStyle::Repeated)),
+                    ParameterStyle::Joined(style) => Some((field.name.to_owned(), style)),
+                    ParameterStyle::Text | ParameterStyle::Deep => None,
                 };
                 let lists = fields.iter().filter_map(style).collect();
                 let is_file = |field: &&RawParameter<'n>| {
@@ -383,7 +385,7 @@ impl<'n> Reader<'n, '_> {
                 let ty = Type { kind: TypeKind::Object(object), nullable: false, span };
                 (ty, Media::of_form(media, parts, lists))
             }
-            Content::Bytes { media } => {
+            BodyContent::Bytes { media } => {
                 let essence = |media: &&str| essence(media).into();
                 (Type::any(span), Media::Bytes(media.iter().map(essence).collect()))
             }

@@ -11,22 +11,22 @@ mod unread;
 mod values;
 
 use super::alternatives::{Discriminator, Discriminators};
-use super::documents::{Follow, Target};
+use super::documents::{Follow, ReferenceTarget};
 use super::faults;
 use super::grouped::Grouped;
 use super::numbers::order;
 use super::types::{
-    Access, Additional, Array, Bounds, Field, Keyword, Limits, NamedType, Object, Reference, Scalar,
-    ScalarKind, Type, TypeId, TypeKind, Types, Unread,
+    Access, Additional, Array, Field, Keyword, Limits, NamedType, Object, Reference, Scalar, ScalarKind,
+    ScalarLimits, Type, TypeId, TypeKind, Types, Unread,
 };
 use crate::diagnostic::Span;
 use crate::yaml::{Key, Kind, Node};
 use keywords::{only_requires, says_nullable, says_something};
-use layers::{Conjoined, Layer, Shape, shape_of};
+use layers::{Conjoined, Layer, LayerSet, shape_of};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use values::{TYPE_WORDS, Values, listed, type_words};
+use values::{EnumValues, TYPE_WORDS, common_values, type_words};
 
 /// Maximum number of schemas to read. Inherited schemas count once for each schema that inherits
 /// them.
@@ -39,7 +39,7 @@ pub(super) struct Schemas<'n, 'f> {
     follow: &'f Follow<'n>,
     /// Named types; `None` until they are read.
     slots: Vec<(Arc<str>, Span, Option<Type>)>,
-    by_shape: HashMap<Shape, TypeId>,
+    by_shape: HashMap<LayerSet, TypeId>,
     names: HashSet<String>,
     /// Queue of named types to read.
     waiting: VecDeque<(TypeId, Vec<Layer<'n>>)>,
@@ -109,9 +109,9 @@ impl<'n, 'f> Schemas<'n, 'f> {
     fn root(&mut self, id: TypeId, node: &'n Node, findings: &mut Grouped) -> Type {
         let is_conjunction = node.get("$ref").is_some() || node.get("allOf").is_some();
         if !is_conjunction {
-            return self.read(node, findings);
+            return self.parse(node, findings);
         }
-        match self.conjoined(&[node], node.span, findings) {
+        match self.conjoin(&[node], node.span, findings) {
             Conjoined::Type(ty) => ty,
             Conjoined::Here(layers) => self.written_out(&layers, findings),
             Conjoined::Layers { layers, nullable, .. } => {
@@ -132,7 +132,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
     }
 
     /// Returns the type that a schema describes.
-    pub(super) fn read(&mut self, node: &'n Node, findings: &mut Grouped) -> Type {
+    pub(super) fn parse(&mut self, node: &'n Node, findings: &mut Grouped) -> Type {
         let span = node.span;
         self.work += 1;
         if self.work > WORK_MAX {
@@ -162,7 +162,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
     }
 
     /// Returns the named type that a reference leads to, and declares it if necessary.
-    fn named(&mut self, target: Target<'n>, nullable: bool, span: Span) -> Type {
+    fn parse_reference(&mut self, target: ReferenceTarget<'n>, nullable: bool, span: Span) -> Type {
         let shape = vec![(std::ptr::from_ref(target.node), false)];
         let id = match self.by_shape.get(&shape) {
             Some(id) => *id,
@@ -221,7 +221,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         let mut read: Vec<Type> = Vec::new();
         for one in list {
             read.push(if base.is_empty() {
-                self.read(one, findings)
+                self.parse(one, findings)
             } else {
                 self.with(&base, one, findings)
             });
@@ -250,7 +250,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         // Swagger 2.0 has a plain name.
         let member = written.as_str().or_else(|| written.get("propertyName")?.as_str())?;
         let mapping = written.get("mapping").and_then(Node::as_map).unwrap_or_default();
-        let targets: Vec<Option<Target<'n>>> =
+        let targets: Vec<Option<ReferenceTarget<'n>>> =
             list.iter().map(|one| self.follow.target(one.get("$ref")?)).collect();
         let mut values: Vec<(String, usize)> = Vec::new();
         for (key, value) in mapping {
@@ -278,7 +278,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
 
     /// Reads a schema without alternatives.
     fn plain(&mut self, layers: &[Layer<'n>], span: Span, findings: &mut Grouped) -> Type {
-        let values = listed(layers, findings);
+        let values = common_values(layers, findings);
         let Some(words) = type_words(layers, values.as_ref(), findings) else {
             return Type::any(span);
         };
@@ -310,7 +310,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         &mut self,
         word: &str,
         layers: &[Layer<'n>],
-        values: Option<&Values>,
+        values: Option<&EnumValues>,
         span: Span,
         findings: &mut Grouped,
     ) -> TypeKind {
@@ -318,7 +318,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         let scalar = |kind: ScalarKind, unread: Vec<Keyword>| {
             TypeKind::Scalar(Scalar {
                 kind,
-                values: values.and_then(|values| values.of(kind)).map(Box::new),
+                values: values.and_then(|values| values.to_enum(kind)).map(Box::new),
                 format: text_of(layers, "format")
                     .or_else(|| bytes_format(layers))
                     .map(String::into_boxed_str),
@@ -351,7 +351,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         }
         match all.as_slice() {
             [] => Type::any(span),
-            [only] => self.read(only, findings),
+            [only] => self.parse(only, findings),
             several => self.conjunction(several, several[0].span, findings),
         }
     }
@@ -371,10 +371,10 @@ impl<'n, 'f> Schemas<'n, 'f> {
         let mut fields: Vec<Field> = Vec::with_capacity(order.len());
         for (key, nodes) in &order {
             let ty = match nodes.as_slice() {
-                [only] => self.read(only, findings),
+                [only] => self.parse(only, findings),
                 several => self.conjunction(several, several[0].span, findings),
             };
-            let access = Access::of(nodes, self.follow);
+            let access = Access::from_nodes(nodes, self.follow);
             let default = self.default_of(nodes);
             fields.push(Field {
                 name: key.name.clone(),
@@ -432,7 +432,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         }
         let ty = match of.as_slice() {
             [] => return Additional::Open,
-            [only] => self.read(only, findings),
+            [only] => self.parse(only, findings),
             several => self.conjunction(several, several[0].span, findings),
         };
         if ty.kind == TypeKind::Any { Additional::Open } else { Additional::Of(Box::new(ty)) }
@@ -441,7 +441,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
 
 impl Access {
     /// Combines the access of all schemas of a property.
-    fn of<'n>(nodes: &[&'n Node], follow: &Follow<'n>) -> Access {
+    fn from_nodes<'n>(nodes: &[&'n Node], follow: &Follow<'n>) -> Access {
         let says = |key: &str| {
             nodes.iter().any(|node| {
                 // `readOnly` may be next to a `$ref`, or at its target.
@@ -517,7 +517,7 @@ fn limits(layers: &[Layer<'_>], unread: Vec<Keyword>) -> Limits {
             patterns.push(pattern.to_owned());
         }
     }
-    Limits::from(Bounds {
+    Limits::from(ScalarLimits {
         minimum,
         maximum,
         above,

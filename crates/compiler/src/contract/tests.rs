@@ -16,7 +16,7 @@ fn a_field_without_bounds_is_small() {
 fn read_all(text: &str) -> (Sources, Contract, Findings) {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let documents = Documents::single(&mut sources, "a.openapi.yaml", text.as_bytes(), &mut findings);
-    let contract = read("old", &documents.expect("a tree"), &mut findings);
+    let contract = parse_contract("old", &documents.expect("a tree"), &mut findings);
     (sources, contract, findings)
 }
 
@@ -36,7 +36,7 @@ fn messages(text: &str) -> Vec<String> {
         let times = if count > 1 { format!(" x{count}") } else { String::new() };
         format!("{}:{} {}{times} {} {}{help}", at.line, at.column, f.severity.word(), f.code, f.message)
     };
-    findings.sorted().into_iter().map(line).collect()
+    findings.in_order().into_iter().map(line).collect()
 }
 
 const HEAD: &str = "openapi: 3.1.0\ninfo: {title: t, version: '1'}\n";
@@ -572,7 +572,7 @@ fn references_lead_to_other_files_and_into_paths() {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let documents =
         Documents::load(&mut sources, "api/main.yaml", &fetch, &mut findings).expect("it is there");
-    let contract = read("old", &documents, &mut findings);
+    let contract = parse_contract("old", &documents, &mut findings);
     assert_eq!(to_text(&sources, &findings, Colour::Never), "");
     for operation in &contract.operations {
         assert_eq!(
@@ -607,7 +607,7 @@ fn a_value_that_is_copied_without_end_is_refused() {
     }
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     assert!(Documents::single(&mut sources, "a", text.as_bytes(), &mut findings).is_none());
-    assert!(findings.sorted()[0].message.contains("more than 3000000 values"), "{:?}", findings.sorted());
+    assert!(findings.in_order()[0].message.contains("more than 3000000 values"), "{:?}", findings.in_order());
 }
 
 #[test]
@@ -1133,7 +1133,7 @@ proptest! {
         }
         let (mut sources, mut findings) = (Sources::new(), Findings::new());
         if let Some(documents) = Documents::single(&mut sources, "a", text.as_bytes(), &mut findings) {
-            let contract = read("old", &documents, &mut findings);
+            let contract = parse_contract("old", &documents, &mut findings);
             for named in contract.types.iter() {
                 let there = contract.types.at(&named.ty);
                 prop_assert_eq!(assignable(there, there, None), Ok(()));

@@ -112,11 +112,11 @@ pub enum Literal {
 
 /// Bounds of a scalar's value, as in the document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Limits(Option<Box<Bounds>>);
+pub struct Limits(Option<Box<ScalarLimits>>);
 
 /// The content of [`Limits`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Bounds {
+pub struct ScalarLimits {
     /// Inclusive minimum.
     pub minimum: Option<String>,
     /// Inclusive maximum.
@@ -169,18 +169,18 @@ impl std::ops::Deref for Unread {
     }
 }
 
-impl From<Bounds> for Limits {
-    fn from(bounds: Bounds) -> Limits {
-        Limits((bounds != Bounds::default()).then(|| Box::new(bounds)))
+impl From<ScalarLimits> for Limits {
+    fn from(bounds: ScalarLimits) -> Limits {
+        Limits((bounds != ScalarLimits::default()).then(|| Box::new(bounds)))
     }
 }
 
 impl std::ops::Deref for Limits {
-    type Target = Bounds;
+    type Target = ScalarLimits;
 
-    fn deref(&self) -> &Bounds {
+    fn deref(&self) -> &ScalarLimits {
         // Static, so that absent bounds need no allocation.
-        static NONE: Bounds = Bounds {
+        static NONE: ScalarLimits = ScalarLimits {
             minimum: None,
             maximum: None,
             above: None,

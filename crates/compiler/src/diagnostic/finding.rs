@@ -42,16 +42,16 @@ pub struct Finding {
     /// Related places, each with a short description.
     pub related: Vec<(Span, String)>,
     /// Set if the finding represents several places with the same problem.
-    pub group: Option<Group>,
+    pub group: Option<GroupedPlaces>,
     /// The subject, if the code does not determine it.
     pub(crate) aspect: Aspect,
     /// The name that is undeclared or unused.
-    pub(crate) name: Option<Named>,
+    pub(crate) name: Option<NamedUses>,
 }
 
 /// A name with its kind. Names of different kinds are unrelated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct NamedUses {
     pub kind: NameKind,
     pub name: String,
 }
@@ -85,7 +85,7 @@ pub(crate) enum Aspect {
 
 /// The places of a finding that represents several.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
+pub struct GroupedPlaces {
     /// Number of places.
     pub count: usize,
     /// The first few places.
@@ -145,14 +145,14 @@ impl Finding {
 
     /// Marks the finding as a use of an undeclared name.
     #[must_use]
-    pub(crate) fn undeclared(self, kind: NameKind, name: &str) -> Finding {
-        Finding { aspect: Aspect::Undeclared, ..self.unused(kind, name) }
+    pub(crate) fn with_declarations(self, kind: NameKind, name: &str) -> Finding {
+        Finding { aspect: Aspect::Undeclared, ..self.with_uses(kind, name) }
     }
 
     /// Marks the finding as a declaration of an unused name.
     #[must_use]
-    pub(crate) fn unused(self, kind: NameKind, name: &str) -> Finding {
-        Finding { name: Some(Named { kind, name: name.to_owned() }), ..self }
+    pub(crate) fn with_uses(self, kind: NameKind, name: &str) -> Finding {
+        Finding { name: Some(NamedUses { kind, name: name.to_owned() }), ..self }
     }
 
     /// If `is_it`, marks the finding as an operation of which only the method is unknown.
@@ -169,7 +169,7 @@ impl Finding {
 
     /// Adds a related place.
     #[must_use]
-    pub fn related(mut self, span: Span, words: impl Into<String>) -> Finding {
+    pub fn with_related(mut self, span: Span, words: impl Into<String>) -> Finding {
         self.related.push((span, words.into()));
         self
     }
@@ -247,7 +247,7 @@ impl Findings {
 
     /// Returns all findings by file, position and number, without duplicates. The order depends
     /// only on the text, not on the order of the checks.
-    pub fn sorted(&self) -> Vec<&Finding> {
+    pub fn in_order(&self) -> Vec<&Finding> {
         let mut sorted: Vec<&Finding> = self.all.iter().collect();
         sorted.sort_by(|a, b| key(a).cmp(&key(b)));
         sorted.dedup();
@@ -279,7 +279,7 @@ mod tests {
         findings.push(Finding::warning(Code::UnknownKey, Span::new(a, 3, 4), "second"));
         findings.push(Finding::note(Code::DuplicateKey, Span::new(a, 1, 2), "first"));
         findings.push(Finding::note(Code::DuplicateKey, Span::new(a, 1, 2), "first"));
-        let messages: Vec<_> = findings.sorted().into_iter().map(|f| f.message.as_str()).collect();
+        let messages: Vec<_> = findings.in_order().into_iter().map(|f| f.message.as_str()).collect();
         assert_eq!(messages, ["first", "second", "third"]);
         assert!(findings.has_errors());
         assert_eq!(findings.count(Severity::Warning), 1);

@@ -12,8 +12,8 @@ mod source;
 mod suggest;
 
 pub use codes::Code;
-pub(crate) use finding::{Aspect, NameKind, Named};
-pub use finding::{Finding, Findings, Group, Severity};
+pub(crate) use finding::{Aspect, NameKind, NamedUses};
+pub use finding::{Finding, Findings, GroupedPlaces, Severity};
 pub use render::{Colour, to_json, to_text};
 pub use source::{FileId, Position, Sources, Span};
 pub use suggest::{did_you_mean, suggest};

@@ -23,7 +23,7 @@ pub fn to_text(sources: &Sources, findings: &Findings, colour: Colour) -> String
     };
     let mut text = String::new();
     let mut after_line = true;
-    for finding in findings.sorted() {
+    for finding in findings.in_order() {
         let line = finding.group.is_some() || is_long(sources, finding);
         if !(text.is_empty() || line && after_line) {
             text.push('\n');
@@ -111,7 +111,7 @@ fn excerpt<'a>(
     let last = related.clone().map(|(other, _)| other.start).fold(span.start, u32::max);
     let (range, line) = sources.lines(span.file, first, last);
     let text = &sources.text(span.file)[range.clone()];
-    let place = |span: Span| underlined(text, span, range.start);
+    let place = |span: Span| underline_range(text, span, range.start);
     Snippet::source(text)
         .path(sources.name(span.file))
         .line_start(line)
@@ -123,7 +123,7 @@ fn excerpt<'a>(
 
 /// Returns the part of a span on its first line, as a byte range of `text`, which starts at
 /// `offset` of the file. A map of a hundred lines is represented by its first.
-fn underlined(text: &str, span: Span, offset: usize) -> std::ops::Range<usize> {
+fn underline_range(text: &str, span: Span, offset: usize) -> std::ops::Range<usize> {
     let local = |at: u32| clamp(text, (at as usize).saturating_sub(offset) as u32);
     let (start, end) = (local(span.start), local(span.end));
     let first_line = text[start..end].lines().next().unwrap_or("");
@@ -147,7 +147,7 @@ pub fn to_json(sources: &Sources, findings: &Findings) -> Value {
     json!({
         "errors": findings.count(Severity::Error),
         "warnings": findings.count(Severity::Warning),
-        "findings": findings.sorted().into_iter().map(|f| finding_json(sources, f)).collect::<Vec<_>>(),
+        "findings": findings.in_order().into_iter().map(|f| finding_json(sources, f)).collect::<Vec<_>>(),
     })
 }
 
@@ -212,8 +212,8 @@ mod tests {
             Finding::error(Code::UnknownWord, Span::new(a, 24, 27), "`typ` is not a field")
                 .label("not there")
                 .help("did you mean `type`?")
-                .related(Span::new(a, 0, 3), "one of these")
-                .related(Span::new(b, 0, 1), "the type is here"),
+                .with_related(Span::new(a, 0, 3), "one of these")
+                .with_related(Span::new(b, 0, 1), "the type is here"),
         );
         findings.push(Finding::warning(Code::UnknownKey, Span::new(a, 30, 45), "three is not used"));
         (sources, findings)

@@ -7,12 +7,14 @@ mod heads;
 mod spelled;
 mod whys;
 
-use self::conversions::{conversion, counterpart, fits, map_values, named, unknown_values, unnamed};
-pub(super) use self::spelled::quoted;
+use self::conversions::{
+    anonymous_objects, conversion, counterpart, fits, map_values, named_type, unknown_values,
+};
+pub(super) use self::spelled::quote;
 use self::spelled::{one_line, path, place, word};
-use self::whys::{Why, Whys};
+use self::whys::{DraftObstacle, Whys};
 use super::descriptions::Descriptions;
-use super::fields::{self, Both, Guess, Known, Place};
+use super::fields::{self, Both, FieldContext, FieldPath, Guess};
 use crate::contract::{
     Access, Additional, Choice, Field, Object, Operation, Type, TypeIn, TypeKind, assignable,
 };
@@ -22,7 +24,7 @@ use switchback_plan::{Message, media_in_range};
 
 /// The lines of a route except for its operations.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Route {
+pub(super) struct RouteDraft {
     pub lines: Vec<String>,
     /// Names of the shapes that it uses, directly or indirectly.
     pub shapes: Vec<String>,
@@ -37,7 +39,7 @@ pub(super) struct Route {
 }
 
 /// Input other than the contracts.
-pub(super) struct Given<'g> {
+pub(super) struct DraftContext<'g> {
     /// Ids of accepted proposals.
     pub accepted: &'g BTreeSet<String>,
     pub descriptions: &'g Descriptions<'g>,
@@ -57,7 +59,7 @@ pub(super) struct Proposal {
 
 /// The direction of a body. The old side is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Way {
+enum BodyDirection {
     /// From the old side to the new one.
     Request,
     /// From the new side to the old one.
@@ -68,13 +70,13 @@ pub(super) struct Bodies<'c> {
     old: &'c Contract,
     new: &'c Contract,
     names: [&'c str; 2],
-    given: &'c Given<'c>,
+    given: &'c DraftContext<'c>,
     /// Guesses about fields, by id.
     pub proposals: BTreeMap<String, Proposal>,
     /// Ids of the accepted guesses.
     pub taken: BTreeSet<String>,
     /// Shapes by name.
-    shapes: BTreeMap<String, Shape>,
+    shapes: BTreeMap<String, ShapeDraft>,
     by_types: HashMap<ShapeKey, String>,
     /// Stack of the shapes being drafted, with their names. A recursive use refers to the name.
     open: Vec<(ShapeKey, String)>,
@@ -85,10 +87,10 @@ pub(super) struct Bodies<'c> {
 }
 
 /// The names of both sides' types, and the direction.
-type ShapeKey = (String, String, Way);
+type ShapeKey = (String, String, BodyDirection);
 
 #[derive(Debug, Clone, Default)]
-struct Shape {
+struct ShapeDraft {
     text: String,
     /// Shapes that it uses.
     shapes: Vec<String>,
@@ -101,7 +103,7 @@ struct Shape {
 
 /// The lines of a shape before rendering.
 #[derive(Default)]
-struct Lines {
+struct LineDraft {
     same: Vec<String>,
     rename: Vec<String>,
     only_old: Vec<String>,
@@ -125,7 +127,11 @@ const PLACES_MAX: usize = 4;
 const ALTERNATIVES_MAX: usize = 32;
 
 impl<'c> Bodies<'c> {
-    pub(super) fn new(contracts: [&'c Contract; 2], names: [&'c str; 2], given: &'c Given<'c>) -> Bodies<'c> {
+    pub(super) fn new(
+        contracts: [&'c Contract; 2],
+        names: [&'c str; 2],
+        given: &'c DraftContext<'c>,
+    ) -> Bodies<'c> {
         Bodies {
             old: contracts[0],
             new: contracts[1],
@@ -142,8 +148,8 @@ impl<'c> Bodies<'c> {
     }
 
     /// Returns the lines of a pair, or the reason why it is not drafted.
-    pub(super) fn route(&mut self, old: &Operation, new: &Operation) -> Drafted<Route> {
-        let mut route = Route::default();
+    pub(super) fn route(&mut self, old: &Operation, new: &Operation) -> Drafted<RouteDraft> {
+        let mut route = RouteDraft::default();
         self.path(old, new, &mut route)?;
         self.query(old, new, &mut route)?;
         self.headers(old, new, &mut route)?;
@@ -155,9 +161,9 @@ impl<'c> Bodies<'c> {
         differs.dedup();
         match differs.as_slice() {
             [] => {}
-            [only] => route.lines.push(format!("differs: {}", quoted(only))),
+            [only] => route.lines.push(format!("differs: {}", quote(only))),
             several => {
-                let all: Vec<String> = several.iter().map(|text| quoted(text)).collect();
+                let all: Vec<String> = several.iter().map(|text| quote(text)).collect();
                 route.lines.push(format!("differs: [{}]", all.join(", ")));
             }
         }
@@ -169,7 +175,7 @@ impl<'c> Bodies<'c> {
         Ok(route)
     }
 
-    fn request(&mut self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
+    fn request(&mut self, old: &Operation, new: &Operation, route: &mut RouteDraft) -> Drafted<()> {
         match (&old.body, &new.body) {
             (None, None) => Ok(()),
             // An optional body may be omitted.
@@ -182,16 +188,16 @@ impl<'c> Bodies<'c> {
                     return Err("the body is required on the new side and not on the old one".to_owned());
                 }
                 // Opaque bodies, and two compatible forms, need no lines.
-                if let Some(keep) = passed([&from.media, &to.media], types, Way::Request) {
+                if let Some(keep) = draft_opaque([&from.media, &to.media], types, BodyDirection::Request) {
                     route.lines.push(format!("request: {}", keep?));
                     return Ok(());
                 }
-                self.body(old, types, Way::Request, route)
+                self.body(old, types, BodyDirection::Request, route)
             }
         }
     }
 
-    fn answer(&mut self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
+    fn answer(&mut self, old: &Operation, new: &Operation, route: &mut RouteDraft) -> Drafted<()> {
         let success = |operation: &'_ Operation| -> Option<(Type, Media)> {
             let successes = operation.responses.iter().filter(|answer| answer.is_success());
             // A body that is not JSON takes precedence: either it is forwarded unchanged, or the
@@ -208,11 +214,11 @@ impl<'c> Bodies<'c> {
             (Some(_), None) => Err("the new side answers without a body".to_owned()),
             (Some((to, built)), Some((from, read))) => {
                 let types = [self.old.types.at(&to), self.new.types.at(&from)];
-                if let Some(keep) = passed([&built, &read], types, Way::Answer) {
+                if let Some(keep) = draft_opaque([&built, &read], types, BodyDirection::Answer) {
                     route.lines.push(format!("response: {}", keep?));
                     return Ok(());
                 }
-                self.body(old, types, Way::Answer, route)
+                self.body(old, types, BodyDirection::Answer, route)
             }
         }
     }
@@ -222,10 +228,10 @@ impl<'c> Bodies<'c> {
         &mut self,
         operation: &Operation,
         types: [TypeIn<'_>; 2],
-        way: Way,
-        route: &mut Route,
+        way: BodyDirection,
+        route: &mut RouteDraft,
     ) -> Drafted<()> {
-        let word = if way == Way::Request { "request" } else { "response" };
+        let word = if way == BodyDirection::Request { "request" } else { "response" };
         if fits(types, way) {
             route.lines.push(format!("{word}: keep"));
             return Ok(());
@@ -234,7 +240,7 @@ impl<'c> Bodies<'c> {
             TypeKind::Object(object) => Some(object),
             _ => None,
         });
-        let shape = match (objects, types.map(named)) {
+        let shape = match (objects, types.map(named_type)) {
             // An unnamed type has its lines inline.
             ([Some(old), Some(new)], [None, _] | [_, None]) => {
                 let name = format!("{} {word}", operation.key);
@@ -246,7 +252,7 @@ impl<'c> Bodies<'c> {
             }
             _ => {
                 let (name, each) = self.shape_of(types, way)?;
-                let used = if each { format!("[{}]", quoted(&name)) } else { quoted(&name) };
+                let used = if each { format!("[{}]", quote(&name)) } else { quote(&name) };
                 route.lines.push(format!("{word}: {used}"));
                 vec![name]
             }
@@ -260,7 +266,7 @@ impl<'c> Bodies<'c> {
     }
 
     /// Adds the remarks and refusals of a shape to the route.
-    fn use_shape(&self, shape: &Shape, route: &mut Route) {
+    fn use_shape(&self, shape: &ShapeDraft, route: &mut RouteDraft) {
         route.remarks.extend(shape.remarks.iter().cloned());
         route.refuses |= !shape.refused.is_empty();
         let refused = shape.refused.iter().map(|name| format!("a client that sends `{name}` is refused"));
@@ -270,7 +276,7 @@ impl<'c> Bodies<'c> {
 
     /// Returns the shape between two types, drafting it if necessary, and whether it applies to
     /// list elements.
-    fn shape_of(&mut self, types: [TypeIn<'_>; 2], way: Way) -> Drafted<(String, bool)> {
+    fn shape_of(&mut self, types: [TypeIn<'_>; 2], way: BodyDirection) -> Drafted<(String, bool)> {
         let why = || {
             let (from, to) = way.sort(types);
             let why = assignable(from, to, Some(way.message()))
@@ -287,7 +293,7 @@ impl<'c> Bodies<'c> {
                 each = true;
             }
         }
-        let (Some(old), Some(new)) = (named(inner[0]), named(inner[1])) else {
+        let (Some(old), Some(new)) = (named_type(inner[0]), named_type(inner[1])) else {
             return Err(why());
         };
         let both_lists =
@@ -306,7 +312,7 @@ impl<'c> Bodies<'c> {
         if let Some(why) = self.failed.get(&key) {
             return Err(why.clone());
         }
-        let mut name = format!("{}{}", word(&key.0), if way == Way::Request { "Sent" } else { "" });
+        let mut name = format!("{}{}", word(&key.0), if way == BodyDirection::Request { "Sent" } else { "" });
         // Types of both directions, and types with names that differ in punctuation, may share a
         // name.
         while self.shapes.contains_key(&name) || self.open.iter().any(|(_, open)| *open == name) {
@@ -328,7 +334,7 @@ impl<'c> Bodies<'c> {
         self.open.pop();
         match drafted {
             Ok((lines, mut shape)) => {
-                shape.text = self.written(&name, &key, &lines);
+                shape.text = self.render_shape(&name, &key, &lines);
                 self.shapes.insert(name.clone(), shape);
                 self.by_types.insert(key.clone(), name.clone());
                 self.drafted.push(key);
@@ -372,9 +378,9 @@ impl<'c> Bodies<'c> {
         &mut self,
         [old, new]: [&Choice; 2],
         types: [TypeIn<'_>; 2],
-        way: Way,
-    ) -> Drafted<(Lines, Shape)> {
-        let (mut lines, mut shape) = (Lines::default(), Shape::default());
+        way: BodyDirection,
+    ) -> Drafted<(LineDraft, ShapeDraft)> {
+        let (mut lines, mut shape) = (LineDraft::default(), ShapeDraft::default());
         let (read, built) = way.sort([old, new]);
         let (from, to) = way.sort(types);
         for (at, one) in read.alternatives.iter().enumerate() {
@@ -385,7 +391,7 @@ impl<'c> Bodies<'c> {
             }
             let other = counterpart(one, at, read, to, built)
                 .ok_or_else(|| format!("`{}` is no alternative of the other side", one.ty))?;
-            let pair = if way == Way::Request { [one, other] } else { [other, one] };
+            let pair = if way == BodyDirection::Request { [one, other] } else { [other, one] };
             if lines.alternatives.len() == ALTERNATIVES_MAX {
                 return Err(format!(
                     "more than {ALTERNATIVES_MAX} alternatives of `{}` do not fit as they are",
@@ -394,7 +400,7 @@ impl<'c> Bodies<'c> {
             }
             let (name, _) = self.shape_of(pair, way).map_err(|why| format!("`{}`: {why}", one.ty))?;
             shape.shapes.push(name.clone());
-            lines.alternatives.push(quoted(&name));
+            lines.alternatives.push(quote(&name));
         }
         Ok((lines, shape))
     }
@@ -418,10 +424,10 @@ impl<'c> Bodies<'c> {
         old: &Object,
         new: &Object,
         types: [TypeIn<'_>; 2],
-        way: Way,
-    ) -> Drafted<(Lines, Shape)> {
-        let (mut lines, mut shape) = (Lines::default(), Shape::default());
-        let known = Known {
+        way: BodyDirection,
+    ) -> Drafted<(LineDraft, ShapeDraft)> {
+        let (mut lines, mut shape) = (LineDraft::default(), ShapeDraft::default());
+        let known = FieldContext {
             name,
             accepted: self.given.accepted,
             descriptions: self.given.descriptions,
@@ -446,7 +452,7 @@ impl<'c> Bodies<'c> {
             self.proposals.insert(guess.id.clone(), proposal);
         }
         let mut whys = Whys::default();
-        let likely = |side: usize, place: &Place| {
+        let likely = |side: usize, place: &FieldPath| {
             let guess = pairing.guesses.iter().find(|guess| guess.places[side] == *place);
             guess.map_or_else(String::new, |guess| {
                 format!(" (likely `{}`, {:.2}: `{}`)", path(&guess.places[1 - side]), guess.score, guess.id)
@@ -459,7 +465,7 @@ impl<'c> Bodies<'c> {
         }
         for (place, field) in &pairing.only[1] {
             // A read-only field is never part of a request, even if it is required.
-            if way == Way::Request && field.required && field.access != Access::ReadOnly {
+            if way == BodyDirection::Request && field.required && field.access != Access::ReadOnly {
                 whys.own(format!(
                     "`{}` is required by the new side, and the old one has no such field{}",
                     path(place),
@@ -477,8 +483,8 @@ impl<'c> Bodies<'c> {
             let inner = [types[0].types.at(a), types[1].types.at(b)];
             if !fits(inner, way) {
                 match self.value(inner, [false, false], way, &mut shape, "*") {
-                    Ok(how) => lines.rename.push(format!("'*': {{{}: '*', {how}}}", quoted(self.names[1]))),
-                    Err(why) => whys.add(Why { text: why, own: false }),
+                    Ok(how) => lines.rename.push(format!("'*': {{{}: '*', {how}}}", quote(self.names[1]))),
+                    Err(why) => whys.add(DraftObstacle { text: why, own: false }),
                 }
             }
         }
@@ -490,12 +496,12 @@ impl<'c> Bodies<'c> {
         &mut self,
         both: &Both<'_>,
         types: [TypeIn<'_>; 2],
-        way: Way,
-        lines: &mut Lines,
-        shape: &mut Shape,
-    ) -> Result<(), Why> {
+        way: BodyDirection,
+        lines: &mut LineDraft,
+        shape: &mut ShapeDraft,
+    ) -> Result<(), DraftObstacle> {
         let [old, new] = both.fields;
-        let own = |text: String| Why { text, own: true };
+        let own = |text: String| DraftObstacle { text, own: true };
         let inner = [types[0].types.at(&old.ty), types[1].types.at(&new.ty)];
         let (read, built) = way.sort([old, new]);
         let around = way.sort(both.around).0;
@@ -517,43 +523,43 @@ impl<'c> Bodies<'c> {
             }
             return Ok(());
         }
-        if let Some(objects) = unnamed(inner).filter(|_| both.places[0].len() < PLACES_MAX) {
-            return self.within(both, objects, types, way, lines, shape);
+        if let Some(objects) = anonymous_objects(inner).filter(|_| both.places[0].len() < PLACES_MAX) {
+            return self.draft_nested(both, objects, types, way, lines, shape);
         }
         let required = [old.required, new.required];
         let how = self.value(inner, required, way, shape, &old.name);
-        let how = how.map_err(|text| Why { text, own: false })?;
-        let side = quoted(self.names[1]);
+        let how = how.map_err(|text| DraftObstacle { text, own: false })?;
+        let side = quote(self.names[1]);
         lines.rename.push(format!("{from}: {{{side}: {to}, {how}}}"));
         Ok(())
     }
 
     /// Drafts the members of an object that has no name on at least one side. No shape can refer to
     /// such an object, so its members are named by place.
-    fn within(
+    fn draft_nested(
         &mut self,
         outer: &Both<'_>,
         [old, new]: [&Object; 2],
         types: [TypeIn<'_>; 2],
-        way: Way,
-        lines: &mut Lines,
-        shape: &mut Shape,
-    ) -> Result<(), Why> {
-        let own = |text: String| Why { text, own: true };
-        let place = |side: usize, inner: &Place| [outer.places[side].clone(), inner.clone()].concat();
+        way: BodyDirection,
+        lines: &mut LineDraft,
+        shape: &mut ShapeDraft,
+    ) -> Result<(), DraftObstacle> {
+        let own = |text: String| DraftObstacle { text, own: true };
+        let place = |side: usize, inner: &FieldPath| [outer.places[side].clone(), inner.clone()].concat();
         let mut pairing = fields::same([old, new]);
         for (inner, field) in &pairing.only[0] {
             let at = place(0, inner);
             match way {
                 // Only members of the body itself can refuse a call.
-                Way::Request if field.access != Access::ReadOnly => {
+                BodyDirection::Request if field.access != Access::ReadOnly => {
                     return Err(own(format!("`{}` has no counterpart on the new side", path(&at))));
                 }
                 _ => one_sided(&at, field, way, lines, shape).map_err(own)?,
             }
         }
         for (inner, field) in &pairing.only[1] {
-            if way == Way::Request && field.required && field.access != Access::ReadOnly {
+            if way == BodyDirection::Request && field.required && field.access != Access::ReadOnly {
                 let at = path(&place(1, inner));
                 return Err(own(format!(
                     "`{at}` is required by the new side, and the old one has no such field"
@@ -573,8 +579,8 @@ impl<'c> Bodies<'c> {
         &mut self,
         types: [TypeIn<'_>; 2],
         required: [bool; 2],
-        way: Way,
-        shape: &mut Shape,
+        way: BodyDirection,
+        shape: &mut ShapeDraft,
         name: &str,
     ) -> Drafted<String> {
         let (from, to) = way.sort(types);
@@ -595,27 +601,26 @@ impl<'c> Bodies<'c> {
             // `each_value` cannot apply a shape to the elements of a list.
             if !each {
                 shape.shapes.push(found.clone());
-                return Ok(format!("each_value: {}", quoted(&found)));
+                return Ok(format!("each_value: {}", quote(&found)));
             }
             return Err(format!("`{name}`: the values of the map are lists, which do not fit as they are"));
         }
         let (found, each) = self.shape_of(types, way).map_err(|why| format!("`{name}`: {why}"))?;
-        let used = if each { format!("[{}]", quoted(&found)) } else { quoted(&found) };
+        let used = if each { format!("[{}]", quote(&found)) } else { quote(&found) };
         shape.shapes.push(found);
         Ok(format!("shape: {used}"))
     }
 
-    fn written(&self, name: &str, (old, new, _): &ShapeKey, lines: &Lines) -> String {
-        let [a, b] = self.names.map(quoted);
-        let mut text =
-            format!("  {}:\n    of: {{{a}: {}, {b}: {}}}\n", quoted(name), quoted(old), quoted(new));
+    fn render_shape(&self, name: &str, (old, new, _): &ShapeKey, lines: &LineDraft) -> String {
+        let [a, b] = self.names.map(quote);
+        let mut text = format!("  {}:\n    of: {{{a}: {}, {b}: {}}}\n", quote(name), quote(old), quote(new));
         self.lines(lines).iter().for_each(|line| text.push_str(&format!("    {line}\n")));
         text
     }
 
     /// Renders the lines of a shape, without indentation.
-    fn lines(&self, lines: &Lines) -> Vec<String> {
-        let [a, b] = self.names.map(quoted);
+    fn lines(&self, lines: &LineDraft) -> Vec<String> {
+        let [a, b] = self.names.map(quote);
         let mut all = Vec::new();
         if !lines.alternatives.is_empty() {
             all.push(format!("alternatives: [{}]", lines.alternatives.join(", ")));
@@ -655,33 +660,37 @@ impl<'c> Bodies<'c> {
     }
 }
 
-impl Way {
+impl BodyDirection {
     fn word(self) -> &'static str {
         match self {
-            Way::Request => "request",
-            Way::Answer => "answer",
+            BodyDirection::Request => "request",
+            BodyDirection::Answer => "answer",
         }
     }
 
     fn message(self) -> Message {
         match self {
-            Way::Request => Message::Request,
-            Way::Answer => Message::Answer,
+            BodyDirection::Request => Message::Request,
+            BodyDirection::Answer => Message::Answer,
         }
     }
 
     /// Returns the source and the target.
     fn sort<T>(self, [old, new]: [T; 2]) -> (T, T) {
         match self {
-            Way::Request => (old, new),
-            Way::Answer => (new, old),
+            BodyDirection::Request => (old, new),
+            BodyDirection::Answer => (new, old),
         }
     }
 }
 
 /// Returns the line for a body that is opaque, or a form on both sides: `keep`, or the reason
 /// against it. Returns `None` if the body needs lines.
-fn passed(media: [&Media; 2], types: [TypeIn<'_>; 2], way: Way) -> Option<Drafted<&'static str>> {
+fn draft_opaque(
+    media: [&Media; 2],
+    types: [TypeIn<'_>; 2],
+    way: BodyDirection,
+) -> Option<Drafted<&'static str>> {
     let (from, to) = way.sort(types);
     let other = match media.into_iter().find(|media| !media.is_read()) {
         Some(other) => other,
@@ -703,22 +712,30 @@ fn passed(media: [&Media; 2], types: [TypeIn<'_>; 2], way: Way) -> Option<Drafte
 }
 
 /// Drafts the line of a field that only the old side has.
-fn one_sided(at: &Place, field: &Field, way: Way, lines: &mut Lines, shape: &mut Shape) -> Drafted<()> {
+fn one_sided(
+    at: &FieldPath,
+    field: &Field,
+    way: BodyDirection,
+    lines: &mut LineDraft,
+    shape: &mut ShapeDraft,
+) -> Drafted<()> {
     match way {
-        Way::Answer if field.required => {
+        BodyDirection::Answer if field.required => {
             Err(format!("`{}` is always there on the old side, and the new one has no such field", path(at)))
         }
-        Way::Answer => {
+        BodyDirection::Answer => {
             lines.only_old.push(format!("{}: absent", place(at)?));
             Ok(())
         }
         // Clients must not send it, and the old service ignored it.
-        Way::Request if field.access == Access::ReadOnly => {
+        BodyDirection::Request if field.access == Access::ReadOnly => {
             lines.only_old.push(format!("{}: absent", place(at)?));
             Ok(())
         }
-        Way::Request if field.required => Err(format!("`{}` has no counterpart on the new side", path(at))),
-        Way::Request => {
+        BodyDirection::Request if field.required => {
+            Err(format!("`{}` has no counterpart on the new side", path(at)))
+        }
+        BodyDirection::Request => {
             lines.only_old.push(format!("{}: {{refuse: todo}}", place(at)?));
             shape.refused.push(one_line(&path(at)));
             Ok(())

@@ -1,7 +1,7 @@
 //! The descriptions of fields in the documents. Contracts do not contain them, because they have no
 //! use at run time. If a guess needs them, the documents are parsed again.
 
-use super::Side;
+use super::SideDocument;
 use crate::contract::{Field, TypeKind, Types};
 use crate::diagnostic::{Findings, Sources, Span};
 use crate::yaml::{self, Kind, Node};
@@ -9,19 +9,19 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 
 pub(super) struct Descriptions<'s> {
-    sides: &'s [Side; 2],
+    sides: &'s [SideDocument; 2],
     /// Sources that the spans of the contracts refer to.
     sources: &'s Sources,
     by_place: OnceCell<HashMap<String, HashMap<u32, String>>>,
 }
 
 impl<'s> Descriptions<'s> {
-    pub(super) fn new(sides: &'s [Side; 2], sources: &'s Sources) -> Descriptions<'s> {
+    pub(super) fn new(sides: &'s [SideDocument; 2], sources: &'s Sources) -> Descriptions<'s> {
         Descriptions { sides, sources, by_place: OnceCell::new() }
     }
 
     /// Returns the description of a field, otherwise of its type.
-    pub(super) fn of(&self, types: &Types, field: &Field) -> Option<&str> {
+    pub(super) fn get(&self, types: &Types, field: &Field) -> Option<&str> {
         let of_type = match &field.ty.kind {
             TypeKind::Named(reference) => self.at(types.by_id(reference.id).span),
             _ => None,
@@ -36,12 +36,12 @@ impl<'s> Descriptions<'s> {
 
     fn at(&self, key: Span) -> Option<&str> {
         // Parsed on first use, because only guesses need descriptions.
-        let files = self.by_place.get_or_init(|| read(self.sides));
+        let files = self.by_place.get_or_init(|| collect_descriptions(self.sides));
         files.get(self.sources.name(key.file))?.get(&key.start).map(String::as_str)
     }
 }
 
-fn read(sides: &[Side; 2]) -> HashMap<String, HashMap<u32, String>> {
+fn collect_descriptions(sides: &[SideDocument; 2]) -> HashMap<String, HashMap<u32, String>> {
     let mut files = HashMap::new();
     for (name, bytes) in sides.iter().flat_map(|side| &side.files) {
         let (mut sources, mut findings) = (Sources::new(), Findings::new());

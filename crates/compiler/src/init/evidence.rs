@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 /// Arguments for and against a guess.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Evidence {
+pub(super) struct GuessEvidence {
     pub supports: Vec<String>,
     pub contradicts: Vec<String>,
 }
 
-impl Evidence {
+impl GuessEvidence {
     /// Compares the documentation of the two operations.
     pub(super) fn add_documents(&mut self, [old, new]: [&Operation; 2], contracts: [&Contract; 2]) {
         self.compare_ids(old, new);

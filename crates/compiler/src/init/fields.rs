@@ -8,11 +8,11 @@ use crate::contract::{Field, Object, Scalar, TypeIn, TypeKind, Types};
 use std::collections::{BTreeSet, HashMap};
 
 /// A place in an object: the name of a member, or of a member nested in it.
-pub(super) type Place = Vec<String>;
+pub(super) type FieldPath = Vec<String>;
 
 /// A pair of corresponding fields.
 pub(super) struct Both<'t> {
-    pub places: [Place; 2],
+    pub places: [FieldPath; 2],
     pub fields: [&'t Field; 2],
     /// The enclosing field of each side, if any.
     pub around: [Option<&'t Field>; 2],
@@ -25,7 +25,7 @@ pub(super) struct Both<'t> {
 pub(super) struct Guess {
     /// Id for `--accept`.
     pub id: String,
-    pub places: [Place; 2],
+    pub places: [FieldPath; 2],
     /// From 0 to 1.
     pub score: f64,
     pub why: String,
@@ -33,9 +33,9 @@ pub(super) struct Guess {
 
 /// The matched fields of two objects.
 #[derive(Default)]
-pub(super) struct Pairing<'t> {
+pub(super) struct FieldPairing<'t> {
     pub both: Vec<Both<'t>>,
-    pub only: [Vec<(Place, &'t Field)>; 2],
+    pub only: [Vec<(FieldPath, &'t Field)>; 2],
     /// Best first.
     pub guesses: Vec<Guess>,
     /// Ids of accepted guesses, which are included in `both`.
@@ -43,7 +43,7 @@ pub(super) struct Pairing<'t> {
 }
 
 /// Input other than the two objects.
-pub(super) struct Known<'k> {
+pub(super) struct FieldContext<'k> {
     /// Name of the old side's type, for ids.
     pub name: &'k str,
     pub accepted: &'k BTreeSet<String>,
@@ -61,9 +61,13 @@ const MARGIN: f64 = 0.12;
 /// Maximum number of unmatched fields of one side. There are no guesses above it.
 const GUESSED_MAX: usize = 200;
 
-pub(super) fn pair<'t>(objects: [&'t Object; 2], types: [&'t Types; 2], known: &Known<'_>) -> Pairing<'t> {
+pub(super) fn pair<'t>(
+    objects: [&'t Object; 2],
+    types: [&'t Types; 2],
+    known: &FieldContext<'_>,
+) -> FieldPairing<'t> {
     // A wrapper explains all fields at once, so it takes precedence over individual matches.
-    if let Some(pairing) = known.unwraps.then(|| unwrapped(objects, types)).flatten() {
+    if let Some(pairing) = known.unwraps.then(|| pair_unwrapped(objects, types)).flatten() {
         return pairing;
     }
     let mut pairing = same(objects);
@@ -81,8 +85,8 @@ pub(super) fn pair<'t>(objects: [&'t Object; 2], types: [&'t Types; 2], known: &
 }
 
 /// Matches fields by equal names, otherwise by names that differ only in spelling.
-pub(super) fn same<'t>([old, new]: [&'t Object; 2]) -> Pairing<'t> {
-    let mut pairing = Pairing::default();
+pub(super) fn same<'t>([old, new]: [&'t Object; 2]) -> FieldPairing<'t> {
+    let mut pairing = FieldPairing::default();
     let mut by_spelling: HashMap<String, Vec<&'t Field>> = HashMap::new();
     for field in &new.fields {
         by_spelling.entry(spelling(&field.name)).or_default().push(field);
@@ -118,8 +122,8 @@ const SAID_MIN: usize = 3;
 fn said_alike<'t>(
     objects: [&'t Object; 2],
     types: [&'t Types; 2],
-    known: &Known<'_>,
-    pairing: &mut Pairing<'t>,
+    known: &FieldContext<'_>,
+    pairing: &mut FieldPairing<'t>,
 ) {
     if pairing.only.iter().any(|only| only.is_empty() || only.len() > GUESSED_MAX) {
         return;
@@ -127,7 +131,7 @@ fn said_alike<'t>(
     let by_words: [HashMap<Vec<String>, Vec<&Field>>; 2] = [0, 1].map(|side| {
         let mut by_words: HashMap<_, Vec<_>> = HashMap::new();
         for field in &objects[side].fields {
-            if let Some(words) = said(field, types[side], known) {
+            if let Some(words) = description_words(field, types[side], known) {
                 by_words.entry(words).or_default().push(field);
             }
         }
@@ -163,15 +167,15 @@ fn said_alike<'t>(
 }
 
 /// Returns the words of a description in order, without enumerated values.
-fn said(field: &Field, types: &Types, known: &Known<'_>) -> Option<Vec<String>> {
+fn description_words(field: &Field, types: &Types, known: &FieldContext<'_>) -> Option<Vec<String>> {
     let text = known.descriptions.of_field(field)?;
     let listed: BTreeSet<String> = match types.resolve(&field.ty).kind {
         TypeKind::Scalar(Scalar { values: Some(values), .. }) => {
-            values.values.iter().flat_map(|value| ordered(&value.to_string())).collect()
+            values.values.iter().flat_map(|value| words_in_order(&value.to_string())).collect()
         }
         _ => BTreeSet::new(),
     };
-    let words: Vec<String> = ordered(text).into_iter().filter(|word| !listed.contains(word)).collect();
+    let words: Vec<String> = words_in_order(text).into_iter().filter(|word| !listed.contains(word)).collect();
     (words.len() >= SAID_MIN).then_some(words)
 }
 
@@ -302,7 +306,7 @@ fn is_written_otherwise(old: &Field, new: &Field) -> bool {
 }
 
 /// Matches `{details: {a, b}}` with `{a, b}`: all fields of one side are in a single member.
-fn unwrapped<'t>(objects: [&'t Object; 2], types: [&'t Types; 2]) -> Option<Pairing<'t>> {
+fn pair_unwrapped<'t>(objects: [&'t Object; 2], types: [&'t Types; 2]) -> Option<FieldPairing<'t>> {
     let wrapping = (0..2).find(|side| objects[*side].fields.len() == 1)?;
     let wrapper = &objects[wrapping].fields[0];
     let bare = objects[1 - wrapping];
@@ -333,7 +337,7 @@ fn accept<'t>(
     guess: &Guess,
     objects: [&'t Object; 2],
     types: [&'t Types; 2],
-    pairing: &mut Pairing<'t>,
+    pairing: &mut FieldPairing<'t>,
 ) -> bool {
     let found: Vec<_> =
         (0..2).filter_map(|side| at(objects[side], types[side], &guess.places[side])).collect();
@@ -351,7 +355,7 @@ fn accept<'t>(
     true
 }
 
-fn at<'t>(object: &'t Object, types: &'t Types, place: &Place) -> Option<(&'t Field, Option<&'t Field>)> {
+fn at<'t>(object: &'t Object, types: &'t Types, place: &FieldPath) -> Option<(&'t Field, Option<&'t Field>)> {
     let first = object.field(place.first()?)?;
     let Some(name) = place.get(1) else { return Some((first, None)) };
     let TypeKind::Object(inner) = types.resolve(&first.ty).kind else { return None };
@@ -359,8 +363,8 @@ fn at<'t>(object: &'t Object, types: &'t Types, place: &Place) -> Option<(&'t Fi
 }
 
 /// An unmatched field.
-struct Seen<'t> {
-    place: Place,
+struct ObservedField<'t> {
+    place: FieldPath,
     field: &'t Field,
     name: BTreeSet<String>,
     letters: String,
@@ -369,25 +373,25 @@ struct Seen<'t> {
 
 fn guesses(
     objects: [&Object; 2],
-    pairing: &Pairing<'_>,
+    pairing: &FieldPairing<'_>,
     types: [&Types; 2],
-    known: &Known<'_>,
+    known: &FieldContext<'_>,
 ) -> Vec<Guess> {
     let sizes = [0, 1].map(|side| pairing.only[side].len());
     // There is no unmatched field, or too many.
     if sizes == [0, 0] || sizes.iter().any(|size| *size > GUESSED_MAX) {
         return Vec::new();
     }
-    let see = |side: usize, place: Place, field: &'_ Field| {
-        let text = known.descriptions.of(types[side], field)?;
+    let see = |side: usize, place: FieldPath, field: &'_ Field| {
+        let text = known.descriptions.get(types[side], field)?;
         let says = words(text);
         (says.len() >= 2).then_some((place, says))
     };
-    let open = |side: usize| -> Vec<Seen<'_>> {
+    let open = |side: usize| -> Vec<ObservedField<'_>> {
         let all = pairing.only[side].iter();
         all.filter_map(|(place, field)| {
             let (place, says) = see(side, place.clone(), field)?;
-            Some(seen(place, field, says))
+            Some(observe_field(place, field, says))
         })
         .collect()
     };
@@ -395,7 +399,7 @@ fn guesses(
     let mut found = likely(&opens, types, known);
     for side in [0, 1] {
         // Look for a field of the same name in the objects of the other side.
-        let taken: BTreeSet<Place> = found.iter().map(|guess| guess.places[side].clone()).collect();
+        let taken: BTreeSet<FieldPath> = found.iter().map(|guess| guess.places[side].clone()).collect();
         let other = 1 - side;
         let within = objects[other].fields.iter().filter_map(|outer| {
             let TypeKind::Object(object) = types[other].resolve(&outer.ty).kind else { return None };
@@ -443,13 +447,13 @@ fn guesses(
     found
 }
 
-fn seen<'t>(place: Place, field: &'t Field, says: BTreeSet<String>) -> Seen<'t> {
+fn observe_field<'t>(place: FieldPath, field: &'t Field, says: BTreeSet<String>) -> ObservedField<'t> {
     let name = name_words(&field.name);
-    Seen { place, field, letters: spelling(&field.name), name, says }
+    ObservedField { place, field, letters: spelling(&field.name), name, says }
 }
 
 /// Returns the pairs that have the best score on both sides, with a margin.
-fn likely(opens: &[Vec<Seen<'_>>; 2], types: [&Types; 2], known: &Known<'_>) -> Vec<Guess> {
+fn likely(opens: &[Vec<ObservedField<'_>>; 2], types: [&Types; 2], known: &FieldContext<'_>) -> Vec<Guess> {
     let [old, new] = opens;
     let scores: Vec<Vec<Option<Score>>> =
         old.iter().map(|a| new.iter().map(|b| score(a, b, types)).collect()).collect();
@@ -502,7 +506,7 @@ impl Score {
     }
 }
 
-fn score(a: &Seen<'_>, b: &Seen<'_>, types: [&Types; 2]) -> Option<Score> {
+fn score(a: &ObservedField<'_>, b: &ObservedField<'_>, types: [&Types; 2]) -> Option<Score> {
     let kinds = [types[0].at(&a.field.ty), types[1].at(&b.field.ty)];
     if !same_kind(kinds) {
         return None;
@@ -510,7 +514,7 @@ fn score(a: &Seen<'_>, b: &Seen<'_>, types: [&Types; 2]) -> Option<Score> {
     // The third power lowers the score of names that are only vaguely similar.
     let name = dice(&a.name, &b.name).max(strsim::jaro_winkler(&a.letters, &b.letters).powi(3));
     let says = agreement(&a.says, &b.says);
-    let values = listed(kinds);
+    let values = shared_values(kinds);
     let all = match values {
         Some(share) => 0.4 * name + 0.35 * says + 0.25 * share,
         None => 0.5 * name + 0.5 * says,
@@ -518,7 +522,7 @@ fn score(a: &Seen<'_>, b: &Seen<'_>, types: [&Types; 2]) -> Option<Score> {
     Some(Score { all, name, says, values })
 }
 
-fn guess(ty: &str, places: [Place; 2], score: f64, why: String) -> Guess {
+fn guess(ty: &str, places: [FieldPath; 2], score: f64, why: String) -> Guess {
     let text = [vec![ty.to_owned()], places[0].clone(), places[1].clone()].concat().join("-");
     Guess { id: super::slug(&text), places, score: score.min(1.0), why }
 }
@@ -542,7 +546,7 @@ fn same_kind(types: [TypeIn<'_>; 2]) -> bool {
 
 /// Returns the share of common values of two enumerations. Returns `None` if one is not an
 /// enumeration.
-fn listed(types: [TypeIn<'_>; 2]) -> Option<f64> {
+fn shared_values(types: [TypeIn<'_>; 2]) -> Option<f64> {
     let [a, b] = types.map(|ty| match ty.types.resolve(ty.ty).kind {
         TypeKind::Scalar(Scalar { values: Some(values), .. }) => {
             Some(values.values.iter().map(ToString::to_string).collect::<BTreeSet<String>>())
@@ -589,11 +593,11 @@ fn name_words(name: &str) -> BTreeSet<String> {
 
 /// Returns the significant words of a description.
 pub(super) fn words(text: &str) -> BTreeSet<String> {
-    ordered(text).into_iter().collect()
+    words_in_order(text).into_iter().collect()
 }
 
 /// Returns the significant words of a description in order.
-fn ordered(text: &str) -> Vec<String> {
+fn words_in_order(text: &str) -> Vec<String> {
     const EMPTY: &[&str] = &[
         "the", "and", "for", "that", "this", "with", "from", "are", "can", "will", "not", "you", "your",
         "has", "have", "was", "its", "may", "any", "all", "when", "which", "true", "false", "value", "field",

@@ -17,15 +17,15 @@ use crate::contract::{Contract, Documents, Operation};
 use crate::diagnostic::{Code, Findings, Severity, Sources};
 use crate::mapping::load::{PackFile, PackSource};
 use crate::mapping::{Compiled, Compiler};
-use bodies::{Bodies, Given};
+use bodies::{Bodies, DraftContext};
 use descriptions::Descriptions;
-use operations::{Candidate, Tier, candidates};
+use operations::{PairCandidate, Tier, candidates};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use switchback_plan::{Route, RouteKind};
 
 /// One side of the draft: its name in the pack, its document, and the files that the document
 /// consists of.
-pub struct Side {
+pub struct SideDocument {
     /// Name of the side, such as `v2`.
     pub name: String,
     /// Path of the document within the pack.
@@ -43,7 +43,7 @@ pub struct Draft {
     /// Ids of accepted proposals that the draft contains.
     pub taken: BTreeSet<String>,
     /// Statistics.
-    pub counts: Counts,
+    pub counts: DraftCounts,
     /// Summary for management, as Markdown.
     pub summary: String,
     /// The compiled draft.
@@ -80,7 +80,7 @@ pub enum Weight {
 
 /// Numbers of operations of the old side by the way in which they are answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct DraftCounts {
     /// All operations of the contract.
     pub operations: usize,
     /// Operations without lines in the mapping and without decisions.
@@ -102,7 +102,7 @@ pub struct Counts {
 /// The findings, for the caller to render, if one of the documents is not a contract.
 pub fn draft(
     pack: &str,
-    sides: &[Side; 2],
+    sides: &[SideDocument; 2],
     own: &[(String, String)],
     accepted: &BTreeSet<String>,
     progress: &mut dyn FnMut(&str),
@@ -114,7 +114,7 @@ pub fn draft(
     let mut own = own;
     let mut compiler = Compiler::default();
     let mut first = compiler.compile(&source(sides, own, &base));
-    if first.findings.sorted().into_iter().any(|finding| {
+    if first.findings.in_order().into_iter().any(|finding| {
         finding.severity == Severity::Error
             && own.iter().any(|(name, _)| first.sources.name(finding.span.file) == name)
     }) {
@@ -123,7 +123,7 @@ pub fn draft(
         first = compiler.compile(&source(sides, own, &base));
     }
     // Unanswered operations are expected here: the first run determines them.
-    let is_no_contract = first.findings.sorted().into_iter().any(|finding| {
+    let is_no_contract = first.findings.in_order().into_iter().any(|finding| {
         finding.severity == Severity::Error
             && first.sources.name(finding.span.file).starts_with("contracts/")
             && finding.code != Code::Unanswered
@@ -142,8 +142,12 @@ pub fn draft(
     // An attempt fails if types without their wrappers do not compile. Their wrappers are then
     // preserved in the next attempt. Each attempt adds types, so the loop terminates.
     loop {
-        let given =
-            Given { accepted, descriptions: &descriptions, credentials: &credentials, wrapped: &wrapped };
+        let given = DraftContext {
+            accepted,
+            descriptions: &descriptions,
+            credentials: &credentials,
+            wrapped: &wrapped,
+        };
         let attempt = Attempt { sides, own, contracts, unfit: &unfit, given: &given };
         let manifest = manifest_of("refuse", Some(contracts));
         match attempt.draft(&manifest, &mut compiler, progress) {
@@ -155,11 +159,11 @@ pub fn draft(
 
 /// Input of every attempt at a draft.
 struct Attempt<'d> {
-    sides: &'d [Side; 2],
+    sides: &'d [SideDocument; 2],
     own: &'d [(String, String)],
     contracts: &'d [Contract; 2],
     unfit: &'d HashMap<String, String>,
-    given: &'d Given<'d>,
+    given: &'d DraftContext<'d>,
 }
 
 impl Attempt<'_> {
@@ -175,14 +179,14 @@ impl Attempt<'_> {
         let mut bodies = Bodies::new([old, new], [&sides[0].name, &sides[1].name], given);
         let mut decisions: Vec<Decision> = Vec::new();
         let mut taken = BTreeSet::new();
-        let mut routes: Vec<Written<'_>> = Vec::new();
+        let mut routes: Vec<WrittenRoute<'_>> = Vec::new();
         for candidate in candidates(old, new, unfit) {
             let is_guess = candidate.tier == Tier::Guess;
             let is_proposal = is_guess && !given.accepted.contains(&candidate.id());
             taken.extend((is_guess && !is_proposal).then(|| candidate.id()));
             match bodies.route(candidate.old, candidate.new) {
-                Ok(route) => routes.push(Written { candidate, route, is_proposal }),
-                Err(why) => decisions.push(undrafted(&candidate, is_proposal, &why)),
+                Ok(route) => routes.push(WrittenRoute { candidate, route, is_proposal }),
+                Err(why) => decisions.push(undrafted_pair(&candidate, is_proposal, &why)),
             }
         }
         progress("checking the draft");
@@ -195,7 +199,7 @@ impl Attempt<'_> {
             if faulty.is_empty() && routes.iter().any(|written| written.is_proposal) {
                 // Proposals are compiled as well, so that their lines are ready to be pasted. They
                 // are not part of the draft.
-                let proposals: Vec<Written<'_>> =
+                let proposals: Vec<WrittenRoute<'_>> =
                     routes.extract_if(.., |written| written.is_proposal).collect();
                 let written = bodies.with_inner(routes.iter().flat_map(|written| &written.route.shapes));
                 let refuses = routes.iter().any(|written| written.route.refuses);
@@ -204,14 +208,17 @@ impl Attempt<'_> {
                     let shapes = bodies.text_of(own);
                     let reasons = if proposal.route.refuses && !refuses { REASONS } else { "" };
                     let route = text::route(&proposal.route, &proposal.candidate, sides);
-                    proposed(&proposal.candidate, format!("mapping: 1\n{reasons}{shapes}routes:\n{route}"))
+                    propose_pair(
+                        &proposal.candidate,
+                        format!("mapping: 1\n{reasons}{shapes}routes:\n{route}"),
+                    )
                 }));
                 continue;
             }
             if faulty.is_empty() || routes.is_empty() {
-                let changed = changed(&compiled);
+                let changed = list_changed(&compiled);
                 let counts = counts(&compiled, &routes, own, &changed);
-                decisions.extend(refused(&compiled, old, unfit, &decisions));
+                decisions.extend(decide_refused(&compiled, old, unfit, &decisions));
                 decisions.extend(changed);
                 decisions.extend(routes.iter().flat_map(look));
                 decisions.extend(bodies.proposals.values().map(likely));
@@ -231,7 +238,7 @@ impl Attempt<'_> {
             routes.retain(|written| {
                 let why = faulty.get(&at);
                 at += 1;
-                decisions.extend(why.map(|why| undrafted(&written.candidate, written.is_proposal, why)));
+                decisions.extend(why.map(|why| undrafted_pair(&written.candidate, written.is_proposal, why)));
                 why.is_none()
             });
         }
@@ -239,9 +246,9 @@ impl Attempt<'_> {
 }
 
 /// A drafted route with its origin.
-struct Written<'c> {
-    candidate: Candidate<'c>,
-    route: bodies::Route,
+struct WrittenRoute<'c> {
+    candidate: PairCandidate<'c>,
+    route: bodies::RouteDraft,
     /// Set for a guess that was not accepted: it is compiled with the draft, but not part of it.
     is_proposal: bool,
 }
@@ -275,7 +282,7 @@ fn likely(proposal: &bodies::Proposal) -> Decision {
 }
 
 /// Returns the decision about a guessed pair. The operation is refused until the pair is accepted.
-fn proposed(candidate: &Candidate<'_>, lines: String) -> Decision {
+fn propose_pair(candidate: &PairCandidate<'_>, lines: String) -> Decision {
     Decision {
         id: candidate.id(),
         weight: Weight::Proposal,
@@ -287,7 +294,7 @@ fn proposed(candidate: &Candidate<'_>, lines: String) -> Decision {
 }
 
 /// Returns the decision about a pair without drafted lines.
-fn undrafted(candidate: &Candidate<'_>, is_proposal: bool, why: &str) -> Decision {
+fn undrafted_pair(candidate: &PairCandidate<'_>, is_proposal: bool, why: &str) -> Decision {
     let guessed = || format!("{} {}; no route is drafted: {why}", candidate.why, candidate.evidence.render());
     let text = if is_proposal { guessed() } else { why.to_owned() };
     let id = if candidate.tier == Tier::Guess { candidate.id() } else { id_of(candidate.old) };
@@ -305,7 +312,7 @@ fn blocker(operation: &Operation, why: &str) -> Decision {
     }
 }
 
-fn look(written: &Written<'_>) -> Vec<Decision> {
+fn look(written: &WrittenRoute<'_>) -> Vec<Decision> {
     let marked = (written.candidate.tier == Tier::Guess).then(|| written.candidate.why.clone());
     let route = &written.route;
     let all = marked.iter().chain(&route.remarks).chain(&route.looks);
@@ -324,7 +331,7 @@ fn look(written: &Written<'_>) -> Vec<Decision> {
 }
 
 /// Returns the pack: the files of both contracts, the handwritten files, and `files`.
-fn source(sides: &[Side; 2], own: &[(String, String)], files: &[(String, String)]) -> PackSource {
+fn source(sides: &[SideDocument; 2], own: &[(String, String)], files: &[(String, String)]) -> PackSource {
     let contracts = sides.iter().flat_map(|side| side.files.iter().cloned());
     let drafted = own.iter().chain(files).map(|(name, text)| (name.clone(), text.as_bytes().into()));
     PackSource::from_files(contracts.chain(drafted).collect())
@@ -336,7 +343,7 @@ fn unfit(compiled: &Compiled, old: &Contract) -> HashMap<String, String> {
     let by_span: HashMap<_, _> =
         old.operations.iter().map(|operation| (operation.span, operation.key.to_string())).collect();
     let mut unfit = HashMap::new();
-    for finding in compiled.findings.sorted() {
+    for finding in compiled.findings.in_order() {
         if finding.code == Code::Unanswered
             && let Some(key) = by_span.get(&finding.span)
         {
@@ -350,9 +357,9 @@ fn unfit(compiled: &Compiled, old: &Contract) -> HashMap<String, String> {
 
 fn written_files(
     manifest: &str,
-    routes: &[Written<'_>],
+    routes: &[WrittenRoute<'_>],
     bodies: &Bodies<'_>,
-    sides: &[Side; 2],
+    sides: &[SideDocument; 2],
     own: &[(String, String)],
 ) -> Vec<(String, String)> {
     let mut files = vec![("pack.yaml".to_owned(), manifest.to_owned())];
@@ -383,18 +390,22 @@ fn written_files(
 /// Returns the routes (by index) that errors of a draft belong to, with the first message of each.
 /// An error in a shape belongs to all routes that use it. An error outside of routes and shapes
 /// belongs to all routes.
-fn faulty(compiled: &Compiled, files: &[(String, String)], routes: &[Written<'_>]) -> HashMap<usize, String> {
+fn faulty(
+    compiled: &Compiled,
+    files: &[(String, String)],
+    routes: &[WrittenRoute<'_>],
+) -> HashMap<usize, String> {
     let mut faulty = HashMap::new();
-    for finding in compiled.findings.sorted().into_iter().filter(|one| one.severity == Severity::Error) {
+    for finding in compiled.findings.in_order().into_iter().filter(|one| one.severity == Severity::Error) {
         let name = compiled.sources.name(finding.span.file);
         let text = files.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text.as_str());
         let line = compiled.sources.start(finding.span).line as usize;
         let owner = text::owner(text, line);
         for (at, written) in routes.iter().enumerate() {
             let is_its = match &owner {
-                text::Owner::Route(key) => *key == written.candidate.old.key.to_string(),
-                text::Owner::Shape(shape) => written.route.shapes.contains(shape),
-                text::Owner::Nobody => true,
+                text::LineOwner::Route(key) => *key == written.candidate.old.key.to_string(),
+                text::LineOwner::Shape(shape) => written.route.shapes.contains(shape),
+                text::LineOwner::Nobody => true,
             };
             if is_its {
                 faulty.entry(at).or_insert_with(|| finding.message.clone());
@@ -406,7 +417,7 @@ fn faulty(compiled: &Compiled, files: &[(String, String)], routes: &[Written<'_>
 
 /// Returns a decision to review each operation that is served although one contract lacks some of
 /// its values, members or header fields.
-fn changed(compiled: &Compiled) -> Vec<Decision> {
+fn list_changed(compiled: &Compiled) -> Vec<Decision> {
     let Some(pack) = &compiled.pack else { return Vec::new() };
     // The manifest is the origin of an operation without lines.
     let is_kept = |route: &Route| *route.origin.file == *"pack.yaml";
@@ -434,15 +445,15 @@ fn changed(compiled: &Compiled) -> Vec<Decision> {
 
 fn counts(
     compiled: &Compiled,
-    routes: &[Written<'_>],
+    routes: &[WrittenRoute<'_>],
     own: &[(String, String)],
     changed: &[Decision],
-) -> Counts {
-    let Some(pack) = &compiled.pack else { return Counts::default() };
+) -> DraftCounts {
+    let Some(pack) = &compiled.pack else { return DraftCounts::default() };
     let all = &pack.directions[0].routes;
     let refused = all.iter().filter(|route| matches!(route.kind, RouteKind::Refuse(_))).count();
     let is_changed = |key: &str| changed.iter().any(|decision| decision.operation == key);
-    let is_marked = |written: &&Written<'_>| {
+    let is_marked = |written: &&WrittenRoute<'_>| {
         !look(written).is_empty() || is_changed(&written.candidate.old.key.to_string())
     };
     let marked = routes.iter().filter(is_marked).count();
@@ -454,7 +465,7 @@ fn counts(
         all.iter().filter(|route| !matches!(route.kind, RouteKind::Refuse(_)) && is_own(&route.origin.file));
     let by_lines = routes.len() + by_hand.count();
     let written = by_lines - marked;
-    Counts {
+    DraftCounts {
         operations: all.len(),
         untouched: (all.len() - refused).saturating_sub(by_lines + kept_and_changed),
         written,
@@ -464,7 +475,7 @@ fn counts(
 }
 
 /// Returns a decision for every refused operation without one.
-fn refused(
+fn decide_refused(
     compiled: &Compiled,
     old: &Contract,
     unfit: &HashMap<String, String>,
@@ -486,7 +497,11 @@ fn refused(
 }
 
 /// Returns the files that a document references, directly or indirectly.
-pub fn referred(document: &str, bytes: &[u8], around: Vec<(String, Vec<u8>)>) -> Vec<(String, Vec<u8>)> {
+pub fn referenced_files(
+    document: &str,
+    bytes: &[u8],
+    around: Vec<(String, Vec<u8>)>,
+) -> Vec<(String, Vec<u8>)> {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let fetch = |name: &str| match name == document {
         true => Some(bytes),

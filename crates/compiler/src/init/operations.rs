@@ -3,7 +3,7 @@
 //! the form of paths or on words. A guess has evidence for and against it, and is not served until
 //! a person accepts it: a wrong guess sends a client's write to another resource.
 
-use super::evidence::Evidence;
+use super::evidence::GuessEvidence;
 use crate::contract::{Contract, Operation, Segment};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,17 +17,17 @@ pub(super) enum Tier {
     Guess,
 }
 
-pub(super) struct Candidate<'c> {
+pub(super) struct PairCandidate<'c> {
     pub old: &'c Operation,
     pub new: &'c Operation,
     pub tier: Tier,
     /// Reason, for people.
     pub why: String,
     /// Evidence of a guess.
-    pub evidence: Evidence,
+    pub evidence: GuessEvidence,
 }
 
-impl Candidate<'_> {
+impl PairCandidate<'_> {
     /// Returns the id of a guess for `--accept`. It contains both operations, so accepting one
     /// guess accepts no other.
     pub(super) fn id(&self) -> String {
@@ -46,7 +46,7 @@ pub(super) fn candidates<'c>(
     old: &'c Contract,
     new: &'c Contract,
     unfit: &HashMap<String, String>,
-) -> Vec<Candidate<'c>> {
+) -> Vec<PairCandidate<'c>> {
     let open: Vec<&Operation> =
         old.operations.iter().filter(|operation| unfit.contains_key(&operation.key.to_string())).collect();
     let by_id = [by_id(old), by_id(new)];
@@ -58,7 +58,7 @@ pub(super) fn candidates<'c>(
     // An operation that exists on both sides under the same key is the successor of no other
     // operation.
     let is_free = |operation: &Operation| !old_shapes.contains(&shape(operation));
-    let mut found: Vec<Candidate<'c>> = Vec::new();
+    let mut found: Vec<PairCandidate<'c>> = Vec::new();
     let mut left: Vec<&Operation> = Vec::new();
     for operation in open {
         let same = new.find_shape(&operation.key.method, &operation.key.path.shape());
@@ -74,8 +74,8 @@ pub(super) fn candidates<'c>(
         let spelt = by_spelling.get(&spelling(operation)).filter(|all| all.len() == 1).map(|all| all[0]);
         let spelt = spelt.filter(|new| is_free(new));
         let mut add = |new: &'c Operation, tier: Tier, why: &str| {
-            let evidence = Evidence::default();
-            found.push(Candidate { old: operation, new, tier, why: why.to_owned(), evidence });
+            let evidence = GuessEvidence::default();
+            found.push(PairCandidate { old: operation, new, tier, why: why.to_owned(), evidence });
         };
         match (same, id, spelt) {
             (Some(new), ..) => add(new, Tier::Same, "the same operation"),
@@ -84,7 +84,7 @@ pub(super) fn candidates<'c>(
             _ => left.push(operation),
         }
     }
-    found.extend(renamed(&left, new, &is_free));
+    found.extend(pair_renamed(&left, new, &is_free));
     let taken: HashSet<String> = found.iter().map(|one| one.old.key.to_string()).collect();
     left.retain(|operation| !taken.contains(&operation.key.to_string()));
     found.extend(likely(&left, new, &is_free));
@@ -143,11 +143,11 @@ fn words(operation: &Operation) -> Vec<Option<&str>> {
 }
 
 /// Guesses pairs that differ in one segment, if several operations differ in the same one.
-fn renamed<'c>(
+fn pair_renamed<'c>(
     left: &[&'c Operation],
     new: &'c Contract,
     is_free: &dyn Fn(&Operation) -> bool,
-) -> Vec<Candidate<'c>> {
+) -> Vec<PairCandidate<'c>> {
     let mut by_form: HashMap<(String, usize), Vec<&'c Operation>> = HashMap::new();
     for operation in new.operations.iter().filter(|operation| is_free(operation)) {
         let form = (operation.key.method.to_string(), operation.key.path.segments().len());
@@ -172,7 +172,7 @@ fn renamed<'c>(
     let (mut from, mut to) = (HashSet::new(), HashSet::new());
     let mut found = Vec::new();
     for ((a, b), pairs) in all {
-        let mut evidence = Evidence::default();
+        let mut evidence = GuessEvidence::default();
         evidence.supports.push(format!("{} operations differ by this segment alone", pairs.len()));
         let lost = left.iter().filter(|one| words(one).contains(&Some(&a))).count() - pairs.len();
         if lost > 0 {
@@ -194,14 +194,14 @@ fn renamed<'c>(
             from.insert(old.key.to_string());
             to.insert(new.key.to_string());
             let why = format!("it may have become `{}`: `{a}` may be called `{b}` now", new.key);
-            found.push(Candidate { old, new, tier: Tier::Guess, why, evidence: evidence.clone() });
+            found.push(PairCandidate { old, new, tier: Tier::Guess, why, evidence: evidence.clone() });
         }
     }
     found
 }
 
 /// Returns the words that describe an operation.
-fn said(operation: &Operation) -> HashSet<String> {
+fn operation_words(operation: &Operation) -> HashSet<String> {
     let texts = [operation.id.as_deref(), operation.summary.as_deref()];
     let mut words: HashSet<String> = HashSet::new();
     let fixed = words_of_path(operation);
@@ -234,7 +234,7 @@ fn likely<'c>(
     left: &[&'c Operation],
     new: &'c Contract,
     is_free: &dyn Fn(&Operation) -> bool,
-) -> Vec<Candidate<'c>> {
+) -> Vec<PairCandidate<'c>> {
     const NEAR: f64 = 0.5;
     const MARGIN: f64 = 0.1;
     /// Maximum number of comparisons; there are no guesses above it.
@@ -243,8 +243,10 @@ fn likely<'c>(
     if left.len() * free.len() > COMPARED_MAX {
         return Vec::new();
     }
-    let (a, b): (Vec<_>, Vec<_>) =
-        (left.iter().map(|one| said(one)).collect(), free.iter().map(|one| said(one)).collect());
+    let (a, b): (Vec<_>, Vec<_>) = (
+        left.iter().map(|one| operation_words(one)).collect(),
+        free.iter().map(|one| operation_words(one)).collect(),
+    );
     let score = |i: usize, j: usize| {
         // A successor has the same method.
         if left[i].key.method != free[j].key.method {
@@ -266,8 +268,8 @@ fn likely<'c>(
         if best((0..left.len()).map(|i| score(i, j)).collect()).is_some_and(|(back, _)| back == i) {
             let why = format!("it may have become `{}`", free[j].key);
             let supports = vec![format!("their words agree by {:.0} %", near * 100.0)];
-            let evidence = Evidence { supports, ..Evidence::default() };
-            found.push(Candidate { old: left[i], new: free[j], tier: Tier::Guess, why, evidence });
+            let evidence = GuessEvidence { supports, ..GuessEvidence::default() };
+            found.push(PairCandidate { old: left[i], new: free[j], tier: Tier::Guess, why, evidence });
         }
     }
     found

@@ -1,13 +1,13 @@
 //! Pagination schemes, guessed from the names of parameters: page number, offset or cursor, and the
 //! page size.
 
-use super::bodies::quoted;
+use super::bodies::quote;
 use crate::contract::{Contract, Operation, Type, TypeKind};
 use std::collections::BTreeMap;
 
 /// The role of a pagination parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Word {
+enum PagingWord {
     Number,
     Offset,
     Cursor,
@@ -15,11 +15,11 @@ enum Word {
 }
 
 /// Names in lower case without separators and brackets.
-const NAMES: &[(Word, &[&str])] = &[
-    (Word::Number, &["page", "pagenumber", "pagenum", "pageindex", "pageno", "currentpage"]),
-    (Word::Offset, &["offset", "skip", "startindex", "startat", "startposition"]),
+const NAMES: &[(PagingWord, &[&str])] = &[
+    (PagingWord::Number, &["page", "pagenumber", "pagenum", "pageindex", "pageno", "currentpage"]),
+    (PagingWord::Offset, &["offset", "skip", "startindex", "startat", "startposition"]),
     (
-        Word::Cursor,
+        PagingWord::Cursor,
         &[
             "cursor",
             "pagetoken",
@@ -36,7 +36,7 @@ const NAMES: &[(Word, &[&str])] = &[
         ],
     ),
     (
-        Word::Size,
+        PagingWord::Size,
         &[
             "limit",
             "perpage",
@@ -61,13 +61,13 @@ pub(super) struct Paired<'c> {
     pub differs: Option<(&'c str, String)>,
 }
 
-pub(super) fn paired<'c>(old: &'c Operation, new: &'c Operation) -> Paired<'c> {
-    let (a, b) = (of(old), of(new));
+pub(super) fn pair_parameters<'c>(old: &'c Operation, new: &'c Operation) -> Paired<'c> {
+    let (a, b) = (paging_words(old), paging_words(new));
     let mut paired = Paired::default();
     for (word, name) in &a {
         match (b.get(word), by(&b)) {
             (Some(other), _) if name != other => paired.renamed.push((name, other)),
-            (None, Some((there, other))) if *word != Word::Size => {
+            (None, Some((there, other))) if *word != PagingWord::Size => {
                 let why = format!(
                     "pages go by {} on the old side (`{name}`), and by {} on the new one (`{other}`)",
                     word.word(),
@@ -84,7 +84,7 @@ pub(super) fn paired<'c>(old: &'c Operation, new: &'c Operation) -> Paired<'c> {
 /// The translation of pagination between an old side that numbers pages or items and a new side
 /// with another scheme.
 #[derive(Debug)]
-pub(super) struct Translated<'c> {
+pub(super) struct PagingDraft<'c> {
     /// The line `paging:` of the route.
     pub line: String,
     /// Parameters of the old side that the line replaces.
@@ -93,24 +93,24 @@ pub(super) struct Translated<'c> {
 
 /// Returns `None` if the response does not contain the members that the line needs. `names` are the
 /// names of the sides.
-pub(super) fn translated<'c>(
+pub(super) fn translate_paging<'c>(
     [old, new]: [&'c Operation; 2],
     contract: &Contract,
     names: [&str; 2],
-) -> Option<Translated<'c>> {
-    let (a, b) = (of(old), of(new));
+) -> Option<PagingDraft<'c>> {
+    let (a, b) = (paging_words(old), paging_words(new));
     let ((from, name), (to, other)) = (by(&a)?, by(&b)?);
-    if from == to || from == Word::Cursor {
+    if from == to || from == PagingWord::Cursor {
         return None;
     }
-    let size = |words: &BTreeMap<Word, &str>| {
-        words.get(&Word::Size).map(|size| format!(", size: {}", quoted(size))).unwrap_or_default()
+    let size = |words: &BTreeMap<PagingWord, &str>| {
+        words.get(&PagingWord::Size).map(|size| format!(", size: {}", quote(size))).unwrap_or_default()
     };
-    let key = |word: Word| if word == Word::Number { "page" } else { word.word() };
+    let key = |word: PagingWord| if word == PagingWord::Number { "page" } else { word.word() };
     // The cursor is read from the response, so its member must be known.
     let told = match to {
-        Word::Cursor => {
-            let (items, next) = told(new, contract)?;
+        PagingWord::Cursor => {
+            let (items, next) = next_page_member(new, contract)?;
             format!(", next: {next}, items: {items}")
         }
         _ => String::new(),
@@ -119,20 +119,20 @@ pub(super) fn translated<'c>(
         "paging: {{{}: {{{}: {}{}, default: 20}}, {}: {{{}: {}{}{told}}}}}",
         names[0],
         key(from),
-        quoted(name),
+        quote(name),
         size(&a),
         names[1],
         key(to),
-        quoted(other),
+        quote(other),
         size(&b),
     );
-    let parameters = [Some(name), a.get(&Word::Size).copied()].into_iter().flatten().collect();
-    Some(Translated { line, parameters })
+    let parameters = [Some(name), a.get(&PagingWord::Size).copied()].into_iter().flatten().collect();
+    Some(PagingDraft { line, parameters })
 }
 
 /// Returns the only list of a response and the only member with the name of a next-page cursor.
 /// Both are at the top or in an object at the top.
-fn told(operation: &Operation, contract: &Contract) -> Option<(String, String)> {
+fn next_page_member(operation: &Operation, contract: &Contract) -> Option<(String, String)> {
     const NEXT: &[&str] = &["next", "nextcursor", "nexttoken", "nextpagetoken", "endcursor", "cursor"];
     let body = operation
         .responses
@@ -169,36 +169,36 @@ fn told(operation: &Operation, contract: &Contract) -> Option<(String, String)> 
 }
 
 /// Returns the pagination roles that exactly one parameter has.
-fn of(operation: &Operation) -> BTreeMap<Word, &str> {
-    let mut found: BTreeMap<Word, Vec<&str>> = BTreeMap::new();
+fn paging_words(operation: &Operation) -> BTreeMap<PagingWord, &str> {
+    let mut found: BTreeMap<PagingWord, Vec<&str>> = BTreeMap::new();
     for parameter in &operation.query {
         if let Some(word) = word_of(&parameter.name) {
             found.entry(word).or_default().push(&parameter.name);
         }
     }
     // Names such as `after` and `limit` are ambiguous; they count only in combination.
-    let is_paged = found.len() > 1 || found.contains_key(&Word::Number);
+    let is_paged = found.len() > 1 || found.contains_key(&PagingWord::Number);
     found.retain(|_, names| is_paged && names.len() == 1);
     found.into_iter().map(|(word, names)| (word, names[0])).collect()
 }
 
-fn word_of(name: &str) -> Option<Word> {
+fn word_of(name: &str) -> Option<PagingWord> {
     let letters: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
     NAMES.iter().find(|(_, names)| names.contains(&letters.as_str())).map(|(word, _)| *word)
 }
 
 /// Returns the parameter that selects the page.
-fn by<'n>(words: &BTreeMap<Word, &'n str>) -> Option<(Word, &'n str)> {
-    words.iter().find(|(word, _)| **word != Word::Size).map(|(word, name)| (*word, *name))
+fn by<'n>(words: &BTreeMap<PagingWord, &'n str>) -> Option<(PagingWord, &'n str)> {
+    words.iter().find(|(word, _)| **word != PagingWord::Size).map(|(word, name)| (*word, *name))
 }
 
-impl Word {
+impl PagingWord {
     fn word(self) -> &'static str {
         match self {
-            Word::Number => "number",
-            Word::Offset => "offset",
-            Word::Cursor => "cursor",
-            Word::Size => "size",
+            PagingWord::Number => "number",
+            PagingWord::Offset => "offset",
+            PagingWord::Cursor => "cursor",
+            PagingWord::Size => "size",
         }
     }
 }
@@ -206,12 +206,12 @@ impl Word {
 /// Describes the most frequent scheme of a side. For page numbers, also returns the line of
 /// `pack.yaml`.
 pub(super) fn usual(contract: &Contract) -> Option<(String, Option<String>)> {
-    let mut counts: BTreeMap<(Word, &str, Option<&str>), usize> = BTreeMap::new();
+    let mut counts: BTreeMap<(PagingWord, &str, Option<&str>), usize> = BTreeMap::new();
     for operation in contract.operations.iter().filter(|operation| operation.key.method == http::Method::GET)
     {
-        let words = of(operation);
+        let words = paging_words(operation);
         if let Some((word, name)) = by(&words) {
-            *counts.entry((word, name, words.get(&Word::Size).copied())).or_default() += 1;
+            *counts.entry((word, name, words.get(&PagingWord::Size).copied())).or_default() += 1;
         }
     }
     let ((word, name, size), count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
@@ -228,8 +228,8 @@ pub(super) fn usual(contract: &Contract) -> Option<(String, Option<String>)> {
         first,
         Some(crate::contract::TypeKind::Scalar(scalar)) if scalar.limits.minimum.as_deref() == Some("0")
     );
-    let line = (word == Word::Number).then(|| {
-        format!("paging: {{query: {}, first: {}, size: 20}}", quoted(name), i32::from(!starts_at_zero))
+    let line = (word == PagingWord::Number).then(|| {
+        format!("paging: {{query: {}, first: {}, size: 20}}", quote(name), i32::from(!starts_at_zero))
     });
     Some((text, line))
 }

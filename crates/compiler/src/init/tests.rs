@@ -55,9 +55,9 @@ fn new() -> String {
         .replace("NewNote: {type: object,", "NewNote: {type: object, additionalProperties: false,")
 }
 
-fn side(name: &str, text: &str) -> Side {
+fn side(name: &str, text: &str) -> SideDocument {
     let document = format!("contracts/{name}/api.yaml");
-    Side {
+    SideDocument {
         name: name.to_owned(),
         document: document.clone(),
         files: vec![(document, text.as_bytes().into())],
@@ -78,7 +78,7 @@ fn drafted(old: &str, new: &str, accepted: &[&str]) -> Draft {
 #[test]
 fn what_is_equal_is_served_without_a_line() {
     let draft = drafted(OLD, OLD, &[]);
-    assert_eq!(draft.counts, Counts { operations: 9, untouched: 9, written: 0, marked: 0, refused: 0 });
+    assert_eq!(draft.counts, DraftCounts { operations: 9, untouched: 9, written: 0, marked: 0, refused: 0 });
     let names: Vec<&str> = draft.files.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["pack.yaml", "DECISIONS.md"]);
     assert_eq!(draft.decisions, []);
@@ -185,7 +185,7 @@ components: {{schemas: {{Thing: {{type: object, additionalProperties: false, pro
 fn a_resource_of_the_same_form_is_a_guess_and_never_served_before_a_person_accepts_it() {
     let (old, new) = (resource("coupons", "percent"), resource("customers", "email"));
     let draft = drafted(&old, &new, &[]);
-    assert_eq!(draft.counts, Counts { operations: 4, refused: 4, ..Counts::default() });
+    assert_eq!(draft.counts, DraftCounts { operations: 4, refused: 4, ..DraftCounts::default() });
     assert!(!draft.files.iter().any(|(name, _)| name.ends_with(".map.yaml")), "{:?}", draft.files);
     let decision = draft.decisions.iter().find(|one| one.operation == "DELETE /coupons/{id}");
     let decision = decision.expect("it is a decision");

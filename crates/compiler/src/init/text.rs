@@ -1,8 +1,8 @@
 //! Renders a draft: `pack.yaml`, routes, the list of decisions.
 
-use super::bodies::{Route, quoted};
-use super::operations::{Candidate, Tier};
-use super::{Counts, Decision, Side, Weight, paging};
+use super::bodies::{RouteDraft, quote};
+use super::operations::{PairCandidate, Tier};
+use super::{Decision, DraftCounts, SideDocument, Weight, paging};
 use crate::contract::{Contract, StatusPattern, TypeKind};
 use crate::yaml::{self, Node};
 use std::collections::{BTreeMap, HashMap};
@@ -10,35 +10,31 @@ use std::collections::{BTreeMap, HashMap};
 /// Renders `pack.yaml`. `contracts`, once they are read, provide the form of errors.
 pub(super) fn manifest(
     pack: &str,
-    sides: &[Side; 2],
+    sides: &[SideDocument; 2],
     rest: &str,
     contracts: Option<&[Contract; 2]>,
 ) -> String {
     let [old, new] = sides;
-    let (a, b) = (quoted(&old.name), quoted(&new.name));
+    let (a, b) = (quote(&old.name), quote(&new.name));
     let mut text = String::new();
-    text.push_str(&format!("pack: {}\n", quoted(pack)));
+    text.push_str(&format!("pack: {}\n", quote(pack)));
     text.push_str(&format!("sides: {{old: {a}, new: {b}}}\n"));
-    text.push_str(&format!(
-        "contracts: {{{a}: {}, {b}: {}}}\n",
-        quoted(&old.document),
-        quoted(&new.document)
-    ));
+    text.push_str(&format!("contracts: {{{a}: {}, {b}: {}}}\n", quote(&old.document), quote(&new.document)));
     text.push_str(&format!("serves: [{a}]                 # clients speak {}\n", old.name));
     text.push_str("identical: keep               # what is equal on both sides needs no line\n");
     text.push_str(&format!("rest: {rest}                  # what no route answers\n"));
     text.push_str("credentials:\n");
     for side in sides {
         let carriers = carriers(side);
-        let name = quoted(&side.name);
+        let name = quote(&side.name);
         // A single header field has a shorter notation.
-        if let [Carrier::Header { name: header, scheme }] = &carriers[..] {
-            let header = quoted(header);
+        if let [TokenLocation::Header { name: header, scheme }] = &carriers[..] {
+            let header = quote(header);
             text.push_str(&format!("  {name}: {{read: [{header}], send: {header}, scheme: {scheme}}}\n"));
             continue;
         }
         // All carriers are read; the first one is sent.
-        let read: Vec<String> = carriers.iter().map(Carrier::written).collect();
+        let read: Vec<String> = carriers.iter().map(TokenLocation::render).collect();
         text.push_str(&format!("  {name}: {{read: [{}], send: {}}}\n", read.join(", "), read[0]));
     }
     text.push_str("languages: [en]\n");
@@ -58,42 +54,42 @@ pub(super) fn manifest(
 
 /// The location of a token according to the document.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Carrier {
+pub(super) enum TokenLocation {
     Header { name: String, scheme: String },
     Basic,
     Query(String),
 }
 
-impl Carrier {
-    fn bearer() -> Carrier {
-        Carrier::Header { name: "authorization".to_owned(), scheme: "Bearer".to_owned() }
+impl TokenLocation {
+    fn bearer() -> TokenLocation {
+        TokenLocation::Header { name: "authorization".to_owned(), scheme: "Bearer".to_owned() }
     }
 
     /// Returns the header field, if it is one.
     pub(super) fn header(&self) -> Option<&str> {
         match self {
-            Carrier::Header { name, .. } => Some(name),
-            Carrier::Basic => Some("authorization"),
-            Carrier::Query(_) => None,
+            TokenLocation::Header { name, .. } => Some(name),
+            TokenLocation::Basic => Some("authorization"),
+            TokenLocation::Query(_) => None,
         }
     }
 
     /// Formats the carrier for a pack.
-    fn written(&self) -> String {
+    fn render(&self) -> String {
         match self {
-            Carrier::Header { name, scheme } => {
-                format!("{{header: {}, scheme: {}}}", quoted(name), quoted(scheme))
+            TokenLocation::Header { name, scheme } => {
+                format!("{{header: {}, scheme: {}}}", quote(name), quote(scheme))
             }
             // OpenAPI cannot declare that the user or the password is ignored.
-            Carrier::Basic => "{basic: both}".to_owned(),
-            Carrier::Query(name) => format!("{{query: {}}}", quoted(name)),
+            TokenLocation::Basic => "{basic: both}".to_owned(),
+            TokenLocation::Query(name) => format!("{{query: {}}}", quote(name)),
         }
     }
 }
 
 /// Returns the locations of a side's token from the security schemes of its document, in order. The
 /// default is a bearer token, if the document has no scheme that packs support.
-pub(super) fn carriers(side: &Side) -> Vec<Carrier> {
+pub(super) fn carriers(side: &SideDocument) -> Vec<TokenLocation> {
     let mut found = Vec::new();
     for carrier in security_schemes(side).unwrap_or_default() {
         if !found.contains(&carrier) {
@@ -101,12 +97,12 @@ pub(super) fn carriers(side: &Side) -> Vec<Carrier> {
         }
     }
     if found.is_empty() {
-        found.push(Carrier::bearer());
+        found.push(TokenLocation::bearer());
     }
     found
 }
 
-fn security_schemes(side: &Side) -> Option<Vec<Carrier>> {
+fn security_schemes(side: &SideDocument) -> Option<Vec<TokenLocation>> {
     let (name, bytes) = side.files.iter().find(|(name, _)| *name == side.document)?;
     let (mut sources, mut findings) = (crate::diagnostic::Sources::new(), crate::diagnostic::Findings::new());
     let root = yaml::read_document(&mut sources, name, bytes, &mut findings)?;
@@ -118,25 +114,25 @@ fn security_schemes(side: &Side) -> Option<Vec<Carrier>> {
     Some(schemes.iter().filter_map(|(_, scheme)| carrier(scheme)).collect())
 }
 
-fn carrier(written: &Node) -> Option<Carrier> {
+fn carrier(written: &Node) -> Option<TokenLocation> {
     let text = |key: &str| written.get(key).and_then(Node::as_str).unwrap_or("");
     let (place, name, scheme) = (text("in"), text("name"), text("scheme"));
     match text("type") {
-        "apiKey" if place == "query" && !name.is_empty() => Some(Carrier::Query(name.to_owned())),
+        "apiKey" if place == "query" && !name.is_empty() => Some(TokenLocation::Query(name.to_owned())),
         "apiKey" if place == "header" => {
             let name = http::HeaderName::from_bytes(name.as_bytes()).ok()?.as_str().to_owned();
             // An API key in another field has no scheme. The scheme before a key in `Authorization`
             // is not declared; assume `Bearer`.
             Some(match name.as_str() {
-                "authorization" => Carrier::bearer(),
-                _ => Carrier::Header { name, scheme: "none".to_owned() },
+                "authorization" => TokenLocation::bearer(),
+                _ => TokenLocation::Header { name, scheme: "none".to_owned() },
             })
         }
-        "basic" => Some(Carrier::Basic),
-        "http" if scheme.eq_ignore_ascii_case("basic") => Some(Carrier::Basic),
-        "http" if scheme.is_empty() || scheme.eq_ignore_ascii_case("bearer") => Some(Carrier::bearer()),
-        "http" => Some(Carrier::Header { name: "authorization".to_owned(), scheme: scheme.to_owned() }),
-        "oauth2" | "openIdConnect" => Some(Carrier::bearer()),
+        "basic" => Some(TokenLocation::Basic),
+        "http" if scheme.eq_ignore_ascii_case("basic") => Some(TokenLocation::Basic),
+        "http" if scheme.is_empty() || scheme.eq_ignore_ascii_case("bearer") => Some(TokenLocation::bearer()),
+        "http" => Some(TokenLocation::Header { name: "authorization".to_owned(), scheme: scheme.to_owned() }),
+        "oauth2" | "openIdConnect" => Some(TokenLocation::bearer()),
         _ => None,
     }
 }
@@ -172,17 +168,17 @@ fn error_body(contract: &Contract) -> Option<String> {
         (kinds == [crate::contract::JsonKind::String]).then_some(())
     };
     let word = TEXT_WORDS.iter().find(|word| is_text(word).is_some())?;
-    Some(format!("{{{}: $text}}", quoted(word)))
+    Some(format!("{{{}: $text}}", quote(word)))
 }
 
 /// Renders one route of a mapping file.
-pub(super) fn route(route: &Route, candidate: &Candidate<'_>, sides: &[Side; 2]) -> String {
+pub(super) fn route(route: &RouteDraft, candidate: &PairCandidate<'_>, sides: &[SideDocument; 2]) -> String {
     let mut text = String::new();
     if candidate.tier == Tier::Guess {
         text.push_str(&format!("  # look: {}\n", candidate.why.replace('\n', " ")));
     }
-    let [old, new] = [candidate.old, candidate.new].map(|operation| quoted(&operation.key.to_string()));
-    let (a, b) = (quoted(&sides[0].name), quoted(&sides[1].name));
+    let [old, new] = [candidate.old, candidate.new].map(|operation| quote(&operation.key.to_string()));
+    let (a, b) = (quote(&sides[0].name), quote(&sides[1].name));
     text.push_str(&format!("  - pair: {{{a}: {old}, {b}: {new}, front: {a}}}\n"));
     for line in &route.lines {
         text.push_str(&format!("    {line}\n"));
@@ -192,7 +188,7 @@ pub(super) fn route(route: &Route, candidate: &Candidate<'_>, sides: &[Side; 2])
 
 /// The owner of a line in a drafted file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(super) enum LineOwner {
     /// The route, by the old side's operation.
     Route(String),
     Shape(String),
@@ -200,7 +196,7 @@ pub(super) enum Owner {
 }
 
 /// Returns the owner of a line (1-based).
-pub(super) fn owner(text: &str, line: usize) -> Owner {
+pub(super) fn owner(text: &str, line: usize) -> LineOwner {
     let shapes = text.starts_with("mapping: 1\nshapes:");
     let before: Vec<&str> = text.lines().take(line).collect();
     let unquoted = |text: &str| text.trim().trim_matches('\'').replace("''", "'");
@@ -208,17 +204,17 @@ pub(super) fn owner(text: &str, line: usize) -> Owner {
         if shapes {
             let name = line.strip_prefix("  ").filter(|rest| !rest.starts_with(' '));
             if let Some(name) = name.and_then(|rest| rest.strip_suffix(':')) {
-                return Owner::Shape(unquoted(name));
+                return LineOwner::Shape(unquoted(name));
             }
         } else if let Some(pair) = line.strip_prefix("  - pair: {") {
             let value = pair.split_once(": ").map_or("", |(_, rest)| rest);
             // The key is always quoted, because it contains a space.
             let inner = value.strip_prefix('\'').unwrap_or(value);
             let key = inner.split_once("', ").map_or(inner, |(key, _)| key);
-            return Owner::Route(key.replace("''", "'"));
+            return LineOwner::Route(key.replace("''", "'"));
         }
     }
-    Owner::Nobody
+    LineOwner::Nobody
 }
 
 /// Renders the list of decisions as Markdown.
@@ -264,8 +260,8 @@ const REASON_CHARS: usize = 160;
 
 /// Renders the summary for management: progress, obstacles, and required decisions.
 pub(super) fn summary(
-    sides: &[Side; 2],
-    counts: &Counts,
+    sides: &[SideDocument; 2],
+    counts: &DraftCounts,
     decisions: &[Decision],
     contracts: [&Contract; 2],
 ) -> String {

@@ -25,15 +25,15 @@ pub(crate) struct Spanned<T> {
 
 /// All files of a pack, parsed.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct ProgramDecl {
     pub manifest: Manifest,
-    pub shapes: Vec<Shape>,
-    pub routes: Vec<Route>,
-    pub reasons: Vec<Reason>,
-    pub archives: Vec<Archive>,
-    pub harvests: Vec<Harvest>,
-    pub events: Vec<Event>,
-    pub examples: Vec<Example>,
+    pub shapes: Vec<ShapeDecl>,
+    pub routes: Vec<RouteDecl>,
+    pub reasons: Vec<ReasonDecl>,
+    pub archives: Vec<ArchiveDecl>,
+    pub harvests: Vec<HarvestDecl>,
+    pub events: Vec<EventDecl>,
+    pub examples: Vec<ExampleDecl>,
 }
 
 /// `pack.yaml`.
@@ -46,18 +46,18 @@ pub(crate) struct Manifest {
     /// `contracts: {v2: contracts/v2.openapi.yaml, …}`, by side.
     pub contracts: [Spanned<String>; 2],
     /// `credentials: {v2: {read: […], send: …, scheme: …, headers: {…}}, …}`, by side.
-    pub credentials: [Option<Credential>; 2],
+    pub credentials: [Option<CredentialDecl>; 2],
     /// `send: {v3: {headers: {name: value}, query: {name: value}}}`: additions to every call to a
     /// side, by side.
     pub send: PerSide<Sent>,
     /// `hosts: {v3: {files: ['POST /files', 'https://files.example.com']}}`, by side.
-    pub hosts: PerSide<Vec<Host>>,
+    pub hosts: PerSide<Vec<HostDecl>>,
     /// `scope: {v3: '/accounts/{account}'}`, by side.
     pub scope: [Option<Spanned<String>>; 2],
     /// `languages: [en, …]`, the first is the default.
     pub languages: Vec<Spanned<String>>,
     /// `paging: {query: page, first: 0, size: 20}`
-    pub paging: Option<Paging>,
+    pub paging: Option<PagingDecl>,
     /// `serves: [v1]`: the sides that clients speak, by side; both if omitted.
     pub serves: [bool; 2],
     /// `rest: refuse | forward | keep`, for both sides or by side: the policy for operations
@@ -73,12 +73,12 @@ pub(crate) struct Manifest {
     /// `events: {from: v2, name: {v1: $.headers.x-event, v2: $.body.type}}`
     pub events: Option<EventSides>,
     /// `refuse: {legacy: forward, status: 501, after: {date: null, status: 410}}`
-    pub refuse: RefusePolicy,
+    pub refuse: RefusePolicyDecl,
     /// `headers: {approximate: x-approximate}`: response headers in which the gateway marks its own
     /// actions.
     pub headers: OwnHeaders,
     /// `settings: {things.max: {type: integer, about: …}}`
-    pub settings: Vec<Setting>,
+    pub settings: Vec<SettingDecl>,
     /// `compare: {headers: […], types: {v2: {Thing: {key: id, …}}}, read_back: {v2: {POST /things:
     /// 'GET /things/{$.answer.body.id}'}}}`
     pub compare: Compare,
@@ -87,7 +87,7 @@ pub(crate) struct Manifest {
 
 /// An additional host of a side, at an address other than the side's own.
 #[derive(Debug)]
-pub(crate) struct Host {
+pub(crate) struct HostDecl {
     pub name: Spanned<String>,
     /// Operation keys, and server URLs that the contract assigns to operations.
     pub answers: Vec<Spanned<String>>,
@@ -110,7 +110,7 @@ pub(crate) struct Compare {
     /// Headers compared in addition to the default ones.
     pub headers: Vec<Spanned<String>>,
     pub types: Vec<CompareType>,
-    pub read_back: Vec<ReadBack>,
+    pub read_back: Vec<ReadBackDecl>,
     pub shows: Vec<Shows>,
 }
 
@@ -125,7 +125,7 @@ pub(crate) struct Shows {
 
 /// The read that observes the effect of a write on the same side.
 #[derive(Debug)]
-pub(crate) struct ReadBack {
+pub(crate) struct ReadBackDecl {
     pub side: SideRef,
     /// Operation key of the write.
     pub write: Spanned<String>,
@@ -139,12 +139,12 @@ pub(crate) struct CompareType {
     pub side: SideRef,
     pub name: Spanned<String>,
     /// The member that identifies elements when lists of this type are matched.
-    pub key: Option<Spanned<Place>>,
-    pub noise: Vec<Spanned<Place>>,
-    pub unordered: Vec<Spanned<Place>>,
-    pub secret: Vec<Spanned<Place>>,
+    pub key: Option<Spanned<FieldPlace>>,
+    pub noise: Vec<Spanned<FieldPlace>>,
+    pub unordered: Vec<Spanned<FieldPlace>>,
+    pub secret: Vec<Spanned<FieldPlace>>,
     /// Places whose texts may be displayed.
-    pub harmless: Vec<Spanned<Place>>,
+    pub harmless: Vec<Spanned<FieldPlace>>,
 }
 
 /// Names of headers that the gateway adds to responses.
@@ -155,10 +155,10 @@ pub(crate) struct OwnHeaders {
 }
 
 #[derive(Debug)]
-pub(crate) struct Credential {
-    pub read: Vec<Carrier>,
+pub(crate) struct CredentialDecl {
+    pub read: Vec<CarrierDecl>,
     /// One or more.
-    pub send: Vec<Carrier>,
+    pub send: Vec<CarrierDecl>,
     /// `None` if each carrier names its own scheme.
     pub scheme: Option<Spanned<String>>,
     /// Closed lists of words, so the reader checks them.
@@ -177,7 +177,7 @@ pub(crate) struct Sent {
 /// `x-api-key`, `{header: authorization, scheme: Token}`, `{basic: user}`, `{query: api_key}` or
 /// `{form: token}`.
 #[derive(Debug)]
-pub(crate) struct Carrier {
+pub(crate) struct CarrierDecl {
     /// Name of the header, query parameter or form field.
     pub name: Spanned<String>,
     pub kind: CarrierKind,
@@ -201,9 +201,9 @@ impl CarrierKind {
     }
 }
 
-impl Credential {
+impl CredentialDecl {
     /// Returns the carriers for reading and for sending tokens.
-    pub(crate) fn carriers(&self) -> impl Iterator<Item = &Carrier> {
+    pub(crate) fn carriers(&self) -> impl Iterator<Item = &CarrierDecl> {
         self.read.iter().chain(&self.send)
     }
 
@@ -214,7 +214,7 @@ impl Credential {
 }
 
 #[derive(Debug)]
-pub(crate) struct Paging {
+pub(crate) struct PagingDecl {
     pub query: Spanned<String>,
     pub first: Spanned<i64>,
     pub size: Spanned<i64>,
@@ -239,7 +239,7 @@ pub(crate) struct Errors {
     /// `sides: {v1: {status: 200, body: {ok: false, error: $kind}}}`: overrides for one side.
     pub sides: [Option<SideErrors>; 2],
     /// `failures: {v2: [{when: {$.body.ok: false}, status: 401}]}`, by side.
-    pub failures: [Vec<Failure>; 2],
+    pub failures: [Vec<FailureDecl>; 2],
 }
 
 /// Error format for clients of one side, where it differs from the common one.
@@ -253,7 +253,7 @@ pub(crate) struct SideErrors {
 
 /// Recognizes responses that are failures regardless of their status.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct FailureDecl {
     /// A place and the values that match.
     pub when: Vec<(Spanned<String>, Vec<Node>)>,
     pub status: Spanned<i64>,
@@ -262,17 +262,17 @@ pub(crate) struct Failure {
 
 /// Refusal policy. Fields that a route omits are inherited from the manifest.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RefusePolicy {
+pub(crate) struct RefusePolicyDecl {
     /// `legacy: forward | never`, by side of the client; `{v2: forward, v3: never}` if they differ.
     pub legacy_forward: [Option<bool>; 2],
     pub status: Option<Spanned<i64>>,
-    pub after_date: Option<Spanned<AfterDate>>,
+    pub after_date: Option<Spanned<AfterDateDecl>>,
     pub after_status: Option<Spanned<i64>>,
 }
 
 /// The date from which a refusal is permanent.
 #[derive(Clone, Debug)]
-pub(crate) enum AfterDate {
+pub(crate) enum AfterDateDecl {
     Never,
     Day(String),
     /// `$.config.name`: set by the operator.
@@ -280,7 +280,7 @@ pub(crate) enum AfterDate {
 }
 
 #[derive(Debug)]
-pub(crate) struct Setting {
+pub(crate) struct SettingDecl {
     pub name: Spanned<String>,
     /// `boolean`, `integer`, `string` or `date`.
     pub kind: Spanned<String>,
@@ -293,7 +293,7 @@ pub(crate) struct Setting {
     pub reading: Option<Spanned<String>>,
 }
 
-impl Setting {
+impl SettingDecl {
     /// Returns whether the setting may have no value, that is, its default is `null`.
     pub(crate) fn is_optional(&self) -> bool {
         self.default.as_ref().is_some_and(Node::is_null)
@@ -305,7 +305,7 @@ impl Setting {
 /// Inline shapes (in a pair's `request:`) have no name and no `of:`; they use the types of the
 /// operation.
 #[derive(Clone, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct ShapeDecl {
     pub name: Option<Spanned<String>>,
     /// `of: {v2: Thing, v3: Item}`: component schema names, by side.
     pub of: Option<[Spanned<String>; 2]>,
@@ -320,7 +320,7 @@ pub(crate) struct Shape {
     /// else: …}}`
     pub rename: Vec<Rename>,
     /// `copy: {v2: {place: $.a.b}}`: a read-only copy on one side of a place of the other.
-    pub copy: Vec<Copy>,
+    pub copy: Vec<CopyDecl>,
     /// `constant: {place: {v2: literal, v3: literal}}`: fixed on both sides, same name.
     pub constant: Vec<Constant>,
     /// `by_kind: {old_place: {integer: $.a, string: $.b}}`: splits one place of the old side into
@@ -336,12 +336,12 @@ pub(crate) struct Shape {
 /// A place: member names from the enclosing object down. A bare word is one name; a text that
 /// starts with `$` is a singular JSONPath of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place(pub Vec<String>);
+pub(crate) struct FieldPlace(pub Vec<String>);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Rename {
-    pub old: Spanned<Place>,
-    pub new: Spanned<Place>,
+    pub old: Spanned<FieldPlace>,
+    pub new: Spanned<FieldPlace>,
     /// `shape: S` for an object, `shape: [S]` for each element of an array.
     pub shape: Option<ShapeUse>,
     /// `as: name` or `as: {name: arguments}`
@@ -383,11 +383,11 @@ pub(crate) struct SideRef {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Copy {
+pub(crate) struct CopyDecl {
     /// The side that receives the copy.
     pub to: SideRef,
     pub name: Spanned<String>,
-    pub from: Spanned<Place>,
+    pub from: Spanned<FieldPlace>,
     pub span: Span,
 }
 
@@ -400,9 +400,9 @@ pub(crate) struct Constant {
 
 #[derive(Clone, Debug)]
 pub(crate) struct ByKind {
-    pub old: Spanned<Place>,
+    pub old: Spanned<FieldPlace>,
     /// Kind (`integer`, `number`, `boolean`, `string`, `object`, `array`) → place on the new side.
-    pub new: Vec<(Spanned<String>, Spanned<Place>)>,
+    pub new: Vec<(Spanned<String>, Spanned<FieldPlace>)>,
     /// `default: {old side: value}`: the value on the old side if all of the places are absent.
     pub default: Option<Node>,
     pub span: Span,
@@ -412,7 +412,7 @@ pub(crate) struct ByKind {
 #[derive(Clone, Debug)]
 pub(crate) struct Only {
     pub side: SideRef,
-    pub place: Spanned<Place>,
+    pub place: Spanned<FieldPlace>,
     pub fill: Fill,
     pub span: Span,
 }
@@ -451,24 +451,24 @@ pub(crate) struct RestFill {
 
 /// One entry of `routes:`.
 #[derive(Debug)]
-pub(crate) enum Route {
-    Pair(Pair),
-    Serve(Serve),
+pub(crate) enum RouteDecl {
+    Pair(PairDecl),
+    Serve(ServeDecl),
 }
 
-impl Route {
+impl RouteDecl {
     /// Returns the setting that enables the route.
     pub(crate) fn only_if(&self) -> Option<&Spanned<String>> {
         match self {
-            Route::Pair(pair) => pair.only_if.as_ref(),
-            Route::Serve(serve) => serve.only_if.as_ref(),
+            RouteDecl::Pair(pair) => pair.only_if.as_ref(),
+            RouteDecl::Serve(serve) => serve.only_if.as_ref(),
         }
     }
 }
 
 /// `pair: {v2: GET /a, v3: GET /b, front: v2}`
 #[derive(Debug)]
-pub(crate) struct Pair {
+pub(crate) struct PairDecl {
     /// `if: $.config.name`: replaces the route without `if` while the setting is on.
     pub only_if: Option<Spanned<String>>,
     /// `paging: {v1: {page: page}, v2: {cursor: after}}`
@@ -502,8 +502,8 @@ pub(crate) struct Pair {
     /// through.
     pub request_media: Vec<(Spanned<String>, Spanned<String>)>,
     pub response_media: Vec<(Spanned<String>, Spanned<String>)>,
-    pub request: Option<Body>,
-    pub response: Option<Body>,
+    pub request: Option<BodyDecl>,
+    pub response: Option<BodyDecl>,
     /// `status: {201: [200, 2xx]}`: old status → new statuses; the first is sent in the opposite
     /// direction.
     pub status: Vec<StatusLine>,
@@ -579,26 +579,26 @@ pub(crate) enum StatusWord {
 
 /// A body of a pair.
 #[derive(Debug)]
-pub(crate) enum Body {
+pub(crate) enum BodyDecl {
     /// `empty`
     Empty(Span),
     /// `keep`: identical on both sides.
     Keep(Span),
     Shape(ShapeUse),
     /// `{same: […], …}`: an unnamed shape.
-    Inline(Box<Shape>),
+    Inline(Box<ShapeDecl>),
 }
 
 /// `serve: v2, at: POST /a`
 #[derive(Debug)]
-pub(crate) struct Serve {
+pub(crate) struct ServeDecl {
     /// See [`Pair::only_if`].
     pub only_if: Option<Spanned<String>>,
     pub side: SideRef,
     pub at: Spanned<String>,
     /// `allow_slash: [id]`: path variables whose values may contain escaped slashes.
     pub allow_slash: Vec<Spanned<String>>,
-    pub check: Vec<Check>,
+    pub check: Vec<CheckDecl>,
     pub fill: Vec<(Spanned<String>, Node)>,
     /// `query: {name: drop}`: parameters that no step reads.
     pub dropped: Vec<Spanned<String>>,
@@ -606,7 +606,7 @@ pub(crate) struct Serve {
     pub dropped_headers: Vec<Spanned<String>>,
     /// See [`Pair::paging`].
     pub paging: Option<PagedRoute>,
-    pub block: Block,
+    pub block: BlockDecl,
     pub business_errors: Vec<Spanned<i64>>,
     pub notes: Notes,
     pub span: Span,
@@ -614,7 +614,7 @@ pub(crate) struct Serve {
 
 /// An expression that produces a value.
 #[derive(Clone, Debug)]
-pub(crate) struct Expr {
+pub(crate) struct ExprDecl {
     pub kind: ExprKind,
     pub span: Span,
 }
@@ -625,17 +625,17 @@ pub(crate) enum ExprKind {
     Literal(Node),
     /// A text starting with `$`.
     Path(String),
-    Object(Vec<(Spanned<String>, Expr)>),
-    Array(Vec<Expr>),
+    Object(Vec<(Spanned<String>, ExprDecl)>),
+    Array(Vec<ExprDecl>),
     /// `{$from: path, as: conversion, else: …}`
     Convert {
-        from: Box<Expr>,
+        from: Box<ExprDecl>,
         conversion: ConversionUse,
     },
     /// `{$text: reason, with: {name: expr}}`
     Text {
         reason: Spanned<String>,
-        with: Vec<(Spanned<String>, Expr)>,
+        with: Vec<(Spanned<String>, ExprDecl)>,
     },
     /// `{$shape: S | [S], from: expr, over: expr, with: {field: expr}, null_as: {field: literal},
     /// null_else: keep | absent}`
@@ -649,15 +649,15 @@ pub(crate) enum ExprKind {
     /// `{$count: list}`, `{$sum: list}`
     Aggregate {
         what: switchback_plan::Aggregate,
-        list: Box<Expr>,
+        list: Box<ExprDecl>,
     },
     /// `{$first: [expr, …]}`: the first value that is present and not null.
-    FirstOf(Vec<Expr>),
+    FirstOf(Vec<ExprDecl>),
     /// `{$present: [expr, …]}`: a list of the values that are present and not null.
-    Present(Vec<Expr>),
+    Present(Vec<ExprDecl>),
     /// `{$lookup: value, in: list, by: member, field: member}`
     Lookup {
-        value: Box<Expr>,
+        value: Box<ExprDecl>,
         list: Spanned<String>,
         by: Spanned<String>,
         field: Option<Spanned<String>>,
@@ -665,28 +665,28 @@ pub(crate) enum ExprKind {
     /// `{$each: {name: list}, give: expr}`: a list with the value of `give` for each element.
     Each {
         name: Spanned<String>,
-        list: Box<Expr>,
-        give: Box<Expr>,
+        list: Box<ExprDecl>,
+        give: Box<ExprDecl>,
     },
     /// `{$if: predicate, then: expr, else: expr}`; absent without `else`.
     If {
-        predicate: Predicate,
-        then: Box<Expr>,
-        otherwise: Option<Box<Expr>>,
+        predicate: PredicateDecl,
+        then: Box<ExprDecl>,
+        otherwise: Option<Box<ExprDecl>>,
     },
     /// `{$lines: [expr, …], numbered: [expr, …]}`: a multi-line text.
     Lines {
-        plain: Vec<Expr>,
-        numbered: Vec<Expr>,
+        plain: Vec<ExprDecl>,
+        numbered: Vec<ExprDecl>,
     },
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct ShapeExpr {
     pub shape: ShapeUse,
-    pub from: Expr,
-    pub over: Option<Expr>,
-    pub with: Vec<(Spanned<String>, Expr)>,
+    pub from: ExprDecl,
+    pub over: Option<ExprDecl>,
+    pub with: Vec<(Spanned<String>, ExprDecl)>,
     pub null_as: Vec<(Spanned<String>, Node)>,
     pub null_else_absent: Option<Spanned<bool>>,
     /// `despite: type`: permits `null_else: absent` to omit required members.
@@ -695,7 +695,7 @@ pub(crate) struct ShapeExpr {
 
 /// One entry of `reasons:`.
 #[derive(Debug)]
-pub(crate) struct Reason {
+pub(crate) struct ReasonDecl {
     pub name: Spanned<String>,
     /// Language → text with `{placeholder}`s.
     pub texts: Vec<(Spanned<String>, Spanned<String>)>,
@@ -703,51 +703,51 @@ pub(crate) struct Reason {
 
 /// One entry of `examples:`. Values remain YAML until the example runs.
 #[derive(Debug)]
-pub(crate) enum Example {
-    Route(RouteExample),
-    Shape(ShapeExample),
-    Harvest(HarvestExample),
+pub(crate) enum ExampleDecl {
+    Route(RouteExampleDecl),
+    Shape(ShapeExampleDecl),
+    Harvest(HarvestExampleDecl),
 }
 
 /// One page of a harvest: the expected calls with their scripted replies, and the archived entries.
 #[derive(Debug)]
-pub(crate) struct HarvestExample {
+pub(crate) struct HarvestExampleDecl {
     /// `harvest: NAME`
     pub name: Spanned<String>,
     /// `page: 0`
     pub page: Spanned<i64>,
-    pub exchange: Exchange,
+    pub exchange: ExchangeDecl,
     pub span: Span,
 }
 
 /// A request, the expected calls with their scripted replies, and the expected response.
 #[derive(Debug)]
-pub(crate) struct RouteExample {
+pub(crate) struct RouteExampleDecl {
     /// Side and request line, such as `v2 PUT /things/7?x=1`.
     pub at: Spanned<String>,
     pub config: Vec<(Spanned<String>, Node)>,
     pub headers: Vec<(Spanned<String>, Spanned<String>)>,
     pub body: Option<Node>,
     /// `archives: {name: {key: {age: 60, value: …}}}`
-    pub archived: Vec<Archived>,
-    pub exchange: Exchange,
+    pub archived: Vec<ArchivedDecl>,
+    pub exchange: ExchangeDecl,
     /// `again: {calls, answer}`: the same request repeated, with the state that `resume` saved.
-    pub again: Option<Exchange>,
+    pub again: Option<ExchangeDecl>,
     pub span: Span,
 }
 
 /// The expected calls and the expected response.
 #[derive(Debug)]
-pub(crate) struct Exchange {
-    pub calls: Vec<ExampleCall>,
+pub(crate) struct ExchangeDecl {
+    pub calls: Vec<ExampleCallDecl>,
     /// `keeps: {name: {key: value}}`, or `{name: [key]}` for archives without values.
-    pub keeps: Vec<Archived>,
+    pub keeps: Vec<ArchivedDecl>,
     pub answer: ExampleAnswer,
 }
 
 /// An entry of an archive.
 #[derive(Debug)]
-pub(crate) struct Archived {
+pub(crate) struct ArchivedDecl {
     pub archive: Spanned<String>,
     pub key: String,
     pub age: i64,
@@ -755,7 +755,7 @@ pub(crate) struct Archived {
 }
 
 #[derive(Debug)]
-pub(crate) struct ExampleCall {
+pub(crate) struct ExampleCallDecl {
     pub headers: Vec<(Spanned<String>, Spanned<String>)>,
     pub reply_headers: Vec<(Spanned<String>, Spanned<String>)>,
     /// For example `GET /things/7?page=1`.
@@ -777,7 +777,7 @@ pub(crate) enum ExampleAnswer {
 
 /// One value on each side, translated both ways. `lost` lists the places that the round trip loses.
 #[derive(Debug)]
-pub(crate) struct ShapeExample {
+pub(crate) struct ShapeExampleDecl {
     pub shape: Spanned<String>,
     pub values: [Option<Node>; 2],
     /// The side whose value is written first; the other value is derived from it.
@@ -798,10 +798,10 @@ pub(crate) struct EventSides {
 
 /// Translation of one event of the sending side.
 #[derive(Debug)]
-pub(crate) struct Event {
+pub(crate) struct EventDecl {
     /// `{v2: note.changed, v1: noteChanged}`, by side.
     pub names: [Option<Spanned<String>>; 2],
-    pub body: Option<Body>,
+    pub body: Option<BodyDecl>,
     /// `$.body.note.id`
     pub key: Option<EventKey>,
     /// `{by: $.body.note.id, within: 2m}`

@@ -9,11 +9,11 @@
 //! block as a unit are suppressed if part of it could not be read, and so are findings elsewhere
 //! about items that such a block mentions.
 
-use crate::diagnostic::{Aspect, Code, Finding, Findings, Named, Severity, Sources, Span, suggest};
+use crate::diagnostic::{Aspect, Code, Finding, Findings, NamedUses, Severity, Sources, Span, suggest};
 
 /// Scope in which a cause explains a finding.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum CauseScope {
     /// Anywhere in the pack, if the block of the cause mentions the missing item.
     Pack,
     /// Anywhere in the pack, if the block of the cause declares the missing item.
@@ -31,45 +31,45 @@ enum Within {
 }
 
 /// Codes that may be mere consequences of an unread line, with the scopes of possible causes.
-const FOLLOWING: &[(Code, &[Within])] = &[
-    (Code::Unused, &[Within::Pack]),
-    (Code::Unanswered, &[Within::Pack]),
-    (Code::EventUnanswered, &[Within::Pack]),
-    (Code::NoSource, &[Within::Pack, Within::Block]),
-    (Code::ExampleForm, &[Within::Declared, Within::Block]),
-    (Code::VerdictSaid, &[Within::Verdict]),
-    (Code::Unaccounted, &[Within::Fields]),
-    (Code::MissingField, &[Within::Value, Within::Block]),
-    (Code::Unread, &[Within::Block]),
-    (Code::BodyMissing, &[Within::Block]),
-    (Code::BodyUnexpected, &[Within::Block]),
-    (Code::AnsweredTwice, &[Within::Block]),
-    (Code::StatusUncovered, &[Within::Block]),
-    (Code::BlockEnd, &[Within::Block]),
-    (Code::RowLength, &[Within::Block]),
-    (Code::TableGap, &[Within::Block]),
-    (Code::OnFail, &[Within::Block]),
-    (Code::Unchecked, &[Within::Block]),
-    (Code::Lookup, &[Within::Block]),
-    (Code::MediaLine, &[Within::Block]),
-    (Code::MayBeAbsent, &[Within::Block]),
-    (Code::PagedKind, &[Within::Block]),
-    (Code::PagedTold, &[Within::Block]),
-    (Code::PagedMember, &[Within::Line]),
-    (Code::MissingText, &[Within::Block]),
-    (Code::Archive, &[Within::Pack]),
-    (Code::OneOfKeys, &[Within::Line]),
-    (Code::MissingSide, &[Within::Line]),
-    (Code::MissingKey, &[Within::Line]),
+const FOLLOWING: &[(Code, &[CauseScope])] = &[
+    (Code::Unused, &[CauseScope::Pack]),
+    (Code::Unanswered, &[CauseScope::Pack]),
+    (Code::EventUnanswered, &[CauseScope::Pack]),
+    (Code::NoSource, &[CauseScope::Pack, CauseScope::Block]),
+    (Code::ExampleForm, &[CauseScope::Declared, CauseScope::Block]),
+    (Code::VerdictSaid, &[CauseScope::Verdict]),
+    (Code::Unaccounted, &[CauseScope::Fields]),
+    (Code::MissingField, &[CauseScope::Value, CauseScope::Block]),
+    (Code::Unread, &[CauseScope::Block]),
+    (Code::BodyMissing, &[CauseScope::Block]),
+    (Code::BodyUnexpected, &[CauseScope::Block]),
+    (Code::AnsweredTwice, &[CauseScope::Block]),
+    (Code::StatusUncovered, &[CauseScope::Block]),
+    (Code::BlockEnd, &[CauseScope::Block]),
+    (Code::RowLength, &[CauseScope::Block]),
+    (Code::TableGap, &[CauseScope::Block]),
+    (Code::OnFail, &[CauseScope::Block]),
+    (Code::Unchecked, &[CauseScope::Block]),
+    (Code::Lookup, &[CauseScope::Block]),
+    (Code::MediaLine, &[CauseScope::Block]),
+    (Code::MayBeAbsent, &[CauseScope::Block]),
+    (Code::PagedKind, &[CauseScope::Block]),
+    (Code::PagedTold, &[CauseScope::Block]),
+    (Code::PagedMember, &[CauseScope::Line]),
+    (Code::MissingText, &[CauseScope::Block]),
+    (Code::Archive, &[CauseScope::Pack]),
+    (Code::OneOfKeys, &[CauseScope::Line]),
+    (Code::MissingSide, &[CauseScope::Line]),
+    (Code::MissingKey, &[CauseScope::Line]),
 ];
 
 /// Like [`FOLLOWING`], but only for findings that judge a block as a unit.
-const FOLLOWING_AS_WHOLE: &[(Code, &[Within])] = &[
-    (Code::Outcome, &[Within::Block]),
-    (Code::ShapePlace, &[Within::Block]),
-    (Code::QueryParameter, &[Within::Fields]),
-    (Code::BusinessError, &[Within::Block]),
-    (Code::ValueType, &[Within::Block]),
+const FOLLOWING_AS_WHOLE: &[(Code, &[CauseScope])] = &[
+    (Code::Outcome, &[CauseScope::Block]),
+    (Code::ShapePlace, &[CauseScope::Block]),
+    (Code::QueryParameter, &[CauseScope::Fields]),
+    (Code::BusinessError, &[CauseScope::Block]),
+    (Code::ValueType, &[CauseScope::Block]),
 ];
 
 /// Codes about values. They are unreliable if another part of their line could not be read.
@@ -93,7 +93,7 @@ pub(super) fn join(findings: &mut Findings, sources: &Sources) {
     // Names on an unreadable line seem undeclared or unused. Remove those findings first, or they
     // would be paired as misspellings of each other.
     leave_out(findings, sources, |cause| cause.is_form, |finding| finding.name.is_some());
-    let mut all: Vec<Finding> = findings.sorted().into_iter().cloned().collect();
+    let mut all: Vec<Finding> = findings.in_order().into_iter().cloned().collect();
     join_names(&mut all);
     say_once(&mut all);
     join_made(&mut all);
@@ -110,19 +110,20 @@ pub(super) fn prune(findings: &mut Findings, sources: &Sources) {
 fn leave_out(
     findings: &mut Findings,
     sources: &Sources,
-    of: impl Fn(&Cause<'_>) -> bool,
+    of: impl Fn(&RootCause<'_>) -> bool,
     which: impl Fn(&Finding) -> bool,
 ) {
-    let all: Vec<Finding> = findings.sorted().into_iter().cloned().collect();
-    let places: Vec<Place> = all.iter().map(|finding| Place::of(finding.span, sources)).collect();
-    let causes: Vec<Cause> = all
+    let all: Vec<Finding> = findings.in_order().into_iter().cloned().collect();
+    let places: Vec<FindingPlace> =
+        all.iter().map(|finding| FindingPlace::locate(finding.span, sources)).collect();
+    let causes: Vec<RootCause> = all
         .iter()
         .zip(&places)
         .filter(|(finding, _)| finding.severity == Severity::Error && is_cause(finding))
-        .map(|(finding, place)| Cause::of(finding, place))
+        .map(|(finding, place)| RootCause::from_finding(finding, place))
         .filter(of)
         .collect();
-    let follows = |(finding, place): (&Finding, &Place)| {
+    let follows = |(finding, place): (&Finding, &FindingPlace)| {
         which(finding)
             && causes.iter().any(|cause| cause.finding != finding && cause.explains(finding, place))
     };
@@ -142,7 +143,8 @@ fn join_names(all: &mut Vec<Finding>) {
     let mut at = 0;
     while at < all.len() {
         let here = &all[at];
-        let Some(Named { kind, name: declared }) = here.name.clone().filter(|_| !is_undeclared(here)) else {
+        let Some(NamedUses { kind, name: declared }) = here.name.clone().filter(|_| !is_undeclared(here))
+        else {
             at += 1;
             continue;
         };
@@ -209,8 +211,8 @@ fn join_made(all: &mut Vec<Finding>) {
 }
 
 /// Returns the correction that a finding suggests.
-fn meant(finding: &Finding) -> Option<String> {
-    super::corrections::meant(finding).map(str::to_owned)
+fn suggestion(finding: &Finding) -> Option<String> {
+    super::corrections::suggested_text(finding).map(str::to_owned)
 }
 
 /// Removes duplicate errors about the same name at the same span.
@@ -220,16 +222,16 @@ fn say_once(all: &mut Vec<Finding>) {
             && next.code == first.code
             && next.span == first.span
             && (first_name(next) == first_name(first)
-                || meant(first).is_some() && meant(next) == meant(first))
+                || suggestion(first).is_some() && suggestion(next) == suggestion(first))
     });
 }
 
 /// Returns whether a finding may be a cause: at most the line that contains it can explain it.
 fn is_cause(finding: &Finding) -> bool {
-    matches!(within(finding), [] | [Within::Line])
+    matches!(scope(finding), [] | [CauseScope::Line])
 }
 
-fn within(finding: &Finding) -> &'static [Within] {
+fn scope(finding: &Finding) -> &'static [CauseScope] {
     // A joined finding reports a misspelling, which is a cause.
     if finding.aspect == Aspect::Joined {
         return &[];
@@ -240,7 +242,7 @@ fn within(finding: &Finding) -> &'static [Within] {
 }
 
 /// Location of a finding.
-struct Place<'s> {
+struct FindingPlace<'s> {
     line: u32,
     /// Text of the line.
     text: &'s str,
@@ -252,8 +254,8 @@ struct Place<'s> {
     is_route: bool,
 }
 
-impl<'s> Place<'s> {
-    fn of(span: Span, sources: &'s Sources) -> Place<'s> {
+impl<'s> FindingPlace<'s> {
+    fn locate(span: Span, sources: &'s Sources) -> FindingPlace<'s> {
         let file = sources.text(span.file);
         let at = (span.start as usize).min(file.len());
         let start = file[..at].rfind('\n').map_or(0, |at| at + 1);
@@ -261,7 +263,7 @@ impl<'s> Place<'s> {
         let (section, block) = block_around(file, start);
         let text = &file[block.clone()];
         let head = text.trim_start_matches([' ', '-', '\'', '"']);
-        Place {
+        FindingPlace {
             line: sources.start(span).line,
             text: &file[start..end],
             block: text,
@@ -304,17 +306,17 @@ fn block_around(file: &str, line_start: usize) -> (&str, std::ops::Range<usize>)
 }
 
 /// A finding that is wrong in its own right.
-struct Cause<'f> {
+struct RootCause<'f> {
     finding: &'f Finding,
-    place: &'f Place<'f>,
+    place: &'f FindingPlace<'f>,
     /// Whether an item could not be read or resolved, so that its meaning is unknown.
     is_unread: bool,
     /// Whether a key or an entire value was not read.
     is_form: bool,
 }
 
-impl<'f> Cause<'f> {
-    fn of(finding: &'f Finding, place: &'f Place<'f>) -> Cause<'f> {
+impl<'f> RootCause<'f> {
+    fn from_finding(finding: &'f Finding, place: &'f FindingPlace<'f>) -> RootCause<'f> {
         let number = finding.code.number();
         // Number ranges: `Y0xx` are errors in YAML and keys, `M00x` and `M01x` in the form of
         // mapping files, and `M02x` in names.
@@ -346,11 +348,11 @@ impl<'f> Cause<'f> {
                     | Code::QueryParameter
                     | Code::PagedMember
             );
-        Cause { finding, place, is_unread, is_form }
+        RootCause { finding, place, is_unread, is_form }
     }
 
     /// Returns whether `finding` is a consequence of this cause.
-    fn explains(&self, finding: &Finding, place: &Place<'_>) -> bool {
+    fn explains(&self, finding: &Finding, place: &FindingPlace<'_>) -> bool {
         // Declarations, uses and routes in the unread rest of the file are unknown.
         let is_of_absence = OF_ABSENCE.contains(&finding.code) || finding.name.is_some();
         if OF_FILES.contains(&self.finding.code) && is_of_absence {
@@ -361,16 +363,18 @@ impl<'f> Cause<'f> {
         let same_block = same_file && place.block_start == self.place.block_start;
         // The texts of a cause often contain the correct name as a suggestion.
         let said = [&self.finding.message, self.finding.help.as_deref().unwrap_or_default()];
-        let follows = |within: &Within| match within {
-            Within::Pack => {
+        let follows = |within: &CauseScope| match within {
+            CauseScope::Pack => {
                 let is_named = |name| has_word(self.place.block, name) || is_nearly_in(self.place.text, name);
                 let elsewhere = !(same_file && place.block_start == self.place.block_start);
                 let mut names = names(&finding.message).take(1);
                 (elsewhere || same_line)
                     && names.any(|name| has_word(self.place.text, name) || (self.is_unread && is_named(name)))
             }
-            Within::Declared => self.is_unread && names(&finding.message).any(|name| name == self.place.head),
-            Within::Fields => {
+            CauseScope::Declared => {
+                self.is_unread && names(&finding.message).any(|name| name == self.place.head)
+            }
+            CauseScope::Fields => {
                 let is_named = |name| {
                     has_word(self.place.text, name)
                         || is_nearly_in(self.place.text, name)
@@ -387,25 +391,25 @@ impl<'f> Cause<'f> {
                     && (is_all
                         || names(&finding.message).take(1).any(|name| is_named(name) || is_below(name)))
             }
-            Within::Block => {
+            CauseScope::Block => {
                 let is_named =
                     |name| has_word(self.place.text, name) || said.iter().any(|said| has_word(said, name));
                 same_block && (self.is_unread || names(&finding.message).any(is_named))
             }
-            Within::Line => {
+            CauseScope::Line => {
                 same_line
                     && matches!(self.finding.code, Code::UnknownKey | Code::WrongKind | Code::UnknownWord)
             }
-            Within::Value => {
+            CauseScope::Value => {
                 finding.span.contains(self.finding.span)
                     && names(&finding.message)
                         .any(|name| has_word(self.place.text, name) || said.iter().any(|s| has_word(s, name)))
             }
-            Within::Verdict => self.is_unread && (same_block || self.place.is_shape),
+            CauseScope::Verdict => self.is_unread && (same_block || self.place.is_shape),
         };
         // A route without an operation key might serve any operation.
         let may_answer = self.finding.code == Code::MissingKey && self.place.is_route;
-        if within(finding).iter().any(follows) || (finding.code == Code::Unanswered && may_answer) {
+        if scope(finding).iter().any(follows) || (finding.code == Code::Unanswered && may_answer) {
             return true;
         }
         // If a step of the block was not read, the names that it defines are unknown.
@@ -438,7 +442,7 @@ impl<'f> Cause<'f> {
 }
 
 /// Returns the lines of a block below the place's line that are indented further.
-fn below<'s>(place: &Place<'s>) -> &'s str {
+fn below<'s>(place: &FindingPlace<'s>) -> &'s str {
     let Some(at) = place.block.find(place.text) else { return "" };
     let rest = &place.block[at + place.text.len()..];
     let indent = |line: &str| line.len() - line.trim_start().len();

@@ -2,8 +2,8 @@
 //! them to the places of each operation's responses that contain values of those types.
 //! `disclosures` lowers the rules for displaying values.
 
-use super::ast::{CompareType, Manifest, Place, Spanned};
-use super::disclosures::Declared as Shown;
+use super::ast::{CompareType, FieldPlace, Manifest, Spanned};
+use super::disclosures::DeclaredPlaces as Shown;
 use super::{disclosures, faults, origin};
 use crate::contract::{
     Additional, Contract, Operation, Reference, StatusPattern, Type, TypeId, TypeIn, TypeKind, Types,
@@ -25,14 +25,14 @@ pub(super) struct Comparisons<'a> {
     contracts: &'a [Contract; 2],
     sources: &'a Sources,
     /// By side and type name.
-    types: [HashMap<&'a str, Declared<'a>>; 2],
+    types: [HashMap<&'a str, TypeDisclosure<'a>>; 2],
     /// By side and type id: whether the type is a declared one or contains one.
     reaches: [Vec<bool>; 2],
     /// In lower case.
     pub headers: Vec<String>,
 }
 
-struct Declared<'a> {
+struct TypeDisclosure<'a> {
     written: &'a CompareType,
     /// The declared rules for displaying values.
     shown: Shown,
@@ -59,10 +59,10 @@ pub(super) fn check<'a>(
             continue;
         };
         check_members(written, contract.types.at(&named.ty), findings);
-        let places = |places: &'a [Spanned<Place>]| places.iter().map(|place| &place.value);
-        let declared = Declared {
+        let places = |places: &'a [Spanned<FieldPlace>]| places.iter().map(|place| &place.value);
+        let declared = TypeDisclosure {
             written,
-            shown: Shown::of(places(&written.secret), places(&written.harmless)),
+            shown: Shown::new(places(&written.secret), places(&written.harmless)),
             is_answered: Cell::new(false),
             is_used: Cell::new(false),
         };
@@ -75,7 +75,7 @@ pub(super) fn check<'a>(
 
 /// Returns which named types lead to a declared one. Searches backwards from the declared types, so
 /// each type is visited once.
-fn reaches(types: &Types, declared: &HashMap<&str, Declared<'_>>) -> Vec<bool> {
+fn reaches(types: &Types, declared: &HashMap<&str, TypeDisclosure<'_>>) -> Vec<bool> {
     let all: Vec<_> = types.iter().collect();
     let mut reaches = vec![false; all.len()];
     if declared.is_empty() {
@@ -167,7 +167,7 @@ fn is_scalar(ty: TypeIn<'_>) -> bool {
 /// it open.
 fn member<'t>(
     ty: TypeIn<'t>,
-    place: &Spanned<Place>,
+    place: &Spanned<FieldPlace>,
     name: &str,
     findings: &mut Findings,
 ) -> Option<TypeIn<'t>> {
@@ -241,7 +241,7 @@ impl Comparisons<'_> {
     }
 
     /// Returns the display rules of a declared type, and marks it as used.
-    pub(super) fn declared(&self, side: usize, name: &str) -> Option<&Shown> {
+    pub(super) fn disclosure(&self, side: usize, name: &str) -> Option<&Shown> {
         let declared = self.types[side].get(name)?;
         declared.is_used.set(true);
         Some(&declared.shown)
@@ -250,7 +250,7 @@ impl Comparisons<'_> {
     /// Reports declarations of types that no message contains, and comparison rules for types that
     /// no response contains, independently of the routes. Call it after
     /// [`Comparisons::disclosures`], which marks used types.
-    pub(super) fn unused(&self, findings: &mut Findings) {
+    pub(super) fn report_unused(&self, findings: &mut Findings) {
         for (side, contract) in
             self.contracts.iter().enumerate().filter(|(side, _)| !self.types[*side].is_empty())
         {
@@ -303,12 +303,12 @@ impl Comparisons<'_> {
         }
         // A breadth-first search, so that the limit cuts off the deepest places. The queue is never
         // drained, because its entries are the parents of later ones.
-        let mut places = vec![Step { parent: None, name: None, within: None, ty }];
+        let mut places = vec![TypeStep { parent: None, name: None, within: None, ty }];
         let mut at = 0;
         while at < places.len() && places.len() <= PLACES_MAX {
             let ty = places[at].ty;
             let mut below = |name: Option<Arc<str>>, within: Option<TypeId>, ty| {
-                places.push(Step { parent: Some(at), name, within, ty });
+                places.push(TypeStep { parent: Some(at), name, within, ty });
             };
             match &ty.kind {
                 // A recursive type is entered a limited number of times, because every level adds
@@ -322,7 +322,7 @@ impl Comparisons<'_> {
                         }
                         let inner = &types.by_id(reference.id).ty;
                         let within = Some(reference.id);
-                        places.push(Step { parent: Some(at), name: None, within, ty: inner });
+                        places.push(TypeStep { parent: Some(at), name: None, within, ty: inner });
                     }
                 }
                 TypeKind::Array(array) => below(Some("*".into()), None, &array.items),
@@ -347,7 +347,7 @@ impl Comparisons<'_> {
         let mut add = |at: Vec<Arc<str>>, kind: CompareKind, span| {
             rules.push(CompareRule { at, kind, origin: origin(self.sources, span) });
         };
-        let below = |place: &Spanned<Place>| -> Vec<Arc<str>> {
+        let below = |place: &Spanned<FieldPlace>| -> Vec<Arc<str>> {
             at.iter().cloned().chain(place.value.0.iter().map(|name| name.as_str().into())).collect()
         };
         // Keys only match elements of lists.
@@ -374,7 +374,7 @@ fn successes(operation: &Operation) -> impl Iterator<Item = &Type> {
 }
 
 /// One place on a path into a type.
-struct Step<'t> {
+struct TypeStep<'t> {
     parent: Option<usize>,
     /// The member that leads here; `None` if the place equals that of its parent.
     name: Option<Arc<str>>,
@@ -384,11 +384,11 @@ struct Step<'t> {
 }
 
 /// Returns a place and its ancestors, innermost first.
-fn ancestors<'s, 't>(places: &'s [Step<'t>], at: usize) -> impl Iterator<Item = &'s Step<'t>> {
+fn ancestors<'s, 't>(places: &'s [TypeStep<'t>], at: usize) -> impl Iterator<Item = &'s TypeStep<'t>> {
     std::iter::successors(Some(&places[at]), |step| step.parent.map(|parent| &places[parent]))
 }
 
-fn path(places: &[Step<'_>], at: usize) -> Vec<Arc<str>> {
+fn path(places: &[TypeStep<'_>], at: usize) -> Vec<Arc<str>> {
     let mut names: Vec<Arc<str>> = ancestors(places, at).filter_map(|step| step.name.clone()).collect();
     names.reverse();
     names
@@ -397,7 +397,7 @@ fn path(places: &[Step<'_>], at: usize) -> Vec<Arc<str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{Documents, read};
+    use crate::contract::{Documents, parse_contract};
     use crate::diagnostic::Span;
     use crate::mapping::ast::SideRef;
 
@@ -420,7 +420,7 @@ mod tests {
         let (mut sources, mut findings) = (Sources::new(), Findings::new());
         let contracts = [0, 1].map(|_| {
             let documents = Documents::single(&mut sources, "a", mutual(12).as_bytes(), &mut findings);
-            read("a", &documents.expect("it is YAML"), &mut findings)
+            parse_contract("a", &documents.expect("it is YAML"), &mut findings)
         });
         let span = Span::default();
         let name = |text: &str| Spanned { value: text.to_owned(), span };
@@ -428,14 +428,14 @@ mod tests {
             side: SideRef { side: 0, span },
             name: name("T11"),
             key: None,
-            noise: vec![Spanned { value: Place(vec!["f0".to_owned()]), span }],
+            noise: vec![Spanned { value: FieldPlace(vec!["f0".to_owned()]), span }],
             unordered: Vec::new(),
             secret: Vec::new(),
             harmless: Vec::new(),
         };
-        let declared = Declared {
+        let declared = TypeDisclosure {
             written: &written,
-            shown: Shown::of([], []),
+            shown: Shown::new([], []),
             is_answered: Cell::new(false),
             is_used: Cell::new(false),
         };
@@ -447,7 +447,7 @@ mod tests {
         let place = |rule: &CompareRule| rule.at.join(".");
         assert_eq!(rules.first().map(place).as_deref(), Some("f11.f0"), "the nearest place comes first");
         assert!(rules.len() > 100 && rules.len() < PLACES_MAX, "{}", rules.len());
-        comparisons.unused(&mut findings);
+        comparisons.report_unused(&mut findings);
         assert!(findings.is_empty());
     }
 }

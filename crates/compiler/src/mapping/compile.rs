@@ -3,11 +3,11 @@
 //! Every check runs even after others have failed, so one run reports all mistakes. A pack is
 //! produced only if no finding is an error.
 
-use super::ast::{Program, RestWord, Spanned};
+use super::ast::{ProgramDecl, RestWord, Spanned};
 use super::corrections::{self, Corrections, PASSES_MAX};
-use super::lens::{Lenses, Supply, World};
+use super::lens::{LensEnv, Lenses, Supply};
 use super::load::{self, PackSource, Texts};
-use super::names::Names;
+use super::names::PackNames;
 use super::{compare, conformance, errors, events, examples, hosts, made, manifest, routes, texts};
 use crate::contract::{Contract, Proven};
 use crate::diagnostic::{Aspect, Findings, Sources, Span};
@@ -24,7 +24,7 @@ pub struct Compiled {
     /// `None` if a finding is an error.
     pub pack: Option<Arc<Pack>>,
     /// The parsed mapping files; `None` if the manifest or a contract cannot be read.
-    pub(super) program: Option<Program>,
+    pub(super) program: Option<ProgramDecl>,
     /// Old side first; `None` if the manifest or a contract cannot be read.
     pub contracts: Option<[Contract; 2]>,
 }
@@ -61,7 +61,7 @@ impl Compiler {
     /// Reads, checks and lowers a pack. The result is that of [`compile`], regardless of earlier
     /// calls.
     pub fn compile(&mut self, source: &PackSource) -> Compiled {
-        let mut compiled = once(source, &Corrections::default(), &mut Vec::new(), &mut self.texts);
+        let mut compiled = compile_with(source, &Corrections::default(), &mut Vec::new(), &mut self.texts);
         let (mut corrections, mut said) = (Corrections::default(), Findings::new());
         let mut first = None;
         for _ in 0..PASSES_MAX {
@@ -72,12 +72,12 @@ impl Compiler {
             }
             first.get_or_insert_with(|| (compiled.findings.clone(), compiled.sources.clone()));
             let mut corrected = Vec::new();
-            let again = once(source, &corrections, &mut corrected, &mut self.texts);
+            let again = compile_with(source, &corrections, &mut corrected, &mut self.texts);
             // Keep findings about corrected texts only. The next pass reports all others again,
             // without the consequences of the slips.
             compiled.findings.retain(|finding| {
                 corrected.contains(&finding.span)
-                    && corrections::meant(finding).is_some()
+                    && corrections::suggested_text(finding).is_some()
                     && finding.aspect != Aspect::Method
             });
             said.append(std::mem::replace(&mut compiled.findings, again.findings));
@@ -87,7 +87,7 @@ impl Compiler {
         super::cascade::prune(&mut compiled.findings, &compiled.sources);
         // The method of a corrected operation is a guess. A further finding that the path lacks the
         // guessed method would mislead.
-        let is_said = |span: Span| said.sorted().iter().any(|finding| finding.span == span);
+        let is_said = |span: Span| said.in_order().iter().any(|finding| finding.span == span);
         compiled.findings.retain(|finding| !(finding.aspect == Aspect::Method && is_said(finding.span)));
         compiled.findings.append(said);
         // Corrections may remove every finding. The pack as written is invalid, so restore the
@@ -106,7 +106,7 @@ impl Compiler {
 }
 
 /// Runs one pass with `corrections` applied. Appends the corrected spans to `corrected`.
-fn once(
+fn compile_with(
     source: &PackSource,
     corrections: &Corrections,
     corrected: &mut Vec<Span>,
@@ -132,19 +132,19 @@ fn once(
 /// manifest cannot be read.
 pub fn contracts(source: &PackSource) -> Option<[Contract; 2]> {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
-    let (program, mut contracts) = load::read(source, &mut sources, &mut findings)?;
+    let (program, mut contracts) = load::load_pack(source, &mut sources, &mut findings)?;
     manifest::take_credentials(&program.manifest, &mut contracts, &mut findings);
     Some(contracts)
 }
 
 fn lower(
-    program: &Program,
+    program: &ProgramDecl,
     contracts: &[Contract; 2],
     sources: &Sources,
     findings: &mut Findings,
 ) -> Option<Pack> {
     let written = &program.manifest;
-    let names = Names::collect(program, findings);
+    let names = PackNames::collect(program, findings);
     if written.rest.iter().flatten().any(|word| word.value != RestWord::Keep) {
         // The rest policy uses this reason even if every operation has a route today: a new
         // operation may come without one.
@@ -157,7 +157,7 @@ fn lower(
     let sides = manifest::sides(written, findings);
     let refuse = routes::refuse_policy(&written.refuse, &names, findings);
     let error_types = errors::types(written, contracts, findings);
-    let world = World { program, contracts, names: &names, sources };
+    let world = LensEnv { program, contracts, names: &names, sources };
     let lenses = Lenses::check(world, findings);
     let style = errors::style(written, contracts, error_types, &names, &placeholders, findings);
     let failures = errors::failures(written, contracts, sources, findings);
@@ -184,7 +184,7 @@ fn lower(
     let approximate_header = manifest::own_header(written.headers.approximate.as_ref(), findings);
     let archives = routes::Archives::collect(program, contracts, findings);
     let proven = <[std::cell::RefCell<Proven>; 2]>::default();
-    let ground = routes::Ground {
+    let ground = routes::RouteEnv {
         proven: &proven,
         sources,
         comparisons: &comparisons,
@@ -205,19 +205,19 @@ fn lower(
         archives: &archives,
     };
     let [old_routes, new_routes] = routes::compile(&ground, program, findings);
-    errors::reworded(written, contracts, [&old_routes, &new_routes], findings);
+    errors::warn_foreign_errors(written, contracts, [&old_routes, &new_routes], findings);
     let harvests = routes::harvests(&ground, program, findings);
     let archives = archives.lower(&ground, findings);
     let compared_errors = [0, 1].map(|side| comparisons.of_type(side, &written.errors.types[side].value));
     let disclosures = comparisons.disclosures().map(Arc::new);
     let events = events::compile(world, &lenses, &comparisons, findings);
     // Checks for unused items run last, because every step above marks the items that it uses.
-    comparisons.unused(findings);
+    comparisons.report_unused(findings);
     let shapes = shapes(program, &lenses, sources);
-    lenses.unused(findings);
+    lenses.report_unused(findings);
     lenses.report_partials(findings);
     lenses.report_elses(findings);
-    names.unused(findings);
+    names.report_unused(findings);
     let examples = examples::lower(program, sources, findings);
     if !findings.has_errors() {
         conformance::check(program, contracts, findings);
@@ -255,7 +255,7 @@ fn lower(
 /// Lowers the named shapes in every direction that can be built, for examples and explanations.
 ///
 /// Discards findings: a route that needs a direction reports why it cannot be built.
-fn shapes(program: &Program, lenses: &Lenses<'_>, sources: &Sources) -> Vec<plan::Shape> {
+fn shapes(program: &ProgramDecl, lenses: &Lenses<'_>, sources: &Sources) -> Vec<plan::Shape> {
     let plan = |name: &str, to: SideId| {
         let mut findings = Findings::new();
         let lens = lenses.lens(name, to, &Supply::default(), &mut findings)?;

@@ -9,7 +9,9 @@
 //! - null values in messages from the gateway, and a missing body in its responses, which running
 //!   the example compares.
 
-use super::ast::{Example, ExampleAnswer, ExampleCall, Exchange, Program, RouteExample, Spanned};
+use super::ast::{
+    ExampleAnswer, ExampleCallDecl, ExampleDecl, ExchangeDecl, ProgramDecl, RouteExampleDecl, Spanned,
+};
 use super::examples::is_open;
 use super::literal::json;
 use crate::contract::{Breach, BreachKind, Contract, Operation, breaches_in, parameter_breaches};
@@ -20,22 +22,22 @@ use switchback_json::{Limits, Value};
 use switchback_plan::Message;
 
 /// Reports each place of an example that violates a contract.
-pub(super) fn check(program: &Program, contracts: &[Contract; 2], findings: &mut Findings) {
-    let mut judge = Judge { findings };
+pub(super) fn check(program: &ProgramDecl, contracts: &[Contract; 2], findings: &mut Findings) {
+    let mut judge = ExampleConformance { findings };
     for example in &program.examples {
         match example {
-            Example::Route(route) => {
+            ExampleDecl::Route(route) => {
                 let sides = &program.manifest.sides;
                 let Some((side, call)) = route.at.value.split_once(' ') else { continue };
                 let Some(side) = sides.iter().position(|known| known.value == side) else { continue };
                 judge.route(route, call, [&contracts[side], &contracts[1 - side]]);
             }
-            Example::Harvest(harvest) => {
+            ExampleDecl::Harvest(harvest) => {
                 let found = program.harvests.iter().find(|one| one.name.value == harvest.name.value);
                 let Some(found) = found else { continue };
                 judge.calls(&harvest.exchange, &contracts[found.from.side]);
             }
-            Example::Shape(_) => {}
+            ExampleDecl::Shape(_) => {}
         }
     }
 }
@@ -48,12 +50,12 @@ enum Maker {
     Other,
 }
 
-struct Judge<'f> {
+struct ExampleConformance<'f> {
     findings: &'f mut Findings,
 }
 
-impl Judge<'_> {
-    fn route(&mut self, route: &RouteExample, call: &str, [served, called]: [&Contract; 2]) {
+impl ExampleConformance<'_> {
+    fn route(&mut self, route: &RouteExampleDecl, call: &str, [served, called]: [&Contract; 2]) {
         let operation = operation(served, call);
         if let (Some(operation), true) =
             (operation, status(&route.exchange).is_some_and(|status| status < 400))
@@ -71,7 +73,7 @@ impl Judge<'_> {
         }
     }
 
-    fn calls(&mut self, exchange: &Exchange, contract: &Contract) {
+    fn calls(&mut self, exchange: &ExchangeDecl, contract: &Contract) {
         // An invalid reply may be the very subject of such an example.
         if status(exchange).is_some_and(|status| status >= 500) {
             return;
@@ -82,7 +84,7 @@ impl Judge<'_> {
         }
     }
 
-    fn call(&mut self, call: &ExampleCall, operation: &Operation, contract: &Contract) {
+    fn call(&mut self, call: &ExampleCallDecl, operation: &Operation, contract: &Contract) {
         self.query(&call.expect.value, operation, contract, call.expect.span);
         self.request(Maker::Gateway, call.body.as_ref(), operation, contract, call.expect.span);
         self.answer(Maker::Other, &call.reply_status, call.reply_body.as_ref(), operation, contract);
@@ -171,7 +173,7 @@ fn operation<'c>(contract: &'c Contract, call: &str) -> Option<&'c Operation> {
 }
 
 /// Returns the final status of an exchange, or `None` if it is refused.
-fn status(exchange: &Exchange) -> Option<i64> {
+fn status(exchange: &ExchangeDecl) -> Option<i64> {
     match &exchange.answer {
         ExampleAnswer::Answer { status, .. } => Some(status.value),
         ExampleAnswer::Refused(_) => None,

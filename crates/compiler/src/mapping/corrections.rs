@@ -38,8 +38,8 @@ impl Corrections {
     /// Learns the corrections that findings suggest, and returns whether any of them is new.
     pub(super) fn learn(&mut self, findings: &Findings) -> bool {
         let before = self.meant.len();
-        for finding in findings.sorted() {
-            if let Some(meant) = meant(finding) {
+        for finding in findings.in_order() {
+            if let Some(meant) = suggested_text(finding) {
                 let is_operation = finding.code == Code::UnknownOperation;
                 let meant = Meant { text: meant.to_owned(), is_operation };
                 // The first suggestion wins. Later passes see the corrected text, so their
@@ -95,7 +95,7 @@ impl Corrections {
 }
 
 /// Returns the correction that a finding suggests for its span.
-pub(super) fn meant(finding: &Finding) -> Option<&str> {
+pub(super) fn suggested_text(finding: &Finding) -> Option<&str> {
     // A different contract would change every other finding.
     if finding.severity != Severity::Error || finding.code == Code::NoContract {
         return None;

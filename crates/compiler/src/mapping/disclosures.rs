@@ -2,7 +2,7 @@
 //! declarations of `compare.types` from types to the bodies, paths, queries and headers of
 //! operations.
 
-use super::ast::Place;
+use super::ast::FieldPlace;
 use super::compare::Comparisons;
 use super::events;
 use crate::contract::{
@@ -18,29 +18,29 @@ use switchback_plan::{
 
 /// Declarations for a type and for places within it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Declared {
+pub(super) struct DeclaredPlaces {
     is_secret: bool,
     is_harmless: bool,
-    members: BTreeMap<String, Declared>,
+    members: BTreeMap<String, DeclaredPlaces>,
 }
 
-impl Declared {
-    pub(super) fn of<'p>(
-        secret: impl IntoIterator<Item = &'p Place>,
-        harmless: impl IntoIterator<Item = &'p Place>,
-    ) -> Declared {
-        let mut declared = Declared::default();
+impl DeclaredPlaces {
+    pub(super) fn new<'p>(
+        secret: impl IntoIterator<Item = &'p FieldPlace>,
+        harmless: impl IntoIterator<Item = &'p FieldPlace>,
+    ) -> DeclaredPlaces {
+        let mut declared = DeclaredPlaces::default();
         secret.into_iter().for_each(|place| declared.at(place).is_secret = true);
         harmless.into_iter().for_each(|place| declared.at(place).is_harmless = true);
         declared
     }
 
-    fn at(&mut self, place: &Place) -> &mut Declared {
+    fn at(&mut self, place: &FieldPlace) -> &mut DeclaredPlaces {
         place.0.iter().fold(self, |declared, name| declared.members.entry(name.clone()).or_default())
     }
 
     /// Returns the union of two sets of declarations.
-    fn and(&self, other: &Declared) -> Declared {
+    fn and(&self, other: &DeclaredPlaces) -> DeclaredPlaces {
         let mut both = self.clone();
         both.is_secret |= other.is_secret;
         both.is_harmless |= other.is_harmless;
@@ -55,7 +55,7 @@ impl Declared {
 /// Returns the display rules for all messages of a side.
 pub(super) fn of_side(comparisons: &Comparisons<'_>, side: usize) -> Disclosures {
     let contract = comparisons.contract(side);
-    let mut builder = Builder {
+    let mut builder = DisclosureBuilder {
         comparisons,
         contract,
         side,
@@ -70,23 +70,23 @@ pub(super) fn of_side(comparisons: &Comparisons<'_>, side: usize) -> Disclosures
     Disclosures { values: builder.values, operations }
 }
 
-struct Builder<'b> {
+struct DisclosureBuilder<'b> {
     comparisons: &'b Comparisons<'b>,
     contract: &'b Contract,
     side: usize,
     values: Vec<Disclosure>,
     /// Rules of named types, by the outer declarations for their places. The number of such
     /// declarations is finite, so recursive types terminate.
-    known: HashMap<(TypeId, Declared), DisclosureId>,
+    known: HashMap<(TypeId, DeclaredPlaces), DisclosureId>,
     /// Rules of inline unions, by address. Unions may refer to each other without a named type
     /// between them.
-    written: HashMap<(*const Type, Declared), DisclosureId>,
+    written: HashMap<(*const Type, DeclaredPlaces), DisclosureId>,
     /// Rules of leaf values, by their flags. Most fields of a contract share one of a few
     /// combinations.
     plain: HashMap<[bool; 4], DisclosureId>,
 }
 
-impl Builder<'_> {
+impl DisclosureBuilder<'_> {
     fn operation(&mut self, operation: &Operation) -> OperationDisclosure {
         let mut variables = operation.path_params.iter();
         let segments = operation.key.path.segments().iter();
@@ -149,7 +149,7 @@ impl Builder<'_> {
 
     fn outermost(&mut self, ty: Option<&Type>) -> DisclosureId {
         match ty {
-            Some(ty) => self.value(ty, &Declared::default()),
+            Some(ty) => self.value(ty, &DeclaredPlaces::default()),
             None => {
                 let id = self.add(Disclosure::default());
                 let same = self.same(&Disclosure::default(), id);
@@ -165,7 +165,7 @@ impl Builder<'_> {
     }
 
     /// Returns the rules for a value of a type, extended by `declared`.
-    fn value(&mut self, ty: &Type, declared: &Declared) -> DisclosureId {
+    fn value(&mut self, ty: &Type, declared: &DeclaredPlaces) -> DisclosureId {
         let named = match &ty.kind {
             TypeKind::Named(reference) => Some((reference.id, declared.clone())),
             _ => None,
@@ -221,12 +221,12 @@ impl Builder<'_> {
         (known != id).then_some(known)
     }
 
-    fn fill(&mut self, value: &mut Disclosure, ty: &Type, declared: &Declared) {
+    fn fill(&mut self, value: &mut Disclosure, ty: &Type, declared: &DeclaredPlaces) {
         value.is_secret |= declared.is_secret;
         value.is_harmless |= declared.is_harmless;
         match &ty.kind {
             TypeKind::Named(reference) => {
-                let by_name = self.comparisons.declared(self.side, &reference.name);
+                let by_name = self.comparisons.disclosure(self.side, &reference.name);
                 let both = by_name.map_or_else(|| declared.clone(), |by_name| declared.and(by_name));
                 let named = self.contract.types.by_id(reference.id);
                 self.fill(value, &named.ty, &both);
@@ -240,19 +240,21 @@ impl Builder<'_> {
                 }));
             }
             // Declarations name members only, so they never extend into elements.
-            TypeKind::Array(array) => value.element = Some(self.value(&array.items, &Declared::default())),
+            TypeKind::Array(array) => {
+                value.element = Some(self.value(&array.items, &DeclaredPlaces::default()))
+            }
             TypeKind::Object(object) => {
                 for field in &object.fields {
                     let below = declared.members.get(&field.name);
                     let id = match below {
                         Some(below) => self.value(&field.ty, below),
-                        None => self.value(&field.ty, &Declared::default()),
+                        None => self.value(&field.ty, &DeclaredPlaces::default()),
                     };
                     value.members.insert(field.name.as_str().into(), id);
                 }
                 match &object.additional {
                     Additional::Of(others) => {
-                        value.others = Some(self.value(others, &Declared::default()));
+                        value.others = Some(self.value(others, &DeclaredPlaces::default()));
                         value.has_data_names = true;
                     }
                     // An object without declared members is a map.
@@ -269,7 +271,7 @@ impl Builder<'_> {
             TypeKind::Choice(choice) => {
                 for one in &choice.alternatives {
                     if let TypeKind::Named(reference) = &one.kind {
-                        self.comparisons.declared(self.side, &reference.name);
+                        self.comparisons.disclosure(self.side, &reference.name);
                     }
                     value.is_secret |= self.comparisons.holds_declared(self.side, one);
                 }

@@ -2,9 +2,9 @@
 //! between them, and the format of the gateway's own errors.
 
 use super::ast::{self, Manifest, Spanned};
-use super::lens::{Lenses, Supply, World, lost};
-use super::message_place::{self, Missed, Part, walk};
-use super::names::Names;
+use super::lens::{LensEnv, Lenses, Supply, lost};
+use super::message_place::{self, MessagePart, Missed, walk};
+use super::names::PackNames;
 use super::{faults, form, literal};
 use crate::contract::{Contract, Narrowing, Type, TypeIn, compare};
 use crate::diagnostic::{Findings, Sources, Span};
@@ -61,7 +61,7 @@ pub(super) fn plans(
 }
 
 /// Returns the losses of an error body whose values one side's contract does not accept.
-pub(super) fn narrower(narrowings: &[Narrowing], to: SideId, world: &World<'_>, span: Span) -> Vec<Loss> {
+pub(super) fn narrower(narrowings: &[Narrowing], to: SideId, world: &LensEnv<'_>, span: Span) -> Vec<Loss> {
     let of = |narrowing: &Narrowing| {
         let side = if narrowing.is_of_target { to } else { to.other() };
         let origin = super::origin(world.sources, span);
@@ -105,7 +105,7 @@ fn plan(
 /// Warns about errors that are not of the declared type and have no translation for the served
 /// side: the gateway replaces their text. Reports once per side, because many operations of a
 /// service share such a type.
-pub(super) fn reworded(
+pub(super) fn warn_foreign_errors(
     manifest: &Manifest,
     contracts: &[Contract; 2],
     routes: [&[Route]; 2],
@@ -136,7 +136,7 @@ pub(super) fn style(
     manifest: &Manifest,
     contracts: &[Contract; 2],
     types: [Option<&Type>; 2],
-    names: &Names,
+    names: &PackNames,
     placeholders: &[BTreeSet<String>],
     findings: &mut Findings,
 ) -> Option<PerSide<ErrorStyle>> {
@@ -194,7 +194,7 @@ pub(super) fn style(
                 findings.push(faults::error_words(first.span));
             }
         }
-        let form = types[side].map(|ty| form::of(ty, &contracts[side].types));
+        let form = types[side].map(|ty| form::form_of(ty, &contracts[side].types));
         let content_type = switchback_plan::BodyFormat::JSON.to_owned();
         ErrorStyle { body, content_type, statuses, texts: texts.clone(), words, status: common, form }
     });
@@ -231,7 +231,7 @@ pub(super) fn failures(
 }
 
 fn failure(
-    written: &ast::Failure,
+    written: &ast::FailureDecl,
     contract: &Contract,
     sources: &Sources,
     findings: &mut Findings,
@@ -265,7 +265,7 @@ fn failure_place(
         findings.push(faults::failure_place(place));
         return None;
     };
-    if part == Part::Headers {
+    if part == MessagePart::Headers {
         return Some(FailurePlace::Header(names[0].to_ascii_lowercase()));
     }
     // A rule applies to every success of the side, so the place must exist in at least one of them.
@@ -303,7 +303,7 @@ fn by_kind<W, T>(
 /// Resolves a reason whose text has no placeholders.
 fn text(
     reason: &Spanned<String>,
-    names: &Names,
+    names: &PackNames,
     placeholders: &[BTreeSet<String>],
     findings: &mut Findings,
 ) -> Option<ReasonId> {

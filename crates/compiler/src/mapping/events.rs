@@ -1,10 +1,10 @@
 //! Compiles event routes: each event that one side sends becomes an event of the other side, or is
 //! dropped with a stated reason.
 
-use super::ast::{Body, Correlation, Event, EventKey, EventSides, Spanned};
+use super::ast::{BodyDecl, Correlation, EventDecl, EventKey, EventSides, Spanned};
 use super::compare::Comparisons;
-use super::lens::{Lenses, Supply, World};
-use super::message_place::{Missed, Part, parse, walk};
+use super::lens::{LensEnv, Lenses, Supply};
+use super::message_place::{MessagePart, Missed, parse, walk};
 use super::{faults, literal};
 use crate::contract::{TypeKind, Webhook, compare};
 use crate::diagnostic::{Finding, Findings};
@@ -18,8 +18,8 @@ use switchback_plan::{
 const WITHIN_MIN: Duration = Duration::from_secs(1);
 const WITHIN_MAX: Duration = Duration::from_secs(86_400);
 
-struct Check<'c, 'p> {
-    world: World<'p>,
+struct EventCheck<'c, 'p> {
+    world: LensEnv<'p>,
     lenses: &'c Lenses<'p>,
     comparisons: &'c Comparisons<'p>,
     sides: &'c EventSides,
@@ -30,7 +30,7 @@ struct Check<'c, 'p> {
 /// Compiles the routes for the events of the sending side, or returns `None` if the pack has no
 /// events.
 pub(super) fn compile<'p>(
-    world: World<'p>,
+    world: LensEnv<'p>,
     lenses: &Lenses<'p>,
     comparisons: &Comparisons<'p>,
     findings: &mut Findings,
@@ -43,16 +43,16 @@ pub(super) fn compile<'p>(
         return None;
     };
     let from = if sides.from.side == 0 { SideId::OLD } else { SideId::NEW };
-    let mut check = Check { world, lenses, comparisons, sides, from, findings };
+    let mut check = EventCheck { world, lenses, comparisons, sides, from, findings };
     let webhooks = &check.world.contracts[from.place()].webhooks;
     if webhooks.is_empty() {
         check.findings.push(faults::no_webhooks(sides.from.span, &world.contracts[from.place()].name));
     }
     let name = check.name(sides, webhooks);
-    let told = check.told(sides);
+    let told = check.event_name(sides);
     let mut routes: Vec<EventRoute> = Vec::new();
     for webhook in webhooks {
-        let of = |event: &&Event| {
+        let of = |event: &&EventDecl| {
             event.names[from.place()].as_ref().is_some_and(|name| name.value == webhook.name)
         };
         let mut found = written.iter().filter(of);
@@ -75,12 +75,12 @@ pub(super) fn compile<'p>(
     }
     // Covers events with unknown names, which the loop over webhooks does not reach.
     for event in written {
-        check.known(event);
+        check.check_names(event);
     }
     Some(Events { from, name: name?, told, routes })
 }
 
-impl<'p> Check<'_, 'p> {
+impl<'p> EventCheck<'_, 'p> {
     /// Returns where events of the sending side contain their name.
     fn name(&mut self, sides: &EventSides, webhooks: &[Webhook]) -> Option<EventName> {
         let place = sides.names[self.from.place()].as_ref()?;
@@ -88,7 +88,7 @@ impl<'p> Check<'_, 'p> {
             self.findings.push(faults::event_place(place));
             return None;
         };
-        if part == Part::Headers {
+        if part == MessagePart::Headers {
             return Some(EventName::Header(names[0].to_ascii_lowercase()));
         }
         for webhook in webhooks {
@@ -124,12 +124,14 @@ impl<'p> Check<'_, 'p> {
     }
 
     /// Returns where events of the receiving side contain their name.
-    fn told(&mut self, sides: &EventSides) -> Option<EventName> {
+    fn event_name(&mut self, sides: &EventSides) -> Option<EventName> {
         let place = sides.names[self.from.other().place()].as_ref()?;
         match parse(&place.value) {
-            Some((Part::Headers, names)) => Some(EventName::Header(names[0].to_ascii_lowercase())),
+            Some((MessagePart::Headers, names)) => Some(EventName::Header(names[0].to_ascii_lowercase())),
             // Not checked against the contract: the shape writes this member.
-            Some((Part::Body, names)) => Some(EventName::Body(names.into_iter().map(Into::into).collect())),
+            Some((MessagePart::Body, names)) => {
+                Some(EventName::Body(names.into_iter().map(Into::into).collect()))
+            }
             None => {
                 self.findings.push(faults::event_place(place));
                 None
@@ -145,7 +147,7 @@ impl<'p> Check<'_, 'p> {
         webhook: &Webhook,
         otherwise: fn(&Spanned<String>) -> Finding,
     ) -> Option<Vec<Arc<str>>> {
-        let Some((Part::Body, names)) = parse(&place.value) else {
+        let Some((MessagePart::Body, names)) = parse(&place.value) else {
             self.findings.push(otherwise(place));
             return None;
         };
@@ -155,7 +157,7 @@ impl<'p> Check<'_, 'p> {
 
     /// Returns the ordering keys of the sending side's event and of the receiving side's own event;
     /// empty paths if not declared.
-    fn keys(&mut self, event: &Event, webhook: &Webhook) -> Option<[Vec<Arc<str>>; 2]> {
+    fn keys(&mut self, event: &EventDecl, webhook: &Webhook) -> Option<[Vec<Arc<str>>; 2]> {
         let to = self.from.other();
         let (sent, own) = match &event.key {
             None => (None, None),
@@ -176,7 +178,7 @@ impl<'p> Check<'_, 'p> {
     }
 
     /// Returns the receiving side's event that this one becomes.
-    fn receiving(&self, event: &Event) -> Option<&'p Webhook> {
+    fn receiving(&self, event: &EventDecl) -> Option<&'p Webhook> {
         let to = self.from.other().place();
         let name = event.names[to].as_ref()?;
         self.world.contracts[to].webhooks.iter().find(|known| known.name == name.value)
@@ -201,14 +203,14 @@ impl<'p> Check<'_, 'p> {
 
     /// Checks that all events that become the same event share one correlation: the receiving
     /// side's own event does not reveal which of them it matches.
-    fn agrees(&mut self, event: &Event, route: &EventRoute, before: &[EventRoute]) {
-        let Some(told) = route.told() else {
+    fn agrees(&mut self, event: &EventDecl, route: &EventRoute, before: &[EventRoute]) {
+        let Some(told) = route.delivered() else {
             if let Some(written) = &event.correlate {
                 self.findings.push(faults::correlated_dropped(written.within.span));
             }
             return;
         };
-        let same = before.iter().filter_map(EventRoute::told).find(|other| other.name == told.name);
+        let same = before.iter().filter_map(EventRoute::delivered).find(|other| other.name == told.name);
         if let Some(other) = same
             && (other.correlate != told.correlate)
         {
@@ -220,7 +222,7 @@ impl<'p> Check<'_, 'p> {
         }
     }
 
-    fn event(&mut self, event: &Event, webhook: &Webhook) -> Option<EventRoute> {
+    fn event(&mut self, event: &EventDecl, webhook: &Webhook) -> Option<EventRoute> {
         let [key, own_key] = self.keys(event, webhook)?;
         let (becomes, losses) = match (&event.drop, &event.names[self.from.other().place()]) {
             (Some(because), None) if event.body.is_none() => {
@@ -253,7 +255,7 @@ impl<'p> Check<'_, 'p> {
 
     fn body(
         &mut self,
-        event: &Event,
+        event: &EventDecl,
         name: &Spanned<String>,
         webhook: &Webhook,
     ) -> Option<(BodyPlan, Vec<Loss>)> {
@@ -268,11 +270,11 @@ impl<'p> Check<'_, 'p> {
         let types = if to == SideId::OLD { [target, source] } else { [source, target] };
         let supply = Supply::default();
         let lens = match &event.body {
-            None | Some(Body::Empty(_)) => {
+            None | Some(BodyDecl::Empty(_)) => {
                 self.findings.push(faults::event_body_missing(event.span));
                 return None;
             }
-            Some(Body::Keep(span)) => {
+            Some(BodyDecl::Keep(span)) => {
                 // Contracts describe events like responses: the service sends them.
                 let narrowings = match compare(source, target, Some(Message::Answer)) {
                     Ok(narrowings) => narrowings,
@@ -293,8 +295,8 @@ impl<'p> Check<'_, 'p> {
                     losses,
                 ));
             }
-            Some(Body::Shape(used)) => self.lenses.body(used, types, to, &supply, self.findings)?,
-            Some(Body::Inline(shape)) => {
+            Some(BodyDecl::Shape(used)) => self.lenses.body(used, types, to, &supply, self.findings)?,
+            Some(BodyDecl::Inline(shape)) => {
                 // Require a named shape, so that examples can test it.
                 self.findings.push(faults::event_inline(shape.span));
                 return None;
@@ -309,7 +311,7 @@ impl<'p> Check<'_, 'p> {
     }
 
     /// Checks that both names exist in the contracts.
-    fn known(&mut self, event: &Event) {
+    fn check_names(&mut self, event: &EventDecl) {
         if event.names[self.from.place()].is_none() {
             self.findings.push(faults::event_or_drop(event.span));
         }

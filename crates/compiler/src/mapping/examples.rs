@@ -1,7 +1,7 @@
 //! Lowers examples to their runnable form, and fills in their open values. Checks only the form;
 //! `translate::example` runs them.
 
-use super::ast::{self, ExampleAnswer, Program, Spanned};
+use super::ast::{self, ExampleAnswer, ProgramDecl, Spanned};
 use super::compile::Compiled;
 use super::literal::json;
 use crate::diagnostic::{Code, FileId, Finding, Findings, NameKind, Sources, Span, did_you_mean};
@@ -17,34 +17,34 @@ use switchback_plan::{
 pub(super) const OPEN: &str = "?";
 
 /// Returns the examples of a program, in order. Reports and omits invalid ones.
-pub(super) fn lower(program: &Program, sources: &Sources, findings: &mut Findings) -> Vec<Example> {
-    let mut reader = Reader { program, sources, findings };
+pub(super) fn lower(program: &ProgramDecl, sources: &Sources, findings: &mut Findings) -> Vec<Example> {
+    let mut reader = ExampleReader { program, sources, findings };
     program.examples.iter().filter_map(|example| reader.example(example)).collect()
 }
 
-struct Reader<'a> {
-    program: &'a Program,
+struct ExampleReader<'a> {
+    program: &'a ProgramDecl,
     sources: &'a Sources,
     findings: &'a mut Findings,
 }
 
-impl Reader<'_> {
+impl ExampleReader<'_> {
     fn origin(&self, span: Span) -> Origin {
         super::origin(self.sources, span)
     }
 
-    fn example(&mut self, example: &ast::Example) -> Option<Example> {
+    fn example(&mut self, example: &ast::ExampleDecl) -> Option<Example> {
         let (kind, span) = match example {
-            ast::Example::Route(route) => (ExampleKind::Route(Box::new(self.route(route)?)), route.span),
-            ast::Example::Shape(shape) => (ExampleKind::Shape(self.shape(shape)?), shape.span),
-            ast::Example::Harvest(harvest) => {
+            ast::ExampleDecl::Route(route) => (ExampleKind::Route(Box::new(self.route(route)?)), route.span),
+            ast::ExampleDecl::Shape(shape) => (ExampleKind::Shape(self.shape(shape)?), shape.span),
+            ast::ExampleDecl::Harvest(harvest) => {
                 (ExampleKind::Harvest(Box::new(self.harvest(harvest)?)), harvest.span)
             }
         };
         Some(Example { kind, origin: self.origin(span) })
     }
 
-    fn route(&mut self, route: &ast::RouteExample) -> Option<RouteExample> {
+    fn route(&mut self, route: &ast::RouteExampleDecl) -> Option<RouteExample> {
         let (side, call) = route.at.value.split_once(' ')?;
         let serves = self.side(side, route.at.span)?;
         let (method, target) = self.method_and_target(call, route.at.span)?;
@@ -60,15 +60,15 @@ impl Reader<'_> {
             headers: texts(&route.headers),
             body: route.body.as_ref().map(json),
             config: route.config.iter().map(|(name, value)| (name.value.clone(), json(value))).collect(),
-            archived: self.archived(&route.archived)?,
+            archived: self.archive_entries(&route.archived)?,
             exchange,
             again,
         })
     }
 
-    fn exchange(&mut self, exchange: &ast::Exchange) -> Option<Exchange> {
+    fn exchange(&mut self, exchange: &ast::ExchangeDecl) -> Option<Exchange> {
         let calls = exchange.calls.iter().map(|call| self.call(call)).collect::<Option<Vec<_>>>()?;
-        let keeps = self.archived(&exchange.keeps)?;
+        let keeps = self.archive_entries(&exchange.keeps)?;
         let end = match &exchange.answer {
             ExampleAnswer::Refused(reason) => {
                 self.known_reason(reason)?;
@@ -77,13 +77,13 @@ impl Reader<'_> {
             ExampleAnswer::Answer { status, headers, body } => ExampleEnd::Answer {
                 status: self.status(status)?,
                 headers: texts(headers),
-                body: wanted(body.as_ref()),
+                body: expected_body(body.as_ref()),
             },
         };
         Some(Exchange { calls, keeps, end })
     }
 
-    fn harvest(&mut self, harvest: &ast::HarvestExample) -> Option<HarvestExample> {
+    fn harvest(&mut self, harvest: &ast::HarvestExampleDecl) -> Option<HarvestExample> {
         let known: Vec<&str> =
             self.program.harvests.iter().map(|harvest| harvest.name.value.as_str()).collect();
         let Some(at) = known.iter().position(|name| *name == harvest.name.value) else {
@@ -95,7 +95,7 @@ impl Reader<'_> {
         Some(HarvestExample { harvest: at, page: harvest.page.value, exchange })
     }
 
-    fn archived(&mut self, entries: &[ast::Archived]) -> Option<Vec<Archived>> {
+    fn archive_entries(&mut self, entries: &[ast::ArchivedDecl]) -> Option<Vec<Archived>> {
         let known: Vec<&str> =
             self.program.archives.iter().map(|archive| archive.name.value.as_str()).collect();
         let mut all = Vec::new();
@@ -103,7 +103,7 @@ impl Reader<'_> {
             let Some(at) = known.iter().position(|name| *name == entry.archive.value) else {
                 let message = format!("there is no archive `{}`", entry.archive.value);
                 let near = did_you_mean(&entry.archive.value, known);
-                self.undeclared(&entry.archive, NameKind::Archive, message, near);
+                self.report_undeclared(&entry.archive, NameKind::Archive, message, near);
                 return None;
             };
             all.push(Archived {
@@ -116,7 +116,7 @@ impl Reader<'_> {
         Some(all)
     }
 
-    fn call(&mut self, call: &ast::ExampleCall) -> Option<ExampleCall> {
+    fn call(&mut self, call: &ast::ExampleCallDecl) -> Option<ExampleCall> {
         let (method, target) = self.method_and_target(&call.expect.value, call.expect.span)?;
         let texts = |fields: &[(ast::Spanned<String>, ast::Spanned<String>)]| {
             fields.iter().map(|(name, value)| (name.value.clone(), value.value.clone())).collect()
@@ -133,7 +133,7 @@ impl Reader<'_> {
         })
     }
 
-    fn shape(&mut self, shape: &ast::ShapeExample) -> Option<ShapeExample> {
+    fn shape(&mut self, shape: &ast::ShapeExampleDecl) -> Option<ShapeExample> {
         let known: Vec<&str> = self
             .program
             .shapes
@@ -142,14 +142,19 @@ impl Reader<'_> {
             .collect();
         if !known.contains(&shape.shape.value.as_str()) {
             let message = format!("there is no shape `{}`", shape.shape.value);
-            self.undeclared(&shape.shape, NameKind::Shape, message, did_you_mean(&shape.shape.value, known));
+            self.report_undeclared(
+                &shape.shape,
+                NameKind::Shape,
+                message,
+                did_you_mean(&shape.shape.value, known),
+            );
             return None;
         }
         let [old, new] = &shape.values;
         Some(ShapeExample {
             shape: shape.shape.value.clone(),
             source: SideId(u8::from(shape.source == 1)),
-            values: [wanted(old.as_ref()), wanted(new.as_ref())],
+            values: [expected_body(old.as_ref()), expected_body(new.as_ref())],
             lost: shape.lost.iter().map(|place| place.value.clone()).collect(),
         })
     }
@@ -196,14 +201,20 @@ impl Reader<'_> {
             return Some(());
         }
         let message = format!("there is no reason `{}`", reason.value);
-        self.undeclared(reason, NameKind::Reason, message, did_you_mean(&reason.value, known));
+        self.report_undeclared(reason, NameKind::Reason, message, did_you_mean(&reason.value, known));
         None
     }
 
     /// Reports a name that the pack does not declare.
-    fn undeclared(&mut self, name: &Spanned<String>, kind: NameKind, message: String, help: Option<String>) {
+    fn report_undeclared(
+        &mut self,
+        name: &Spanned<String>,
+        kind: NameKind,
+        message: String,
+        help: Option<String>,
+    ) {
         let finding = Finding::error(Code::ExampleForm, name.span, message).maybe_help(help);
-        self.findings.push(finding.undeclared(kind, &name.value));
+        self.findings.push(finding.with_declarations(kind, &name.value));
     }
 
     fn report(&mut self, span: Span, message: String, help: Option<String>) {
@@ -216,7 +227,7 @@ fn texts(fields: &[(Spanned<String>, Spanned<String>)]) -> Vec<(String, String)>
     fields.iter().map(|(name, value)| (name.value.to_ascii_lowercase(), value.value.clone())).collect()
 }
 
-fn wanted(node: Option<&Node>) -> Wanted {
+fn expected_body(node: Option<&Node>) -> Wanted {
     match node {
         None => Wanted::None,
         Some(node) if is_open(node) => Wanted::Open,
@@ -233,11 +244,11 @@ pub(super) fn is_open(node: &Node) -> bool {
 ///
 /// `found` contains, for each example of the program, the values of its open places in the order of
 /// their appearance. Examples without values remain unchanged.
-pub fn blessed(compiled: &Compiled, found: &[Vec<Value>]) -> Vec<(FileId, String)> {
+pub fn fill_open_places(compiled: &Compiled, found: &[Vec<Value>]) -> Vec<(FileId, String)> {
     compiled.program.as_ref().map_or(Vec::new(), |program| filled_in(program, &compiled.sources, found))
 }
 
-fn filled_in(program: &Program, sources: &Sources, found: &[Vec<Value>]) -> Vec<(FileId, String)> {
+fn filled_in(program: &ProgramDecl, sources: &Sources, found: &[Vec<Value>]) -> Vec<(FileId, String)> {
     let mut edits: Vec<(Span, String)> = Vec::new();
     for (example, values) in program.examples.iter().zip(found) {
         let spans = open_places(example);
@@ -258,17 +269,17 @@ fn filled_in(program: &Program, sources: &Sources, found: &[Vec<Value>]) -> Vec<
 }
 
 /// Returns the spans of the open values of an example.
-fn open_places(example: &ast::Example) -> Vec<Span> {
+fn open_places(example: &ast::ExampleDecl) -> Vec<Span> {
     let nodes: Vec<&Node> = match example {
-        ast::Example::Route(route) => std::iter::once(&route.exchange)
+        ast::ExampleDecl::Route(route) => std::iter::once(&route.exchange)
             .chain(&route.again)
             .filter_map(|exchange| match &exchange.answer {
                 ExampleAnswer::Answer { body, .. } => body.as_ref(),
                 ExampleAnswer::Refused(_) => None,
             })
             .collect(),
-        ast::Example::Shape(shape) => shape.values.iter().flatten().collect(),
-        ast::Example::Harvest(_) => Vec::new(),
+        ast::ExampleDecl::Shape(shape) => shape.values.iter().flatten().collect(),
+        ast::ExampleDecl::Harvest(_) => Vec::new(),
     };
     nodes.into_iter().filter(|node| is_open(node)).map(|node| node.span).collect()
 }
@@ -321,14 +332,14 @@ refuse: {legacy: never, status: 501}
 ";
 
     /// Returns the program of one mapping file, its examples, and the findings.
-    fn read(text: &str) -> (Program, Sources, Vec<Example>, Vec<String>) {
+    fn read(text: &str) -> (ProgramDecl, Sources, Vec<Example>, Vec<String>) {
         let (mut sources, mut findings) = (Sources::new(), Findings::default());
-        let manifest = yaml::read(&mut sources, "pack.yaml", MANIFEST.as_bytes(), &mut findings).unwrap();
-        let mut program = Program::new(syntax::manifest(&manifest, &mut findings).unwrap());
-        let root = yaml::read(&mut sources, "x.map.yaml", text.as_bytes(), &mut findings).unwrap();
+        let manifest = yaml::parse(&mut sources, "pack.yaml", MANIFEST.as_bytes(), &mut findings).unwrap();
+        let mut program = ProgramDecl::new(syntax::manifest(&manifest, &mut findings).unwrap());
+        let root = yaml::parse(&mut sources, "x.map.yaml", text.as_bytes(), &mut findings).unwrap();
         syntax::file(&root, &mut program, &mut findings);
         let examples = lower(&program, &sources, &mut findings);
-        let found = findings.sorted().into_iter().map(|finding| {
+        let found = findings.in_order().into_iter().map(|finding| {
             let help = finding.help.as_ref().map_or_else(String::new, |help| format!("; {help}"));
             format!("{}: {}{help}", sources.start(finding.span).line, finding.message)
         });
@@ -341,7 +352,7 @@ refuse: {legacy: never, status: 501}
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mappings/messaging");
         let (mut sources, mut findings) = (Sources::new(), Findings::default());
         let source = PackSource::from_dir(&folder).unwrap();
-        let (program, _) = load::read(&source, &mut sources, &mut findings).unwrap();
+        let (program, _) = load::load_pack(&source, &mut sources, &mut findings).unwrap();
         let before = findings.len();
         let examples = lower(&program, &sources, &mut findings);
         assert_eq!((examples.len(), findings.len()), (program.examples.len(), before));

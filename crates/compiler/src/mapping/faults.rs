@@ -52,7 +52,7 @@ pub(super) fn no_scheme(header: &Spanned<String>) -> Finding {
 pub(super) fn two_ways(carrier: &Spanned<String>, first: &Spanned<String>) -> Finding {
     let what = format!("a side is sent its token in one way, and `{}` is a second one", carrier.value);
     Finding::error(Code::PackForm, carrier.span, what)
-        .related(first.span, "the first one")
+        .with_related(first.span, "the first one")
         .help("leave one of them out; several header fields may carry it after the same scheme")
 }
 
@@ -74,7 +74,7 @@ pub(super) fn scope(scope: &Spanned<String>) -> Finding {
 pub(super) fn setting_inside(name: &Spanned<String>, other: Span) -> Finding {
     Finding::error(Code::SettingForm, name.span, format!("`{}` lies inside another setting", name.value))
         .help("a setting is a boolean, an integer, a text or a date, and holds no others")
-        .related(other, "which is this one")
+        .with_related(other, "which is this one")
 }
 
 pub(super) fn setting_name(name: &Spanned<String>) -> Finding {
@@ -220,7 +220,7 @@ pub(super) fn compared_unanswered(at: Span, name: &str) -> Finding {
 
 pub(super) fn harmless_secret(at: Span, secret: Span) -> Finding {
     Finding::error(Code::Comparison, at, "what is in a secret is secret")
-        .related(secret, "declared secret here")
+        .with_related(secret, "declared secret here")
 }
 
 pub(super) fn compared_credential(name: &Spanned<String>) -> Finding {
@@ -271,7 +271,7 @@ pub(super) fn other_placeholders(span: Span, first: Span, wanted: &BTreeSet<Stri
     };
     Finding::error(Code::Placeholder, span, "the texts of a reason must have the same placeholders")
         .help(help)
-        .related(first, "the first text")
+        .with_related(first, "the first text")
 }
 
 pub(super) fn nothing_given(reason: &Spanned<String>) -> Finding {
@@ -420,6 +420,6 @@ pub(super) fn unknown_server(server: &Spanned<String>, known: &[&str]) -> Findin
 pub(super) fn host_twice(answered: &Spanned<String>, operation: &str, first: &Spanned<String>) -> Finding {
     let what = format!("`{operation}` is answered by the host `{}` already", first.value);
     Finding::error(Code::HostTwice, answered.span, what)
-        .related(first.span, "the other host")
+        .with_related(first.span, "the other host")
         .help("leave one of the two out")
 }

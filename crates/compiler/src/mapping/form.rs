@@ -6,7 +6,7 @@ use std::sync::Arc;
 use switchback_plan::{Form, FormField, FormKind, Key, Raw};
 
 /// Returns the form of a type.
-pub(in crate::mapping) fn of(ty: &Type, types: &Types) -> Arc<Form> {
+pub(in crate::mapping) fn form_of(ty: &Type, types: &Types) -> Arc<Form> {
     Forms { types, made: HashMap::new(), depth: 0 }.form(ty)
 }
 

@@ -3,7 +3,7 @@
 //! Contracts declare such hosts by `servers` of a path or an operation (OpenAPI 3.1, section
 //! 4.8.9.1). Operations that the pack does not list use the side's own address.
 
-use super::ast::{Host, Manifest, Spanned};
+use super::ast::{HostDecl, Manifest, Spanned};
 use super::faults;
 use super::routes::find_operation;
 use crate::contract::{Contract, Operation};
@@ -65,7 +65,7 @@ pub(super) fn place(manifest: &Manifest, contracts: &mut [Contract; 2], findings
 /// Assigns the operations of one line to a host.
 fn set(
     contract: &mut Contract,
-    hosts: &[Host],
+    hosts: &[HostDecl],
     id: u8,
     answered: &Spanned<String>,
     of: impl Fn(&Operation) -> bool,

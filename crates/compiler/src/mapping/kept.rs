@@ -36,7 +36,7 @@ fn of_direction<'p>(
         if !route.instead.is_empty() || !same_path || !is_kept(pair) || !asked.is_typed() {
             return Vec::new();
         }
-        let kept = Kept { route, pair, asked, served, called, answers };
+        let kept = PassedRoute { route, pair, asked, served, called, answers };
         pair.responses.iter().filter_map(|response| kept.example(direction, response)).collect()
     })
 }
@@ -61,7 +61,7 @@ fn is_kept(pair: &Pair) -> bool {
 }
 
 /// A route that passes requests and responses unchanged.
-struct Kept<'p> {
+struct PassedRoute<'p> {
     route: &'p Route,
     pair: &'p Pair,
     asked: &'p Operation,
@@ -70,7 +70,7 @@ struct Kept<'p> {
     answers: &'p Operation,
 }
 
-impl Kept<'_> {
+impl PassedRoute<'_> {
     /// Returns the example of one success, or `None` if its body is not JSON or not described.
     fn example(&self, direction: &Direction, response: &switchback_plan::Response) -> Option<Example> {
         let status = match response.from {
@@ -94,7 +94,7 @@ impl Kept<'_> {
         let origin = self.route.origin.clone();
         let call = ExampleCall {
             method: self.pair.call.method.clone(),
-            target: self.called(&target),
+            target: self.call_target(&target),
             headers: Vec::new(),
             body: body.clone(),
             status,
@@ -122,17 +122,17 @@ impl Kept<'_> {
     }
 
     /// Returns the expected target of the call, including constant parameters.
-    fn called(&self, target: &str) -> String {
+    fn call_target(&self, target: &str) -> String {
         let mut called = target.to_owned();
         for rule in &self.pair.call.query {
             let QueryFrom::Constant(value) = &rule.from else { continue };
             let text = match serde_json::from_slice(value) {
-                Ok(Value::String(text)) => encoded(&text),
+                Ok(Value::String(text)) => percent_encode(&text),
                 Ok(value) => value.to_string(),
                 Err(_) => continue,
             };
             let joint = if called.contains('?') { '&' } else { '?' };
-            called.push_str(&format!("{joint}{}={text}", encoded(&rule.name)));
+            called.push_str(&format!("{joint}{}={text}", percent_encode(&rule.name)));
         }
         called
     }
@@ -156,7 +156,7 @@ impl Kept<'_> {
             .iter()
             .filter(goes_over)
             .filter_map(|parameter| {
-                Some(format!("{}={}", encoded(&parameter.name), text_of(types, parameter)?))
+                Some(format!("{}={}", percent_encode(&parameter.name), text_of(types, parameter)?))
             })
             .collect();
         if query.is_empty() { target } else { format!("{target}?{}", query.join("&")) }
@@ -167,12 +167,12 @@ impl Kept<'_> {
 fn text_of(types: &Types, parameter: &Parameter) -> Option<String> {
     let TypeKind::Scalar(Scalar { .. }) = types.resolve(&parameter.ty).kind else { return None };
     Some(match sample(types, &parameter.ty) {
-        Value::String(text) => encoded(&text),
+        Value::String(text) => percent_encode(&text),
         value => value.to_string(),
     })
 }
 
-fn encoded(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 

@@ -1,7 +1,7 @@
 //! Loads a pack from a folder or from memory and parses it into one program. This is the only part
 //! of the front end that accesses the file system, and it only reads.
 
-use super::ast::{Manifest, Program, Spanned};
+use super::ast::{Manifest, ProgramDecl, Spanned};
 use super::corrections::Corrections;
 use super::syntax;
 use crate::contract::{self, Contract, Documents, Fetch};
@@ -102,11 +102,11 @@ fn is_of_pack(name: &str, prefix: &str) -> bool {
 ///
 /// Returns `None` if the manifest or a contract cannot be read. Findings report each file that
 /// could not be read.
-pub(super) fn read(
+pub(super) fn load_pack(
     source: &PackSource,
     sources: &mut Sources,
     findings: &mut Findings,
-) -> Option<(Program, [Contract; 2])> {
+) -> Option<(ProgramDecl, [Contract; 2])> {
     let (corrections, mut corrected) = (Corrections::default(), Vec::new());
     read_with(source, &corrections, &mut corrected, &mut Texts::default(), sources, findings)
 }
@@ -120,7 +120,7 @@ pub(super) fn read_with(
     texts: &mut Texts,
     sources: &mut Sources,
     findings: &mut Findings,
-) -> Option<(Program, [Contract; 2])> {
+) -> Option<(ProgramDecl, [Contract; 2])> {
     let Some(bytes) = source.bytes(MANIFEST) else {
         let file = sources.add(MANIFEST, "");
         let help =
@@ -131,11 +131,11 @@ pub(super) fn read_with(
         );
         return None;
     };
-    let mut manifest = yaml::read(sources, MANIFEST, bytes, findings)?;
+    let mut manifest = yaml::parse(sources, MANIFEST, bytes, findings)?;
     corrected.extend(corrections.put_in(&mut manifest));
     let manifest = syntax::manifest(&manifest, findings)?;
-    let (contracts, mappings) = texts.read(source, &manifest, sources, findings);
-    let mut program = Program::new(manifest);
+    let (contracts, mappings) = texts.load_contracts(source, &manifest, sources, findings);
+    let mut program = ProgramDecl::new(manifest);
     for root in mappings {
         // Clone a tree only to correct it. The cache retains the text as written.
         if corrections.is_empty() {
@@ -153,9 +153,9 @@ pub(super) fn read_with(
 /// Cache of parsed files, before corrections are applied. Unchanged files are not parsed again.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
-    contracts: [Option<(ContractKey, Part<Contract>)>; 2],
+    contracts: [Option<(ContractKey, LoadedPart<Contract>)>; 2],
     /// By path, the order in which they are processed.
-    mappings: BTreeMap<String, Part<yaml::Node>>,
+    mappings: BTreeMap<String, LoadedPart<yaml::Node>>,
 }
 
 /// Name of the side and path of its document.
@@ -163,7 +163,7 @@ type ContractKey = (String, String);
 
 /// Parse result of a mapping file, or of a contract document with the documents it references.
 #[derive(Debug)]
-struct Part<T> {
+struct LoadedPart<T> {
     /// The requested files and their contents; `None` for a missing file.
     asked: Vec<(String, Option<Arc<[u8]>>)>,
     /// Number of source files registered before this part. Spans refer to files by number, so a
@@ -175,7 +175,7 @@ struct Part<T> {
     value: Option<T>,
 }
 
-impl<T> Part<T> {
+impl<T> LoadedPart<T> {
     /// Returns whether parsing again would yield the same result. Failures are never reused,
     /// because their findings may depend on other files.
     fn holds(&self, source: &PackSource, sources: &Sources) -> bool {
@@ -192,12 +192,12 @@ impl<T> Part<T> {
     /// files and records them as dependencies. Adds the part's files to `sources` and its findings
     /// to `findings`.
     fn reuse_or_read<'s>(
-        known: Option<Part<T>>,
+        known: Option<LoadedPart<T>>,
         source: &'s PackSource,
         sources: &mut Sources,
         findings: &mut Findings,
         read: impl FnOnce(&dyn Fn(&str) -> Option<&'s [u8]>, &mut Sources, &mut Findings) -> Option<T>,
-    ) -> Part<T> {
+    ) -> LoadedPart<T> {
         if let Some(known) = known.filter(|known| known.holds(source, sources)) {
             sources.append(&known.added);
             findings.append(known.findings.clone());
@@ -212,14 +212,14 @@ impl<T> Part<T> {
         let (before, mut found) = (sources.len(), Findings::new());
         let value = read(&fetch, sources, &mut found);
         findings.append(found.clone());
-        Part { asked: asked.into_inner(), before, added: sources.after(before), findings: found, value }
+        LoadedPart { asked: asked.into_inner(), before, added: sources.after(before), findings: found, value }
     }
 }
 
 impl Texts {
     /// Returns the contracts and mapping files that can be read, the latter in order of their
     /// paths. Expects the manifest to be in `sources` already.
-    fn read<'t>(
+    fn load_contracts<'t>(
         &'t mut self,
         source: &PackSource,
         manifest: &Manifest,
@@ -230,9 +230,10 @@ impl Texts {
             let key = (manifest.sides[side].value.clone(), manifest.contracts[side].value.clone());
             // A different side name or document path invalidates the part.
             let known = self.contracts[side].take().filter(|(of, _)| *of == key).map(|(_, part)| part);
-            let part = Part::reuse_or_read(known, source, sources, findings, |fetch, sources, findings| {
-                read_contract(source, manifest, side, fetch, sources, findings)
-            });
+            let part =
+                LoadedPart::reuse_or_read(known, source, sources, findings, |fetch, sources, findings| {
+                    read_contract(source, manifest, side, fetch, sources, findings)
+                });
             self.contracts[side].insert((key, part)).1.value.clone()
         });
         let mut mappings = BTreeMap::new();
@@ -241,9 +242,10 @@ impl Texts {
             // Move entries instead of cloning them. Those of deleted files stay behind and are
             // dropped.
             let known = self.mappings.remove(name);
-            let part = Part::reuse_or_read(known, source, sources, findings, |fetch, sources, findings| {
-                yaml::read(sources, name, fetch(name)?, findings)
-            });
+            let part =
+                LoadedPart::reuse_or_read(known, source, sources, findings, |fetch, sources, findings| {
+                    yaml::parse(sources, name, fetch(name)?, findings)
+                });
             mappings.insert(name.clone(), part);
         }
         self.mappings = mappings;
@@ -254,7 +256,7 @@ impl Texts {
 /// Returns the names of a pack's sides, old side first, or `None` if the manifest cannot be read.
 pub fn sides(source: &PackSource) -> Option<[String; 2]> {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
-    let root = yaml::read(&mut sources, MANIFEST, source.bytes(MANIFEST)?, &mut findings)?;
+    let root = yaml::parse(&mut sources, MANIFEST, source.bytes(MANIFEST)?, &mut findings)?;
     let manifest = syntax::manifest(&root, &mut findings)?;
     Some(manifest.sides.map(|side| side.value))
 }
@@ -283,13 +285,13 @@ fn read_contract(
         return None;
     }
     let documents = Documents::load(sources, path, fetch, findings)?;
-    Some(contract::read(&manifest.sides[side].value, &documents, findings))
+    Some(contract::parse_contract(&manifest.sides[side].value, &documents, findings))
 }
 
-impl Program {
+impl ProgramDecl {
     /// Creates a program that contains only the manifest.
-    pub(super) fn new(manifest: Manifest) -> Program {
-        Program {
+    pub(super) fn new(manifest: Manifest) -> ProgramDecl {
+        ProgramDecl {
             manifest,
             shapes: Vec::new(),
             routes: Vec::new(),
@@ -311,7 +313,7 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
         let source = PackSource::from_dir(&folder).expect("the pack lies beside the sources");
         let (mut sources, mut findings) = (Sources::new(), Findings::new());
-        let read = read(&source, &mut sources, &mut findings);
+        let read = load_pack(&source, &mut sources, &mut findings);
         assert!(read.is_some() || findings.has_errors());
         diagnostic::to_text(&sources, &findings, diagnostic::Colour::Never)
     }

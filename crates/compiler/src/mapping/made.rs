@@ -1,7 +1,7 @@
 //! Expands pack-wide settings to single routes: pairs for operations that may be equal on both
 //! sides (`identical: keep`, `rest: keep`), and the reason for operations without a route.
 
-use super::ast::{Body, Pair, ParameterLine, Program, Reason, RestWord, Route, Spanned};
+use super::ast::{BodyDecl, PairDecl, ParameterLine, ProgramDecl, ReasonDecl, RestWord, RouteDecl, Spanned};
 use crate::contract::{Contract, OpKey, Operation};
 use crate::diagnostic::Span;
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ pub(super) const REST_REASON: &str = "rest";
 const REST_TEXT: &str = "This operation is not available here.";
 
 /// Adds the pairs and the reason to a program.
-pub(super) fn add(program: &mut Program, contracts: &[Contract; 2]) {
+pub(super) fn add(program: &mut ProgramDecl, contracts: &[Contract; 2]) {
     let keeps = program.manifest.rest.iter().flatten().find(|word| word.value == RestWord::Keep);
     if let Some(span) = program.manifest.identical.or(keeps.map(|word| word.span)) {
         let made = pairs(program, contracts, span);
@@ -26,14 +26,14 @@ pub(super) fn add(program: &mut Program, contracts: &[Contract; 2]) {
         let text = Spanned { value: REST_TEXT.to_owned(), span };
         let texts = program.manifest.languages.iter().map(|language| (language.clone(), text.clone()));
         let name = Spanned { value: REST_REASON.to_owned(), span };
-        program.reasons.push(Reason { name, texts: texts.collect() });
+        program.reasons.push(ReasonDecl { name, texts: texts.collect() });
     }
 }
 
 /// Returns a pair for each operation that both sides have under the same method and path, unless
 /// routes name it on both sides.
-fn pairs(program: &Program, contracts: &[Contract; 2], span: Span) -> Vec<Route> {
-    let named = named(program);
+fn pairs(program: &ProgramDecl, contracts: &[Contract; 2], span: Span) -> Vec<RouteDecl> {
+    let named = routed_operations(program);
     let is_named = |side: usize, operation: &Operation| {
         named.contains(&(side, operation.key.method.to_string(), operation.key.path.shape()))
     };
@@ -42,11 +42,11 @@ fn pairs(program: &Program, contracts: &[Contract; 2], span: Span) -> Vec<Route>
         // A pair may serve one side while a declared route serves the other.
         (!(is_named(0, old) && is_named(1, new))).then_some((old, new))
     });
-    both.map(|(old, new)| Route::Pair(pair(old, new, span))).collect()
+    both.map(|(old, new)| RouteDecl::Pair(pair(old, new, span))).collect()
 }
 
 /// Returns the operations that routes are declared for, by side, method and path shape.
-fn named(program: &Program) -> HashSet<(usize, String, String)> {
+fn routed_operations(program: &ProgramDecl) -> HashSet<(usize, String, String)> {
     let mut named = HashSet::new();
     let mut add = |side: usize, text: &str| {
         if let Ok(key) = OpKey::parse(text) {
@@ -56,8 +56,8 @@ fn named(program: &Program) -> HashSet<(usize, String, String)> {
     // A route with a setting leaves the operation to others while the setting is off.
     for route in program.routes.iter().filter(|route| route.only_if().is_none()) {
         match route {
-            Route::Serve(serve) => add(serve.side.side, &serve.at.value),
-            Route::Pair(pair) => {
+            RouteDecl::Serve(serve) => add(serve.side.side, &serve.at.value),
+            RouteDecl::Pair(pair) => {
                 for side in [0, 1] {
                     if pair.front.is_none_or(|front| front.side == side) {
                         add(side, &pair.operations[side].value);
@@ -71,13 +71,13 @@ fn named(program: &Program) -> HashSet<(usize, String, String)> {
 
 /// Creates a pair that treats both operations as equal. The checks of pairs decide whether they
 /// are.
-fn pair(old: &Operation, new: &Operation, span: Span) -> Pair {
+fn pair(old: &Operation, new: &Operation, span: Span) -> PairDecl {
     let text = |value: &str| Spanned { value: value.to_owned(), span };
     let same = |name: &str| ParameterLine::plain(text(name), text(name));
     let has_answer = |operation: &Operation| {
         operation.responses.iter().any(|response| response.body.is_some() && response.is_success())
     };
-    Pair {
+    PairDecl {
         operations: [text(&old.key.to_string()), text(&new.key.to_string())],
         front: None,
         paging: None,
@@ -107,8 +107,8 @@ fn pair(old: &Operation, new: &Operation, span: Span) -> Pair {
         response_media: Vec::new(),
         request_headers: Vec::new(),
         response_headers: Vec::new(),
-        request: (old.body.is_some() || new.body.is_some()).then_some(Body::Keep(span)),
-        response: (has_answer(old) || has_answer(new)).then_some(Body::Keep(span)),
+        request: (old.body.is_some() || new.body.is_some()).then_some(BodyDecl::Keep(span)),
+        response: (has_answer(old) || has_answer(new)).then_some(BodyDecl::Keep(span)),
         status: Vec::new(),
         business_errors: Vec::new(),
         retry: None,

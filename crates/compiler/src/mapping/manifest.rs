@@ -26,13 +26,13 @@ pub(super) fn sides(manifest: &Manifest, findings: &mut Findings) -> [Option<Sid
     })
 }
 
-fn credential(written: &ast::Credential, findings: &mut Findings) -> Option<Credential> {
+fn credential(written: &ast::CredentialDecl, findings: &mut Findings) -> Option<Credential> {
     let usual = written.scheme.as_ref().and_then(|word| scheme(word, findings));
     let unsaid = written.carriers().find(|carrier| matches!(carrier.kind, CarrierKind::Usual));
     if let (None, Some(carrier)) = (&written.scheme, unsaid) {
         findings.push(faults::no_scheme(&carrier.name));
     }
-    let mut carriers = |written: &[ast::Carrier]| -> Option<Vec<Carrier>> {
+    let mut carriers = |written: &[ast::CarrierDecl]| -> Option<Vec<Carrier>> {
         let all: Vec<_> = written.iter().map(|one| carrier(one, usual.as_ref(), findings)).collect();
         all.into_iter().collect()
     };
@@ -57,7 +57,7 @@ fn credential(written: &ast::Credential, findings: &mut Findings) -> Option<Cred
     Some(Credential { read, send, headers, tokens })
 }
 
-fn carrier(written: &ast::Carrier, usual: Option<&Scheme>, findings: &mut Findings) -> Option<Carrier> {
+fn carrier(written: &ast::CarrierDecl, usual: Option<&Scheme>, findings: &mut Findings) -> Option<Carrier> {
     let scheme = match &written.kind {
         CarrierKind::Query => return Some(Carrier::Query(written.name.value.clone())),
         CarrierKind::FormField => return Some(Carrier::FormField(written.name.value.clone())),
@@ -116,7 +116,7 @@ pub(super) fn own_header(name: Option<&Spanned<String>>, findings: &mut Findings
 /// manages, except for `content-type`, which calls without a body carry.
 fn call_header(
     (name, value): &(Spanned<String>, Spanned<String>),
-    credential: &ast::Credential,
+    credential: &ast::CredentialDecl,
     findings: &mut Findings,
 ) -> Option<(String, String)> {
     let lower = header(name, findings)?;
@@ -178,7 +178,7 @@ pub(super) fn settings(manifest: &Manifest, sources: &Sources, findings: &mut Fi
     for setting in &manifest.settings {
         let name = &setting.name.value;
         // Dots separate nested members, and a setting has a scalar value without members.
-        let above = |other: &ast::Setting| {
+        let above = |other: &ast::SettingDecl| {
             name.strip_prefix(&other.name.value).is_some_and(|rest| rest.starts_with('.'))
         };
         if let Some(other) = manifest.settings.iter().find(|other| above(other)) {

@@ -5,19 +5,19 @@ use std::collections::BTreeSet;
 
 /// The part of a message that contains a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum MessagePart {
     Body,
     Headers,
 }
 
 /// Parses a place into its part and the names that lead to it, or returns `None` if the text is not
 /// a simple place. The name of a header is one piece, even with dots.
-pub(super) fn parse(text: &str) -> Option<(Part, Vec<&str>)> {
+pub(super) fn parse(text: &str) -> Option<(MessagePart, Vec<&str>)> {
     let (part, names) = text.strip_prefix("$.")?.split_once('.')?;
     let is_name = |name: &&str| !name.is_empty() && !name.contains(['[', ']', '*', '?', '\'', '"']);
-    let (part, names): (Part, Vec<&str>) = match part {
-        "body" => (Part::Body, names.split('.').collect()),
-        "headers" => (Part::Headers, vec![names]),
+    let (part, names): (MessagePart, Vec<&str>) = match part {
+        "body" => (MessagePart::Body, names.split('.').collect()),
+        "headers" => (MessagePart::Headers, vec![names]),
         _ => return None,
     };
     names.iter().all(is_name).then_some((part, names))

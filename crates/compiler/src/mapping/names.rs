@@ -1,6 +1,6 @@
 //! Pack-wide names, by index, with a usage mark: settings and reasons.
 
-use super::ast::{Program, Spanned};
+use super::ast::{ProgramDecl, Spanned};
 use crate::diagnostic::{Code, Finding, Findings, NameKind, did_you_mean};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -8,9 +8,9 @@ use switchback_plan::{ReasonId, SettingKind};
 
 /// The settings and reasons of a program. Each lookup marks the item as used.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
-    settings: Table<SettingRef>,
-    reasons: Table<()>,
+pub(crate) struct PackNames {
+    settings: NameTable<SettingRef>,
+    reasons: NameTable<()>,
 }
 
 /// A resolved setting.
@@ -26,10 +26,10 @@ pub(crate) struct SettingRef {
     pub values: Vec<String>,
 }
 
-impl Names {
+impl PackNames {
     /// Collects the declarations of a program in order. Reports duplicate names.
-    pub(crate) fn collect(program: &Program, findings: &mut Findings) -> Names {
-        let mut names = Names::default();
+    pub(crate) fn collect(program: &ProgramDecl, findings: &mut Findings) -> PackNames {
+        let mut names = PackNames::default();
         for (index, setting) in program.manifest.settings.iter().enumerate() {
             let kind = setting_kind(&setting.kind.value);
             if kind.is_none() {
@@ -65,7 +65,7 @@ impl Names {
             findings.push(
                 Finding::error(Code::UnknownSetting, name.span, message)
                     .help(help)
-                    .undeclared(NameKind::Setting, &name.value),
+                    .with_declarations(NameKind::Setting, &name.value),
             );
         }
         found.map(|(_, declared)| declared.clone())
@@ -82,16 +82,16 @@ impl Names {
             findings.push(
                 Finding::error(Code::UnknownReason, name.span, message)
                     .help(help)
-                    .undeclared(NameKind::Reason, &name.value),
+                    .with_declarations(NameKind::Reason, &name.value),
             );
         }
         found.map(|(index, ())| ReasonId(index as u16))
     }
 
     /// Reports settings and reasons that were never looked up.
-    pub(crate) fn unused(&self, findings: &mut Findings) {
-        let settings = self.settings.unused().map(|name| ("setting", NameKind::Setting, name));
-        let reasons = self.reasons.unused().map(|name| ("reason", NameKind::Reason, name));
+    pub(crate) fn report_unused(&self, findings: &mut Findings) {
+        let settings = self.settings.unused_names().map(|name| ("setting", NameKind::Setting, name));
+        let reasons = self.reasons.unused_names().map(|name| ("reason", NameKind::Reason, name));
         for (what, kind, entry) in settings.chain(reasons) {
             findings.push(
                 Finding::error(
@@ -100,7 +100,7 @@ impl Names {
                     format!("nothing uses the {what} `{}`", entry.value),
                 )
                 .help("remove it, or use it")
-                .unused(kind, &entry.value),
+                .with_uses(kind, &entry.value),
             );
         }
     }
@@ -112,25 +112,26 @@ pub(crate) fn setting_kind(word: &str) -> Option<SettingKind> {
 }
 
 #[derive(Debug)]
-struct Table<T> {
+struct NameTable<T> {
     // A cell, because all checks share the names and each lookup records the use.
     rows: Vec<(Spanned<String>, T, Cell<bool>)>,
     by_name: HashMap<String, usize>,
 }
 
-impl<T> Default for Table<T> {
-    fn default() -> Table<T> {
-        Table { rows: Vec::new(), by_name: HashMap::new() }
+impl<T> Default for NameTable<T> {
+    fn default() -> NameTable<T> {
+        NameTable { rows: Vec::new(), by_name: HashMap::new() }
     }
 }
 
-impl<T> Table<T> {
+impl<T> NameTable<T> {
     fn add(&mut self, name: &Spanned<String>, value: T, what: &str, findings: &mut Findings) {
         if let Some(first) = self.by_name.get(&name.value) {
             let message = format!("the {what} `{}` is declared twice", name.value);
             let first = self.rows[*first].0.span;
             findings.push(
-                Finding::error(Code::DeclaredTwice, name.span, message).related(first, "first declared here"),
+                Finding::error(Code::DeclaredTwice, name.span, message)
+                    .with_related(first, "first declared here"),
             );
         } else {
             self.by_name.insert(name.value.clone(), self.rows.len());
@@ -150,7 +151,7 @@ impl<T> Table<T> {
         self.rows.iter().map(|(name, ..)| name.value.as_str()).collect()
     }
 
-    fn unused(&self) -> impl Iterator<Item = &Spanned<String>> {
+    fn unused_names(&self) -> impl Iterator<Item = &Spanned<String>> {
         self.rows.iter().filter(|(_, _, used)| !used.get()).map(|(name, ..)| name)
     }
 }

@@ -1,17 +1,17 @@
 //! Access to single shapes of a pack, outside of routes. Tests check the laws of shapes on values
 //! generated from the contracts; serving a pack does not use this module.
 
-use super::ast::{self, Program, Spanned};
-use super::lens::{Lenses, Supply, World};
+use super::ast::{self, ProgramDecl, Spanned};
+use super::lens::{LensEnv, Lenses, Supply};
 use super::load::{self, PackSource};
-use super::names::Names;
+use super::names::PackNames;
 use crate::contract::TypeIn;
 use crate::diagnostic::{Findings, Sources};
 use switchback_plan::{Key, Loss, Note, ReasonId, SideId, ValueOp};
 
 /// The named shapes of a pack.
 pub struct Shapes<'p> {
-    program: &'p Program,
+    program: &'p ProgramDecl,
     lenses: Lenses<'p>,
 }
 
@@ -37,11 +37,11 @@ pub struct BuiltShape {
 impl Shapes<'_> {
     /// Reads a pack, passes its shapes to `run` and returns the result, or `None` if the pack
     /// cannot be read or a shape has an error.
-    pub fn of<T>(source: &PackSource, run: impl FnOnce(&Shapes<'_>) -> T) -> Option<T> {
+    pub fn with_pack<T>(source: &PackSource, run: impl FnOnce(&Shapes<'_>) -> T) -> Option<T> {
         let (mut sources, mut findings) = (Sources::new(), Findings::new());
-        let (program, contracts) = load::read(source, &mut sources, &mut findings)?;
-        let names = Names::collect(&program, &mut findings);
-        let world = World { program: &program, contracts: &contracts, names: &names, sources: &sources };
+        let (program, contracts) = load::load_pack(source, &mut sources, &mut findings)?;
+        let names = PackNames::collect(&program, &mut findings);
+        let world = LensEnv { program: &program, contracts: &contracts, names: &names, sources: &sources };
         let lenses = Lenses::check(world, &mut findings);
         (!findings.has_errors()).then(|| run(&Shapes { program: &program, lenses }))
     }
@@ -71,7 +71,7 @@ impl Shapes<'_> {
 
     /// Returns the members of a side that the lines of a shape set, including inherited lines. For
     /// a nested place, the outermost member.
-    pub fn given(&self, name: &str, side: SideId) -> Vec<&str> {
+    pub fn members(&self, name: &str, side: SideId) -> Vec<&str> {
         let Some(shape) = self.shape(name) else { return Vec::new() };
         let renamed = shape.rename.iter().map(|line| if side == SideId::OLD { &line.old } else { &line.new });
         let by_kind = shape.by_kind.iter().flat_map(|line| match side {
@@ -86,7 +86,7 @@ impl Shapes<'_> {
         let fixed = shape.constant.iter().map(|constant| constant.name.value.as_str());
         let same = shape.same.iter().map(|name| name.value.as_str());
         let copies = shape.copy.iter().filter(|copy| copy.to.side == usize::from(side.0));
-        let like = shape.like.as_ref().map(|like| self.given(&like.value, side)).unwrap_or_default();
+        let like = shape.like.as_ref().map(|like| self.members(&like.value, side)).unwrap_or_default();
         same.chain(places)
             .chain(copies.map(|copy| copy.name.value.as_str()))
             .chain(fixed)
@@ -102,8 +102,8 @@ impl Shapes<'_> {
         own.map(|copy| copy.name.value.as_str()).chain(like).collect()
     }
 
-    fn shape(&self, name: &str) -> Option<&ast::Shape> {
-        let is_named = |shape: &&ast::Shape| shape.name.as_ref().is_some_and(|have| have.value == name);
+    fn shape(&self, name: &str) -> Option<&ast::ShapeDecl> {
+        let is_named = |shape: &&ast::ShapeDecl| shape.name.as_ref().is_some_and(|have| have.value == name);
         self.program.shapes.iter().find(is_named)
     }
 }

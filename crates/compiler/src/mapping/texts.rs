@@ -1,6 +1,6 @@
 //! Languages and reasons: every text in every language of the pack, with equal placeholders.
 
-use super::ast::{Manifest, Reason, Spanned};
+use super::ast::{Manifest, ReasonDecl, Spanned};
 use super::{faults, origin};
 use crate::diagnostic::{Findings, Sources};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ fn is_tag(text: &str) -> bool {
 
 /// Returns the reasons of a pack in order, and the placeholders of each.
 pub(super) fn reasons(
-    reasons: &[Reason],
+    reasons: &[ReasonDecl],
     languages: &[String],
     sources: &Sources,
     findings: &mut Findings,
@@ -57,7 +57,7 @@ pub(super) fn reasons(
 }
 
 fn texts(
-    reason: &Reason,
+    reason: &ReasonDecl,
     languages: &[String],
     findings: &mut Findings,
 ) -> (BTreeMap<String, String>, BTreeSet<String>) {

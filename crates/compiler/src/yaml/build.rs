@@ -2,17 +2,17 @@
 //! nesting depth is limited by a counter, not by the stack. This module reads strictly;
 //! [`super::lenient`] contains the differences of a lenient reading.
 
-use super::bounds::{Bounds, STRICT};
+use super::bounds::{STRICT, YamlLimits};
 use super::lenient::Anchors;
-use super::scalar::{Plain, json_number, plain};
-use super::{Key, Kind, Node, Style, faults};
+use super::scalar::{PlainScalar, json_number, plain};
+use super::{Key, Kind, Node, TextStyle, faults};
 use crate::diagnostic::{FileId, Findings, Span};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 
 /// Parses a text; see [`super::read`].
 pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<Node> {
-    let places = Places::new(text, file);
-    let mut builder = Builder::new(&STRICT, None, findings);
+    let places = ByteOffsets::new(text, file);
+    let mut builder = TreeBuilder::new(&STRICT, None, findings);
     // The parser does not accept a byte order mark before a comment, so skip it here. Offsets
     // include it.
     let mut parser = Parser::new_from_str(&text[places.skipped_bytes..]);
@@ -43,13 +43,13 @@ pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<
 }
 
 /// A list or map under construction.
-enum Open {
+enum OpenContainer {
     Seq { span: Span, items: Vec<Node>, anchor: usize },
-    Map { span: Span, entries: Vec<(Key, Node)>, key: Option<Slot>, anchor: usize },
+    Map { span: Span, entries: Vec<(Key, Node)>, key: Option<KeySlot>, anchor: usize },
 }
 
 /// The key of the current entry.
-enum Slot {
+enum KeySlot {
     Key(Key),
     /// The key is not a text. It was reported, and its value is dropped.
     Unusable,
@@ -57,23 +57,23 @@ enum Slot {
     Merge,
 }
 
-pub(super) struct Builder<'a> {
-    bounds: &'a Bounds,
+pub(super) struct TreeBuilder<'a> {
+    bounds: &'a YamlLimits,
     /// Present in a lenient reading.
     anchors: Option<Anchors>,
-    open: Vec<Open>,
+    open: Vec<OpenContainer>,
     root: Option<Node>,
     nodes: usize,
     pub(super) findings: &'a mut Findings,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> TreeBuilder<'a> {
     pub(super) fn new(
-        bounds: &'a Bounds,
+        bounds: &'a YamlLimits,
         anchors: Option<Anchors>,
         findings: &'a mut Findings,
-    ) -> Builder<'a> {
-        Builder { bounds, anchors, open: Vec::new(), root: None, nodes: 0, findings }
+    ) -> TreeBuilder<'a> {
+        TreeBuilder { bounds, anchors, open: Vec::new(), root: None, nodes: 0, findings }
     }
 
     pub(super) fn finish(self, file: FileId) -> Option<Node> {
@@ -89,19 +89,19 @@ impl<'a> Builder<'a> {
     }
 }
 
-impl Builder<'_> {
+impl TreeBuilder<'_> {
     /// Processes one event of the strict parser. Returns `None` if a limit is exceeded.
-    fn event(&mut self, event: Event<'_>, span: Span, places: &Places<'_>) -> Option<()> {
+    fn event(&mut self, event: Event<'_>, span: Span, places: &ByteOffsets<'_>) -> Option<()> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 self.count(span)?;
                 self.decoration(anchor, tag.as_deref(), span);
                 let style = match style {
-                    ScalarStyle::Plain => Style::Plain,
-                    ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => Style::Quoted,
-                    ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
+                    ScalarStyle::Plain => TextStyle::Plain,
+                    ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => TextStyle::Quoted,
+                    ScalarStyle::Literal | ScalarStyle::Folded => TextStyle::Block,
                 };
-                self.scalar(text.into_owned(), style, places.trimmed(span), 0);
+                self.scalar(text.into_owned(), style, places.trim(span), 0);
             }
             Event::Alias(_) => {
                 self.count(span)?;
@@ -143,13 +143,13 @@ impl Builder<'_> {
 
     pub(super) fn start_list(&mut self, span: Span, anchor: usize) -> Option<()> {
         self.start(span)?;
-        self.open.push(Open::Seq { span, items: Vec::new(), anchor });
+        self.open.push(OpenContainer::Seq { span, items: Vec::new(), anchor });
         Some(())
     }
 
     pub(super) fn start_map(&mut self, span: Span, anchor: usize) -> Option<()> {
         self.start(span)?;
-        self.open.push(Open::Map { span, entries: Vec::new(), key: None, anchor });
+        self.open.push(OpenContainer::Map { span, entries: Vec::new(), key: None, anchor });
         Some(())
     }
 
@@ -177,7 +177,7 @@ impl Builder<'_> {
         // An alias may be a key.
         if let (true, Kind::String(text, _)) = (self.expects_key(), &kind) {
             let text = text.clone();
-            self.key(text, Style::Quoted, span);
+            self.key(text, TextStyle::Quoted, span);
             return Some(());
         }
         self.close(Node { span, kind });
@@ -200,12 +200,12 @@ impl Builder<'_> {
         }
     }
 
-    pub(super) fn scalar(&mut self, text: String, style: Style, span: Span, anchor: usize) {
+    pub(super) fn scalar(&mut self, text: String, style: TextStyle, span: Span, anchor: usize) {
         if self.expects_key() {
             return self.key(text, style, span);
         }
         let kind = match style {
-            Style::Plain => self.plain(text, span),
+            TextStyle::Plain => self.plain(text, span),
             style => Kind::String(text, style),
         };
         let node = Node { span, kind };
@@ -216,54 +216,54 @@ impl Builder<'_> {
     fn plain(&mut self, text: String, span: Span) -> Kind {
         let lenient = self.anchors.is_some();
         match plain(&text) {
-            Plain::Null => Kind::Null,
-            Plain::Bool(value) => Kind::Bool(value),
-            Plain::Number => Kind::Number(text),
-            Plain::Text => Kind::String(text, Style::Plain),
+            PlainScalar::Null => Kind::Null,
+            PlainScalar::Bool(value) => Kind::Bool(value),
+            PlainScalar::Number => Kind::Number(text),
+            PlainScalar::Text => Kind::String(text, TextStyle::Plain),
             // YAML 1.2 has `True` and `False` besides the lower-case words, and numbers that are
             // not JSON numbers.
-            Plain::MaybeBool if lenient => match text.as_str() {
+            PlainScalar::MaybeBool if lenient => match text.as_str() {
                 "True" | "TRUE" => Kind::Bool(true),
                 "False" | "FALSE" => Kind::Bool(false),
-                _ => Kind::String(text, Style::Plain),
+                _ => Kind::String(text, TextStyle::Plain),
             },
-            Plain::MaybeNumber if lenient => match json_number(&text) {
+            PlainScalar::MaybeNumber if lenient => match json_number(&text) {
                 Some(number) => Kind::Number(number),
-                None => Kind::String(text, Style::Plain),
+                None => Kind::String(text, TextStyle::Plain),
             },
-            Plain::MaybeBool => {
+            PlainScalar::MaybeBool => {
                 self.findings.push(faults::ambiguous_boolean(span, &text));
-                Kind::String(text, Style::Plain)
+                Kind::String(text, TextStyle::Plain)
             }
-            Plain::MaybeNumber => {
+            PlainScalar::MaybeNumber => {
                 self.findings.push(faults::ambiguous_number(span, &text));
-                Kind::String(text, Style::Plain)
+                Kind::String(text, TextStyle::Plain)
             }
         }
     }
 
     fn expects_key(&self) -> bool {
-        matches!(self.open.last(), Some(Open::Map { key: None, .. }))
+        matches!(self.open.last(), Some(OpenContainer::Map { key: None, .. }))
     }
 
-    fn key(&mut self, text: String, style: Style, span: Span) {
-        let plain = style == Style::Plain;
+    fn key(&mut self, text: String, style: TextStyle, span: Span) {
+        let plain = style == TextStyle::Plain;
         let lenient = self.anchors.is_some();
         let slot = if plain && text == "<<" {
             if lenient {
-                Slot::Merge
+                KeySlot::Merge
             } else {
                 self.findings.push(faults::merge_key(span));
-                Slot::Unusable
+                KeySlot::Unusable
             }
         // An empty plain key and `~` are null.
         } else if plain && !lenient && matches!(text.as_str(), "" | "~") {
             self.findings.push(faults::key_kind(span));
-            Slot::Unusable
+            KeySlot::Unusable
         } else {
-            Slot::Key(Key { name: text, span })
+            KeySlot::Key(Key { name: text, span })
         };
-        if let Some(Open::Map { key, .. }) = self.open.last_mut() {
+        if let Some(OpenContainer::Map { key, .. }) = self.open.last_mut() {
             *key = Some(slot);
         }
     }
@@ -272,20 +272,20 @@ impl Builder<'_> {
     fn close(&mut self, mut node: Node) {
         match self.open.last_mut() {
             None => self.root = Some(node),
-            Some(Open::Seq { items, .. }) => items.push(node),
-            Some(Open::Map { entries, key, .. }) => match key.take() {
-                Some(Slot::Key(key)) => {
+            Some(OpenContainer::Seq { items, .. }) => items.push(node),
+            Some(OpenContainer::Map { entries, key, .. }) => match key.take() {
+                Some(KeySlot::Key(key)) => {
                     // An absent value has the place of its key.
                     if node.span.start == node.span.end && !matches!(node.kind, Kind::Seq(_) | Kind::Map(_)) {
                         node.span = key.span;
                     }
                     entries.push((key, node));
                 }
-                Some(Slot::Unusable) => {}
-                Some(Slot::Merge) => merge(entries, node),
+                Some(KeySlot::Unusable) => {}
+                Some(KeySlot::Merge) => merge(entries, node),
                 None => {
                     self.findings.push(faults::key_kind(node.span));
-                    *key = Some(Slot::Unusable);
+                    *key = Some(KeySlot::Unusable);
                 }
             },
         }
@@ -296,10 +296,10 @@ impl Builder<'_> {
     pub(super) fn end(&mut self, at: Span) {
         let Some(open) = self.open.pop() else { return };
         let (span, last, kind, anchor) = match open {
-            Open::Seq { span, items, anchor } => {
+            OpenContainer::Seq { span, items, anchor } => {
                 (span, items.last().map(|item| item.span), Kind::Seq(items), anchor)
             }
-            Open::Map { span, entries, anchor, .. } => {
+            OpenContainer::Map { span, entries, anchor, .. } => {
                 let entries = self.without_duplicates(entries);
                 let first = entries.first().map_or(span, |(key, _)| key.span);
                 let last = entries.last().map(|(key, value)| {
@@ -379,7 +379,7 @@ fn merge(entries: &mut Vec<(Key, Node)>, node: Node) {
 }
 
 /// Conversion of the parser's positions, which count characters, to byte offsets.
-struct Places<'a> {
+struct ByteOffsets<'a> {
     text: &'a str,
     file: FileId,
     /// Length of the byte order mark.
@@ -391,8 +391,8 @@ struct Places<'a> {
 /// Number of characters between two stored offsets.
 const STRIDE: usize = 64;
 
-impl<'a> Places<'a> {
-    fn new(text: &'a str, file: FileId) -> Places<'a> {
+impl<'a> ByteOffsets<'a> {
+    fn new(text: &'a str, file: FileId) -> ByteOffsets<'a> {
         let skipped_bytes = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         let body = &text[skipped_bytes..];
         // In ASCII text, characters and bytes have the same offsets.
@@ -401,7 +401,7 @@ impl<'a> Places<'a> {
         } else {
             body.char_indices().step_by(STRIDE).map(|(at, _)| at as u32).collect()
         };
-        Places { text, file, skipped_bytes, strides }
+        ByteOffsets { text, file, skipped_bytes, strides }
     }
 
     fn offset(&self, marker: &Marker) -> u32 {
@@ -427,7 +427,7 @@ impl<'a> Places<'a> {
     }
 
     /// Removes the trailing white space that the parser includes in multi-line scalars.
-    fn trimmed(&self, span: Span) -> Span {
+    fn trim(&self, span: Span) -> Span {
         let text = &self.text[span.start as usize..span.end as usize];
         Span { end: span.start + text.trim_end().len() as u32, ..span }
     }
@@ -440,8 +440,8 @@ impl<'a> Places<'a> {
         let tab = indent.into_iter().any(|b| b == b'\t');
         let fault = faults::syntax(Span::new(self.file, at, at), info, tab);
         // The parser stops where it cannot continue, often many lines after the missing bracket.
-        match unclosed(&self.text[..at as usize]) {
-            Some(open) => faults::unclosed(fault, Span::new(self.file, open as u32, open as u32 + 1)),
+        match find_unclosed(&self.text[..at as usize]) {
+            Some(open) => faults::with_unclosed(fault, Span::new(self.file, open as u32, open as u32 + 1)),
             None => fault,
         }
     }
@@ -449,7 +449,7 @@ impl<'a> Places<'a> {
 
 /// Returns the position of the innermost unclosed brace, bracket or quote of a text. Characters
 /// within words are ignored.
-fn unclosed(text: &str) -> Option<usize> {
+fn find_unclosed(text: &str) -> Option<usize> {
     let mut open: Vec<(usize, char)> = Vec::new();
     let mut before = '\n';
     for (at, c) in text.char_indices() {

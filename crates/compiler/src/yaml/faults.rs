@@ -1,6 +1,6 @@
 //! The findings about YAML text and about the structure of any file.
 
-use super::bounds::Bounds;
+use super::bounds::YamlLimits;
 use crate::diagnostic::{Code, Finding, Span, did_you_mean};
 
 pub(super) fn syntax(span: Span, what: &str, tab: bool) -> Finding {
@@ -9,8 +9,8 @@ pub(super) fn syntax(span: Span, what: &str, tab: bool) -> Finding {
 }
 
 /// Adds the place of an unclosed bracket or quote to a syntax error.
-pub(super) fn unclosed(fault: Finding, open: Span) -> Finding {
-    fault.related(open, "opened here, and not closed")
+pub(super) fn with_unclosed(fault: Finding, open: Span) -> Finding {
+    fault.with_related(open, "opened here, and not closed")
 }
 
 pub(super) fn not_utf8(span: Span, byte: u8) -> Finding {
@@ -22,17 +22,17 @@ pub(super) fn empty_file(span: Span) -> Finding {
     Finding::error(Code::EmptyFile, span, "the file is empty")
 }
 
-pub(super) fn too_many_bytes(span: Span, bytes: usize, bounds: &Bounds) -> Finding {
+pub(super) fn too_many_bytes(span: Span, bytes: usize, bounds: &YamlLimits) -> Finding {
     let most = bounds.bytes;
     Finding::error(Code::TooLarge, span, format!("the file has {bytes} bytes, and at most {most} are read"))
 }
 
-pub(super) fn too_deep(span: Span, bounds: &Bounds) -> Finding {
+pub(super) fn too_deep(span: Span, bounds: &YamlLimits) -> Finding {
     let most = bounds.depth;
     Finding::error(Code::TooLarge, span, format!("more than {most} lists and maps inside one another"))
 }
 
-pub(super) fn too_many_nodes(span: Span, bounds: &Bounds) -> Finding {
+pub(super) fn too_many_nodes(span: Span, bounds: &YamlLimits) -> Finding {
     Finding::error(Code::TooLarge, span, format!("the file has more than {} values", bounds.nodes))
 }
 
@@ -42,7 +42,7 @@ pub(super) fn duplicate_key(name: &str, again: Span, first: Span, lenient: bool)
         true => Finding::warning(Code::DuplicateKey, again, message).help("the last one counts"),
         false => Finding::error(Code::DuplicateKey, again, message),
     };
-    finding.label("given again here").related(first, "first given here")
+    finding.label("given again here").with_related(first, "first given here")
 }
 
 pub(super) fn unknown_alias(span: Span) -> Finding {

@@ -1,6 +1,6 @@
 //! Readers for trees: the known keys of a map, and values of an expected kind.
 
-use super::{Key, Kind, Node, Style, faults};
+use super::{Key, Kind, Node, TextStyle, faults};
 use crate::diagnostic::{Findings, suggest};
 
 /// The keys of one kind of map.
@@ -51,7 +51,7 @@ impl<'n> Fields<'n> {
     /// Checks that `node` is a map with these keys. Unknown keys are reported with the nearest
     /// known one, and missing keys are reported. Returns `None` only if the node is not a map: with
     /// wrong keys, the others can still be read.
-    pub fn read(node: &'n Node, keys: &Keys, findings: &mut Findings) -> Option<Fields<'n>> {
+    pub fn parse(node: &'n Node, keys: &Keys, findings: &mut Findings) -> Option<Fields<'n>> {
         let entries = node.map(findings)?;
         // A misspelt key is not also reported as missing.
         let mut meant = Vec::new();
@@ -102,7 +102,7 @@ impl Node {
     pub fn boolean(&self, findings: &mut Findings) -> Option<bool> {
         match &self.kind {
             Kind::Bool(value) => Some(*value),
-            Kind::String(text, Style::Quoted) if matches!(text.as_str(), "true" | "false") => {
+            Kind::String(text, TextStyle::Quoted) if matches!(text.as_str(), "true" | "false") => {
                 self.wrong_kind("`true` or `false`", Some("leave the quotes out".to_owned()), findings)
             }
             _ => self.wrong_kind("`true` or `false`", None, findings),

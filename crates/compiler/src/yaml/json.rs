@@ -3,11 +3,11 @@
 
 use super::bounds::DOCUMENT;
 use super::build::without_duplicates;
-use super::{Key, Kind, Node, Style, faults};
+use super::{Key, Kind, Node, TextStyle, faults};
 use crate::diagnostic::{FileId, Findings, Span};
 
 /// The result of parsing.
-pub(super) enum Reading {
+pub(super) enum JsonOutcome {
     Read(Node),
     /// The text is not JSON, but may be YAML.
     NotJson,
@@ -16,37 +16,38 @@ pub(super) enum Reading {
 }
 
 /// The reason why parsing stopped.
-enum Stop {
+enum ParseStop {
     NotJson,
     OverBounds,
 }
 
 /// Parses a text that starts like a JSON object or array.
-pub(super) fn read(text: &str, file: FileId, findings: &mut Findings) -> Reading {
+pub(super) fn parse_json(text: &str, file: FileId, findings: &mut Findings) -> JsonOutcome {
     // A byte order mark has three bytes.
     let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
-    let mut reader = Reader { text, bytes: text.as_bytes(), at: start, file, nodes: 0, depth: 0, findings };
+    let mut reader =
+        JsonReader { text, bytes: text.as_bytes(), at: start, file, nodes: 0, depth: 0, findings };
     reader.space();
     if !matches!(reader.peek(), Some(b'{' | b'[')) {
-        return Reading::NotJson;
+        return JsonOutcome::NotJson;
     }
     let mark = reader.findings.len();
     let read = reader.value().and_then(|node| {
         reader.space();
-        if reader.at == text.len() { Ok(node) } else { Err(Stop::NotJson) }
+        if reader.at == text.len() { Ok(node) } else { Err(ParseStop::NotJson) }
     });
     match read {
-        Ok(node) => Reading::Read(node),
-        Err(Stop::OverBounds) => Reading::OverBounds,
-        Err(Stop::NotJson) => {
+        Ok(node) => JsonOutcome::Read(node),
+        Err(ParseStop::OverBounds) => JsonOutcome::OverBounds,
+        Err(ParseStop::NotJson) => {
             // Discard the findings: the text is read again as YAML.
             findings.truncate(mark);
-            Reading::NotJson
+            JsonOutcome::NotJson
         }
     }
 }
 
-struct Reader<'t, 'f> {
+struct JsonReader<'t, 'f> {
     text: &'t str,
     bytes: &'t [u8],
     at: usize,
@@ -56,7 +57,7 @@ struct Reader<'t, 'f> {
     findings: &'f mut Findings,
 }
 
-impl Reader<'_, '_> {
+impl JsonReader<'_, '_> {
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -71,24 +72,24 @@ impl Reader<'_, '_> {
         Span::new(self.file, start as u32, self.at as u32)
     }
 
-    fn count(&mut self) -> Result<(), Stop> {
+    fn count(&mut self) -> Result<(), ParseStop> {
         self.nodes += 1;
         if self.nodes > DOCUMENT.nodes {
             let span = self.span(self.at);
             self.findings.push(faults::too_many_nodes(span, &DOCUMENT));
-            return Err(Stop::OverBounds);
+            return Err(ParseStop::OverBounds);
         }
         Ok(())
     }
 
     /// Parses a value. The reader is at its first character.
-    fn value(&mut self) -> Result<Node, Stop> {
+    fn value(&mut self) -> Result<Node, ParseStop> {
         self.count()?;
         let start = self.at;
-        let kind = match self.peek().ok_or(Stop::NotJson)? {
-            b'{' => return self.nested(Self::object),
-            b'[' => return self.nested(Self::list),
-            b'"' => Kind::String(self.string()?, Style::Quoted),
+        let kind = match self.peek().ok_or(ParseStop::NotJson)? {
+            b'{' => return self.parse_nested(Self::object),
+            b'[' => return self.parse_nested(Self::list),
+            b'"' => Kind::String(self.string()?, TextStyle::Quoted),
             b't' => self.word("true", Kind::Bool(true))?,
             b'f' => self.word("false", Kind::Bool(false))?,
             b'n' => self.word("null", Kind::Null)?,
@@ -97,12 +98,12 @@ impl Reader<'_, '_> {
         Ok(Node { span: self.span(start), kind })
     }
 
-    fn nested(&mut self, read: fn(&mut Self) -> Result<Node, Stop>) -> Result<Node, Stop> {
+    fn parse_nested(&mut self, read: fn(&mut Self) -> Result<Node, ParseStop>) -> Result<Node, ParseStop> {
         // The reader is recursive, so this also bounds the stack.
         if self.depth == DOCUMENT.depth {
             let span = self.span(self.at);
             self.findings.push(faults::too_deep(span, &DOCUMENT));
-            return Err(Stop::OverBounds);
+            return Err(ParseStop::OverBounds);
         }
         self.depth += 1;
         let node = read(self)?;
@@ -110,7 +111,7 @@ impl Reader<'_, '_> {
         Ok(node)
     }
 
-    fn object(&mut self) -> Result<Node, Stop> {
+    fn object(&mut self) -> Result<Node, ParseStop> {
         let start = self.at;
         self.at += 1;
         let mut entries = Vec::new();
@@ -120,7 +121,7 @@ impl Reader<'_, '_> {
                 self.space();
                 let at = self.at;
                 if self.peek() != Some(b'"') {
-                    return Err(Stop::NotJson);
+                    return Err(ParseStop::NotJson);
                 }
                 self.count()?;
                 let name = self.string()?;
@@ -133,7 +134,7 @@ impl Reader<'_, '_> {
                 match self.peek() {
                     Some(b',') => self.at += 1,
                     Some(b'}') => break,
-                    _ => return Err(Stop::NotJson),
+                    _ => return Err(ParseStop::NotJson),
                 }
             }
         }
@@ -144,7 +145,7 @@ impl Reader<'_, '_> {
         Ok(Node { span: self.span(start), kind: Kind::Map(entries) })
     }
 
-    fn list(&mut self) -> Result<Node, Stop> {
+    fn list(&mut self) -> Result<Node, ParseStop> {
         let start = self.at;
         self.at += 1;
         let mut items = Vec::new();
@@ -157,7 +158,7 @@ impl Reader<'_, '_> {
                 match self.peek() {
                     Some(b',') => self.at += 1,
                     Some(b']') => break,
-                    _ => return Err(Stop::NotJson),
+                    _ => return Err(ParseStop::NotJson),
                 }
             }
         }
@@ -166,23 +167,23 @@ impl Reader<'_, '_> {
         Ok(Node { span: self.span(start), kind: Kind::Seq(items) })
     }
 
-    fn expect(&mut self, byte: u8) -> Result<(), Stop> {
+    fn expect(&mut self, byte: u8) -> Result<(), ParseStop> {
         if self.peek() != Some(byte) {
-            return Err(Stop::NotJson);
+            return Err(ParseStop::NotJson);
         }
         self.at += 1;
         Ok(())
     }
 
-    fn word(&mut self, word: &str, kind: Kind) -> Result<Kind, Stop> {
+    fn word(&mut self, word: &str, kind: Kind) -> Result<Kind, ParseStop> {
         if !self.bytes[self.at..].starts_with(word.as_bytes()) {
-            return Err(Stop::NotJson);
+            return Err(ParseStop::NotJson);
         }
         self.at += word.len();
         Ok(kind)
     }
 
-    fn number(&mut self) -> Result<Kind, Stop> {
+    fn number(&mut self) -> Result<Kind, ParseStop> {
         let start = self.at;
         while matches!(self.peek(), Some(b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')) {
             self.at += 1;
@@ -190,16 +191,16 @@ impl Reader<'_, '_> {
         let text = &self.text[start..self.at];
         match super::scalar::is_json_number(text) {
             true => Ok(Kind::Number(text.to_owned())),
-            false => Err(Stop::NotJson),
+            false => Err(ParseStop::NotJson),
         }
     }
 
     /// Parses a string. The reader is at the opening quote.
-    fn string(&mut self) -> Result<String, Stop> {
+    fn string(&mut self) -> Result<String, ParseStop> {
         self.at += 1;
         let start = self.at;
         // Most strings have no escapes and are copied at once.
-        let end = start + memchr::memchr2(b'"', b'\\', &self.bytes[start..]).ok_or(Stop::NotJson)?;
+        let end = start + memchr::memchr2(b'"', b'\\', &self.bytes[start..]).ok_or(ParseStop::NotJson)?;
         if self.bytes[end] == b'"' {
             self.at = end + 1;
             return Ok(self.text[start..end].to_owned());
@@ -207,7 +208,7 @@ impl Reader<'_, '_> {
         let mut out = self.text[start..end].to_owned();
         self.at = end;
         loop {
-            match self.peek().ok_or(Stop::NotJson)? {
+            match self.peek().ok_or(ParseStop::NotJson)? {
                 b'"' => break,
                 b'\\' => {
                     self.at += 1;
@@ -215,7 +216,8 @@ impl Reader<'_, '_> {
                 }
                 _ => {
                     let start = self.at;
-                    let rest = memchr::memchr2(b'"', b'\\', &self.bytes[start..]).ok_or(Stop::NotJson)?;
+                    let rest =
+                        memchr::memchr2(b'"', b'\\', &self.bytes[start..]).ok_or(ParseStop::NotJson)?;
                     self.at = start + rest;
                     out.push_str(&self.text[start..self.at]);
                 }
@@ -225,8 +227,8 @@ impl Reader<'_, '_> {
         Ok(out)
     }
 
-    fn escape(&mut self) -> Result<char, Stop> {
-        let byte = self.peek().ok_or(Stop::NotJson)?;
+    fn escape(&mut self) -> Result<char, ParseStop> {
+        let byte = self.peek().ok_or(ParseStop::NotJson)?;
         self.at += 1;
         Ok(match byte {
             b'"' | b'\\' | b'/' => char::from(byte),
@@ -251,15 +253,15 @@ impl Reader<'_, '_> {
                 let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
                 char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
             }
-            _ => return Err(Stop::NotJson),
+            _ => return Err(ParseStop::NotJson),
         })
     }
 
-    fn unit(&mut self) -> Result<u32, Stop> {
-        let digits = self.text.get(self.at..self.at + 4).ok_or(Stop::NotJson)?;
+    fn unit(&mut self) -> Result<u32, ParseStop> {
+        let digits = self.text.get(self.at..self.at + 4).ok_or(ParseStop::NotJson)?;
         // `from_str_radix` accepts a sign, so check the digits.
         let unit = digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16));
-        let unit = unit.and_then(Result::ok).ok_or(Stop::NotJson)?;
+        let unit = unit.and_then(Result::ok).ok_or(ParseStop::NotJson)?;
         self.at += 4;
         Ok(unit)
     }

@@ -4,8 +4,8 @@
 //! the last of several equal keys takes precedence.
 
 use super::bounds::DOCUMENT;
-use super::build::Builder;
-use super::{Kind, Node, Style, faults};
+use super::build::TreeBuilder;
+use super::{Kind, Node, TextStyle, faults};
 use crate::diagnostic::{FileId, Findings, Span};
 use libyaml_safer::{Event, EventData, Parser, ScalarStyle};
 use std::borrow::Cow;
@@ -48,7 +48,7 @@ fn size(node: &Node) -> (usize, usize) {
 
 /// Parses a text; see [`super::read_document`].
 pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<Node> {
-    let mut builder = Builder::new(&DOCUMENT, Some(Anchors::default()), findings);
+    let mut builder = TreeBuilder::new(&DOCUMENT, Some(Anchors::default()), findings);
     // The parser panics on a block scalar at the end of the file without a line break.
     let ended = if text.ends_with('\n') { Cow::Borrowed(text) } else { Cow::Owned(format!("{text}\n")) };
     let mut input = ended.as_bytes();
@@ -81,13 +81,13 @@ pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<
                 builder.count(span)?;
                 let style = match style {
                     // A value tagged `!!str` is a text: `!!str 5`.
-                    _ if tag.as_deref().is_some_and(|tag| tag.ends_with(":str")) => Style::Quoted,
-                    ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => Style::Quoted,
-                    ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
-                    _ => Style::Plain,
+                    _ if tag.as_deref().is_some_and(|tag| tag.ends_with(":str")) => TextStyle::Quoted,
+                    ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => TextStyle::Quoted,
+                    ScalarStyle::Literal | ScalarStyle::Folded => TextStyle::Block,
+                    _ => TextStyle::Plain,
                 };
                 let anchor = number(anchor, &mut anchors, &mut given);
-                builder.scalar(value, style, trimmed(text, span), anchor);
+                builder.scalar(value, style, trim(text, span), anchor);
             }
             EventData::Alias { anchor } => {
                 builder.alias(span, anchors.get(&anchor).copied().unwrap_or(0))?;
@@ -119,7 +119,7 @@ fn span(event: &Event, text: &str, file: FileId) -> Span {
 }
 
 /// Removes the trailing white space that the parser includes in scalars.
-fn trimmed(text: &str, span: Span) -> Span {
+fn trim(text: &str, span: Span) -> Span {
     let covered = text.get(span.start as usize..span.end as usize).unwrap_or("");
     Span { end: span.start + covered.trim_end().len() as u32, ..span }
 }

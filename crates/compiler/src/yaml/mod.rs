@@ -42,7 +42,7 @@ pub enum Kind {
     /// A plain number in its original notation, which is also valid JSON.
     Number(String),
     /// Any other scalar.
-    String(String, Style),
+    String(String, TextStyle),
     /// A sequence.
     Seq(Vec<Node>),
     /// A mapping in text order, with unique keys.
@@ -51,7 +51,7 @@ pub enum Kind {
 
 /// The notation of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
+pub enum TextStyle {
     /// Without quotes.
     Plain,
     /// In single or double quotes.
@@ -73,7 +73,7 @@ pub struct Key {
 pub mod bounds {
     /// The limits of one file.
     #[derive(Debug, Clone, Copy)]
-    pub struct Bounds {
+    pub struct YamlLimits {
         /// Maximum size in bytes.
         pub bytes: usize,
         /// Maximum nesting depth of sequences and mappings.
@@ -83,9 +83,9 @@ pub mod bounds {
     }
 
     /// Limits of files written for the gateway.
-    pub const STRICT: Bounds = Bounds { bytes: BYTES_MAX, depth: DEPTH_MAX, nodes: NODES_MAX };
+    pub const STRICT: YamlLimits = YamlLimits { bytes: BYTES_MAX, depth: DEPTH_MAX, nodes: NODES_MAX };
     /// Limits of documents written by others. The number of nodes bounds the memory of the tree.
-    pub const DOCUMENT: Bounds = Bounds { bytes: DOCUMENT_BYTES_MAX, depth: 200, nodes: 3_000_000 };
+    pub const DOCUMENT: YamlLimits = YamlLimits { bytes: DOCUMENT_BYTES_MAX, depth: 200, nodes: 3_000_000 };
 
     /// Maximum size of a file in bytes.
     pub const BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -101,7 +101,7 @@ pub mod bounds {
 ///
 /// Returns `None` if there is no tree: the file is not UTF-8, has a syntax error, contains only
 /// comments, or exceeds a limit. Other errors are reported, and the rest of the file is read.
-pub fn read(sources: &mut Sources, name: &str, bytes: &[u8], findings: &mut Findings) -> Option<Node> {
+pub fn parse(sources: &mut Sources, name: &str, bytes: &[u8], findings: &mut Findings) -> Option<Node> {
     let file = add(sources, name, bytes, &bounds::STRICT, findings)?;
     build::tree(sources.text(file), file, findings)
 }
@@ -116,10 +116,10 @@ pub fn read_document(
 ) -> Option<Node> {
     let file = add(sources, name, bytes, &bounds::DOCUMENT, findings)?;
     let text = sources.text(file);
-    match json::read(text, file, findings) {
-        json::Reading::Read(node) => Some(node),
-        json::Reading::OverBounds => None,
-        json::Reading::NotJson => lenient::tree(text, file, findings),
+    match json::parse_json(text, file, findings) {
+        json::JsonOutcome::Read(node) => Some(node),
+        json::JsonOutcome::OverBounds => None,
+        json::JsonOutcome::NotJson => lenient::tree(text, file, findings),
     }
 }
 
@@ -128,7 +128,7 @@ fn add(
     sources: &mut Sources,
     name: &str,
     bytes: &[u8],
-    bounds: &bounds::Bounds,
+    bounds: &bounds::YamlLimits,
     findings: &mut Findings,
 ) -> Option<FileId> {
     if bytes.len() > bounds.bytes {

@@ -3,7 +3,7 @@
 
 /// The classification of a plain scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Plain {
+pub(super) enum PlainScalar {
     Null,
     Bool(bool),
     Number,
@@ -16,15 +16,15 @@ pub(super) enum Plain {
 
 /// Classifies a plain scalar by the core schema of YAML 1.2 (section 10.3.2), except for notations
 /// with another meaning in YAML 1.1.
-pub(super) fn plain(text: &str) -> Plain {
+pub(super) fn plain(text: &str) -> PlainScalar {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => Plain::Null,
-        "true" => Plain::Bool(true),
-        "false" => Plain::Bool(false),
-        _ if is_boolean_word(text) => Plain::MaybeBool,
-        _ if is_json_number(text) => Plain::Number,
-        _ if is_number_like(text) => Plain::MaybeNumber,
-        _ => Plain::Text,
+        "" | "~" | "null" | "Null" | "NULL" => PlainScalar::Null,
+        "true" => PlainScalar::Bool(true),
+        "false" => PlainScalar::Bool(false),
+        _ if is_boolean_word(text) => PlainScalar::MaybeBool,
+        _ if is_json_number(text) => PlainScalar::Number,
+        _ if is_number_like(text) => PlainScalar::MaybeNumber,
+        _ => PlainScalar::Text,
     }
 }
 
@@ -108,12 +108,15 @@ mod tests {
     #[test]
     fn every_kind_of_plain_scalar() {
         let cases = [
-            (Plain::Null, &["", "~", "null", "NULL"][..]),
-            (Plain::Number, &["0", "-0", "12", "-1.50", "1e9", "1.0E-3", "9007199254740993"]),
-            (Plain::MaybeNumber, &["+1", "007", ".5", "1.", "0x1F", "0o17", "-.inf", ".NaN", "01.5", "1.e3"]),
-            (Plain::MaybeBool, &["yes", "No", "ON", "off", "y", "N", "True", "FALSE"]),
+            (PlainScalar::Null, &["", "~", "null", "NULL"][..]),
+            (PlainScalar::Number, &["0", "-0", "12", "-1.50", "1e9", "1.0E-3", "9007199254740993"]),
             (
-                Plain::Text,
+                PlainScalar::MaybeNumber,
+                &["+1", "007", ".5", "1.", "0x1F", "0o17", "-.inf", ".NaN", "01.5", "1.e3"],
+            ),
+            (PlainScalar::MaybeBool, &["yes", "No", "ON", "off", "y", "N", "True", "FALSE"]),
+            (
+                PlainScalar::Text,
                 &[
                     "a",
                     "-",
@@ -136,6 +139,6 @@ mod tests {
                 assert_eq!(plain(text), kind, "{text}");
             }
         }
-        assert_eq!(plain("true"), Plain::Bool(true));
+        assert_eq!(plain("true"), PlainScalar::Bool(true));
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 fn read_all(text: &str) -> (Sources, Option<Node>, Findings) {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
-    let node = read(&mut sources, "a.yaml", text.as_bytes(), &mut findings);
+    let node = parse(&mut sources, "a.yaml", text.as_bytes(), &mut findings);
     (sources, node, findings)
 }
 
@@ -24,7 +24,7 @@ fn messages(text: &str) -> Vec<String> {
 
 fn lines(sources: &Sources, findings: &Findings) -> Vec<String> {
     findings
-        .sorted()
+        .in_order()
         .into_iter()
         .map(|f| {
             let at = sources.start(f.span);
@@ -46,16 +46,16 @@ fn every_kind_of_value_with_its_place() {
         });
         (sources.snippet(node.span).to_owned(), node.kind.clone())
     };
-    let plain = |text: &str| Kind::String(text.to_owned(), Style::Plain);
+    let plain = |text: &str| Kind::String(text.to_owned(), TextStyle::Plain);
     assert_eq!(place("plain"), ("text here".to_owned(), plain("text here")));
     assert_eq!(place("200"), ("1.10".to_owned(), Kind::Number("1.10".to_owned())));
     assert_eq!(place("list/0").0, "a");
     assert_eq!(place("list/1").0, "{x: 'é', y: [true, ~]}");
-    assert_eq!(place("list/1/x"), ("'é'".to_owned(), Kind::String("é".to_owned(), Style::Quoted)));
+    assert_eq!(place("list/1/x"), ("'é'".to_owned(), Kind::String("é".to_owned(), TextStyle::Quoted)));
     assert_eq!(place("list/1/y/0"), ("true".to_owned(), Kind::Bool(true)));
     assert_eq!(place("list/1/y/1"), ("~".to_owned(), Kind::Null));
     assert_eq!(place("list").0, "- a   # note\n  - {x: 'é', y: [true, ~]}");
-    assert_eq!(place("block").1, Kind::String("one\ntwo\n".to_owned(), Style::Block));
+    assert_eq!(place("block").1, Kind::String("one\ntwo\n".to_owned(), TextStyle::Block));
     assert_eq!(place("empty"), ("empty".to_owned(), Kind::Null));
     assert_eq!(sources.start(root.span).line, 2);
     assert!(sources.snippet(root.span).starts_with("plain:"));
@@ -107,7 +107,7 @@ fn every_second_key_is_reported_with_the_first() {
         ["2:11 Y005 the key `c` is given twice", "3:1 Y005 the key `a` is given twice"]
     );
     let (sources, node, findings) = read_all(text);
-    let first = findings.sorted()[1].related[0].0;
+    let first = findings.in_order()[1].related[0].0;
     assert_eq!(sources.start(first).line, 1);
     assert_eq!(node.unwrap().get("a").unwrap().kind, Kind::Number("1".to_owned()), "the first one stays");
 }
@@ -164,7 +164,7 @@ fn nothing_but_comments_is_an_empty_file() {
 #[test]
 fn bytes_that_are_not_utf8_have_their_place() {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
-    assert_eq!(read(&mut sources, "a.yaml", b"a: 1\nb: \xffx", &mut findings), None);
+    assert_eq!(parse(&mut sources, "a.yaml", b"a: 1\nb: \xffx", &mut findings), None);
     assert_eq!(
         lines(&sources, &findings),
         ["2:4 Y002 the byte 0xff here is not UTF-8 | save the file as UTF-8"]
@@ -180,7 +180,7 @@ fn each_bound_is_reached() {
     assert_eq!(messages(&many), ["1000000:3 Y004 the file has more than 1000000 values"]);
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let large = vec![b' '; bounds::BYTES_MAX + 1];
-    assert_eq!(read(&mut sources, "a.yaml", &large, &mut findings), None);
+    assert_eq!(parse(&mut sources, "a.yaml", &large, &mut findings), None);
     assert_eq!(
         lines(&sources, &findings),
         ["1:1 Y004 the file has 16777217 bytes, and at most 16777216 are read"]
@@ -193,7 +193,7 @@ const SHAPE: Keys = Keys::new("a shape", &["of"], &["same", "rename"]);
 fn unknown_and_missing_keys_are_all_named() {
     let (sources, root) = good("smae: [a]\nx-note: 1\ncolour: 2\n");
     let mut findings = Findings::new();
-    assert!(Fields::read(&root, &SHAPE, &mut findings).unwrap().get("of").is_none());
+    assert!(Fields::parse(&root, &SHAPE, &mut findings).unwrap().get("of").is_none());
     assert_eq!(
         lines(&sources, &findings),
         [
@@ -204,7 +204,7 @@ fn unknown_and_missing_keys_are_all_named() {
         ]
     );
     let mut findings = Findings::new();
-    Fields::read(&root, &Keys { extensions: true, ..SHAPE }, &mut findings);
+    Fields::parse(&root, &Keys { extensions: true, ..SHAPE }, &mut findings);
     assert_eq!(lines(&sources, &findings).len(), 3);
 }
 
@@ -282,7 +282,7 @@ fn an_empty_item_after_a_key_lies_within_its_list() {
 
 fn survives(bytes: &[u8]) {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
-    let node = read(&mut sources, "a.yaml", bytes, &mut findings);
+    let node = parse(&mut sources, "a.yaml", bytes, &mut findings);
     assert!(node.is_some() || !findings.is_empty(), "no tree without a finding");
     to_text(&sources, &findings, Colour::Never);
     crate::diagnostic::to_json(&sources, &findings);
@@ -335,9 +335,9 @@ fn what_is_not_closed_is_shown_where_it_was_opened() {
     ] {
         let mut sources = Sources::new();
         let mut findings = Findings::new();
-        let tree = super::read(&mut sources, "a.yaml", text.as_bytes(), &mut findings);
+        let tree = super::parse(&mut sources, "a.yaml", text.as_bytes(), &mut findings);
         assert!(tree.is_none(), "{text}");
-        let found = findings.sorted()[0].related.first().map(|(span, _)| sources.start(*span));
+        let found = findings.in_order()[0].related.first().map(|(span, _)| sources.start(*span));
         assert_eq!(found.map(|at| (at.line, at.column)), place, "{text}");
     }
 }

@@ -53,11 +53,11 @@ impl Walk<'_> {
             None => self.by_place(a, b, element, around),
         };
         for one in matches {
-            self.matched(one, a, b, element, around);
+            self.compare_matched(one, a, b, element, around);
         }
     }
 
-    fn matched(&mut self, one: Match, a: Side<'_>, b: Side<'_>, element: &Node, around: &Cause) {
+    fn compare_matched(&mut self, one: Match, a: Side<'_>, b: Side<'_>, element: &Node, around: &Cause) {
         let shown = one.0.or(one.1).unwrap_or_default();
         self.at.push(Step::Element(shown));
         match one {
@@ -275,9 +275,9 @@ impl Walk<'_> {
             let cause = cause(&node.source, around);
             self.note(FindingKind::Value, Some(a.part.value), Some(b.part.value), cause);
         } else if !b.part.is_open() && a.len() > b.len() {
-            self.matched((Some(common), None), a, b, element, around);
+            self.compare_matched((Some(common), None), a, b, element, around);
         } else if !a.part.is_open() && b.len() > a.len() {
-            self.matched((None, Some(common)), a, b, element, around);
+            self.compare_matched((None, Some(common)), a, b, element, around);
         }
     }
 }

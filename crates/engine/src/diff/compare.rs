@@ -97,7 +97,7 @@ fn answers<'a>(
         walk.keep(Finding {
             reference: sample(reference.status),
             candidate: sample(candidate.status),
-            ..at("status", FindingKind::Status, Cause::copied(&rules.origin))
+            ..at("status", FindingKind::Status, Cause::from_copy(&rules.origin))
         });
     }
     // A success and an error differ everywhere; the status alone describes the difference.
@@ -125,7 +125,7 @@ fn headers(walk: &mut Walk<'_>, rules: &OperationRules, reference: &HeaderMap, c
         let finding = Finding {
             reference: sample(&wanted),
             candidate: sample(&found),
-            ..at(&format!("header {name}"), FindingKind::Header, Cause::unmapped(&rules.origin))
+            ..at(&format!("header {name}"), FindingKind::Header, Cause::no_line(&rules.origin))
         };
         walk.keep(finding);
     }
@@ -156,13 +156,13 @@ fn bodies<'a>(
         return;
     }
     let node = rules.body(reference.status);
-    let root = rules.disclosed(reference.status);
+    let root = rules.disclosure_for(reference.status);
     walk.disclosing(root);
     // The root has no parent to inherit a cause from.
     let around = match &node.source {
-        Source::Made(origin) => Cause::made(origin),
-        Source::Copied(origin) => Cause::copied(origin),
-        Source::Inherited => Cause::unmapped(&rules.origin),
+        Source::Made(origin) => Cause::from_value(origin),
+        Source::Copied(origin) => Cause::from_copy(origin),
+        Source::Inherited => Cause::no_line(&rules.origin),
     };
     match (wanted.content(limits.nodes), found.content(limits.nodes)) {
         (
@@ -170,14 +170,14 @@ fn bodies<'a>(
             Content::Json { value: b, open: open_b, whole: whole_b },
         ) => {
             if !(whole_a && whole_b) {
-                walk.sampled();
+                walk.note_sampled();
             }
             walk.value(Part { value: &a, open: open_a }, Part { value: &b, open: open_b }, node, &around);
         }
         // Too little of one body is buffered to state a difference.
         (Content::Unread, Content::Unread | Content::Json { .. })
         | (Content::Json { .. }, Content::Unread) => {
-            walk.sampled();
+            walk.note_sampled();
         }
         (wanted_content, found_content) => {
             let kind = match (&wanted_content, &found_content) {

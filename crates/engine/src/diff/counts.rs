@@ -70,7 +70,7 @@ pub struct Counts {
 
 impl Counts {
     /// Returns the number of comparisons that count as evidence.
-    pub fn compared(&self) -> u64 {
+    pub fn compared_count(&self) -> u64 {
         self.equal + self.different + self.unsettled
     }
 
@@ -95,7 +95,7 @@ impl Counts {
     }
 
     /// Returns the number of events that only one side sent.
-    pub fn unpaired(&self) -> u64 {
+    pub fn unpaired_count(&self) -> u64 {
         self.events_missing + self.events_extra
     }
 
@@ -107,21 +107,24 @@ impl Counts {
     }
 
     /// Returns the evidence for the gate. The latency is left at its default.
-    pub fn counted(&self) -> Counted {
+    pub fn evidence(&self) -> Counted {
         let of = |different, compared| Observed { different, compared };
         Counted {
             // A receiver notices a missing event as much as one with different content.
-            answers: of(self.different + self.unpaired(), self.compared() + self.unpaired()),
+            answers: of(
+                self.different + self.unpaired_count(),
+                self.compared_count() + self.unpaired_count(),
+            ),
             unsettled: self.unsettled,
             latency: LatencyProof::default(),
             plans: of(self.planned_wrong, self.planned),
             effects: of(self.read_back_different, self.read_back),
-            unexamined: self.unexamined(),
+            unexamined: self.unexamined_count(),
         }
     }
 
     /// Returns the number of successful writes whose effect was not read back.
-    pub fn unexamined(&self) -> u64 {
+    pub fn unexamined_count(&self) -> u64 {
         self.not_read_back.values().sum()
     }
 

@@ -142,15 +142,15 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub(super) fn made(origin: &Origin) -> Cause {
+    pub(super) fn from_value(origin: &Origin) -> Cause {
         Cause::Made { line: line(origin) }
     }
 
-    pub(super) fn copied(origin: &Origin) -> Cause {
+    pub(super) fn from_copy(origin: &Origin) -> Cause {
         Cause::Copied { line: line(origin) }
     }
 
-    pub(super) fn unmapped(origin: &Origin) -> Cause {
+    pub(super) fn no_line(origin: &Origin) -> Cause {
         Cause::Unmapped { line: line(origin) }
     }
 

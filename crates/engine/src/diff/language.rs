@@ -14,7 +14,7 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    pub(super) fn of(pack: &Pack) -> Vocabulary {
+    pub(super) fn from_pack(pack: &Pack) -> Vocabulary {
         let mut vocabulary = Vocabulary { languages: pack.languages.clone(), words: BTreeMap::new() };
         for reason in &pack.reasons {
             for (at, language) in pack.languages.iter().enumerate() {

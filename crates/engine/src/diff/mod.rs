@@ -48,7 +48,7 @@ pub use noise::Noise;
 pub use record::{Blamed, Record, Summary, TALLIES_MAX, Tally};
 pub use report::{OperationReport, Proof, Report, Threshold, report, report_one};
 pub use rules::{OperationRules, Rules};
-pub use settle::{Party, Readings, Settled, Step, is_accepted, settle, unfinished};
+pub use settle::{Party, Readings, Settled, Step, is_accepted, settle, settle_unfinished};
 pub use skip::{NotReadBack, SkipReason};
 pub use view::{Candidate, View};
 

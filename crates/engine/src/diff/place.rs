@@ -34,7 +34,7 @@ pub(super) fn texts(steps: &[Step], redactor: &Redactor, root: Disclosed<'_>) ->
 }
 
 /// Returns the disclosure that applies at a place.
-pub(super) fn disclosed<'d>(steps: &[Step], root: Disclosed<'d>) -> Disclosed<'d> {
+pub(super) fn disclosure_at<'d>(steps: &[Step], root: Disclosed<'d>) -> Disclosed<'d> {
     steps.iter().fold(root, |around, step| match step {
         Step::Element(_) => around.element(),
         Step::Member(name) => around.member(name),
@@ -57,7 +57,7 @@ pub(super) fn member_path(name: &str) -> String {
     if is_plain {
         return format!(".{name}");
     }
-    let mut shown: String = name.chars().take(NAME_CHARS_MAX).flat_map(escaped).collect();
+    let mut shown: String = name.chars().take(NAME_CHARS_MAX).flat_map(escape).collect();
     if name.chars().count() > NAME_CHARS_MAX {
         shown.push('…');
     }
@@ -90,7 +90,7 @@ pub(super) fn names(place: &str) -> Option<Vec<String>> {
 /// Maximum number of characters of a member name in a place.
 const NAME_CHARS_MAX: usize = 64;
 
-fn escaped(c: char) -> impl Iterator<Item = char> {
+fn escape(c: char) -> impl Iterator<Item = char> {
     let text = match c {
         '\'' | '\\' => format!("\\{c}"),
         c if is_active(c) => format!("\\u{:04x}", u32::from(c)),

@@ -158,7 +158,7 @@ impl Summary {
     }
 
     /// Returns the causes of differences, most frequent first.
-    pub fn blamed(&self) -> Vec<Blamed> {
+    pub fn causes(&self) -> Vec<Blamed> {
         let mut blamed: Vec<Blamed> = Vec::new();
         for tally in &self.tallies {
             let cause = tally.cause.to_string();

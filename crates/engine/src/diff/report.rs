@@ -114,7 +114,7 @@ pub fn report(summaries: &[Summary], threshold: Threshold) -> Report {
 /// Builds the report of one operation.
 pub fn report_one(summary: &Summary, threshold: Threshold) -> OperationReport {
     let counts = &summary.counts;
-    let Observed { different, compared } = counts.counted().answers;
+    let Observed { different, compared } = counts.evidence().answers;
     let different = different + counts.unsettled;
     let mismatch_bound = exact_upper(different, compared, threshold.confidence);
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
@@ -166,7 +166,7 @@ fn next(summary: &Summary, proof: Proof, threshold: &Threshold) -> String {
         }
         (Proof::Within, None) => "Nothing differs: move it to the next phase.".to_owned(),
         (Proof::Within, Some(_)) => "Within the threshold: look at what differs, then move it on.".to_owned(),
-        (Proof::NotEnough, None) if summary.counts.planned > 0 && summary.counts.compared() == 0 => {
+        (Proof::NotEnough, None) if summary.counts.planned > 0 && summary.counts.compared_count() == 0 => {
             "No plan is wrong, which proves nothing of the answers: try it with a few clients.".to_owned()
         }
         (Proof::NotEnough, None) if is_unexamined(&summary.counts) => {
@@ -177,7 +177,7 @@ fn next(summary: &Summary, proof: Proof, threshold: &Threshold) -> String {
             format!("No write was examined: {help}.")
         }
         (Proof::NotEnough, _) => {
-            let Observed { different, compared } = summary.counts.counted().answers;
+            let Observed { different, compared } = summary.counts.evidence().answers;
             let more = enough(different + summary.counts.unsettled, threshold).saturating_sub(compared);
             let calls = if more == 1 { "call" } else { "calls" };
             format!("Compare about {more} more {calls} without another difference.")
@@ -197,7 +197,7 @@ fn next(summary: &Summary, proof: Proof, threshold: &Threshold) -> String {
 
 /// Returns whether writes succeeded without any kind of evidence about them.
 fn is_unexamined(counts: &Counts) -> bool {
-    counts.unexamined() > 0 && counts.compared() + counts.planned + counts.read_back == 0
+    counts.unexamined_count() > 0 && counts.compared_count() + counts.planned + counts.read_back == 0
 }
 
 /// Returns the number of comparisons that prove the threshold if at most `different` of them
@@ -250,7 +250,7 @@ impl Report {
                 "| `{}` | {} | {} | {} | {} | {} |",
                 self.name(operation),
                 operation.period(),
-                operation.counts.compared(),
+                operation.counts.compared_count(),
                 operation.equal(),
                 bound(operation.mismatch_bound),
                 operation.proof.word()
@@ -260,13 +260,13 @@ impl Report {
             let _ = writeln!(out, "\n## `{}`\n\n{}\n", self.name(operation), operation.next);
             let facts = [
                 operation.sampled(),
-                operation.unsettled(),
-                operation.planned(),
+                operation.unsettled_text(),
+                operation.planned_text(),
                 operation.read_back(),
-                operation.unanswered(),
-                operation.unpaired(),
-                operation.timed(),
-                operation.skipped(),
+                operation.unanswered_text(),
+                operation.unpaired_text(),
+                operation.timed_text(),
+                operation.skipped_text(),
             ];
             for words in facts.iter().filter(|words| !words.is_empty()) {
                 // The facts are formatted as continuations of the headline.
@@ -316,17 +316,17 @@ impl OperationReport {
         format!(
             "{}  compared {}, equal {}, differences {}{}{}{}{}{}{}{}{}  {}",
             self.period(),
-            self.counts.compared(),
+            self.counts.compared_count(),
             self.equal(),
             at_most(self.mismatch_bound),
             self.sampled(),
-            self.unsettled(),
-            self.planned(),
+            self.unsettled_text(),
+            self.planned_text(),
             self.read_back(),
-            self.unanswered(),
-            self.unpaired(),
-            self.timed(),
-            self.skipped(),
+            self.unanswered_text(),
+            self.unpaired_text(),
+            self.timed_text(),
+            self.skipped_text(),
             self.proof.word()
         )
     }
@@ -363,7 +363,7 @@ impl OperationReport {
     }
 
     /// Formats the differences that did not repeat, or an empty text.
-    fn unsettled(&self) -> String {
+    fn unsettled_text(&self) -> String {
         match self.counts.unsettled {
             0 => String::new(),
             calls => format!(", unsettled {calls} ({})", at_most(self.unsettled_bound)),
@@ -371,7 +371,7 @@ impl OperationReport {
     }
 
     /// Formats the latency of both sides; empty without timed readings.
-    fn timed(&self) -> String {
+    fn timed_text(&self) -> String {
         let of = |quantile: &TimedQuantile| {
             format!(
                 "{} {} of the reference, {} of the candidate",
@@ -388,7 +388,7 @@ impl OperationReport {
     }
 
     /// Formats the calls that were not compared, with the reasons, or an empty text.
-    fn skipped(&self) -> String {
+    fn skipped_text(&self) -> String {
         let reasons: Vec<String> =
             self.counts.skipped.iter().map(|(why, calls)| format!("{calls}: {}", why.words())).collect();
         match (self.counts.dropped, reasons.join("; ")) {
@@ -399,7 +399,7 @@ impl OperationReport {
     }
 
     /// Formats the events that only one side sent, or an empty text.
-    fn unpaired(&self) -> String {
+    fn unpaired_text(&self) -> String {
         match (self.counts.events_missing, self.counts.events_extra) {
             (0, 0) => String::new(),
             (missing, extra) => {
@@ -409,7 +409,7 @@ impl OperationReport {
     }
 
     /// Formats the planned writes, or an empty text.
-    fn planned(&self) -> String {
+    fn planned_text(&self) -> String {
         match (self.counts.planned, self.counts.planned_wrong) {
             (0, _) => String::new(),
             (all, wrong) => format!(", planned {all}, of these wrong {wrong}"),
@@ -417,7 +417,7 @@ impl OperationReport {
     }
 
     /// Formats the unanswered calls, or an empty text.
-    fn unanswered(&self) -> String {
+    fn unanswered_text(&self) -> String {
         match (self.counts.reference_unanswered, self.counts.candidate_unanswered) {
             (0, 0) => String::new(),
             (reference, candidate) => {
@@ -435,7 +435,7 @@ impl OperationReport {
             .map(|(why, writes)| format!("{writes}: {}", why.words()))
             .collect();
         let reasons = reasons.join("; ");
-        match (self.counts.read_back, self.counts.read_back_different, self.counts.unexamined()) {
+        match (self.counts.read_back, self.counts.read_back_different, self.counts.unexamined_count()) {
             (0, _, 0) => String::new(),
             (0, _, writes) => format!(", no effect read back of {writes} writes ({reasons})"),
             (all, different, 0) => format!(", read back {all}, of these different {different}"),

@@ -107,9 +107,9 @@ pub(super) enum Expected {
 
 impl Rules {
     /// Compiles the rules of a pack.
-    pub fn of(pack: &Pack) -> Rules {
+    pub fn compile(pack: &Pack) -> Rules {
         let headers: Arc<[String]> = pack.compared_headers.iter().cloned().collect();
-        let vocabulary = Arc::new(Vocabulary::of(pack));
+        let vocabulary = Arc::new(Vocabulary::from_pack(pack));
         let operations = [0, 1].map(|side| {
             let direction = &pack.directions[side];
             let text = text_place(pack, direction.serves);
@@ -129,7 +129,7 @@ impl Rules {
             let serves = events.from.other();
             let ground = Ground { pack, serves, text: None, errors: RefCell::default() };
             let rules = events.routes.iter().map(move |route| {
-                let told = route.told()?;
+                let told = route.delivered()?;
                 let node = ground.body(&told.body.op, &route.losses, &route.origin, told.compare);
                 Some(OperationRules {
                     operation: Arc::clone(told.operation),
@@ -201,7 +201,7 @@ impl OperationRules {
     }
 
     /// Returns which parts of a body with this status may be disclosed.
-    pub(super) fn disclosed(&self, status: u16) -> Disclosed<'_> {
+    pub(super) fn disclosure_for(&self, status: u16) -> Disclosed<'_> {
         let operation = self.disclosures.operation(&self.operation);
         operation.map_or(Disclosed::UNKNOWN, |operation| self.disclosures.answer(operation, status))
     }
@@ -472,7 +472,7 @@ impl Tree<'_> {
                 let tree = Tree { origin: &member.origin, ..*self };
                 let place = format!("{at}{}", member_path(&emit.name.text));
                 let mut made = tree.op(&emit.op, &place);
-                made.expected = self.expected(&place);
+                made.expected = self.expected_value(&place);
                 node.member(&emit.name.text).merge(made);
             }
         }
@@ -500,13 +500,13 @@ impl Tree<'_> {
             CloseFrom::Constant(_)
             | CloseFrom::Default { .. }
             | CloseFrom::Supplied(_)
-            | CloseFrom::Setting(_) => node.expected = self.expected(&place),
+            | CloseFrom::Setting(_) => node.expected = self.expected_value(&place),
         }
         parent.member(&close.name.text).merge(node);
     }
 
     /// Returns the candidate's value at a place that the report lists as lost.
-    fn expected(&self, place: &str) -> Option<Expected> {
+    fn expected_value(&self, place: &str) -> Option<Expected> {
         let side = &self.ground.pack.sides[self.ground.serves].name;
         // A partial loss affects only some values, so it does not predict this one.
         let loss =

@@ -73,14 +73,17 @@ pub fn settle<A>(readings: &Readings<A>, compare: impl Fn(&A, &A) -> Comparison)
 
 /// Returns the outcome of a comparison that a failed reading cut short, or `None` if no pair was
 /// compared yet.
-pub fn unfinished<A>(readings: &Readings<A>, compare: impl Fn(&A, &A) -> Comparison) -> Option<Settled> {
+pub fn settle_unfinished<A>(
+    readings: &Readings<A>,
+    compare: impl Fn(&A, &A) -> Comparison,
+) -> Option<Settled> {
     // As in `settle`, the client's own answer is not comparable after a write.
     let anew = usize::from(readings.first == Party::Candidate && readings.is_written);
     let found = compare(&readings.references[0], readings.candidates.get(anew)?);
     let moved = readings.references.get(1).map(|after| compare(&readings.references[0], after));
     Some(match moved {
         None => Settled::Unsettled(found),
-        Some(moved) => unexplained(&found, &moved),
+        Some(moved) => settle_unexplained(&found, &moved),
     })
 }
 
@@ -94,24 +97,24 @@ fn between_references<A>(references: &[A], candidates: &[A], compare: impl Fn(&A
     let Some(candidate) = candidates.first() else { return Step::Ask(Party::Candidate) };
     let found = compare(&references[0], candidate);
     if found.verdict() != Verdict::Different {
-        return compared(found);
+        return compared_step(found);
     }
     let Some(after) = references.get(1) else { return Step::Ask(Party::Reference) };
     let moved = compare(&references[0], after);
     // The reference did not change between the readings, so the candidate is wrong.
     if moved.verdict() != Verdict::Different {
-        return compared(found);
+        return compared_step(found);
     }
     // The data may have changed before the candidate was read.
     let later = compare(after, candidate);
     if later.verdict() != Verdict::Different {
-        return compared(later);
+        return compared_step(later);
     }
     // The reference changed, but possibly elsewhere: a finding of both comparisons outside the
     // changed places is real.
     let lasting = found.lasting(&later, &moved);
     match lasting.verdict() {
-        Verdict::Different => compared(lasting),
+        Verdict::Different => compared_step(lasting),
         Verdict::Equal | Verdict::EqualSoFar => Step::End(Settled::Moved),
     }
 }
@@ -119,7 +122,7 @@ fn between_references<A>(references: &[A], candidates: &[A], compare: impl Fn(&A
 fn after_candidate<A>(references: &[A], candidates: &[A], compare: impl Fn(&A, &A) -> Comparison) -> Step {
     let found = compare(&references[0], &candidates[0]);
     if found.verdict() != Verdict::Different {
-        return compared(found);
+        return compared_step(found);
     }
     let Some(again) = candidates.get(1) else { return Step::Ask(Party::Candidate) };
     let repeated = compare(&references[0], again);
@@ -127,7 +130,7 @@ fn after_candidate<A>(references: &[A], candidates: &[A], compare: impl Fn(&A, &
     // change.
     let lasting = found.lasting(&repeated, &compare(&candidates[0], again));
     if lasting.verdict() == Verdict::Different {
-        return compared(lasting);
+        return compared_step(lasting);
     }
     let Some(after) = references.get(1) else { return Step::Ask(Party::Reference) };
     let moved = compare(&references[0], after);
@@ -135,12 +138,12 @@ fn after_candidate<A>(references: &[A], candidates: &[A], compare: impl Fn(&A, &
     // prove a difference that the first one could not.
     let lasting = repeated.lasting(&compare(after, again), &moved);
     if lasting.verdict() == Verdict::Different {
-        return compared(lasting);
+        return compared_step(lasting);
     }
-    Step::End(unexplained(&found, &moved))
+    Step::End(settle_unexplained(&found, &moved))
 }
 
-fn unexplained(found: &Comparison, moved: &Comparison) -> Settled {
+fn settle_unexplained(found: &Comparison, moved: &Comparison) -> Settled {
     let left = found.apart_from(moved);
     match left.verdict() {
         Verdict::Different => Settled::Unsettled(left),
@@ -148,7 +151,7 @@ fn unexplained(found: &Comparison, moved: &Comparison) -> Settled {
     }
 }
 
-fn compared(comparison: Comparison) -> Step {
+fn compared_step(comparison: Comparison) -> Step {
     Step::End(Settled::Compared(comparison))
 }
 

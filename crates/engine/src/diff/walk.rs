@@ -4,7 +4,7 @@
 use super::compare::Limits;
 use super::finding::{Cause, Comparison, Coverage, Excused, Finding, FindingKind};
 use super::noise::Noise;
-use super::place::{Step, disclosed, texts};
+use super::place::{Step, disclosure_at, texts};
 use super::rules::{Expected, Node, OperationRules, Source};
 use crate::redact::{Redactor, is_telling_name};
 use switchback_json::{Object, Value};
@@ -75,7 +75,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Records that a part of the bodies was not compared.
-    pub(super) fn sampled(&mut self) {
+    pub(super) fn note_sampled(&mut self) {
         self.found.coverage = Coverage::Sample;
     }
 
@@ -142,7 +142,8 @@ impl<'a> Walk<'a> {
         for (at, (key, value)) in left.iter().enumerate() {
             let name = key.decode();
             let known = node.members.get(&*name);
-            let cause_there = if known.is_none() && node.is_closed { unmapped(cause) } else { cause.clone() };
+            let cause_there =
+                if known.is_none() && node.is_closed { no_line_cause(cause) } else { cause.clone() };
             let below = known.unwrap_or(&UNKNOWN);
             self.at.push(Step::Member(name.clone().into_owned()));
             match position(right, &name) {
@@ -163,7 +164,8 @@ impl<'a> Walk<'a> {
         for (key, value) in right.iter().filter(|(key, _)| !left.contains_key(&key.decode())) {
             let name = key.decode();
             let known = node.members.get(&*name);
-            let cause_there = if known.is_none() && node.is_closed { unmapped(cause) } else { cause.clone() };
+            let cause_there =
+                if known.is_none() && node.is_closed { no_line_cause(cause) } else { cause.clone() };
             self.at.push(Step::Member(name.into_owned()));
             self.lone(FindingKind::Extra, value, known.unwrap_or(&UNKNOWN), &cause_there);
             self.at.pop();
@@ -199,7 +201,7 @@ impl<'a> Walk<'a> {
         if self.noise.excuses(&pattern, kind) {
             return self.excuse_if(true, |excused| &mut excused.learnt);
         }
-        let disclosed = disclosed(&self.at, self.root);
+        let disclosed = disclosure_at(&self.at, self.root);
         let mut names = self.at.iter().rev().filter_map(|step| match step {
             Step::Member(name) => Some(name.as_str()),
             Step::Element(_) => None,
@@ -257,14 +259,14 @@ impl Expected {
 /// Returns the cause of a difference at a node whose parent has the cause `around`.
 pub(super) fn cause(source: &Source, around: &Cause) -> Cause {
     match source {
-        Source::Made(origin) => Cause::made(origin),
-        Source::Copied(origin) => Cause::copied(origin),
+        Source::Made(origin) => Cause::from_value(origin),
+        Source::Copied(origin) => Cause::from_copy(origin),
         Source::Inherited => around.clone(),
     }
 }
 
 /// Returns the cause for a member that no line names, in an object with the cause `around`.
-fn unmapped(around: &Cause) -> Cause {
+fn no_line_cause(around: &Cause) -> Cause {
     match around {
         Cause::Made { line } => Cause::Unmapped { line: line.clone() },
         around => around.clone(),
@@ -281,7 +283,7 @@ fn position<'v>(object: &'v Object, name: &str) -> Option<(usize, &'v Value)> {
 
 /// Returns whether two number texts denote the same number, regardless of size.
 pub(super) fn same_number(a: &str, b: &str) -> bool {
-    a == b || matches!((Decimal::of(a), Decimal::of(b)), (Some(a), Some(b)) if a == b)
+    a == b || matches!((Decimal::parse(a), Decimal::parse(b)), (Some(a), Some(b)) if a == b)
 }
 
 /// A number in canonical form: sign, digits without zeros at either end, and the power of ten of
@@ -294,7 +296,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    fn of(text: &str) -> Option<Decimal> {
+    fn parse(text: &str) -> Option<Decimal> {
         let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),

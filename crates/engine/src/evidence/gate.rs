@@ -220,7 +220,7 @@ impl Gate {
     /// then.
     pub fn decide(&self, stage: Stage, counted: Counted, in_phase_ms: u64) -> Decision {
         let basis = self.basis(counted);
-        let Observed { different, compared } = counted.of(basis);
+        let Observed { different, compared } = counted.observations(basis);
         let (unsettled, interval) = (counted.unsettled, self.interval(basis, counted));
         let transition = self.step(stage, counted, in_phase_ms);
         Decision { transition, basis, compared, different, unsettled, interval, in_phase_ms }
@@ -229,7 +229,7 @@ impl Gate {
     /// Returns the rates that the evidence of one kind does not rule out. Unsettled answers count as
     /// different.
     pub fn interval(&self, basis: Basis, counted: Counted) -> Interval {
-        let Observed { different, compared } = counted.of(basis);
+        let Observed { different, compared } = counted.observations(basis);
         match basis {
             Basis::Answers => self.wrong.interval(different + counted.unsettled, compared),
             Basis::Unsettled => self.unsettled.interval(different, compared),
@@ -251,7 +251,7 @@ impl Gate {
             (false, _, Some(_)) if compared == 0 && counted.is_write() => Transition::None(Waiting::Person),
             (false, _, Some(_)) if compared < policy.samples_min => Transition::None(Waiting::Samples),
             (false, _, Some(_)) if in_phase_ms < policy.duration_min_ms => Transition::None(Waiting::Time),
-            (false, _, Some(to)) => match self.unproved(counted) {
+            (false, _, Some(to)) => match self.missing_proof(counted) {
                 None => Transition::Promote { to },
                 Some(why) => Transition::None(why),
             },
@@ -259,7 +259,7 @@ impl Gate {
     }
 
     /// Returns the proof that a promotion still lacks.
-    fn unproved(&self, counted: Counted) -> Option<Waiting> {
+    fn missing_proof(&self, counted: Counted) -> Option<Waiting> {
         let Observed { different, compared } = counted.answers;
         let (mismatch_max, unsettled_max) = (self.policy.mismatch_max, self.policy.unsettled_max);
         // Test the certain differences alone first, in order to report the reason for waiting.
@@ -282,7 +282,7 @@ impl Gate {
     }
 
     fn speaks_against(&self, counted: Counted, basis: Basis) -> bool {
-        let Observed { different, compared } = counted.of(basis);
+        let Observed { different, compared } = counted.observations(basis);
         let (sequence, rate) = match basis {
             Basis::Unsettled => (&self.against_unsettled, self.policy.unsettled_max),
             Basis::Answers | Basis::Plans | Basis::Effects => (&self.against, self.policy.mismatch_max),
@@ -304,7 +304,7 @@ impl Basis {
 
 impl Counted {
     /// Returns the observations of one kind.
-    pub fn of(&self, basis: Basis) -> Observed {
+    pub fn observations(&self, basis: Basis) -> Observed {
         match basis {
             Basis::Answers => self.answers,
             Basis::Unsettled => Observed { different: self.unsettled, compared: self.answers.compared },

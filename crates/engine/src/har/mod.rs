@@ -14,7 +14,7 @@ mod read;
 mod tests;
 mod write;
 
-pub use read::{HarError, Malformed, read};
+pub use read::{HarError, Malformed, parse};
 pub use write::{Writer, left_out};
 
 use bytes::Bytes;
@@ -119,7 +119,7 @@ pub enum Body {
 
 impl Body {
     /// Returns the bytes, or `None` if the body is missing.
-    pub fn known(&self) -> Option<Bytes> {
+    pub fn bytes(&self) -> Option<Bytes> {
         match self {
             Body::None => Some(Bytes::new()),
             Body::Whole(bytes) => Some(bytes.clone()),

@@ -42,7 +42,7 @@ pub struct Malformed {
 /// # Errors
 /// Fails if the file is not an archive or is truncated. Entries before the error have already been
 /// passed to `each`.
-pub fn read(input: impl Read, mut each: impl FnMut(Result<Exchange, Malformed>)) -> Result<(), HarError> {
+pub fn parse(input: impl Read, mut each: impl FnMut(Result<Exchange, Malformed>)) -> Result<(), HarError> {
     let input = without_mark(BufReader::with_capacity(64 * 1024, input))?;
     let mut entries = Entries { each: &mut each, count: None };
     let mut json = serde_json::Deserializer::from_reader(input);
@@ -287,7 +287,7 @@ fn gateway(entry: EntryGateway) -> Result<Gateway, &'static str> {
 
 fn request(entry: EntryRequest) -> Request {
     let body = match entry.post_data {
-        Some(data) => posted(data),
+        Some(data) => post_body(data),
         // Tools that omit bodies still record their size.
         None if entry.body_size.is_some_and(|size| size > 0.0) => Body::Missing,
         None => Body::None,
@@ -301,7 +301,7 @@ fn request(entry: EntryRequest) -> Request {
     }
 }
 
-fn posted(data: PostData) -> Body {
+fn post_body(data: PostData) -> Body {
     if data.missing {
         return Body::Missing;
     }

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 fn all(text: &str) -> (Vec<Exchange>, Vec<String>) {
     let (mut good, mut bad) = (Vec::new(), Vec::new());
-    read(Cursor::new(text), |entry| match entry {
+    parse(Cursor::new(text), |entry| match entry {
         Ok(exchange) => good.push(exchange),
         Err(malformed) => bad.push(malformed.to_string()),
     })
@@ -31,11 +31,11 @@ fn a_browsers_entry_is_read_with_its_pseudo_headers_left_out() {
         "response":{"status":201,"statusText":"","headers":[{"name":"content-encoding","value":"br"}],
             "content":{"size":2,"mimeType":"application/json","text":"{}"},"_transferSize":120,"_error":null},
         "serverIPAddress":"192.0.2.1","startedDateTime":"2026-05-01T10:00:00.123Z","time":12.5}"#);
-    assert_eq!(exchange.request.body.known().unwrap(), "{\"a\":\"é\"}");
+    assert_eq!(exchange.request.body.bytes().unwrap(), "{\"a\":\"é\"}");
     let headers = header_map(&exchange.request.headers);
     assert_eq!((headers.len(), &headers["content-type"]), (1, &HeaderValue::from_static("application/json")));
     let response = exchange.response.unwrap();
-    assert_eq!((response.status, response.body.known().unwrap()), (201, Bytes::from_static(b"{}")));
+    assert_eq!((response.status, response.body.bytes().unwrap()), (201, Bytes::from_static(b"{}")));
     assert!(header_map(&response.headers).is_empty(), "the coding is of the wire, the text is decoded");
 }
 
@@ -73,7 +73,7 @@ fn a_form_given_as_parameters_becomes_its_text() {
         r#"{"request":{"method":"POST","url":"/x","postData":{"mimeType":"application/x-www-form-urlencoded",
         "params":[{"name":"a b","value":"ç&"},{"name":"n"}]}}}"#,
     );
-    assert_eq!(exchange.request.body.known().unwrap(), "a%20b=%C3%A7%26&n=");
+    assert_eq!(exchange.request.body.bytes().unwrap(), "a%20b=%C3%A7%26&n=");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_byte_order_mark_and_members_after_the_entries_are_allowed() {
 
 #[test]
 fn what_is_no_archive_is_told_apart() {
-    let error = |text: &str| read(Cursor::new(text), |_| ()).unwrap_err().to_string();
+    let error = |text: &str| parse(Cursor::new(text), |_| ()).unwrap_err().to_string();
     assert!(error("").contains("not an HTTP Archive"));
     assert!(error("[]").contains("an object with `log`"));
     assert!(error("{}").contains("no `log.entries`"));
@@ -164,6 +164,6 @@ proptest! {
 
     #[test]
     fn no_text_makes_the_reader_panic(text in "\\PC{0,64}") {
-        let _ = read(Cursor::new(text), |_| ());
+        let _ = parse(Cursor::new(text), |_| ());
     }
 }

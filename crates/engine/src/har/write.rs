@@ -165,7 +165,7 @@ fn content(body: &Body) -> Map<String, Value> {
 
 /// Returns the length in bytes, or -1 if it is unknown (HAR 1.2, `bodySize`).
 fn size(body: &Body) -> i64 {
-    body.known().map_or(-1, |bytes| i64::try_from(bytes.len()).unwrap_or(-1))
+    body.bytes().map_or(-1, |bytes| i64::try_from(bytes.len()).unwrap_or(-1))
 }
 
 fn mime_type(headers: &[(String, String)]) -> &str {

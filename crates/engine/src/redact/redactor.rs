@@ -200,7 +200,7 @@ impl Redactor {
         let Some(query) = query else { return path };
         let parameters = query.split('&').map(|parameter| match parameter.split_once('=') {
             Some((name, value)) => {
-                let bare = decoded(name);
+                let bare = percent_decode(name);
                 let known =
                     operation.map_or(Disclosed::UNKNOWN, |operation| side.parameter(operation, &bare));
                 // An undeclared name may itself contain data.
@@ -216,7 +216,7 @@ impl Redactor {
 
     /// Redacts one percent-encoded value of an address.
     fn part(&self, raw: &str, tells: bool, disclosed: Disclosed<'_>) -> String {
-        let text = decoded(raw);
+        let text = percent_decode(raw);
         let is_number = text.parse::<f64>().is_ok_and(f64::is_finite) || matches!(&*text, "true" | "false");
         // A numeric parameter is disclosed under the same conditions as a JSON number.
         if disclosed.is_number() && is_number && !self.hides_number(&text, tells, disclosed) {
@@ -233,10 +233,10 @@ impl Redactor {
     /// preserved, so that a redacted body can still be translated. Names of members that look
     /// secret or that are data are masked, too.
     pub fn value(&self, value: &Value, disclosed: Disclosed<'_>, masked: &mut Masked) -> Value {
-        self.masked(value, false, disclosed, &mut "$".to_owned(), masked)
+        self.mask_value(value, false, disclosed, &mut "$".to_owned(), masked)
     }
 
-    fn masked(
+    fn mask_value(
         &self,
         value: &Value,
         tells: bool,
@@ -276,7 +276,7 @@ impl Redactor {
                 place.push_str("[*]");
                 let items: Vec<Value> = items
                     .iter()
-                    .map(|item| self.masked(item, tells, disclosed.element(), place, masked))
+                    .map(|item| self.mask_value(item, tells, disclosed.element(), place, masked))
                     .collect();
                 place.truncate(length);
                 Value::from(items)
@@ -292,7 +292,7 @@ impl Redactor {
                     place.push_str(&shown.decode());
                     // A telling name applies to all values below it.
                     let tells = tells || is_telling_name(&name);
-                    let inner = self.masked(inner, tells, disclosed.member(&name), place, masked);
+                    let inner = self.mask_value(inner, tells, disclosed.member(&name), place, masked);
                     place.truncate(length);
                     object.insert(shown, inner);
                 }
@@ -371,7 +371,7 @@ impl Redactor {
     }
 }
 
-fn decoded(raw: &str) -> String {
+fn percent_decode(raw: &str) -> String {
     percent_encoding::percent_decode_str(raw).decode_utf8_lossy().into_owned()
 }
 

@@ -42,7 +42,7 @@ pub(super) fn lookup(
 ///
 /// # Errors
 /// Fails if an entry is not JSON, or if there are fewer entries than keys.
-pub(super) fn found(
+pub(super) fn store_found(
     recall: &Recall,
     step: &Step,
     looking: Looking,

@@ -40,7 +40,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    fn of(list: &[Value], by: &str) -> Index {
+    fn build(list: &[Value], by: &str) -> Index {
         let mut places = HashMap::with_capacity(list.len());
         for (at, element) in list.iter().enumerate() {
             if let Some(key) = element.get(by).and_then(index_key) {
@@ -146,7 +146,7 @@ impl Context {
         if let Some((_, _, index)) = known {
             return Some(Arc::clone(index));
         }
-        let index = Arc::new(Index::of(self.walk(segments)?.as_array()?, &by.text));
+        let index = Arc::new(Index::build(self.walk(segments)?.as_array()?, &by.text));
         indexes.push((Arc::clone(&list.text), Arc::clone(&by.text), Arc::clone(&index)));
         Some(index)
     }
@@ -176,7 +176,7 @@ impl Context {
 impl Root {
     /// Returns the member in the evaluator's representation.
     fn node(&self) -> (String, Node) {
-        let node = self.node.get_or_init(|| Arc::new(Node::of(&self.value)));
+        let node = self.node.get_or_init(|| Arc::new(Node::from_value(&self.value)));
         (self.name.as_ref().to_owned(), Node::Shared(Arc::clone(node)))
     }
 }
@@ -219,20 +219,20 @@ impl Node {
 
     /// Converts a value. The recursion is bounded by the depth limit of the documents in the
     /// context.
-    fn of(value: &Value) -> Node {
+    fn from_value(value: &Value) -> Node {
         match value {
             Value::Null => Node::Null,
             Value::Bool(value) => Node::Bool(*value),
             Value::Number(number) => Node::Number(number.clone()),
             Value::String(text) => Node::Text(text.decode().into_owned()),
-            Value::Array(values) => Node::List(values.iter().map(Node::of).collect()),
+            Value::Array(values) => Node::List(values.iter().map(Node::from_value).collect()),
             Value::Object(members) => Node::of_members(members),
         }
     }
 
     fn of_members(members: &Object) -> Node {
         Node::Members(
-            members.iter().map(|(key, value)| (key.decode().into_owned(), Node::of(value))).collect(),
+            members.iter().map(|(key, value)| (key.decode().into_owned(), Node::from_value(value))).collect(),
         )
     }
 

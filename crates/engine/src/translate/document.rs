@@ -24,7 +24,7 @@ pub struct Env<'a> {
 
 impl<'a> Env<'a> {
     /// Creates an environment for bodies without supplied values.
-    pub fn of(settings: &'a Settings) -> Env<'a> {
+    pub fn new(settings: &'a Settings) -> Env<'a> {
         Env { settings, supplied: &[] }
     }
 }
@@ -325,7 +325,7 @@ impl Closing<'_> {
             }
             CloseFrom::Captured { alternatives, absent } => {
                 for place in alternatives {
-                    if self.captured(place, close, out)? {
+                    if self.write_captured(place, close, out)? {
                         return Ok(Wrote::Something);
                     }
                 }
@@ -349,7 +349,12 @@ impl Closing<'_> {
         Ok(if is_written { Wrote::Something } else { Wrote::Nothing })
     }
 
-    fn captured(&self, place: &Captured, close: &Close, out: &mut Vec<u8>) -> Result<bool, TranslateError> {
+    fn write_captured(
+        &self,
+        place: &Captured,
+        close: &Close,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, TranslateError> {
         let Some(source) = self.captures.get(usize::from(place.slot)).copied().flatten() else {
             return Ok(false);
         };

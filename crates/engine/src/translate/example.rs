@@ -244,7 +244,8 @@ impl Trial<'_> {
         };
         let mut headers = headers;
         let body = example.body.as_ref();
-        let body = body.map_or_else(Bytes::new, |body| self.spelt(example.serves, route, body, &mut headers));
+        let body =
+            body.map_or_else(Bytes::new, |body| self.encode_body(example.serves, route, body, &mut headers));
         let request = Request {
             path: values.into_iter().map(std::borrow::Cow::into_owned).collect(),
             query: Some(query.to_owned()),
@@ -269,7 +270,7 @@ impl Trial<'_> {
 
     /// Returns a body in the format of its operation. A form is given as text; multipart bodies are
     /// encoded from the example's list of parts.
-    fn spelt(&self, serves: SideId, route: RouteId, body: &Raw, headers: &mut HeaderMap) -> Bytes {
+    fn encode_body(&self, serves: SideId, route: RouteId, body: &Raw, headers: &mut HeaderMap) -> Bytes {
         let operation =
             self.pack.directions[serves].routes.get(usize::from(route.0)).map(|route| &route.operation);
         let is_json = operation.is_none_or(|operation| matches!(operation.format, BodyFormat::Json));
@@ -367,7 +368,7 @@ impl Trial<'_> {
                     event = Event::Reply(reply);
                 }
                 Ok(Next::Recall(lookup)) => event = Event::Recalled(world.recall(&lookup)),
-                Ok(Next::Wait(wait)) => event = wait.simulated(&mut now),
+                Ok(Next::Wait(wait)) => event = wait.simulate(&mut now),
                 Ok(Next::Keep(entries)) => {
                     kept.extend(world.keep(entries));
                     event = Event::Kept;
@@ -487,7 +488,7 @@ impl Trial<'_> {
                 let wanted = wanted.as_ref().and_then(Value::as_str).map(|text| urlencoded::pairs(&text));
                 (wanted, Some(urlencoded::pairs(&String::from_utf8_lossy(sent))))
             }
-            (_, sent) => (scripted.body.as_ref().map(own), sent.map(|sent| told(sent, is_text))),
+            (_, sent) => (scripted.body.as_ref().map(own), sent.map(|sent| body_value(sent, is_text))),
         };
         let differences = compare(wanted.as_ref(), sent.as_ref());
         if !differences.is_empty() {
@@ -528,7 +529,7 @@ impl Trial<'_> {
         let found = answer.body.as_deref().map(|body| match is_form {
             // As for calls, a form is compared by decoded names and values.
             true if !matches!(body_wanted, Wanted::Open) => urlencoded::pairs(&String::from_utf8_lossy(body)),
-            _ => told(body, is_text(&answer.headers)),
+            _ => body_value(body, is_text(&answer.headers)),
         });
         if status != answer.status {
             let said = found.as_ref().map_or_else(String::new, |body| format!(" {body}"));
@@ -569,7 +570,7 @@ impl Trial<'_> {
     fn answer_with(&self, served: SideId, kind: &str, status: u16, text: &str) -> Answer {
         let style = &self.pack.errors[served];
         let body = style.body(kind, status, text);
-        Answer { status: style.answered(status), body: Some(body.into()), ..Answer::default() }
+        Answer { status: style.status_for(status), body: Some(body.into()), ..Answer::default() }
     }
 
     fn shape(&mut self, example: &ShapeExample) {
@@ -586,7 +587,7 @@ impl Trial<'_> {
         };
         // Without input, the settings cannot be invalid.
         let settings = Settings::new(self.pack, &Value::Object(Object::new())).unwrap_or_default();
-        let env = Env::of(&settings);
+        let env = Env::new(&settings);
         let mut target = Vec::new();
         if let Err(error) = document(&there.op, source, &env, &Limits::DOCUMENT, &mut target) {
             return self
@@ -672,7 +673,7 @@ fn is_text(headers: &HeaderMap) -> bool {
 }
 
 /// Converts a body to its representation in examples.
-fn told(body: &[u8], is_text: bool) -> Value {
+fn body_value(body: &[u8], is_text: bool) -> Value {
     if is_text { Value::string(&String::from_utf8_lossy(body)) } else { own_bytes(body) }
 }
 

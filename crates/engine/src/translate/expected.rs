@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn the_beginning_of_a_body_tells_its_kind_and_whether_it_has_members_wherever_it_is_cut() {
-        let object = Root { kinds: Kinds::of(&[Kind::Object]), members: true };
-        let list = Root { kinds: Kinds::of(&[Kind::Array, Kind::Null]), members: false };
+        let object = Root { kinds: Kinds::from_kinds(&[Kind::Object]), members: true };
+        let list = Root { kinds: Kinds::from_kinds(&[Kind::Array, Kind::Null]), members: false };
         for (root, body, fits) in [
             (object, r#" {"a":1}"#, true),
             (object, " { \n } ", false),
@@ -119,12 +119,13 @@ mod tests {
     #[test]
     fn a_promise_is_of_the_kind_and_of_members_and_of_no_values() {
         let object = Expected {
-            kinds: Kinds::of(&[Kind::Object]),
+            kinds: Kinds::from_kinds(&[Kind::Object]),
             members: vec![Key::new("id"), Key::new("name")],
             needed: Vec::new(),
         };
         let written = Expected { needed: vec![Key::new("name")], ..object.clone() };
-        let list = Expected { kinds: Kinds::of(&[Kind::Array]), members: Vec::new(), needed: Vec::new() };
+        let list =
+            Expected { kinds: Kinds::from_kinds(&[Kind::Array]), members: Vec::new(), needed: Vec::new() };
         let lacks = Some("an object without any of the members that its contract requires, such as `id`");
         for (expected, json, why) in [
             (&object, r#"{"id":null,"more":1}"#, None),

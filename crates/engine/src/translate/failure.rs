@@ -35,7 +35,7 @@ pub fn error_answer(
     reply: &Reply,
 ) -> Result<ErrorAnswer, String> {
     let mut out = Vec::new();
-    let translated = document(op, &reply.body, &Env::of(settings), limits, &mut out);
+    let translated = document(op, &reply.body, &Env::new(settings), limits, &mut out);
     let form = pack.errors[served].form.as_ref();
     let says_something = |json: &[u8]| {
         let value = Value::parse(json, &Limits::UNLIMITED);

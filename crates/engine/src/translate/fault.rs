@@ -83,7 +83,7 @@ impl Fault {
     }
 
     /// Creates an error for a body with an unexpected media type.
-    pub(super) fn unsupported(wanted: &str) -> Fault {
+    pub(super) fn unsupported_media(wanted: &str) -> Fault {
         let detail = format!("the body is of another media type than {wanted}");
         Fault::new(FaultKind::UnsupportedMedia, detail)
     }
@@ -139,16 +139,16 @@ pub enum Sender {
 impl Sender {
     /// Returns the origin of an expression's value. Of several, the first that is not a constant
     /// counts.
-    pub(super) fn of(expr: &Expr) -> Sender {
+    pub(super) fn from_expr(expr: &Expr) -> Sender {
         match expr {
             Expr::Constant(_) => Sender::Operator,
             Expr::At(location) => Sender::of_path(&location.path, &location.text),
-            Expr::Convert { from, .. } | Expr::Shape { from, .. } => Sender::of(from),
+            Expr::Convert { from, .. } | Expr::Shape { from, .. } => Sender::from_expr(from),
             Expr::Object(members) => Sender::of_all(members.iter().map(|(_, value)| value)),
             Expr::Array(values) | Expr::FirstOf(values) | Expr::Present(values) => {
                 Sender::of_all(values.iter())
             }
-            Expr::Each { list, .. } | Expr::Aggregate { list, .. } => Sender::of(list),
+            Expr::Each { list, .. } | Expr::Aggregate { list, .. } => Sender::from_expr(list),
             Expr::Lookup { list, .. } => Sender::of_path(&list.path, &list.text),
             Expr::If { then, otherwise, .. } => {
                 Sender::of_all(std::iter::once(&**then).chain(otherwise.as_deref()))
@@ -160,7 +160,7 @@ impl Sender {
 
     fn of_all<'e>(mut values: impl Iterator<Item = &'e Expr>) -> Sender {
         values
-            .find_map(|value| Some(Sender::of(value)).filter(|s| *s != Sender::Operator))
+            .find_map(|value| Some(Sender::from_expr(value)).filter(|s| *s != Sender::Operator))
             .unwrap_or(Sender::Operator)
     }
 

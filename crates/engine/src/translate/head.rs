@@ -169,7 +169,7 @@ pub(super) fn path<S: AsRef<str>>(
                     .map_err(|error| Fault::new(FaultKind::NotFound, error.to_string()))?;
             }
             PathPart::Value(expr) => {
-                let sender = Sender::of(expr);
+                let sender = Sender::from_expr(expr);
                 let value = values(expr)?.as_ref().and_then(plain);
                 let value = value.ok_or_else(|| {
                     broken(sender, "a part of the address to call is not there or no scalar")
@@ -202,7 +202,7 @@ fn query(
             }
         }
         QueryFrom::Constant(raw) => parameters.add_value(rule, Some(constant(raw)), Sender::Operator)?,
-        QueryFrom::Value(expr) => parameters.add_value(rule, values(expr)?, Sender::of(expr))?,
+        QueryFrom::Value(expr) => parameters.add_value(rule, values(expr)?, Sender::from_expr(expr))?,
     }
     Ok(())
 }
@@ -401,7 +401,7 @@ pub(super) fn headers(
         // Non-ASCII text is sent as UTF-8, which recipients treat as opaque bytes (RFC 9110,
         // section 5.5).
         let value = HeaderValue::from_bytes(text.as_bytes())
-            .map_err(|_| broken(Sender::of(&rule.value), "a value that no header field can carry"))?;
+            .map_err(|_| broken(Sender::from_expr(&rule.value), "a value that no header field can carry"))?;
         map.insert(name, value);
     }
     Ok(map)

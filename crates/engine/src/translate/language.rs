@@ -5,7 +5,7 @@
 /// `-`: `pt` matches `pt-br`, and `en-US` matches `en`. Among equal weights, an exact match wins.
 pub fn negotiate(accept_language: &str, languages: &[String]) -> usize {
     let mut best = (0, 0, 0);
-    let wanted = accept_language.split(',').filter_map(weighted).filter(|(_, weight)| *weight > 0);
+    let wanted = accept_language.split(',').filter_map(parse_range).filter(|(_, weight)| *weight > 0);
     for (range, weight) in wanted {
         for (at, tag) in languages.iter().enumerate() {
             let fit = fit(range, tag);
@@ -19,7 +19,7 @@ pub fn negotiate(accept_language: &str, languages: &[String]) -> usize {
 }
 
 /// Parses a language range and its weight in thousandths. Returns `None` if either is invalid.
-fn weighted(text: &str) -> Option<(&str, u16)> {
+fn parse_range(text: &str) -> Option<(&str, u16)> {
     let (range, parameter) = match text.split_once(';') {
         Some((range, parameter)) => (range.trim(), Some(parameter.trim())),
         None => (text.trim(), None),

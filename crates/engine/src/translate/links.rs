@@ -4,7 +4,7 @@
 use http::{HeaderMap, header};
 
 /// Returns the target of the first link with the relation `rel`, without `<` and `>`.
-pub fn linked<'h>(headers: &'h HeaderMap, rel: &str) -> Option<&'h str> {
+pub fn link_target<'h>(headers: &'h HeaderMap, rel: &str) -> Option<&'h str> {
     let fields = headers.get_all(header::LINK).into_iter().filter_map(|value| value.to_str().ok());
     fields.flat_map(links).find(|link| link.has(rel)).map(|link| link.target)
 }
@@ -100,7 +100,7 @@ mod tests {
         for field in fields {
             headers.append(header::LINK, HeaderValue::from_str(field).unwrap());
         }
-        linked(&headers, "next").map(str::to_owned)
+        link_target(&headers, "next").map(str::to_owned)
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub use failure::{ErrorAnswer, error_answer, failure_status};
 pub use fault::{Fault, FaultKind, Sender};
 pub use head::PairHeads;
 pub use language::negotiate;
-pub use links::linked;
+pub use links::link_target;
 pub use read_back::read_back;
 pub use reply::{body_type, foreign_success, is_foreign_type, is_usable_redirect, redirect, unlisted_part};
 pub use request::{Request, RequestHead, undeclared_parameters};

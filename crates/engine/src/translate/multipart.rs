@@ -136,20 +136,20 @@ impl Reader {
 
     fn preamble(&mut self) {
         match self.delimiter.find(&self.rest) {
-            Some(at) => self.found(at),
+            Some(at) => self.continue_after(at),
             // Retain a possible start of the delimiter for the next chunk.
-            None => drop(self.rest.split_to(self.rest.len() - self.begun())),
+            None => drop(self.rest.split_to(self.rest.len() - self.partial_delimiter())),
         }
     }
 
     /// Continues after a delimiter.
-    fn found(&mut self, at: usize) {
+    fn continue_after(&mut self, at: usize) {
         drop(self.rest.split_to(at + self.delimiter.needle().len()));
         self.state = State::AfterBoundary;
     }
 
     /// Returns the number of bytes at the end that may be the start of a delimiter.
-    fn begun(&self) -> usize {
+    fn partial_delimiter(&self) -> usize {
         let needle = self.delimiter.needle();
         let longest = needle.len().min(self.rest.len() + 1) - 1;
         let tail = &self.rest[self.rest.len() - longest..];
@@ -205,7 +205,7 @@ impl Reader {
         let length = self.rest.len().min(needle.len());
         if self.rest[..length] == needle[..length] {
             if length == needle.len() {
-                self.found(0);
+                self.continue_after(0);
                 return Some(Piece::End);
             }
             return None;
@@ -217,11 +217,11 @@ impl Reader {
 
     fn content(&mut self) -> Option<Piece> {
         let at = self.delimiter.find(&self.rest);
-        let length = at.unwrap_or_else(|| self.rest.len() - self.begun());
+        let length = at.unwrap_or_else(|| self.rest.len() - self.partial_delimiter());
         if length > 0 {
             return Some(Piece::Data(self.rest.split_to(length)));
         }
-        self.found(at?);
+        self.continue_after(at?);
         Some(Piece::End)
     }
 }
@@ -254,17 +254,17 @@ impl PartHead {
                 return Err("the header of a part has a line that begins as a delimiter does".to_owned());
             }
             if name.eq_ignore_ascii_case(b"content-disposition") {
-                once(&mut is_named, "Content-Disposition")?;
+                check_once(&mut is_named, "Content-Disposition")?;
                 head.read_disposition(value)?;
                 continue;
             }
             if name.eq_ignore_ascii_case(b"content-type") {
-                once(&mut is_typed, "Content-Type")?;
+                check_once(&mut is_typed, "Content-Type")?;
                 // The line is also stored in `others`, so that it is forwarded as received.
                 head.content_type = Some(String::from_utf8_lossy(value).into_owned());
             }
             if name.eq_ignore_ascii_case(b"content-transfer-encoding") {
-                once(&mut has_encoding, "Content-Transfer-Encoding")?;
+                check_once(&mut has_encoding, "Content-Transfer-Encoding")?;
                 // These encodings leave the content unchanged, so they are permitted.
                 let as_it_is: [&[u8]; 3] = [b"7bit", b"8bit", b"binary"];
                 head.has_transfer_encoding = !as_it_is.iter().any(|one| value.eq_ignore_ascii_case(one));
@@ -295,15 +295,15 @@ impl PartHead {
                 continue;
             }
             if key.eq_ignore_ascii_case(b"filename") {
-                once(&mut has_plain, "filename")?;
+                check_once(&mut has_plain, "filename")?;
             } else if key.eq_ignore_ascii_case(b"filename*") {
-                once(&mut has_extended, "filename*")?;
+                check_once(&mut has_extended, "filename*")?;
             }
             self.disposition.extend_from_slice(written);
         }
         self.has_filename = has_plain || has_extended;
         let name = String::from_utf8(name.ok_or_else(wrong)?).map_err(|_| wrong())?;
-        self.name = unescaped(&name);
+        self.name = unescape(&name);
         if rest.is_empty() { Ok(()) } else { Err(wrong()) }
     }
 
@@ -331,7 +331,7 @@ impl PartHead {
 }
 
 /// Rejects a repeated field, because parsers disagree about which one applies.
-fn once(has_come: &mut bool, name: &str) -> Result<(), MultipartFault> {
+fn check_once(has_come: &mut bool, name: &str) -> Result<(), MultipartFault> {
     match std::mem::replace(has_come, true) {
         true => Err(format!("a part has `{name}` twice")),
         false => Ok(()),
@@ -375,7 +375,7 @@ fn parameter_of(text: &[u8]) -> Option<(usize, &[u8], Vec<u8>)> {
 }
 
 /// Decodes a name as browsers escape it (WHATWG, multipart/form-data encoding algorithm).
-fn unescaped(name: &str) -> String {
+fn unescape(name: &str) -> String {
     name.replace("%22", "\"").replace("%0D", "\r").replace("%0A", "\n")
 }
 
@@ -656,7 +656,7 @@ mod tests {
             }
             prop_assert_eq!(reader.finish(), Ok(()));
             let wanted: Vec<(String, Vec<u8>)> =
-                parts.iter().map(|(name, text)| (unescaped(name), text.clone().into_bytes())).collect();
+                parts.iter().map(|(name, text)| (unescape(name), text.clone().into_bytes())).collect();
             // The generated texts do not contain the boundary.
             prop_assert_eq!(found, wanted);
         }

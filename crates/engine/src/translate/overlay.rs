@@ -49,7 +49,7 @@ pub fn put(
     // Remove stated absences first, so that only a default can replace the old value.
     take_away(op, source, &mut base);
     let made = Made::by(op);
-    Ok(made.under(made.over(base, own(&stated)), own(&whole)))
+    Ok(made.fill_from(made.over(base, own(&stated)), own(&whole)))
 }
 
 /// Parses JSON text that the gateway wrote.
@@ -134,13 +134,13 @@ impl<'p> Made<'p> {
     }
 
     /// Adds the members of `spare` that `value` lacks.
-    fn under(self, value: Value, spare: Value) -> Value {
+    fn fill_from(self, value: Value, spare: Value) -> Value {
         match (value, spare) {
             (Value::Object(mut members), Value::Object(spare)) if self.is_composed() => {
                 for (key, value) in spare {
                     let name = key.decode().into_owned();
                     match members.get_mut(&name) {
-                        Some(place) => *place = self.member(&name).under(place.take(), value),
+                        Some(place) => *place = self.member(&name).fill_from(place.take(), value),
                         None => {
                             members.insert(key, value);
                         }

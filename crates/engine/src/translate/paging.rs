@@ -190,14 +190,14 @@ impl Pager {
         let (client, service) = (&paging.client, &paging.service);
         match &client.by {
             PagedBy::Page { parameter, first } => {
-                let number = place.map(|text| counted(text, parameter)).transpose()?;
+                let number = place.map(|text| parse_count(text, parameter)).transpose()?;
                 let number = number.unwrap_or(u64::from(*first));
                 self.asked = number
                     .checked_sub(u64::from(*first))
                     .ok_or_else(|| bad_request(parameter, "is too small"))?;
             }
             PagedBy::Offset { parameter } => {
-                self.asked = place.map(|text| counted(text, parameter)).transpose()?.unwrap_or(0);
+                self.asked = place.map(|text| parse_count(text, parameter)).transpose()?.unwrap_or(0);
             }
             PagedBy::Cursor { start, .. } => {
                 // The start marker requests the first page.
@@ -222,7 +222,7 @@ impl Pager {
             };
             let offset = offset.ok_or_else(|| bad_page("further than numbers go"))?;
             self.ask = Ask::Offset(offset);
-            return self.aligned(offset);
+            return self.check_aligned(offset);
         }
         // Pages of another size have other boundaries, so they are cached separately.
         let size = self.size.map_or_else(String::new, |size| size.to_string());
@@ -254,11 +254,11 @@ impl Pager {
         let offset =
             place.strip_prefix("offset=").and_then(|text| text.parse().ok()).ok_or_else(bad_cursor)?;
         self.ask = Ask::Offset(offset);
-        self.aligned(offset)
+        self.check_aligned(offset)
     }
 
     /// Checks that a service that counts pages has a page that starts at `offset`.
-    fn aligned(&self, offset: u64) -> Result<(), Fault> {
+    fn check_aligned(&self, offset: u64) -> Result<(), Fault> {
         if let PagedBy::Page { .. } = self.paging.service.by
             && offset != 0
             && !offset.is_multiple_of(self.span()?)
@@ -431,7 +431,7 @@ fn size_of(paging: &Paging, asked: Option<&str>) -> Result<Option<u32>, Fault> {
     Ok(Some(size))
 }
 
-fn counted(text: &str, parameter: &str) -> Result<u64, Fault> {
+fn parse_count(text: &str, parameter: &str) -> Result<u64, Fault> {
     match text.parse() {
         // The limit prevents an overflow when positions are multiplied by page sizes.
         Ok(number) if number <= u64::from(u32::MAX) * 1000 => Ok(number),

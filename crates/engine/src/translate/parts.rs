@@ -15,7 +15,7 @@ mod fields;
 mod tests;
 
 pub(super) use examples::{example, example_of, example_text};
-pub(super) use fields::written;
+pub(super) use fields::write_fields;
 
 use super::document::{Env, document};
 use super::error::Cause;
@@ -142,7 +142,7 @@ impl Parts {
         fields_max: usize,
     ) -> Result<Parts, Fault> {
         if !essence(media_type).eq_ignore_ascii_case(BodyFormat::MULTIPART) {
-            return Err(Fault::unsupported(BodyFormat::MULTIPART));
+            return Err(Fault::unsupported_media(BodyFormat::MULTIPART));
         }
         let ValueOp::Object(op) = op else {
             return Err(Fault::new(FaultKind::Internal, "a plan for a body of parts that makes no object"));
@@ -176,7 +176,7 @@ impl Parts {
     }
 
     /// Returns the memory that the fields occupy, including all their copies.
-    pub fn held(&self) -> usize {
+    pub fn buffered_bytes(&self) -> usize {
         self.held
     }
 
@@ -260,7 +260,7 @@ impl Parts {
     /// after a file depends on other fields.
     pub fn pass(&mut self, room: Room<'_>) -> Result<Option<Bytes>, Fault> {
         if let Some((name, head)) = self.first.take() {
-            return Ok(Some(self.opened(&head, &name)));
+            return Ok(Some(self.part_opening(&head, &name)));
         }
         while let Some(piece) = self.reader.next_piece().map_err(bad)? {
             match piece {
@@ -273,7 +273,7 @@ impl Parts {
                     }
                     Fate::Pass(name) => {
                         self.state = PartState::Passed;
-                        return Ok(Some(self.opened(&head, &name)));
+                        return Ok(Some(self.part_opening(&head, &name)));
                     }
                 },
                 Piece::Data(data) if matches!(self.state, PartState::Passed) => return Ok(Some(data)),
@@ -313,7 +313,7 @@ impl Parts {
         self.passing.as_ref().map_or("", |passing| &passing.boundary)
     }
 
-    fn opened(&self, head: &PartHead, name: &str) -> Bytes {
+    fn part_opening(&self, head: &PartHead, name: &str) -> Bytes {
         let mut out = Vec::new();
         head.write(self.boundary_out(), name, &mut out);
         out.into()
@@ -453,7 +453,7 @@ impl Parts {
         let mut given = Vec::new();
         object_of(&self.from, &[field], &self.limits, &mut given).map_err(bad)?;
         let mut made = Vec::new();
-        document(&member_op, &given, &Env::of(&passing.settings), &self.limits, &mut made).map_err(
+        document(&member_op, &given, &Env::new(&passing.settings), &self.limits, &mut made).map_err(
             |error| match error.cause {
                 Cause::Refused(_) => bad("a field that the mapping refuses comes after a file".to_owned()),
                 _ => Fault::of_body(Sender::ClientBody, &error),

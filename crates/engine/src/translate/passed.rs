@@ -94,11 +94,11 @@ fn media_type(
     passes_untaken: bool,
 ) -> Result<Option<HeaderValue>, Fault> {
     let Some(value) = headers.get(header::CONTENT_TYPE) else {
-        let named = media.unnamed().and_then(|named| HeaderValue::from_str(named).ok());
+        let named = media.default_type().and_then(|named| HeaderValue::from_str(named).ok());
         return if named.is_some() || passes_untaken { Ok(named) } else { Err(no_media_type(media)) };
     };
     let named = value.to_str().unwrap_or("");
-    match media.of(named) {
+    match media.classify(named) {
         MediaType::Same => Ok(Some(value.clone())),
         MediaType::Untaken if passes_untaken => Ok(Some(value.clone())),
         MediaType::Renamed(to) => {

@@ -113,7 +113,7 @@ fn context_with<S: AsRef<str>>(
 fn path_values<S: AsRef<str>>(operation: &Operation, path: &[S]) -> Result<Object, Stop> {
     let mut values = Object::new();
     for (at, variable) in operation.variables.iter().enumerate() {
-        let value = path.get(at).and_then(|text| typed(variable, text.as_ref()));
+        let value = path.get(at).and_then(|text| parse_typed(variable, text.as_ref()));
         let value = value.ok_or_else(|| misfit(FaultKind::NotFound, "path variable", variable))?;
         values.insert(&*variable.name, value);
     }
@@ -142,7 +142,7 @@ fn query_values_of_pair<'o>(operation: &'o Operation, query: &str) -> Result<(Ob
     for (name, text) in query_pairs(query) {
         let name = decode_query(name);
         // Undeclared parameters are never forwarded, so their values are not validated.
-        let Some((variable, field)) = known(&operation.query, &name) else { continue };
+        let Some((variable, field)) = find_variable(&operation.query, &name) else { continue };
         // All fields of a parameter share its variable.
         let at = found.iter().position(|(known, _)| std::ptr::eq(*known, variable)).unwrap_or_else(|| {
             found.push((variable, Found::default()));
@@ -162,7 +162,7 @@ fn query_values_of_pair<'o>(operation: &'o Operation, query: &str) -> Result<(Ob
 }
 
 /// Returns the parameter of this name, with its field for the form `name[field]`.
-fn known<'o>(variables: &'o [Variable], name: &str) -> Option<(&'o Variable, Option<&'o Variable>)> {
+fn find_variable<'o>(variables: &'o [Variable], name: &str) -> Option<(&'o Variable, Option<&'o Variable>)> {
     variables.iter().find_map(|variable| match &variable.shape {
         ParameterShape::Fields(fields) => {
             let field = name.strip_prefix(&*variable.name)?.strip_prefix('[')?;
@@ -220,7 +220,8 @@ impl Found {
             return fields[at].1.add(field, None, text);
         }
         let value = |text: &str| {
-            typed(variable, text).ok_or_else(|| misfit(FaultKind::BadRequest, "query parameter", variable))
+            parse_typed(variable, text)
+                .ok_or_else(|| misfit(FaultKind::BadRequest, "query parameter", variable))
         };
         match (&variable.shape, &mut *self) {
             (ParameterShape::List(style), Found::Nothing | Found::List(_)) => {
@@ -267,7 +268,7 @@ fn misfit(kind: FaultKind, what: &str, variable: &Variable) -> Stop {
     Fault::new(kind, format!("the {what} `{}` is not of its type", variable.name)).into()
 }
 
-fn typed(variable: &Variable, text: &str) -> Option<Value> {
+fn parse_typed(variable: &Variable, text: &str) -> Option<Value> {
     fits(variable.kind, text).then(|| match variable.kind {
         ParameterKind::Boolean => Value::Bool(text == "true"),
         ParameterKind::Integer | ParameterKind::Number => {

@@ -127,10 +127,10 @@ impl Run {
         let planned = pack.directions[direction].routes.get(usize::from(route.0));
         // Settings are fixed while a pack is active, so the alternative is chosen once.
         let instead = planned.and_then(|route| route.chosen(|setting| settings.is_on(setting)));
-        Run::of(pack, direction, Place::Route(route, instead), request, settings, limits)
+        Run::start(pack, direction, Place::Route(route, instead), request, settings, limits)
     }
 
-    fn of(
+    fn start(
         pack: Arc<Pack>,
         direction: SideId,
         place: Place,
@@ -189,7 +189,7 @@ impl Run {
         // A backfill reads `from` like a route that serves the other side.
         let direction = pack.harvests.get(harvest).map_or(SideId::OLD, |harvest| harvest.from.other());
         let request = Request { query: Some(format!("page={page}")), ..Request::default() };
-        Run::of(pack, direction, Place::Harvest(harvest, round), request, settings, limits)
+        Run::start(pack, direction, Place::Harvest(harvest, round), request, settings, limits)
     }
 
     /// Returns whether a list within the page of a backfill may continue beyond this round.
@@ -207,13 +207,13 @@ impl Run {
         let event = self.read_failure(event);
         match &route.paging {
             None => self.step(route, event),
-            Some(paging) => self.paged(route, paging, event).map_err(|fault| fault.at(&paging.origin)),
+            Some(paging) => self.run_paged(route, paging, event).map_err(|fault| fault.at(&paging.origin)),
         }
     }
 
     /// Like [`Run::step`], for a route with pages: sets the page parameters of the call, and
     /// processes its reply before the route does.
-    fn paged(&mut self, route: &Route, paging: &Arc<Paging>, event: Event) -> Result<Next, Fault> {
+    fn run_paged(&mut self, route: &Route, paging: &Arc<Paging>, event: Event) -> Result<Next, Fault> {
         let mut pager = match self.pager.take() {
             Some(pager) => pager,
             None => {
@@ -271,17 +271,17 @@ impl Run {
                 }
                 (RouteKind::Serve(serve), State::Fresh, Event::Start) => self.begin(route, serve),
                 (RouteKind::Serve(serve), State::Serving(at), Event::Reply(reply)) => {
-                    self.replied(serve, *at, reply)
+                    self.on_reply(serve, *at, reply)
                 }
                 (RouteKind::Serve(serve), State::Serving(at), Event::Failed(failed)) => {
-                    self.unanswered(serve, *at, failed)
+                    self.on_no_reply(serve, *at, failed)
                 }
                 (RouteKind::Serve(serve), State::Serving(at), Event::Waited { since }) => {
                     self.ask_again(serve, *at, since)
                 }
                 (RouteKind::Serve(serve), State::Serving(at), Event::Late) => self.late(serve, *at),
                 (RouteKind::Serve(serve), State::Serving(at), Event::Recalled(entries)) => {
-                    self.recalled(serve, *at, entries)
+                    self.on_recall(serve, *at, entries)
                 }
                 (RouteKind::Serve(serve), State::Serving(mut at), Event::Kept) => {
                     // A stored entry counts as a write.
@@ -322,7 +322,7 @@ impl Run {
     }
 
     /// Takes the sources recorded since the last call.
-    pub fn traced(&self) -> Vec<Traced> {
+    pub fn take_trace(&self) -> Vec<Traced> {
         let take = |trace: &Arc<Mutex<Vec<Traced>>>| {
             std::mem::take(&mut *trace.lock().unwrap_or_else(PoisonError::into_inner))
         };
@@ -448,7 +448,7 @@ impl Run {
     /// Builds an answer for an error of the other side, with the HTTP status that the served side
     /// uses for errors.
     fn error(&self, status: u16, headers: HeaderMap, body: Option<Vec<u8>>, cause: Option<String>) -> Next {
-        let answered = self.pack.errors[self.direction].answered(status);
+        let answered = self.pack.errors[self.direction].status_for(status);
         let next = self.answer(answered, headers, body, cause);
         match next {
             Next::Answer(answer) if answered != status => {
@@ -511,8 +511,8 @@ fn elements(context: &Context, each: &Each) -> Vec<Value> {
     }
 }
 
-fn unsupported(wanted: &str) -> Stop {
-    Fault::unsupported(wanted).into()
+fn unsupported_stop(wanted: &str) -> Stop {
+    Fault::unsupported_media(wanted).into()
 }
 
 fn call(head: &CallHead, step: u32, target: String, mut headers: HeaderMap, body: Option<Bytes>) -> Call {
@@ -549,7 +549,7 @@ fn no_reply(kind: FailKind, detail: &str, head: &CallHead) -> Fault {
 }
 
 /// Adds the call and its mapping line to a log message.
-fn called(detail: &str, head: &CallHead) -> String {
+fn call_label(detail: &str, head: &CallHead) -> String {
     format!("{detail}, calling {} ({}:{})", head.operation, head.origin.file, head.origin.line)
 }
 

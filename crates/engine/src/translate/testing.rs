@@ -76,7 +76,7 @@ impl Shape {
     }
 
     /// Like `close`, for a required member.
-    pub(crate) fn needed(mut self, name: &str, from: CloseFrom) -> Shape {
+    pub(crate) fn required(mut self, name: &str, from: CloseFrom) -> Shape {
         self.0.close.push(Close { needed: true, ..close(name, from) });
         self
     }
@@ -266,7 +266,7 @@ fn any_object(inner: impl Strategy<Value = ValueOp> + Clone + 'static) -> impl S
 fn capture_close(slots: u16, path: &[&str], flag: bool, only: bool, op: ValueOp) -> CloseFrom {
     use switchback_json::raw::Kind;
     let absent = if flag { Absent::Value(raw("[]")) } else { Absent::Omit };
-    let only = only.then(|| Kinds::of(&[Kind::String, Kind::Object]));
+    let only = only.then(|| Kinds::from_kinds(&[Kind::String, Kind::Object]));
     let alternatives = (0..slots).map(|slot| Captured { only, ..captured(slot, path, op.clone()) });
     CloseFrom::Captured { alternatives: alternatives.collect(), absent }
 }

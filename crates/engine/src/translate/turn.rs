@@ -117,14 +117,14 @@ impl Wait {
     }
 
     /// Returns the event after a pause that started at `now`.
-    pub fn waited(&self, now: Duration) -> Event {
+    pub fn finish_at(&self, now: Duration) -> Event {
         Event::Waited { since: self.since.unwrap_or(now) }
     }
 
     /// Returns the next event under a simulated clock, which it advances.
-    pub fn simulated(&self, now: &mut Duration) -> Event {
+    pub fn simulate(&self, now: &mut Duration) -> Event {
         let Some(end) = self.ends(*now) else { return Event::Late };
-        let waited = self.waited(*now);
+        let waited = self.finish_at(*now);
         *now = end;
         waited
     }

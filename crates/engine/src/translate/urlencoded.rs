@@ -30,7 +30,8 @@ pub type FormFault = String;
 /// Appends a form as JSON text. An empty form is an empty object.
 pub fn decode(format: &FormFormat, body: &[u8], limits: &Limits, out: &mut Vec<u8>) -> Result<(), FormFault> {
     let body = std::str::from_utf8(body).map_err(|_| "the form is not UTF-8".to_owned())?;
-    let pairs = query_pairs(body).map(|(name, value)| Ok((decoded(name)?, decoded(value.unwrap_or(""))?)));
+    let pairs = query_pairs(body)
+        .map(|(name, value)| Ok((percent_decode(name)?, percent_decode(value.unwrap_or(""))?)));
     tree(format, pairs, limits, out)
 }
 
@@ -55,7 +56,7 @@ fn position(text: &str, sign: u8) -> Option<usize> {
 }
 
 /// Decodes a name or value in place, in one pass: escapes are frequent in forms.
-fn decoded(raw: &str) -> Result<Cow<'_, str>, FormFault> {
+fn percent_decode(raw: &str) -> Result<Cow<'_, str>, FormFault> {
     let Some(first) = memchr::memchr2(b'%', b'+', raw.as_bytes()) else { return Ok(Cow::Borrowed(raw)) };
     // Decoded text is never longer than its encoding, so decode in place.
     let mut bytes = raw.as_bytes().to_vec();
@@ -140,7 +141,7 @@ impl<'f, 't> Tree<'f, 't> {
     ) -> Result<(), FormFault> {
         let at = match self.nodes[0].form.and_then(|form| brackets_of(form, &name)) {
             None => self.child(0, name)?,
-            Some(first) => self.nested(&name, first)?,
+            Some(first) => self.insert_nested(&name, first)?,
         };
         let node = &mut self.nodes[at as usize];
         let joined =
@@ -164,7 +165,7 @@ impl<'f, 't> Tree<'f, 't> {
         clippy::ptr_arg,
         reason = "parts of a borrowed name live as long as the form, not as the reference"
     )]
-    fn nested(&mut self, name: &Cow<'t, str>, first: usize) -> Result<u32, FormFault> {
+    fn insert_nested(&mut self, name: &Cow<'t, str>, first: usize) -> Result<u32, FormFault> {
         let part = |from: usize, to: usize| match name {
             Cow::Borrowed(text) => Cow::Borrowed(&text[from..to]),
             Cow::Owned(text) => Cow::Owned(text[from..to].to_owned()),
@@ -203,7 +204,7 @@ impl<'f, 't> Tree<'f, 't> {
         let count = node.children.len();
         let key = rest.trim_start_matches('[').split(']').next().unwrap_or("");
         let last = node.children.last().copied();
-        let has = |last: u32| self.known(last, key).is_some();
+        let has = |last: u32| self.find_child(last, key).is_some();
         match last.filter(|last| !has(*last)) {
             Some(last) => Ok(last),
             None => self.child(at, count.to_string().into()),
@@ -211,7 +212,7 @@ impl<'f, 't> Tree<'f, 't> {
     }
 
     /// Returns the child with this name.
-    fn known(&self, at: u32, name: &str) -> Option<u32> {
+    fn find_child(&self, at: u32, name: &str) -> Option<u32> {
         let children = &self.nodes[at as usize].children;
         match children.len() {
             0..=FEW => children.iter().copied().find(|child| self.nodes[*child as usize].name == name),
@@ -229,7 +230,7 @@ impl<'f, 't> Tree<'f, 't> {
             return Ok(*last);
         }
         if count <= FEW {
-            if let Some(known) = self.known(at, &name) {
+            if let Some(known) = self.find_child(at, &name) {
                 return Ok(known);
             }
             // From here on a linear search would be too slow: index all children.
@@ -700,7 +701,7 @@ mod tests {
         fn escapes_are_those_of_the_library(text in "[a+%0-9A-Fg\u{e4}]{0,24}") {
             let spaced = text.replace('+', " ");
             let wanted = percent_encoding::percent_decode_str(&spaced).decode_utf8().ok();
-            prop_assert_eq!(decoded(&text).ok(), wanted);
+            prop_assert_eq!(percent_decode(&text).ok(), wanted);
         }
 
         #[test]

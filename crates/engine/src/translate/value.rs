@@ -30,7 +30,7 @@ impl Scope<'_> {
             Expr::At(location) => Ok(self.context.value(location).map(std::borrow::Cow::into_owned)),
             Expr::Convert { from, conversion } => {
                 let value = self.value(from)?;
-                convert(value, conversion, Sender::of(from))
+                convert(value, conversion, Sender::from_expr(from))
             }
             Expr::Object(members) => {
                 let mut object = Object::new();
@@ -103,7 +103,7 @@ impl Scope<'_> {
                     supplied.push(self.value(expr)?.map(|value| value.to_vec()));
                 }
                 let source = self.value(from)?;
-                let made = self.shape(op, source, &supplied, over.as_deref(), Sender::of(from))?;
+                let made = self.shape(op, source, &supplied, over.as_deref(), Sender::from_expr(from))?;
                 Ok(made.map(|value| clean(value, null_as, *null_else)))
             }
         }
@@ -114,7 +114,7 @@ impl Scope<'_> {
         let list = match self.value(list)? {
             None | Some(Value::Null) => return Ok(None),
             Some(Value::Array(list)) => list,
-            Some(_) => return Err(broken(Sender::of(list), "a list was expected")),
+            Some(_) => return Err(broken(Sender::from_expr(list), "a list was expected")),
         };
         // The copy shares all values.
         let mut context = self.context.clone();
@@ -131,7 +131,7 @@ impl Scope<'_> {
         let elements = match self.value(list)? {
             None | Some(Value::Null) => return Ok(None),
             Some(Value::Array(elements)) => elements,
-            Some(_) => return Err(broken(Sender::of(list), "a list was expected")),
+            Some(_) => return Err(broken(Sender::from_expr(list), "a list was expected")),
         };
         if what == Aggregate::Count {
             return Ok(Some(Value::from(elements.len() as i64)));
@@ -139,12 +139,13 @@ impl Scope<'_> {
         // Exact decimal arithmetic, so that 0.1 + 0.2 is 0.3.
         let mut sum = Decimal::from(0);
         for element in elements.iter().filter(|element| !element.is_null()) {
-            let number = element.as_number().and_then(|number| Decimal::read(number.text().as_bytes()));
+            let number = element.as_number().and_then(|number| Decimal::parse(number.text().as_bytes()));
             let next = number.and_then(|number| sum.plus(number));
-            sum =
-                next.ok_or_else(|| broken(Sender::of(list), "numbers of at most 30 digits were expected"))?;
+            sum = next.ok_or_else(|| {
+                broken(Sender::from_expr(list), "numbers of at most 30 digits were expected")
+            })?;
         }
-        let text = sum.text().ok_or_else(|| broken(Sender::of(list), "the sum is too long"))?;
+        let text = sum.text().ok_or_else(|| broken(Sender::from_expr(list), "the sum is too long"))?;
         Ok(Some(own(text.as_bytes())))
     }
 
@@ -174,7 +175,10 @@ impl Scope<'_> {
         };
         let base = self.value(&overlay.base)?;
         let base = overlay::cut(base, &overlay.fields).map_err(|found| {
-            broken(Sender::of(&overlay.base), &format!("an object to lay over was expected, found {found}"))
+            broken(
+                Sender::from_expr(&overlay.base),
+                &format!("an object to lay over was expected, found {found}"),
+            )
         })?;
         // Without a source, the old value is overlaid with an empty object and remains unchanged.
         let source = source.unwrap_or_else(|| Value::Object(Object::new()));

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// The result of reading the start of a body.
-pub(crate) enum Beginning {
+pub(crate) enum BodyStart {
     /// The complete body.
     Whole(Bytes),
     /// A body beyond the limit, restored to its original content.
@@ -19,9 +19,9 @@ pub(crate) enum Beginning {
 impl Body {
     /// Buffers a body of at most `bytes_max` bytes. Reading stops with the chunk that exceeds the
     /// limit. Read errors are returned.
-    pub(crate) async fn beginning(mut self, bytes_max: u64) -> Result<Beginning, GatewayError> {
+    pub(crate) async fn beginning(mut self, bytes_max: u64) -> Result<BodyStart, GatewayError> {
         if self.length().is_some_and(|length| length > bytes_max) {
-            return Ok(Beginning::Longer(self));
+            return Ok(BodyStart::Longer(self));
         }
         let side = self.side;
         let (mut chunks, mut length) = (VecDeque::new(), 0);
@@ -32,17 +32,17 @@ impl Body {
             length += chunk.len() as u64;
             chunks.push_back(chunk);
             if length > bytes_max {
-                return Ok(Beginning::Longer(Body::stream(Rejoined { chunks, rest: self }, side)));
+                return Ok(BodyStart::Longer(Body::stream(Rejoined { chunks, rest: self }, side)));
             }
         }
-        Ok(Beginning::Whole(match chunks.len() {
+        Ok(BodyStart::Whole(match chunks.len() {
             0 | 1 => chunks.pop_front().unwrap_or_default(),
-            _ => chunks.iter().fold(BytesMut::with_capacity(length as usize), joined).freeze(),
+            _ => chunks.iter().fold(BytesMut::with_capacity(length as usize), join).freeze(),
         }))
     }
 }
 
-fn joined(mut whole: BytesMut, chunk: &Bytes) -> BytesMut {
+fn join(mut whole: BytesMut, chunk: &Bytes) -> BytesMut {
     whole.extend_from_slice(chunk);
     whole
 }
@@ -71,7 +71,7 @@ impl http_body::Body for Rejoined {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Side;
+    use crate::error::ErrorSide;
     use proptest::prelude::*;
 
     struct Chunks(VecDeque<Bytes>);
@@ -98,9 +98,9 @@ mod tests {
             let body = Chunks(chunks.into_iter().map(Bytes::from).collect());
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let read = runtime.block_on(async {
-                match Body::stream(body, Side::Client).beginning(bytes_max).await.unwrap() {
-                    Beginning::Whole(bytes) => (true, bytes.to_vec()),
-                    Beginning::Longer(mut body) => {
+                match Body::stream(body, ErrorSide::Client).beginning(bytes_max).await.unwrap() {
+                    BodyStart::Whole(bytes) => (true, bytes.to_vec()),
+                    BodyStart::Longer(mut body) => {
                         let mut bytes = Vec::new();
                         while let Some(chunk) = body.chunk().await {
                             bytes.extend_from_slice(&chunk.unwrap());

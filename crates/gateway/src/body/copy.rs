@@ -2,7 +2,7 @@
 //! as recording. Copying never delays the reader, which receives all bytes even if they exceed the
 //! bound.
 
-use super::{End, Watch};
+use super::{BodyEnd, BodyWatcher};
 use bytes::Bytes;
 
 /// The copy of a body.
@@ -14,13 +14,13 @@ pub struct Copied {
     /// Total bytes of the body that were read.
     pub total: u64,
     /// The outcome: complete, failed, or abandoned by the reader.
-    pub end: End,
+    pub end: BodyEnd,
 }
 
 impl Copied {
     /// Returns whether the body completed and the copy contains all of it.
     pub fn is_whole(&self) -> bool {
-        self.end == End::Complete && self.bytes.len() as u64 == self.total
+        self.end == BodyEnd::Complete && self.bytes.len() as u64 == self.total
     }
 }
 
@@ -41,7 +41,7 @@ impl<F: FnOnce(Copied) + Send> Copier<F> {
     }
 }
 
-impl<F: FnOnce(Copied) + Send> Watch for Copier<F> {
+impl<F: FnOnce(Copied) + Send> BodyWatcher for Copier<F> {
     fn chunk(&mut self, bytes: &Bytes) {
         self.total += bytes.len() as u64;
         let room = self.bytes_max - self.kept.len();
@@ -50,7 +50,7 @@ impl<F: FnOnce(Copied) + Send> Watch for Copier<F> {
         self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    fn end(&mut self, end: End) {
+    fn end(&mut self, end: BodyEnd) {
         if let Some(done) = self.done.take() {
             done(Copied { bytes: std::mem::take(&mut self.kept).into(), total: self.total, end });
         }
@@ -71,7 +71,7 @@ mod tests {
         }
         let (tell, told) = channel();
         let copier = Copier::new(bytes_max, move |copied| tell.send(copied).expect("the test waits for it"));
-        (body.watched(Box::new(copier)), told)
+        (body.with_watcher(Box::new(copier)), told)
     }
 
     #[tokio::test]
@@ -80,7 +80,7 @@ mod tests {
             let (body, told) = copied(&["abc", "def"], bytes_max);
             assert_eq!(body.whole().await.unwrap(), "abcdef");
             let copied = told.try_recv().unwrap();
-            assert_eq!(copied, Copied { bytes: kept.into(), total: 6, end: End::Complete });
+            assert_eq!(copied, Copied { bytes: kept.into(), total: 6, end: BodyEnd::Complete });
             assert_eq!(copied.is_whole(), bytes_max >= 6);
         }
     }
@@ -91,7 +91,7 @@ mod tests {
         body.chunk().await.unwrap().unwrap();
         drop(body);
         let copied = told.try_recv().unwrap();
-        assert_eq!((copied.end, &*copied.bytes), (End::Abandoned, &b"abc"[..]));
+        assert_eq!((copied.end, &*copied.bytes), (BodyEnd::Abandoned, &b"abc"[..]));
         assert!(!copied.is_whole());
     }
 }

@@ -16,4 +16,4 @@ mod tests;
 pub(crate) use recording::CallRecord;
 pub(crate) use recording::{Head, Recording, fields};
 pub use redaction::Redaction;
-pub use tap::{Capture, Captured, Tap, Wanted};
+pub use tap::{CaptureFilter, Captured, OpenCapture, Tap};

@@ -1,6 +1,6 @@
 //! The recording of one request.
 
-use super::tap::Capture;
+use super::tap::OpenCapture;
 use crate::body::Copied;
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -15,15 +15,15 @@ use time::format_description::well_known::Rfc3339;
 /// before its response cannot be replayed.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    capture: Arc<Capture>,
+    capture: Arc<OpenCapture>,
     started_at: OffsetDateTime,
     started: Instant,
     /// Locked only briefly, and only by tasks of this request.
-    gathered: Mutex<Gathered>,
+    gathered: Mutex<RecordedExchange>,
 }
 
 #[derive(Debug, Default)]
-struct Gathered {
+struct RecordedExchange {
     request_body: Option<Copied>,
     calls: Vec<CallRecord>,
     /// Number of calls discarded by restarts, and therefore the number of the first entry of
@@ -70,7 +70,7 @@ pub(crate) struct Head<'h> {
 
 impl Recording {
     /// Starts a recording permitted by [`super::Tap::take`].
-    pub(crate) fn new(capture: Arc<Capture>) -> Recording {
+    pub(crate) fn new(capture: Arc<OpenCapture>) -> Recording {
         Recording {
             capture,
             started_at: OffsetDateTime::now_utc(),
@@ -86,19 +86,19 @@ impl Recording {
 
     /// Records the complete request body.
     pub(crate) fn request_body(&self, copied: Copied) {
-        self.gathered().request_body = Some(copied);
+        self.lock_gathered().request_body = Some(copied);
     }
 
     /// Records the start of a call and returns its number.
     pub(crate) fn call(&self, call: CallRecord) -> usize {
-        let mut gathered = self.gathered();
+        let mut gathered = self.lock_gathered();
         gathered.calls.push(call);
         gathered.forgotten + gathered.calls.len() - 1
     }
 
     /// Discards all calls, because the shadow job restarts.
     pub(crate) fn restart(&self) {
-        let mut gathered = self.gathered();
+        let mut gathered = self.lock_gathered();
         gathered.forgotten += gathered.calls.len();
         gathered.calls.clear();
         gathered.shadow = None;
@@ -106,22 +106,22 @@ impl Recording {
 
     /// Records how far the shadow followed the plan.
     pub(crate) fn shadow(&self, shadow: Shadow) {
-        self.gathered().shadow = Some(shadow);
+        self.lock_gathered().shadow = Some(shadow);
     }
 
     /// Records that the plan read stored state of the gateway, which no recording contains.
-    pub(crate) fn recalled(&self) {
-        self.gathered().is_recalled = true;
+    pub(crate) fn note_archive_read(&self) {
+        self.lock_gathered().is_recalled = true;
     }
 
     /// Records the head of a call's response.
     pub(crate) fn call_head(&self, number: usize, status: u16, headers: &HeaderMap) {
-        self.gathered().with_call(number, |call| call.head = Some((status, headers.clone())));
+        self.lock_gathered().with_call(number, |call| call.head = Some((status, headers.clone())));
     }
 
     /// Records the body of a call's response.
     pub(crate) fn call_body(&self, number: usize, copied: Copied) {
-        self.gathered().with_call(number, |call| call.answer = Some(copied));
+        self.lock_gathered().with_call(number, |call| call.answer = Some(copied));
     }
 
     /// Records the end of the response. If the exchange matches the capture's filter, it is queued
@@ -130,7 +130,7 @@ impl Recording {
         if !self.capture.wants(head.operation, head.client) {
             return;
         }
-        let mut gathered = self.gathered();
+        let mut gathered = self.lock_gathered();
         let request_body = gathered.request_body.take();
         gathered.ended = Some(Exchange {
             started: self.started_at.format(&Rfc3339).unwrap_or_default(),
@@ -181,12 +181,12 @@ impl Recording {
         }
     }
 
-    fn gathered(&self) -> MutexGuard<'_, Gathered> {
+    fn lock_gathered(&self) -> MutexGuard<'_, RecordedExchange> {
         self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Gathered {
+impl RecordedExchange {
     fn with_call(&mut self, number: usize, change: impl FnOnce(&mut CallRecord)) {
         let at = number.checked_sub(self.forgotten);
         if let Some(call) = at.and_then(|at| self.calls.get_mut(at)) {
@@ -197,7 +197,7 @@ impl Gathered {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        let mut gathered = std::mem::take(&mut *self.gathered());
+        let mut gathered = std::mem::take(&mut *self.lock_gathered());
         if let Some(mut exchange) = gathered.ended.take() {
             if let Some(known) = &mut exchange.gateway {
                 known.calls = gathered.calls.into_iter().map(|call| self.exchange_of(call)).collect();

@@ -53,7 +53,7 @@ impl Redaction {
         let served = gateway.and_then(|known| self.sides.iter().position(|(name, _)| *name == known.side));
         let side = |at: Option<usize>| {
             let at = at.map(|at| &*self.sides[at].1);
-            Side { redactor: &redactor, disclosures: at.unwrap_or(&NOTHING_KNOWN) }
+            SideRedaction { redactor: &redactor, disclosures: at.unwrap_or(&NOTHING_KNOWN) }
         };
         let target = gateway.map(|known| known.target.as_str());
         let own = side(served).message(exchange, target, secrets);
@@ -97,13 +97,13 @@ fn credentials(request: &Request) -> BTreeSet<String> {
 }
 
 /// Disclosure rules for the messages of one side.
-struct Side<'s> {
+struct SideRedaction<'s> {
     redactor: &'s Redactor,
     disclosures: &'s Disclosures,
 }
 
 /// A redacted request with its response.
-struct Message {
+struct RedactedMessage {
     /// Without the gateway's own data.
     exchange: Exchange,
     target: Option<String>,
@@ -111,10 +111,15 @@ struct Message {
     masked_answer: Vec<String>,
 }
 
-impl Side<'_> {
+impl SideRedaction<'_> {
     /// Redacts a request and its response. `target` is path and query below the side's base, if
     /// known.
-    fn message(&self, exchange: &Exchange, target: Option<&str>, secrets: &mut BTreeSet<String>) -> Message {
+    fn message(
+        &self,
+        exchange: &Exchange,
+        target: Option<&str>,
+        secrets: &mut BTreeSet<String>,
+    ) -> RedactedMessage {
         let Exchange { request, response, .. } = exchange;
         let path = target.map(|target| target.split('?').next().unwrap_or_default());
         let operation = path.and_then(|path| self.disclosures.find(&request.method, path));
@@ -142,7 +147,7 @@ impl Side<'_> {
         });
         secrets.append(&mut sent.texts);
         secrets.append(&mut answered.texts);
-        Message {
+        RedactedMessage {
             exchange: Exchange {
                 started: exchange.started.clone(),
                 millis: exchange.millis,

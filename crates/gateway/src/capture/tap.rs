@@ -19,11 +19,11 @@ const QUEUE_BYTES_MAX: usize = 32 << 20;
 /// Opens captures and tells the data path whether one is open. Clones share it. The check costs one
 /// read of memory that is rarely written.
 #[derive(Clone, Debug, Default)]
-pub struct Tap(Arc<ArcSwapOption<Capture>>);
+pub struct Tap(Arc<ArcSwapOption<OpenCapture>>);
 
 /// The filter of a capture.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct CaptureFilter {
     /// The operation as named in the contract; `None` for all.
     pub operation: Option<String>,
     /// The client's registered name; `None` for all.
@@ -36,8 +36,8 @@ pub struct Wanted {
 
 /// An open capture, for the data path.
 #[derive(Debug)]
-pub struct Capture {
-    wanted: Wanted,
+pub struct OpenCapture {
+    wanted: CaptureFilter,
     at_work: AtomicUsize,
     queued_bytes: AtomicUsize,
     left_out: AtomicU64,
@@ -52,7 +52,7 @@ pub struct Capture {
 #[derive(Debug)]
 pub struct Captured {
     tap: Tap,
-    capture: Arc<Capture>,
+    capture: Arc<OpenCapture>,
     pub(super) exchanges: mpsc::Receiver<Exchange>,
     /// Deadline for running recordings, set once the capture is finishing.
     until: Option<Instant>,
@@ -63,9 +63,9 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 
 impl Tap {
     /// Opens a capture. Returns `None` if another is open.
-    pub fn open(&self, wanted: Wanted) -> Option<Captured> {
+    pub fn open(&self, wanted: CaptureFilter) -> Option<Captured> {
         let (sender, exchanges) = mpsc::channel(QUEUE_MAX);
-        let capture = Arc::new(Capture {
+        let capture = Arc::new(OpenCapture {
             wanted,
             at_work: AtomicUsize::new(0),
             queued_bytes: AtomicUsize::new(0),
@@ -74,7 +74,7 @@ impl Tap {
             ending: CancellationToken::new(),
             released: Notify::new(),
         });
-        let none: Option<Arc<Capture>> = None;
+        let none: Option<Arc<OpenCapture>> = None;
         let before = self.0.compare_and_swap(&none, Some(Arc::clone(&capture)));
         before.is_none().then(|| Captured { tap: self.clone(), capture, exchanges, until: None })
     }
@@ -90,7 +90,7 @@ impl Tap {
     }
 
     /// Returns the open capture if it records this request. `sample_roll` is between 0 and 1.
-    pub fn take(&self, sample_roll: impl FnOnce() -> f64) -> Option<Arc<Capture>> {
+    pub fn take(&self, sample_roll: impl FnOnce() -> f64) -> Option<Arc<OpenCapture>> {
         let capture = self.0.load();
         let capture = capture.as_ref()?;
         if sample_roll() >= capture.wanted.share {
@@ -105,7 +105,7 @@ impl Tap {
     }
 }
 
-impl Capture {
+impl OpenCapture {
     /// Returns the maximum number of recorded bytes per body.
     pub fn body_bytes_max(&self) -> usize {
         self.wanted.body_bytes_max
@@ -183,7 +183,7 @@ impl Drop for Captured {
 
 /// Returns the total size of an exchange's bodies in bytes.
 fn bytes(exchange: &Exchange) -> usize {
-    let body = |body: &Body| body.known().map_or(0, |bytes| bytes.len());
+    let body = |body: &Body| body.bytes().map_or(0, |bytes| bytes.len());
     let answer = exchange.response.as_ref().map_or(0, |response| body(&response.body));
     let calls = exchange.gateway.iter().flat_map(|known| &known.calls).map(bytes).sum::<usize>();
     body(&exchange.request.body) + answer + calls

@@ -1,5 +1,5 @@
 use super::*;
-use crate::body::{Copied, End};
+use crate::body::{BodyEnd, Copied};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use std::path::Path;
@@ -9,12 +9,12 @@ use switchback_compiler::mapping::load::PackSource;
 use switchback_engine::har::{Body, Exchange, Gateway, Request, Response, Shadow};
 use switchback_engine::redact::{MASK, Salt};
 
-fn wanted() -> Wanted {
-    Wanted { operation: None, client: None, share: 1.0, body_bytes_max: 1 << 10 }
+fn wanted() -> CaptureFilter {
+    CaptureFilter { operation: None, client: None, share: 1.0, body_bytes_max: 1 << 10 }
 }
 
 fn whole(text: &'static str) -> Copied {
-    Copied { bytes: Bytes::from_static(text.as_bytes()), total: text.len() as u64, end: End::Complete }
+    Copied { bytes: Bytes::from_static(text.as_bytes()), total: text.len() as u64, end: BodyEnd::Complete }
 }
 
 /// Records a request of `client` for `operation` with the response body `answer`.
@@ -41,7 +41,7 @@ fn record(tap: &Tap, operation: &str, client: &str, answer: Copied) -> bool {
 #[tokio::test]
 async fn only_what_is_wanted_is_handed_over() {
     let tap = Tap::default();
-    let asked = Wanted { operation: Some("GET /x".into()), client: Some("acme".into()), ..wanted() };
+    let asked = CaptureFilter { operation: Some("GET /x".into()), client: Some("acme".into()), ..wanted() };
     let mut captured = tap.open(asked).unwrap();
     for (operation, client) in [("GET /y", "acme"), ("GET /x", "other"), ("GET /x", "acme")] {
         assert!(record(&tap, operation, client, whole("{}")));
@@ -66,7 +66,7 @@ fn one_capture_is_open_at_a_time_and_dropping_it_closes_it() {
 #[test]
 fn a_share_is_taken_by_lot() {
     let tap = Tap::default();
-    let _captured = tap.open(Wanted { share: 0.25, ..wanted() }).unwrap();
+    let _captured = tap.open(CaptureFilter { share: 0.25, ..wanted() }).unwrap();
     assert!(tap.take(|| 0.2).is_some());
     assert!(tap.take(|| 0.25).is_none());
 }
@@ -140,9 +140,9 @@ async fn what_was_being_answered_when_a_capture_is_asked_to_end_is_in_it() {
 async fn a_body_that_was_cut_is_said_to_be_missing() {
     let tap = Tap::default();
     let mut captured = tap.open(wanted()).unwrap();
-    let cut = Copied { bytes: Bytes::from_static(b"[1,"), total: 9, end: End::Complete };
+    let cut = Copied { bytes: Bytes::from_static(b"[1,"), total: 9, end: BodyEnd::Complete };
     record(&tap, "GET /x", "acme", cut);
-    record(&tap, "GET /x", "acme", Copied { end: End::Abandoned, ..whole("[") });
+    record(&tap, "GET /x", "acme", Copied { end: BodyEnd::Abandoned, ..whole("[") });
     for _ in 0..2 {
         assert_eq!(captured.next().await.unwrap().response.unwrap().body, Body::Missing);
     }

@@ -7,9 +7,9 @@
 //! letter at once.
 
 use super::dual::EventsDual;
-use super::{Receivers, Settings};
+use super::{EventSettings, Receivers};
 use crate::clock::Clock;
-use crate::proxy::program::Current;
+use crate::proxy::program::CurrentProgram;
 use crate::store::seal::random;
 use crate::store::{LeasedEvent, Store, StoreError};
 use crate::telemetry::metrics;
@@ -33,8 +33,8 @@ const LEASE_MORE: Duration = Duration::from_secs(15);
 #[derive(Clone)]
 pub struct Deliverer {
     receivers: Receivers,
-    settings: Settings,
-    program: Current,
+    settings: EventSettings,
+    program: CurrentProgram,
     store: Store,
     clock: Clock,
     dual: EventsDual,
@@ -66,8 +66,8 @@ impl Deliverer {
     /// The HTTP client cannot be built.
     pub fn new(
         receivers: Receivers,
-        settings: Settings,
-        program: Current,
+        settings: EventSettings,
+        program: CurrentProgram,
         store: Store,
         clock: Clock,
         dual: EventsDual,
@@ -224,7 +224,7 @@ impl Deliverer {
     }
 
     async fn attempt(&self, event: &LeasedEvent) -> Tried {
-        let Some(receiver) = self.receivers.named(&event.receiver) else {
+        let Some(receiver) = self.receivers.receiver(&event.receiver) else {
             return Tried::Failed("the configuration has no receiver of this name".to_owned(), None);
         };
         let program = self.program.load_full();
@@ -234,7 +234,7 @@ impl Deliverer {
         let (told, body) = match event.is_own {
             // The receiver accepts the event in its original form.
             true => (event.name.as_str(), event.body.expose().clone()),
-            false => match translated(event, events, &Env::of(program.settings())) {
+            false => match translate(event, events, &Env::new(program.settings())) {
                 Ok(Some(translated)) => translated,
                 Ok(None) => return Tried::Dropped,
                 Err(why) => return Tried::Dead(why),
@@ -257,7 +257,7 @@ impl Deliverer {
         let http = if is_loopback(&receiver.url) { &self.near } else { &self.http };
         let sent = http.post(receiver.url.to_string()).headers(headers).body(body).send().await;
         match sent {
-            Ok(answer) => judged(answer.status(), answer.headers()),
+            Ok(answer) => classify(answer.status(), answer.headers()),
             Err(error) if error.is_timeout() => Tried::Failed("no answer in time".to_owned(), None),
             Err(error) if error.is_connect() => Tried::Failed("no connection".to_owned(), None),
             Err(_) => Tried::Failed("the connection was lost".to_owned(), None),
@@ -267,14 +267,14 @@ impl Deliverer {
 
 /// Returns the receiver's name for an event and its translated body. Returns `None` if receivers do
 /// not get this event.
-fn translated<'e>(
+fn translate<'e>(
     event: &LeasedEvent,
     events: &'e Events,
     env: &Env<'_>,
 ) -> Result<Option<(&'e str, Vec<u8>)>, String> {
     let route = events.route(&event.name);
     let route = route.ok_or_else(|| "the pack knows no event of this name".to_owned())?;
-    let Some(told) = route.told() else { return Ok(None) };
+    let Some(told) = route.delivered() else { return Ok(None) };
     let mut body = Vec::with_capacity(event.body.expose().len());
     match document(&told.body.op, event.body.expose(), env, &Limits::DOCUMENT, &mut body) {
         Ok(()) => Ok(Some((told.name, body))),
@@ -285,7 +285,7 @@ fn translated<'e>(
     }
 }
 
-fn judged(status: StatusCode, headers: &HeaderMap) -> Tried {
+fn classify(status: StatusCode, headers: &HeaderMap) -> Tried {
     if status.is_success() {
         return Tried::Delivered;
     }

@@ -9,7 +9,7 @@
 
 use super::Receiver;
 use crate::proxy::program::{Program, ServedEvents};
-use crate::shadow::{About, Done, Job, Outcome, Phase, Shadow, Subject, roll_of};
+use crate::shadow::{Done, Job, JobResult, JobSubject, Phase, Shadow, Subject, roll_of};
 use crate::store::{Met, Store, StoreError, Unpaired};
 use arc_swap::ArcSwap;
 use http::HeaderMap;
@@ -35,14 +35,14 @@ pub struct EventsDual {
 #[derive(Debug)]
 pub(super) struct Decided<'p> {
     pub(super) is_delivered: bool,
-    pub(super) pair: Option<Pair<'p>>,
+    pub(super) pair: Option<EventPairLookup<'p>>,
     /// The reason why the event cannot be compared, if it was selected for comparison.
     pub(super) untranslated: Option<(Subject, String)>,
 }
 
 /// Identifies the partner of an event on the other side.
 #[derive(Debug)]
-pub(super) struct Pair<'p> {
+pub(super) struct EventPairLookup<'p> {
     pub(super) operation: &'p Arc<str>,
     pub(super) key: String,
     pub(super) within: Duration,
@@ -76,7 +76,7 @@ impl EventsDual {
     ) -> Decided<'p> {
         let alone = |is_delivered| Decided { is_delivered, pair: None, untranslated: None };
         // An event that only one version has is always delivered.
-        let told = route.and_then(|route| Some((route, route.told()?)));
+        let told = route.and_then(|route| Some((route, route.delivered()?)));
         let (Some(_), Some((route, told)), Some(served)) = (&came.receiver.own, told, program.events())
         else {
             return alone(true);
@@ -87,7 +87,7 @@ impl EventsDual {
         let subject = subject(served, events, route, came, (phase, period), told.operation);
         let made = match came.is_own {
             true => Ok(None),
-            false => made(program, route, came.body).map(Some),
+            false => translate_body(program, route, came.body).map(Some),
         };
         let made = match made {
             Ok(made) => made,
@@ -102,7 +102,7 @@ impl EventsDual {
             Some((_, value)) => key_of(correlate, value),
         };
         let Some(key) = key else {
-            self.shadow.load().dropped(&subject, SkipReason::Unaddressed);
+            self.shadow.load().record_skip(&subject, SkipReason::Unaddressed);
             return alone(is_delivered);
         };
         let shadow = self.shadow.load();
@@ -110,24 +110,25 @@ impl EventsDual {
         let is_taken = shadow.takes(phase, roll_of(&key));
         let is_small = body.len() <= shadow.settings().body_bytes;
         if is_taken && !is_small {
-            shadow.dropped(&subject, SkipReason::TooLarge);
+            shadow.record_skip(&subject, SkipReason::TooLarge);
         }
         let body = (is_taken && is_small).then_some(body);
-        let pair = Pair { operation: told.operation, key, within: correlate.within, body, subject };
+        let pair =
+            EventPairLookup { operation: told.operation, key, within: correlate.within, body, subject };
         Decided { is_delivered, pair: Some(pair), untranslated: None }
     }
 
     /// Records an event that could not be translated to the receivers' form.
-    pub(super) fn untranslated(&self, subject: Subject, why: String) {
+    pub(super) fn count_untranslated(&self, subject: Subject, why: String) {
         let nothing = BufferedAnswer::default();
         self.compare(subject, nothing, Candidate::Untranslated { what: why });
     }
 
     /// Compares two paired events.
-    pub(super) fn met(&self, is_own: bool, pair: Pair<'_>, met: Met) {
+    pub(super) fn met(&self, is_own: bool, pair: EventPairLookup<'_>, met: Met) {
         let (Some(body), Some(other)) = (pair.body, met.body) else { return };
         if *met.pack != **pair.subject.knowledge.pack_hash() {
-            self.shadow.load().dropped(&pair.subject, SkipReason::Replaced);
+            self.shadow.load().record_skip(&pair.subject, SkipReason::Replaced);
             return;
         }
         let other = other.expose().clone();
@@ -137,9 +138,9 @@ impl EventsDual {
     }
 
     /// Counts an event that could not be stored for lack of room.
-    pub(super) fn no_room(&self, pair: &Pair<'_>) {
+    pub(super) fn no_room(&self, pair: &EventPairLookup<'_>) {
         if pair.body.is_some() {
-            self.shadow.load().dropped(&pair.subject, SkipReason::Queue);
+            self.shadow.load().record_skip(&pair.subject, SkipReason::Queue);
         }
     }
 
@@ -150,14 +151,14 @@ impl EventsDual {
             _ => 0,
         };
         let Ok(share) = shadow.memory().take(reference.total_bytes() + of_candidate) else {
-            shadow.dropped(&subject, SkipReason::Memory);
+            shadow.record_skip(&subject, SkipReason::Memory);
             return;
         };
         let judging = shadow.judging(&[]);
         let compared = subject.clone();
         let work = async move {
-            let comparison = judging.compared(&compared, &view(reference), &candidate);
-            Done { outcomes: vec![Outcome::Compared(comparison)], secrets: Vec::new() }
+            let comparison = judging.compare(&compared, &view(reference), &candidate);
+            Done { outcomes: vec![JobResult::Compared(comparison)], secrets: Vec::new() }
         };
         shadow.submit(Job { subject, work: Box::pin(work), share });
     }
@@ -167,19 +168,21 @@ impl EventsDual {
         loop {
             let unpaired = self.store.events_unpaired(LOOKED_AT).await?;
             let is_all = unpaired.len() < LOOKED_AT;
-            unpaired.iter().for_each(|event| self.unpaired(program, event));
+            unpaired.iter().for_each(|event| self.count_unpaired(program, event));
             if is_all {
                 return Ok(());
             }
         }
     }
 
-    fn unpaired(&self, program: &Program, event: &Unpaired) {
+    fn count_unpaired(&self, program: &Program, event: &Unpaired) {
         let (Some(events), Some(served)) = (&program.pack().events, program.events()) else { return };
         let told =
-            |route: &&EventRoute| route.told().is_some_and(|told| **told.operation == *event.operation);
+            |route: &&EventRoute| route.delivered().is_some_and(|told| **told.operation == *event.operation);
         let Some(route) = events.routes.iter().find(told) else { return };
-        let (Some(told), Some(now)) = (route.told(), served.phases.event(&event.operation)) else { return };
+        let (Some(told), Some(now)) = (route.delivered(), served.phases.event(&event.operation)) else {
+            return;
+        };
         if !event.is_compared {
             return;
         }
@@ -194,14 +197,14 @@ impl EventsDual {
             true => None,
         };
         if let Some(why) = why {
-            shadow.dropped(&subject, why);
+            shadow.record_skip(&subject, why);
             return;
         }
         let within = told.correlate.map_or(0, |correlate| correlate.within.as_secs());
         let sides = &program.pack().sides;
         let lacking = if event.is_own { events.from } else { events.from.other() };
         let why = format!("{} sent no such event within {within} s", sides[lacking].name);
-        let outcome = Outcome::Unpaired { is_missing: event.is_own, why };
+        let outcome = JobResult::Unpaired { is_missing: event.is_own, why };
         let work = async move { Done { outcomes: vec![outcome], secrets: Vec::new() } };
         let share = shadow.memory().share();
         shadow.submit(Job { subject, work: Box::pin(work), share });
@@ -247,7 +250,7 @@ fn bare(
     Subject {
         side: Arc::clone(served.phases.side()),
         serves: events.from.other(),
-        about: About::Event(at.unwrap_or(usize::MAX)),
+        about: JobSubject::Event(at.unwrap_or(usize::MAX)),
         operation: Arc::clone(operation),
         phase,
         period,
@@ -259,11 +262,11 @@ fn bare(
 }
 
 /// Translates an event to the receivers' form.
-fn made(program: &Program, route: &EventRoute, body: &[u8]) -> Result<(Vec<u8>, Value), String> {
-    let told = route.told().ok_or_else(|| "nobody is told of it".to_owned())?;
+fn translate_body(program: &Program, route: &EventRoute, body: &[u8]) -> Result<(Vec<u8>, Value), String> {
+    let told = route.delivered().ok_or_else(|| "nobody is told of it".to_owned())?;
     let mut made = Vec::with_capacity(body.len());
     let translated =
-        document(&told.body.op, body, &Env::of(program.settings()), &Limits::DOCUMENT, &mut made);
+        document(&told.body.op, body, &Env::new(program.settings()), &Limits::DOCUMENT, &mut made);
     translated.map_err(|error| {
         format!("it cannot be translated: {error} ({}:{})", route.origin.file, route.origin.line)
     })?;

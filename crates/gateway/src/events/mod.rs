@@ -48,7 +48,7 @@ pub struct OwnEvents {
 
 /// Limits of receiving and delivering events.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct EventSettings {
     /// Maximum number of queued events per receiver, dead letters included.
     pub queue: u64,
     /// Maximum total size of their bodies, in bytes.
@@ -78,12 +78,12 @@ pub struct Settings {
 /// All receivers, by path.
 #[derive(Clone, Debug, Default)]
 pub struct Receivers {
-    by_path: Arc<HashMap<String, (Arc<Receiver>, Sender)>>,
+    by_path: Arc<HashMap<String, (Arc<Receiver>, EventSender)>>,
 }
 
 /// The sender at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sender {
+enum EventSender {
     /// The side whose events are translated.
     Other,
     /// The side that receivers know.
@@ -96,9 +96,9 @@ impl Receivers {
         let mut by_path = HashMap::new();
         for receiver in receivers.into_iter().map(Arc::new) {
             if let Some(own) = &receiver.own {
-                by_path.insert(own.path.clone(), (Arc::clone(&receiver), Sender::Own));
+                by_path.insert(own.path.clone(), (Arc::clone(&receiver), EventSender::Own));
             }
-            by_path.insert(receiver.path.clone(), (receiver, Sender::Other));
+            by_path.insert(receiver.path.clone(), (receiver, EventSender::Other));
         }
         Receivers { by_path: Arc::new(by_path) }
     }
@@ -109,7 +109,7 @@ impl Receivers {
     }
 
     fn all(&self) -> impl Iterator<Item = &Arc<Receiver>> {
-        let of = self.by_path.values().filter(|(_, sender)| *sender == Sender::Other);
+        let of = self.by_path.values().filter(|(_, sender)| *sender == EventSender::Other);
         of.map(|(receiver, _)| receiver)
     }
 
@@ -117,11 +117,11 @@ impl Receivers {
         self.all().map(|receiver| receiver.name.as_str())
     }
 
-    fn at(&self, path: &str) -> Option<(&Arc<Receiver>, Sender)> {
+    fn at(&self, path: &str) -> Option<(&Arc<Receiver>, EventSender)> {
         self.by_path.get(path).map(|(receiver, sender)| (receiver, *sender))
     }
 
-    fn named(&self, name: &str) -> Option<&Arc<Receiver>> {
+    fn receiver(&self, name: &str) -> Option<&Arc<Receiver>> {
         self.all().find(|receiver| receiver.name == name)
     }
 }

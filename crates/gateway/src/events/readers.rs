@@ -9,16 +9,16 @@ use tokio::sync::oneshot;
 
 /// Slots for messages being read. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Readers(Arc<Shared>);
+pub struct Readers(Arc<ReadersInner>);
 
 #[derive(Debug)]
-struct Shared {
+struct ReadersInner {
     places: usize,
-    reading: Mutex<Reading>,
+    reading: Mutex<ReaderState>,
 }
 
 #[derive(Debug, Default)]
-struct Reading {
+struct ReaderState {
     next: u64,
     /// In the order of their start. Dropping the sender cancels the read.
     open: BTreeMap<u64, oneshot::Sender<()>>,
@@ -26,8 +26,8 @@ struct Reading {
 
 /// The slot of a message, released on drop.
 #[derive(Debug)]
-pub(super) struct Place {
-    shared: Arc<Shared>,
+pub(super) struct ReaderPermit {
+    shared: Arc<ReadersInner>,
     number: u64,
     ends: oneshot::Receiver<()>,
 }
@@ -35,11 +35,11 @@ pub(super) struct Place {
 impl Readers {
     /// Creates `places` slots, at least one.
     pub fn new(places: usize) -> Readers {
-        Readers(Arc::new(Shared { places: places.max(1), reading: Mutex::default() }))
+        Readers(Arc::new(ReadersInner { places: places.max(1), reading: Mutex::default() }))
     }
 
     /// Acquires a slot for a new message, evicting the oldest reads if necessary.
-    pub(super) fn enter(&self) -> Place {
+    pub(super) fn enter(&self) -> ReaderPermit {
         let (end, ends) = oneshot::channel();
         let mut reading = self.0.reading();
         while reading.open.len() >= self.0.places {
@@ -49,19 +49,19 @@ impl Readers {
         reading.next += 1;
         reading.open.insert(number, end);
         drop(reading);
-        Place { shared: Arc::clone(&self.0), number, ends }
+        ReaderPermit { shared: Arc::clone(&self.0), number, ends }
     }
 }
 
-impl Shared {
-    fn reading(&self) -> MutexGuard<'_, Reading> {
+impl ReadersInner {
+    fn reading(&self) -> MutexGuard<'_, ReaderState> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place {
+impl ReaderPermit {
     /// Reads a message while it has its slot. Returns `None` if another message evicts it.
-    pub(super) async fn read<T>(&mut self, message: impl Future<Output = T>) -> Option<T> {
+    pub(super) async fn wait_for<T>(&mut self, message: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
             read = message => Some(read),
@@ -71,7 +71,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ReaderPermit {
     fn drop(&mut self) {
         self.shared.reading().open.remove(&self.number);
     }
@@ -87,11 +87,11 @@ mod tests {
         let readers = Readers::new(2);
         let (mut first, mut second) = (readers.enter(), readers.enter());
         let mut third = readers.enter();
-        assert_eq!(first.read(pending::<()>()).await, None);
-        assert_eq!(second.read(ready(2)).await, Some(2));
+        assert_eq!(first.wait_for(pending::<()>()).await, None);
+        assert_eq!(second.wait_for(ready(2)).await, Some(2));
         drop((first, second));
         let _fourth = readers.enter();
-        assert_eq!(third.read(ready(3)).await, Some(3), "there was a place");
+        assert_eq!(third.wait_for(ready(3)).await, Some(3), "there was a place");
         assert_eq!(readers.0.reading().open.len(), 2);
     }
 }

@@ -3,16 +3,18 @@
 
 use super::dual::{Came, Decided, EventsDual};
 use super::readers::Readers;
-use super::signature::Refused;
-use super::{Receiver, Receivers, Sender, Settings};
+use super::signature::SignatureError;
+use super::{EventSender, EventSettings, Receiver, Receivers};
 use crate::body::{Body, BodyTimeout};
 use crate::clock::Clock;
-use crate::error::{Kind, Side};
+use crate::error::{ErrorKind, ErrorSide};
 use crate::memory::Memory;
 use crate::proxy::Response;
 use crate::proxy::compose::buffered::buffer;
-use crate::proxy::program::Current;
-use crate::store::{NewEvent, PairBounds, PairedEvent, Pairing, QueueBounds, Queued, Store, StoreError};
+use crate::proxy::program::CurrentProgram;
+use crate::store::{
+    EnqueueResult, NewEvent, PairBounds, PairLookup, PairedEvent, QueueBounds, Store, StoreError,
+};
 use crate::telemetry::metrics;
 use futures_util::future::{BoxFuture, Either};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
@@ -30,9 +32,9 @@ pub struct Intake {
     /// The receivers, by path.
     pub receivers: Receivers,
     /// Limits of queue, body and signature.
-    pub settings: Settings,
+    pub settings: EventSettings,
     /// The current program, whose pack names the events.
-    pub program: Current,
+    pub program: CurrentProgram,
     /// Stores events before they are acknowledged.
     pub store: Store,
     /// The budget for bodies while they are read.
@@ -93,7 +95,13 @@ where
             Some((intake, receiver, sender)) => Either::Right(Box::pin(async move {
                 let taken = intake.take(&receiver, sender, request).await;
                 metrics::event(&receiver.name, taken.outcome());
-                if !matches!(taken, Taken::Queued | Taken::Known | Taken::Dropped | Taken::Beside) {
+                if !matches!(
+                    taken,
+                    ReceiveResult::Queued
+                        | ReceiveResult::Known
+                        | ReceiveResult::Dropped
+                        | ReceiveResult::Beside
+                ) {
                     let (receiver, outcome) = (receiver.name.as_str(), taken.outcome());
                     tracing::warn!(receiver, outcome, detail = %taken.detail(), "an event was not taken");
                 }
@@ -104,7 +112,7 @@ where
 }
 
 /// The result for a message.
-enum Taken {
+enum ReceiveResult {
     Queued,
     /// A duplicate.
     Known,
@@ -113,7 +121,7 @@ enum Taken {
     /// The other side's event is delivered instead.
     Beside,
     Method,
-    Unsigned(Refused),
+    Unsigned(SignatureError),
     TooLarge,
     Coded,
     Unreadable(&'static str),
@@ -121,37 +129,48 @@ enum Taken {
     Store(StoreError),
 }
 
-impl Taken {
+impl ReceiveResult {
     fn outcome(&self) -> &'static str {
         match self {
-            Taken::Queued => "queued",
-            Taken::Known => "known",
-            Taken::Dropped => "dropped",
-            Taken::Beside => "beside",
-            Taken::Unsigned(_) => "unsigned",
-            Taken::Method | Taken::TooLarge | Taken::Coded | Taken::Unreadable(_) => "refused",
-            Taken::Busy(_) | Taken::Store(_) => "busy",
+            ReceiveResult::Queued => "queued",
+            ReceiveResult::Known => "known",
+            ReceiveResult::Dropped => "dropped",
+            ReceiveResult::Beside => "beside",
+            ReceiveResult::Unsigned(_) => "unsigned",
+            ReceiveResult::Method
+            | ReceiveResult::TooLarge
+            | ReceiveResult::Coded
+            | ReceiveResult::Unreadable(_) => "refused",
+            ReceiveResult::Busy(_) | ReceiveResult::Store(_) => "busy",
         }
     }
 
     fn detail(&self) -> String {
         match self {
-            Taken::Unsigned(refused) => refused.to_string(),
-            Taken::Store(error) => error.to_string(),
-            Taken::Busy(what) | Taken::Unreadable(what) => (*what).to_owned(),
+            ReceiveResult::Unsigned(refused) => refused.to_string(),
+            ReceiveResult::Store(error) => error.to_string(),
+            ReceiveResult::Busy(what) | ReceiveResult::Unreadable(what) => (*what).to_owned(),
             _ => String::new(),
         }
     }
 
     fn answer(&self) -> Response {
         let (status, text) = match self {
-            Taken::Queued | Taken::Known | Taken::Dropped | Taken::Beside => (StatusCode::NO_CONTENT, ""),
-            Taken::Method => (StatusCode::METHOD_NOT_ALLOWED, "Events are delivered with POST."),
-            Taken::Unsigned(_) => (StatusCode::UNAUTHORIZED, "The signature is not valid here and now."),
-            Taken::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The event is too large."),
-            Taken::Coded => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "Events come without a content coding."),
-            Taken::Unreadable(_) => (StatusCode::BAD_REQUEST, "The event is not of the expected form."),
-            Taken::Busy(_) | Taken::Store(_) => {
+            ReceiveResult::Queued | ReceiveResult::Known | ReceiveResult::Dropped | ReceiveResult::Beside => {
+                (StatusCode::NO_CONTENT, "")
+            }
+            ReceiveResult::Method => (StatusCode::METHOD_NOT_ALLOWED, "Events are delivered with POST."),
+            ReceiveResult::Unsigned(_) => {
+                (StatusCode::UNAUTHORIZED, "The signature is not valid here and now.")
+            }
+            ReceiveResult::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "The event is too large."),
+            ReceiveResult::Coded => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "Events come without a content coding.")
+            }
+            ReceiveResult::Unreadable(_) => {
+                (StatusCode::BAD_REQUEST, "The event is not of the expected form.")
+            }
+            ReceiveResult::Busy(_) | ReceiveResult::Store(_) => {
                 (StatusCode::SERVICE_UNAVAILABLE, "Events cannot be taken now. Try again later.")
             }
         };
@@ -176,39 +195,39 @@ impl Taken {
 }
 
 impl Intake {
-    async fn take(&self, receiver: &Receiver, sender: Sender, request: Request<Body>) -> Taken {
+    async fn take(&self, receiver: &Receiver, sender: EventSender, request: Request<Body>) -> ReceiveResult {
         let (head, body) = request.into_parts();
         if head.method != Method::POST {
-            return Taken::Method;
+            return ReceiveResult::Method;
         }
         if head.headers.contains_key(header::CONTENT_ENCODING) {
-            return Taken::Coded;
+            return ReceiveResult::Coded;
         }
-        let body = body.paced(self.body_timeout);
-        let reading = buffer(body, Side::Client, self.settings.body_bytes, self.memory.share());
-        let Some(held) = self.readers.enter().read(reading).await else {
-            return Taken::Busy("it came too slowly while others came");
+        let body = body.with_timeout(self.body_timeout);
+        let reading = buffer(body, ErrorSide::Client, self.settings.body_bytes, self.memory.share());
+        let Some(held) = self.readers.enter().wait_for(reading).await else {
+            return ReceiveResult::Busy("it came too slowly while others came");
         };
         let held = match held {
             Ok(held) => held,
             Err(error) => {
                 return match error.kind() {
-                    Kind::TooLarge => Taken::TooLarge,
-                    Kind::Overloaded { .. } => Taken::Busy("no memory"),
-                    _ => Taken::Unreadable("the message broke off"),
+                    ErrorKind::TooLarge => ReceiveResult::TooLarge,
+                    ErrorKind::Overloaded { .. } => ReceiveResult::Busy("no memory"),
+                    _ => ReceiveResult::Unreadable("the message broke off"),
                 };
             }
         };
         let verify = match (sender, &receiver.own) {
-            (Sender::Own, Some(own)) => &own.verify,
+            (EventSender::Own, Some(own)) => &own.verify,
             _ => &receiver.verify,
         };
         let checked = verify.check(&head.headers, &held.bytes, self.clock.unix_ms(), self.settings.tolerance);
         match checked {
-            Err(refused) => Taken::Unsigned(refused),
+            Err(refused) => ReceiveResult::Unsigned(refused),
             Ok(message) => {
                 let Ok(_place) = self.places.try_acquire() else {
-                    return Taken::Busy("too many at one time");
+                    return ReceiveResult::Busy("too many at one time");
                 };
                 self.queue(receiver, sender, &head.headers, &held.bytes, message.as_deref()).await
             }
@@ -218,24 +237,26 @@ impl Intake {
     async fn queue(
         &self,
         receiver: &Receiver,
-        sender: Sender,
+        sender: EventSender,
         headers: &HeaderMap,
         body: &[u8],
         message: Option<&str>,
-    ) -> Taken {
-        let is_own = sender == Sender::Own;
+    ) -> ReceiveResult {
+        let is_own = sender == EventSender::Own;
         let program = self.program.load_full();
-        let Some(events) = &program.pack().events else { return Taken::Busy("the pack carries no events") };
+        let Some(events) = &program.pack().events else {
+            return ReceiveResult::Busy("the pack carries no events");
+        };
         let Ok(value) = Value::parse(body, &Limits::DOCUMENT) else {
-            return Taken::Unreadable("the body is no JSON");
+            return ReceiveResult::Unreadable("the body is no JSON");
         };
         let place = if is_own { events.told.as_ref() } else { Some(&events.name) };
         let Some(name) = place.and_then(|place| name_of(place, headers, &value)) else {
-            return Taken::Unreadable("nothing says which event it is");
+            return ReceiveResult::Unreadable("nothing says which event it is");
         };
         let route = if is_own { events.telling(&name) } else { events.route(&name) };
         if let (Some(Becomes::Dropped { .. }), false) = (route.map(|route| &route.becomes), is_own) {
-            return Taken::Dropped;
+            return ReceiveResult::Dropped;
         }
         let key = route.map(|route| if is_own { &route.own_key } else { &route.key });
         let key = key.filter(|key| !key.is_empty()).and_then(|key| key_of(key, &value));
@@ -269,18 +290,19 @@ impl Intake {
         };
         let put = match self.store.event_put(&new, bounds).await {
             Ok(put) => put,
-            Err(error) => return Taken::Store(error),
+            Err(error) => return ReceiveResult::Store(error),
         };
-        if let (Some((subject, why)), Queued::New | Queued::Beside) = (untranslated, put.queued) {
-            self.dual.untranslated(subject, why);
+        if let (Some((subject, why)), EnqueueResult::New | EnqueueResult::Beside) = (untranslated, put.queued)
+        {
+            self.dual.count_untranslated(subject, why);
         }
         match (pair, put.pairing) {
-            (Some(pair), Pairing::Met(other)) => self.dual.met(is_own, pair, other),
-            (Some(pair), Pairing::NoRoom) => self.dual.no_room(&pair),
+            (Some(pair), PairLookup::Met(other)) => self.dual.met(is_own, pair, other),
+            (Some(pair), PairLookup::NoRoom) => self.dual.no_room(&pair),
             _ => {}
         }
         match put.queued {
-            Queued::New => {
+            EnqueueResult::New => {
                 if let Some(why) = dead {
                     metrics::event(&receiver.name, "dead");
                     let (receiver, event) = (receiver.name.as_str(), name.as_str());
@@ -292,11 +314,11 @@ impl Intake {
                     );
                 }
                 self.queued.notify_one();
-                Taken::Queued
+                ReceiveResult::Queued
             }
-            Queued::Known => Taken::Known,
-            Queued::Beside => Taken::Beside,
-            Queued::Full => Taken::Busy("the queue is full"),
+            EnqueueResult::Known => ReceiveResult::Known,
+            EnqueueResult::Beside => ReceiveResult::Beside,
+            EnqueueResult::Full => ReceiveResult::Busy("the queue is full"),
         }
     }
 }

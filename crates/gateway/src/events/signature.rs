@@ -23,14 +23,14 @@ const ID_BYTES_MAX: usize = 256;
 #[derive(Clone, Debug)]
 pub struct Signature {
     /// The header fields of the signature, and the content that it covers.
-    pub form: Form,
+    pub form: SignatureForm,
     /// The decoded secrets, at least one.
     secrets: Vec<Secret<Vec<u8>>>,
 }
 
 /// The supported signature schemes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum SignatureForm {
     /// `webhook-id`, `webhook-timestamp` and `webhook-signature`, as defined by
     /// <https://www.standardwebhooks.com>.
     StandardWebhooks,
@@ -70,7 +70,7 @@ pub enum Encoding {
 
 /// An error in a message's signature. Contains nothing of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum SignatureError {
     /// A field is missing or malformed.
     #[error("the signature is missing, or not in its form")]
     Form,
@@ -85,10 +85,10 @@ pub enum Refused {
 impl Signature {
     /// Creates a scheme. Secrets of Standard Webhooks are base64 after `whsec_`; others are plain
     /// text. Returns `None` if the list is empty or a secret is malformed.
-    pub fn new(form: Form, secrets: &[Secret<String>]) -> Option<Signature> {
+    pub fn new(form: SignatureForm, secrets: &[Secret<String>]) -> Option<Signature> {
         let bytes = |secret: &Secret<String>| match form {
-            Form::Hmac(_) => Some(Secret::new(secret.expose().as_bytes().to_vec())),
-            Form::StandardWebhooks => {
+            SignatureForm::Hmac(_) => Some(Secret::new(secret.expose().as_bytes().to_vec())),
+            SignatureForm::StandardWebhooks => {
                 let text = secret.expose().trim();
                 let encoded = text.strip_prefix(SECRET_PREFIX).unwrap_or(text);
                 STANDARD.decode(encoded).ok().filter(|bytes| !bytes.is_empty()).map(Secret::new)
@@ -110,41 +110,41 @@ impl Signature {
         body: &[u8],
         now_ms: i64,
         tolerance: Duration,
-    ) -> Result<Option<String>, Refused> {
+    ) -> Result<Option<String>, SignatureError> {
         let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
         match &self.form {
-            Form::StandardWebhooks => {
+            SignatureForm::StandardWebhooks => {
                 let (id, moment, given) = (text(&ID), text(&TIMESTAMP), text(&SIGNATURE));
-                let (id, moment) = (id.ok_or(Refused::Form)?, moment.ok_or(Refused::Form)?);
+                let (id, moment) = (id.ok_or(SignatureError::Form)?, moment.ok_or(SignatureError::Form)?);
                 if id.is_empty() || id.len() > ID_BYTES_MAX {
-                    return Err(Refused::Form);
+                    return Err(SignatureError::Form);
                 }
                 is_near(moment, now_ms, tolerance)?;
-                let given = given.ok_or(Refused::Form)?;
+                let given = given.ok_or(SignatureError::Form)?;
                 let one_of = given.split(' ').filter_map(|one| one.strip_prefix("v1,"));
                 let codes: Vec<Vec<u8>> = one_of.filter_map(|one| STANDARD.decode(one).ok()).collect();
                 if codes.is_empty() {
-                    return Err(Refused::Form);
+                    return Err(SignatureError::Form);
                 }
                 let parts: [&[u8]; 5] = [id.as_bytes(), b".", moment.as_bytes(), b".", body];
                 self.is_of(&parts, &codes)?;
                 Ok(Some(id.to_owned()))
             }
-            Form::Hmac(form) => {
+            SignatureForm::Hmac(form) => {
                 let given =
                     text(&form.header).and_then(|given| given.trim().strip_prefix(form.prefix.as_str()));
-                let code = given.and_then(|given| form.encoding.decode(given)).ok_or(Refused::Form)?;
+                let code = given.and_then(|given| form.encoding.decode(given)).ok_or(SignatureError::Form)?;
                 let moment =
-                    form.timestamp.as_ref().map(|name| text(name).ok_or(Refused::Form)).transpose()?;
+                    form.timestamp.as_ref().map(|name| text(name).ok_or(SignatureError::Form)).transpose()?;
                 if let Some(moment) = moment {
                     is_near(moment, now_ms, tolerance)?;
                 }
                 let id = form.id.as_ref().filter(|_| form.signs_id);
-                let id = id.map(|name| text(name).ok_or(Refused::Form)).transpose()?;
+                let id = id.map(|name| text(name).ok_or(SignatureError::Form)).transpose()?;
                 if id.is_some_and(|id| id.is_empty() || id.len() > ID_BYTES_MAX) {
-                    return Err(Refused::Form);
+                    return Err(SignatureError::Form);
                 }
-                self.is_of(&HmacForm::signed(id, moment, body), std::slice::from_ref(&code))?;
+                self.is_of(&HmacForm::signed_parts(id, moment, body), std::slice::from_ref(&code))?;
                 // With a signed timestamp, the signature identifies the message regardless of its
                 // unsigned id.
                 Ok(id.map(str::to_owned).or_else(|| moment.map(|_| name_of_code(&code))))
@@ -163,19 +163,19 @@ impl Signature {
             }
         };
         match &self.form {
-            Form::StandardWebhooks => {
+            SignatureForm::StandardWebhooks => {
                 let code = self.code(&[id.as_bytes(), b".", moment.as_bytes(), b".", body]);
                 put(&ID, id);
                 put(&TIMESTAMP, &moment);
                 put(&SIGNATURE, &format!("v1,{}", STANDARD.encode(code)));
             }
-            Form::Hmac(form) => {
+            SignatureForm::Hmac(form) => {
                 let signed_id = form.id.as_ref().filter(|_| form.signs_id).map(|_| id);
                 let signed_moment = form.timestamp.as_ref().map(|name| {
                     put(name, &moment);
                     moment.as_str()
                 });
-                let code = self.code(&HmacForm::signed(signed_id, signed_moment, body));
+                let code = self.code(&HmacForm::signed_parts(signed_id, signed_moment, body));
                 put(&form.header, &format!("{}{}", form.prefix, form.encoding.encode(&code)));
                 if let Some(name) = &form.id {
                     put(name, id);
@@ -191,10 +191,10 @@ impl Signature {
     }
 
     /// Checks whether one of the codes matches one of the secrets, in constant time per comparison.
-    fn is_of(&self, parts: &[&[u8]], codes: &[Vec<u8>]) -> Result<(), Refused> {
+    fn is_of(&self, parts: &[&[u8]], codes: &[Vec<u8>]) -> Result<(), SignatureError> {
         let is_of =
             |secret: &Secret<Vec<u8>>| codes.iter().any(|code| mac(secret, parts).verify_slice(code).is_ok());
-        if self.secrets.iter().any(is_of) { Ok(()) } else { Err(Refused::Wrong) }
+        if self.secrets.iter().any(is_of) { Ok(()) } else { Err(SignatureError::Wrong) }
     }
 }
 
@@ -206,10 +206,10 @@ fn mac(secret: &Secret<Vec<u8>>, parts: &[&[u8]]) -> Hmac<Sha256> {
 
 /// Checks that a timestamp in seconds since 1970 is close to the current time. It may be in the
 /// future, since clocks differ.
-fn is_near(moment: &str, now_ms: i64, tolerance: Duration) -> Result<(), Refused> {
-    let seconds: i64 = moment.parse().map_err(|_| Refused::Form)?;
+fn is_near(moment: &str, now_ms: i64, tolerance: Duration) -> Result<(), SignatureError> {
+    let seconds: i64 = moment.parse().map_err(|_| SignatureError::Form)?;
     let apart = now_ms.div_euclid(1000).abs_diff(seconds);
-    if apart > tolerance.as_secs() { Err(Refused::Moment) } else { Ok(()) }
+    if apart > tolerance.as_secs() { Err(SignatureError::Moment) } else { Ok(()) }
 }
 
 /// Derives a message id from a signature without revealing it.
@@ -219,7 +219,7 @@ fn name_of_code(code: &[u8]) -> String {
 
 impl HmacForm {
     /// Returns the signed content in order.
-    fn signed<'m>(id: Option<&'m str>, moment: Option<&'m str>, body: &'m [u8]) -> Vec<&'m [u8]> {
+    fn signed_parts<'m>(id: Option<&'m str>, moment: Option<&'m str>, body: &'m [u8]) -> Vec<&'m [u8]> {
         let before = id.into_iter().chain(moment).flat_map(|part| [part.as_bytes(), b"."]);
         before.chain([body]).collect()
     }
@@ -261,7 +261,7 @@ mod tests {
 
     fn standard(secrets: &[&str]) -> Signature {
         let secrets: Vec<_> = secrets.iter().map(|secret| Secret::from(*secret)).collect();
-        Signature::new(Form::StandardWebhooks, &secrets).expect("secrets in their form")
+        Signature::new(SignatureForm::StandardWebhooks, &secrets).expect("secrets in their form")
     }
 
     fn message(fields: &[(&'static str, &str)]) -> HeaderMap {
@@ -285,11 +285,11 @@ mod tests {
         let signed = standard(&[SECRET]).sign("msg_1", BODY, NOW_MS);
         assert!(standard(&[other, SECRET]).check(&signed, BODY, NOW_MS, MINUTES).is_ok());
         let check = |body: &[u8], now_ms| standard(&[SECRET]).check(&signed, body, now_ms, MINUTES);
-        assert_eq!(check(b"{}", NOW_MS), Err(Refused::Wrong));
+        assert_eq!(check(b"{}", NOW_MS), Err(SignatureError::Wrong));
         assert!(check(BODY, NOW_MS + 300_000).is_ok());
-        assert_eq!(check(BODY, NOW_MS + 301_000), Err(Refused::Moment));
-        assert_eq!(check(BODY, NOW_MS - 301_000), Err(Refused::Moment));
-        assert_eq!(standard(&[other]).check(&signed, BODY, NOW_MS, MINUTES), Err(Refused::Wrong));
+        assert_eq!(check(BODY, NOW_MS + 301_000), Err(SignatureError::Moment));
+        assert_eq!(check(BODY, NOW_MS - 301_000), Err(SignatureError::Moment));
+        assert_eq!(standard(&[other]).check(&signed, BODY, NOW_MS, MINUTES), Err(SignatureError::Wrong));
         let moment = (NOW_MS / 1000).to_string();
         for fields in [
             vec![],
@@ -299,9 +299,9 @@ mod tests {
             vec![("webhook-id", "msg_1"), ("webhook-timestamp", &moment), ("webhook-signature", "v2,AAAA")],
         ] {
             let checked = standard(&[SECRET]).check(&message(&fields), BODY, NOW_MS, MINUTES);
-            assert_eq!(checked, Err(Refused::Form), "{fields:?}");
+            assert_eq!(checked, Err(SignatureError::Form), "{fields:?}");
         }
-        assert!(Signature::new(Form::StandardWebhooks, &[Secret::from("whsec_?")]).is_none());
+        assert!(Signature::new(SignatureForm::StandardWebhooks, &[Secret::from("whsec_?")]).is_none());
     }
 
     #[test]
@@ -322,7 +322,8 @@ mod tests {
                 signs_id,
             };
             let signature =
-                Signature::new(Form::Hmac(form), &[Secret::from("It's a Secret to Everybody")]).unwrap();
+                Signature::new(SignatureForm::Hmac(form), &[Secret::from("It's a Secret to Everybody")])
+                    .unwrap();
             let signed = signature.sign("7", b"Hello, World!", NOW_MS);
             if encoding == Encoding::Hex && !signed.contains_key("x-moment") && !signs_id {
                 // The example of the service that made this form common.
@@ -339,9 +340,9 @@ mod tests {
             let mut renamed = signed.clone();
             renamed.insert("x-delivery", HeaderValue::from_static("8"));
             let renamed = signature.check(&renamed, b"Hello, World!", NOW_MS, MINUTES);
-            assert_eq!(renamed, if signs_id { Err(Refused::Wrong) } else { checked });
-            assert_eq!(signature.check(&signed, b"Hello", NOW_MS, MINUTES), Err(Refused::Wrong));
-            assert_eq!(signature.check(&message(&[]), b"", NOW_MS, MINUTES), Err(Refused::Form));
+            assert_eq!(renamed, if signs_id { Err(SignatureError::Wrong) } else { checked });
+            assert_eq!(signature.check(&signed, b"Hello", NOW_MS, MINUTES), Err(SignatureError::Wrong));
+            assert_eq!(signature.check(&message(&[]), b"", NOW_MS, MINUTES), Err(SignatureError::Form));
             let late = signature.check(&signed, b"Hello, World!", NOW_MS + 301_000, MINUTES);
             assert_eq!(late.is_err(), signed.contains_key("x-moment"));
         }

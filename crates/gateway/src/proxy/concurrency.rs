@@ -1,8 +1,8 @@
 //! How much may be in flight at once, over all clients and for each. Beyond the limit it is refused at once: a queue would
 //! only make everyone late.
 
-use crate::body::{End, Watch};
-use crate::error::{GatewayError, Kind};
+use crate::body::{BodyEnd, BodyWatcher};
+use crate::error::{ErrorKind, GatewayError};
 use crate::telemetry::metrics;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -35,7 +35,7 @@ impl ConcurrencyLimit {
     }
 
     /// How many are taken.
-    pub(crate) fn taken(&self) -> usize {
+    pub(crate) fn in_use(&self) -> usize {
         self.taken.load(Relaxed)
     }
 }
@@ -58,8 +58,8 @@ impl FairConcurrencyLimit {
     pub(crate) fn take(&self, client: &str) -> Result<FairPermit, &'static str> {
         let own = self.by_client.permits(client);
         let permit = self.all.take().ok_or("upstream_in_flight")?;
-        let free = self.all.max.saturating_sub(self.all.taken());
-        if own.taken() > free {
+        let free = self.all.max.saturating_sub(self.all.in_use());
+        if own.in_use() > free {
             return Err("client_upstream_in_flight");
         }
         Ok(FairPermit { _own: own.take().ok_or("client_upstream_in_flight")?, _permit: permit })
@@ -73,9 +73,9 @@ pub(crate) struct FairPermit {
     _own: Permit,
 }
 
-impl Watch for FairPermit {
+impl BodyWatcher for FairPermit {
     fn chunk(&mut self, _bytes: &Bytes) {}
-    fn end(&mut self, _end: End) {}
+    fn end(&mut self, _end: BodyEnd) {}
 }
 
 /// One taken permit, given back when dropped; as a watcher of a body it is given back when the body ends.
@@ -90,16 +90,16 @@ impl Drop for Permit {
     }
 }
 
-impl Watch for Permit {
+impl BodyWatcher for Permit {
     fn chunk(&mut self, _bytes: &Bytes) {}
-    fn end(&mut self, _end: End) {}
+    fn end(&mut self, _end: BodyEnd) {}
 }
 
 /// The error of a limit that is reached; `limit` is its name in the metrics.
-pub(crate) fn refused(limit: &'static str) -> GatewayError {
-    metrics::limited(limit);
+pub(crate) fn limit_error(limit: &'static str) -> GatewayError {
+    metrics::count_limited(limit);
     GatewayError::new(
-        Kind::Overloaded { retry_after: RETRY_AFTER },
+        ErrorKind::Overloaded { retry_after: RETRY_AFTER },
         format!("the limit `{limit}` is reached"),
     )
 }
@@ -144,11 +144,11 @@ mod tests {
         let permits = ConcurrencyLimit::new(2);
         let (first, second) = (permits.take().unwrap(), permits.take().unwrap());
         assert!(permits.take().is_none());
-        assert_eq!(permits.taken(), 2);
+        assert_eq!(permits.in_use(), 2);
         drop(first);
         assert!(permits.take().is_some());
         drop(second);
-        assert_eq!(permits.taken(), 0);
+        assert_eq!(permits.in_use(), 0);
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         let other = permits.take("c");
         assert!(other.is_ok());
         drop((first, second, other));
-        assert_eq!((permits.all.taken(), permits.by_client.permits("a").taken()), (0, 0));
+        assert_eq!((permits.all.in_use(), permits.by_client.permits("a").in_use()), (0, 0));
     }
 
     #[test]
@@ -183,6 +183,6 @@ mod tests {
         assert_eq!(permits.take("b").unwrap_err(), "upstream_in_flight");
         drop(taken);
         assert!(permits.take("b").is_ok());
-        assert_eq!(permits.all.taken(), 0, "what was refused or dropped is given back");
+        assert_eq!(permits.all.in_use(), 0, "what was refused or dropped is given back");
     }
 }

@@ -7,7 +7,7 @@ use super::language::Language;
 use super::program::{Front, Program};
 use crate::capture::Recording;
 use crate::error::GatewayError;
-use crate::memory::Share;
+use crate::memory::MemoryShare;
 use crate::outcome::Outcome;
 use crate::retire::Notice;
 use crate::server::Peer;
@@ -97,7 +97,7 @@ impl Unknown {
 
 /// What `rescue` notes about an error it answered.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct RescuedError {
     /// [`crate::error::Kind::name`].
     pub kind: &'static str,
     pub outcome: Outcome,
@@ -122,7 +122,7 @@ pub struct RequestContext {
     /// Its query without a token, once asked for; none where it has no token.
     query_left: OnceLock<Option<String>>,
     /// The form that is its body, and its share of the memory.
-    form: OnceLock<(Bytes, Share)>,
+    form: OnceLock<(Bytes, MemoryShare)>,
     /// The HTTP version of the client's connection.
     pub version: Version,
     /// As they came, credentials included: never to be printed.
@@ -140,7 +140,7 @@ pub struct RequestContext {
     unknown: OnceLock<Unknown>,
     forwarded: OnceLock<()>,
     client: OnceLock<Arc<Client>>,
-    fault: OnceLock<Fault>,
+    fault: OnceLock<RescuedError>,
     cause: OnceLock<String>,
     unanswered: OnceLock<()>,
     left: OnceLock<()>,
@@ -239,7 +239,7 @@ impl RequestContext {
     }
 
     /// For those who answer what the contract has.
-    pub(crate) fn matched(&self) -> &Matched {
+    pub(crate) fn route_match(&self) -> &Matched {
         self.matched.get().expect("what matched nothing is forwarded before anyone asks")
     }
 
@@ -277,7 +277,7 @@ impl RequestContext {
     }
 
     /// Left by `form_token`: the form that is the request's body, where tokens of its front may stand in forms.
-    pub(crate) fn set_form(&self, form: Bytes, share: Share) {
+    pub(crate) fn set_form(&self, form: Bytes, share: MemoryShare) {
         let _ = self.form.set((form, share));
     }
 
@@ -371,7 +371,7 @@ impl RequestContext {
     }
 
     /// For those who answer on behalf of a client.
-    pub fn enrolled(&self) -> &Arc<Client> {
+    pub fn expect_client(&self) -> &Arc<Client> {
         self.client.get().expect("what comes from nobody that is enrolled is forwarded before anyone asks")
     }
 
@@ -387,10 +387,10 @@ impl RequestContext {
 
     /// Left by `rescue`.
     pub(crate) fn set_fault(&self, error: &GatewayError, outcome: Outcome) {
-        let _ = self.fault.set(Fault { kind: error.kind().name(), outcome, detail: error.detail() });
+        let _ = self.fault.set(RescuedError { kind: error.kind().name(), outcome, detail: error.detail() });
     }
 
-    pub(crate) fn fault(&self) -> Option<&Fault> {
+    pub(crate) fn fault(&self) -> Option<&RescuedError> {
         self.fault.get()
     }
 
@@ -448,7 +448,7 @@ impl RequestContext {
     }
 
     /// Counts one call to an upstream.
-    pub fn called(&self) {
+    pub fn count_call(&self) {
         self.calls.fetch_add(1, Relaxed);
     }
 
@@ -462,7 +462,7 @@ impl RequestContext {
     }
 
     /// How long calls waited for the heads of their answers, all together.
-    pub fn waited(&self) -> Duration {
+    pub fn upstream_wait(&self) -> Duration {
         Duration::from_micros(self.waited.load(Relaxed))
     }
 
@@ -481,7 +481,7 @@ impl RequestContext {
 
     /// The time that the gateway itself has taken so far: all of it, less what was waited for. `None` where no call was made.
     pub(crate) fn own_time(&self) -> Option<Duration> {
-        let awaited = self.waited() + Duration::from_micros(self.paused.load(Relaxed));
+        let awaited = self.upstream_wait() + Duration::from_micros(self.paused.load(Relaxed));
         (self.calls() > 0).then(|| self.arrived.elapsed().saturating_sub(awaited))
     }
 

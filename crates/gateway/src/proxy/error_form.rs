@@ -15,11 +15,11 @@ pub(crate) struct ErrorForm {
     pack: Arc<Pack>,
     serves: SideId,
     content_type: HeaderValue,
-    kinds: HashMap<&'static str, Ready>,
+    kinds: HashMap<&'static str, RenderedError>,
 }
 
 #[derive(Debug)]
-struct Ready {
+struct RenderedError {
     status: StatusCode,
     /// Text and body, by [`Language`].
     said: Vec<(String, Bytes)>,
@@ -27,7 +27,7 @@ struct Ready {
 
 impl ErrorForm {
     /// Reads the pack's style. What the pack leaves out is filled with the engine's own status and English text.
-    pub(crate) fn of(pack: &Arc<Pack>, serves: SideId) -> ErrorForm {
+    pub(crate) fn new(pack: &Arc<Pack>, serves: SideId) -> ErrorForm {
         let style = &pack.errors[serves];
         let kinds = GATEWAY_ERRORS.iter().map(|&(name, status, text)| {
             let status = style.statuses.get(name).copied().unwrap_or(status);
@@ -44,7 +44,7 @@ impl ErrorForm {
             });
             // A pack that gives a status outside HTTP's range was refused by its compiler.
             let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            (name, Ready { status: code, said: said.collect() })
+            (name, RenderedError { status: code, said: said.collect() })
         });
         let content_type = HeaderValue::from_str(&style.content_type)
             .unwrap_or_else(|_| HeaderValue::from_static(switchback_plan::BodyFormat::JSON));
@@ -66,12 +66,12 @@ impl ErrorForm {
                 self.pack.errors[self.serves].body(name, status.as_u16(), text.unwrap_or_default()).into()
             }
         };
-        (answered(&self.pack.errors[self.serves], status), body)
+        (status_for(&self.pack.errors[self.serves], status), body)
     }
 
     /// What an error of the other side is answered with, if not with its own status.
     pub(crate) fn answered_otherwise(&self, status: StatusCode) -> Option<StatusCode> {
-        Some(answered(&self.pack.errors[self.serves], status)).filter(|answered| *answered != status)
+        Some(status_for(&self.pack.errors[self.serves], status)).filter(|answered| *answered != status)
     }
 
     pub(crate) fn content_type(&self) -> &HeaderValue {
@@ -84,6 +84,6 @@ impl ErrorForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ErrorStatus(pub StatusCode);
 
-fn answered(style: &ErrorStyle, status: StatusCode) -> StatusCode {
-    StatusCode::from_u16(style.answered(status.as_u16())).unwrap_or(status)
+fn status_for(style: &ErrorStyle, status: StatusCode) -> StatusCode {
+    StatusCode::from_u16(style.status_for(status.as_u16())).unwrap_or(status)
 }

@@ -86,7 +86,7 @@ pub fn names_other_method(headers: &HeaderMap) -> bool {
 struct Nominated<'a>(Vec<&'a str>);
 
 impl<'a> Nominated<'a> {
-    fn of(headers: &'a HeaderMap) -> Nominated<'a> {
+    fn from_headers(headers: &'a HeaderMap) -> Nominated<'a> {
         let lines = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
         Nominated(
             lines.flat_map(|line| line.split(',')).map(str::trim).filter(|name| !name.is_empty()).collect(),
@@ -117,7 +117,7 @@ pub fn translated_request(
             kept[at].get_or_insert(value);
         }
     }
-    let nominated = Nominated::of(from);
+    let nominated = Nominated::from_headers(from);
     // Those kept, the four below, the host and the credential: maps of up to six take a good deal less memory.
     let mut to = HeaderMap::with_capacity(6 + kept.iter().flatten().count() + more);
     for (name, value) in CALL_KEEPS.iter().zip(kept) {
@@ -147,7 +147,7 @@ pub fn forwarded_request(
     pseudonym: &Pseudonym,
 ) -> HeaderMap {
     let mut to = HeaderMap::with_capacity(from.len() + 4);
-    let nominated = Nominated::of(from);
+    let nominated = Nominated::from_headers(from);
     for (name, value) in from {
         let is_trace = name == TRACEPARENT || name == TRACESTATE;
         if is_end_to_end(name, &nominated) && !OUR_OWN.contains(name) && !is_trace && !forges(name) {
@@ -171,13 +171,13 @@ fn takes_trailers(headers: &HeaderMap) -> bool {
 
 /// Whether a server that reads `_` as `-` would take a field for one that is not the client's to set.
 fn forges(name: &HeaderName) -> bool {
-    let Some(dashed) = dashed(name) else { return false };
+    let Some(dashed) = with_dashes(name) else { return false };
     let is_reserved = |reserved: &HeaderName| reserved.as_str() == dashed;
     HOP_BY_HOP.iter().any(is_reserved) || OUR_OWN.iter().any(is_reserved)
 }
 
 /// The name with `-` for `_`, where it has one.
-fn dashed(name: &HeaderName) -> Option<String> {
+fn with_dashes(name: &HeaderName) -> Option<String> {
     name.as_str().contains('_').then(|| name.as_str().replace('_', "-"))
 }
 
@@ -190,7 +190,7 @@ pub(crate) fn is_form(headers: &HeaderMap) -> bool {
 /// Takes away the fields that a client's own credential is read from, and those that some servers would take for them.
 pub fn remove_credentials(headers: &mut HeaderMap, credential: &Credential) {
     let is_one = |name: &HeaderName| {
-        let dashed = dashed(name);
+        let dashed = with_dashes(name);
         credential.read_headers().any(|own| own == name.as_str() || dashed.as_deref() == Some(own))
     };
     let found: Vec<HeaderName> = headers.keys().filter(|name| is_one(name)).cloned().collect();
@@ -202,7 +202,7 @@ pub fn remove_credentials(headers: &mut HeaderMap, credential: &Credential) {
 pub fn translated_answer(from: &HeaderMap) -> HeaderMap {
     // What is kept, and what is usually added later: `Vary`, the type, the request's name.
     let mut to = HeaderMap::with_capacity(6);
-    let nominated = Nominated::of(from);
+    let nominated = Nominated::from_headers(from);
     // One pass over a handful of fields is less than a search for each that could be there.
     for (name, value) in from {
         let is_kept = ANSWER_KEEPS.contains(name) && !nominated.has(name);
@@ -232,7 +232,7 @@ pub fn wants_switch(headers: &HeaderMap, version: Version) -> bool {
         !name.is_empty()
             && !["h2c", "h2", "h3", "http", "tls"].iter().any(|known| name.eq_ignore_ascii_case(known))
     };
-    Nominated::of(headers).has(&header::UPGRADE) && protocols.all(is_other)
+    Nominated::from_headers(headers).has(&header::UPGRADE) && protocols.all(is_other)
 }
 
 /// Has a forwarded request ask for the other protocol as the client's does; whether it does.
@@ -284,7 +284,7 @@ pub fn count_down(headers: &mut HeaderMap) {
 /// written anew from the body; of an answer to HEAD it stays, since there is no body to tell.
 pub fn forwarded_answer(from: &HeaderMap, is_head: bool) -> HeaderMap {
     let mut to = HeaderMap::with_capacity(from.len() + 2);
-    let nominated = Nominated::of(from);
+    let nominated = Nominated::from_headers(from);
     for (name, value) in from {
         if is_end_to_end(name, &nominated) && (is_head || name != header::CONTENT_LENGTH) {
             to.append(name.clone(), value.clone());

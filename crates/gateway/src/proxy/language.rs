@@ -9,7 +9,7 @@ pub struct Language(pub usize);
 
 impl Language {
     /// The one of `languages` that `Accept-Language` asks for; the first where it asks for none of them.
-    pub fn wanted(headers: &HeaderMap, languages: &[String]) -> Language {
+    pub fn negotiate(headers: &HeaderMap, languages: &[String]) -> Language {
         let mut lines = headers.get_all(header::ACCEPT_LANGUAGE).iter().filter_map(|line| line.to_str().ok());
         let Some(first) = lines.next() else { return Language(0) };
         Language(match lines.next() {

@@ -5,7 +5,7 @@ use super::error_form::ErrorForm;
 use super::language::Language;
 use super::origin::CallOrigin;
 use super::side_upstreams::SideUpstreams;
-use crate::shadow::{Knowledge, Phase, Table};
+use crate::shadow::{Knowledge, OperationTable, Phase};
 use crate::store::GrantState;
 use crate::telemetry::otlp::Traces;
 use crate::token::Client;
@@ -21,7 +21,7 @@ use switchback_plan::{
 };
 
 /// The program that new requests get.
-pub type Current = Arc<ArcSwap<Program>>;
+pub type CurrentProgram = Arc<ArcSwap<Program>>;
 
 /// A pack and how it is served. Immutable.
 #[derive(Debug)]
@@ -60,18 +60,18 @@ pub struct Front {
     /// The service of the served side itself, while it lives.
     pub own: Option<SideUpstreams>,
     /// What becomes of what nobody here knows while that service lives.
-    pub unknown: Strangers,
+    pub unknown: UnknownClientPolicy,
     /// What the shadow asks; none where there is no shadow.
     pub beside: Option<Arc<ShadowUpstreams>>,
     /// Fields that every answer of this front carries: `Deprecation`, `Sunset`, `Link`.
     pub announcements: Vec<(HeaderName, HeaderValue)>,
     /// In which phase each route is; changes while it is served.
-    pub phases: Arc<Table>,
+    pub phases: Arc<OperationTable>,
 }
 
 /// What becomes of calls that no contract has, and of clients that nobody enrolled, while a front's own service lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strangers {
+pub enum UnknownClientPolicy {
     /// They are refused, as they are when that service is gone.
     Refuse,
     /// They are that service's to judge; clients that nobody enrolled only where it answers the operation anyway.
@@ -85,7 +85,7 @@ pub enum Strangers {
 #[derive(Clone, Debug)]
 pub struct ServedEvents {
     /// In which phase each event is; changes while it is served.
-    pub phases: Arc<Table>,
+    pub phases: Arc<OperationTable>,
     /// Declared noise, by which two events are compared.
     pub knowledge: Arc<Knowledge>,
 }
@@ -104,11 +104,11 @@ pub struct ShadowUpstreams {
 impl Front {
     /// The service that is asked about what nobody here knows.
     pub fn asked_about_strangers(&self) -> Option<&SideUpstreams> {
-        self.own.as_ref().filter(|_| self.unknown != Strangers::Refuse)
+        self.own.as_ref().filter(|_| self.unknown != UnknownClientPolicy::Refuse)
     }
 
     /// Where translated calls go.
-    pub(super) fn called(&self, origin: CallOrigin) -> Option<&SideUpstreams> {
+    pub(super) fn upstreams_for(&self, origin: CallOrigin) -> Option<&SideUpstreams> {
         match origin {
             CallOrigin::Client => Some(&self.backend),
             CallOrigin::Shadow => self.beside.as_ref().map(|beside| &beside.backend),
@@ -125,11 +125,11 @@ impl Program {
     /// `settings` are the operator's values for what the pack reads of the configuration.
     pub fn new(pack: Arc<Pack>, settings: Arc<Settings>, mut fronts: Vec<Front>) -> Program {
         fronts.sort_by_key(|front| std::cmp::Reverse(front.prefix.len()));
-        let errors = SideId::BOTH.map(|side| ErrorForm::of(&pack, side));
+        let errors = SideId::BOTH.map(|side| ErrorForm::new(&pack, side));
         let language_tags = pack.languages.iter().filter_map(|tag| HeaderValue::from_str(tag).ok()).collect();
         let vary = SideId::BOTH.map(|side| vary(&pack.sides[side].credential));
         let token_places =
-            SideId::BOTH.map(|side| TokenPlace::of(&pack.sides[side].credential).map(Arc::new));
+            SideId::BOTH.map(|side| TokenPlace::from_credential(&pack.sides[side].credential).map(Arc::new));
         let call_headers = SideId::BOTH.map(|side| call_headers(&pack.sides[side].credential));
         let transcoders =
             SideId::BOTH.map(|side| pack.directions[side].routes.iter().map(transcoders).collect());
@@ -179,7 +179,7 @@ impl Program {
 
     /// The same program, whose requests are recorded so.
     #[must_use]
-    pub fn traced(self, traces: Option<Arc<Traces>>) -> Program {
+    pub fn with_traces(self, traces: Option<Arc<Traces>>) -> Program {
         Program { traces, ..self }
     }
 

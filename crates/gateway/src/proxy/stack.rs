@@ -12,21 +12,21 @@ use super::headers::Pseudonym;
 use super::layers::access_log::AccessLog;
 use super::layers::announce::Announce;
 use super::layers::authenticate::Authenticate;
-use super::layers::count::Count;
+use super::layers::count::CountLayer;
 use super::layers::form_token::FormTokenLayer;
-use super::layers::limit::Limit;
+use super::layers::limit::LimitLayer;
 use super::layers::middleware::layer;
-use super::layers::record::Record;
+use super::layers::record::RecordLayer;
 use super::layers::request_id::Identify;
 use super::layers::rescue::RescueLayer;
 use super::layers::retire::Retire;
-use super::layers::route::Route;
+use super::layers::route::RouteLayer;
 use super::layers::timeout::TimeoutLayer;
 use super::layers::trace::Trace;
 use super::layers::validate::ValidateRequest;
 use super::limits::Limits;
 use super::origin::CallOrigin;
-use super::program::Current;
+use super::program::CurrentProgram;
 use super::unknown_calls::UnknownCalls;
 use super::{Request, Response};
 use crate::body::Body;
@@ -47,9 +47,9 @@ use tower::{BoxError, Layer, Service, ServiceBuilder};
 
 /// What the stack is made of. All parts are shared; cloning is cheap.
 #[derive(Clone)]
-pub struct Parts {
+pub struct StackParts {
     /// What is served; swapped by a reload.
-    pub program: Current,
+    pub program: CurrentProgram,
     /// Clients and their grants.
     pub tokens: Tokens,
     /// The bounds of the data path: bytes, counts and times.
@@ -82,14 +82,14 @@ pub struct Parts {
 
 /// Everything from a client's request to its answer. Connections work on clones of it, which share all limits.
 pub fn stack(
-    parts: Parts,
+    parts: StackParts,
 ) -> impl Service<http::Request<Body>, Response = Response, Error = Infallible, Future: Send + 'static>
 + Clone
 + Send
 + Sync
 + 'static {
     let (identify, tap, usage) = edge(&parts);
-    around(identify, tap, usage, within(parts))
+    outer_layers(identify, tap, usage, inner_layers(parts))
 }
 
 /// What [`stack_with`] puts the layers of others around.
@@ -99,7 +99,7 @@ pub type Within = BoxCloneSyncService<Request, Response, GatewayError>;
 /// form, logged and counted. What it fails with may be a [`GatewayError`], or any error, which is answered as one of the
 /// gateway's own; an overload of tower's `LoadShed` is answered as ours are. Requests cost a box more than without it.
 pub fn stack_with<L>(
-    parts: Parts,
+    parts: StackParts,
     own: L,
 ) -> impl Service<http::Request<Body>, Response = Response, Error = Infallible, Future: Send + 'static>
 + Clone
@@ -115,17 +115,17 @@ where
         + 'static,
 {
     let (identify, tap, usage) = edge(&parts);
-    around(identify, tap, usage, own.layer(BoxCloneSyncService::new(within(parts))))
+    outer_layers(identify, tap, usage, own.layer(BoxCloneSyncService::new(inner_layers(parts))))
 }
 
 /// What the layers that see every request need.
-fn edge(parts: &Parts) -> (Identify, Tap, Usage) {
+fn edge(parts: &StackParts) -> (Identify, Tap, Usage) {
     let identify = Identify::new(Arc::clone(&parts.program), parts.forwarding.clone());
     (identify, parts.tap.clone(), parts.usage.clone())
 }
 
 /// The layers that see every request, whatever becomes of it: above, there are only answers.
-fn around<S>(
+fn outer_layers<S>(
     identify: Identify,
     tap: Tap,
     usage: Usage,
@@ -146,13 +146,13 @@ where
         // First, because everything below is logged and timed under the name and the clock given here.
         .layer(layer(identify))
         // Outside of all that changes an answer, so that a capture holds what the client saw.
-        .layer(layer(Record::new(tap)))
+        .layer(layer(RecordLayer::new(tap)))
         // With the log and the numbers, for the same reasons as they.
         .layer(layer(Trace))
         // Outside of all that decides, so that no request goes unlogged and the log sees the status the client got.
         .layer(layer(AccessLog))
         // Next to the log, for the same reason: what was refused, and by whom, is known only out here.
-        .layer(layer(Count::new(usage)))
+        .layer(layer(CountLayer::new(usage)))
         // Above rescue, so that errors carry the announcements of their front too.
         .layer(layer(Announce))
         // Below here layers fail with an error; above it there are only answers.
@@ -161,14 +161,14 @@ where
 }
 
 /// The layers that decide, down to who answers.
-fn within(
-    parts: Parts,
+fn inner_layers(
+    parts: StackParts,
 ) -> impl Service<Request, Response = Response, Error = GatewayError, Future: Send + 'static>
 + Clone
 + Send
 + Sync
 + 'static {
-    let Parts {
+    let StackParts {
         program: _,
         tokens,
         limits,
@@ -203,11 +203,11 @@ fn within(
         // Before anything costs: what no intermediary may accept is refused for free.
         .layer(layer(ValidateRequest::new(Arc::clone(&limits), pseudonym)))
         // Before work begins, so that a flood is turned away cheaply.
-        .layer(layer(Limit::new(limits.in_flight_max)))
+        .layer(layer(LimitLayer::new(limits.in_flight_max)))
         // Around all that can wait.
         .layer(TimeoutLayer::new(limits.total_timeout))
         // Before authentication, because how a token is carried depends on the front.
-        .layer(layer(Route))
+        .layer(layer(RouteLayer))
         // Before authentication, which may have to look for a token in a body.
         .layer(FormTokenLayer::new(memory.clone()))
         // Before anything is done on behalf of someone.
@@ -215,7 +215,7 @@ fn within(
         // As soon as it is known whose side may have ended, and before that costs anything more.
         .layer(layer(Retire::new(retirement)))
         // As soon as it is known whose share to count against.
-        .layer(layer(Limit::per_client(limits.client_in_flight_max)))
+        .layer(layer(LimitLayer::per_client(limits.client_in_flight_max)))
         // What is compared in a dual run is what the client would have seen: so the choice of who answers sits above
         // translation.
         .service(Phased::new(composer, dual, unknown))

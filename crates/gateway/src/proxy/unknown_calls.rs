@@ -30,11 +30,11 @@ const OTHERS: &str = "other";
 #[derive(Clone, Debug)]
 pub struct UnknownCalls {
     clock: Clock,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<SeenCalls>>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenCalls {
     /// Newest last.
     newest: Vec<UnknownCall>,
     counted: HashSet<(&'static str, String)>,
@@ -70,7 +70,7 @@ impl UnknownCalls {
 
     /// The newest, newest first.
     pub fn newest(&self) -> Vec<UnknownCall> {
-        self.seen().newest.iter().rev().cloned().collect()
+        self.lock_seen().newest.iter().rev().cloned().collect()
     }
 
     /// Notes a request of which something is not known, once the front's own service has answered it with `status`, or not at
@@ -99,7 +99,7 @@ impl UnknownCalls {
         let client = context.client();
         let label = label(front, counted_path).to_owned();
         let now = rfc3339(self.clock.unix_ms());
-        let mut seen = self.seen();
+        let mut seen = self.lock_seen();
         let is_same = |call: &UnknownCall| {
             (call.method, &*call.path, &*call.client, call.unknown, &*call.side)
                 == (method, &*path, client, unknown, side)
@@ -133,7 +133,7 @@ impl UnknownCalls {
         unknown_call(method, label, unknown);
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn lock_seen(&self) -> MutexGuard<'_, SeenCalls> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -150,7 +150,7 @@ impl NewBrownout {
 
 /// The calls that a window would reject, estimated from usage counts.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reach {
+pub struct BrownoutReach {
     /// Registered clients that made such calls within the last week, by name.
     pub clients: Vec<String>,
     /// Whether unknown clients made such calls.
@@ -163,7 +163,7 @@ pub struct Reach {
 /// Age of a client's last call beyond which it is not expected to call again.
 const RECENT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-impl Reach {
+impl BrownoutReach {
     /// Estimates the reach of a window for these operations and clients of a side. Empty lists
     /// match all.
     pub(super) fn new(
@@ -172,9 +172,9 @@ impl Reach {
         operations: &[String],
         clients: &[String],
         now_ms: i64,
-    ) -> Reach {
+    ) -> BrownoutReach {
         let is_named = |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
-        let mut reach = Reach::default();
+        let mut reach = BrownoutReach::default();
         let mut names = BTreeSet::new();
         for one in usage {
             let is_hit = one.side == side
@@ -198,7 +198,7 @@ impl Reach {
     }
 }
 
-impl fmt::Display for Reach {
+impl fmt::Display for BrownoutReach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const NAMED: usize = 12;
         let Some(per_second) = self.per_second else {
@@ -278,7 +278,7 @@ mod tests {
         ];
         let reach = |operations: &[&str], clients: &[&str]| {
             let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-            Reach::new(&usage, "old", &names(operations), &names(clients), now_ms).to_string()
+            BrownoutReach::new(&usage, "old", &names(operations), &names(clients), now_ms).to_string()
         };
         assert_eq!(
             reach(&["GET /a"], &[]),
@@ -292,6 +292,6 @@ mod tests {
         assert!(all.starts_with("2 clients (x, y) and callers that are not enrolled"), "{all}");
         assert!(all.contains("4.50 calls per second"), "{all}");
         assert!(reach(&["GET /nothing"], &[]).contains("unknown"));
-        assert!(Reach::new(&usage, "new", &[], &[], now_ms).per_second.is_none());
+        assert!(BrownoutReach::new(&usage, "new", &[], &[], now_ms).per_second.is_none());
     }
 }

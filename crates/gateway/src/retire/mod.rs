@@ -11,9 +11,9 @@ mod standing;
 mod sunset;
 mod usage;
 
-pub use brownout::{Brownout, NewBrownout, Reach};
-pub use retirement::{RetireError, Retirement, Rules, SideOperations};
-pub(crate) use standing::Standing;
+pub use brownout::{Brownout, BrownoutReach, NewBrownout};
+pub use retirement::{RetireError, Retirement, RetirementRules, SideOperations};
+pub(crate) use standing::CallStanding;
 pub use sunset::ClientSunset;
 pub(crate) use sunset::Notice;
 pub use usage::{UNKNOWN_USAGE_MAX, UNRECORDED, USAGE_FLUSH, USAGE_KEEP, Usage, UsageInfo};

@@ -1,8 +1,8 @@
 //! Effective brownouts and sunsets: those of the configuration, and those set at run time, which
 //! are in the store and take precedence.
 
-use super::brownout::{Brownout, NewBrownout, Reach, millis};
-use super::standing::{Standing, Standings};
+use super::brownout::{Brownout, BrownoutReach, NewBrownout, millis};
+use super::standing::{CallStanding, Standings};
 use super::sunset::ClientSunset;
 use super::usage::UsageInfo;
 use crate::clock::{Clock, rfc3339};
@@ -29,7 +29,7 @@ pub struct SideOperations {
 
 /// The configured rules.
 #[derive(Clone, Debug, Default)]
-pub struct Rules {
+pub struct RetirementRules {
     /// Windows of the configuration; they cannot be removed at run time.
     pub brownouts: Vec<Brownout>,
     /// Sunsets of the configuration; those set at run time take precedence.
@@ -85,22 +85,22 @@ pub enum RetireError {
 /// The effective brownouts and sunsets. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Retirement {
-    shared: Arc<Shared>,
+    shared: Arc<RetirementInner>,
     /// The author of changes made with this handle; `None` for that of the store.
     author: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct RetirementInner {
     store: Store,
     clock: Clock,
     standings: ArcSwap<Standings>,
-    state: Mutex<State>,
+    state: Mutex<RetirementState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    configured: Rules,
+struct RetirementState {
+    configured: RetirementRules,
     brownouts: Vec<Brownout>,
     sunsets: Vec<ClientSunset>,
     /// The store's write number up to which both lists are current.
@@ -111,7 +111,7 @@ impl Retirement {
     /// Creates an empty state: no rules are configured and the store has not been read.
     pub fn new(store: Store) -> Retirement {
         let clock = store.clock().clone();
-        let shared = Shared { store, clock, standings: ArcSwap::default(), state: Mutex::default() };
+        let shared = RetirementInner { store, clock, standings: ArcSwap::default(), state: Mutex::default() };
         Retirement { shared: Arc::new(shared), author: None }
     }
 
@@ -127,7 +127,7 @@ impl Retirement {
     }
 
     /// Replaces the configured rules.
-    pub fn serve(&self, rules: Rules) {
+    pub fn serve(&self, rules: RetirementRules) {
         let mut state = self.state();
         state.configured = rules;
         self.settle(&state);
@@ -227,11 +227,15 @@ impl Retirement {
     /// # Errors
     ///
     /// As with [`Retirement::add`], except for a missing confirmation.
-    pub async fn preview(&self, new: &NewBrownout, usage: &[UsageInfo]) -> Result<Reach, RetireError> {
+    pub async fn preview(
+        &self,
+        new: &NewBrownout,
+        usage: &[UsageInfo],
+    ) -> Result<BrownoutReach, RetireError> {
         let now_ms = self.shared.clock.unix_ms();
         let confirmed = NewBrownout { everything: new.is_for_all(), ..new.clone() };
         let side = self.check(&confirmed, now_ms).await?;
-        Ok(Reach::new(usage, &side, &new.operations, &new.clients, now_ms))
+        Ok(BrownoutReach::new(usage, &side, &new.operations, &new.clients, now_ms))
     }
 
     /// Validates a new window and returns the name of its side.
@@ -309,7 +313,7 @@ impl Retirement {
     }
 
     /// Returns the state of a call at this moment, or `None` if no brownouts and sunsets exist.
-    pub(crate) fn standing(&self, side: &str, operation: &str, client: &str) -> Option<Standing> {
+    pub(crate) fn standing(&self, side: &str, operation: &str, client: &str) -> Option<CallStanding> {
         let standings = self.shared.standings.load();
         (!standings.is_empty())
             .then(|| standings.standing(side, operation, client, self.shared.clock.unix_ms()))
@@ -329,18 +333,18 @@ impl Retirement {
         }
     }
 
-    fn settle(&self, state: &State) {
+    fn settle(&self, state: &RetirementState) {
         let brownouts = [&state.configured.brownouts[..], &state.brownouts[..]].concat();
         self.shared.standings.store(Arc::new(Standings::new(brownouts, &state.sunsets())));
     }
 
     /// Locks the state. The lock is held only briefly, never across an await.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RetirementState> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl RetirementState {
     /// Merges both lists; run-time sunsets override configured ones.
     fn sunsets(&self) -> Vec<ClientSunset> {
         let is_set = |configured: &&ClientSunset| {

@@ -12,11 +12,11 @@ use std::time::Duration;
 pub(super) struct Standings {
     brownouts: Vec<Brownout>,
     /// Sunsets by client; each has few, so a list suffices.
-    sunsets: HashMap<String, Vec<Ending>, RandomState>,
+    sunsets: HashMap<String, Vec<SideEnd>, RandomState>,
 }
 
 #[derive(Debug)]
-struct Ending {
+struct SideEnd {
     side: String,
     at_ms: i64,
     notice: Option<Notice>,
@@ -24,7 +24,7 @@ struct Ending {
 
 /// The state of a call.
 #[derive(Debug)]
-pub(crate) enum Standing {
+pub(crate) enum CallStanding {
     /// It is answered, with this notice.
     Open(Option<Notice>),
     /// A brownout is open for it.
@@ -35,11 +35,11 @@ pub(crate) enum Standing {
 
 impl Standings {
     pub(super) fn new(brownouts: Vec<Brownout>, sunsets: &[ClientSunset]) -> Standings {
-        let mut by_client: HashMap<String, Vec<Ending>, RandomState> = HashMap::default();
+        let mut by_client: HashMap<String, Vec<SideEnd>, RandomState> = HashMap::default();
         for sunset in sunsets {
             let Some(at_ms) = sunset.at_ms else { continue };
             let notice = sunset.announce.then(|| notice(at_ms, sunset.deprecated_ms));
-            let ending = Ending { side: sunset.side.clone(), at_ms, notice };
+            let ending = SideEnd { side: sunset.side.clone(), at_ms, notice };
             by_client.entry(sunset.client.clone()).or_default().push(ending);
         }
         Standings { brownouts, sunsets: by_client }
@@ -52,22 +52,22 @@ impl Standings {
 
     /// Returns the state of a call of `client` (empty: unknown) for an operation (empty: unknown)
     /// of a side.
-    pub(super) fn standing(&self, side: &str, operation: &str, client: &str, now_ms: i64) -> Standing {
+    pub(super) fn standing(&self, side: &str, operation: &str, client: &str, now_ms: i64) -> CallStanding {
         let ending = self.sunsets.get(client).and_then(|all| all.iter().find(|ending| ending.side == side));
         if let Some(ending) = ending.filter(|ending| ending.at_ms <= now_ms) {
-            return Standing::Retired(ending.notice.clone());
+            return CallStanding::Retired(ending.notice.clone());
         }
         let open = self.brownouts.iter().filter(|window| window.is_for(side, operation, client, now_ms));
         // The window that closes last determines when a retry makes sense.
         if let Some(window) = open.max_by_key(|window| window.until_ms) {
             let left = u64::try_from(window.until_ms - now_ms).unwrap_or_default();
-            return Standing::Brownout {
+            return CallStanding::Brownout {
                 retry_after: Duration::from_secs(left.div_ceil(1000)),
                 reason: window.reason.clone(),
                 id: window.id.clone(),
             };
         }
-        Standing::Open(ending.and_then(|ending| ending.notice.clone()))
+        CallStanding::Open(ending.and_then(|ending| ending.notice.clone()))
     }
 }
 
@@ -91,10 +91,10 @@ mod tests {
 
     fn shown(standings: &Standings, side: &str, operation: &str, client: &str, now_ms: i64) -> String {
         match standings.standing(side, operation, client, now_ms) {
-            Standing::Open(None) => "open".to_owned(),
-            Standing::Open(Some(notice)) => format!("open {notice:?}"),
-            Standing::Brownout { retry_after, id, .. } => format!("{id} {}", retry_after.as_secs()),
-            Standing::Retired(_) => "retired".to_owned(),
+            CallStanding::Open(None) => "open".to_owned(),
+            CallStanding::Open(Some(notice)) => format!("open {notice:?}"),
+            CallStanding::Brownout { retry_after, id, .. } => format!("{id} {}", retry_after.as_secs()),
+            CallStanding::Retired(_) => "retired".to_owned(),
         }
     }
 

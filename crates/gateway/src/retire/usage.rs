@@ -55,11 +55,11 @@ pub struct UsageInfo {
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
     /// `None` if counting is disabled.
-    shared: Option<Arc<Shared>>,
+    shared: Option<Arc<UsageInner>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct UsageInner {
     store: Store,
     clock: Clock,
     shards: Box<[Shard]>,
@@ -77,12 +77,12 @@ type ByName<T> = HashMap<String, T, RandomState>;
 
 #[derive(Debug, Default)]
 struct Counts {
-    by_client: ByName<ByName<Vec<Count>>>,
+    by_client: ByName<ByName<Vec<UsageCount>>>,
     len: usize,
 }
 
 #[derive(Debug)]
-struct Count {
+struct UsageCount {
     side: String,
     outcome: Outcome,
     is_unknown: bool,
@@ -97,7 +97,12 @@ impl Usage {
         let shards = (0..shard::count()).map(|_| Shard::default()).collect();
         let clock = store.clock().clone();
         Usage {
-            shared: Some(Arc::new(Shared { store, clock, shards, flushing: tokio::sync::Mutex::default() })),
+            shared: Some(Arc::new(UsageInner {
+                store,
+                clock,
+                shards,
+                flushing: tokio::sync::Mutex::default(),
+            })),
         }
     }
 
@@ -120,7 +125,7 @@ impl Usage {
     fn add(&self, side: &str, client: &str, operation: &str, ended: (Outcome, bool)) {
         let Some(shared) = &self.shared else { return };
         let now_ms = shared.clock.unix_ms();
-        let shard = &shared.shards[shard::here() % shared.shards.len()];
+        let shard = &shared.shards[shard::current() % shared.shards.len()];
         let mut counts = shard.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.add(side, client, operation, ended, 1, (now_ms, now_ms));
     }
@@ -222,7 +227,7 @@ impl Counts {
         self.len += 1;
         let (outcome, is_unknown) = ended;
         let (first_ms, last_ms) = at_ms;
-        let count = Count { side: side.to_owned(), outcome, is_unknown, calls, first_ms, last_ms };
+        let count = UsageCount { side: side.to_owned(), outcome, is_unknown, calls, first_ms, last_ms };
         let operations = self.by_client.entry(client.to_owned()).or_default();
         operations.entry(operation.to_owned()).or_default().push(count);
     }
@@ -262,12 +267,12 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Missing;
+    use crate::store::MissingStore;
     use crate::store::seal::{KeyRing, SealingKey};
 
     async fn store(folder: &tempfile::TempDir, ring: &KeyRing, clock: &Clock) -> Store {
         let url = format!("sqlite:{}", folder.path().join("switchback.db").display());
-        Store::open(&url, ring.clone(), clock.clone(), Missing::Create).await.expect("it opens")
+        Store::open(&url, ring.clone(), clock.clone(), MissingStore::Create).await.expect("it opens")
     }
 
     fn shown(all: &[UsageInfo]) -> Vec<String> {

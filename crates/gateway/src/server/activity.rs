@@ -5,7 +5,7 @@
 //! Over HTTP/2 a stalled answer need not stall the connection: each stream looks after itself ([`super::http2`]), by the
 //! same rule ([`Arrears`]).
 
-use super::Options;
+use super::ServerOptions;
 use crate::interim::Interim;
 use crate::tunnel::Tunnel;
 use bytes::{Buf as _, Bytes};
@@ -196,7 +196,7 @@ impl Activity {
         self.is_silent.load(Relaxed)
     }
 
-    fn read(&self) {
+    fn on_read(&self) {
         self.is_silent.store(false, Relaxed);
         if self.head_since.load(Relaxed) == NEVER
             && self.in_flight.load(Relaxed) == 0
@@ -215,8 +215,8 @@ impl Activity {
         let now = self.now();
         let mut arrears = Arrears(left);
         match since {
-            NEVER => arrears.idled(now.saturating_sub(self.arrears_at.load(Relaxed))),
-            since => arrears.stalled(now.saturating_sub(since)),
+            NEVER => arrears.add_idle(now.saturating_sub(self.arrears_at.load(Relaxed))),
+            since => arrears.add_stall(now.saturating_sub(since)),
         }
         arrears.paid(taken as u64, bytes_per_second_min);
         self.stalled_since.store(NEVER, Relaxed);
@@ -225,14 +225,14 @@ impl Activity {
     }
 
     /// A write or a flush could not go on.
-    fn stalled(&self) {
+    fn on_stall(&self) {
         if self.stalled_since.load(Relaxed) != NEVER {
             return;
         }
         let now = self.now();
         let mut arrears = Arrears(self.arrears.load(Relaxed));
         if arrears.0 > 0 {
-            arrears.idled(now.saturating_sub(self.arrears_at.load(Relaxed)));
+            arrears.add_idle(now.saturating_sub(self.arrears_at.load(Relaxed)));
             self.arrears.store(arrears.0, Relaxed);
         }
         self.stalled_since.store(now, Relaxed);
@@ -260,7 +260,7 @@ impl Activity {
     }
 
     /// What this connection has taken too long over, if anything.
-    pub(super) fn overdue(&self, options: &Options) -> Option<Overdue> {
+    pub(super) fn overdue(&self, options: &ServerOptions) -> Option<Overdue> {
         let now = self.now();
         let is_over = |since: u64, limit: Duration| {
             since != NEVER && u128::from(now.saturating_sub(since)) >= limit.as_millis()
@@ -292,12 +292,12 @@ pub(super) struct Arrears(pub(super) u64);
 
 impl Arrears {
     /// It has kept an answer waiting for so long.
-    pub(super) fn stalled(&mut self, ms: u64) {
+    pub(super) fn add_stall(&mut self, ms: u64) {
         self.0 = self.0.saturating_add(ms);
     }
 
     /// It has kept nothing waiting for so long.
-    pub(super) fn idled(&mut self, ms: u64) {
+    pub(super) fn add_idle(&mut self, ms: u64) {
         self.0 = self.0.saturating_sub(ms);
     }
 
@@ -428,7 +428,7 @@ impl<T> TrackedIo<T> {
         match polled {
             Poll::Ready(Ok(taken)) => self.activity.wrote(*taken, self.bytes_per_second_min),
             Poll::Ready(Err(_)) => {}
-            Poll::Pending => self.activity.stalled(),
+            Poll::Pending => self.activity.on_stall(),
         }
     }
 }
@@ -443,13 +443,13 @@ impl<T: AsyncRead + Unpin> AsyncRead for TrackedIo<T> {
             let count = self.first.len().min(buf.remaining());
             buf.put_slice(&self.first[..count]);
             self.first.advance(count);
-            self.activity.read();
+            self.activity.on_read();
             return Poll::Ready(Ok(()));
         }
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.transport).poll_read(cx, buf))?;
         if buf.filled().len() > before {
-            self.activity.read();
+            self.activity.on_read();
         }
         Poll::Ready(Ok(()))
     }
@@ -497,7 +497,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for TrackedIo<T> {
         }
         let polled = Pin::new(&mut self.transport).poll_flush(cx);
         match polled {
-            Poll::Pending => self.activity.stalled(),
+            Poll::Pending => self.activity.on_stall(),
             Poll::Ready(_) => self.is_between = true,
         }
         polled
@@ -512,12 +512,12 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for TrackedIo<T> {
 mod tests {
     use super::*;
 
-    fn options(header_ms: u64, idle_ms: u64, write_ms: u64) -> Options {
-        Options {
+    fn options(header_ms: u64, idle_ms: u64, write_ms: u64) -> ServerOptions {
+        ServerOptions {
             header_timeout: Duration::from_millis(header_ms),
             idle_timeout: Duration::from_millis(idle_ms),
             write_timeout: Duration::from_millis(write_ms),
-            ..Options::default()
+            ..ServerOptions::default()
         }
     }
 
@@ -536,7 +536,7 @@ mod tests {
         drop(activity.request(false));
         assert_eq!(activity.overdue(&options(0, LONG, LONG)), None);
         assert_eq!(activity.overdue(&options(0, 0, LONG)), Some(Overdue::Idle));
-        activity.read();
+        activity.on_read();
         assert_eq!(activity.overdue(&options(0, LONG, LONG)), Some(Overdue::Head));
     }
 
@@ -544,9 +544,9 @@ mod tests {
     fn a_request_in_flight_is_given_time_but_a_stalled_reader_is_not() {
         let activity = Activity::new();
         let _request = activity.request(false);
-        activity.read();
+        activity.on_read();
         assert_eq!(activity.overdue(&options(0, 0, 0)), None);
-        activity.stalled();
+        activity.on_stall();
         assert_eq!(activity.overdue(&options(LONG, LONG, 0)), Some(Overdue::Write));
         activity.wrote(1, 0);
         assert_eq!(activity.overdue(&options(LONG, LONG, 0)), None);
@@ -557,22 +557,22 @@ mod tests {
         // A byte every 29 seconds, where 30 without one are the most and 1 KiB per second is the least.
         let mut arrears = Arrears::default();
         for _ in 0..2 {
-            arrears.stalled(29_000);
+            arrears.add_stall(29_000);
             arrears.paid(1, 1024);
         }
         assert!(arrears.0 > 30_000);
         // A slow one that takes twice the least never owes more than one wait.
         let mut arrears = Arrears::default();
         for _ in 0..100 {
-            arrears.stalled(5_000);
+            arrears.add_stall(5_000);
             assert!(arrears.0 <= 5_000);
             arrears.paid(10_240, 1024);
         }
         // Nor does one that takes all there is, now and then, and then nothing is waiting.
-        arrears.stalled(29_000);
-        arrears.idled(60_000);
+        arrears.add_stall(29_000);
+        arrears.add_idle(60_000);
         assert_eq!(arrears, Arrears::default());
-        arrears.stalled(29_000);
+        arrears.add_stall(29_000);
         arrears.paid(1, 0);
         assert_eq!(arrears, Arrears::default());
     }
@@ -630,7 +630,7 @@ mod tests {
     fn pings_of_an_http2_client_are_no_half_request() {
         let activity = Activity::new();
         drop(activity.request(true));
-        activity.read();
+        activity.on_read();
         assert_eq!(activity.overdue(&options(0, LONG, LONG)), None);
     }
 }

@@ -2,13 +2,13 @@
 //! come to, politely or at once. Its deadlines are watched by the registry of its listener. HTTP/1.1 is hyper's; HTTP/2 is in
 //! [`super::http2`].
 
-use super::Options;
+use super::ServerOptions;
 use super::activity::{Activity, InFlight, ShutdownListener, ShutdownSignal, TrackedIo};
 use super::http2;
 use super::ready::{self, Calling};
 use crate::batch::{Batched, OwnTask};
 use crate::body::Body;
-use crate::error::{GatewayError, Side};
+use crate::error::{ErrorSide, GatewayError};
 use crate::interim;
 use crate::tunnel::Tunnel;
 use bytes::{Bytes, BytesMut};
@@ -41,9 +41,9 @@ pub struct Peer {
 
 /// A connection, as whoever answers its requests may speak of it; an extension of requests where [`Options::evicts`] is set.
 #[derive(Clone)]
-pub struct Standing(Arc<Activity>);
+pub struct ConnectionHandle(Arc<Activity>);
 
-impl Standing {
+impl ConnectionHandle {
     /// Someone on the connection has shown who they are: it is not closed to make room for others.
     pub fn trust(&self) {
         self.0.trust();
@@ -99,7 +99,7 @@ pub(super) async fn serve<S>(
     address: SocketAddr,
     tls: Option<TlsAcceptor>,
     service: S,
-    options: Arc<Options>,
+    options: Arc<ServerOptions>,
     activity: Arc<Activity>,
 ) where
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
@@ -112,11 +112,11 @@ pub(super) async fn serve<S>(
     let mut serving = pin!(async {
         match tls {
             None => {
-                let Some(spoken) = peeked(&stream).await else { return };
+                let Some(spoken) = peek_protocol(&stream).await else { return };
                 serve_transport(stream, spoken, peer, service, &options, &activity).await;
             }
             // Boxed, so that plain connections carry no room for TLS.
-            Some(acceptor) => Box::pin(secured(acceptor, stream, peer, service, &options, &activity)).await,
+            Some(acceptor) => Box::pin(serve_tls(acceptor, stream, peer, service, &options, &activity)).await,
         }
     });
     let mut signals = ShutdownListener::new(&activity);
@@ -128,12 +128,12 @@ pub(super) async fn serve<S>(
     .await;
 }
 
-async fn secured<S>(
+async fn serve_tls<S>(
     acceptor: TlsAcceptor,
     stream: TcpStream,
     peer: Peer,
     service: S,
-    options: &Options,
+    options: &ServerOptions,
     activity: &Arc<Activity>,
 ) where
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
@@ -170,7 +170,7 @@ enum Spoken {
 ///
 /// Told to finish, a connection still waits for them: a client that has connected is about to send its request, and would
 /// find no answer. Whoever goes on saying nothing is cut by the listener.
-async fn peeked(stream: &TcpStream) -> Option<Spoken> {
+async fn peek_protocol(stream: &TcpStream) -> Option<Spoken> {
     let mut first = [0; H2_PREFACE.len()];
     let mut first = ReadBuf::new(&mut first);
     poll_fn(|cx| stream.poll_peek(cx, &mut first)).await.ok()?;
@@ -204,7 +204,7 @@ async fn serve_transport<T, S>(
     spoken: Spoken,
     peer: Peer,
     service: S,
-    options: &Options,
+    options: &ServerOptions,
     activity: &Arc<Activity>,
 ) where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -276,7 +276,7 @@ async fn serve_transport<T, S>(
 /// Reads on, and throws away, what a client sends that has not seen yet that its connection ends: bytes that meet a closed
 /// connection are answered by a reset, which takes from the client what it has not read of its answer (RFC 9112, section 9.6).
 /// hyper has written everything and closed its direction by now.
-async fn linger(mut transport: impl AsyncRead + Unpin, options: &Options, patience: Duration) {
+async fn linger(mut transport: impl AsyncRead + Unpin, options: &ServerOptions, patience: Duration) {
     let reading = async {
         let mut forgotten = vec![0; LINGERING_PIECE_BYTES];
         let mut left = options.lingering_bytes_max;
@@ -291,7 +291,7 @@ async fn linger(mut transport: impl AsyncRead + Unpin, options: &Options, patien
     let _ = tokio::time::timeout(patience, Box::pin(reading)).await;
 }
 
-fn builder(options: &Options) -> http1::Builder {
+fn builder(options: &ServerOptions) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
@@ -321,13 +321,13 @@ where
             request.extensions_mut().insert(peer);
         }
         if self.evicts {
-            request.extensions_mut().insert(Standing(Arc::clone(&self.activity)));
+            request.extensions_mut().insert(ConnectionHandle(Arc::clone(&self.activity)));
         }
         ready::call(&mut self.service, request)
     }
 }
 
-impl<S> http2::Answer for Handler<S>
+impl<S> http2::Respond for Handler<S>
 where
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
         + Clone
@@ -353,26 +353,26 @@ where
 {
     type Response = http::Response<Served>;
     type Error = Infallible;
-    type Future = Answering<Calling<S, Body>>;
+    type Future = RequestFuture<Calling<S, Body>>;
 
     fn call(&self, request: http::Request<Incoming>) -> Self::Future {
         let mut handler = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let in_flight = handler.activity.request(false);
-        let answer = handler.call(request.map(|body| Body::incoming(body, Side::Client)));
-        Answering { answer, in_flight: Some(in_flight) }
+        let answer = handler.call(request.map(|body| Body::incoming(body, ErrorSide::Client)));
+        RequestFuture { answer, in_flight: Some(in_flight) }
     }
 }
 
 pin_project! {
     /// A request being answered.
-    struct Answering<F> {
+    struct RequestFuture<F> {
         #[pin]
         answer: F,
         in_flight: Option<InFlight>,
     }
 }
 
-impl<F> Future for Answering<F>
+impl<F> Future for RequestFuture<F>
 where
     F: Future<Output = Result<http::Response<Body>, Infallible>>,
 {
@@ -387,7 +387,7 @@ where
         let Ok(mut response) = ready!(polled);
         let mut in_flight = this.in_flight.take();
         if response.status() == StatusCode::SWITCHING_PROTOCOLS
-            && let Some(tunnel) = Tunnel::of(&mut response)
+            && let Some(tunnel) = Tunnel::take_from(&mut response)
             && let Some(in_flight) = in_flight.take()
         {
             in_flight.into_tunnel(tunnel);

@@ -65,7 +65,7 @@ impl CoreRuntimes {
     }
 
     /// Waits until all listeners have drained. Work in the background goes on.
-    pub async fn drained(&mut self) -> Drained {
+    pub async fn wait_drained(&mut self) -> Drained {
         let mut all = Drained::default();
         for end in self.ends.drain(..) {
             // A core that panicked has lost its connections; it reports none.

@@ -5,10 +5,10 @@
 //! `Expect: 100-continue` waits for (RFC 9110, section 10.1.1). A stream whose client does not read is ended by itself; the
 //! others go on, until nothing but stalled streams was left.
 
-use super::Options;
+use super::ServerOptions;
 use super::activity::{Activity, Arrears, ShutdownSignal};
 use crate::body::Body;
-use crate::error::{GatewayError, Kind, Side};
+use crate::error::{ErrorKind, ErrorSide, GatewayError};
 use crate::interim::{self, Interim};
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
@@ -53,7 +53,7 @@ const OF_CONNECTIONS: [HeaderName; 6] = [
 ];
 
 /// Answers a request.
-pub(super) trait Answer: Send {
+pub(super) trait Respond: Send {
     fn answer(
         &mut self,
         request: http::Request<Body>,
@@ -63,8 +63,8 @@ pub(super) trait Answer: Send {
 /// Answers the requests of one connection until it ends.
 pub(super) async fn serve<T>(
     transport: T,
-    mut handler: impl Answer,
-    options: &Options,
+    mut handler: impl Respond,
+    options: &ServerOptions,
     activity: &Arc<Activity>,
 ) -> Result<(), h2::Error>
 where
@@ -73,7 +73,7 @@ where
     activity.speaks_h2();
     let mut connection = builder(options).handshake::<_, Bytes>(transport).await?;
     let mut pings = connection.ping_pong().map(Pings::new);
-    let patience = Patience::of(options);
+    let patience = ReaderPatience::from_options(options);
     let mut is_ending = false;
     let mut next = |connection: &mut Connection<T, Bytes>, cx: &mut Context<'_>| {
         if !is_ending && activity.order() >= ShutdownSignal::Finish {
@@ -101,7 +101,7 @@ where
     Ok(())
 }
 
-fn builder(options: &Options) -> h2::server::Builder {
+fn builder(options: &ServerOptions) -> h2::server::Builder {
     let mut builder = h2::server::Builder::new();
     builder
         .max_concurrent_streams(options.h2_streams_max)
@@ -147,14 +147,17 @@ impl Pings {
 
 /// How long a client may keep an answer waiting, and what it must take on average while it does.
 #[derive(Clone, Copy)]
-struct Patience {
+struct ReaderPatience {
     timeout: Duration,
     bytes_per_second_min: u64,
 }
 
-impl Patience {
-    fn of(options: &Options) -> Patience {
-        Patience { timeout: options.write_timeout, bytes_per_second_min: options.answer_bytes_per_second_min }
+impl ReaderPatience {
+    fn from_options(options: &ServerOptions) -> ReaderPatience {
+        ReaderPatience {
+            timeout: options.write_timeout,
+            bytes_per_second_min: options.answer_bytes_per_second_min,
+        }
     }
 }
 
@@ -162,13 +165,13 @@ impl Patience {
 struct Stream {
     reply: SendResponse<Bytes>,
     activity: Arc<Activity>,
-    patience: Patience,
+    patience: ReaderPatience,
     /// Of a client that waits for `100 Continue`.
     continues: Option<Arc<Continue>>,
 }
 
 /// Why a stream did not come to its end.
-enum Ended {
+enum StreamEnd {
     /// The client has reset it, or the connection is gone.
     Gone,
     /// The client does not read.
@@ -177,9 +180,9 @@ enum Ended {
     Broken,
 }
 
-impl From<h2::Error> for Ended {
-    fn from(_: h2::Error) -> Ended {
-        Ended::Gone
+impl From<h2::Error> for StreamEnd {
+    fn from(_: h2::Error) -> StreamEnd {
+        StreamEnd::Gone
     }
 }
 
@@ -194,21 +197,24 @@ impl Stream {
             self.continues = Some(Arc::default());
         }
         let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-        Body::stream(Received { received, left: length, continues: self.continues.clone() }, Side::Client)
+        Body::stream(
+            Received { received, left: length, continues: self.continues.clone() },
+            ErrorSide::Client,
+        )
     }
 
     async fn run(mut self, answering: impl Future<Output = Result<Response<Body>, Infallible>>) {
         let Some(response) = self.response(answering).await else { return };
         match self.send(response).await {
-            Ok(()) | Err(Ended::Gone) => {}
-            Err(Ended::Broken) => {
+            Ok(()) | Err(StreamEnd::Gone) => {}
+            Err(StreamEnd::Broken) => {
                 // What waits to be written is dropped with the stream, the answer's head too: it goes out first.
                 for _ in 0..BREAK_TURNS {
                     tokio::task::yield_now().await;
                 }
                 self.reply.send_reset(Reason::INTERNAL_ERROR);
             }
-            Err(Ended::Stalled) => {
+            Err(StreamEnd::Stalled) => {
                 tracing::debug!("a stream is cut: its client does not read");
                 self.reply.send_reset(Reason::CANCEL);
                 self.activity.stream_cut();
@@ -248,7 +254,7 @@ impl Stream {
         .await
     }
 
-    async fn send(&mut self, response: Response<Body>) -> Result<(), Ended> {
+    async fn send(&mut self, response: Response<Body>) -> Result<(), StreamEnd> {
         let (mut parts, mut body) = response.into_parts();
         OF_CONNECTIONS.iter().for_each(|name| drop(parts.headers.remove(name)));
         if !parts.headers.contains_key(header::DATE) {
@@ -266,7 +272,8 @@ impl Stream {
         if is_empty {
             return Ok(());
         }
-        let mut reader = Reader { patience: self.patience, arrears: Arrears::default(), idle_since: None };
+        let mut reader =
+            ResponseReader { patience: self.patience, arrears: Arrears::default(), idle_since: None };
         while let Some(frame) = next_frame(&mut body, &mut sink).await? {
             let mut rest = match frame.into_data() {
                 Ok(chunk) => chunk,
@@ -287,27 +294,30 @@ impl Stream {
 }
 
 /// The next bytes of an answer, or what comes after them, unless the client has given it up.
-async fn next_frame(body: &mut Body, sink: &mut SendStream<Bytes>) -> Result<Option<Frame<Bytes>>, Ended> {
+async fn next_frame(
+    body: &mut Body,
+    sink: &mut SendStream<Bytes>,
+) -> Result<Option<Frame<Bytes>>, StreamEnd> {
     poll_fn(|cx| {
         if let Poll::Ready(polled) = Pin::new(&mut *body).poll_frame(cx) {
-            return Poll::Ready(polled.transpose().map_err(|_| Ended::Broken));
+            return Poll::Ready(polled.transpose().map_err(|_| StreamEnd::Broken));
         }
-        sink.poll_reset(cx).map(|_| Err(Ended::Gone))
+        sink.poll_reset(cx).map(|_| Err(StreamEnd::Gone))
     })
     .await
 }
 
 /// The client, as far as it reads this one answer.
-struct Reader {
-    patience: Patience,
+struct ResponseReader {
+    patience: ReaderPatience,
     arrears: Arrears,
     /// Since when nothing waits for it.
     idle_since: Option<Instant>,
 }
 
-impl Reader {
+impl ResponseReader {
     /// Waits until the client takes some of these bytes, but not for longer than it may take.
-    async fn capacity(&mut self, sink: &mut SendStream<Bytes>, wanted: usize) -> Result<usize, Ended> {
+    async fn capacity(&mut self, sink: &mut SendStream<Bytes>, wanted: usize) -> Result<usize, StreamEnd> {
         sink.reserve_capacity(wanted);
         if sink.capacity() > 0 {
             self.arrears.paid(sink.capacity().min(wanted) as u64, self.patience.bytes_per_second_min);
@@ -315,7 +325,7 @@ impl Reader {
         }
         let since = Instant::now();
         if let Some(idle_since) = self.idle_since.take() {
-            self.arrears.idled(millis(since - idle_since));
+            self.arrears.add_idle(millis(since - idle_since));
         }
         let left = self.patience.timeout.saturating_sub(Duration::from_millis(self.arrears.0));
         let waiting = poll_fn(|cx| {
@@ -323,13 +333,13 @@ impl Reader {
                 return Poll::Ready(match ready!(sink.poll_capacity(cx)) {
                     Some(Ok(0)) => continue,
                     Some(Ok(capacity)) => Ok(capacity),
-                    Some(Err(_)) | None => Err(Ended::Gone),
+                    Some(Err(_)) | None => Err(StreamEnd::Gone),
                 });
             }
         });
         let waited = tokio::time::timeout_at(since + left, waiting).await;
-        let capacity = waited.unwrap_or(Err(Ended::Stalled))?;
-        self.arrears.stalled(millis(since.elapsed()));
+        let capacity = waited.unwrap_or(Err(StreamEnd::Stalled))?;
+        self.arrears.add_stall(millis(since.elapsed()));
         self.arrears.paid(capacity.min(wanted) as u64, self.patience.bytes_per_second_min);
         self.idle_since = Some(Instant::now());
         Ok(capacity)
@@ -394,7 +404,7 @@ impl http_body::Body for Received {
             // The stream ends properly when nobody wants the rest (RFC 9113, section 8.1).
             Some(Err(error)) if error.reason() == Some(Reason::NO_ERROR) => None,
             Some(Err(error)) => {
-                let broken = GatewayError::new(Kind::BadRequest, "the request body broke off");
+                let broken = GatewayError::new(ErrorKind::BadRequest, "the request body broke off");
                 Some(Err(broken.because(error)))
             }
             None => match ready!(this.received.poll_trailers(cx)) {

@@ -45,7 +45,7 @@ impl Inherited {
     }
 
     /// The addresses of those that nobody has claimed.
-    pub fn unclaimed(&self) -> Unclaimed {
+    pub fn unclaimed_addresses(&self) -> Unclaimed {
         Unclaimed(self.sockets.iter().map(|(address, _)| *address).collect())
     }
 }
@@ -85,8 +85,8 @@ mod tests {
         assert!(inherited.claim(SocketAddr::from(([127, 0, 0, 2], at.port()))).is_none());
         assert_eq!(inherited.claim(at).map(|socket| socket.local_addr().expect("bound")), Some(at));
         assert!(inherited.claim(at).is_none(), "each once");
-        assert_eq!(inherited.unclaimed().to_string(), format!("0.0.0.0:{port}"));
+        assert_eq!(inherited.unclaimed_addresses().to_string(), format!("0.0.0.0:{port}"));
         assert!(inherited.claim(SocketAddr::from(([127, 0, 0, 1], port))).is_some());
-        assert!(inherited.unclaimed().is_empty() && inherited.were_any());
+        assert!(inherited.unclaimed_addresses().is_empty() && inherited.were_any());
     }
 }

@@ -55,7 +55,7 @@ impl Bound {
     /// # Errors
     ///
     /// The socket cannot be used without blocking, or outside of a runtime.
-    pub fn inherited(
+    pub fn from_socket(
         socket: std::net::TcpListener,
         count: usize,
         tls: Option<TlsAcceptor>,
@@ -122,7 +122,7 @@ impl Listener {
     /// # Errors
     ///
     /// The socket cannot be used without blocking, or outside of a runtime.
-    pub fn inherited(socket: std::net::TcpListener) -> io::Result<Listener> {
+    pub fn from_socket(socket: std::net::TcpListener) -> io::Result<Listener> {
         Bound { socket, tls: None }.open()
     }
 
@@ -150,7 +150,7 @@ impl Listener {
         std::iter::from_fn(move || {
             loop {
                 match socket.as_ref()?.accept() {
-                    Ok((stream, address)) => return Some((opened(stream).ok()?, address)),
+                    Ok((stream, address)) => return Some((configure_stream(stream).ok()?, address)),
                     Err(error) if concerns_one_connection(&error) => {}
                     Err(_) => return None,
                 }
@@ -177,7 +177,7 @@ impl Listener {
     }
 }
 
-fn opened(stream: std::net::TcpStream) -> io::Result<TcpStream> {
+fn configure_stream(stream: std::net::TcpStream) -> io::Result<TcpStream> {
     stream.set_nonblocking(true)?;
     let stream = TcpStream::from_std(stream)?;
     prepare(&stream);

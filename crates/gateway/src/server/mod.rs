@@ -16,7 +16,7 @@ mod permits;
 mod ready;
 mod registry;
 
-pub use connection::{Peer, Standing};
+pub use connection::{ConnectionHandle, Peer};
 pub use cores::CoreRuntimes;
 pub use inherited::{Inherited, Unclaimed};
 pub use ipnet::IpNet;
@@ -27,7 +27,7 @@ use crate::memory::Memory;
 use crate::telemetry::metrics;
 use crate::tunnel::TunnelLimits;
 use activity::{Activity, ShutdownSignal};
-use permits::{Bounds, ConnectionPermits, NoPermit};
+use permits::{ConnectionLimits, ConnectionPermits, NoPermit};
 use registry::ConnectionRegistry;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -43,7 +43,7 @@ use tower::Service;
 
 /// The limits of a listener and of each of its connections.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ServerOptions {
     /// Open connections; beyond it new ones are told 503 and closed.
     pub connections_max: usize,
     /// Open connections from one address; none = as long as as many places are free as it has.
@@ -85,9 +85,9 @@ pub struct Options {
     pub grace: Duration,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for ServerOptions {
+    fn default() -> ServerOptions {
+        ServerOptions {
             connections_max: 9_000,
             connections_per_address_max: None,
             trusted_proxies: Vec::new(),
@@ -117,7 +117,7 @@ pub struct Serving<S> {
     /// Answers requests; each connection works on a clone.
     pub service: S,
     /// Limits of connections: counts, bytes and times.
-    pub options: Arc<Options>,
+    pub options: Arc<ServerOptions>,
 }
 
 /// What new connections are answered with, as it is replaced. When that happens, each answer is the last one of a connection
@@ -159,7 +159,7 @@ impl Drain {
     }
 
     /// Waits until [`Drain::begin`].
-    pub async fn begun(&self) {
+    pub async fn wait_for_begin(&self) {
         self.begun.cancelled().await;
     }
 }
@@ -173,7 +173,7 @@ pub struct Drained {
 
 /// Accepts connections and answers their requests with `service` until `drain` begins, then lets requests in flight end
 /// for at most [`Options::grace`]. Each connection works on its own clone of `service`.
-pub async fn serve<S>(listener: Listener, service: S, options: Arc<Options>, drain: Drain) -> Drained
+pub async fn serve<S>(listener: Listener, service: S, options: Arc<ServerOptions>, drain: Drain) -> Drained
 where
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
         + Clone
@@ -188,8 +188,8 @@ where
 }
 
 /// How many connections there may be with these options.
-fn bounds(options: &Options) -> Bounds {
-    Bounds {
+fn bounds(options: &ServerOptions) -> ConnectionLimits {
+    ConnectionLimits {
         connections_max: options.connections_max,
         per_address_max: options.connections_per_address_max,
         trusted: options.trusted_proxies.clone(),
@@ -231,14 +231,14 @@ where
             Err(NoPermit::Full) if options.evicts && registry.evict() => places.take_over(address.ip()),
             Err(why) => {
                 let limit = if why == NoPermit::Full { "connections" } else { "connections_per_address" };
-                metrics::limited(limit);
+                metrics::count_limited(limit);
                 connections.spawn(connection::refuse(stream, is_tls));
                 return;
             }
         };
         let memory = options.memory.as_ref().map(|memory| memory.take(connection_bytes(is_tls)));
         let Ok(memory) = memory.transpose() else {
-            metrics::limited("memory");
+            metrics::count_limited("memory");
             connections.spawn(connection::refuse(stream, is_tls));
             return;
         };
@@ -261,7 +261,7 @@ where
     loop {
         let (stream, address) = tokio::select! {
             biased;
-            () = drain.begun() => break,
+            () = drain.wait_for_begin() => break,
             () = drain.left.cancelled(), if !has_left => {
                 has_left = true;
                 registry.leave();
@@ -288,7 +288,7 @@ where
     }
     connections.close();
     registry.give(ShutdownSignal::Finish);
-    let in_time = finished(&connections, &registry, &serving.options, &mut ticks).await;
+    let in_time = wait_for_connections(&connections, &registry, &serving.options, &mut ticks).await;
     let cut = if in_time { 0 } else { connections.len() };
     registry.give(ShutdownSignal::Cut);
     connections.wait().await;
@@ -299,10 +299,10 @@ where
 const FIRST_REQUEST_GRACE: Duration = Duration::from_millis(100);
 
 /// Waits for the connections to end, their deadlines still watched; whether they did within the grace.
-async fn finished(
+async fn wait_for_connections(
     connections: &TaskTracker,
     registry: &ConnectionRegistry,
-    options: &Options,
+    options: &ServerOptions,
     ticks: &mut Interval,
 ) -> bool {
     let mut silent = pin!(tokio::time::sleep(FIRST_REQUEST_GRACE));
@@ -318,7 +318,7 @@ async fn finished(
     in_time.await.is_ok()
 }
 
-fn ticks(options: &Options) -> Interval {
+fn ticks(options: &ServerOptions) -> Interval {
     let period = registry::tick(options);
     let mut ticks = tokio::time::interval_at(Instant::now() + period, period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many connections there may be.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Bounds {
+pub(super) struct ConnectionLimits {
     pub(super) connections_max: usize,
     /// From one address; none = as long as as many are free.
     pub(super) per_address_max: Option<usize>,
@@ -19,12 +19,12 @@ pub(super) struct Bounds {
 
 #[derive(Debug)]
 pub(super) struct ConnectionPermits {
-    bounds: ArcSwap<Bounds>,
-    taken: Mutex<Taken>,
+    bounds: ArcSwap<ConnectionLimits>,
+    taken: Mutex<TakenPermits>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct TakenPermits {
     all: usize,
     by_address: HashMap<IpAddr, usize>,
 }
@@ -39,19 +39,19 @@ pub(super) enum NoPermit {
 }
 
 impl ConnectionPermits {
-    pub(super) fn new(bounds: Bounds) -> Arc<ConnectionPermits> {
+    pub(super) fn new(bounds: ConnectionLimits) -> Arc<ConnectionPermits> {
         Arc::new(ConnectionPermits { bounds: ArcSwap::from_pointee(bounds), taken: Mutex::default() })
     }
 
     /// Connections beyond new bounds stay.
-    pub(super) fn set_bounds(&self, bounds: Bounds) {
+    pub(super) fn set_bounds(&self, bounds: ConnectionLimits) {
         self.bounds.store(Arc::new(bounds));
     }
 
     /// A place for a connection from `address`.
     pub(super) fn take(self: &Arc<ConnectionPermits>, address: IpAddr) -> Result<ConnectionPermit, NoPermit> {
-        let (counted, bounds) = (self.counted(address), self.bounds.load());
-        let mut taken = self.taken();
+        let (counted, bounds) = (self.network_of(address), self.bounds.load());
+        let mut taken = self.lock_taken();
         let free = bounds.connections_max.saturating_sub(taken.all);
         if free == 0 {
             return Err(NoPermit::Full);
@@ -69,11 +69,15 @@ impl ConnectionPermits {
 
     /// A place beyond the bound, for a connection in whose favour another one has just been cut.
     pub(super) fn take_over(self: &Arc<ConnectionPermits>, address: IpAddr) -> ConnectionPermit {
-        let counted = self.counted(address);
-        self.enter(&mut self.taken(), counted)
+        let counted = self.network_of(address);
+        self.enter(&mut self.lock_taken(), counted)
     }
 
-    fn enter(self: &Arc<ConnectionPermits>, taken: &mut Taken, address: Option<IpAddr>) -> ConnectionPermit {
+    fn enter(
+        self: &Arc<ConnectionPermits>,
+        taken: &mut TakenPermits,
+        address: Option<IpAddr>,
+    ) -> ConnectionPermit {
         taken.all += 1;
         if let Some(address) = address {
             *taken.by_address.entry(address).or_default() += 1;
@@ -83,7 +87,7 @@ impl ConnectionPermits {
 
     /// What connections from an address are counted under; none for a proxy. Whoever has one address of IPv6 has all of its
     /// network.
-    fn counted(&self, address: IpAddr) -> Option<IpAddr> {
+    fn network_of(&self, address: IpAddr) -> Option<IpAddr> {
         let address = address.to_canonical();
         if self.bounds.load().trusted.iter().any(|network| network.contains(&address)) {
             return None;
@@ -94,7 +98,7 @@ impl ConnectionPermits {
         })
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn lock_taken(&self) -> MutexGuard<'_, TakenPermits> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -108,7 +112,7 @@ pub(super) struct ConnectionPermit {
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
+        let mut taken = self.places.lock_taken();
         taken.all -= 1;
         if let Some(address) = self.address
             && let Some(own) = taken.by_address.get_mut(&address)
@@ -131,7 +135,7 @@ mod tests {
 
     fn places(connections_max: usize, per_address_max: Option<usize>) -> Arc<ConnectionPermits> {
         let trusted = vec!["10.0.0.0/8".parse().unwrap()];
-        ConnectionPermits::new(Bounds { connections_max, per_address_max, trusted })
+        ConnectionPermits::new(ConnectionLimits { connections_max, per_address_max, trusted })
     }
 
     /// All that an address gets when it takes what it can.
@@ -180,7 +184,7 @@ mod tests {
         assert_eq!(places.take(ip("192.0.2.1")).unwrap_err(), NoPermit::Full);
         let over = places.take_over(ip("192.0.2.1"));
         drop((place, over));
-        assert!(places.taken().by_address.is_empty());
+        assert!(places.lock_taken().by_address.is_empty());
         assert!(places.take(ip("192.0.2.1")).is_ok());
     }
 }

@@ -2,7 +2,7 @@
 //! timer per connection would be touched whenever the connection is. A connection enters when it is accepted and leaves
 //! when its task ends; between the two nothing of the registry is on its way.
 
-use super::Options;
+use super::ServerOptions;
 use super::activity::{Activity, Overdue, ShutdownSignal};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,24 +12,24 @@ use std::time::Duration;
 /// answered.
 #[derive(Default)]
 pub(super) struct ConnectionRegistry {
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     next: u64,
     by_number: HashMap<u64, Arc<Activity>>,
 }
 
 impl ConnectionRegistry {
     /// Watches a connection until the entry is dropped.
-    pub(super) fn enter(self: &Arc<ConnectionRegistry>, activity: Arc<Activity>) -> Entry {
+    pub(super) fn enter(self: &Arc<ConnectionRegistry>, activity: Arc<Activity>) -> RegistryEntry {
         let mut open = self.open();
         let number = open.next;
         open.next += 1;
         open.by_number.insert(number, activity);
         drop(open);
-        Entry { registry: Arc::clone(self), number }
+        RegistryEntry { registry: Arc::clone(self), number }
     }
 
     /// Tells all connections the same.
@@ -68,7 +68,7 @@ impl ConnectionRegistry {
     }
 
     /// Looks at all deadlines; those who missed one are told to end.
-    pub(super) fn sweep(&self, options: &Options) {
+    pub(super) fn sweep(&self, options: &ServerOptions) {
         for activity in self.open().by_number.values() {
             match activity.overdue(options) {
                 None => {}
@@ -81,25 +81,25 @@ impl ConnectionRegistry {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A connection's place in the registry.
-pub(super) struct Entry {
+pub(super) struct RegistryEntry {
     registry: Arc<ConnectionRegistry>,
     number: u64,
 }
 
-impl Drop for Entry {
+impl Drop for RegistryEntry {
     fn drop(&mut self) {
         self.registry.open().by_number.remove(&self.number);
     }
 }
 
 /// How often deadlines are looked at: often enough that none is missed by more than half of the shortest.
-pub(super) fn tick(options: &Options) -> Duration {
+pub(super) fn tick(options: &ServerOptions) -> Duration {
     let shortest = options.header_timeout.min(options.idle_timeout).min(options.write_timeout);
     (shortest / 2).max(Duration::from_millis(10))
 }

@@ -4,7 +4,7 @@
 
 use super::knowledge::Knowledge;
 use super::phase::Phase;
-use crate::memory::Share;
+use crate::memory::MemoryShare;
 use crate::secret::Secret;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -17,7 +17,7 @@ use switchback_plan::{RouteId, SideId};
 
 /// The subject of a comparison: an operation's responses, or an event of the pack, by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum About {
+pub(crate) enum JobSubject {
     Route(RouteId),
     Event(usize),
 }
@@ -28,7 +28,7 @@ pub(crate) struct Subject {
     /// Name of the served side.
     pub side: Arc<str>,
     pub serves: SideId,
-    pub about: About,
+    pub about: JobSubject,
     pub operation: Arc<str>,
     /// The phase of the operation at that time, and the period within it.
     pub phase: Phase,
@@ -48,18 +48,18 @@ pub(crate) struct Job {
     /// Calls the other side. Lazy: it starts when polled.
     pub work: BoxFuture<'static, Done>,
     /// The memory reservation for the data of `work`.
-    pub share: Share,
+    pub share: MemoryShare,
 }
 
 /// The result of a job.
 pub(crate) struct Done {
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<JobResult>,
     /// Credentials of the request and the calls, to be masked wherever they appear.
     pub secrets: Vec<Secret<String>>,
 }
 
 /// One result of a job.
-pub(crate) enum Outcome {
+pub(crate) enum JobResult {
     /// A comparison of the responses a client would see, made while both sides could still be
     /// called again.
     Compared(Comparison),

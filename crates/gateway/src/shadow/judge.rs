@@ -1,8 +1,8 @@
 //! Converts the results of a job to records: compares and redacts responses, learns noise, and
 //! validates planned calls against the contract of the called side. All output is redacted.
 
-use super::job::{Done, Outcome, PlanEnd, Planned, PlannedCall, ReadBack, Subject};
-use super::record::{CallRecord, Entry, Key, PlannedRecord, What};
+use super::job::{Done, JobResult, PlanEnd, Planned, PlannedCall, ReadBack, Subject};
+use super::record::{EntryKind, PlannedCallRecord, PlannedRecord, RecordEntry, RecordKey};
 use crate::secret::Secret;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,62 +18,62 @@ use switchback_plan::{Disclosed, Disclosures};
 type Learnt = HashMap<(String, String), Arc<Noise>>;
 
 /// Compares and redacts.
-pub(super) struct Judge {
+pub(super) struct ShadowJudge {
     redactor: Redactor,
     limits: Limits,
     /// Locked only briefly: a comparison works on a shared copy of the noise.
     learnt: Mutex<Learnt>,
 }
 
-impl Judge {
+impl ShadowJudge {
     /// Creates a judge. `redactor` contains no secrets of requests yet; `learnt` is the noise
     /// stored by earlier runs.
-    pub(super) fn new(redactor: Redactor, learnt: Learnt) -> Judge {
-        Judge { redactor, limits: Limits::default(), learnt: Mutex::new(learnt) }
+    pub(super) fn new(redactor: Redactor, learnt: Learnt) -> ShadowJudge {
+        ShadowJudge { redactor, limits: Limits::default(), learnt: Mutex::new(learnt) }
     }
 
     /// Returns the entries to record for a request.
-    pub(super) fn entries(&self, subject: &Subject, done: Done, at_ms: i64) -> Vec<Entry> {
+    pub(super) fn entries(&self, subject: &Subject, done: Done, at_ms: i64) -> Vec<RecordEntry> {
         let redactor = self.redactor(&done.secrets);
-        let entry = |what| Entry { key: Key::of(subject), at_ms, what };
+        let entry = |what| RecordEntry { key: RecordKey::from_subject(subject), at_ms, what };
         done.outcomes
             .into_iter()
             .map(|outcome| match outcome {
-                Outcome::Skipped(why) => entry(What::Skipped(why)),
-                Outcome::Compared(comparison) => {
-                    entry(What::Compared(record(subject, &redactor, at_ms, comparison)))
+                JobResult::Skipped(why) => entry(EntryKind::Skipped(why)),
+                JobResult::Compared(comparison) => {
+                    entry(EntryKind::Compared(record(subject, &redactor, at_ms, comparison)))
                 }
-                Outcome::Unsettled(comparison) => {
-                    entry(What::Unsettled(record(subject, &redactor, at_ms, comparison)))
+                JobResult::Unsettled(comparison) => {
+                    entry(EntryKind::Unsettled(record(subject, &redactor, at_ms, comparison)))
                 }
-                Outcome::Twice { first, second } => {
+                JobResult::Twice { first, second } => {
                     let rules = subject.knowledge.rules_about(subject.serves, subject.about);
                     let (second, none) = (Candidate::Answered(second), Noise::default());
                     let twice = compare(rules, &first, &second, &none, &self.limits, &redactor);
-                    entry(What::Learnt(self.learn(subject, &twice)))
+                    entry(EntryKind::Learnt(self.learn(subject, &twice)))
                 }
-                Outcome::Planned { planned, reference_status } => {
-                    self.planned(subject, &redactor, at_ms, planned, reference_status)
+                JobResult::Planned { planned, reference_status } => {
+                    self.judge_plan(subject, &redactor, at_ms, planned, reference_status)
                 }
-                Outcome::Unpaired { is_missing, why } => {
+                JobResult::Unpaired { is_missing, why } => {
                     let kind = if is_missing { FindingKind::Missing } else { FindingKind::Extra };
                     let found = self.finding(subject, "event", kind, Some(why));
                     let finding = Finding { cause: Cause::Upstream, ..found };
                     let comparison = Comparison { findings: vec![finding], ..Comparison::default() };
-                    entry(What::Unpaired {
+                    entry(EntryKind::Unpaired {
                         record: record(subject, &redactor, at_ms, comparison),
                         is_missing,
                     })
                 }
-                Outcome::Timed { reference, candidate } => entry(What::Timed { reference, candidate }),
-                Outcome::ReadBack(read) => entry(self.read_back(subject, &redactor, at_ms, read)),
-                Outcome::NotReadBack(why) => entry(What::NotReadBack(why)),
+                JobResult::Timed { reference, candidate } => entry(EntryKind::Timed { reference, candidate }),
+                JobResult::ReadBack(read) => entry(self.read_back(subject, &redactor, at_ms, read)),
+                JobResult::NotReadBack(why) => entry(EntryKind::NotReadBack(why)),
             })
             .collect()
     }
 
     /// Compares the responses that a client would have received from either side.
-    pub(super) fn compared(
+    pub(super) fn compare(
         &self,
         subject: &Subject,
         redactor: &Redactor,
@@ -97,23 +97,26 @@ impl Judge {
 
     /// Compares the reads after a write with the rules and the learned noise of the reading
     /// operation.
-    fn read_back(&self, subject: &Subject, redactor: &Redactor, at_ms: i64, read: ReadBack) -> What {
+    fn read_back(&self, subject: &Subject, redactor: &Redactor, at_ms: i64, read: ReadBack) -> EntryKind {
         let rules = subject.knowledge.rules(subject.serves, read.route);
         let operation = rules.operation.to_string();
         let noise = self.noise_of(&(subject.side.to_string(), operation.clone()));
         let again = Candidate::Answered(read.again);
         let against = |candidate| compare(rules, &read.reference, candidate, &noise, &self.limits, redactor);
         if against(&again).verdict() == Verdict::Different {
-            return What::Skipped(SkipReason::Moved);
+            return EntryKind::Skipped(SkipReason::Moved);
         }
         let mut comparison = against(&read.candidate);
         if let Some(wanted) = &read.wanted {
             match self.unlike_request(subject, rules, redactor, wanted, &read.reference) {
                 Ok(found) => comparison.findings.extend(found),
-                Err(why) => return What::Skipped(why),
+                Err(why) => return EntryKind::Skipped(why),
             }
         }
-        What::ReadBack(Record { read_back: Some(operation), ..record(subject, redactor, at_ms, comparison) })
+        EntryKind::ReadBack(Record {
+            read_back: Some(operation),
+            ..record(subject, redactor, at_ms, comparison)
+        })
     }
 
     /// Returns findings for members of a write that its read does not contain; their cause is the
@@ -150,15 +153,15 @@ impl Judge {
         Arc::clone(noise)
     }
 
-    fn planned(
+    fn judge_plan(
         &self,
         subject: &Subject,
         redactor: &Redactor,
         at_ms: i64,
         planned: Planned,
         reference_status: u16,
-    ) -> Entry {
-        let key = Key::of(subject);
+    ) -> RecordEntry {
+        let key = RecordKey::from_subject(subject);
         let is_unread = matches!(planned.end, PlanEnd::Unread { .. });
         let breaches =
             planned.calls.iter().flat_map(|call| subject.knowledge.breaches(subject.serves.other(), call));
@@ -167,22 +170,26 @@ impl Judge {
         let mut findings: Vec<Finding> = breaches.map(breach).collect();
         // A request that the reference side rejected needs no call on the other side.
         if (200..300).contains(&reference_status) {
-            findings.extend(self.misled(subject, redactor, &planned, reference_status));
+            findings.extend(self.missing_calls(subject, redactor, &planned, reference_status));
         }
         // A call that was not made proves nothing about its response, so the coverage is only a
         // sample.
         let comparison = Comparison { findings, coverage: Coverage::Sample, ..Comparison::default() };
-        let planned = shown(redactor, subject.knowledge.disclosures(subject.serves.other()), planned);
+        let planned = redact_plan(redactor, subject.knowledge.disclosures(subject.serves.other()), planned);
         let record = record(subject, redactor, at_ms, comparison);
         // A call that violates the contract is wrong in any case. Otherwise the rest of an unread
         // plan is unknown.
         let is_unanswered = is_unread && record.comparison.findings.is_empty();
-        let what = if is_unanswered { What::Unread(record, planned) } else { What::Planned(record, planned) };
-        Entry { key, at_ms, what }
+        let what = if is_unanswered {
+            EntryKind::Unread(record, planned)
+        } else {
+            EntryKind::Planned(record, planned)
+        };
+        RecordEntry { key, at_ms, what }
     }
 
     /// Returns a finding if a plan makes no call although the request succeeded.
-    fn misled(
+    fn missing_calls(
         &self,
         subject: &Subject,
         redactor: &Redactor,
@@ -263,7 +270,7 @@ fn record(subject: &Subject, redactor: &Redactor, at_ms: i64, comparison: Compar
 
 /// Converts a plan for storage, with addresses and bodies redacted. `called` contains the
 /// disclosure rules of the called side.
-fn shown(redactor: &Redactor, called: &Disclosures, planned: Planned) -> PlannedRecord {
+fn redact_plan(redactor: &Redactor, called: &Disclosures, planned: Planned) -> PlannedRecord {
     let (status, ends) = match planned.end {
         PlanEnd::Whole { status } => (status, None),
         PlanEnd::Open => (None, Some("what follows depends on the answer to the last call".to_owned())),
@@ -273,11 +280,11 @@ fn shown(redactor: &Redactor, called: &Disclosures, planned: Planned) -> Planned
     PlannedRecord { calls, readings: planned.readings, is_all: ends.is_none(), status, ends }
 }
 
-fn shown_call(redactor: &Redactor, called: &Disclosures, call: &PlannedCall) -> CallRecord {
+fn shown_call(redactor: &Redactor, called: &Disclosures, call: &PlannedCall) -> PlannedCallRecord {
     let body = call.body.as_deref().and_then(|text| Value::parse(text, &json::Limits::DOCUMENT).ok());
     let operation = called.operation(&call.operation);
     let disclosed = operation.map_or(Disclosed::BEYOND, |operation| called.request(operation));
-    CallRecord {
+    PlannedCallRecord {
         operation: call.operation.to_string(),
         method: call.method.to_string(),
         target: redactor.target(&call.target, called, operation),
@@ -305,12 +312,12 @@ fn sample_of(redactor: &Redactor, disclosed: Disclosed<'_>, body: &Value) -> ser
     }
 }
 
-impl Entry {
-    pub(super) fn not_read_back(subject: &Subject, why: NotReadBack, at_ms: i64) -> Entry {
-        Entry { key: Key::of(subject), at_ms, what: What::NotReadBack(why) }
+impl RecordEntry {
+    pub(super) fn not_read_back(subject: &Subject, why: NotReadBack, at_ms: i64) -> RecordEntry {
+        RecordEntry { key: RecordKey::from_subject(subject), at_ms, what: EntryKind::NotReadBack(why) }
     }
 
-    pub(super) fn dropped(subject: &Subject, why: SkipReason, at_ms: i64) -> Entry {
-        Entry { key: Key::of(subject), at_ms, what: What::Skipped(why) }
+    pub(super) fn skip(subject: &Subject, why: SkipReason, at_ms: i64) -> RecordEntry {
+        RecordEntry { key: RecordKey::from_subject(subject), at_ms, what: EntryKind::Skipped(why) }
     }
 }

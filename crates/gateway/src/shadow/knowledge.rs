@@ -1,7 +1,7 @@
 //! Facts of the serving pack for the dual run: the comparison rules and the contracts. Created with
 //! the pack and replaced with it.
 
-use super::job::{About, PlannedCall};
+use super::job::{JobSubject, PlannedCall};
 use std::fmt::Debug;
 use std::sync::Arc;
 use switchback_engine::diff::{OperationRules, Rules};
@@ -34,7 +34,7 @@ impl Knowledge {
     /// first; `pack_hash` identifies the pack.
     pub fn new(pack: Arc<Pack>, pack_hash: &str, contracts: PerSide<Box<dyn CallContract>>) -> Knowledge {
         Knowledge {
-            rules: Rules::of(&pack),
+            rules: Rules::compile(&pack),
             unknown: OperationRules::unknown(),
             nowhere: Origin { file: "".into(), line: 0 },
             pack,
@@ -48,10 +48,10 @@ impl Knowledge {
     }
 
     /// Returns the comparison rules of an operation or event.
-    pub(super) fn rules_about(&self, serves: SideId, about: About) -> &OperationRules {
+    pub(super) fn rules_about(&self, serves: SideId, about: JobSubject) -> &OperationRules {
         match about {
-            About::Route(route) => self.rules(serves, route),
-            About::Event(event) => self.rules.of_event(event).unwrap_or(&self.unknown),
+            JobSubject::Route(route) => self.rules(serves, route),
+            JobSubject::Event(event) => self.rules.of_event(event).unwrap_or(&self.unknown),
         }
     }
 
@@ -65,11 +65,11 @@ impl Knowledge {
     }
 
     /// Returns the mapping line that answers a route or handles an event.
-    pub(super) fn origin(&self, serves: SideId, about: About) -> &Origin {
+    pub(super) fn origin(&self, serves: SideId, about: JobSubject) -> &Origin {
         let event = |at: usize| self.pack.events.as_ref().and_then(|events| events.routes.get(at));
         match about {
-            About::Route(route) => &self.pack.directions[serves].routes[route].origin,
-            About::Event(at) => event(at).map_or(&self.nowhere, |event| &event.origin),
+            JobSubject::Route(route) => &self.pack.directions[serves].routes[route].origin,
+            JobSubject::Event(at) => event(at).map_or(&self.nowhere, |event| &event.origin),
         }
     }
 

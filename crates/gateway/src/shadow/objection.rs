@@ -58,7 +58,8 @@ impl Phases {
         let info = self.get(side, operation)?;
         let all = self.current();
         let found = all.iter().find(|one| one.side == info.side && one.operation == info.operation);
-        let Some(current) = found.filter(|current| exposed(to) > exposed(current.phase)) else {
+        let Some(current) = found.filter(|current| translated_share(to) > translated_share(current.phase))
+        else {
             return Ok(None);
         };
         let summaries = Archive::new(self.store().clone()).current(self).await?;
@@ -72,9 +73,13 @@ impl Phases {
         }
         let counts = &report.counts;
         let parts = [
-            (counts.different, counts.compared(), "compared answers differ"),
-            (counts.unsettled, counts.compared(), "compared answers differed once and did not repeat"),
-            (counts.unpaired(), counts.compared() + counts.unpaired(), "events were sent by one side alone"),
+            (counts.different, counts.compared_count(), "compared answers differ"),
+            (counts.unsettled, counts.compared_count(), "compared answers differed once and did not repeat"),
+            (
+                counts.unpaired_count(),
+                counts.compared_count() + counts.unpaired_count(),
+                "events were sent by one side alone",
+            ),
             (counts.read_back_different, counts.read_back, "effects that were read back differ"),
             (counts.planned_wrong, counts.planned, "planned writes are wrong"),
         ];
@@ -84,7 +89,7 @@ impl Phases {
             above.map(|(part, whole, words)| format!("{part} of {whole} {words}")).collect();
         // Parts that are individually within the threshold may exceed it together.
         if verdict.is_empty() {
-            let answers = counts.counted().answers;
+            let answers = counts.evidence().answers;
             let (part, whole) = (answers.different + counts.unsettled, answers.compared);
             verdict.push(format!("{part} of {whole} comparisons differ or did not repeat"));
         }
@@ -95,7 +100,7 @@ impl Phases {
 }
 
 /// Returns the share of clients that receive translated responses.
-fn exposed(phase: Phase) -> f64 {
+fn translated_share(phase: Phase) -> f64 {
     match phase {
         Phase::Legacy | Phase::Shadow => 0.0,
         Phase::Canary(share) => share.part(),

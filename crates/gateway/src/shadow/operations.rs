@@ -66,7 +66,7 @@ impl<T> FromIterator<(OperationKey, T)> for PerOperation<T> {
 
 impl<T> PerOperation<T> {
     /// Returns the value of the most specific key that matches an operation of a side.
-    pub fn of(&self, side: &str, operation: &str) -> Option<&T> {
+    pub fn get(&self, side: &str, operation: &str) -> Option<&T> {
         let weighed = self.0.iter().filter_map(|(key, value)| Some((key.weight(side, operation)?, value)));
         weighed.max_by_key(|(weight, _)| *weight).map(|(_, value)| value)
     }
@@ -92,9 +92,9 @@ mod tests {
             ("v2", "GET /b", "v2 GET /b"),
             ("v1", "GET /b", "v1 default"),
         ] {
-            assert_eq!(all.of(side, operation), Some(&key), "{side} {operation}");
+            assert_eq!(all.get(side, operation), Some(&key), "{side} {operation}");
         }
-        assert_eq!(PerOperation::<u8>::default().of("v1", "GET /a"), None);
+        assert_eq!(PerOperation::<u8>::default().get("v1", "GET /a"), None);
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Share {
     /// Returns whether one of many requests belongs to this share. `sample_roll` is a uniformly
     /// distributed number.
     pub fn takes(self, sample_roll: u64) -> bool {
-        scaled(sample_roll) < self.0
+        to_millionths(sample_roll) < self.0
     }
 }
 
@@ -74,11 +74,11 @@ pub(crate) fn roll_of(text: &str) -> u64 {
 fn place(client: &str, operation: &str) -> u32 {
     let digest = Sha256::new().chain_update(client).chain_update([0]).chain_update(operation).finalize();
     let (head, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
-    scaled(u64::from_be_bytes(*head))
+    to_millionths(u64::from_be_bytes(*head))
 }
 
 /// Scales a uniformly distributed 64-bit number to millionths.
-fn scaled(number: u64) -> u32 {
+fn to_millionths(number: u64) -> u32 {
     let scaled = (u128::from(number) * u128::from(WHOLE)) >> 64;
     u32::try_from(scaled).expect("smaller than the whole")
 }
@@ -154,7 +154,7 @@ impl Phase {
     /// # Errors
     ///
     /// No phase has this name, the phase does not accept a share, or it lacks one.
-    pub fn named(name: &str, share: Option<Share>) -> Result<Phase, PhaseFault> {
+    pub fn parse(name: &str, share: Option<Share>) -> Result<Phase, PhaseFault> {
         match (name, share) {
             ("legacy", None) => Ok(Phase::Legacy),
             ("shadow", None) => Ok(Phase::Shadow),
@@ -173,7 +173,7 @@ impl Phase {
     }
 
     /// Packs the phase into one number, for lock-free tables.
-    pub(super) fn packed(self) -> u64 {
+    pub(super) fn pack(self) -> u64 {
         let kind: u64 = match self {
             Phase::Translated { .. } => 0,
             Phase::Legacy => 1,
@@ -183,7 +183,7 @@ impl Phase {
         (kind << 32) | u64::from(self.share().unwrap_or_default().0)
     }
 
-    pub(super) fn unpacked(packed: u64) -> Phase {
+    pub(super) fn unpack(packed: u64) -> Phase {
         // The lower half is the share, set by `packed`.
         let share = Share((packed & u64::from(u32::MAX)) as u32);
         match packed >> 32 {
@@ -291,11 +291,11 @@ mod tests {
             Phase::default(),
         ];
         for phase in phases {
-            assert_eq!(Phase::unpacked(phase.packed()), phase);
-            assert_eq!(Phase::named(phase.name(), phase.share()), Ok(phase));
+            assert_eq!(Phase::unpack(phase.pack()), phase);
+            assert_eq!(Phase::parse(phase.name(), phase.share()), Ok(phase));
         }
-        assert_eq!(Phase::default().packed(), 0);
-        assert_eq!(Phase::named("canary", None), Err(PhaseFault::NoShare));
-        assert_eq!(Phase::named("shadow", Some(Share::ALL)), Err(PhaseFault::ShareOfNothing));
+        assert_eq!(Phase::default().pack(), 0);
+        assert_eq!(Phase::parse("canary", None), Err(PhaseFault::NoShare));
+        assert_eq!(Phase::parse("shadow", Some(Share::ALL)), Err(PhaseFault::ShareOfNothing));
     }
 }

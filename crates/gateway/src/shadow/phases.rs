@@ -7,8 +7,8 @@
 use super::objection::Objection;
 use super::phase::{PHASES, Phase, Share};
 use super::promotion::GateSettings;
-use super::record::Evidence;
-use super::table::{Row, Table};
+use super::record::PeriodEvidence;
+use super::table::{OperationRow, OperationTable};
 use crate::clock::{Clock, rfc3339};
 use crate::store::{HoldRow, PhaseRow, Store, StoreError, TransitionRow, repeat};
 use crate::telemetry::metrics;
@@ -24,20 +24,20 @@ const POLL: Duration = Duration::from_secs(1);
 /// Phases of all served operations. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Phases {
-    shared: Arc<Shared>,
+    shared: Arc<PhasesInner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct PhasesInner {
     store: Store,
     clock: Clock,
-    state: Mutex<State>,
+    state: Mutex<PhasesState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PhasesState {
     /// The served operations, one table per side.
-    tables: Vec<Arc<Table>>,
+    tables: Vec<Arc<OperationTable>>,
     /// Phases set at run time, by side and operation.
     set: HashMap<(String, String), PhaseRow>,
     /// Operations that the gate must not move, by side and operation.
@@ -83,13 +83,13 @@ pub struct PhaseInfo {
     pub writes: bool,
     /// The current phase.
     #[serde(flatten)]
-    pub now: Shown,
+    pub now: PhaseView,
     /// The origin of the current phase: `configuration`, `operator` or `gate`.
     pub from: String,
     /// Time of the last change, RFC 3339. `None` while the phase is as configured.
     pub since: Option<String>,
     /// The phase after a reset.
-    pub configured: Shown,
+    pub configured: PhaseView,
     /// The store's write number of the last change or reset, or 0. Pass it back as [`Word::seen`]
     /// to detect concurrent changes.
     pub version: i64,
@@ -111,7 +111,7 @@ pub struct GateHold {
 
 /// An operator's request to change an operation.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Word<'w> {
+pub struct PhaseChange<'w> {
     /// Name of the operator, or empty.
     pub who: &'w str,
     /// The reason.
@@ -125,7 +125,7 @@ pub struct Word<'w> {
 
 /// The current state of an operation, for the gate.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Current {
+pub(super) struct CurrentPhase {
     pub(super) side: String,
     pub(super) operation: String,
     pub(super) phase: Phase,
@@ -137,9 +137,9 @@ pub(super) struct Current {
     pub(super) is_held: bool,
 }
 
-impl Current {
+impl CurrentPhase {
     /// Returns whether the evidence was counted in this period, under this pack.
-    pub(super) fn has(&self, evidence: &Evidence) -> bool {
+    pub(super) fn has(&self, evidence: &PeriodEvidence) -> bool {
         evidence.period == self.period
             && evidence.pack == self.pack
             && evidence.summary.phase == self.phase.name()
@@ -150,7 +150,7 @@ impl Current {
 
 /// A phase in a response.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Shown {
+pub struct PhaseView {
     /// `legacy`, `shadow`, `canary` or `translated`.
     pub phase: &'static str,
     /// From 0 to 1: the share of clients in `canary`, or of compared requests in `translated`.
@@ -159,11 +159,11 @@ pub struct Shown {
     pub share: Option<f64>,
 }
 
-impl From<Phase> for Shown {
-    fn from(phase: Phase) -> Shown {
+impl From<Phase> for PhaseView {
+    fn from(phase: Phase) -> PhaseView {
         // Omit a check of 0, which is the default.
         let share = phase.share().filter(|share| !share.is_none() || phase.name() == "canary");
-        Shown { phase: phase.name(), share: share.map(Share::part) }
+        PhaseView { phase: phase.name(), share: share.map(Share::part) }
     }
 }
 
@@ -235,14 +235,14 @@ impl Phases {
     /// The database does not answer or fails.
     pub async fn open(store: Store) -> Result<Phases, StoreError> {
         let clock = store.clock().clone();
-        let phases = Phases { shared: Arc::new(Shared { store, clock, state: Mutex::default() }) };
+        let phases = Phases { shared: Arc::new(PhasesInner { store, clock, state: Mutex::default() }) };
         phases.sync().await?;
         Ok(phases)
     }
 
     /// Replaces the tables that the data path reads. Each operation gets the phase that was set for
     /// it, or else the configured one.
-    pub fn serve(&self, tables: Vec<Arc<Table>>) {
+    pub fn serve(&self, tables: Vec<Arc<OperationTable>>) {
         let mut state = self.state();
         state.tables = tables;
         state.settle();
@@ -256,7 +256,7 @@ impl Phases {
 
     /// Returns the gate's policy for an operation, or `None` if the gate is closed for it.
     pub(super) fn policy(&self, side: &str, operation: &str) -> Option<Policy> {
-        self.state().gate.of(side, operation).map(|gate| gate.policy)
+        self.state().gate.policy_for(side, operation).map(|gate| gate.policy)
     }
 
     /// Reads changes of other processes. Costs one small query if the store is unchanged.
@@ -308,16 +308,17 @@ impl Phases {
     /// Returns all served operations, grouped by side, in the order of the contracts.
     pub fn list(&self) -> Vec<PhaseInfo> {
         let state = self.state();
-        let of_table =
-            |table: &Arc<Table>| table.rows().iter().map(|row| state.info(table, row)).collect::<Vec<_>>();
+        let of_table = |table: &Arc<OperationTable>| {
+            table.rows().iter().map(|row| state.info(table, row)).collect::<Vec<_>>()
+        };
         state.tables.iter().flat_map(of_table).collect()
     }
 
     /// Returns all served operations for the gate.
-    pub(super) fn current(&self) -> Vec<Current> {
+    pub(super) fn current(&self) -> Vec<CurrentPhase> {
         let state = self.state();
-        let of_table = |table: &Arc<Table>| {
-            let current = |(at, row): (usize, &Row)| Current {
+        let of_table = |table: &Arc<OperationTable>| {
+            let current = |(at, row): (usize, &OperationRow)| CurrentPhase {
                 side: table.side().to_string(),
                 operation: row.operation.to_string(),
                 phase: row.now(),
@@ -362,7 +363,7 @@ impl Phases {
         if phase.needs_own() && !table.rows()[at].has_own {
             return Err(PhasesError::NoUpstream { side: table.side().to_string(), phase: phase.name() });
         }
-        let word = Word { reason: evidence, ..Word::default() };
+        let word = PhaseChange { reason: evidence, ..PhaseChange::default() };
         self.change(&table, at, Some(phase), by, expected, word).await
     }
 
@@ -378,7 +379,7 @@ impl Phases {
         side: Option<&str>,
         operation: &str,
         phase: Option<Phase>,
-        word: Word<'_>,
+        word: PhaseChange<'_>,
     ) -> Result<PhaseInfo, PhasesError> {
         let (table, at) = self.state().find(side, operation)?;
         if let Some(phase) = phase.filter(|phase| phase.needs_own() && !table.rows()[at].has_own) {
@@ -412,7 +413,7 @@ impl Phases {
         side: Option<&str>,
         operation: &str,
         is_held: bool,
-        word: Word<'_>,
+        word: PhaseChange<'_>,
     ) -> Result<PhaseInfo, PhasesError> {
         let (table, at) = self.state().find(side, operation)?;
         let (side, operation) = (table.side().to_string(), table.rows()[at].operation.to_string());
@@ -435,12 +436,12 @@ impl Phases {
 
     async fn change(
         &self,
-        table: &Table,
+        table: &OperationTable,
         at: usize,
         to: Option<Phase>,
         by: Actor,
         expected: Option<Phase>,
-        word: Word<'_>,
+        word: PhaseChange<'_>,
     ) -> Result<PhaseInfo, PhasesError> {
         self.sync().await?;
         let row = &table.rows()[at];
@@ -512,7 +513,7 @@ impl Phases {
     }
 
     /// Returns the [`PhaseInfo::version`] of an operation.
-    fn version(&self, table: &Table, at: usize) -> i64 {
+    fn version(&self, table: &OperationTable, at: usize) -> i64 {
         let state = self.state();
         state.set_for(table.side(), &table.rows()[at].operation).map_or(0, |row| row.change)
     }
@@ -522,12 +523,12 @@ impl Phases {
     }
 
     /// Locks the state. The lock is held only briefly, never across an await.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PhasesState> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl PhasesState {
     fn set_for(&self, side: &str, operation: &str) -> Option<&PhaseRow> {
         self.set.get(&(side.to_owned(), operation.to_owned()))
     }
@@ -579,7 +580,7 @@ impl State {
         }
     }
 
-    fn info(&self, table: &Table, row: &Row) -> PhaseInfo {
+    fn info(&self, table: &OperationTable, row: &OperationRow) -> PhaseInfo {
         let set = self.set_for(table.side(), &row.operation);
         let version = set.map_or(0, |set| set.change);
         let set = set.filter(|set| phase_of(set).is_some());
@@ -601,12 +602,13 @@ impl State {
         }
     }
 
-    fn find(&self, side: Option<&str>, operation: &str) -> Result<(Arc<Table>, usize), PhasesError> {
+    fn find(&self, side: Option<&str>, operation: &str) -> Result<(Arc<OperationTable>, usize), PhasesError> {
         if let Some(side) = side.filter(|side| self.tables.iter().all(|table| **table.side() != **side)) {
             return Err(PhasesError::NoSuchSide(side.to_owned(), self.sides()));
         }
         let tables = self.tables.iter().filter(|table| side.is_none_or(|side| **table.side() == *side));
-        let at = |table: &Arc<Table>| table.rows().iter().position(|row| *row.operation == *operation);
+        let at =
+            |table: &Arc<OperationTable>| table.rows().iter().position(|row| *row.operation == *operation);
         let mut found = tables.filter_map(|table| Some((Arc::clone(table), at(table)?)));
         match (found.next(), found.next()) {
             (None, _) => {
@@ -638,5 +640,5 @@ fn phase_of(row: &PhaseRow) -> Option<Phase> {
         Some(millionths) => Some(Share::of_millionths(millionths)?),
         None => None,
     };
-    Phase::named(&row.phase, share).ok()
+    Phase::parse(&row.phase, share).ok()
 }

@@ -4,7 +4,7 @@
 
 use super::operations::PerOperation;
 use super::phase::{Phase, Share};
-use super::phases::{Actor, Current, Phases, PhasesError};
+use super::phases::{Actor, CurrentPhase, Phases, PhasesError};
 use super::record::Archive;
 use crate::clock::Clock;
 use crate::store::StoreError;
@@ -41,8 +41,8 @@ impl GateSettings {
         self.operations.values().any(Option::is_some)
     }
 
-    pub(super) fn of(&self, side: &str, operation: &str) -> Option<GatePolicy> {
-        self.operations.of(side, operation).copied().flatten()
+    pub(super) fn policy_for(&self, side: &str, operation: &str) -> Option<GatePolicy> {
+        self.operations.get(side, operation).copied().flatten()
     }
 }
 
@@ -74,7 +74,7 @@ pub struct GateView {
     pub rates: Vec<(Basis, Interval)>,
     /// Whether the operation would be moved now, and the evidence still missing.
     pub decision: Decision,
-    current: Current,
+    current: CurrentPhase,
 }
 
 async fn look(
@@ -107,23 +107,23 @@ pub async fn gate_views(
         return Ok(Vec::new());
     }
     let evidence = archive.evidence().await?;
-    let of = |current: &Current| evidence.iter().find(|evidence| current.has(evidence));
+    let of = |current: &CurrentPhase| evidence.iter().find(|evidence| current.has(evidence));
     let mut views = Vec::new();
     for current in phases.current() {
-        let Some(policy) = settings.of(&current.side, &current.operation) else { continue };
+        let Some(policy) = settings.policy_for(&current.side, &current.operation) else { continue };
         let summary = of(&current).map(|evidence| &evidence.summary);
         // A pack loaded after the phase started restarts the period too.
         let since_ms = summary.map(|summary| summary.since_ms).max(current.since_ms);
         let now_ms = clock.unix_ms();
         let in_phase_ms = now_ms.saturating_sub(since_ms.unwrap_or(now_ms));
-        let counted = summary.map(|summary| summary.counts.counted()).unwrap_or_default();
+        let counted = summary.map(|summary| summary.counts.evidence()).unwrap_or_default();
         let in_phase_ms = u64::try_from(in_phase_ms).unwrap_or(0);
         let gate = Gate::new(policy.policy);
         let nothing = Timed::default();
         let timed = summary.map_or(&nothing, |summary| &summary.timed);
         let counted = Counted { latency: gate.latency(timed), ..counted };
         let decision = gate.decide(stage(current.phase), counted, in_phase_ms);
-        let is_known = |basis: &Basis| *basis == decision.basis || counted.of(*basis).compared > 0;
+        let is_known = |basis: &Basis| *basis == decision.basis || counted.observations(*basis).compared > 0;
         let rates = Basis::ALL.into_iter().filter(is_known);
         let rates = rates.map(|basis| (basis, gate.interval(basis, counted))).collect();
         let (side, operation) = (current.side.clone(), current.operation.clone());
@@ -132,7 +132,12 @@ pub async fn gate_views(
     Ok(views)
 }
 
-async fn make(phases: &Phases, current: &Current, to: Phase, decision: &Decision) -> Result<(), StoreError> {
+async fn make(
+    phases: &Phases,
+    current: &CurrentPhase,
+    to: Phase,
+    decision: &Decision,
+) -> Result<(), StoreError> {
     let (side, operation) = (Some(current.side.as_str()), current.operation.as_str());
     let evidence = decision.to_string();
     match phases.set(side, operation, to, Actor::Gate, Some(current.phase), &evidence).await {

@@ -3,7 +3,7 @@
 //! format.
 
 use super::job::Subject;
-use super::phases::{Current, Phases};
+use super::phases::{CurrentPhase, Phases};
 use crate::store::{EvidenceKey, EvidenceRow, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use switchback_engine::diff::{Noise, NotReadBack, Record, SkipReason, Summary};
 
 /// The counter that an entry belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct RecordKey {
     pub(super) side: Arc<str>,
     pub(super) operation: Arc<str>,
     pub(super) phase: &'static str,
@@ -22,9 +22,9 @@ pub(super) struct Key {
     pub(super) pack: Arc<str>,
 }
 
-impl Key {
-    pub(super) fn of(subject: &Subject) -> Key {
-        Key {
+impl RecordKey {
+    pub(super) fn from_subject(subject: &Subject) -> RecordKey {
+        RecordKey {
             side: Arc::clone(&subject.side),
             operation: Arc::clone(&subject.operation),
             phase: subject.phase.name(),
@@ -33,7 +33,7 @@ impl Key {
         }
     }
 
-    pub(super) fn stored(&self) -> EvidenceKey {
+    pub(super) fn to_row_key(&self) -> EvidenceKey {
         EvidenceKey {
             side: self.side.to_string(),
             operation: self.operation.to_string(),
@@ -46,14 +46,14 @@ impl Key {
 
 /// An entry to record, fully redacted.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) key: Key,
+pub(super) struct RecordEntry {
+    pub(super) key: RecordKey,
     pub(super) at_ms: i64,
-    pub(super) what: What,
+    pub(super) what: EntryKind,
 }
 
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum EntryKind {
     Compared(Record),
     /// A difference that did not repeat.
     Unsettled(Record),
@@ -83,7 +83,7 @@ pub(super) enum What {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedRecord {
     /// In the order in which they would have been made.
-    pub calls: Vec<CallRecord>,
+    pub calls: Vec<PlannedCallRecord>,
     /// Number of reads made for the plan.
     pub readings: u32,
     /// Whether the plan lists every call with an effect.
@@ -98,7 +98,7 @@ pub struct PlannedRecord {
 
 /// Stored form of a planned call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CallRecord {
+pub struct PlannedCallRecord {
     /// The operation as named in the contract of the called side.
     pub operation: String,
     /// The call's method, in capitals.
@@ -132,7 +132,7 @@ pub(super) const UNPAIRED: &str = "unpaired";
 
 /// Evidence of one period of an operation in a phase, under one pack.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Evidence {
+pub struct PeriodEvidence {
     /// The period, identified by the store's write number at its start; 0 for the configured phase.
     pub period: i64,
     /// The hash of the pack that translated all of it.
@@ -159,8 +159,8 @@ impl Archive {
     /// # Errors
     ///
     /// The database does not answer or fails.
-    pub async fn evidence(&self) -> Result<Vec<Evidence>, StoreError> {
-        Ok(self.store.evidence().await?.iter().filter_map(read).collect())
+    pub async fn evidence(&self) -> Result<Vec<PeriodEvidence>, StoreError> {
+        Ok(self.store.evidence().await?.iter().filter_map(parse_row).collect())
     }
 
     /// Returns one summary per operation, of its newest period with any counts. With `phases`, a
@@ -173,7 +173,7 @@ impl Archive {
         let current = phases.map(Phases::current).unwrap_or_default();
         let mut newest: HashMap<(String, String), Summary> = HashMap::new();
         for evidence in self.evidence().await? {
-            let is_of = |one: &&Current| {
+            let is_of = |one: &&CurrentPhase| {
                 one.side == evidence.summary.side && one.operation == evidence.summary.operation
             };
             let present = current.iter().find(is_of).filter(|current| !current.has(&evidence));
@@ -194,7 +194,7 @@ impl Archive {
     /// The database does not answer or fails.
     pub async fn current(&self, phases: &Phases) -> Result<Vec<Summary>, StoreError> {
         let current = phases.current();
-        let is_current = |evidence: &Evidence| current.iter().any(|current| current.has(evidence));
+        let is_current = |evidence: &PeriodEvidence| current.iter().any(|current| current.has(evidence));
         let mut summaries: Vec<Summary> =
             self.evidence().await?.into_iter().filter(is_current).map(|evidence| evidence.summary).collect();
         summaries.sort_by(|a, b| (&a.side, &a.operation).cmp(&(&b.side, &b.operation)));
@@ -247,9 +247,9 @@ impl Archive {
 }
 
 /// Parses a row. Returns `None` if a later version of this program wrote it.
-fn read(row: &EvidenceRow) -> Option<Evidence> {
+fn parse_row(row: &EvidenceRow) -> Option<PeriodEvidence> {
     let summary = serde_json::from_str(&row.summary).ok()?;
-    Some(Evidence { period: row.key.period, pack: row.key.pack.clone(), summary })
+    Some(PeriodEvidence { period: row.key.period, pack: row.key.pack.clone(), summary })
 }
 
 /// Reads the learned noise, by side and operation.

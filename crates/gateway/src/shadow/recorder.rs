@@ -1,7 +1,9 @@
 //! Writes entries to the store in batches, in the background, so that a slow or unavailable store
 //! delays no caller. Entries beyond the queue's capacity are counted and dropped.
 
-use super::record::{DIFFERENCE, Entry, Exported, Key, PLANNED, READ_BACK, UNPAIRED, UNSETTLED, What};
+use super::record::{
+    DIFFERENCE, EntryKind, Exported, PLANNED, READ_BACK, RecordEntry, RecordKey, UNPAIRED, UNSETTLED,
+};
 use crate::clock::Clock;
 use crate::store::{DualBatch, DualRecordRow, NoiseRow, Store};
 use crate::telemetry::metrics;
@@ -21,12 +23,12 @@ const LOG_LINES_MAX: usize = 20;
 /// A queue of entries. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
-    entries: Sender<Entry>,
+    entries: Sender<RecordEntry>,
 }
 
 /// Writes queued entries.
-pub(super) struct Writer {
-    entries: Receiver<Entry>,
+pub(super) struct RecordWriter {
+    entries: Receiver<RecordEntry>,
     store: Store,
     clock: Clock,
     /// Records stored per operation and kind.
@@ -42,14 +44,14 @@ impl Recorder {
         records_max: u32,
         keep: Duration,
         finish: watch::Receiver<bool>,
-    ) -> (Recorder, Writer) {
+    ) -> (Recorder, RecordWriter) {
         let (entries, waiting) = channel(WAITING_MAX);
         let clock = store.clock().clone();
-        (Recorder { entries }, Writer { entries: waiting, store, clock, records_max, keep, finish })
+        (Recorder { entries }, RecordWriter { entries: waiting, store, clock, records_max, keep, finish })
     }
 
     /// Queues an entry. Never waits.
-    pub(super) fn record(&self, entry: Entry) {
+    pub(super) fn record(&self, entry: RecordEntry) {
         count(&entry);
         if self.entries.try_send(entry).is_err() {
             metrics::shadow_unrecorded(1);
@@ -58,10 +60,10 @@ impl Recorder {
 }
 
 /// Counts an entry in the metrics immediately.
-fn count(entry: &Entry) {
+fn count(entry: &RecordEntry) {
     let (side, operation) = (&*entry.key.side, &*entry.key.operation);
     match &entry.what {
-        What::Compared(record) => {
+        EntryKind::Compared(record) => {
             let result = match record.comparison.verdict() {
                 Verdict::Equal => "equal",
                 Verdict::Different => "different",
@@ -78,7 +80,7 @@ fn count(entry: &Entry) {
                 [("expected", excused.expected), ("declared", excused.declared), ("learnt", excused.learnt)];
             metrics::shadow_noise(side, operation, why);
         }
-        What::Unsettled(record) => {
+        EntryKind::Unsettled(record) => {
             metrics::shadow_compared(side, operation, "unsettled");
             metrics::shadow_findings(
                 side,
@@ -86,7 +88,7 @@ fn count(entry: &Entry) {
                 record.comparison.findings.iter().map(|f| f.kind.word()),
             );
         }
-        What::Planned(record, _) => {
+        EntryKind::Planned(record, _) => {
             let is_right = record.comparison.findings.is_empty();
             metrics::shadow_compared(side, operation, if is_right { "planned" } else { "planned_wrong" });
             metrics::shadow_findings(
@@ -95,8 +97,8 @@ fn count(entry: &Entry) {
                 record.comparison.findings.iter().map(|f| f.kind.word()),
             );
         }
-        What::Unread(..) => metrics::shadow_dropped(side, operation, SkipReason::CandidateFailed.name()),
-        What::ReadBack(record) => {
+        EntryKind::Unread(..) => metrics::shadow_dropped(side, operation, SkipReason::CandidateFailed.name()),
+        EntryKind::ReadBack(record) => {
             let is_alike = !is_different(&record.comparison);
             metrics::shadow_compared(
                 side,
@@ -109,7 +111,7 @@ fn count(entry: &Entry) {
                 record.comparison.findings.iter().map(|f| f.kind.word()),
             );
         }
-        What::Unpaired { record, is_missing } => {
+        EntryKind::Unpaired { record, is_missing } => {
             metrics::shadow_compared(side, operation, if *is_missing { "missing" } else { "extra" });
             metrics::shadow_findings(
                 side,
@@ -117,15 +119,15 @@ fn count(entry: &Entry) {
                 record.comparison.findings.iter().map(|f| f.kind.word()),
             );
         }
-        What::Skipped(why) => metrics::shadow_dropped(side, operation, why.name()),
+        EntryKind::Skipped(why) => metrics::shadow_dropped(side, operation, why.name()),
         // The metric counts comparisons, and no comparison took place.
-        What::NotReadBack(_) => {}
-        What::Timed { .. } => metrics::shadow_compared(side, operation, "timed"),
-        What::Learnt(_) => metrics::shadow_compared(side, operation, "twice"),
+        EntryKind::NotReadBack(_) => {}
+        EntryKind::Timed { .. } => metrics::shadow_compared(side, operation, "timed"),
+        EntryKind::Learnt(_) => metrics::shadow_compared(side, operation, "twice"),
     }
 }
 
-impl Writer {
+impl RecordWriter {
     /// Writes until `finish` is set or the last [`Recorder`] is dropped, and the queue is empty.
     pub(super) async fn run(mut self) {
         let mut waiting = Vec::new();
@@ -141,7 +143,7 @@ impl Writer {
     }
 
     /// Collects entries until the next batch is due. Returns `false` when no more will arrive.
-    async fn gather(&mut self, waiting: &mut Vec<Entry>) -> bool {
+    async fn gather(&mut self, waiting: &mut Vec<RecordEntry>) -> bool {
         let clock = self.clock.clone();
         let time = clock.sleep(EVERY);
         tokio::pin!(time);
@@ -160,13 +162,13 @@ impl Writer {
         }
     }
 
-    async fn write(&self, entries: Vec<Entry>) {
+    async fn write(&self, entries: Vec<RecordEntry>) {
         log(&entries);
         let now_ms = self.clock.unix_ms();
         let count = entries.len() as u64;
-        let mut by_period: HashMap<_, Vec<&Entry>> = HashMap::new();
-        for entry in entries.iter().filter(|entry| !matches!(entry.what, What::Learnt(_))) {
-            by_period.entry(entry.key.stored()).or_default().push(entry);
+        let mut by_period: HashMap<_, Vec<&RecordEntry>> = HashMap::new();
+        for entry in entries.iter().filter(|entry| !matches!(entry.what, EntryKind::Learnt(_))) {
+            by_period.entry(entry.key.to_row_key()).or_default().push(entry);
         }
         let keep_ms = i64::try_from(self.keep.as_millis()).unwrap_or(i64::MAX);
         let batch = DualBatch {
@@ -193,39 +195,39 @@ impl Writer {
     }
 }
 
-fn add(summary: &mut Summary, entry: &Entry) {
+fn add(summary: &mut Summary, entry: &RecordEntry) {
     match &entry.what {
-        What::Compared(record) => summary.add(entry.at_ms, &record.comparison),
-        What::Unsettled(record) => summary.add_unsettled(entry.at_ms, &record.comparison),
-        What::Planned(record, _) => summary.add_planned(entry.at_ms, &record.comparison),
-        What::ReadBack(record) => summary.add_read_back(entry.at_ms, record),
-        What::Unpaired { record, is_missing } => {
+        EntryKind::Compared(record) => summary.add(entry.at_ms, &record.comparison),
+        EntryKind::Unsettled(record) => summary.add_unsettled(entry.at_ms, &record.comparison),
+        EntryKind::Planned(record, _) => summary.add_planned(entry.at_ms, &record.comparison),
+        EntryKind::ReadBack(record) => summary.add_read_back(entry.at_ms, record),
+        EntryKind::Unpaired { record, is_missing } => {
             summary.add_unpaired(entry.at_ms, *is_missing, &record.comparison);
         }
-        What::NotReadBack(why) => *summary.counts.not_read_back.entry(*why).or_default() += 1,
-        What::Skipped(why) => summary.counts.skip(*why),
-        What::Unread(..) => summary.counts.skip(SkipReason::CandidateFailed),
-        What::Timed { reference, candidate } => summary.timed.add(*reference, *candidate),
-        What::Learnt(_) => {}
+        EntryKind::NotReadBack(why) => *summary.counts.not_read_back.entry(*why).or_default() += 1,
+        EntryKind::Skipped(why) => summary.counts.skip(*why),
+        EntryKind::Unread(..) => summary.counts.skip(SkipReason::CandidateFailed),
+        EntryKind::Timed { reference, candidate } => summary.timed.add(*reference, *candidate),
+        EntryKind::Learnt(_) => {}
     }
 }
 
 /// Converts an entry to a stored sample: differences and all planned calls.
-fn record(entry: &Entry) -> Option<DualRecordRow> {
+fn record(entry: &RecordEntry) -> Option<DualRecordRow> {
     let (kind, record, planned) = match &entry.what {
-        What::Compared(record) if is_different(&record.comparison) => (DIFFERENCE, record, None),
-        What::Unsettled(record) => (UNSETTLED, record, None),
-        What::Planned(record, planned) | What::Unread(record, planned) => {
+        EntryKind::Compared(record) if is_different(&record.comparison) => (DIFFERENCE, record, None),
+        EntryKind::Unsettled(record) => (UNSETTLED, record, None),
+        EntryKind::Planned(record, planned) | EntryKind::Unread(record, planned) => {
             (PLANNED, record, Some(planned.clone()))
         }
-        What::ReadBack(record) if is_different(&record.comparison) => (READ_BACK, record, None),
-        What::Unpaired { record, .. } => (UNPAIRED, record, None),
-        What::Compared(_)
-        | What::ReadBack(_)
-        | What::NotReadBack(_)
-        | What::Timed { .. }
-        | What::Skipped(_)
-        | What::Learnt(_) => return None,
+        EntryKind::ReadBack(record) if is_different(&record.comparison) => (READ_BACK, record, None),
+        EntryKind::Unpaired { record, .. } => (UNPAIRED, record, None),
+        EntryKind::Compared(_)
+        | EntryKind::ReadBack(_)
+        | EntryKind::NotReadBack(_)
+        | EntryKind::Timed { .. }
+        | EntryKind::Skipped(_)
+        | EntryKind::Learnt(_) => return None,
     };
     let exported = Exported { kind: kind.to_owned(), record: record.clone(), planned };
     Some(DualRecordRow {
@@ -242,15 +244,15 @@ fn is_different(comparison: &Comparison) -> bool {
 }
 
 /// Returns the last learned noise of each operation.
-fn noise(entries: &[Entry]) -> Vec<NoiseRow> {
-    let mut last: HashMap<&Key, String> = HashMap::new();
+fn noise(entries: &[RecordEntry]) -> Vec<NoiseRow> {
+    let mut last: HashMap<&RecordKey, String> = HashMap::new();
     for entry in entries {
-        if let What::Learnt(noise) = &entry.what {
+        if let EntryKind::Learnt(noise) = &entry.what {
             let text = serde_json::to_string(&**noise).expect("counts and texts serialise");
             last.insert(&entry.key, text);
         }
     }
-    let row = |(key, noise): (&Key, String)| NoiseRow {
+    let row = |(key, noise): (&RecordKey, String)| NoiseRow {
         side: key.side.to_string(),
         operation: key.operation.to_string(),
         noise,
@@ -259,24 +261,26 @@ fn noise(entries: &[Entry]) -> Vec<NoiseRow> {
 }
 
 /// Logs one line per pair that differs, up to a limit. All content is redacted.
-fn log(entries: &[Entry]) {
-    let different = |entry: &&Entry| match &entry.what {
-        What::Compared(record)
-        | What::Unsettled(record)
-        | What::Planned(record, _)
-        | What::ReadBack(record)
-        | What::Unpaired { record, .. } => is_different(&record.comparison),
-        What::Unread(..) | What::NotReadBack(_) | What::Timed { .. } | What::Skipped(_) | What::Learnt(_) => {
-            false
-        }
+fn log(entries: &[RecordEntry]) {
+    let different = |entry: &&RecordEntry| match &entry.what {
+        EntryKind::Compared(record)
+        | EntryKind::Unsettled(record)
+        | EntryKind::Planned(record, _)
+        | EntryKind::ReadBack(record)
+        | EntryKind::Unpaired { record, .. } => is_different(&record.comparison),
+        EntryKind::Unread(..)
+        | EntryKind::NotReadBack(_)
+        | EntryKind::Timed { .. }
+        | EntryKind::Skipped(_)
+        | EntryKind::Learnt(_) => false,
     };
     let count = entries.iter().filter(different).count();
     for entry in entries.iter().filter(different).take(LOG_LINES_MAX) {
-        if let What::Compared(record)
-        | What::Unsettled(record)
-        | What::Planned(record, _)
-        | What::ReadBack(record)
-        | What::Unpaired { record, .. } = &entry.what
+        if let EntryKind::Compared(record)
+        | EntryKind::Unsettled(record)
+        | EntryKind::Planned(record, _)
+        | EntryKind::ReadBack(record)
+        | EntryKind::Unpaired { record, .. } = &entry.what
         {
             log_line(entry.key.phase, record);
         }

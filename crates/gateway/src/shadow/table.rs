@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 /// The served operations of one side. A reload creates new tables; requests in flight continue to
 /// use the one they started with.
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct OperationTable {
     side: Arc<str>,
     /// The hash of the translating pack.
     pack: Arc<str>,
-    rows: Vec<Row>,
+    rows: Vec<OperationRow>,
 }
 
 /// One operation.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct OperationRow {
     pub(super) operation: Arc<str>,
     /// Whether it has effects.
     pub(super) writes: bool,
@@ -45,12 +45,12 @@ pub struct Served {
     pub is_event: bool,
 }
 
-impl Table {
+impl OperationTable {
     /// Creates a table of a side's operations in the order of its routes, then its events, each in
     /// its configured phase. `pack` is the hash of the translating pack.
-    pub fn new(side: &str, pack: &str, served: impl IntoIterator<Item = Served>) -> Table {
-        let row = |served: Served| Row {
-            now: AtomicU64::new(possible(served.configured, served.has_own).packed()),
+    pub fn new(side: &str, pack: &str, served: impl IntoIterator<Item = Served>) -> OperationTable {
+        let row = |served: Served| OperationRow {
+            now: AtomicU64::new(possible(served.configured, served.has_own).pack()),
             has_own: served.has_own,
             is_event: served.is_event,
             period: AtomicI64::new(0),
@@ -58,7 +58,7 @@ impl Table {
             writes: served.writes,
             configured: served.configured,
         };
-        Table { side: side.into(), pack: pack.into(), rows: served.into_iter().map(row).collect() }
+        OperationTable { side: side.into(), pack: pack.into(), rows: served.into_iter().map(row).collect() }
     }
 
     /// Returns the phase of the route with this index.
@@ -86,7 +86,7 @@ impl Table {
         &self.pack
     }
 
-    pub(super) fn rows(&self) -> &[Row] {
+    pub(super) fn rows(&self) -> &[OperationRow] {
         &self.rows
     }
 
@@ -96,15 +96,15 @@ impl Table {
         for row in &self.rows {
             let (phase, period) = set(&row.operation).unwrap_or((None, 0));
             let phase = phase.unwrap_or(row.configured);
-            row.now.store(possible(phase, row.has_own).packed(), Relaxed);
+            row.now.store(possible(phase, row.has_own).pack(), Relaxed);
             row.period.store(period, Relaxed);
         }
     }
 }
 
-impl Row {
+impl OperationRow {
     pub(super) fn now(&self) -> Phase {
-        Phase::unpacked(self.now.load(Relaxed))
+        Phase::unpack(self.now.load(Relaxed))
     }
 }
 
@@ -118,7 +118,7 @@ fn possible(phase: Phase, has_own: bool) -> Phase {
 mod tests {
     use super::*;
 
-    fn table(has_own: bool) -> Table {
+    fn table(has_own: bool) -> OperationTable {
         let served = ["GET /a", "GET /b"].map(|operation| Served {
             operation: operation.into(),
             writes: false,
@@ -126,7 +126,7 @@ mod tests {
             has_own,
             is_event: false,
         });
-        Table::new("old", "hash", served)
+        OperationTable::new("old", "hash", served)
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(super) const AGE_MAX: Duration = Duration::from_secs(60);
 
 /// A queue with any number of writers and one reader.
 #[derive(Debug)]
-pub(super) struct Waiting<T> {
+pub(super) struct BoundedQueue<T> {
     queue: ArrayQueue<(Instant, T)>,
     reader: AtomicWaker,
     is_closed: AtomicBool,
@@ -23,16 +23,16 @@ pub(super) struct Waiting<T> {
 
 /// A rejected item and the reason.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refused<T> {
+pub(super) enum QueueError<T> {
     Full(T),
     Closed(T),
 }
 
-impl<T> Waiting<T> {
+impl<T> BoundedQueue<T> {
     /// Creates a queue with a capacity of `max`, but at least 1.
-    pub(super) fn new(max: usize) -> Waiting<T> {
+    pub(super) fn new(max: usize) -> BoundedQueue<T> {
         let queue = ArrayQueue::new(max.max(1));
-        Waiting { queue, reader: AtomicWaker::new(), is_closed: AtomicBool::new(false) }
+        BoundedQueue { queue, reader: AtomicWaker::new(), is_closed: AtomicBool::new(false) }
     }
 
     /// Adds an item that arrived at `now`.
@@ -40,11 +40,11 @@ impl<T> Waiting<T> {
     /// # Errors
     ///
     /// The queue is full or closed.
-    pub(super) fn put(&self, now: Instant, one: T) -> Result<(), Refused<T>> {
+    pub(super) fn put(&self, now: Instant, one: T) -> Result<(), QueueError<T>> {
         if self.is_closed.load(Ordering::Acquire) {
-            return Err(Refused::Closed(one));
+            return Err(QueueError::Closed(one));
         }
-        self.queue.push((now, one)).map_err(|(_, one)| Refused::Full(one))?;
+        self.queue.push((now, one)).map_err(|(_, one)| QueueError::Full(one))?;
         self.reader.wake();
         Ok(())
     }
@@ -74,7 +74,7 @@ impl<T> Waiting<T> {
 
     /// Removes and returns expired items, and any younger item that finds the queue full when it is
     /// put back. The order of the rest may change.
-    pub(super) fn expired(&self, now: Instant) -> Vec<T> {
+    pub(super) fn take_expired(&self, now: Instant) -> Vec<T> {
         let mut gone = Vec::new();
         // Bound the iterations by the current length: items that other threads add meanwhile are
         // young.
@@ -103,7 +103,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_comes_first_and_whoever_waits_for_one_is_told() {
-        let waiting = Arc::new(Waiting::new(2));
+        let waiting = Arc::new(BoundedQueue::new(2));
         let reader = Arc::clone(&waiting);
         let read = tokio::spawn(async move { [reader.next().await.1, reader.next().await.1] });
         tokio::task::yield_now().await;
@@ -115,23 +115,23 @@ mod tests {
 
     #[test]
     fn there_is_a_bound_and_an_end() {
-        let (waiting, now) = (Waiting::new(1), Instant::now());
+        let (waiting, now) = (BoundedQueue::new(1), Instant::now());
         assert_eq!(waiting.put(now, 1), Ok(()));
-        assert_eq!(waiting.put(now, 2), Err(Refused::Full(2)));
+        assert_eq!(waiting.put(now, 2), Err(QueueError::Full(2)));
         assert_eq!((waiting.len(), waiting.close()), (1, vec![1]));
-        assert_eq!(waiting.put(now, 3), Err(Refused::Closed(3)));
+        assert_eq!(waiting.put(now, 3), Err(QueueError::Closed(3)));
         assert_eq!(waiting.len(), 0);
     }
 
     /// Nobody reads, as on a machine without a core to spare: of 100 programs that came one after the other few are held.
     #[test]
     fn what_nobody_works_on_does_not_hold_on_to_what_it_came_with() {
-        let (waiting, start) = (Waiting::new(256), Instant::now());
+        let (waiting, start) = (BoundedQueue::new(256), Instant::now());
         let programs: Vec<Arc<u32>> = (0..100).map(Arc::new).collect();
         for (program, minute) in programs.iter().zip(0..) {
             let now = start + 60 * Duration::from_secs(1) * minute;
             // A reload a minute.
-            assert_eq!(waiting.expired(now).len(), usize::from(minute > 1));
+            assert_eq!(waiting.take_expired(now).len(), usize::from(minute > 1));
             assert_eq!(waiting.put(now, Arc::clone(program)), Ok(()));
         }
         let held = programs.iter().filter(|program| Arc::strong_count(program) > 1).count();

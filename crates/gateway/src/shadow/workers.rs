@@ -3,12 +3,12 @@
 //! and counted.
 
 use super::job::{Job, Subject};
-use super::judge::Judge;
+use super::judge::ShadowJudge;
 use super::phase::{Phase, Share};
-use super::record::{self, Entry};
+use super::record::{self, RecordEntry};
 use super::recorder::Recorder;
 use super::thread::{Priority, ShadowRuntime};
-use super::waiting::{Refused, Waiting, is_late};
+use super::waiting::{BoundedQueue, QueueError, is_late};
 use crate::clock::Clock;
 use crate::memory::Memory;
 use crate::secret::Secret;
@@ -30,7 +30,7 @@ use tokio_util::task::TaskTracker;
 
 /// Limits of the shadow.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct ShadowSettings {
     /// Share of requests, of operations in `shadow` and `canary`, for which the other side is
     /// called.
     pub sample: Share,
@@ -61,10 +61,10 @@ pub struct Settings {
     pub priority: Priority,
 }
 
-impl Default for Settings {
+impl Default for ShadowSettings {
     /// Returns the defaults of the configuration.
-    fn default() -> Settings {
-        Settings {
+    fn default() -> ShadowSettings {
+        ShadowSettings {
             sample: Share::ALL,
             noise: Share::NONE,
             timed: Share::NONE,
@@ -89,7 +89,7 @@ const WORK_TIMEOUTS: u32 = 7;
 
 /// An error that prevents starting the shadow.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum ShadowStartError {
     /// The learned noise cannot be read from the store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -101,14 +101,14 @@ pub enum StartError {
 /// A handle of the shadow for the data path. Clones share it.
 #[derive(Clone)]
 pub struct Shadow {
-    shared: Arc<Shared>,
-    jobs: Arc<Waiting<Job>>,
+    shared: Arc<ShadowInner>,
+    jobs: Arc<BoundedQueue<Job>>,
 }
 
-struct Shared {
-    settings: Settings,
+struct ShadowInner {
+    settings: ShadowSettings,
     memory: Memory,
-    judge: Judge,
+    judge: ShadowJudge,
     recorder: Recorder,
     clock: Clock,
 }
@@ -130,20 +130,23 @@ impl Shadow {
     /// # Errors
     ///
     /// The learned noise cannot be read, or the system refuses to start another thread.
-    pub async fn start(store: Store, settings: Settings) -> Result<(Shadow, Workers), StartError> {
+    pub async fn start(
+        store: Store,
+        settings: ShadowSettings,
+    ) -> Result<(Shadow, Workers), ShadowStartError> {
         let learnt = record::learnt(&store).await?;
         let salt = Salt::new(store.hasher().hash(HashOf::SampleSalt, b""));
         let (finish, finished) = watch::channel(false);
         let (recorder, writer) = Recorder::new(store.clone(), settings.records, settings.keep, finished);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ShadowInner {
             settings,
             memory: Memory::new(settings.queue_bytes),
-            judge: Judge::new(Redactor::new(salt), learnt),
+            judge: ShadowJudge::new(Redactor::new(salt), learnt),
             recorder,
             clock: store.clock().clone(),
         });
         let apart = ShadowRuntime::start(settings.priority)?;
-        let jobs = Arc::new(Waiting::new(settings.queue));
+        let jobs = Arc::new(BoundedQueue::new(settings.queue));
         let (stop, stopped) = watch::channel(false);
         let tasks = TaskTracker::new();
         let places = (tasks.clone(), apart.handle());
@@ -156,7 +159,7 @@ impl Shadow {
     }
 
     /// Returns the limits.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &ShadowSettings {
         &self.shared.settings
     }
 
@@ -178,21 +181,21 @@ impl Shadow {
     pub(crate) fn submit(&self, job: Job) {
         match self.jobs.put(Instant::now(), job) {
             Ok(()) => {}
-            Err(Refused::Full(job)) => self.dropped(&job.subject, SkipReason::Queue),
-            Err(Refused::Closed(job)) => self.dropped(&job.subject, SkipReason::Stopping),
+            Err(QueueError::Full(job)) => self.record_skip(&job.subject, SkipReason::Queue),
+            Err(QueueError::Closed(job)) => self.record_skip(&job.subject, SkipReason::Stopping),
         }
         metrics::shadow_waiting(self.jobs.len());
-        metrics::shadow_bytes(self.shared.memory.used());
+        metrics::shadow_bytes(self.shared.memory.bytes_used());
     }
 
     /// Drops expired jobs. Called by a reload, because queued jobs hold references to the previous
     /// program.
     pub fn expire(&self) {
-        for job in self.jobs.expired(Instant::now()) {
-            self.dropped(&job.subject, SkipReason::Time);
+        for job in self.jobs.take_expired(Instant::now()) {
+            self.record_skip(&job.subject, SkipReason::Time);
         }
         metrics::shadow_waiting(self.jobs.len());
-        metrics::shadow_bytes(self.shared.memory.used());
+        metrics::shadow_bytes(self.shared.memory.bytes_used());
     }
 
     /// Returns a comparer for the responses to a request with these secrets.
@@ -202,12 +205,12 @@ impl Shadow {
 
     /// Counts a completed write whose effect is not read back.
     pub(crate) fn not_read_back(&self, subject: &Subject, why: NotReadBack) {
-        self.shared.recorder.record(Entry::not_read_back(subject, why, self.shared.clock.unix_ms()));
+        self.shared.recorder.record(RecordEntry::not_read_back(subject, why, self.shared.clock.unix_ms()));
     }
 
     /// Counts a request that is excluded from its planned comparison.
-    pub(crate) fn dropped(&self, subject: &Subject, why: SkipReason) {
-        self.shared.recorder.record(Entry::dropped(subject, why, self.shared.clock.unix_ms()));
+    pub(crate) fn record_skip(&self, subject: &Subject, why: SkipReason) {
+        self.shared.recorder.record(RecordEntry::skip(subject, why, self.shared.clock.unix_ms()));
     }
 }
 
@@ -219,21 +222,21 @@ impl fmt::Debug for Shadow {
 
 /// Compares the responses to one request while both sides can still be called again.
 pub(crate) struct Judging {
-    shared: Arc<Shared>,
+    shared: Arc<ShadowInner>,
     redactor: Redactor,
 }
 
 impl Judging {
     /// Compares two responses as a client would see them.
-    pub(crate) fn compared(&self, subject: &Subject, reference: &View, candidate: &Candidate) -> Comparison {
-        self.shared.judge.compared(subject, &self.redactor, reference, candidate)
+    pub(crate) fn compare(&self, subject: &Subject, reference: &View, candidate: &Candidate) -> Comparison {
+        self.shared.judge.compare(subject, &self.redactor, reference, candidate)
     }
 }
 
 /// Dispatches jobs to tasks, up to the concurrency limit.
 async fn deal(
-    shared: Arc<Shared>,
-    jobs: Arc<Waiting<Job>>,
+    shared: Arc<ShadowInner>,
+    jobs: Arc<BoundedQueue<Job>>,
     (tasks, apart): (TaskTracker, Handle),
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -252,7 +255,7 @@ async fn deal(
         let Some((place, (came, job))) = next else { break };
         metrics::shadow_waiting(jobs.len());
         if is_late(came, Instant::now()) {
-            shared.recorder.record(Entry::dropped(&job.subject, SkipReason::Time, shared.clock.unix_ms()));
+            shared.recorder.record(RecordEntry::skip(&job.subject, SkipReason::Time, shared.clock.unix_ms()));
             continue;
         }
         let shared = Arc::clone(&shared);
@@ -264,11 +267,11 @@ async fn deal(
     }
     for job in jobs.close() {
         let now_ms = shared.clock.unix_ms();
-        shared.recorder.record(Entry::dropped(&job.subject, SkipReason::Stopping, now_ms));
+        shared.recorder.record(RecordEntry::skip(&job.subject, SkipReason::Stopping, now_ms));
     }
 }
 
-async fn work(shared: &Shared, job: Job) {
+async fn work(shared: &ShadowInner, job: Job) {
     let Job { subject, work, share } = job;
     let work = AssertUnwindSafe(work).catch_unwind();
     let done = tokio::time::timeout(shared.settings.timeout * WORK_TIMEOUTS, work).await;
@@ -280,11 +283,11 @@ async fn work(shared: &Shared, job: Job) {
             }
         }
         // The panic hook has already reported it.
-        Ok(Err(_)) => shared.recorder.record(Entry::dropped(&subject, SkipReason::Panicked, now_ms)),
-        Err(_) => shared.recorder.record(Entry::dropped(&subject, SkipReason::Time, now_ms)),
+        Ok(Err(_)) => shared.recorder.record(RecordEntry::skip(&subject, SkipReason::Panicked, now_ms)),
+        Err(_) => shared.recorder.record(RecordEntry::skip(&subject, SkipReason::Time, now_ms)),
     }
     drop(share);
-    metrics::shadow_bytes(shared.memory.used());
+    metrics::shadow_bytes(shared.memory.bytes_used());
 }
 
 impl Workers {

@@ -6,7 +6,7 @@
 //! Entries are never cached, so all gateways of the store see a write with their next request.
 
 use super::db::{Arg, Tx, args};
-use super::seal::{HashOf, KeyRing, KeyedHash, Part, Place};
+use super::seal::{HashOf, HashedValue, KeyRing, KeyedHash, SealContext};
 use super::{NewHistory, Store, StoreError};
 use crate::secret::Secret;
 
@@ -21,7 +21,7 @@ const FIND: &str = "SELECT entry, sealed FROM archive_entries WHERE client = $1 
 /// The owner of entries: a client, and the account that its calls act on (empty for the main
 /// account).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Owner {
+pub struct ArchiveOwner {
     /// The client's registered name.
     pub client: String,
     /// The secondary account as named in its path; empty for the main account.
@@ -89,7 +89,7 @@ impl Store {
     /// The database does not answer or fails, or an entry was modified or not sealed by this store.
     pub async fn archive_get(
         &self,
-        owner: &Owner,
+        owner: &ArchiveOwner,
         archive: &str,
         keys: &[String],
     ) -> Result<Vec<Option<ArchiveEntry>>, StoreError> {
@@ -119,7 +119,7 @@ impl Store {
     /// # Errors
     ///
     /// The database does not answer or fails.
-    pub async fn archive_put(&self, owner: &Owner, new: &NewEntries<'_>) -> Result<(), StoreError> {
+    pub async fn archive_put(&self, owner: &ArchiveOwner, new: &NewEntries<'_>) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         self.put_entries(&mut tx, owner, new).await?;
         tx.commit().await
@@ -135,7 +135,7 @@ impl Store {
     /// The database does not answer or fails.
     pub async fn harvest_page(
         &self,
-        owner: &Owner,
+        owner: &ArchiveOwner,
         new: &[NewEntries<'_>],
         before: Option<&HarvestRow>,
         row: &HarvestRow,
@@ -187,7 +187,12 @@ impl Store {
         Ok(true)
     }
 
-    async fn put_entries(&self, tx: &mut Tx, owner: &Owner, new: &NewEntries<'_>) -> Result<(), StoreError> {
+    async fn put_entries(
+        &self,
+        tx: &mut Tx,
+        owner: &ArchiveOwner,
+        new: &NewEntries<'_>,
+    ) -> Result<(), StoreError> {
         let now = self.clock.unix_ms();
         for (key, value) in new.entries {
             let hash = self.entry_hash(owner, new.archive, key);
@@ -212,7 +217,7 @@ impl Store {
         let sql = "SELECT client, account, harvest, page, elements, kept, finished_ms, changed_ms FROM archive_harvests \
                    WHERE client = $1 OR $1 = '' ORDER BY client, account, harvest";
         let rows = self.db.rows(sql, args![client.unwrap_or("")]).await?;
-        let row = |row: &super::db::Row| {
+        let row = |row: &super::db::DbRow| {
             Ok(HarvestRow {
                 client: row.text("client")?,
                 account: row.text("account")?,
@@ -236,7 +241,7 @@ impl Store {
         let sql = "SELECT client, account, archive, COUNT(*) AS entries FROM archive_entries \
                    WHERE client = $1 OR $1 = '' GROUP BY client, account, archive ORDER BY client, account, archive";
         let rows = self.db.rows(sql, args![client.unwrap_or("")]).await?;
-        let row = |row: &super::db::Row| {
+        let row = |row: &super::db::DbRow| {
             Ok(ArchiveCount {
                 client: row.text("client")?,
                 account: row.text("account")?,
@@ -255,7 +260,7 @@ impl Store {
     /// The database does not answer or fails.
     pub async fn archive_clear(
         &self,
-        owner: &Owner,
+        owner: &ArchiveOwner,
         archive: &str,
         keys: &[String],
     ) -> Result<u64, StoreError> {
@@ -283,8 +288,8 @@ impl Store {
 
     /// Hashes the owner, archive and key together, so that equal keys of two owners have different
     /// hashes.
-    fn entry_hash(&self, owner: &Owner, archive: &str, key: &str) -> KeyedHash {
-        let parts: [Part<'_>; 4] =
+    fn entry_hash(&self, owner: &ArchiveOwner, archive: &str, key: &str) -> KeyedHash {
+        let parts: [HashedValue<'_>; 4] =
             [owner.client.as_str().into(), owner.account.as_str().into(), archive.into(), key.into()];
         self.hasher.row(HashOf::ArchiveEntry, &parts)
     }
@@ -317,8 +322,8 @@ pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreErro
 }
 
 /// Returns the sealing place. The hash covers account and archive.
-fn place<'a>(client: &'a str, entry: &'a [u8]) -> Place<'a> {
-    Place { column: COLUMN, client, row: entry }
+fn place<'a>(client: &'a str, entry: &'a [u8]) -> SealContext<'a> {
+    SealContext { column: COLUMN, client, row: entry }
 }
 
 /// Encodes the storage time, a flag for the presence of a value, and the value.

@@ -2,10 +2,10 @@
 //! hash, and each row contains a keyed hash of its content: a token that another program has
 //! reassigned to another client is rejected.
 
-use super::credentials::{self, CredentialRow, NewCredential};
-use super::db::{Row, Tx, args};
+use super::credentials::{self, CredentialRow, NewCredentialRow};
+use super::db::{DbRow, Tx, args};
 use super::grants::{self, GrantSeed};
-use super::seal::{HashOf, Hasher, KeyedHash, Part};
+use super::seal::{HashOf, HashedValue, Hasher, KeyedHash};
 use super::{CONFIGURATION, NewHistory, Store, StoreError, archive, new_id};
 use crate::clock::rfc3339;
 use std::collections::HashMap;
@@ -13,25 +13,25 @@ use std::collections::HashMap;
 /// The origin of a token: the configuration file, where it must be changed, or a command at run
 /// time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum TokenOrigin {
     /// Set in the configuration file.
     Configured,
     /// Set or generated at run time.
     Managed,
 }
 
-impl Origin {
+impl TokenOrigin {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Origin::Configured => "configured",
-            Origin::Managed => "managed",
+            TokenOrigin::Configured => "configured",
+            TokenOrigin::Managed => "managed",
         }
     }
 
-    pub(super) fn parse(name: &str) -> Origin {
+    pub(super) fn parse(name: &str) -> TokenOrigin {
         match name {
-            "configured" => Origin::Configured,
-            _ => Origin::Managed,
+            "configured" => TokenOrigin::Configured,
+            _ => TokenOrigin::Managed,
         }
     }
 }
@@ -44,7 +44,7 @@ pub struct TokenRow {
     /// The side whose fronts accept it; `None` for all fronts.
     pub side: Option<String>,
     /// The origin.
-    pub origin: Origin,
+    pub origin: TokenOrigin,
     /// Expiry, wall time in milliseconds since 1970; `None` for no expiry.
     pub expires_ms: Option<i64>,
 }
@@ -75,18 +75,18 @@ pub struct ClientRow {
 impl ClientRow {
     /// Returns whether it has a token or credential from the configuration file.
     pub(crate) fn is_configured(&self) -> bool {
-        self.tokens.iter().any(|token| token.origin == Origin::Configured)
-            || self.credentials.iter().any(|credential| credential.origin == Origin::Configured)
+        self.tokens.iter().any(|token| token.origin == TokenOrigin::Configured)
+            || self.credentials.iter().any(|credential| credential.origin == TokenOrigin::Configured)
     }
 }
 
 /// A client to add.
-pub(crate) struct NewClient<'a> {
+pub(crate) struct NewClientRow<'a> {
     pub name: &'a str,
     pub company: Option<&'a str>,
-    pub tokens: Vec<NewToken<'a>>,
-    pub credentials: Vec<NewCredential<'a>>,
-    pub origin: Origin,
+    pub tokens: Vec<NewTokenRow<'a>>,
+    pub credentials: Vec<NewCredentialRow<'a>>,
+    pub origin: TokenOrigin,
     pub seed: Option<GrantSeed<'a>>,
 }
 
@@ -102,7 +102,7 @@ pub enum Ensured {
 }
 
 /// A token to add to a client.
-pub(crate) struct NewToken<'a> {
+pub(crate) struct NewTokenRow<'a> {
     pub hash: KeyedHash,
     /// The side whose fronts accept it; `None` for all fronts.
     pub side: Option<&'a str>,
@@ -206,7 +206,7 @@ impl Store {
     }
 
     /// Adds a client with its grant, in one transaction.
-    pub(crate) async fn add_client(&self, new: NewClient<'_>) -> Result<(), StoreError> {
+    pub(crate) async fn add_client(&self, new: NewClientRow<'_>) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         self.insert_client(&mut tx, &new).await?;
         let (scope, detail) = words_of_new(&new);
@@ -225,7 +225,10 @@ impl Store {
     /// others, company, configured tokens and credentials, application and refresh token are
     /// updated. A revoked client remains revoked, and its configured tokens count as revoked too.
     /// Returns the results in order.
-    pub(crate) async fn ensure_clients(&self, wanted: &[NewClient<'_>]) -> Result<Vec<Ensured>, StoreError> {
+    pub(crate) async fn ensure_clients(
+        &self,
+        wanted: &[NewClientRow<'_>],
+    ) -> Result<Vec<Ensured>, StoreError> {
         let mut tx = self.write().await?;
         let mut ensured = Vec::with_capacity(wanted.len());
         let (mut changed, mut retired) = (Vec::new(), 0);
@@ -255,7 +258,7 @@ impl Store {
     async fn ensure_client(
         &self,
         tx: &mut Tx,
-        wanted: &NewClient<'_>,
+        wanted: &NewClientRow<'_>,
     ) -> Result<(Ensured, bool), StoreError> {
         let sql =
             "SELECT id, name, company, created_ms, revoked_ms, change, mac FROM clients WHERE name = $1";
@@ -295,7 +298,7 @@ impl Store {
     pub(crate) async fn rotate_token(
         &self,
         client: &str,
-        new: &NewToken<'_>,
+        new: &NewTokenRow<'_>,
         grace_ms: Option<i64>,
     ) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
@@ -323,7 +326,7 @@ impl Store {
                 ending
             }
         };
-        self.insert_token(&mut tx, client, new, Origin::Managed).await?;
+        self.insert_token(&mut tx, client, new, TokenOrigin::Managed).await?;
         touch(&mut tx, client).await?;
         let scope = fronts(new.side);
         let detail = ends_ms.map_or_else(
@@ -416,7 +419,7 @@ impl Store {
         Ok(gone)
     }
 
-    async fn insert_client(&self, tx: &mut Tx, new: &NewClient<'_>) -> Result<(), StoreError> {
+    async fn insert_client(&self, tx: &mut Tx, new: &NewClientRow<'_>) -> Result<(), StoreError> {
         let (id, change) = (new_id(), tx.change());
         let mac = mac_of_client(&self.hasher, &id, new.name, new.company, None);
         let added = tx
@@ -447,7 +450,7 @@ impl Store {
         &self,
         tx: &mut Tx,
         client: &str,
-        wanted: &[NewToken<'_>],
+        wanted: &[NewTokenRow<'_>],
     ) -> Result<bool, StoreError> {
         let sql = "SELECT client, hash, side, origin, expires_ms, mac FROM client_tokens WHERE client = $1";
         let mut held = Vec::new();
@@ -455,9 +458,9 @@ impl Store {
             held.extend(self.token(&row)?);
         }
         let is_same =
-            |row: &TokenRow, new: &NewToken<'_>| row.hash == new.hash && row.side.as_deref() == new.side;
+            |row: &TokenRow, new: &NewTokenRow<'_>| row.hash == new.hash && row.side.as_deref() == new.side;
         let mut changed = false;
-        for row in held.iter().filter(|row| row.origin == Origin::Configured) {
+        for row in held.iter().filter(|row| row.origin == TokenOrigin::Configured) {
             if !wanted.iter().any(|new| is_same(row, new)) {
                 let side = side_column(row.side.as_deref());
                 tx.run(retire_tokens!("t.hash = $1 AND t.side = $2"), args![&row.hash[..], side]).await?;
@@ -468,7 +471,7 @@ impl Store {
         }
         for new in wanted {
             if !held.iter().any(|row| is_same(row, new) && row.expires_ms.is_none()) {
-                self.insert_token(tx, client, new, Origin::Configured).await?;
+                self.insert_token(tx, client, new, TokenOrigin::Configured).await?;
                 changed = true;
             }
         }
@@ -479,8 +482,8 @@ impl Store {
         &self,
         tx: &mut Tx,
         client: &str,
-        new: &NewToken<'_>,
-        origin: Origin,
+        new: &NewTokenRow<'_>,
+        origin: TokenOrigin,
     ) -> Result<(), StoreError> {
         let sql = "SELECT c.name AS name, t.client AS client, t.hash AS hash, t.side AS side, t.origin AS origin, \
                    t.expires_ms AS expires_ms, t.mac AS mac \
@@ -506,7 +509,7 @@ impl Store {
         Ok(())
     }
 
-    fn client_row(&self, row: &Row) -> Result<ClientRow, StoreError> {
+    fn client_row(&self, row: &DbRow) -> Result<ClientRow, StoreError> {
         let mut client = ClientRow {
             id: row.text("id")?,
             name: row.text("name")?,
@@ -525,7 +528,7 @@ impl Store {
     }
 
     /// Parses a token. Returns `None` if another program has modified its row.
-    fn token(&self, row: &Row) -> Result<Option<TokenRow>, StoreError> {
+    fn token(&self, row: &DbRow) -> Result<Option<TokenRow>, StoreError> {
         let hash = token_hash(row.bytes("hash")?)?;
         let (side, client, origin) = (row.text("side")?, row.text("client")?, row.text("origin")?);
         let expires_ms = row.int_or_none("expires_ms")?;
@@ -537,7 +540,7 @@ impl Store {
         Ok(Some(TokenRow {
             hash,
             side: (!side.is_empty()).then_some(side),
-            origin: Origin::parse(&origin),
+            origin: TokenOrigin::parse(&origin),
             expires_ms,
         }))
     }
@@ -546,7 +549,7 @@ impl Store {
 /// Records configured tokens of a revoked or damaged client as retired. Returns the number of new
 /// ones. A token that authenticates another client remains valid, since retirement only matters for
 /// tokens that authenticate no client.
-async fn retire_unbound(tx: &mut Tx, tokens: &[NewToken<'_>]) -> Result<u64, StoreError> {
+async fn retire_unbound(tx: &mut Tx, tokens: &[NewTokenRow<'_>]) -> Result<u64, StoreError> {
     let change = tx.change();
     let sql = "INSERT INTO retired_tokens (hash, change) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING";
     let mut retired = 0;
@@ -566,7 +569,7 @@ fn fronts(side: Option<&str>) -> String {
 }
 
 /// Describes the scope and details of a new client, without its secrets.
-fn words_of_new(new: &NewClient<'_>) -> (String, String) {
+fn words_of_new(new: &NewClientRow<'_>) -> (String, String) {
     let mut scope: Vec<String> = new.tokens.iter().map(|token| fronts(token.side)).collect();
     scope.dedup();
     let mut detail = Vec::new();
@@ -622,7 +625,7 @@ fn parts_of_client<'a>(
     name: &'a str,
     company: Option<&'a str>,
     revoked_ms: Option<i64>,
-) -> [Part<'a>; 4] {
+) -> [HashedValue<'a>; 4] {
     [id.into(), name.into(), company.into(), revoked_ms.into()]
 }
 
@@ -643,8 +646,8 @@ fn parts_of_token<'a>(
     client: &'a str,
     origin: &'a str,
     expires_ms: Option<i64>,
-) -> [Part<'a>; 5] {
-    [Part::Bytes(hash), side.into(), client.into(), origin.into(), expires_ms.into()]
+) -> [HashedValue<'a>; 5] {
+    [HashedValue::Bytes(hash), side.into(), client.into(), origin.into(), expires_ms.into()]
 }
 
 pub(super) async fn touch(tx: &mut Tx, client: &str) -> Result<(), StoreError> {

@@ -2,15 +2,15 @@
 //! expires. The PKCE verifier (RFC 7636) is sealed for the client, hash and expiry of the row, so a
 //! row reassigned to another client does not decrypt.
 
-use super::db::{Row, args};
-use super::seal::{KeyedHash, Place};
+use super::db::{DbRow, args};
+use super::seal::{KeyedHash, SealContext};
 use super::{NewHistory, Store, StoreError};
 use crate::secret::Secret;
 use std::time::Duration;
 
 /// A pending authorization that has been consumed.
 #[derive(Debug)]
-pub struct Pending {
+pub struct PendingAuthorization {
     /// Id of the client to connect.
     pub client: String,
     /// The PKCE verifier.
@@ -51,7 +51,10 @@ impl Store {
     /// # Errors
     ///
     /// The database does not answer or fails, or the row was modified or not sealed by this store.
-    pub async fn take_connect_state(&self, hash: &KeyedHash) -> Result<Option<Pending>, StoreError> {
+    pub async fn take_connect_state(
+        &self,
+        hash: &KeyedHash,
+    ) -> Result<Option<PendingAuthorization>, StoreError> {
         let sql = "SELECT hash FROM connect_states WHERE hash = $1";
         if self.db.row(sql, args![&hash[..]]).await?.is_none() {
             return Ok(None);
@@ -65,7 +68,7 @@ impl Store {
     }
 
     /// Consumes the only pending authorization. Returns `None` if there is not exactly one.
-    pub(crate) async fn take_only_connect_state(&self) -> Result<Option<Pending>, StoreError> {
+    pub(crate) async fn take_only_connect_state(&self) -> Result<Option<PendingAuthorization>, StoreError> {
         let sql = "SELECT hash FROM connect_states WHERE expires_ms > $1 LIMIT 2";
         let rows = self.db.rows(sql, args![self.clock.unix_ms()]).await?;
         let [row] = rows.as_slice() else { return Ok(None) };
@@ -75,14 +78,14 @@ impl Store {
         self.take_connect_state(&hash).await
     }
 
-    fn pending(&self, row: &Row) -> Result<Option<Pending>, StoreError> {
+    fn pending(&self, row: &DbRow) -> Result<Option<PendingAuthorization>, StoreError> {
         let (hash, client, expires) = (row.bytes("hash")?, row.text("client")?, row.int("expires_ms")?);
         if expires <= self.clock.unix_ms() {
             return Ok(None);
         }
         let opened = self.keys.open(&place(&client, &row_of(&hash, expires)), &row.bytes("verifier")?)?;
         let verifier = opened.into_text().ok_or(super::SealError::Broken)?;
-        Ok(Some(Pending { client, verifier }))
+        Ok(Some(PendingAuthorization { client, verifier }))
     }
 }
 
@@ -90,6 +93,6 @@ fn row_of(hash: &[u8], expires_ms: i64) -> Vec<u8> {
     [hash, &expires_ms.to_le_bytes()].concat()
 }
 
-fn place<'a>(client: &'a str, row: &'a [u8]) -> Place<'a> {
-    Place { column: "connect_states.verifier", client, row }
+fn place<'a>(client: &'a str, row: &'a [u8]) -> SealContext<'a> {
+    SealContext { column: "connect_states.verifier", client, row }
 }

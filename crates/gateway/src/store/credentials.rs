@@ -1,9 +1,9 @@
 //! Fixed tokens for calls to sides without grants: sealed, one per client and side. Each value has
 //! its own id, so that state recorded for a replaced value has no effect.
 
-use super::clients::{Origin, touch};
-use super::db::{Row, Tx, args};
-use super::seal::{HashOf, Hasher, KeyRing, KeyedHash, Part, Place, SealError};
+use super::clients::{TokenOrigin, touch};
+use super::db::{DbRow, Tx, args};
+use super::seal::{HashOf, HashedValue, Hasher, KeyRing, KeyedHash, SealContext, SealError};
 use super::{NewHistory, Store, StoreError, new_id};
 use crate::secret::Secret;
 
@@ -17,7 +17,7 @@ pub struct CredentialRow {
     /// The side of the calls.
     pub side: String,
     /// The origin.
-    pub origin: Origin,
+    pub origin: TokenOrigin,
     /// Time of the change, wall time in milliseconds since 1970.
     pub set_ms: i64,
     /// Time since which the service rejects it, as far as known; wall time in milliseconds since
@@ -28,7 +28,7 @@ pub struct CredentialRow {
 }
 
 /// A credential to set.
-pub(crate) struct NewCredential<'a> {
+pub(crate) struct NewCredentialRow<'a> {
     pub side: &'a str,
     pub token: &'a Secret<String>,
 }
@@ -48,10 +48,10 @@ impl Store {
     pub(crate) async fn set_credential(
         &self,
         client: &str,
-        new: &NewCredential<'_>,
+        new: &NewCredentialRow<'_>,
     ) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
-        self.put_credential(&mut tx, client, new, Origin::Managed).await?;
+        self.put_credential(&mut tx, client, new, TokenOrigin::Managed).await?;
         touch(&mut tx, client).await?;
         let scope = format!("calls to {}", new.side);
         let entry = NewHistory { kind: "credential set", scope: &scope, ..NewHistory::default() };
@@ -114,14 +114,14 @@ impl Store {
         &self,
         tx: &mut Tx,
         client: &str,
-        wanted: &[NewCredential<'_>],
+        wanted: &[NewCredentialRow<'_>],
     ) -> Result<bool, StoreError> {
         let mut held = Vec::new();
         for row in tx.rows(select_credentials!("WHERE k.client = $1"), args![client]).await? {
             held.push(self.credential(&row)?.1);
         }
         let mut changed = false;
-        for row in held.iter().filter(|row| row.origin == Origin::Configured) {
+        for row in held.iter().filter(|row| row.origin == TokenOrigin::Configured) {
             if !wanted.iter().any(|new| new.side == row.side) {
                 tx.run("DELETE FROM client_credentials WHERE id = $1", args![row.id.as_str()]).await?;
                 changed = true;
@@ -130,11 +130,11 @@ impl Store {
         for new in wanted {
             let is_held = held.iter().any(|row| {
                 row.side == new.side
-                    && row.origin == Origin::Configured
+                    && row.origin == TokenOrigin::Configured
                     && row.token.as_ref().is_ok_and(|token| token.expose() == new.token.expose())
             });
             if !is_held {
-                self.put_credential(tx, client, new, Origin::Configured).await?;
+                self.put_credential(tx, client, new, TokenOrigin::Configured).await?;
                 changed = true;
             }
         }
@@ -146,8 +146,8 @@ impl Store {
         &self,
         tx: &mut Tx,
         client: &str,
-        new: &NewCredential<'_>,
-        origin: Origin,
+        new: &NewCredentialRow<'_>,
+        origin: TokenOrigin,
     ) -> Result<(), StoreError> {
         let id = new_id();
         let sealed = self.keys.seal(&place(client, &id), new.token.expose().as_bytes());
@@ -163,7 +163,7 @@ impl Store {
         Ok(())
     }
 
-    fn credential(&self, row: &Row) -> Result<(String, CredentialRow), StoreError> {
+    fn credential(&self, row: &DbRow) -> Result<(String, CredentialRow), StoreError> {
         let (client, id, side) = (row.text("client")?, row.text("id")?, row.text("side")?);
         let origin = row.text("origin")?;
         let is_ours = self.hasher.is_row(
@@ -179,7 +179,7 @@ impl Store {
         let row = CredentialRow {
             id,
             side,
-            origin: Origin::parse(&origin),
+            origin: TokenOrigin::parse(&origin),
             set_ms: row.int("set_ms")?,
             refused_ms: row.int_or_none("refused_ms")?,
             token,
@@ -222,10 +222,10 @@ fn mac(hasher: &Hasher, id: &str, client: &str, side: &str, origin: &str) -> Key
     hasher.row(HashOf::CredentialRow, &parts(id, client, side, origin))
 }
 
-fn parts<'a>(id: &'a str, client: &'a str, side: &'a str, origin: &'a str) -> [Part<'a>; 4] {
+fn parts<'a>(id: &'a str, client: &'a str, side: &'a str, origin: &'a str) -> [HashedValue<'a>; 4] {
     [id.into(), client.into(), side.into(), origin.into()]
 }
 
-fn place<'a>(client: &'a str, id: &'a str) -> Place<'a> {
-    Place { column: TOKEN, client, row: id.as_bytes() }
+fn place<'a>(client: &'a str, id: &'a str) -> SealContext<'a> {
+    SealContext { column: TOKEN, client, row: id.as_bytes() }
 }

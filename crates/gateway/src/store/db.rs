@@ -15,7 +15,7 @@
 //! refreshed token), so the cost is negligible.
 
 use super::StoreError;
-use super::outage::Outage;
+use super::outage::StoreOutage;
 use super::reserve::Reserve;
 use super::schema;
 use crate::clock::Clock;
@@ -63,7 +63,7 @@ pub(super) enum Db {
     },
     Postgres {
         pool: PgPool,
-        outage: Arc<Outage>,
+        outage: Arc<StoreOutage>,
     },
 }
 
@@ -144,9 +144,9 @@ macro_rules! query {
 }
 
 /// A result row. Columns are read by name, so that a mismatch with the statement is an error.
-pub(super) struct Row(Either<SqliteRow, PgRow>);
+pub(super) struct DbRow(Either<SqliteRow, PgRow>);
 
-impl Row {
+impl DbRow {
     pub(super) fn int(&self, column: &'static str) -> Result<i64, StoreError> {
         Ok(either!(&self.0, row => row.try_get(column))?)
     }
@@ -229,7 +229,7 @@ impl Db {
     pub(super) async fn check_soundness(&self) -> Result<(), StoreError> {
         let Db::Sqlite { .. } = self else { return Ok(()) };
         let rows = self.rows("PRAGMA quick_check(1)", &[]).await?;
-        let verdict = rows.first().map(Row::first_text).transpose()?.unwrap_or_default();
+        let verdict = rows.first().map(DbRow::first_text).transpose()?.unwrap_or_default();
         if verdict == "ok" { Ok(()) } else { Err(StoreError::Corrupt(verdict)) }
     }
 
@@ -246,11 +246,11 @@ impl Db {
     }
 
     /// Runs a reading statement and returns its rows.
-    pub(super) async fn rows(&self, sql: &'static str, args: &[Arg]) -> Result<Vec<Row>, StoreError> {
+    pub(super) async fn rows(&self, sql: &'static str, args: &[Arg]) -> Result<Vec<DbRow>, StoreError> {
         match self {
             Db::Sqlite { reader, .. } => {
                 let rows = query!(sql, args).fetch_all(reader).await?;
-                Ok(rows.into_iter().map(|row| Row(Either::Sqlite(row))).collect())
+                Ok(rows.into_iter().map(|row| DbRow(Either::Sqlite(row))).collect())
             }
             Db::Postgres { pool, outage } => {
                 // During an outage an old connection may be dead; it must not delay the next
@@ -258,7 +258,7 @@ impl Db {
                 let wait = if outage.is_away() { PROBE_WAIT } else { ANSWER_WAIT };
                 outage
                     .guard(async {
-                        let mut connection: Connection = Either::Postgres(pool.acquire().await?);
+                        let mut connection: DbConnection = Either::Postgres(pool.acquire().await?);
                         let rows = answered_within(wait, connection.rows(sql, args)).await;
                         if rows.is_err() {
                             connection.close_on_drop();
@@ -271,7 +271,7 @@ impl Db {
     }
 
     /// Runs a reading statement and returns its first row, if any.
-    pub(super) async fn row(&self, sql: &'static str, args: &[Arg]) -> Result<Option<Row>, StoreError> {
+    pub(super) async fn row(&self, sql: &'static str, args: &[Arg]) -> Result<Option<DbRow>, StoreError> {
         Ok(self.rows(sql, args).await?.into_iter().next())
     }
 
@@ -306,7 +306,9 @@ impl Db {
             Db::Sqlite { writer, .. } => Ok(query!(sql, args).execute(writer).await?.rows_affected()),
             Db::Postgres { pool, outage } => {
                 outage
-                    .guard(answered(async { Ok(query!(sql, args).execute(pool).await?.rows_affected()) }))
+                    .guard(with_deadline(async {
+                        Ok(query!(sql, args).execute(pool).await?.rows_affected())
+                    }))
                     .await
             }
         }
@@ -348,9 +350,9 @@ impl Db {
     }
 }
 
-type Connection = Either<PoolConnection<Sqlite>, PoolConnection<Postgres>>;
+type DbConnection = Either<PoolConnection<Sqlite>, PoolConnection<Postgres>>;
 
-impl Connection {
+impl DbConnection {
     async fn run(&mut self, sql: &'static str, args: &[Arg]) -> Result<u64, StoreError> {
         Ok(match self {
             Either::Sqlite(connection) => {
@@ -359,20 +361,20 @@ impl Connection {
             Either::Postgres(connection) => {
                 let running =
                     async { Ok((&mut **connection).execute(query!(sql, args)).await?.rows_affected()) };
-                answered(running).await?
+                with_deadline(running).await?
             }
         })
     }
 
-    async fn rows(&mut self, sql: &'static str, args: &[Arg]) -> Result<Vec<Row>, StoreError> {
+    async fn rows(&mut self, sql: &'static str, args: &[Arg]) -> Result<Vec<DbRow>, StoreError> {
         Ok(match self {
             Either::Sqlite(connection) => {
                 let rows = (&mut **connection).fetch_all(query!(sql, args)).await?;
-                rows.into_iter().map(|row| Row(Either::Sqlite(row))).collect()
+                rows.into_iter().map(|row| DbRow(Either::Sqlite(row))).collect()
             }
             Either::Postgres(connection) => {
                 let running = async { Ok((&mut **connection).fetch_all(query!(sql, args)).await?) };
-                answered(running).await?.into_iter().map(|row| Row(Either::Postgres(row))).collect()
+                with_deadline(running).await?.into_iter().map(|row| DbRow(Either::Postgres(row))).collect()
             }
         })
     }
@@ -384,7 +386,7 @@ impl Connection {
 }
 
 /// Applies the time limit for PostgreSQL's response.
-async fn answered<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+async fn with_deadline<T>(work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
     answered_within(ANSWER_WAIT, work).await
 }
 
@@ -398,8 +400,8 @@ async fn answered_within<T>(
 
 /// A writing transaction. Its connection is closed unless it was committed or rolled back.
 pub(super) struct Tx {
-    connection: Connection,
-    outage: Option<Arc<Outage>>,
+    connection: DbConnection,
+    outage: Option<Arc<StoreOutage>>,
     change: i64,
     is_open: bool,
 }
@@ -435,13 +437,13 @@ impl Tx {
     }
 
     /// Runs a statement within the transaction and returns its rows.
-    pub(super) async fn rows(&mut self, sql: &'static str, args: &[Arg]) -> Result<Vec<Row>, StoreError> {
+    pub(super) async fn rows(&mut self, sql: &'static str, args: &[Arg]) -> Result<Vec<DbRow>, StoreError> {
         let outcome = self.connection.rows(sql, args).await;
         self.note(outcome)
     }
 
     /// Runs a statement within the transaction and returns its first row, if any.
-    pub(super) async fn row(&mut self, sql: &'static str, args: &[Arg]) -> Result<Option<Row>, StoreError> {
+    pub(super) async fn row(&mut self, sql: &'static str, args: &[Arg]) -> Result<Option<DbRow>, StoreError> {
         Ok(self.rows(sql, args).await?.into_iter().next())
     }
 
@@ -497,7 +499,7 @@ async fn open_sqlite(file: PathBuf, create: bool) -> Result<Db, StoreError> {
     let at_file = |error| at_file(&file, error);
     let reader = pool().connect_with(options.clone()).await.map_err(at_file)?;
     let writer = pool().connect_with(options).await.map_err(at_file)?;
-    let reserve = Arc::new(Reserve::beside(&file));
+    let reserve = Arc::new(Reserve::for_database(&file));
     Ok(Db::Sqlite { reader, writer, file, reserve })
 }
 

@@ -1,7 +1,7 @@
 //! Records of the dual run: evidence per period of an operation in a phase, samples, and learned
 //! noise. All of it is redacted text; `shadow` defines its format.
 
-use super::db::{Row, Tx, args};
+use super::db::{DbRow, Tx, args};
 use super::{Store, StoreError, new_id};
 
 /// A period of an operation in a phase.
@@ -203,7 +203,7 @@ async fn forget(tx: &mut Tx, batch: &DualBatch) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn evidence(row: &Row) -> Result<EvidenceRow, StoreError> {
+fn evidence(row: &DbRow) -> Result<EvidenceRow, StoreError> {
     let key = EvidenceKey {
         side: row.text("side")?,
         operation: row.text("operation")?,
@@ -214,7 +214,7 @@ fn evidence(row: &Row) -> Result<EvidenceRow, StoreError> {
     Ok(EvidenceRow { key, summary: row.text("summary")? })
 }
 
-fn record(row: &Row) -> Result<DualRecordRow, StoreError> {
+fn record(row: &DbRow) -> Result<DualRecordRow, StoreError> {
     Ok(DualRecordRow {
         side: row.text("side")?,
         operation: row.text("operation")?,
@@ -228,7 +228,7 @@ fn record(row: &Row) -> Result<DualRecordRow, StoreError> {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::store::Missing;
+    use crate::store::MissingStore;
     use crate::store::seal::{KeyRing, SealingKey};
 
     /// With a million records, one that reads all of them takes most of a second for the few of an operation.
@@ -237,7 +237,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let url = format!("sqlite:{}/store.db", folder.path().display());
         let ring = KeyRing::parse(&[SealingKey::generate()]).expect("a ring");
-        let store = Store::open(&url, ring, Clock::paused_at(0), Missing::Create).await.expect("it opens");
+        let store =
+            Store::open(&url, ring, Clock::paused_at(0), MissingStore::Create).await.expect("it opens");
         // Statements live as long as the program.
         let explained = format!("EXPLAIN QUERY PLAN {RECORDS_OF_OPERATION}").leak();
         let rows = store.db.rows(explained, args![1_i64, "GET /things"]).await.expect("a plan");

@@ -6,9 +6,9 @@
 //! room, a missing partner proves no loss, so unpaired events are not counted as missing for that
 //! time ([`Unpaired::is_known`]).
 
-use super::db::{Row, Tx, args};
+use super::db::{DbRow, Tx, args};
 use super::events::{NewEvent, millis};
-use super::seal::{HashOf, KeyRing, Part, Place};
+use super::seal::{HashOf, HashedValue, KeyRing, SealContext};
 use super::{Store, StoreError, new_id};
 use crate::secret::Secret;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(crate) struct PairBounds {
 
 /// The result of looking for the partner.
 #[derive(Debug)]
-pub(crate) enum Pairing {
+pub(crate) enum PairLookup {
     /// The event has no correlation key.
     None,
     /// The partner has not arrived; the event waits for it.
@@ -100,7 +100,7 @@ impl Store {
         row.map(|row| self.partner(new.receiver, &row)).transpose()
     }
 
-    fn partner(&self, receiver: &str, row: &Row) -> Result<Partner, StoreError> {
+    fn partner(&self, receiver: &str, row: &DbRow) -> Result<Partner, StoreError> {
         let id = row.text("id")?;
         let body = self.keys.open(&place(receiver, &id), &row.bytes("sealed")?)?;
         Ok(Partner {
@@ -113,10 +113,10 @@ impl Store {
     }
 
     /// Deletes the waiting partner and returns it.
-    pub(super) async fn event_met(&self, tx: &mut Tx, partner: Partner) -> Result<Pairing, StoreError> {
+    pub(super) async fn event_met(&self, tx: &mut Tx, partner: Partner) -> Result<PairLookup, StoreError> {
         tx.run("DELETE FROM event_pairs WHERE id = $1", args![partner.id.as_str()]).await?;
         let Partner { is_compared, body, pack, .. } = partner;
-        Ok(Pairing::Met(Met { body: is_compared.then_some(body), pack }))
+        Ok(PairLookup::Met(Met { body: is_compared.then_some(body), pack }))
     }
 
     /// Stores an event until its partner arrives.
@@ -126,7 +126,7 @@ impl Store {
         new: &NewEvent<'_>,
         pair: &PairedEvent<'_>,
         now: i64,
-    ) -> Result<Pairing, StoreError> {
+    ) -> Result<PairLookup, StoreError> {
         let body = pair.body.unwrap_or_default();
         let length = i64::try_from(body.len()).unwrap_or(i64::MAX);
         let expires = now.saturating_add(millis(pair.within));
@@ -144,7 +144,7 @@ impl Store {
                 args![new.receiver, expires],
             )
             .await?;
-            return Ok(Pairing::NoRoom);
+            return Ok(PairLookup::NoRoom);
         }
         let id = new_id();
         let key = self.pair_key(new, pair);
@@ -168,11 +168,11 @@ impl Store {
             ],
         )
         .await?;
-        Ok(Pairing::Waits)
+        Ok(PairLookup::Waits)
     }
 
     fn pair_key(&self, new: &NewEvent<'_>, pair: &PairedEvent<'_>) -> [u8; 32] {
-        let parts: [Part<'_>; 3] = [new.receiver.into(), pair.operation.into(), pair.key.into()];
+        let parts: [HashedValue<'_>; 3] = [new.receiver.into(), pair.operation.into(), pair.key.into()];
         self.hasher.row(HashOf::EventPair, &parts)
     }
 
@@ -220,6 +220,6 @@ pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreErro
     Ok(values)
 }
 
-fn place<'a>(receiver: &'a str, id: &'a str) -> Place<'a> {
-    Place { column: COLUMN, client: receiver, row: id.as_bytes() }
+fn place<'a>(receiver: &'a str, id: &'a str) -> SealContext<'a> {
+    SealContext { column: COLUMN, client: receiver, row: id.as_bytes() }
 }

@@ -6,9 +6,9 @@
 //! oldest waiting event of a key can be leased, so events of one key are never delivered
 //! concurrently.
 
-use super::db::{Row, Tx, args};
-use super::event_pairs::{PairedEvent, Pairing};
-use super::seal::{HashOf, KeyRing, Part, Place};
+use super::db::{DbRow, Tx, args};
+use super::event_pairs::{PairLookup, PairedEvent};
+use super::seal::{HashOf, HashedValue, KeyRing, SealContext};
 use super::{NewHistory, Store, StoreError, new_id};
 use crate::secret::Secret;
 use std::time::Duration;
@@ -40,8 +40,8 @@ pub(crate) struct NewEvent<'e> {
 /// The result for an event and its partner.
 #[derive(Debug)]
 pub(crate) struct Put {
-    pub queued: Queued,
-    pub pairing: Pairing,
+    pub queued: EnqueueResult,
+    pub pairing: PairLookup,
 }
 
 /// Limits of the queue per receiver.
@@ -55,7 +55,7 @@ pub(crate) struct QueueBounds {
 
 /// The result for a received event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Queued {
+pub(crate) enum EnqueueResult {
     New,
     /// A duplicate.
     Known,
@@ -132,12 +132,12 @@ const DUE: &str = "SELECT e.id, e.receiver, e.name, e.sealed, e.attempts, e.is_o
 impl Store {
     /// Queues an event. It is durable if the result is [`Queued::New`].
     pub(crate) async fn event_put(&self, new: &NewEvent<'_>, bounds: QueueBounds) -> Result<Put, StoreError> {
-        let parts: [Part<'_>; 2] = [new.receiver.into(), new.key.into()];
+        let parts: [HashedValue<'_>; 2] = [new.receiver.into(), new.key.into()];
         let key = self.hasher.row(HashOf::EventKey, &parts);
         let mut tx = self.write().await?;
         let now = tx.now_ms(&self.clock).await?;
         let message = new.message.map(|message| {
-            let parts: [Part<'_>; 3] = [new.receiver.into(), message.into(), "own".into()];
+            let parts: [HashedValue<'_>; 3] = [new.receiver.into(), message.into(), "own".into()];
             // The two services assign message ids independently.
             self.hasher.row(HashOf::EventMessage, if new.is_own { &parts } else { &parts[..2] })
         });
@@ -150,7 +150,7 @@ impl Store {
             let known = "SELECT 1 AS known FROM event_messages WHERE receiver = $1 AND message = $2";
             if tx.row(known, args![new.receiver, &message[..]]).await?.is_some() {
                 tx.commit().await?;
-                return Ok(Put { queued: Queued::Known, pairing: Pairing::None });
+                return Ok(Put { queued: EnqueueResult::Known, pairing: PairLookup::None });
             }
         }
         let partner = match &new.pair {
@@ -162,7 +162,7 @@ impl Store {
         if is_delivered && is_full(&mut tx, new, bounds).await? {
             // Do not remember the message, so that the sender's retry is accepted.
             tx.undo().await;
-            return Ok(Put { queued: Queued::Full, pairing: Pairing::None });
+            return Ok(Put { queued: EnqueueResult::Full, pairing: PairLookup::None });
         }
         if let Some(message) = &message {
             tx.run(
@@ -196,12 +196,12 @@ impl Store {
             .await?;
         }
         let pairing = match (&new.pair, partner) {
-            (None, _) => Pairing::None,
+            (None, _) => PairLookup::None,
             (Some(_), Some(partner)) => self.event_met(&mut tx, partner).await?,
             (Some(pair), None) => self.event_waits(&mut tx, new, pair, now).await?,
         };
         tx.commit().await?;
-        Ok(Put { queued: if is_delivered { Queued::New } else { Queued::Beside }, pairing })
+        Ok(Put { queued: if is_delivered { EnqueueResult::New } else { EnqueueResult::Beside }, pairing })
     }
 
     /// Leases up to `count` due events to `owner`, oldest first, and at most one per key.
@@ -222,7 +222,7 @@ impl Store {
         let rows = tx.rows(DUE, args![now, count]).await?;
         let mut leased = Vec::with_capacity(rows.len());
         for row in &rows {
-            let event = self.leased(row)?;
+            let event = self.parse_leased(row)?;
             tx.run(
                 "UPDATE events SET lease = $2, lease_ms = $3 WHERE id = $1",
                 args![event.id.as_str(), owner, now.saturating_add(millis(lease))],
@@ -234,7 +234,7 @@ impl Store {
         Ok(leased)
     }
 
-    fn leased(&self, row: &Row) -> Result<LeasedEvent, StoreError> {
+    fn parse_leased(&self, row: &DbRow) -> Result<LeasedEvent, StoreError> {
         let (id, receiver) = (row.text("id")?, row.text("receiver")?);
         let plain = self.keys.open(&place(&receiver, &id), &row.bytes("sealed")?)?;
         let (message, body) = decode(plain.expose())?;
@@ -303,7 +303,7 @@ impl Store {
                    WHERE (receiver = $1 OR $1 = '') AND (state = 'dead' OR $2 = 0) ORDER BY seq LIMIT $3";
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         let rows = self.db.rows(sql, args![receiver.unwrap_or(""), i64::from(dead), count]).await?;
-        let row = |row: &Row| {
+        let row = |row: &DbRow| {
             Ok(EventSummary {
                 id: row.text("id")?,
                 receiver: row.text("receiver")?,
@@ -327,7 +327,7 @@ impl Store {
     pub async fn event_counts(&self) -> Result<Vec<EventCount>, StoreError> {
         let sql = "SELECT receiver, SUM(CASE WHEN state = 'pending' THEN 1 ELSE 0 END) AS pending, \
                    SUM(CASE WHEN state = 'dead' THEN 1 ELSE 0 END) AS dead FROM events GROUP BY receiver ORDER BY receiver";
-        let row = |row: &Row| {
+        let row = |row: &DbRow| {
             Ok(EventCount {
                 receiver: row.text("receiver")?,
                 pending: row.int("pending")?,
@@ -428,8 +428,8 @@ async fn is_full(tx: &mut Tx, new: &NewEvent<'_>, bounds: QueueBounds) -> Result
         || bytes.saturating_add(length) > i64::try_from(bounds.bytes_max).unwrap_or(i64::MAX))
 }
 
-fn place<'a>(receiver: &'a str, id: &'a str) -> Place<'a> {
-    Place { column: COLUMN, client: receiver, row: id.as_bytes() }
+fn place<'a>(receiver: &'a str, id: &'a str) -> SealContext<'a> {
+    SealContext { column: COLUMN, client: receiver, row: id.as_bytes() }
 }
 
 pub(super) fn millis(duration: Duration) -> i64 {

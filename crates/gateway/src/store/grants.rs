@@ -12,8 +12,8 @@ mod seed;
 pub use refresh::{Begin, Finish, NewTokens};
 pub(crate) use seed::GrantSeed;
 
-use super::db::{Row, Tx, args};
-use super::seal::{HashOf, Hasher, KeyRing, KeyedHash, Part, Place, SealError};
+use super::db::{DbRow, Tx, args};
+use super::seal::{HashOf, HashedValue, Hasher, KeyRing, KeyedHash, SealContext, SealError};
 use super::{Store, StoreError};
 use crate::clock::Clock;
 use crate::secret::Secret;
@@ -86,7 +86,7 @@ impl GrantState {
 /// The OAuth flow of a grant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Flow {
+pub enum GrantFlow {
     /// A person authorizes once; refresh tokens then provide access tokens (RFC 6749, sections 4.1
     /// and 6).
     #[default]
@@ -95,17 +95,17 @@ pub enum Flow {
     ClientCredentials,
 }
 
-impl Flow {
+impl GrantFlow {
     /// Returns the name used in the store, the configuration and responses.
     pub fn name(self) -> &'static str {
         match self {
-            Flow::AuthorizationCode => "authorization_code",
-            Flow::ClientCredentials => "client_credentials",
+            GrantFlow::AuthorizationCode => "authorization_code",
+            GrantFlow::ClientCredentials => "client_credentials",
         }
     }
 
     fn parse(name: &str) -> Result<Self, StoreError> {
-        [Flow::AuthorizationCode, Flow::ClientCredentials]
+        [GrantFlow::AuthorizationCode, GrantFlow::ClientCredentials]
             .into_iter()
             .find(|flow| flow.name() == name)
             .ok_or_else(|| StoreError::Corrupt(format!("unknown flow {name:?}")))
@@ -135,7 +135,7 @@ pub struct GrantRow {
     /// The number of its current token set.
     pub generation: i64,
     /// Its OAuth flow.
-    pub flow: Flow,
+    pub flow: GrantFlow,
     /// Its state.
     pub state: GrantState,
     /// The reason of the state or of the last failed refresh: a machine-readable identifier or an
@@ -164,7 +164,7 @@ pub(crate) struct GrantSummary {
     /// The number of its current token set.
     pub generation: i64,
     /// Its OAuth flow.
-    pub flow: Flow,
+    pub flow: GrantFlow,
     /// Whether it has a refresh token.
     pub has_refresh: bool,
     /// Its state.
@@ -248,10 +248,10 @@ impl Store {
         summary(&row.ok_or_else(|| StoreError::NoSuchClient(client.to_owned()))?)
     }
 
-    fn grant_row(&self, row: &Row) -> Result<GrantRow, StoreError> {
+    fn grant_row(&self, row: &DbRow) -> Result<GrantRow, StoreError> {
         let key = GrantKey { client: row.text("client")?, grant: row.text("id")? };
         let generation = row.int("generation")?;
-        let flow = Flow::parse(&row.text("flow")?)?;
+        let flow = GrantFlow::parse(&row.text("flow")?)?;
         let is_ours = self.hasher.is_row(
             HashOf::GrantRow,
             &parts(&key.grant, &key.client, flow),
@@ -283,18 +283,18 @@ impl Store {
 /// Adds keyed hashes to rows written before they existed.
 pub(super) async fn bind(tx: &mut Tx, hasher: &Hasher) -> Result<(), StoreError> {
     for row in tx.rows("SELECT id, client, flow FROM grants", &[]).await? {
-        let (id, flow) = (row.text("id")?, Flow::parse(&row.text("flow")?)?);
+        let (id, flow) = (row.text("id")?, GrantFlow::parse(&row.text("flow")?)?);
         let mac = mac(hasher, &id, &row.text("client")?, flow);
         tx.run("UPDATE grants SET mac = $2 WHERE id = $1", args![id.as_str(), &mac[..]]).await?;
     }
     Ok(())
 }
 
-fn mac(hasher: &Hasher, id: &str, client: &str, flow: Flow) -> KeyedHash {
+fn mac(hasher: &Hasher, id: &str, client: &str, flow: GrantFlow) -> KeyedHash {
     hasher.row(HashOf::GrantRow, &parts(id, client, flow))
 }
 
-fn parts<'a>(id: &'a str, client: &'a str, flow: Flow) -> [Part<'a>; 3] {
+fn parts<'a>(id: &'a str, client: &'a str, flow: GrantFlow) -> [HashedValue<'a>; 3] {
     [id.into(), client.into(), flow.name().into()]
 }
 
@@ -347,12 +347,12 @@ pub(super) async fn reseal(tx: &mut Tx, keys: &KeyRing) -> Result<u64, StoreErro
     Ok(values)
 }
 
-fn summary(row: &Row) -> Result<GrantSummary, StoreError> {
+fn summary(row: &DbRow) -> Result<GrantSummary, StoreError> {
     let issued_ms = row.int_or_none("issued_ms")?;
     Ok(GrantSummary {
         client: row.text("client")?,
         generation: row.int("generation")?,
-        flow: Flow::parse(&row.text("flow")?)?,
+        flow: GrantFlow::parse(&row.text("flow")?)?,
         has_refresh: row.int("has_refresh")? != 0,
         state: GrantState::parse(&row.text("state")?, issued_ms.is_some())?,
         reason: row.text_or_none("state_reason")?,
@@ -361,13 +361,13 @@ fn summary(row: &Row) -> Result<GrantSummary, StoreError> {
     })
 }
 
-async fn locked(tx: &mut Tx, key: &GrantKey) -> Result<Row, StoreError> {
+async fn lock_row(tx: &mut Tx, key: &GrantKey) -> Result<DbRow, StoreError> {
     let row = tx.row(select_grants!("WHERE g.id = $1"), args![key.grant.as_str()]).await?;
     row.ok_or_else(|| StoreError::NoSuchClient(key.client.clone()))
 }
 
-fn place<'a>(column: &'static str, key: &'a GrantKey) -> Place<'a> {
-    Place { column, client: &key.client, row: key.grant.as_bytes() }
+fn place<'a>(column: &'static str, key: &'a GrantKey) -> SealContext<'a> {
+    SealContext { column, client: &key.client, row: key.grant.as_bytes() }
 }
 
 fn open(

@@ -2,7 +2,7 @@
 //! is written in the transaction of its change, so neither exists without the other. Phase
 //! transitions have their own table (`phases`).
 
-use super::db::{Row, Tx, args};
+use super::db::{DbRow, Tx, args};
 use super::{Store, StoreError, new_id};
 use std::sync::Arc;
 
@@ -130,7 +130,7 @@ impl Store {
     }
 }
 
-fn history(row: &Row) -> Result<HistoryRow, StoreError> {
+fn history(row: &DbRow) -> Result<HistoryRow, StoreError> {
     Ok(HistoryRow {
         at_ms: row.int("at_ms")?,
         kind: row.text("kind")?,

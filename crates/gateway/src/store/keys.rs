@@ -2,7 +2,7 @@
 //! re-sealing that makes old keys obsolete.
 
 use super::db::{Db, Tx, args};
-use super::seal::{Hasher, KeyRing, Place, random};
+use super::seal::{Hasher, KeyRing, SealContext, random};
 use super::{
     NewHistory, Store, StoreError, archive, clients, credentials, event_pairs, events, grants, resume,
 };
@@ -12,16 +12,17 @@ use serde::Serialize;
 
 const PROOF: &[u8] = b"switchback";
 
-fn proof_place(id: &str) -> Place<'_> {
-    Place { column: "sealing_keys.proof", client: "", row: id.as_bytes() }
+fn proof_place(id: &str) -> SealContext<'_> {
+    SealContext { column: "sealing_keys.proof", client: "", row: id.as_bytes() }
 }
 
 /// The sealing place of the hash key in a store whose client rows all have keyed hashes. The store
 /// is recognized by that place, and only a holder of the sealing key can move the hash key to
 /// another one.
-const HASH_KEY_PLACE: Place<'static> = Place { column: "hash_key.bound", client: "", row: b"" };
+const HASH_KEY_PLACE: SealContext<'static> = SealContext { column: "hash_key.bound", client: "", row: b"" };
 /// The sealing place in earlier versions, whose rows had no keyed hashes.
-const HASH_KEY_PLACE_UNBOUND: Place<'static> = Place { column: "hash_key.sealed", client: "", row: b"" };
+const HASH_KEY_PLACE_UNBOUND: SealContext<'static> =
+    SealContext { column: "hash_key.sealed", client: "", row: b"" };
 
 /// Rejects a ring that lacks a key of the store. Only reads.
 pub(super) async fn verify(db: &Db, keys: &KeyRing) -> Result<(), StoreError> {

@@ -35,27 +35,27 @@ mod schema;
 pub mod seal;
 mod sessions;
 
-pub use archive::{ArchiveCount, ArchiveEntry, HarvestRow, NewEntries, Owner};
-pub use clients::{ClientRow, Ensured, Origin, TokenRow};
-pub(crate) use clients::{NewClient, NewToken};
-pub use connect::Pending;
+pub use archive::{ArchiveCount, ArchiveEntry, ArchiveOwner, HarvestRow, NewEntries};
+pub use clients::{ClientRow, Ensured, TokenOrigin, TokenRow};
+pub(crate) use clients::{NewClientRow, NewTokenRow};
+pub use connect::PendingAuthorization;
 pub use credentials::CredentialRow;
-pub(crate) use credentials::NewCredential;
+pub(crate) use credentials::NewCredentialRow;
 pub(crate) use dual::{DualBatch, DualRecordRow, EvidenceKey, EvidenceRow, NoiseRow};
-pub(crate) use event_pairs::{Met, PairBounds, PairedEvent, Pairing, Unpaired};
+pub(crate) use event_pairs::{Met, PairBounds, PairLookup, PairedEvent, Unpaired};
+pub(crate) use events::{EnqueueResult, LeasedEvent, NewEvent, QueueBounds};
 pub use events::{EventChoice, EventCount, EventSummary};
-pub(crate) use events::{LeasedEvent, NewEvent, QueueBounds, Queued};
 pub(crate) use follow::repeat;
 pub(crate) use grants::GrantSeed;
-pub use grants::{Begin, Finish, Flow, GrantKey, GrantRow, GrantState, NewTokens, Opened};
+pub use grants::{Begin, Finish, GrantFlow, GrantKey, GrantRow, GrantState, NewTokens, Opened};
 pub(crate) use grants::{GrantSummary, REFRESH_REQUESTED};
 use history::GATEWAY;
 pub use history::{CONFIGURATION, HistoryRow, NewHistory};
 pub use keys::Resealed;
 pub(crate) use phases::{HoldRow, PhaseRow, TransitionRow};
-pub use reach::{Reach, reach};
+pub use reach::{StoreState, reach};
 pub use replicas::{ReplicaRow, ReplicaSlot};
-pub(crate) use retire::{Added as AddedBrownout, BrownoutRow, SunsetRow, UsageRow};
+pub(crate) use retire::{AddBrownoutResult as AddedBrownout, BrownoutRow, SunsetRow, UsageRow};
 
 use crate::clock::Clock;
 use db::{Db, Tx, args};
@@ -172,7 +172,7 @@ pub struct Store {
 
 /// Handling of a missing SQLite file in [`Store::open`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missing {
+pub enum MissingStore {
     /// Create the file.
     Create,
     /// Return an error.
@@ -190,8 +190,13 @@ impl Store {
     ///
     /// The address is invalid, the file does not exist, a key is wrong, the schema is newer or
     /// another program's, or the database does not answer, is damaged or fails.
-    pub async fn open(url: &str, keys: KeyRing, clock: Clock, missing: Missing) -> Result<Self, StoreError> {
-        let db = Db::open(url, missing == Missing::Create).await?;
+    pub async fn open(
+        url: &str,
+        keys: KeyRing,
+        clock: Clock,
+        missing: MissingStore,
+    ) -> Result<Self, StoreError> {
+        let db = Db::open(url, missing == MissingStore::Create).await?;
         // Verify before the migration: a wrong key must leave the store unchanged.
         if db.has_table("sealing_keys").await? {
             keys::verify(&db, &keys).await?;
@@ -333,12 +338,12 @@ fn new_id() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Missing, Store};
+    use super::{MissingStore, Store};
     use crate::clock::Clock;
     use crate::store::seal::{KeyRing, SealingKey};
 
     async fn open(url: &str, ring: &KeyRing) -> Store {
-        Store::open(url, ring.clone(), Clock::machine(), Missing::Create).await.expect("it opens")
+        Store::open(url, ring.clone(), Clock::machine(), MissingStore::Create).await.expect("it opens")
     }
 
     #[tokio::test]

@@ -17,12 +17,12 @@ const TRY_MAX: Duration = Duration::from_secs(4);
 
 /// The availability of the database. It uses machine time, since it concerns a machine.
 #[derive(Debug, Default)]
-pub(super) struct Outage {
-    state: Mutex<State>,
+pub(super) struct StoreOutage {
+    state: Mutex<OutageState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OutageState {
     /// `None` while the database answers.
     away: Option<Away>,
     /// Time of the first response after the last outage.
@@ -36,7 +36,7 @@ struct Away {
     tries: u32,
 }
 
-impl Outage {
+impl StoreOutage {
     /// Runs a query unless the database is known to be unavailable, and records the outcome.
     pub(super) async fn guard<T>(
         &self,
@@ -72,12 +72,12 @@ impl Outage {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OutageState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl OutageState {
     /// Returns whether a caller may query now. During an outage this counts as an attempt.
     fn admits(&mut self, now: Instant) -> bool {
         let Some(away) = &mut self.away else { return true };
@@ -113,7 +113,7 @@ mod tests {
 
     #[tokio::test]
     async fn while_the_database_is_away_one_caller_at_a_time_tries() {
-        let outage = Outage::default();
+        let outage = StoreOutage::default();
         assert!(outage.guard(async { away() }).await.is_err());
         let untried = async { panic!("nobody is to be kept waiting") };
         assert!(outage.guard::<()>(untried).await.is_err());
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_database_that_is_back_is_noticed_soon_though_every_try_hangs() {
-        let (mut state, begin) = (State::default(), Instant::now());
+        let (mut state, begin) = (OutageState::default(), Instant::now());
         state.note(begin, begin, false);
         // Connections to a host that is gone bring nothing, not even an error.
         let mut now = begin;
@@ -151,7 +151,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_error_that_the_database_answers_is_no_outage() {
-        let outage = Outage::default();
+        let outage = StoreOutage::default();
         let refused = outage.guard::<()>(async { Err(StoreError::NameTaken("acme".to_owned())) }).await;
         assert!(refused.is_err());
         outage.guard(async { Ok(()) }).await.expect("asked as ever");

@@ -1,7 +1,7 @@
 //! Phases set at run time, and every phase transition of an operation. The module `shadow`
 //! interprets them.
 
-use super::db::{Row, args};
+use super::db::{DbRow, args};
 use super::{NewHistory, Store, StoreError, new_id};
 
 /// The phase that was set for an operation, or its reset to the configured one.
@@ -142,11 +142,11 @@ impl Store {
     pub(crate) async fn phase_transitions(&self, count: u32) -> Result<Vec<TransitionRow>, StoreError> {
         let sql = "SELECT side, operation, moved_from, moved_to, moved_by, who, at_ms, evidence FROM phase_moves \
                    ORDER BY change DESC LIMIT $1";
-        self.db.rows(sql, args![i64::from(count)]).await?.iter().map(moved).collect()
+        self.db.rows(sql, args![i64::from(count)]).await?.iter().map(parse_transition).collect()
     }
 }
 
-fn phase(row: &Row) -> Result<PhaseRow, StoreError> {
+fn phase(row: &DbRow) -> Result<PhaseRow, StoreError> {
     Ok(PhaseRow {
         side: row.text("side")?,
         operation: row.text("operation")?,
@@ -158,7 +158,7 @@ fn phase(row: &Row) -> Result<PhaseRow, StoreError> {
     })
 }
 
-fn hold(row: &Row) -> Result<HoldRow, StoreError> {
+fn hold(row: &DbRow) -> Result<HoldRow, StoreError> {
     Ok(HoldRow {
         side: row.text("side")?,
         operation: row.text("operation")?,
@@ -168,7 +168,7 @@ fn hold(row: &Row) -> Result<HoldRow, StoreError> {
     })
 }
 
-fn moved(row: &Row) -> Result<TransitionRow, StoreError> {
+fn parse_transition(row: &DbRow) -> Result<TransitionRow, StoreError> {
     Ok(TransitionRow {
         side: row.text("side")?,
         operation: row.text("operation")?,

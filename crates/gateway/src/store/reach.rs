@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The state of a store's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum StoreState {
     /// The store exists and answers.
     There,
     /// The SQLite file does not exist, but can be created in its folder.
@@ -26,14 +26,14 @@ const WAIT: Duration = Duration::from_secs(5);
 /// # Errors
 ///
 /// The address is invalid, or the store does not answer.
-pub async fn reach(url: &str) -> Result<Reach, StoreError> {
+pub async fn reach(url: &str) -> Result<StoreState, StoreError> {
     match url.strip_prefix("sqlite:") {
         Some(file) => sqlite(Path::new(file.strip_prefix("//").unwrap_or(file))).await,
         None => postgres(url).await,
     }
 }
 
-async fn sqlite(file: &Path) -> Result<Reach, StoreError> {
+async fn sqlite(file: &Path) -> Result<StoreState, StoreError> {
     let unavailable = |path: &Path, error: &dyn std::fmt::Display| {
         StoreError::Unavailable(format!("{}: {error}", path.display()))
     };
@@ -43,7 +43,7 @@ async fn sqlite(file: &Path) -> Result<Reach, StoreError> {
             _ => PathBuf::from("."),
         };
         return match can_make_in(&folder) {
-            Ok(()) => Ok(Reach::ToBeMade),
+            Ok(()) => Ok(StoreState::ToBeMade),
             Err(error) => Err(unavailable(&folder, &error)),
         };
     }
@@ -52,7 +52,7 @@ async fn sqlite(file: &Path) -> Result<Reach, StoreError> {
     let mut connection = options.connect().await.map_err(|error| unavailable(file, &error))?;
     let read = sqlx::query("SELECT count(*) FROM sqlite_master").execute(&mut connection).await;
     read.map_err(|error| unavailable(file, &error))?;
-    Ok(Reach::There)
+    Ok(StoreState::There)
 }
 
 fn can_make_in(folder: &Path) -> std::io::Result<()> {
@@ -68,14 +68,14 @@ fn can_make_in(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-async fn postgres(url: &str) -> Result<Reach, StoreError> {
+async fn postgres(url: &str) -> Result<StoreState, StoreError> {
     let options = PgConnectOptions::from_str(url).map_err(|_| StoreError::Url)?;
     let connecting = async {
         let mut connection = options.connect().await?;
         connection.ping().await
     };
     match tokio::time::timeout(WAIT, connecting).await {
-        Ok(Ok(())) => Ok(Reach::There),
+        Ok(Ok(())) => Ok(StoreState::There),
         Ok(Err(error)) => Err(StoreError::Unavailable(error.to_string())),
         Err(_) => Err(StoreError::Unavailable(format!("no answer within {} s", WAIT.as_secs()))),
     }

@@ -1,7 +1,7 @@
 //! Rows about the gateways that share this store: their presence and their counts. The writers
 //! define the content. No reader follows these writes, so they have no number.
 
-use super::db::{Row, args};
+use super::db::{DbRow, args};
 use super::{Store, StoreError};
 
 /// The last report of a gateway about itself.
@@ -103,7 +103,7 @@ impl Store {
     }
 }
 
-fn replica(row: &Row) -> Result<ReplicaRow, StoreError> {
+fn replica(row: &DbRow) -> Result<ReplicaRow, StoreError> {
     Ok(ReplicaRow {
         id: row.text("id")?,
         name: row.text("name")?,
@@ -114,7 +114,7 @@ fn replica(row: &Row) -> Result<ReplicaRow, StoreError> {
     })
 }
 
-fn slot(row: &Row) -> Result<ReplicaSlot, StoreError> {
+fn slot(row: &DbRow) -> Result<ReplicaSlot, StoreError> {
     Ok(ReplicaSlot { number: row.int("number")?, at_ms: row.int("at_ms")?, counted: row.text("counted")? })
 }
 
@@ -122,7 +122,7 @@ fn slot(row: &Row) -> Result<ReplicaSlot, StoreError> {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::store::Missing;
+    use crate::store::MissingStore;
     use crate::store::seal::{KeyRing, SealingKey};
 
     #[tokio::test]
@@ -130,7 +130,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder for the store");
         let url = format!("sqlite:{}", folder.path().join("switchback.db").display());
         let ring = KeyRing::parse(&[SealingKey::generate()]).expect("a ring");
-        let store = Store::open(&url, ring, Clock::paused_at(0), Missing::Create).await.expect("it opens");
+        let store =
+            Store::open(&url, ring, Clock::paused_at(0), MissingStore::Create).await.expect("it opens");
         let row = |id: &str, beats, seen_ms| ReplicaRow {
             id: id.to_owned(),
             name: format!("host {id}"),

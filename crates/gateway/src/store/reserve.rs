@@ -26,7 +26,7 @@ pub(super) struct Reserve {
 
 impl Reserve {
     /// Returns the reserve of the database in `file`.
-    pub(super) fn beside(file: &Path) -> Reserve {
+    pub(super) fn for_database(file: &Path) -> Reserve {
         let mut name = file.as_os_str().to_owned();
         name.push("-reserve");
         Reserve { file: name.into() }

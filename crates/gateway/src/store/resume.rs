@@ -4,7 +4,7 @@
 //! message data.
 
 use super::db::{Tx, args};
-use super::seal::{HashOf, KeyRing, KeyedHash, Place};
+use super::seal::{HashOf, KeyRing, KeyedHash, SealContext};
 use super::{Store, StoreError};
 use crate::secret::Secret;
 use std::time::Duration;
@@ -17,12 +17,12 @@ const CURSOR: &str = "cursor";
 impl Store {
     /// Seals a cursor for a client and its list. The client stores it, not the gateway.
     pub fn seal_cursor(&self, client: &str, list: &[u8], plain: &[u8]) -> Vec<u8> {
-        self.keys.seal(&Place { column: CURSOR, client, row: list }, plain)
+        self.keys.seal(&SealContext { column: CURSOR, client, row: list }, plain)
     }
 
     /// Opens a cursor sealed for this client and list by any program with the same keys.
     pub fn open_cursor(&self, client: &str, list: &[u8], sealed: &[u8]) -> Option<Secret<Vec<u8>>> {
-        self.keys.open(&Place { column: CURSOR, client, row: list }, sealed).ok()
+        self.keys.open(&SealContext { column: CURSOR, client, row: list }, sealed).ok()
     }
 
     /// Stores for `ttl` the result `bytes` of a `step` of the work `key` of the client with id
@@ -115,6 +115,6 @@ fn row_of(work: &KeyedHash, step: &str) -> Vec<u8> {
     [&work[..], step.as_bytes()].concat()
 }
 
-fn place<'a>(client: &'a str, row: &'a [u8]) -> Place<'a> {
-    Place { column: COLUMN, client, row }
+fn place<'a>(client: &'a str, row: &'a [u8]) -> SealContext<'a> {
+    SealContext { column: COLUMN, client, row }
 }

@@ -1,7 +1,7 @@
 //! Rows of the retirement: usage counts, brownouts, and sunsets of clients. The module `retire`
 //! interprets them.
 
-use super::db::{Row, Tx, args};
+use super::db::{DbRow, Tx, args};
 use super::{NewHistory, Store, StoreError};
 use crate::clock::rfc3339;
 
@@ -41,7 +41,7 @@ pub(crate) struct BrownoutRow {
 
 /// The result of adding a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Added {
+pub(crate) enum AddBrownoutResult {
     Done,
     TooMany,
     /// The stored windows differ from those the caller has seen.
@@ -134,21 +134,21 @@ impl Store {
         brownouts_max: u32,
         forget_before_ms: i64,
         seen: Option<&[String]>,
-    ) -> Result<Added, StoreError> {
+    ) -> Result<AddBrownoutResult, StoreError> {
         let mut tx = self.write().await?;
         if let Some(seen) = seen {
             let rows = tx.rows("SELECT id FROM brownouts", &[]).await?;
             let ids = rows.iter().map(|row| row.text("id")).collect::<Result<Vec<_>, _>>()?;
             if ids.len() != seen.len() || ids.iter().any(|id| !seen.contains(id)) {
                 tx.undo().await;
-                return Ok(Added::Changed);
+                return Ok(AddBrownoutResult::Changed);
             }
         }
         tx.run("DELETE FROM brownouts WHERE until_ms < $1", args![forget_before_ms]).await?;
         let count = tx.row("SELECT COUNT(*) AS count FROM brownouts", &[]).await?;
         if count.map_or(Ok(0), |row| row.int("count"))? >= i64::from(brownouts_max) {
             tx.undo().await;
-            return Ok(Added::TooMany);
+            return Ok(AddBrownoutResult::TooMany);
         }
         let change = tx.change();
         tx.run(
@@ -170,7 +170,7 @@ impl Store {
         .await?;
         self.enter_of_brownout(&mut tx, "brownout set", row).await?;
         tx.commit().await?;
-        Ok(Added::Done)
+        Ok(AddBrownoutResult::Done)
     }
 
     /// Removes a window. Returns whether it existed.
@@ -262,7 +262,7 @@ impl Store {
     }
 }
 
-fn usage(row: &Row) -> Result<UsageRow, StoreError> {
+fn usage(row: &DbRow) -> Result<UsageRow, StoreError> {
     Ok(UsageRow {
         side: row.text("side")?,
         client: row.text("client")?,
@@ -275,7 +275,7 @@ fn usage(row: &Row) -> Result<UsageRow, StoreError> {
     })
 }
 
-fn brownout(row: &Row) -> Result<BrownoutRow, StoreError> {
+fn brownout(row: &DbRow) -> Result<BrownoutRow, StoreError> {
     Ok(BrownoutRow {
         id: row.text("id")?,
         side: row.text("side")?,
@@ -289,7 +289,7 @@ fn brownout(row: &Row) -> Result<BrownoutRow, StoreError> {
     })
 }
 
-fn sunset(row: &Row) -> Result<SunsetRow, StoreError> {
+fn sunset(row: &DbRow) -> Result<SunsetRow, StoreError> {
     Ok(SunsetRow {
         client: row.text("client")?,
         side: row.text("side")?,

@@ -105,7 +105,7 @@ impl SealingKey {
         self.id
     }
 
-    fn seal(&self, place: &Place<'_>, plain: &[u8]) -> Vec<u8> {
+    fn seal(&self, place: &SealContext<'_>, plain: &[u8]) -> Vec<u8> {
         let nonce = random::<NONCE_BYTES>();
         let aad = place.aad(self.id);
         let sealed = self
@@ -123,7 +123,7 @@ impl SealingKey {
 
 /// The place of a sealed value, which opens only there.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct SealContext<'a> {
     /// Table and column, such as `grants.refresh`.
     pub column: &'static str,
     /// Id of the client that owns the row; empty if there is none.
@@ -132,7 +132,7 @@ pub struct Place<'a> {
     pub row: &'a [u8],
 }
 
-impl Place<'_> {
+impl SealContext<'_> {
     /// Serializes version, key id and the length-prefixed parts of the place, so that no two places
     /// have the same bytes.
     fn aad(&self, key: KeyId) -> Vec<u8> {
@@ -186,7 +186,7 @@ impl KeyRing {
     }
 
     /// Seals `plain` for `place` with the newest key.
-    pub fn seal(&self, place: &Place<'_>, plain: &[u8]) -> Vec<u8> {
+    pub fn seal(&self, place: &SealContext<'_>, plain: &[u8]) -> Vec<u8> {
         self.newest().seal(place, plain)
     }
 
@@ -195,7 +195,7 @@ impl KeyRing {
     /// # Errors
     ///
     /// The value was sealed with a key that is not in the ring, for another place, or was modified.
-    pub fn open(&self, place: &Place<'_>, sealed: &[u8]) -> Result<Secret<Vec<u8>>, SealError> {
+    pub fn open(&self, place: &SealContext<'_>, sealed: &[u8]) -> Result<Secret<Vec<u8>>, SealError> {
         let Some((head, body)) = sealed.split_at_checked(HEAD_BYTES) else { return Err(SealError::Broken) };
         if head[0] != VERSION {
             return Err(SealError::Broken);
@@ -250,7 +250,7 @@ pub enum HashOf {
 
 /// A value covered by a row's keyed hash.
 #[derive(Clone, Copy, Debug)]
-pub enum Part<'a> {
+pub enum HashedValue<'a> {
     /// A text or a blob.
     Bytes(&'a [u8]),
     /// A number.
@@ -259,21 +259,21 @@ pub enum Part<'a> {
     Nothing,
 }
 
-impl<'a> From<&'a str> for Part<'a> {
+impl<'a> From<&'a str> for HashedValue<'a> {
     fn from(text: &'a str) -> Self {
-        Part::Bytes(text.as_bytes())
+        HashedValue::Bytes(text.as_bytes())
     }
 }
 
-impl<'a> From<Option<&'a str>> for Part<'a> {
+impl<'a> From<Option<&'a str>> for HashedValue<'a> {
     fn from(text: Option<&'a str>) -> Self {
-        text.map_or(Part::Nothing, Part::from)
+        text.map_or(HashedValue::Nothing, HashedValue::from)
     }
 }
 
-impl From<Option<i64>> for Part<'_> {
+impl From<Option<i64>> for HashedValue<'_> {
     fn from(number: Option<i64>) -> Self {
-        number.map_or(Part::Nothing, Part::Int)
+        number.map_or(HashedValue::Nothing, HashedValue::Int)
     }
 }
 
@@ -305,28 +305,28 @@ impl Hasher {
     }
 
     /// Returns the keyed hash of a row in a domain.
-    pub(crate) fn row(&self, kind: HashOf, parts: &[Part<'_>]) -> KeyedHash {
+    pub(crate) fn row(&self, kind: HashOf, parts: &[HashedValue<'_>]) -> KeyedHash {
         self.mac_of_row(kind, parts).finalize().into_bytes().into()
     }
 
     /// Returns whether `mac` is the keyed hash of a row.
-    pub(crate) fn is_row(&self, kind: HashOf, parts: &[Part<'_>], mac: Option<&[u8]>) -> bool {
+    pub(crate) fn is_row(&self, kind: HashOf, parts: &[HashedValue<'_>], mac: Option<&[u8]>) -> bool {
         mac.is_some_and(|mac| self.mac_of_row(kind, parts).verify_slice(mac).is_ok())
     }
 
     /// Prefixes every part with its type, and bytes with their length, so that no two rows have the
     /// same input.
-    fn mac_of_row(&self, kind: HashOf, parts: &[Part<'_>]) -> Hmac<Sha256> {
+    fn mac_of_row(&self, kind: HashOf, parts: &[HashedValue<'_>]) -> Hmac<Sha256> {
         let mut mac = self.0.clone();
         mac.update(&[kind as u8]);
         for part in parts {
             match part {
-                Part::Nothing => mac.update(&[0]),
-                Part::Int(number) => {
+                HashedValue::Nothing => mac.update(&[0]),
+                HashedValue::Int(number) => {
                     mac.update(&[1]);
                     mac.update(&number.to_le_bytes());
                 }
-                Part::Bytes(bytes) => {
+                HashedValue::Bytes(bytes) => {
                     mac.update(&[2]);
                     mac.update(&(bytes.len() as u64).to_le_bytes());
                     mac.update(bytes);
@@ -360,7 +360,7 @@ mod tests {
         (texts, ring)
     }
 
-    const PLACE: Place<'static> = Place { column: "grants.refresh", client: "c1", row: b"g1" };
+    const PLACE: SealContext<'static> = SealContext { column: "grants.refresh", client: "c1", row: b"g1" };
 
     #[test]
     fn a_sealed_value_opens_in_its_place_and_nowhere_else() {
@@ -368,10 +368,10 @@ mod tests {
         let sealed = ring.seal(&PLACE, b"token");
         assert_eq!(ring.open(&PLACE, &sealed).expect("opens").expose(), b"token");
         for elsewhere in [
-            Place { client: "c2", ..PLACE },
-            Place { row: b"g2", ..PLACE },
-            Place { column: "grants.access", ..PLACE },
-            Place { client: "c1g", row: b"1", ..PLACE },
+            SealContext { client: "c2", ..PLACE },
+            SealContext { row: b"g2", ..PLACE },
+            SealContext { column: "grants.access", ..PLACE },
+            SealContext { client: "c1g", row: b"1", ..PLACE },
         ] {
             assert_eq!(ring.open(&elsewhere, &sealed).unwrap_err(), SealError::Broken, "{elsewhere:?}");
         }
@@ -438,22 +438,26 @@ mod tests {
     #[test]
     fn a_row_with_any_other_part_is_another_row() {
         let hasher = Hasher::new(&Secret::new(vec![7; 32]));
-        let parts = [Part::from("acme"), Part::from(None::<&str>), Part::from(Some(7))];
+        let parts = [HashedValue::from("acme"), HashedValue::from(None::<&str>), HashedValue::from(Some(7))];
         let mac = hasher.row(HashOf::ClientRow, &parts);
         assert!(hasher.is_row(HashOf::ClientRow, &parts, Some(&mac)));
         assert!(!hasher.is_row(HashOf::ClientRow, &parts, None));
         assert!(!hasher.is_row(HashOf::TokenRow, &parts, Some(&mac)));
         for other in [
-            [Part::from("acmf"), Part::Nothing, Part::Int(7)],
-            [Part::from("acme"), Part::from(""), Part::Int(7)],
-            [Part::from("acme"), Part::Nothing, Part::Nothing],
-            [Part::from("acme"), Part::Nothing, Part::Bytes(&[7, 0, 0, 0, 0, 0, 0, 0])],
+            [HashedValue::from("acmf"), HashedValue::Nothing, HashedValue::Int(7)],
+            [HashedValue::from("acme"), HashedValue::from(""), HashedValue::Int(7)],
+            [HashedValue::from("acme"), HashedValue::Nothing, HashedValue::Nothing],
+            [HashedValue::from("acme"), HashedValue::Nothing, HashedValue::Bytes(&[7, 0, 0, 0, 0, 0, 0, 0])],
         ] {
             assert!(!hasher.is_row(HashOf::ClientRow, &other, Some(&mac)), "{other:?}");
         }
-        let split = [Part::from("ab"), Part::from("c")];
+        let split = [HashedValue::from("ab"), HashedValue::from("c")];
         let mac = hasher.row(HashOf::TokenRow, &split);
-        assert!(!hasher.is_row(HashOf::TokenRow, &[Part::from("a"), Part::from("bc")], Some(&mac)));
+        assert!(!hasher.is_row(
+            HashOf::TokenRow,
+            &[HashedValue::from("a"), HashedValue::from("bc")],
+            Some(&mac)
+        ));
     }
 
     #[test]

@@ -92,13 +92,13 @@ impl AccessRecord<'_> {
     }
 
     pub(super) fn shown_address(&self) -> impl fmt::Display + use<> {
-        struct Shown(Option<IpAddr>);
-        impl fmt::Display for Shown {
+        struct ShownAddress(Option<IpAddr>);
+        impl fmt::Display for ShownAddress {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.map_or(Ok(()), |address| address.fmt(f))
             }
         }
-        Shown(self.address)
+        ShownAddress(self.address)
     }
 }
 

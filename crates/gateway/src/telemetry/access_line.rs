@@ -42,32 +42,32 @@ fn add_line(record: &AccessRecord<'_>, format: LogFormat, line: &mut String) {
             line.push_str("  INFO ");
             line.push_str(TARGET);
             line.push(':');
-            Fields { line, is_json: false }
+            LineWriter { line, is_json: false }
         }
         LogFormat::Json => {
             line.push_str("{\"timestamp\":\"");
             add_timestamp(line);
             line.push_str("\",\"level\":\"INFO\"");
-            Fields { line, is_json: true }
+            LineWriter { line, is_json: true }
         }
     };
-    fields.escaped(name!("request_id"), record.request_id);
-    fields.escaped(name!("client_request_id"), record.client_request_id);
-    fields.escaped(name!("trace_id"), record.trace_id);
-    fields.escaped(name!("method"), record.method);
-    fields.escaped(name!("path"), record.path);
-    fields.quoted(name!("operation"), record.operation);
-    fields.escaped(name!("client"), record.client);
+    fields.push_escaped(name!("request_id"), record.request_id);
+    fields.push_escaped(name!("client_request_id"), record.client_request_id);
+    fields.push_escaped(name!("trace_id"), record.trace_id);
+    fields.push_escaped(name!("method"), record.method);
+    fields.push_escaped(name!("path"), record.path);
+    fields.push_quoted(name!("operation"), record.operation);
+    fields.push_escaped(name!("client"), record.client);
     fields.address(name!("address"), record);
-    fields.escaped(name!("phase"), record.phase);
-    fields.escaped(name!("answered_by"), record.answered_by);
-    fields.escaped(name!("outcome"), record.outcome);
+    fields.push_escaped(name!("phase"), record.phase);
+    fields.push_escaped(name!("answered_by"), record.answered_by);
+    fields.push_escaped(name!("outcome"), record.outcome);
     fields.number(name!("status"), record.status.into());
     fields.number(name!("body_bytes"), record.body_bytes);
     fields.number(name!("upstream_calls"), record.upstream_calls.into());
     fields.number(name!("upstream_us"), record.upstream_us());
     fields.number(name!("elapsed_us"), record.elapsed_us());
-    fields.escaped(name!("cause"), record.cause);
+    fields.push_escaped(name!("cause"), record.cause);
     if format == LogFormat::Json {
         line.push_str(",\"target\":\"");
         line.push_str(TARGET);
@@ -76,18 +76,18 @@ fn add_line(record: &AccessRecord<'_>, format: LogFormat, line: &mut String) {
     line.push('\n');
 }
 
-struct Fields<'l> {
+struct LineWriter<'l> {
     line: &'l mut String,
     is_json: bool,
 }
 
-impl Fields<'_> {
+impl LineWriter<'_> {
     fn name(&mut self, name: Name) {
         self.line.push_str(if self.is_json { name.json } else { name.text });
     }
 
     /// Adds a field with external text, escaped.
-    fn escaped(&mut self, name: Name, text: &str) {
+    fn push_escaped(&mut self, name: Name, text: &str) {
         self.name(name);
         match (self.is_json, is_plain(text)) {
             (false, true) => self.line.push_str(text),
@@ -99,7 +99,7 @@ impl Fields<'_> {
     }
 
     /// Adds a field with the gateway's own text in `Debug` form, as the subscriber does.
-    fn quoted(&mut self, name: Name, text: &str) {
+    fn push_quoted(&mut self, name: Name, text: &str) {
         self.name(name);
         match (self.is_json, is_plain(text)) {
             (_, true) => self.between_quotes(text),

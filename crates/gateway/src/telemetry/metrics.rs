@@ -103,7 +103,7 @@ fn be_born() {
     connections().increment(0.0);
     requests_in_flight().increment(0.0);
     tokens_unpersisted(0.0);
-    SpanMeter::new().exported(0);
+    SpanMeter::new().count_exported(0);
 }
 
 /// The limits that [`limited`] accepts.
@@ -254,23 +254,23 @@ impl SpanMeter {
     }
 
     /// Counts spans that the collector accepted.
-    pub(crate) fn exported(&self, spans: u64) {
+    pub(crate) fn count_exported(&self, spans: u64) {
         self.exported.increment(spans);
     }
 
     /// Counts spans that the collector did not accept.
-    pub(crate) fn failed(&self, spans: u64) {
+    pub(crate) fn count_failed(&self, spans: u64) {
         self.failed.increment(spans);
     }
 
     /// Counts spans that were dropped because the queue was full.
-    pub(crate) fn dropped(&self, spans: u64) {
+    pub(crate) fn count_dropped(&self, spans: u64) {
         self.dropped.increment(spans);
     }
 }
 
 /// Counts a rejection by a limit.
-pub(crate) fn limited(limit: &'static str) {
+pub(crate) fn count_limited(limit: &'static str) {
     debug_assert!(LIMITS.contains(&limit), "{limit} is to be born at 0");
     counter!(LIMITED, "limit" => limit).increment(1);
 }
@@ -297,7 +297,7 @@ pub(crate) fn unknown_call(method: &'static str, path: String, unknown: &'static
 }
 
 /// Counts a retried call.
-pub(crate) fn retried(upstream: &str, role: &'static str, why: &'static str) {
+pub(crate) fn count_retry(upstream: &str, role: &'static str, why: &'static str) {
     retries(upstream, role, why).increment(1);
 }
 
@@ -323,7 +323,7 @@ pub(crate) struct TokenLife {
 
 impl TokenLife {
     /// Converts the issue time (since 1970) and the lifetime of a token, both in milliseconds.
-    pub(crate) fn of(issued_ms: i64, lifetime_ms: i64) -> TokenLife {
+    pub(crate) fn new(issued_ms: i64, lifetime_ms: i64) -> TokenLife {
         TokenLife {
             ends: issued_ms.saturating_add(lifetime_ms) as f64 / 1000.0,
             lifetime: lifetime_ms as f64 / 1000.0,
@@ -667,12 +667,12 @@ mod tests {
         deprecated_request("every", "old", "GET /every");
         transform_failed("GET /every", "request");
         UpstreamMeter::new("every", "client").record(Some(StatusCode::OK), Duration::from_millis(1));
-        retried("every", "client", "broken");
+        count_retry("every", "client", "broken");
         unknown_call("GET", "/every".to_owned(), "client");
-        limited("layer");
+        count_limited("layer");
         store_up(true);
         token_refreshed("every", "ok");
-        token_life("every", Some(TokenLife::of(1_000, 1_000)));
+        token_life("every", Some(TokenLife::new(1_000, 1_000)));
         token_state("every", "active", Some(true));
         credential_refused("every", "old", Some(false));
         tokens_unpersisted(0.0);
@@ -690,7 +690,7 @@ mod tests {
         shadow_unrecorded(1);
         shadow_waiting(1);
         shadow_bytes(1);
-        SpanMeter::new().dropped(1);
+        SpanMeter::new().count_dropped(1);
         let text = metrics.render();
         for (name, kind, labels) in EVERY_METRIC {
             assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{name} is no {kind} in:\n{text}");

@@ -72,7 +72,7 @@ impl NonBlockingWriter {
 
 impl Shards {
     fn put(&self, line: &[u8], is_urgent: bool) {
-        let mut shard = lock(&self.shards[crate::shard::here() % SHARDS]);
+        let mut shard = lock(&self.shards[crate::shard::current() % SHARDS]);
         let (before, after) = (shard.len(), shard.len() + line.len());
         if after > SHARD_BYTES_MAX {
             drop(shard);

@@ -120,7 +120,7 @@ impl Traces {
         if !is_recorded {
             return (parent.unwrap_or(own), None);
         }
-        let trace = parent.unwrap_or(own).sampled().child(fastrand::u64(..));
+        let trace = parent.unwrap_or(own).with_sampling().child(fastrand::u64(..));
         let parent = parent.map(|parent| parent.parent_number());
         let span = RequestSpan { traces: Arc::clone(self), trace, parent, anchor: Anchor::now() };
         (trace, Some(Arc::new(span)))
@@ -175,7 +175,7 @@ impl Anchor {
 }
 
 /// A finished span.
-pub(crate) struct Ended {
+pub(crate) struct EndedSpan {
     pub(crate) name: String,
     pub(crate) started: std::time::Instant,
     pub(crate) ended: std::time::Instant,
@@ -191,16 +191,16 @@ impl RequestSpan {
     }
 
     /// Records the span of the request.
-    pub(crate) fn record(&self, ended: Ended) {
+    pub(crate) fn record(&self, ended: EndedSpan) {
         self.put(self.trace, self.parent, SpanKind::Server, ended);
     }
 
     /// Records the span of a call at position `call`.
-    pub(crate) fn record_call(&self, call: TraceParent, ended: Ended) {
+    pub(crate) fn record_call(&self, call: TraceParent, ended: EndedSpan) {
         self.put(call, Some(self.trace.parent_number()), SpanKind::Client, ended);
     }
 
-    fn put(&self, place: TraceParent, parent: Option<u64>, kind: SpanKind, ended: Ended) {
+    fn put(&self, place: TraceParent, parent: Option<u64>, kind: SpanKind, ended: EndedSpan) {
         let context = SpanContext::new(
             TraceId::from(place.trace_number()),
             SpanId::from(place.parent_number()),
@@ -224,7 +224,7 @@ impl RequestSpan {
             instrumentation_scope: self.traces.scope.clone(),
         };
         if self.traces.queue.try_send(Queued::Span(Box::new(span))).is_err() {
-            self.traces.meter.dropped(1);
+            self.traces.meter.count_dropped(1);
         }
     }
 }
@@ -284,8 +284,8 @@ async fn send(
     let outcome = exporter.export(std::mem::take(batch)).await;
     let before = std::mem::replace(reached, outcome.is_ok());
     match outcome {
-        Ok(()) => meter.exported(spans),
-        Err(_) => meter.failed(spans),
+        Ok(()) => meter.count_exported(spans),
+        Err(_) => meter.count_failed(spans),
     }
     match outcome {
         Err(error) if before => tracing::warn!(%error, "the collector takes no traces; they are lost"),

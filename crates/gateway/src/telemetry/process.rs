@@ -20,7 +20,7 @@ pub(super) struct Process {
 }
 
 /// Reads the current figures. Returns `None` if the system does not provide them.
-pub(super) fn read() -> Option<Process> {
+pub(super) fn current() -> Option<Process> {
     let stat = Stat::parse(&fs::read_to_string("/proc/self/stat").ok()?)?;
     let open = fs::read_dir("/proc/self/fd").ok().map(Iterator::count);
     Some(Process {
@@ -28,7 +28,7 @@ pub(super) fn read() -> Option<Process> {
         resident_bytes: stat.resident_pages as f64 * rustix::param::page_size() as f64,
         virtual_bytes: stat.virtual_bytes as f64,
         threads: stat.threads as f64,
-        started: started(stat.started),
+        started: start_time(stat.started),
         // Exclude the descriptor that reads the folder.
         open_fds: open.map(|open| open.saturating_sub(1) as f64),
         // Unlimited is the largest number, as in the client libraries.
@@ -37,7 +37,7 @@ pub(super) fn read() -> Option<Process> {
 }
 
 /// Converts the start time after boot to the time since 1970.
-fn started(after_boot: Duration) -> Option<Duration> {
+fn start_time(after_boot: Duration) -> Option<Duration> {
     let uptime = fs::read_to_string("/proc/uptime").ok()?;
     let uptime = Duration::try_from_secs_f64(uptime.split(' ').next()?.parse().ok()?).ok()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
@@ -94,7 +94,7 @@ mod tests {
     fn this_process_began_a_moment_ago() {
         let stat = Stat::parse(&fs::read_to_string("/proc/self/stat").expect("there")).expect("it is read");
         let age = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970")
-            - started(stat.started).expect("known");
+            - start_time(stat.started).expect("known");
         assert!(age < Duration::from_secs(3600) && stat.resident_pages > 0 && stat.threads > 1, "{age:?}");
     }
 }

@@ -34,7 +34,7 @@ pub struct OperationReading {
 
 /// A snapshot of the metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reading {
+pub struct MetricsSnapshot {
     /// By side and operation. Calls that match no operation have empty names.
     pub operations: BTreeMap<(String, String), OperationReading>,
     /// Responses and events that the dual run compared, and the number that differed, were
@@ -116,13 +116,13 @@ impl OperationReading {
 
 impl Metrics {
     /// Returns a snapshot of the current metrics.
-    pub fn reading(&self) -> Reading {
-        read(&self.render())
+    pub fn reading(&self) -> MetricsSnapshot {
+        parse(&self.render())
     }
 }
 
-fn read(text: &str) -> Reading {
-    let mut reading = Reading::default();
+fn parse(text: &str) -> MetricsSnapshot {
+    let mut reading = MetricsSnapshot::default();
     let mut clients: BTreeMap<(String, String), HashSet<&str>> = BTreeMap::new();
     let mut added_cumulated = [0; BUCKETS];
     let bucket_line = |line: &'static str| format!("{line}_bucket");
@@ -176,9 +176,9 @@ fn read(text: &str) -> Reading {
             _ => {}
         }
     }
-    reading.added.buckets = apart(added_cumulated);
+    reading.added.buckets = bucket_counts(added_cumulated);
     for (key, operation) in &mut reading.operations {
-        operation.durations.buckets = apart(operation.durations.buckets);
+        operation.durations.buckets = bucket_counts(operation.durations.buckets);
         operation.clients = clients.get(key).map_or(0, HashSet::len);
     }
     reading
@@ -188,7 +188,7 @@ fn read(text: &str) -> Reading {
 fn key(labels: &str) -> (String, String) {
     let named = |name| {
         let value = label(labels, name).unwrap_or_default();
-        if value == super::metrics::NONE { String::new() } else { unescaped(value) }
+        if value == super::metrics::NONE { String::new() } else { unescape(value) }
     };
     (named("side"), named("operation"))
 }
@@ -212,7 +212,7 @@ fn label<'l>(labels: &'l str, name: &str) -> Option<&'l str> {
     None
 }
 
-fn unescaped(value: &str) -> String {
+fn unescape(value: &str) -> String {
     value.replace("\\\"", "\"").replace("\\n", "\n").replace("\\\\", "\\")
 }
 
@@ -227,7 +227,7 @@ fn bucket(labels: &str) -> Option<usize> {
 }
 
 /// Converts cumulative counts to counts per bucket.
-fn apart(cumulated: [u64; BUCKETS]) -> [u64; BUCKETS] {
+fn bucket_counts(cumulated: [u64; BUCKETS]) -> [u64; BUCKETS] {
     let mut apart = cumulated;
     for at in (1..BUCKETS).rev() {
         apart[at] = cumulated[at].saturating_sub(cumulated[at - 1]);
@@ -307,6 +307,6 @@ mod tests {
         assert_eq!(label(labels, "client"), Some(r#"a \"side=\\"#));
         assert_eq!(label(labels, "side"), Some("v1"));
         assert_eq!(label(labels, "outcome"), None);
-        assert_eq!(unescaped(r#"a \"b\" \\ c"#), r#"a "b" \ c"#);
+        assert_eq!(unescape(r#"a \"b\" \\ c"#), r#"a "b" \ c"#);
     }
 }

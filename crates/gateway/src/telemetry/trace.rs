@@ -58,7 +58,7 @@ impl TraceParent {
     }
 
     /// Returns the same position with the sampling flag set.
-    pub(crate) fn sampled(self) -> TraceParent {
+    pub(crate) fn with_sampling(self) -> TraceParent {
         TraceParent { flags: self.flags | 1, ..self }
     }
 

@@ -31,7 +31,7 @@ pub enum TokenPlace {
 impl TokenPlace {
     /// Returns the location that a side's credential declares, or `None` if a header name is
     /// invalid.
-    pub fn of(credential: &Credential) -> Option<TokenPlace> {
+    pub fn from_credential(credential: &Credential) -> Option<TokenPlace> {
         match credential.send.first()? {
             Carrier::Query(name) => Some(TokenPlace::Query(name.clone())),
             Carrier::FormField(name) => Some(TokenPlace::FormField(name.clone())),
@@ -60,7 +60,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// Extracts the token from a field value, or returns `None` if the value does not match the scheme.
 /// Scheme names are case-insensitive (RFC 9110, section 11.1).
-pub fn read<'v>(value: &'v str, scheme: &Scheme) -> Option<Cow<'v, str>> {
+pub fn extract_token<'v>(value: &'v str, scheme: &Scheme) -> Option<Cow<'v, str>> {
     let token = match scheme {
         Scheme::Bare => Cow::Borrowed(value.trim()),
         Scheme::Word(word) => Cow::Borrowed(after(value, word)?),
@@ -106,7 +106,7 @@ pub fn value(token: &str, scheme: &Scheme) -> Option<HeaderValue> {
 /// because tokens contain none.
 pub fn values<'q>(pairs: &'q str, name: &str) -> impl Iterator<Item = Cow<'q, str>> {
     let pairs = pairs.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-    pairs.filter(move |(own, _)| is_named(own, name)).map(|(_, value)| decoded(value))
+    pairs.filter(move |(own, _)| is_named(own, name)).map(|(_, value)| percent_decode(value))
 }
 
 /// Removes the named parameters from a query or form. Returns `None` if it contains none of them.
@@ -152,10 +152,10 @@ fn pair(name: &str, token: &str) -> String {
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 fn is_named(own: &str, name: &str) -> bool {
-    own == name || decoded(own) == name
+    own == name || percent_decode(own) == name
 }
 
-fn decoded(text: &str) -> Cow<'_, str> {
+fn percent_decode(text: &str) -> Cow<'_, str> {
     percent_decode_str(text).decode_utf8_lossy()
 }
 
@@ -198,7 +198,7 @@ mod tests {
                 BasicPart::Both if user.is_empty() || password.is_empty() => String::new(),
                 BasicPart::Both => format!("{user}:{password}"),
             };
-            let read = read(&format!("{scheme}{spaces}{coded}"), &Scheme::Basic(part)).map(Cow::into_owned);
+            let read = extract_token(&format!("{scheme}{spaces}{coded}"), &Scheme::Basic(part)).map(Cow::into_owned);
             prop_assert_eq!(read, Some(wanted).filter(|wanted| !wanted.is_empty()));
         }
 
@@ -206,8 +206,8 @@ mod tests {
         #[test]
         fn what_is_not_basic_is_not_read(value in "\\PC{0,40}", part in part()) {
             prop_assume!(!value.trim().to_ascii_lowercase().starts_with("basic "));
-            prop_assert_eq!(read(&value, &Scheme::Basic(part)), None);
-            let _ = read(&format!("Basic {value}"), &Scheme::Basic(part));
+            prop_assert_eq!(extract_token(&value, &Scheme::Basic(part)), None);
+            let _ = extract_token(&format!("Basic {value}"), &Scheme::Basic(part));
         }
 
         #[test]
@@ -244,7 +244,7 @@ mod tests {
             };
             let token = if which == 4 { format!("{token}:{token}") } else { token };
             let value = value(&token, &scheme).expect("it fits");
-            let read = read(value.to_str().expect("ASCII"), &scheme);
+            let read = extract_token(value.to_str().expect("ASCII"), &scheme);
             prop_assert_eq!(read.as_deref(), Some(token.as_str()));
         }
     }

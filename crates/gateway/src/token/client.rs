@@ -50,19 +50,19 @@ impl Client {
 #[derive(Clone, Debug)]
 struct Binding {
     client: Arc<Client>,
-    opens: Vec<Opens>,
+    opens: Vec<FrontAccess>,
 }
 
 /// The fronts of one side, or of all sides, and the expiry in wall-clock milliseconds since 1970.
 #[derive(Clone, Debug)]
-struct Opens {
+struct FrontAccess {
     side: Option<String>,
     expires_ms: Option<i64>,
 }
 
 /// A snapshot of all clients that tokens select.
 #[derive(Clone, Debug, Default)]
-struct Table {
+struct ClientTable {
     by_token: HashMap<KeyedHash, Binding, RandomState>,
     by_name: HashMap<Arc<str>, Arc<Client>>,
     /// Tokens that were rotated or have expired, or whose client is revoked or damaged. Entries are
@@ -73,7 +73,7 @@ struct Table {
 /// The clients of the gateway.
 #[derive(Debug)]
 pub struct Clients {
-    table: ArcSwap<Table>,
+    table: ArcSwap<ClientTable>,
     hasher: TokenHasher,
     clock: Clock,
 }
@@ -89,7 +89,7 @@ impl Clients {
         let hash = self.hasher.hash(token);
         let table = self.table.load();
         let binding = table.by_token.get(&hash)?;
-        let is_open = |opens: &Opens| {
+        let is_open = |opens: &FrontAccess| {
             opens.side.as_deref().is_none_or(|own| own == side)
                 && opens.expires_ms.is_none_or(|ends| ends > self.clock.unix_ms())
         };
@@ -123,7 +123,7 @@ impl Clients {
         grant_of: impl Fn(&ClientRow) -> Option<Arc<Grant>>,
     ) {
         let before = self.table.load();
-        let mut table = Table::clone(&before);
+        let mut table = ClientTable::clone(&before);
         let touched: HashSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
         let replaced: Vec<Arc<Client>> =
             before.by_name.values().filter(|client| touched.contains(client.id.as_str())).cloned().collect();
@@ -146,7 +146,7 @@ impl Clients {
             let Some(grant) = grant_of(row) else { continue };
             let name: Arc<str> = row.name.as_str().into();
             let known = before.by_name.get(&name).map_or(&[][..], |client| client.fixed_tokens());
-            let fixed = row.credentials.iter().filter_map(|credential| fixed(credential, known, &name));
+            let fixed = row.credentials.iter().filter_map(|credential| fixed_token(credential, known, &name));
             let client = Arc::new(Client {
                 id: row.id.clone(),
                 name: name.clone(),
@@ -156,7 +156,7 @@ impl Clients {
             });
             for token in &row.tokens {
                 let fresh = || Binding { client: client.clone(), opens: Vec::new() };
-                let opens = Opens { side: token.side.clone(), expires_ms: token.expires_ms };
+                let opens = FrontAccess { side: token.side.clone(), expires_ms: token.expires_ms };
                 table.by_token.entry(token.hash).or_insert_with(fresh).opens.push(opens);
             }
             table.by_name.insert(name, client);
@@ -172,7 +172,7 @@ impl Clients {
 
 /// Updates the metrics after a change from the `replaced` clients to those of `rows`. Removals
 /// precede additions, since both may use the same labels.
-fn show_replaced(replaced: &[Arc<Client>], rows: &[ClientRow], table: &Table) {
+fn show_replaced(replaced: &[Arc<Client>], rows: &[ClientRow], table: &ClientTable) {
     for old in replaced {
         let new = table.by_name.get(&old.name);
         let has = |token: &Arc<FixedToken>| {
@@ -191,7 +191,7 @@ fn show_replaced(replaced: &[Arc<Client>], rows: &[ClientRow], table: &Table) {
 
 /// Returns the token of a row. If its value is unchanged, the existing token is reused together
 /// with its state.
-fn fixed(row: &CredentialRow, known: &[Arc<FixedToken>], client: &Arc<str>) -> Option<Arc<FixedToken>> {
+fn fixed_token(row: &CredentialRow, known: &[Arc<FixedToken>], client: &Arc<str>) -> Option<Arc<FixedToken>> {
     if let Some(same) = known.iter().find(|token| token.id == row.id) {
         same.adopt(row);
         return Some(same.clone());

@@ -9,11 +9,11 @@
 
 use super::registry::{Registry, RegistryError};
 use super::report::ClientInfo;
-use super::wire::{App, Exchange, Offer, Refusal, is_code};
+use super::wire::{OAuthApp, Offer, TokenExchange, TokenRefusal, is_code};
 use crate::clock::rfc3339;
 use crate::secret::Secret;
 use crate::store::seal::{HashOf, random};
-use crate::store::{NewTokens, Pending, StoreError};
+use crate::store::{NewTokens, PendingAuthorization, StoreError};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
@@ -57,7 +57,7 @@ pub enum ConnectError {
     OtherIssuer,
     /// The authorization server rejected the code or the application.
     #[error("code refused: {0}")]
-    CodeRefused(Refusal),
+    CodeRefused(TokenRefusal),
     /// The authorization server sent no usable response; the code may be spent.
     #[error("authorization server: {0}")]
     Server(String),
@@ -80,10 +80,10 @@ impl Registry {
     ///
     /// There is no authorization server, no such client, or no application for it, or the store
     /// fails.
-    pub async fn connect(&self, name: &str, app: Option<App>) -> Result<ConnectLink, ConnectError> {
+    pub async fn connect(&self, name: &str, app: Option<OAuthApp>) -> Result<ConnectLink, ConnectError> {
         let endpoint = self.endpoint.load_full().ok_or(ConnectError::NoServer)?;
         let oauth = endpoint.oauth();
-        let found = endpoint.found().await.map_err(ConnectError::Server)?;
+        let found = endpoint.metadata().await.map_err(ConnectError::Server)?;
         let no_address = || ConnectError::Server("its metadata has no authorization_endpoint".to_owned());
         let mut url = found.authorize_url.clone().ok_or_else(no_address)?;
         let client = self.living(name).await?;
@@ -121,7 +121,7 @@ impl Registry {
         let endpoint = self.endpoint.load_full().ok_or(ConnectError::NoServer)?;
         // Must precede the use of the `state`, so that an unreachable server does not consume the
         // link.
-        let found = endpoint.found().await.map_err(ConnectError::Server)?;
+        let found = endpoint.metadata().await.map_err(ConnectError::Server)?;
         let pending = match &answer.state {
             Some(state) => {
                 let hash = self.store.hasher().hash(HashOf::ConnectState, state.as_bytes());
@@ -130,7 +130,7 @@ impl Registry {
             None if endpoint.oauth().is_state_optional => self.store.take_only_connect_state().await?,
             None => None,
         };
-        let Pending { client, verifier } = pending.ok_or(ConnectError::State)?;
+        let PendingAuthorization { client, verifier } = pending.ok_or(ConnectError::State)?;
         match (&found.issuer, &answer.issuer) {
             (Some(ours), Some(theirs)) if ours != theirs => return Err(ConnectError::OtherIssuer),
             (Some(_), None) if found.names_itself => return Err(ConnectError::OtherIssuer),
@@ -148,10 +148,10 @@ impl Registry {
         };
         self.store.prepare_connecting().await?;
         let offer = Offer::Code { code: &code, verifier: &verifier };
-        let tokens = match endpoint.exchange(&App { id, secret }, offer).await {
-            Exchange::Tokens(tokens) => tokens,
-            Exchange::Refused(refusal) => return Err(ConnectError::CodeRefused(refusal)),
-            Exchange::Failed(failure) => return Err(ConnectError::Server(failure.what)),
+        let tokens = match endpoint.exchange(&OAuthApp { id, secret }, offer).await {
+            TokenExchange::Tokens(tokens) => tokens,
+            TokenExchange::Refused(refusal) => return Err(ConnectError::CodeRefused(refusal)),
+            TokenExchange::Failed(failure) => return Err(ConnectError::Server(failure.what)),
         };
         let tokens = NewTokens {
             access: tokens.access,

@@ -19,7 +19,7 @@ const ISSUER_BYTES_MAX: usize = 200;
 
 /// Addresses and capabilities of an authorization server.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct ServerMetadata {
     pub authorize_url: Option<Url>,
     pub token_url: Url,
     /// The revocation endpoint (RFC 7009).
@@ -34,7 +34,7 @@ pub(super) struct Found {
 
 #[derive(Debug)]
 pub(super) struct Discovery {
-    found: ArcSwapOption<Found>,
+    found: ArcSwapOption<ServerMetadata>,
     /// Serializes fetches of the metadata.
     asking: Mutex<()>,
     scope: Option<String>,
@@ -45,7 +45,7 @@ impl Discovery {
     pub(super) fn new(oauth: &OAuth) -> Discovery {
         let scope = oauth.scopes.join(" ");
         let found = oauth.token_url.clone().filter(|_| oauth.authorize_url.is_some()).map(|token_url| {
-            Arc::new(Found {
+            Arc::new(ServerMetadata {
                 authorize_url: oauth.authorize_url.clone(),
                 token_url,
                 revocation_url: oauth.revocation_url.clone(),
@@ -69,7 +69,11 @@ impl Discovery {
 
     /// Returns the server's addresses and fetches the metadata if they are missing. The error text
     /// is for logs.
-    pub(super) async fn found(&self, http: &HttpClient, oauth: &OAuth) -> Result<Arc<Found>, String> {
+    pub(super) async fn metadata(
+        &self,
+        http: &HttpClient,
+        oauth: &OAuth,
+    ) -> Result<Arc<ServerMetadata>, String> {
         if let Some(found) = self.found.load_full() {
             return Ok(found);
         }
@@ -81,7 +85,7 @@ impl Discovery {
     }
 
     /// Fetches the metadata again.
-    pub(super) async fn again(&self, http: &HttpClient, oauth: &OAuth) -> Result<(), String> {
+    pub(super) async fn refetch(&self, http: &HttpClient, oauth: &OAuth) -> Result<(), String> {
         if !self.is_needed {
             return Ok(());
         }
@@ -89,11 +93,11 @@ impl Discovery {
         self.ask(http, oauth).await.map(drop)
     }
 
-    async fn ask(&self, http: &HttpClient, oauth: &OAuth) -> Result<Arc<Found>, String> {
+    async fn ask(&self, http: &HttpClient, oauth: &OAuth) -> Result<Arc<ServerMetadata>, String> {
         let issuer = oauth.issuer.as_deref().ok_or("no issuer to ask for the addresses")?;
         let mut failure = String::new();
         for url in well_known(issuer) {
-            match metadata(http, url).await.and_then(|metadata| read(&metadata, issuer, oauth)) {
+            match metadata(http, url).await.and_then(|metadata| parse_metadata(&metadata, issuer, oauth)) {
                 Ok(found) => {
                     let found = Arc::new(found);
                     self.found.store(Some(Arc::clone(&found)));
@@ -129,11 +133,11 @@ async fn metadata(http: &HttpClient, url: Url) -> Result<Value, String> {
     if status != StatusCode::OK {
         return Err(format!("status {}", status.as_u16()));
     }
-    let body = wire::read(&mut response, METADATA_BYTES_MAX).await?;
+    let body = wire::read_limited(&mut response, METADATA_BYTES_MAX).await?;
     serde_json::from_slice(&body).map_err(|_| "not JSON".to_owned())
 }
 
-fn read(metadata: &Value, issuer: &str, oauth: &OAuth) -> Result<Found, String> {
+fn parse_metadata(metadata: &Value, issuer: &str, oauth: &OAuth) -> Result<ServerMetadata, String> {
     check_issuer(metadata, issuer)?;
     let url = |name: &str| address(metadata, name);
     let token_url = oauth.token_url.clone().or_else(|| url("token_endpoint"));
@@ -146,7 +150,7 @@ fn read(metadata: &Value, issuer: &str, oauth: &OAuth) -> Result<Found, String> 
         () => return Err("it takes none of client_secret_basic, client_secret_post and none".to_owned()),
     };
     let names_itself = metadata.get("authorization_response_iss_parameter_supported");
-    Ok(Found {
+    Ok(ServerMetadata {
         authorize_url: oauth.authorize_url.clone().or_else(|| url("authorization_endpoint")),
         token_url: token_url.ok_or("no token_endpoint with https")?,
         revocation_url: oauth.revocation_url.clone().or_else(|| url("revocation_endpoint")),
@@ -363,7 +367,7 @@ mod tests {
             "token_endpoint_auth_methods_supported": ["private_key_jwt", "client_secret_post"],
             "authorization_response_iss_parameter_supported": true,
         });
-        let found = read(&full, issuer, &oauth(issuer)).expect("complete");
+        let found = parse_metadata(&full, issuer, &oauth(issuer)).expect("complete");
         assert_eq!(found.token_url.as_str(), "https://auth.example/t");
         assert_eq!((found.client_auth, found.names_itself), (ClientAuth::Post, true));
         for (name, value) in [
@@ -375,13 +379,13 @@ mod tests {
         ] {
             let mut other = full.clone();
             other[name] = value.clone();
-            assert!(read(&other, issuer, &oauth(issuer)).is_err(), "{name} {value}");
+            assert!(parse_metadata(&other, issuer, &oauth(issuer)).is_err(), "{name} {value}");
         }
         let mut bare = full;
         bare.as_object_mut()
             .expect("an object")
             .retain(|name, _| name == "issuer" || name == "token_endpoint");
-        let found = read(&bare, issuer, &oauth(issuer)).expect("enough for a refresh");
+        let found = parse_metadata(&bare, issuer, &oauth(issuer)).expect("enough for a refresh");
         assert_eq!((found.client_auth, found.names_itself), (ClientAuth::Basic, false));
     }
 }

@@ -80,7 +80,7 @@ impl FixedToken {
 
     /// Records a 401 response to a call with the token. Returns whether the token now counts as
     /// refused.
-    pub fn rejected(&self) -> bool {
+    pub fn on_unauthorized(&self) -> bool {
         let step = |refusals: u32| (refusals < REFUSALS).then_some(refusals + 1);
         // An error means that the token was refused already.
         let Ok(before) = self.refusals.fetch_update(Relaxed, Relaxed, step) else { return true };
@@ -96,7 +96,7 @@ impl FixedToken {
     }
 
     /// Records a call that was not rejected for its token.
-    pub fn worked(&self) {
+    pub fn on_success(&self) {
         if self.refusals.load(Relaxed) > 0 && self.refusals.swap(0, Relaxed) >= REFUSALS {
             tracing::info!(target: "switchback::token", client = %self.client, side = self.side, "the token works again");
             self.show();
@@ -146,13 +146,13 @@ impl fmt::Debug for FixedToken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Origin;
+    use crate::store::TokenOrigin;
 
     fn row(refused_ms: Option<i64>) -> CredentialRow {
         CredentialRow {
             id: "1".to_owned(),
             side: "old".to_owned(),
-            origin: Origin::Managed,
+            origin: TokenOrigin::Managed,
             set_ms: 0,
             refused_ms,
             token: Ok("a-token".into()),
@@ -162,14 +162,17 @@ mod tests {
     #[test]
     fn refusals_in_a_row_make_a_token_refused_and_one_success_ends_that() {
         let token = FixedToken::new(&row(None), "acme".into()).expect("a header can carry it");
-        assert_eq!([token.rejected(), token.rejected()], [false, false]);
-        token.worked();
-        assert_eq!([token.rejected(), token.rejected(), token.rejected()], [false, false, true]);
-        assert!(token.is_refused() && token.rejected(), "further ones change nothing");
+        assert_eq!([token.on_unauthorized(), token.on_unauthorized()], [false, false]);
+        token.on_success();
+        assert_eq!(
+            [token.on_unauthorized(), token.on_unauthorized(), token.on_unauthorized()],
+            [false, false, true]
+        );
+        assert!(token.is_refused() && token.on_unauthorized(), "further ones change nothing");
         assert_eq!(token.to_note(), Some(true));
         token.set_noted(true);
         assert_eq!(token.to_note(), None);
-        token.worked();
+        token.on_success();
         assert_eq!((token.is_refused(), token.to_note()), (false, Some(false)));
     }
 

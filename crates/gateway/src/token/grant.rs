@@ -8,8 +8,8 @@
 
 use super::TokenError;
 use super::lifetime::{remaining, replace_before_end};
-use super::refresh::{self, Shared};
-use super::rejections::{Operation, Rejections, WorkedFor};
+use super::refresh::{self, RefreshContext};
+use super::rejections::{CallOperation, Rejections, WorkedFor};
 use super::wire::bearer;
 use crate::secret::Secret;
 use crate::store::{GrantKey, GrantRow, GrantState, REFRESH_REQUESTED};
@@ -77,7 +77,7 @@ pub enum Rejected {
 
 /// A snapshot of the grant for the data path. Deadlines are in the clock's monotonic time.
 #[derive(Debug)]
-pub(super) struct View {
+pub(super) struct GrantView {
     pub generation: i64,
     pub state: GrantState,
     /// The reason of the state, or the cause of the last failed refresh.
@@ -104,19 +104,19 @@ pub(super) struct Backoff {
 /// Interval for checking whether a due refresh has started.
 const DUE_POLL: Duration = Duration::from_millis(20);
 
-type Outcome = Result<(), TokenError>;
+type RefreshResult = Result<(), TokenError>;
 
 struct Flight {
     task: tokio::task::AbortHandle,
-    outcome: futures_util::future::Shared<BoxFuture<'static, Outcome>>,
+    outcome: futures_util::future::Shared<BoxFuture<'static, RefreshResult>>,
 }
 
 /// A grant in use, shared by everything that acts for its client.
 pub struct Grant {
     pub(super) key: GrantKey,
     pub(super) client: Arc<str>,
-    pub(super) shared: Arc<Shared>,
-    view: ArcSwap<View>,
+    pub(super) shared: Arc<RefreshContext>,
+    view: ArcSwap<GrantView>,
     flight: Mutex<Option<Flight>>,
     rejections: Mutex<Rejections>,
     pub(super) backoff: Mutex<Backoff>,
@@ -139,7 +139,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Grant {
-    pub(super) fn new(row: &GrantRow, client: Arc<str>, shared: Arc<Shared>) -> Arc<Self> {
+    pub(super) fn new(row: &GrantRow, client: Arc<str>, shared: Arc<RefreshContext>) -> Arc<Self> {
         let view = view_of(row, None, &shared);
         let rejections =
             Rejections::new(shared.settings.rejection_quiet, shared.settings.rejection_quiet_max);
@@ -185,7 +185,7 @@ impl Grant {
 
     /// Returns the access token, waiting up to `patience` for a refresh that is running or due.
     /// Does not start a refresh itself, for calls that must not change the grant.
-    pub async fn awaited(&self, patience: Duration) -> Option<AccessToken> {
+    pub async fn token_within(&self, patience: Duration) -> Option<AccessToken> {
         let arriving = async {
             loop {
                 if let Some(token) = self.current() {
@@ -203,7 +203,7 @@ impl Grant {
     }
 
     /// Returns the outcome of the running refresh, if there is one.
-    fn under_way(&self) -> Option<futures_util::future::Shared<BoxFuture<'static, Outcome>>> {
+    fn under_way(&self) -> Option<futures_util::future::Shared<BoxFuture<'static, RefreshResult>>> {
         let flight = lock(&self.flight);
         flight.as_ref().filter(|flight| !flight.task.is_finished()).map(|flight| flight.outcome.clone())
     }
@@ -211,7 +211,7 @@ impl Grant {
     /// Handles a 401 of a call of `operation` with the token of `generation`. It starts at most one
     /// refresh per generation, however many calls report. If the repeated call also fails, report
     /// that to [`Grant::refused`].
-    pub async fn rejected(self: &Arc<Self>, generation: i64, operation: Operation) -> Rejected {
+    pub async fn on_unauthorized(self: &Arc<Self>, generation: i64, operation: CallOperation) -> Rejected {
         let view = self.view.load_full();
         if view.generation == generation {
             let now = self.shared.clock.elapsed();
@@ -238,13 +238,13 @@ impl Grant {
 
     /// Records that a call of `operation` was rejected with the fresh token of `generation` too:
     /// the client lacks the permission.
-    pub fn refused(&self, generation: i64, operation: Operation) {
-        lock(&self.rejections).refused(generation, operation, self.shared.clock.elapsed());
+    pub fn on_refused_again(&self, generation: i64, operation: CallOperation) {
+        lock(&self.rejections).note_refusal(generation, operation, self.shared.clock.elapsed());
     }
 
     /// Records that a call of `operation` with `token` was not rejected for its token. Usually
     /// costs two atomic loads.
-    pub fn worked(self: &Arc<Self>, token: &AccessToken, operation: Operation) {
+    pub fn on_success(self: &Arc<Self>, token: &AccessToken, operation: CallOperation) {
         token.0.worked_for.note(operation);
         if token.0.worked.load(Ordering::Relaxed) || token.0.worked.swap(true, Ordering::Relaxed) {
             return;
@@ -272,7 +272,7 @@ impl Grant {
 
     /// Refreshes `generation`, or joins the running refresh. `Ok` means that the grant has a later
     /// generation.
-    pub(super) fn refresh(self: &Arc<Self>, generation: i64) -> BoxFuture<'static, Outcome> {
+    pub(super) fn refresh(self: &Arc<Self>, generation: i64) -> BoxFuture<'static, RefreshResult> {
         let mut slot = lock(&self.flight);
         // Checked under the lock, so that a refresh that has just finished is not repeated.
         if self.view.load().generation > generation {
@@ -367,7 +367,7 @@ impl Grant {
         let life = view.issued_ms.zip(view.lifetime_ms);
         metrics::token_life(
             &self.client,
-            life.map(|(issued, lifetime)| metrics::TokenLife::of(issued, lifetime)),
+            life.map(|(issued, lifetime)| metrics::TokenLife::new(issued, lifetime)),
         );
         for state in GrantState::ALL {
             metrics::token_state(&self.client, state.name(), Some(view.state == state));
@@ -382,8 +382,8 @@ fn is_refresh_requested(row: &GrantRow) -> bool {
 
 /// Builds the snapshot of a stored grant. Reads wall time once, to carry the deadline over a
 /// restart.
-fn view_of(row: &GrantRow, before: Option<&View>, shared: &Shared) -> View {
-    let Ok(secrets) = &row.secrets else { return damaged(row) };
+fn view_of(row: &GrantRow, before: Option<&GrantView>, shared: &RefreshContext) -> GrantView {
+    let Ok(secrets) = &row.secrets else { return damaged_view(row) };
     let now = shared.clock.elapsed();
     let lifetime = row.lifetime_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
     let left = lifetime
@@ -407,7 +407,7 @@ fn view_of(row: &GrantRow, before: Option<&View>, shared: &Shared) -> View {
     if is_refresh_requested(row) {
         refresh_at = Some(now);
     }
-    View {
+    GrantView {
         generation: row.generation,
         state: row.state,
         reason: row.reason.clone(),
@@ -422,8 +422,8 @@ fn view_of(row: &GrantRow, before: Option<&View>, shared: &Shared) -> View {
 
 /// Returns the snapshot of a grant whose secrets cannot be decrypted. The client must be connected
 /// again.
-fn damaged(row: &GrantRow) -> View {
-    View {
+fn damaged_view(row: &GrantRow) -> GrantView {
+    GrantView {
         generation: row.generation,
         state: GrantState::NeedsReconnect,
         reason: Some("damaged".to_owned()),

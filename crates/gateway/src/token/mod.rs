@@ -57,19 +57,20 @@ pub use connect::{ConnectError, ConnectLink};
 pub use discovery::{MetadataReport, Wants};
 pub use fixed::FixedToken;
 pub use grant::{AccessToken, Grant, Rejected};
-pub use registry::{Added, NewClient, NewCredential, NewToken, Registry, RegistryError, Revoked};
-pub use rejections::Operation;
+pub use registry::{AddedClient, NewClient, NewCredential, NewToken, Registry, RegistryError, Revoked};
+pub use rejections::CallOperation;
 pub use report::{ClientInfo, CredentialInfo, CredentialState, GrantInfo};
 pub use service::{Health, Tokens};
 pub use wire::{
-    AUTHORIZE_FIELDS, App, Endpoint, OAuth, OAuthConfigError, Refusal, RefusalAbout, Revocation, TOKEN_FIELDS,
+    AUTHORIZE_FIELDS, OAuth, OAuthApp, OAuthConfigError, RefusalAbout, Revocation, TOKEN_FIELDS,
+    TokenEndpoint, TokenRefusal,
 };
 
 use std::time::Duration;
 
 /// Intervals and limits of refreshing, in the clock's monotonic time.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct RefreshSettings {
     /// Interval for reading changes of the store and for checking which grants are due.
     pub poll: Duration,
     /// Wait after the first failed refresh; it doubles with each further failure.
@@ -86,9 +87,9 @@ pub struct Settings {
     pub refreshes_max: usize,
 }
 
-impl Default for Settings {
+impl Default for RefreshSettings {
     fn default() -> Self {
-        Settings {
+        RefreshSettings {
             poll: Duration::from_secs(1),
             retry_min: Duration::from_secs(1),
             retry_max: Duration::from_secs(300),

@@ -33,7 +33,7 @@ impl TokenHasher {
         let [high, low] = self.random.each_ref().map(|random| random.hash_one(token));
         let fingerprint = u128::from(high) << 64 | u128::from(low);
         // Each core has its own, so the lock is there for the few threads beside them.
-        let core = &self.cores[shard::here() % self.cores.len()];
+        let core = &self.cores[shard::current() % self.cores.len()];
         let slot = &mut core.lock().unwrap_or_else(PoisonError::into_inner)[low as usize % SLOTS];
         match slot {
             Some((known, hash)) if *known == fingerprint => *hash,

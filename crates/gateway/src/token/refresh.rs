@@ -11,11 +11,13 @@
 //! field, at which tests interrupt the process.
 
 use super::grant::{Backoff, Grant, lock};
-use super::wire::{App, Endpoint, Exchange, Failure, Offer, Refusal, RefusalAbout, TokenAnswer};
-use super::{Settings, TokenError};
+use super::wire::{
+    ExchangeFailure, OAuthApp, Offer, RefusalAbout, TokenAnswer, TokenEndpoint, TokenExchange, TokenRefusal,
+};
+use super::{RefreshSettings, TokenError};
 use crate::clock::Clock;
 use crate::secret::Secret;
-use crate::store::{Begin, Finish, Flow, GrantRow, GrantState, NewTokens, Opened, Store, StoreError};
+use crate::store::{Begin, Finish, GrantFlow, GrantRow, GrantState, NewTokens, Opened, Store, StoreError};
 use crate::telemetry::metrics;
 use arc_swap::ArcSwapOption;
 use std::sync::Arc;
@@ -44,10 +46,10 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// State shared by the grants of one gateway.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct RefreshContext {
     pub store: Store,
-    pub endpoint: ArcSwapOption<Endpoint>,
-    pub settings: Settings,
+    pub endpoint: ArcSwapOption<TokenEndpoint>,
+    pub settings: RefreshSettings,
     pub clock: Clock,
     /// Identifies this process in leases.
     pub owner: String,
@@ -60,7 +62,7 @@ pub(super) struct Shared {
     pub store_writes: AtomicBool,
 }
 
-impl Shared {
+impl RefreshContext {
     /// Spawns a task on the store's runtime, so it outlives both the caller and the caller's
     /// runtime.
     pub(super) fn spawn<F>(&self, work: F) -> JoinHandle<F::Output>
@@ -122,7 +124,7 @@ pub(super) async fn run(grant: Arc<Grant>, generation: i64) -> Result<(), TokenE
 /// Renews the claim for as long as it is polled. A crashed gateway stops renewing and is soon
 /// replaced; one with a slow server retains the grant.
 async fn keep_claim<T>(grant: &Grant) -> T {
-    let Shared { store, settings, owner, clock, .. } = &*grant.shared;
+    let RefreshContext { store, settings, owner, clock, .. } = &*grant.shared;
     loop {
         clock.sleep(settings.lease / LEASE_RENEWALS).await;
         if let Err(error) = store.extend_lease(&grant.key, owner, settings.lease).await {
@@ -132,16 +134,16 @@ async fn keep_claim<T>(grant: &Grant) -> T {
 }
 
 /// Carries out a refresh that this process has claimed.
-async fn carry_out(grant: &Arc<Grant>, row: &GrantRow, endpoint: &Endpoint) -> Result<(), TokenError> {
+async fn carry_out(grant: &Arc<Grant>, row: &GrantRow, endpoint: &TokenEndpoint) -> Result<(), TokenError> {
     let Ok(secrets) = &row.secrets else { return give_up(grant, row, "damaged").await };
     let (Some(id), Some(secret)) = (&secrets.app_id, &secrets.app_secret) else {
         return give_up(grant, row, "no_application").await;
     };
-    let app = App { id: id.clone(), secret: secret.clone() };
+    let app = OAuthApp { id: id.clone(), secret: secret.clone() };
     let spent = match (row.flow, &secrets.refresh) {
-        (Flow::ClientCredentials, _) => None,
-        (Flow::AuthorizationCode, Some(refresh)) => Some(refresh),
-        (Flow::AuthorizationCode, None) => return give_up(grant, row, "no_refresh_token").await,
+        (GrantFlow::ClientCredentials, _) => None,
+        (GrantFlow::AuthorizationCode, Some(refresh)) => Some(refresh),
+        (GrantFlow::AuthorizationCode, None) => return give_up(grant, row, "no_refresh_token").await,
     };
     let access = secrets.access.as_ref();
     let exchange = spend(grant, endpoint, &app, spent, access).await;
@@ -166,8 +168,8 @@ async fn carry_out(grant: &Arc<Grant>, row: &GrantRow, endpoint: &Endpoint) -> R
 /// retried, since the refresh token may be spent. Neither is a server that requests a longer pause.
 /// The retry needs no timeout of its own: a call waits no longer than its `total_timeout`, and a
 /// later response still serves the calls that follow.
-fn retry_pause<'a>(grant: &Grant, exchange: &'a Exchange) -> Option<(&'a Failure, Duration)> {
-    let Exchange::Failed(failure) = exchange else { return None };
+fn retry_pause<'a>(grant: &Grant, exchange: &'a TokenExchange) -> Option<(&'a ExchangeFailure, Duration)> {
+    let TokenExchange::Failed(failure) = exchange else { return None };
     let asked = failure.retry_after.unwrap_or_default();
     if !failure.is_outage || asked > RETRY_PAUSE_MAX || grant.current().is_some() {
         return None;
@@ -199,11 +201,11 @@ async fn begin(grant: &Arc<Grant>, generation: i64) -> Result<Option<GrantRow>, 
 
 async fn spend(
     grant: &Grant,
-    endpoint: &Endpoint,
-    app: &App,
+    endpoint: &TokenEndpoint,
+    app: &OAuthApp,
     spent: Option<&Secret<String>>,
     access: Option<&Secret<String>>,
-) -> Exchange {
+) -> TokenExchange {
     step(grant, "sending");
     let offer = match spent {
         Some(refresh) => Offer::RefreshToken { refresh, access },
@@ -218,18 +220,18 @@ async fn spend(
 async fn settle(
     grant: &Arc<Grant>,
     row: &GrantRow,
-    endpoint: &Endpoint,
-    app: &App,
+    endpoint: &TokenEndpoint,
+    app: &OAuthApp,
     spent: Option<&Secret<String>>,
-    exchange: Exchange,
+    exchange: TokenExchange,
 ) -> Result<(), TokenError> {
     let refusal = match exchange {
-        Exchange::Tokens(answer) => return keep(grant, row, spent, answer).await,
-        Exchange::Failed(failure) => {
+        TokenExchange::Tokens(answer) => return keep(grant, row, spent, answer).await,
+        TokenExchange::Failed(failure) => {
             lock(&grant.backoff).refusals = 0;
             return retry_later(grant, row, failure).await;
         }
-        Exchange::Refused(refusal) => refusal,
+        TokenExchange::Refused(refusal) => refusal,
     };
     if let Some(moved) = moved_meanwhile(grant, row).await {
         grant.adopt(&moved);
@@ -238,7 +240,7 @@ async fn settle(
     }
     match (refusal.about, row.flow) {
         // The refresh token has ended and no retry can help (RFC 6749, section 5.2).
-        (RefusalAbout::Grant, Flow::AuthorizationCode) => {
+        (RefusalAbout::Grant, GrantFlow::AuthorizationCode) => {
             let secrets = row.secrets.as_ref().ok();
             match secrets.and_then(|secrets| secrets.previous_refresh.as_ref()) {
                 // The server does not recognize the token that it issued last, and the access token
@@ -258,10 +260,10 @@ async fn settle(
             }
         }
         (RefusalAbout::Application, _) => {
-            misconfigured(grant, row, &refusal, Some(grant.shared.settings.retry_max)).await
+            mark_misconfigured(grant, row, &refusal, Some(grant.shared.settings.retry_max)).await
         }
         // A client credentials grant spends nothing, so it cannot have ended.
-        (RefusalAbout::Unknown, _) | (RefusalAbout::Grant, Flow::ClientCredentials) => {
+        (RefusalAbout::Unknown, _) | (RefusalAbout::Grant, GrantFlow::ClientCredentials) => {
             refused_for_now(grant, row, &refusal).await
         }
     }
@@ -270,17 +272,21 @@ async fn settle(
 /// Handles a refusal that may be temporary: an intermediary may have answered, or the server may be
 /// faulty. The refresh is repeated with growing pauses, without limit. After several refusals in a
 /// row the state is *misconfigured*, since an operator may have to act.
-async fn refused_for_now(grant: &Arc<Grant>, row: &GrantRow, refusal: &Refusal) -> Result<(), TokenError> {
+async fn refused_for_now(
+    grant: &Arc<Grant>,
+    row: &GrantRow,
+    refusal: &TokenRefusal,
+) -> Result<(), TokenError> {
     let refusals = {
         let mut backoff = lock(&grant.backoff);
         backoff.refusals = backoff.refusals.saturating_add(1);
         backoff.refusals
     };
     if refusals >= REFUSALS_MAX {
-        return misconfigured(grant, row, refusal, None).await;
+        return mark_misconfigured(grant, row, refusal, None).await;
     }
     // A refusal without a reason does not reveal whether an earlier refresh spent the token.
-    let failure = Failure {
+    let failure = ExchangeFailure {
         what: format!("refused ({refusal})"),
         outcome_unknown: row.outcome_unknown,
         is_outage: false,
@@ -291,7 +297,7 @@ async fn refused_for_now(grant: &Arc<Grant>, row: &GrantRow, refusal: &Refusal) 
 
 /// Returns the reason to record for a refused grant. An interrupted refresh has its own reason,
 /// because its cause differs.
-fn reason<'a>(refusal: &'a Refusal, row: &GrantRow) -> &'a str {
+fn reason<'a>(refusal: &'a TokenRefusal, row: &GrantRow) -> &'a str {
     if row.outcome_unknown { "refresh_interrupted" } else { &refusal.code }
 }
 
@@ -397,7 +403,7 @@ fn use_unpersisted(grant: &Arc<Grant>, row: &GrantRow, tokens: NewTokens) {
     });
 }
 
-fn show_unpersisted(shared: &Shared, by: isize) {
+fn show_unpersisted(shared: &RefreshContext, by: isize) {
     let before = match by {
         1 => shared.unpersisted.fetch_add(1, Ordering::Relaxed),
         _ => shared.unpersisted.fetch_sub(1, Ordering::Relaxed),
@@ -407,7 +413,7 @@ fn show_unpersisted(shared: &Shared, by: isize) {
 
 /// Schedules a retry after the server sent no usable response. The access token remains in use
 /// until it expires.
-async fn retry_later(grant: &Arc<Grant>, row: &GrantRow, failure: Failure) -> Result<(), TokenError> {
+async fn retry_later(grant: &Arc<Grant>, row: &GrantRow, failure: ExchangeFailure) -> Result<(), TokenError> {
     count(grant, "failed");
     let error = TokenError::Server(failure.what.clone());
     let wait = back_off(grant, failure.retry_after, error.clone());
@@ -429,10 +435,10 @@ async fn retry_later(grant: &Arc<Grant>, row: &GrantRow, failure: Failure) -> Re
 /// Handles a rejection of the application or the request. The refresh token is not spent, so the
 /// refresh is retried occasionally, in case the server's configuration is fixed. `pause` is the
 /// shortest time until the next attempt.
-async fn misconfigured(
+async fn mark_misconfigured(
     grant: &Arc<Grant>,
     row: &GrantRow,
-    refusal: &Refusal,
+    refusal: &TokenRefusal,
     pause: Option<Duration>,
 ) -> Result<(), TokenError> {
     count(grant, "misconfigured");
@@ -449,7 +455,7 @@ async fn misconfigured(
 /// Doubles the pause, with jitter, from `retry_min` to `retry_max`, and respects a longer pause
 /// that the server requested.
 fn back_off(grant: &Grant, asked: Option<Duration>, cause: TokenError) -> Duration {
-    let Settings { retry_min, retry_max, .. } = grant.shared.settings;
+    let RefreshSettings { retry_min, retry_max, .. } = grant.shared.settings;
     let mut backoff = lock(&grant.backoff);
     let wait = retry_min.saturating_mul(1 << backoff.failures.min(20)).min(retry_max);
     let wait = wait.mul_f64(jitter()).max(asked.unwrap_or_default());

@@ -4,11 +4,11 @@
 //! token, which is returned once.
 
 use super::report::{ClientInfo, info};
-use super::wire::{App, Endpoint, Revocation};
+use super::wire::{OAuthApp, Revocation, TokenEndpoint};
 use crate::secret::Secret;
 use crate::store::seal::{HashOf, KeyedHash, random};
 use crate::store::{
-    self, ClientRow, Ensured, Flow, GrantKey, GrantSeed, GrantSummary, Origin, Store, StoreError,
+    self, ClientRow, Ensured, GrantFlow, GrantKey, GrantSeed, GrantSummary, Store, StoreError, TokenOrigin,
 };
 use arc_swap::ArcSwapOption;
 use base64::Engine as _;
@@ -87,9 +87,9 @@ pub struct NewClient {
     /// Fixed tokens for calls to sides without grants, one per side.
     pub credentials: Vec<NewCredential>,
     /// The OAuth flow of its grant.
-    pub flow: Flow,
+    pub flow: GrantFlow,
     /// The application of its grant.
-    pub app: Option<App>,
+    pub app: Option<OAuthApp>,
     /// An initial refresh token, as an alternative to connecting.
     pub refresh_token: Option<Secret<String>>,
 }
@@ -121,7 +121,7 @@ pub struct NewCredential {
 
 /// A client that was added or whose token was rotated.
 #[derive(Debug)]
-pub struct Added {
+pub struct AddedClient {
     /// The client after the change.
     pub client: ClientInfo,
     /// The token, if it was generated here. Only its keyed hash is stored, so it cannot be
@@ -143,7 +143,7 @@ pub struct Revoked {
 #[derive(Clone, Debug)]
 pub struct Registry {
     pub(super) store: Store,
-    pub(super) endpoint: Arc<ArcSwapOption<Endpoint>>,
+    pub(super) endpoint: Arc<ArcSwapOption<TokenEndpoint>>,
     /// The names of the clients in the configuration file, if known.
     configured: Arc<ArcSwapOption<HashSet<String>>>,
 }
@@ -151,7 +151,7 @@ pub struct Registry {
 impl Registry {
     /// Creates a registry on `store`. `endpoint` is needed for connecting, and for revoking at the
     /// authorization server.
-    pub fn new(store: Store, endpoint: Option<Endpoint>) -> Self {
+    pub fn new(store: Store, endpoint: Option<TokenEndpoint>) -> Self {
         let endpoint = Arc::new(ArcSwapOption::from(endpoint.map(Arc::new)));
         Registry { store, endpoint, configured: Arc::default() }
     }
@@ -163,7 +163,7 @@ impl Registry {
     }
 
     /// Sets the authorization server that connects clients from now on.
-    pub fn set_endpoint(&self, endpoint: Option<Endpoint>) {
+    pub fn set_endpoint(&self, endpoint: Option<TokenEndpoint>) {
         self.endpoint.store(endpoint.map(Arc::new));
     }
 
@@ -178,7 +178,7 @@ impl Registry {
     /// # Errors
     ///
     /// The name, a side or a token is invalid or in use, or the store fails.
-    pub async fn add(&self, mut new: NewClient) -> Result<Added, RegistryError> {
+    pub async fn add(&self, mut new: NewClient) -> Result<AddedClient, RegistryError> {
         check_name(&new.name)?;
         if new.tokens.is_empty() {
             new.tokens.push(NewToken::default());
@@ -187,9 +187,9 @@ impl Registry {
         for token in &mut new.tokens {
             made = make_if_missing(token).or(made);
         }
-        let marks = Marks::of(&self.store, &new)?;
-        self.store.add_client(marks.row(&new, Origin::Managed)).await?;
-        Ok(Added { client: self.get(&new.name).await?, token: made })
+        let marks = Marks::hash_new(&self.store, &new)?;
+        self.store.add_client(marks.row(&new, TokenOrigin::Managed)).await?;
+        Ok(AddedClient { client: self.get(&new.name).await?, token: made })
     }
 
     /// Applies the clients of the configuration file to the store. Each missing client is added.
@@ -207,11 +207,11 @@ impl Registry {
         for together in configured.chunks(ENSURED_TOGETHER) {
             let marked = together.iter().map(|wanted| {
                 check_name(&wanted.name)?;
-                Ok((Marks::of(&self.store, wanted)?, wanted))
+                Ok((Marks::hash_new(&self.store, wanted)?, wanted))
             });
             let marked = marked.collect::<Result<Vec<_>, RegistryError>>()?;
             let rows: Vec<_> =
-                marked.iter().map(|(marks, wanted)| marks.row(wanted, Origin::Configured)).collect();
+                marked.iter().map(|(marks, wanted)| marks.row(wanted, TokenOrigin::Configured)).collect();
             let ensured = self.store.ensure_clients(&rows).await?;
             let not_done = together.iter().zip(ensured).filter(|(_, ensured)| *ensured != Ensured::Done);
             left_alone.extend(not_done.map(|(wanted, ensured)| (wanted.name.clone(), ensured)));
@@ -270,22 +270,22 @@ impl Registry {
         name: &str,
         mut new: NewToken,
         grace: Option<Duration>,
-    ) -> Result<Added, RegistryError> {
+    ) -> Result<AddedClient, RegistryError> {
         let client = self.living(name).await?;
         if new.side.is_none() {
             new.side = only_side(&client)?;
         }
         let is_configured = |token: &store::TokenRow| {
-            token.side == new.side && token.origin == Origin::Configured && token.expires_ms.is_none()
+            token.side == new.side && token.origin == TokenOrigin::Configured && token.expires_ms.is_none()
         };
         if client.tokens.iter().any(is_configured) {
             return Err(RegistryError::Configured { what: "token", client: name.to_owned() });
         }
         let made = make_if_missing(&mut new);
         let grace_ms = grace.map(|grace| i64::try_from(grace.as_millis()).unwrap_or(i64::MAX));
-        let row = store::NewToken { hash: hash_of(&self.store, &new)?, side: new.side.as_deref() };
+        let row = store::NewTokenRow { hash: hash_of(&self.store, &new)?, side: new.side.as_deref() };
         self.store.rotate_token(&client.id, &row, grace_ms).await?;
-        Ok(Added { client: self.get(name).await?, token: made })
+        Ok(AddedClient { client: self.get(name).await?, token: made })
     }
 
     /// Sets or replaces the fixed token for a client's calls to a side.
@@ -299,11 +299,11 @@ impl Registry {
         check_token(&new.token)?;
         check_side(&new.side)?;
         let is_configured =
-            |row: &store::CredentialRow| row.side == new.side && row.origin == Origin::Configured;
+            |row: &store::CredentialRow| row.side == new.side && row.origin == TokenOrigin::Configured;
         if client.credentials.iter().any(is_configured) {
             return Err(RegistryError::Configured { what: "credential", client: name.to_owned() });
         }
-        let row = store::NewCredential { side: &new.side, token: &new.token };
+        let row = store::NewCredentialRow { side: &new.side, token: &new.token };
         self.store.set_credential(&client.id, &row).await?;
         self.get(name).await
     }
@@ -381,14 +381,14 @@ impl Registry {
     pub(super) async fn grant_of(
         &self,
         client: &ClientRow,
-    ) -> Result<(GrantKey, Option<App>), RegistryError> {
+    ) -> Result<(GrantKey, Option<OAuthApp>), RegistryError> {
         let row = self.store.grant_of(&client.id).await?;
         // The application of a damaged grant is unreadable, but the client can be connected with a
         // new one.
         let app = row
             .secrets
             .ok()
-            .and_then(|secrets| Some(App { id: secrets.app_id?, secret: secrets.app_secret? }));
+            .and_then(|secrets| Some(OAuthApp { id: secrets.app_id?, secret: secrets.app_secret? }));
         Ok((row.key, app))
     }
 }
@@ -402,8 +402,8 @@ struct Marks {
 
 impl Marks {
     /// Validates a client and hashes its tokens.
-    fn of(store: &Store, new: &NewClient) -> Result<Marks, RegistryError> {
-        if new.flow == Flow::ClientCredentials && (new.app.is_none() || new.refresh_token.is_some()) {
+    fn hash_new(store: &Store, new: &NewClient) -> Result<Marks, RegistryError> {
+        if new.flow == GrantFlow::ClientCredentials && (new.app.is_none() || new.refresh_token.is_some()) {
             return Err(RegistryError::Flow);
         }
         if new.refresh_token.is_some() && new.app.is_none() {
@@ -420,12 +420,14 @@ impl Marks {
     }
 
     /// Converts the client to the store's form.
-    fn row<'a>(&self, new: &'a NewClient, origin: Origin) -> store::NewClient<'a> {
+    fn row<'a>(&self, new: &'a NewClient, origin: TokenOrigin) -> store::NewClientRow<'a> {
         let tokens = new.tokens.iter().zip(&self.tokens);
-        let tokens = tokens.map(|(token, hash)| store::NewToken { hash: *hash, side: token.side.as_deref() });
+        let tokens =
+            tokens.map(|(token, hash)| store::NewTokenRow { hash: *hash, side: token.side.as_deref() });
         let credentials = new.credentials.iter();
-        let credentials = credentials.map(|new| store::NewCredential { side: &new.side, token: &new.token });
-        store::NewClient {
+        let credentials =
+            credentials.map(|new| store::NewCredentialRow { side: &new.side, token: &new.token });
+        store::NewClientRow {
             name: &new.name,
             company: new.company.as_deref(),
             tokens: tokens.collect(),

@@ -27,12 +27,12 @@ const WORDS: usize = 16;
 /// An operation of the API, identified by the method and the path of a call without segments that
 /// look like ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Operation(u64);
+pub struct CallOperation(u64);
 
-impl Operation {
+impl CallOperation {
     /// Returns the operation of a call. `target` is the path below the service's base, with or
     /// without a query.
-    pub fn of(method: &http::Method, target: &str) -> Operation {
+    pub fn from_call(method: &http::Method, target: &str) -> CallOperation {
         let mut bytes = target.bytes();
         let end = bytes.position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(target.len());
         // Equal in all of the process, and quick: every call is judged by it, and a client only misleads itself.
@@ -45,7 +45,7 @@ impl Operation {
             hasher.write(if is_id { b"*" } else { segment });
             hasher.write_u8(b'/');
         }
-        Operation(hasher.finish())
+        CallOperation(hasher.finish())
     }
 }
 
@@ -55,7 +55,7 @@ impl Operation {
 pub(super) struct WorkedFor([AtomicU64; WORDS]);
 
 impl WorkedFor {
-    pub(super) fn note(&self, operation: Operation) {
+    pub(super) fn note(&self, operation: CallOperation) {
         let (word, bit) = self.place(operation);
         // The bit is usually set already, and a load avoids invalidating the cache line of other
         // cores.
@@ -64,12 +64,12 @@ impl WorkedFor {
         }
     }
 
-    pub(super) fn has(&self, operation: Operation) -> bool {
+    pub(super) fn has(&self, operation: CallOperation) -> bool {
         let (word, bit) = self.place(operation);
         word.load(Relaxed) & bit != 0
     }
 
-    fn place(&self, operation: Operation) -> (&AtomicU64, u64) {
+    fn place(&self, operation: CallOperation) -> (&AtomicU64, u64) {
         let place = (operation.0 % (WORDS as u64 * 64)) as usize;
         (&self.0[place / 64], 1 << (place % 64))
     }
@@ -83,7 +83,7 @@ pub(super) struct Rejections {
     quiet_max: Duration,
     /// The last generation that a 401 caused a refresh of, and the time.
     refreshed: Option<(i64, Duration)>,
-    judged: HashMap<Operation, Judged>,
+    judged: HashMap<CallOperation, Judged>,
 }
 
 /// An operation that is presumably not permitted.
@@ -105,7 +105,7 @@ impl Rejections {
     pub(super) fn is_worth_refresh(
         &mut self,
         generation: i64,
-        operation: Operation,
+        operation: CallOperation,
         has_worked: bool,
         now: Duration,
     ) -> bool {
@@ -120,7 +120,7 @@ impl Rejections {
             refreshed + 1 == generation && now < at.saturating_add(self.quiet)
         });
         if is_fresh && !has_worked {
-            self.refused(generation, operation, now);
+            self.note_refusal(generation, operation, now);
             return false;
         }
         self.refreshed = Some((generation, now));
@@ -128,12 +128,12 @@ impl Rejections {
     }
 
     /// Returns whether `operation` is known not to be permitted.
-    pub(super) fn is_judged(&self, operation: Operation, now: Duration) -> bool {
+    pub(super) fn is_judged(&self, operation: CallOperation, now: Duration) -> bool {
         self.judged.get(&operation).is_some_and(|judged| now < judged.until)
     }
 
     /// Records that the fresh token of `generation` was rejected for `operation`.
-    pub(super) fn refused(&mut self, generation: i64, operation: Operation, now: Duration) {
+    pub(super) fn note_refusal(&mut self, generation: i64, operation: CallOperation, now: Duration) {
         let before = self.judged.get(&operation);
         // Count concurrent retries with the same token once.
         if before.is_some_and(|judged| judged.generation == generation) {
@@ -166,8 +166,8 @@ mod tests {
         Rejections::new(MINUTE, 4 * MINUTE)
     }
 
-    fn operation(path: &str) -> Operation {
-        Operation::of(&Method::GET, path)
+    fn operation(path: &str) -> CallOperation {
+        CallOperation::from_call(&Method::GET, path)
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(operation("/things/a%20b"), operation("/things/me@there.test"));
         assert_ne!(operation("/things/1"), operation("/things/1/parts"));
         assert_ne!(operation("/things"), operation("/parts"));
-        assert_ne!(operation("/things"), Operation::of(&Method::POST, "/things"));
+        assert_ne!(operation("/things"), CallOperation::from_call(&Method::POST, "/things"));
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
             if rejections.is_worth_refresh(generation, forbidden, false, now) {
                 refreshes.push(minute);
                 generation += 1;
-                rejections.refused(generation, forbidden, now);
+                rejections.note_refusal(generation, forbidden, now);
             }
         }
         assert!(refreshes.len() < 20, "{refreshes:?}");
@@ -204,7 +204,7 @@ mod tests {
         let mut rejections = rejections();
         let tried: Vec<_> = (b'a'..=b'z').map(|letter| operation(&format!("/{}", letter as char))).collect();
         assert!(rejections.is_worth_refresh(1, tried[0], false, Duration::ZERO));
-        rejections.refused(2, tried[0], Duration::ZERO);
+        rejections.note_refusal(2, tried[0], Duration::ZERO);
         for other in &tried[1..] {
             assert!(!rejections.is_worth_refresh(2, *other, false, Duration::from_secs(1)));
         }
@@ -214,11 +214,11 @@ mod tests {
     fn calls_refused_together_are_judged_once_and_the_memory_is_bounded() {
         let mut rejections = rejections();
         for _ in 0..100 {
-            rejections.refused(2, operation("/a"), Duration::ZERO);
+            rejections.note_refusal(2, operation("/a"), Duration::ZERO);
         }
         assert!(!rejections.is_judged(operation("/a"), MINUTE));
         for n in 0..1000_u64 {
-            rejections.refused(2, Operation(n), Duration::ZERO);
+            rejections.note_refusal(2, CallOperation(n), Duration::ZERO);
         }
         assert!(rejections.judged.len() <= JUDGED_MAX);
     }

@@ -2,7 +2,7 @@
 //! studio.
 
 use crate::clock::rfc3339;
-use crate::store::{ClientRow, CredentialRow, Flow, GrantState, GrantSummary};
+use crate::store::{ClientRow, CredentialRow, GrantFlow, GrantState, GrantSummary};
 use serde::Serialize;
 
 /// Warning about an authorization without a refresh token.
@@ -105,7 +105,7 @@ pub(super) fn info(row: &ClientRow, grant: GrantSummary, now_ms: i64) -> ClientI
     token_sides.sort();
     token_sides.dedup();
     let is_in_use = !matches!(grant.state, GrantState::Unconnected | GrantState::Misconfigured);
-    let is_for_once = grant.flow == Flow::AuthorizationCode && !grant.has_refresh && is_in_use;
+    let is_for_once = grant.flow == GrantFlow::AuthorizationCode && !grant.has_refresh && is_in_use;
     ClientInfo {
         version: row.change,
         name: row.name.clone(),

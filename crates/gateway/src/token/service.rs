@@ -3,9 +3,9 @@
 
 use super::client::Clients;
 use super::grant::Grant;
-use super::refresh::Shared;
-use super::wire::Endpoint;
-use super::{Settings, TokenError};
+use super::refresh::RefreshContext;
+use super::wire::TokenEndpoint;
+use super::{RefreshSettings, TokenError};
 use crate::store::{GatewayRole, GrantState, Store, StoreError, seal};
 use arc_swap::ArcSwapOption;
 use serde::Serialize;
@@ -24,20 +24,20 @@ const NOTE_EVERY: Duration = Duration::from_secs(60);
 
 /// The clients and grants of this gateway. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Tokens(Arc<Inner>);
+pub struct Tokens(Arc<TokensInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct TokensInner {
     clients: Clients,
-    shared: Arc<Shared>,
+    shared: Arc<RefreshContext>,
     /// The part of the store that has been read. Locked during a read.
-    read: Mutex<Read>,
+    read: Mutex<StoreSnapshot>,
     store_answers: AtomicBool,
     _role: GatewayRole,
 }
 
 #[derive(Debug, Default)]
-struct Read {
+struct StoreSnapshot {
     change: i64,
     grants: HashMap<String, Arc<Grant>>,
 }
@@ -70,14 +70,14 @@ impl Tokens {
     /// Another gateway uses the same SQLite file, or the store fails.
     pub async fn open(
         store: Store,
-        endpoint: Option<Endpoint>,
-        settings: Settings,
+        endpoint: Option<TokenEndpoint>,
+        settings: RefreshSettings,
     ) -> Result<Self, StoreError> {
         let role = store.take_gateway_role().await?;
         let clock = store.clock().clone();
         let clients = Clients::new(store.hasher().clone(), clock.clone());
         let owner = seal::random::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(RefreshContext {
             store,
             endpoint: ArcSwapOption::from(endpoint.map(Arc::new)),
             settings,
@@ -87,7 +87,7 @@ impl Tokens {
             unpersisted: Default::default(),
             store_writes: AtomicBool::new(true),
         });
-        let inner = Inner {
+        let inner = TokensInner {
             clients,
             shared,
             read: Mutex::default(),
@@ -138,7 +138,7 @@ impl Tokens {
     }
 
     /// Sets the authorization server that refreshes grants from now on.
-    pub fn set_endpoint(&self, endpoint: Option<Endpoint>) {
+    pub fn set_endpoint(&self, endpoint: Option<TokenEndpoint>) {
         self.0.shared.endpoint.store(endpoint.map(Arc::new));
     }
 
@@ -162,7 +162,7 @@ impl Tokens {
 
     /// Follows the store and refreshes grants ahead of expiry, until dropped.
     pub async fn run(self) {
-        let Inner { shared, .. } = &*self.0;
+        let TokensInner { shared, .. } = &*self.0;
         let slots = Arc::new(Semaphore::new(shared.settings.refreshes_max.max(1)));
         let mut swept = shared.clock.elapsed();
         let mut noted = HashMap::new();
@@ -193,7 +193,7 @@ impl Tokens {
     /// than `at_most`: a failing store must not block the exit. Call it once traffic has stopped.
     /// Returns whether all refreshes finished.
     pub async fn drain(&self, at_most: Duration) -> bool {
-        let Shared { tasks, unpersisted, .. } = &*self.0.shared;
+        let RefreshContext { tasks, unpersisted, .. } = &*self.0.shared;
         tasks.close();
         if tokio::time::timeout(at_most, tasks.wait()).await.is_ok() {
             return true;
@@ -253,7 +253,7 @@ impl Tokens {
     }
 
     async fn read_changes(&self) -> Result<(), StoreError> {
-        let Inner { clients, shared, .. } = &*self.0;
+        let TokensInner { clients, shared, .. } = &*self.0;
         let mut read = self.0.read.lock().await;
         // Read the number first: rows written in between are then read twice rather than missed.
         let change = shared.store.change().await?;

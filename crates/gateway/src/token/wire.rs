@@ -8,7 +8,7 @@
 //! Nor does it report whether a failed request may have taken effect, or how long the server wants
 //! clients to wait.
 
-use super::discovery::{self, Discovery, Found, MetadataReport, Wants};
+use super::discovery::{self, Discovery, MetadataReport, ServerMetadata, Wants};
 use super::lifetime::parse_expires_in;
 use crate::http_client::HttpClient;
 use crate::secret::Secret;
@@ -126,7 +126,7 @@ pub enum OAuthConfigError {
 
 /// The application's credentials at the authorization server.
 #[derive(Clone, Debug)]
-pub struct App {
+pub struct OAuthApp {
     /// Its id.
     pub id: Secret<String>,
     /// Its secret; empty if it has none.
@@ -153,18 +153,18 @@ pub(super) struct TokenAnswer {
 
 /// The result of an exchange.
 #[derive(Debug)]
-pub(super) enum Exchange {
+pub(super) enum TokenExchange {
     /// New tokens.
     Tokens(TokenAnswer),
     /// A refusal that a retry by itself will not change.
-    Refused(Refusal),
+    Refused(TokenRefusal),
     /// Any other failure; a later retry may succeed.
-    Failed(Failure),
+    Failed(ExchangeFailure),
 }
 
 /// A refusal by the authorization server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct TokenRefusal {
     /// The error code, or `status_400` and the like if the response has no displayable one.
     pub code: String,
     /// The subject of the refusal.
@@ -182,7 +182,7 @@ pub enum RefusalAbout {
     Unknown,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for TokenRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.code)
     }
@@ -190,7 +190,7 @@ impl fmt::Display for Refusal {
 
 /// An exchange without a usable response.
 #[derive(Clone, Debug)]
-pub(super) struct Failure {
+pub(super) struct ExchangeFailure {
     /// A short description. Of the response it contains at most an error code.
     pub what: String,
     /// Whether the server may have processed the request although its response was lost.
@@ -233,13 +233,13 @@ impl fmt::Display for Revocation {
 
 /// A client of the authorization server. Clones share its metadata.
 #[derive(Clone, Debug)]
-pub struct Endpoint {
+pub struct TokenEndpoint {
     http: HttpClient,
     oauth: Arc<OAuth>,
     discovery: Arc<Discovery>,
 }
 
-impl Endpoint {
+impl TokenEndpoint {
     /// Validates the settings and prepares the HTTP client. Does not connect yet.
     ///
     /// # Errors
@@ -277,7 +277,7 @@ impl Endpoint {
         let http = HttpClient::new(http, asked, &oauth.tls)
             .map_err(|error| OAuthConfigError::Tls(error.to_string()))?;
         let discovery = Arc::new(Discovery::new(&oauth));
-        Ok(Endpoint { http, oauth: Arc::new(oauth), discovery })
+        Ok(TokenEndpoint { http, oauth: Arc::new(oauth), discovery })
     }
 
     /// Returns the configuration.
@@ -286,14 +286,14 @@ impl Endpoint {
     }
 
     /// Returns the server's addresses, and fetches its metadata if necessary.
-    pub(super) async fn found(&self) -> Result<Arc<Found>, String> {
-        self.discovery.found(&self.http, &self.oauth).await
+    pub(super) async fn metadata(&self) -> Result<Arc<ServerMetadata>, String> {
+        self.discovery.metadata(&self.http, &self.oauth).await
     }
 
     /// Fetches the server's metadata again, if its addresses originate there. The previous metadata
     /// remain in use until then, and if the request fails.
     pub async fn discover(&self) {
-        if let Err(what) = self.discovery.again(&self.http, &self.oauth).await {
+        if let Err(what) = self.discovery.refetch(&self.http, &self.oauth).await {
             let issuer = self.oauth.issuer.as_deref().unwrap_or_default();
             tracing::warn!(target: "switchback::token", issuer, what, "the authorization server's metadata was not read");
         }
@@ -301,11 +301,11 @@ impl Endpoint {
 
     /// Sends one exchange and evaluates the response. Callers run it in its own task, because
     /// dropping the future after sending loses the response.
-    pub(super) async fn exchange(&self, app: &App, offer: Offer<'_>) -> Exchange {
-        let found = match self.found().await {
+    pub(super) async fn exchange(&self, app: &OAuthApp, offer: Offer<'_>) -> TokenExchange {
+        let found = match self.metadata().await {
             Ok(found) => found,
             Err(what) => {
-                return Exchange::Failed(Failure {
+                return TokenExchange::Failed(ExchangeFailure {
                     what,
                     outcome_unknown: false,
                     is_outage: false,
@@ -318,7 +318,7 @@ impl Endpoint {
         let body = self.oauth.requests.body.unwrap_or(BodyForm::Form);
         match self.post(&found, &found.token_url, app, fields, body).await {
             Ok(response) => judge(response).await,
-            Err(error) => Exchange::Failed(Failure {
+            Err(error) => TokenExchange::Failed(ExchangeFailure {
                 outcome_unknown: !error.is_connect() && !error.is_builder(),
                 is_outage: error.is_connect(),
                 what: describe(&error),
@@ -330,9 +330,9 @@ impl Endpoint {
     /// Posts fields together with the application's credentials.
     async fn post(
         &self,
-        found: &Found,
+        found: &ServerMetadata,
         url: &Url,
-        app: &App,
+        app: &OAuthApp,
         mut fields: Vec<(&str, &str)>,
         body: BodyForm,
     ) -> reqwest::Result<reqwest::Response> {
@@ -360,8 +360,8 @@ impl Endpoint {
         let (Some(id), Some(secret)) = (&secrets.app_id, &secrets.app_secret) else {
             return Revocation::Failed("the grant has no application".to_owned());
         };
-        let app = App { id: id.clone(), secret: secret.clone() };
-        let found = match self.found().await {
+        let app = OAuthApp { id: id.clone(), secret: secret.clone() };
+        let found = match self.metadata().await {
             Ok(found) => found,
             Err(what) => return Revocation::Failed(what),
         };
@@ -424,7 +424,7 @@ impl Endpoint {
 
 /// Returns the HTTP Basic value of the application. Both parts are form-encoded first (RFC 6749,
 /// section 2.3.1), so that a colon does not separate them early.
-fn basic(app: &App) -> HeaderValue {
+fn basic(app: &OAuthApp) -> HeaderValue {
     let encoded = |text: &str| form(&[("", text)]).trim_start_matches('=').to_owned();
     let both = Secret::new(format!("{}:{}", encoded(app.id.expose()), encoded(app.secret.expose())));
     let value = format!("Basic {}", STANDARD.encode(both.expose()));
@@ -467,14 +467,14 @@ pub(super) fn describe(error: &reqwest::Error) -> String {
     what.to_owned()
 }
 
-async fn judge(mut response: reqwest::Response) -> Exchange {
+async fn judge(mut response: reqwest::Response) -> TokenExchange {
     let status = response.status();
     let retry_after = response.headers().get(RETRY_AFTER).and_then(retry_after);
-    let body = read(&mut response, ANSWER_BYTES_MAX).await;
+    let body = read_limited(&mut response, ANSWER_BYTES_MAX).await;
     let failed = |what: String, outcome_unknown| {
         tracing::debug!(target: "switchback::token", status = status.as_u16(), what, "token endpoint gave nothing usable");
         let is_outage = status.is_server_error();
-        Exchange::Failed(Failure { what, outcome_unknown, is_outage, retry_after })
+        TokenExchange::Failed(ExchangeFailure { what, outcome_unknown, is_outage, retry_after })
     };
     let body = match body {
         Ok(body) => body,
@@ -482,16 +482,16 @@ async fn judge(mut response: reqwest::Response) -> Exchange {
     };
     if status.is_success() {
         return match tokens_of(&body) {
-            Some(tokens) => Exchange::Tokens(tokens),
+            Some(tokens) => TokenExchange::Tokens(tokens),
             // Some servers report an error with status 200.
             None => match refusal(status, &body).filter(|refusal| refusal.about != RefusalAbout::Unknown) {
-                Some(refusal) => Exchange::Refused(refusal),
+                Some(refusal) => TokenExchange::Refused(refusal),
                 None => failed(format!("status {} without tokens", status.as_u16()), true),
             },
         };
     }
     match refusal(status, &body) {
-        Some(refusal) if is_final(status, &refusal) => Exchange::Refused(refusal),
+        Some(refusal) if is_final(status, &refusal) => TokenExchange::Refused(refusal),
         refusal => {
             let code = refusal.filter(|refusal| !refusal.code.starts_with("status_"));
             let code = code.map(|refusal| format!(" ({refusal})")).unwrap_or_default();
@@ -506,7 +506,7 @@ async fn judge_revocation(mut response: reqwest::Response) -> Result<(), String>
     if status.is_success() {
         return Ok(());
     }
-    let body = read(&mut response, ANSWER_BYTES_MAX).await.unwrap_or_default();
+    let body = read_limited(&mut response, ANSWER_BYTES_MAX).await.unwrap_or_default();
     let code = refusal(status, &body).filter(|refusal| !refusal.code.starts_with("status_"));
     let code = code.map(|refusal| format!(" ({refusal})")).unwrap_or_default();
     Err(format!("status {}{code}", status.as_u16()))
@@ -514,7 +514,7 @@ async fn judge_revocation(mut response: reqwest::Response) -> Result<(), String>
 
 /// Returns whether a refusal concerns this client. An overloaded or failing server may send the
 /// same error codes with other statuses.
-fn is_final(status: http::StatusCode, refusal: &Refusal) -> bool {
+fn is_final(status: http::StatusCode, refusal: &TokenRefusal) -> bool {
     match refusal.about {
         _ if !status.is_client_error() || matches!(status.as_u16(), 408 | 425 | 429) => false,
         RefusalAbout::Grant | RefusalAbout::Application => true,
@@ -531,11 +531,14 @@ fn is_passing(code: &str) -> bool {
 
 /// Parses a refusal from a JSON object. Other bodies, such as an intermediary's error page, are not
 /// refusals.
-fn refusal(status: http::StatusCode, body: &[u8]) -> Option<Refusal> {
+fn refusal(status: http::StatusCode, body: &[u8]) -> Option<TokenRefusal> {
     let Ok(Value::Object(answer)) = serde_json::from_slice(body) else { return None };
     let code = answer.get("error").and_then(Value::as_str).filter(|code| is_code(code));
     let Some(code) = code else {
-        return Some(Refusal { code: format!("status_{}", status.as_u16()), about: RefusalAbout::Unknown });
+        return Some(TokenRefusal {
+            code: format!("status_{}", status.as_u16()),
+            about: RefusalAbout::Unknown,
+        });
     };
     let about = match code {
         "invalid_grant" => RefusalAbout::Grant,
@@ -547,7 +550,7 @@ fn refusal(status: http::StatusCode, body: &[u8]) -> Option<Refusal> {
         | "invalid_target" => RefusalAbout::Application,
         _ => RefusalAbout::Unknown,
     };
-    Some(Refusal { code: code.to_owned(), about })
+    Some(TokenRefusal { code: code.to_owned(), about })
 }
 
 /// Returns whether a text is safe to display as an error code: a short plain word that cannot carry
@@ -557,7 +560,7 @@ pub(super) fn is_code(text: &str) -> bool {
     !text.is_empty() && text.len() <= CODE_BYTES_MAX && text.bytes().all(is_plain)
 }
 
-pub(super) async fn read(
+pub(super) async fn read_limited(
     response: &mut reqwest::Response,
     bytes_max: usize,
 ) -> Result<Vec<u8>, &'static str> {
@@ -657,7 +660,7 @@ mod tests {
 
     #[test]
     fn an_application_is_shown_by_basic_with_both_halves_encoded() {
-        let app = App { id: "a:b".into(), secret: "s p+ü%".into() };
+        let app = OAuthApp { id: "a:b".into(), secret: "s p+ü%".into() };
         let shown = basic(&app);
         assert!(shown.is_sensitive());
         let decoded = STANDARD.decode(shown.to_str().expect("ASCII").trim_start_matches("Basic "));
@@ -673,7 +676,7 @@ mod tests {
             requests: TokenRequests { refresh_sends: Some(sends), ..TokenRequests::default() },
             ..OAuth::at(url.clone(), url.clone(), url)
         };
-        let endpoint = Endpoint::new(oauth).expect("https");
+        let endpoint = TokenEndpoint::new(oauth).expect("https");
         let secret = Secret::from("x");
         let offers = [
             Offer::Code { code: &secret, verifier: &secret },
@@ -712,13 +715,13 @@ mod tests {
             OAuth::at(url("authorize"), url("token"), url("cb"))
         };
         for fine in ["http://127.0.0.1:9", "http://[::1]:9", "http://localhost:9", "https://auth.example"] {
-            assert!(Endpoint::new(at(fine)).is_ok(), "{fine}");
+            assert!(TokenEndpoint::new(at(fine)).is_ok(), "{fine}");
         }
-        let refused = Endpoint::new(at("http://auth.example")).map(drop);
+        let refused = TokenEndpoint::new(at("http://auth.example")).map(drop);
         assert_eq!(refused, Err(OAuthConfigError::ClearText("authorize_url")));
         let issuer = OAuth { issuer: Some("http://auth.example".to_owned()), ..at("https://auth.example") };
-        assert_eq!(Endpoint::new(issuer).map(drop), Err(OAuthConfigError::ClearText("issuer")));
+        assert_eq!(TokenEndpoint::new(issuer).map(drop), Err(OAuthConfigError::ClearText("issuer")));
         let nowhere = OAuth { token_url: None, ..at("https://auth.example") };
-        assert_eq!(Endpoint::new(nowhere).map(drop), Err(OAuthConfigError::NoAddress("token_url")));
+        assert_eq!(TokenEndpoint::new(nowhere).map(drop), Err(OAuthConfigError::NoAddress("token_url")));
     }
 }

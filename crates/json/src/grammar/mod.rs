@@ -342,7 +342,7 @@ impl Grammar {
     /// A number or word begins.
     fn bare(&mut self) -> Result<(), ErrorKind> {
         if !matches!(self.next, Next::Value | Next::ValueOrEnd) {
-            return Err(self.unexpected());
+            return Err(self.unexpected_kind());
         }
         self.next = self.after;
         Ok(())
@@ -362,7 +362,7 @@ impl Grammar {
                 self.after = self.open.pop().unwrap_or(Next::End);
                 self.next = self.after;
             }
-            _ => return Err(self.unexpected()),
+            _ => return Err(self.unexpected_kind()),
         }
         Ok(())
     }
@@ -377,7 +377,7 @@ impl Grammar {
     }
 
     #[cold]
-    fn unexpected(&self) -> ErrorKind {
+    fn unexpected_kind(&self) -> ErrorKind {
         let expected = match self.next {
             Next::Value => Expected::Value,
             Next::ValueOrEnd => Expected::ValueOrArrayEnd,

@@ -33,7 +33,7 @@ pub struct Facts {
 impl Facts {
     /// Returns the same constraints, restricted to values of one kind.
     pub(super) fn only(&self, kind: Kind) -> Facts {
-        Facts { kinds: Kinds::of(&[kind]), ..self.clone() }
+        Facts { kinds: Kinds::from_kinds(&[kind]), ..self.clone() }
     }
 
     /// Returns whether the values are enumerated and all satisfy the predicate.

@@ -8,7 +8,7 @@ use switchback_json::raw::Kind;
 use switchback_json::{Limits, Value, text};
 
 const fn texts(total: bool) -> Domain {
-    Domain { kinds: Kinds::of(&[Kind::String]), integer: false, absent: false, total }
+    Domain { kinds: Kinds::from_kinds(&[Kind::String]), integer: false, absent: false, total }
 }
 
 pub(super) const LOWER_CASE: Spec = Spec {

@@ -13,7 +13,7 @@ pub(super) const SPEC: Spec = Spec {
     arguments: Arguments::None,
     old: INTEGER,
     new: Domain {
-        kinds: Kinds::of(&[Kind::Number, Kind::String]),
+        kinds: Kinds::from_kinds(&[Kind::Number, Kind::String]),
         integer: true,
         absent: false,
         total: false,

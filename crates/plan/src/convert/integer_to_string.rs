@@ -8,9 +8,9 @@ use switchback_json::raw::Kind;
 use switchback_json::text;
 
 pub(super) const INTEGER: Domain =
-    Domain { kinds: Kinds::of(&[Kind::Number]), integer: true, absent: false, total: true };
+    Domain { kinds: Kinds::from_kinds(&[Kind::Number]), integer: true, absent: false, total: true };
 pub(super) const DIGITS: Domain =
-    Domain { kinds: Kinds::of(&[Kind::String]), integer: false, absent: false, total: false };
+    Domain { kinds: Kinds::from_kinds(&[Kind::String]), integer: false, absent: false, total: false };
 
 pub(super) const SPEC: Spec = Spec {
     name: "integer_to_string",

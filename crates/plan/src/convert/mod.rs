@@ -308,7 +308,7 @@ pub const SPECS: &[&Spec] = &[
 
 impl Spec {
     /// Returns the conversion with this name, as written after `as:`.
-    pub fn named(name: &str) -> Option<&'static Spec> {
+    pub fn by_name(name: &str) -> Option<&'static Spec> {
         SPECS.iter().copied().find(|spec| spec.name == name)
     }
 

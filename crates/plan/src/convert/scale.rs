@@ -9,7 +9,7 @@ use std::sync::Arc;
 use switchback_json::raw::Kind;
 
 const NUMBER: Domain =
-    Domain { kinds: Kinds::of(&[Kind::Number]), integer: false, absent: false, total: false };
+    Domain { kinds: Kinds::from_kinds(&[Kind::Number]), integer: false, absent: false, total: false };
 
 pub(super) const SPEC: Spec = Spec {
     name: "scale",
@@ -17,7 +17,7 @@ pub(super) const SPEC: Spec = Spec {
     arguments: Arguments::Own {
         such_as: "{scale: 100}",
         schema: r#"{"type": "number", "exclusiveMinimum": 0}"#,
-        read,
+        read: parse,
     },
     old: NUMBER,
     new: NUMBER,
@@ -50,9 +50,9 @@ struct Scale {
     integers: [bool; 2],
 }
 
-fn read(given: &Given<'_>) -> Result<ConversionKind, String> {
+fn parse(given: &Given<'_>) -> Result<ConversionKind, String> {
     let text = given.arguments.as_number().map(|number| number.text().to_owned());
-    let factor = text.and_then(|text| Decimal::read(text.as_bytes())).filter(|factor| factor.is_positive());
+    let factor = text.and_then(|text| Decimal::parse(text.as_bytes())).filter(|factor| factor.is_positive());
     let Some(factor) = factor else { return Err("it takes a number greater than 0".to_owned()) };
     if factor == Decimal::power_of_ten(0) {
         return Err("once a number is that number".to_owned());
@@ -84,7 +84,7 @@ impl Convert for Scale {
 
     fn convert(&self, json: &[u8], forward: bool, out: &mut Vec<u8>) -> Option<Yield> {
         // A number beyond the precision of `Decimal` may still be an integer of any length.
-        let Some(number) = Decimal::read(json) else { return self.long(json, forward, out) };
+        let Some(number) = Decimal::parse(json) else { return self.long(json, forward, out) };
         let result = if forward { number.times(self.factor) } else { number.over(self.factor) };
         let Some(result) = result else { return self.long(json, forward, out) };
         let [from, to] = if forward { [0, 1] } else { [1, 0] };
@@ -144,7 +144,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn scaled(factor: &str, integers: [bool; 2], json: &str, forward: bool) -> Option<String> {
-        let factor = Decimal::read(factor.as_bytes()).expect("a factor");
+        let factor = Decimal::parse(factor.as_bytes()).expect("a factor");
         let mut out = Vec::new();
         Scale { factor, integers }.convert(json.as_bytes(), forward, &mut out)?;
         Some(String::from_utf8(out).expect("digits"))
@@ -173,7 +173,7 @@ mod tests {
     fn a_whole_factor_takes_every_integer_however_long_and_the_way_back_wants_bounds() {
         let integers = |bounds| Facts { any: false, integers: true, bounds, ..Facts::default() };
         let takes = |factor: &str, from, facts: &Facts| {
-            let factor = Decimal::read(factor.as_bytes()).expect("a factor");
+            let factor = Decimal::parse(factor.as_bytes()).expect("a factor");
             Scale { factor, integers: [true, false] }.takes_all(from, facts)
         };
         let unbounded = integers([None, None]);

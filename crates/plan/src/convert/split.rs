@@ -14,10 +14,10 @@ pub(super) const SPEC: Spec = Spec {
     arguments: Arguments::Own {
         such_as: "{split: ' '}",
         schema: r#"{"type": "string", "minLength": 1}"#,
-        read,
+        read: parse,
     },
-    old: Domain { kinds: Kinds::of(&[Kind::String]), integer: false, absent: false, total: true },
-    new: Domain { kinds: Kinds::of(&[Kind::Array]), integer: false, absent: false, total: false },
+    old: Domain { kinds: Kinds::from_kinds(&[Kind::String]), integer: false, absent: false, total: true },
+    new: Domain { kinds: Kinds::from_kinds(&[Kind::Array]), integer: false, absent: false, total: false },
     null_passes: true,
     structural: true,
     law: Law::Iso,
@@ -39,7 +39,7 @@ struct Split {
     separator: String,
 }
 
-fn read(given: &Given<'_>) -> Result<ConversionKind, String> {
+fn parse(given: &Given<'_>) -> Result<ConversionKind, String> {
     match given.arguments.as_str() {
         Some(separator) if !separator.is_empty() => {
             Ok(ConversionKind::Own(Arc::new(Split { separator: separator.into_owned() })))

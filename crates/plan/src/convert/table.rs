@@ -16,7 +16,7 @@ pub struct Table {
 }
 
 const SCALAR: Domain = Domain {
-    kinds: Kinds::of(&[Kind::Null, Kind::Bool, Kind::Number, Kind::String]),
+    kinds: Kinds::from_kinds(&[Kind::Null, Kind::Bool, Kind::Number, Kind::String]),
     integer: false,
     absent: false,
     total: false,
@@ -62,7 +62,7 @@ impl Table {
     /// Returns the kinds of values in the column of this side.
     pub fn kinds(&self, side: SideId) -> Kinds {
         let column = self.rows.iter().map(|(old, new)| if side == SideId::OLD { old } else { new });
-        Kinds::of(&column.filter_map(|cell| raw::kind(cell)).collect::<Vec<_>>())
+        Kinds::from_kinds(&column.filter_map(|cell| raw::kind(cell)).collect::<Vec<_>>())
     }
 
     /// Returns [`Law::Iso`] if each value has one row. A repeated value loses information towards
@@ -106,7 +106,7 @@ fn same_scalar(cell: &[u8], json: &[u8]) -> bool {
         let raw = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         Some(text::decode(std::str::from_utf8(raw).ok()?).into_owned())
     };
-    if let (Some(cell), Some(json)) = (Decimal::read(cell), Decimal::read(json)) {
+    if let (Some(cell), Some(json)) = (Decimal::parse(cell), Decimal::parse(json)) {
         return cell == json;
     }
     content(cell).is_some_and(|cell| content(json).is_some_and(|json| cell == json))

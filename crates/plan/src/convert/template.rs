@@ -10,8 +10,12 @@ use std::sync::Arc;
 use switchback_json::raw::Kind;
 use switchback_json::{Limits, Value, text};
 
-const TEXT: Domain =
-    Domain { kinds: Kinds::of(&[Kind::String, Kind::Number]), integer: false, absent: false, total: false };
+const TEXT: Domain = Domain {
+    kinds: Kinds::from_kinds(&[Kind::String, Kind::Number]),
+    integer: false,
+    absent: false,
+    total: false,
+};
 
 pub(super) const TEMPLATE: Spec = Spec {
     name: "template",
@@ -20,7 +24,7 @@ pub(super) const TEMPLATE: Spec = Spec {
         such_as: "{template: 'https://api.example.com/notes/{}'}",
         schema: r#"{"anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 2, "maxProperties": 2}]}"#,
         read: |given| {
-            around(given, &TEMPLATE, |text| {
+            with_parse(given, &TEMPLATE, |text| {
                 let (before, after) = text.split_once("{}").ok_or("it has no `{}`")?;
                 if after.contains("{}") {
                     return Err("it has more than one `{}`".to_owned());
@@ -49,7 +53,7 @@ pub(super) const PREFIX: Spec = Spec {
     arguments: Arguments::Own {
         such_as: "{prefix: '#'}",
         schema: r#"{"anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 2, "maxProperties": 2}]}"#,
-        read: |given| around(given, &PREFIX, |text| Ok((text.to_owned(), String::new()))),
+        read: |given| with_parse(given, &PREFIX, |text| Ok((text.to_owned(), String::new()))),
     },
     old: TEXT,
     new: TEXT,
@@ -91,7 +95,7 @@ struct Template {
 
 type Parse = fn(&str) -> Result<(String, String), String>;
 
-fn around(given: &Given<'_>, spec: &'static Spec, parse: Parse) -> Result<ConversionKind, String> {
+fn with_parse(given: &Given<'_>, spec: &'static Spec, parse: Parse) -> Result<ConversionKind, String> {
     let own = |value: &Value| match value.as_str() {
         Some(text) => parse(&text),
         None => Err("it takes a text, or one for each side".to_owned()),
@@ -155,7 +159,7 @@ impl Convert for Template {
     }
 
     fn kinds(&self, side: SideId) -> Kinds {
-        Kinds::of(if self.side(side).number { &[Kind::Number] } else { &[Kind::String] })
+        Kinds::from_kinds(if self.side(side).number { &[Kind::Number] } else { &[Kind::String] })
     }
 
     fn is_integer(&self, side: SideId) -> bool {

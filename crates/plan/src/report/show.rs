@@ -45,19 +45,19 @@ impl Report {
         }
         for setting in &self.settings {
             let _ = writeln!(out, "  {}: {}", setting.setting, setting.form());
-            let _ = writeln!(out, "      {}", setting.told());
+            let _ = writeln!(out, "      {}", setting.description());
         }
         if !self.archives.is_empty() {
             out.push_str("\nArchives\n\n");
         }
         for archive in &self.archives {
-            let _ = writeln!(out, "  {}: {}", archive.archive, archive.told());
+            let _ = writeln!(out, "  {}: {}", archive.archive, archive.description());
         }
         if !self.events.is_empty() {
             out.push_str("\nEvents\n\n");
         }
         for event in &self.events {
-            let _ = writeln!(out, "  {}: {}", event.event, event.told());
+            let _ = writeln!(out, "  {}: {}", event.event, event.description());
         }
         out.push('\n');
         for shape in &self.shapes {
@@ -116,20 +116,21 @@ impl Report {
         }
         for setting in &self.settings {
             // `|` separates the cells of a table.
-            let (form, told) = (setting.form().replace('|', "\\|"), setting.told().replace('|', "\\|"));
+            let (form, told) =
+                (setting.form().replace('|', "\\|"), setting.description().replace('|', "\\|"));
             let _ = writeln!(out, "| `{}` | {form} | {told} |", setting.setting);
         }
         if !self.archives.is_empty() {
             out.push_str("\n## Archives\n\n");
         }
         for archive in &self.archives {
-            let _ = writeln!(out, "- `{}`: {}", archive.archive, archive.told());
+            let _ = writeln!(out, "- `{}`: {}", archive.archive, archive.description());
         }
         if !self.events.is_empty() {
             out.push_str("\n## Events\n\n");
         }
         for event in &self.events {
-            let _ = writeln!(out, "- `{}`: {}", event.event, event.told());
+            let _ = writeln!(out, "- `{}`: {}", event.event, event.description());
         }
         out
     }
@@ -160,7 +161,7 @@ impl Report {
 
 impl ArchiveReport {
     /// Describes its purpose, its readers, and the harvests that fill it.
-    fn told(&self) -> String {
+    fn description(&self) -> String {
         let read = match self.read_by.as_slice() {
             [] => " Read by no operation.".to_owned(),
             operations => format!(" Read by {}.", operations.join(", ")),
@@ -188,7 +189,7 @@ impl SettingReport {
     }
 
     /// Describes the purpose.
-    fn told(&self) -> String {
+    fn description(&self) -> String {
         let reading = self.reading.iter().map(|reading| format!(" Settles {reading}."));
         let switches =
             (!self.switches.is_empty()).then(|| format!(" Switches {}.", self.switches.join(", ")));
@@ -269,7 +270,7 @@ fn without_source(gaps: &[&GapReport]) -> String {
 
 impl EventReport {
     /// Describes the events that receivers get.
-    fn told(&self) -> String {
+    fn description(&self) -> String {
         let Some(becomes) = &self.becomes else {
             return format!("nobody is told: {}", self.dropped.as_deref().unwrap_or_default());
         };

@@ -136,7 +136,7 @@ struct Search<'s, 'p> {
 }
 
 impl Node {
-    fn mixed(&mut self, mixed: Mixed) -> &mut Node {
+    fn mixed_child(&mut self, mixed: Mixed) -> &mut Node {
         let at = match self.mixed.iter().position(|(known, _)| *known == mixed) {
             Some(at) => at,
             None => {
@@ -174,7 +174,7 @@ impl Router {
         let node = segments.fold(&mut self.root, |node, segment| match segment.find('{') {
             None => node.literals.entry(segment.into()).or_default(),
             Some(0) if segment.find('}') == Some(segment.len() - 1) => node.variable.get_or_insert_default(),
-            Some(_) => node.mixed(Mixed::parse(segment)),
+            Some(_) => node.mixed_child(Mixed::parse(segment)),
         });
         node.routes.push((method.clone(), id));
         let at = usize::from(id.0);
@@ -232,7 +232,7 @@ impl<'s> Search<'s, '_> {
     /// the request.
     fn descend(&mut self, node: &'s Node, at: usize) -> Option<RouteId> {
         let Some(segment) = self.segments.get(at) else {
-            return self.here(node);
+            return self.match_here(node);
         };
         if let Some(literal) = node.literals.get(segment.as_ref())
             && let Some(route) = self.descend(literal, at + 1)
@@ -259,7 +259,7 @@ impl<'s> Search<'s, '_> {
         found
     }
 
-    fn here(&mut self, node: &'s Node) -> Option<RouteId> {
+    fn match_here(&mut self, node: &'s Node) -> Option<RouteId> {
         let own = node.routes.iter().find(|(method, route)| method == self.method && self.fits(*route));
         if let Some((_, route)) = own {
             return Some(*route);

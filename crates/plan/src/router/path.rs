@@ -98,7 +98,7 @@ pub fn segments_with(raw: &str, allowed: Allowed) -> Result<Vec<Cow<'_, str>>, P
 /// Removes a prefix with one variable, such as `/accounts/{account}`, from an absolute path.
 /// Returns the decoded value of the variable and the remaining path, or `None` if the path does not
 /// have the prefix or ends with it.
-pub fn under<'p>(prefix: &str, raw: &'p str) -> Option<(Cow<'p, str>, &'p str)> {
+pub fn strip_prefix<'p>(prefix: &str, raw: &'p str) -> Option<(Cow<'p, str>, &'p str)> {
     let mut value = None;
     let mut rest = raw;
     for wanted in prefix.split('/').skip(1) {

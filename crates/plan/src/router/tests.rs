@@ -208,7 +208,7 @@ proptest! {
 
 #[test]
 fn an_account_is_taken_off_a_path_only_where_it_stands() {
-    let under = |path| path::under("/accounts/{account}", path);
+    let under = |path| path::strip_prefix("/accounts/{account}", path);
     assert_eq!(under("/accounts/a%20b/notes/7"), Some(("a b".into(), "/notes/7")));
     for path in
         ["/accounts/7", "/accounts", "/accounts//notes", "/accounts/../notes", "/account/7/notes", "/notes/7"]

@@ -182,7 +182,7 @@ fn change_here(value: &mut Value, what: &Change) {
     match what {
         Change::Set(new) => *value = new.clone(),
         Change::Remove | Change::Renew => *value = Value::Null,
-        Change::Retype => *value = retyped(value),
+        Change::Retype => *value = change_type(value),
         Change::Reverse => match value {
             Value::Array(entries) => entries.reverse(),
             Value::Object(map) => *map = std::mem::take(map).into_iter().rev().collect::<Map<_, _>>(),
@@ -196,7 +196,7 @@ fn change_here(value: &mut Value, what: &Change) {
     }
 }
 
-fn retyped(value: &Value) -> Value {
+fn change_type(value: &Value) -> Value {
     match value {
         Value::String(text) => text.parse::<i64>().map_or_else(|_| Value::from(text.len()), Value::from),
         Value::Number(number) => Value::from(number.to_string()),

@@ -66,7 +66,7 @@ impl Log {
     }
 
     /// Sets the status of a request, if it is still in the log.
-    pub fn answered(&mut self, number: u64, status: u16) {
+    pub fn set_status(&mut self, number: u64, status: u16) {
         let Some(first) = self.entries.front() else { return };
         // Numbers are consecutive, so the index follows from that of the first entry.
         let place = number.checked_sub(first.number).and_then(|place| usize::try_from(place).ok());
@@ -93,11 +93,11 @@ impl Log {
 
     /// Returns all entries, oldest first.
     pub fn all(&self) -> Vec<Shown<'_>> {
-        self.entries.iter().map(shown).collect()
+        self.entries.iter().map(render).collect()
     }
 }
 
-fn shown(entry: &Entry) -> Shown<'_> {
+fn render(entry: &Entry) -> Shown<'_> {
     let mut headers = Map::new();
     for (name, value) in &entry.headers {
         let value = String::from_utf8_lossy(value.as_bytes()).into_owned();

@@ -63,27 +63,31 @@ pub fn answer(shared: &Shared, method: &Method, segments: &[&str], query: &str, 
         ("GET", ["credentials"]) => ok(&shared.credentials()),
         ("POST", ["reset"]) => reset(shared, body),
         ("GET", ["requests"]) => requests(shared, query),
-        ("DELETE", ["requests"]) => emptied(|| shared.log().clear()),
-        ("PUT", ["requests"]) => parsed(body).map(|Keep { keep }| shared.keep_log(keep)).map(|()| empty()),
-        ("GET", ["effects"]) => ok(&shared.read().effects.all()),
-        ("DELETE", ["effects"]) => emptied(|| shared.write().effects.clear()),
+        ("DELETE", ["requests"]) => run_empty(|| shared.log().clear()),
+        ("PUT", ["requests"]) => {
+            parse_body(body).map(|Keep { keep }| shared.keep_log(keep)).map(|()| empty())
+        }
+        ("GET", ["effects"]) => ok(&shared.lock_state().effects.all()),
+        ("DELETE", ["effects"]) => run_empty(|| shared.write().effects.clear()),
         ("GET", ["faults"]) => ok(&shared.faults().all()),
-        ("POST", ["faults"]) => parsed(body).map(|fault| created(shared.add_fault(fault))),
-        ("DELETE", ["faults"]) => emptied(|| shared.change_faults(faults::Faults::clear)),
-        ("DELETE", ["faults", id]) => removed(id, |id| shared.change_faults(|faults| faults.remove(id))),
+        ("POST", ["faults"]) => parse_body(body).map(|fault| created_answer(shared.add_fault(fault))),
+        ("DELETE", ["faults"]) => run_empty(|| shared.change_faults(faults::Faults::clear)),
+        ("DELETE", ["faults", id]) => {
+            remove_answer(id, |id| shared.change_faults(|faults| faults.remove(id)))
+        }
         ("GET", ["differences"]) => ok(&shared.differences().all()),
-        ("POST", ["differences"]) => parsed(body).and_then(|rule| {
+        ("POST", ["differences"]) => parse_body(body).and_then(|rule| {
             shared
                 .add_difference(rule)
-                .map(created)
+                .map(created_answer)
                 .map_err(|message| Refusal(StatusCode::BAD_REQUEST, message))
         }),
-        ("DELETE", ["differences"]) => emptied(|| shared.change_differences(differ::Differences::clear)),
+        ("DELETE", ["differences"]) => run_empty(|| shared.change_differences(differ::Differences::clear)),
         ("DELETE", ["differences", id]) => {
-            removed(id, |id| shared.change_differences(|rules| rules.remove(id)))
+            remove_answer(id, |id| shared.change_differences(|rules| rules.remove(id)))
         }
         ("GET", ["clock"]) => clock(shared),
-        ("POST", ["clock"]) => parsed(body).and_then(|Advance { advance }| {
+        ("POST", ["clock"]) => parse_body(body).and_then(|Advance { advance }| {
             shared.advance(advance);
             clock(shared)
         }),
@@ -96,10 +100,10 @@ pub fn answer(shared: &Shared, method: &Method, segments: &[&str], query: &str, 
         ("DELETE", ["chats", id, "lock"]) => {
             chat(shared, id, |state, company, id| state.lock(company, id, false))
         }
-        ("POST", ["chats", id, "inbound"]) => parsed(body).and_then(|inbound: Inbound| {
+        ("POST", ["chats", id, "inbound"]) => parse_body(body).and_then(|inbound: Inbound| {
             chat(shared, id, |state, company, id| state.receive(company, id, &inbound))
         }),
-        ("POST", ["chats", id, "survey"]) => parsed(body).and_then(|Rating { score, text }| {
+        ("POST", ["chats", id, "survey"]) => parse_body(body).and_then(|Rating { score, text }| {
             chat(shared, id, |state, company, id| state.rate(company, id, Survey { score, text }))
         }),
         ("GET", ["invitations"]) => invitations(shared),
@@ -172,12 +176,12 @@ fn empty() -> Answer {
 }
 
 /// Performs an action without a result.
-fn emptied(act: impl FnOnce()) -> Control {
+fn run_empty(act: impl FnOnce()) -> Control {
     act();
     Ok(empty())
 }
 
-fn created(id: u64) -> Answer {
+fn created_answer(id: u64) -> Answer {
     Answer::json(StatusCode::CREATED, &json!({"id": id}))
 }
 
@@ -185,19 +189,19 @@ fn missing(what: &str) -> Refusal {
     Refusal(StatusCode::NOT_FOUND, format!("there is no {what}"))
 }
 
-fn failed(error: &std::io::Error) -> Refusal {
+fn io_refusal(error: &std::io::Error) -> Refusal {
     Refusal(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
 }
 
-fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+fn parse_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     serde_json::from_slice(body).map_err(|error| Refusal(StatusCode::BAD_REQUEST, error.to_string()))
 }
 
 fn optional<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Refusal> {
-    if body.is_empty() { Ok(T::default()) } else { parsed(body) }
+    if body.is_empty() { Ok(T::default()) } else { parse_body(body) }
 }
 
-fn removed(id: &str, remove: impl FnOnce(u64) -> bool) -> Control {
+fn remove_answer(id: &str, remove: impl FnOnce(u64) -> bool) -> Control {
     match id.parse().is_ok_and(remove) {
         true => Ok(empty()),
         false => Err(missing("rule with this id")),
@@ -206,7 +210,7 @@ fn removed(id: &str, remove: impl FnOnce(u64) -> bool) -> Control {
 
 fn reset(shared: &Shared, body: &[u8]) -> Control {
     let Restart { seed, size } = optional(body)?;
-    shared.reset(seed, size).map(|()| empty()).map_err(|error| failed(&error))
+    shared.reset(seed, size).map(|()| empty()).map_err(|error| io_refusal(&error))
 }
 
 fn requests(shared: &Shared, query: &str) -> Control {
@@ -223,7 +227,7 @@ fn requests(shared: &Shared, query: &str) -> Control {
 }
 
 fn clock(shared: &Shared) -> Control {
-    let now = shared.read().now;
+    let now = shared.lock_state().now;
     ok(&json!({"now": super::clock::Stamp(now), "seconds": now}))
 }
 
@@ -235,12 +239,12 @@ fn tokens(
     let Which { token, agent } = optional(body)?;
     match end(&mut shared.vault_mut(), token.as_deref(), agent) {
         Ok(count) => ok(&json!({"count": count})),
-        Err(error) => Err(failed(&error)),
+        Err(error) => Err(io_refusal(&error)),
     }
 }
 
 fn oauth(shared: &Shared, body: &[u8]) -> Control {
-    let Switches { expires_in, rotate, detect_reuse, redirect_uri } = parsed(body)?;
+    let Switches { expires_in, rotate, detect_reuse, redirect_uri } = parse_body(body)?;
     let mut vault = shared.vault_mut();
     vault.expires_in = expires_in.unwrap_or(vault.expires_in);
     vault.rotate = rotate.unwrap_or(vault.rotate);
@@ -269,7 +273,7 @@ fn chat(shared: &Shared, id: &str, act: impl FnOnce(&mut State, usize, Id)) -> C
 }
 
 fn invitations(shared: &Shared) -> Control {
-    let state = shared.read();
+    let state = shared.lock_state();
     let all: Vec<Value> = state
         .companies
         .iter()
@@ -281,7 +285,7 @@ fn invitations(shared: &Shared) -> Control {
 }
 
 fn accept(shared: &Shared, body: &[u8]) -> Control {
-    let Email { email } = parsed(body)?;
+    let Email { email } = parse_body(body)?;
     let mut state = shared.write();
     let agent = (0..state.companies.len()).find_map(|company| state.accept(company, &email));
     match agent {

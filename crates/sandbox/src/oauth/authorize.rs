@@ -27,7 +27,7 @@ struct Ask {
 }
 
 impl Ask {
-    fn read(pairs: &str) -> Ask {
+    fn parse(pairs: &str) -> Ask {
         let mut ask = Ask::default();
         for (name, value) in parameters(pairs) {
             match name.as_str() {
@@ -57,8 +57,8 @@ pub fn answer(
     now_ms: i64,
 ) -> Answer {
     let ask = match *method {
-        Method::GET => Ask { decision: None, ..Ask::read(query) },
-        Method::POST => Ask { auto_approve: false, ..Ask::read(&String::from_utf8_lossy(body)) },
+        Method::GET => Ask { decision: None, ..Ask::parse(query) },
+        Method::POST => Ask { auto_approve: false, ..Ask::parse(&String::from_utf8_lossy(body)) },
         _ => {
             return Answer::empty(StatusCode::NOT_IMPLEMENTED)
                 .with(ALLOW, HeaderValue::from_static("GET, POST"));
@@ -119,17 +119,21 @@ fn back(ask: &Ask, result: &[(&str, &str)]) -> Answer {
 }
 
 fn wrong(what: &str) -> Answer {
-    let body = format!("<h1>This link does not work</h1>\n<p>{}</p>", escaped(what));
+    let body = format!("<h1>This link does not work</h1>\n<p>{}</p>", escape_html(what));
     Answer::html(StatusCode::BAD_REQUEST, document("Authorization", &body))
 }
 
 fn page(state: &State, ask: &Ask, agent: &Agent) -> String {
-    let mut body = format!("<h1>{} asks for access</h1>\n", escaped(APP_NAME));
-    writeln!(body, "<p>You are logged in as <b>{}</b>. The app wants to:</p>\n<ul>", escaped(&agent.name))
-        .expect("a String takes every write");
+    let mut body = format!("<h1>{} asks for access</h1>\n", escape_html(APP_NAME));
+    writeln!(
+        body,
+        "<p>You are logged in as <b>{}</b>. The app wants to:</p>\n<ul>",
+        escape_html(&agent.name)
+    )
+    .expect("a String takes every write");
     for scope in ask.scope.split_whitespace() {
         let meaning = SCOPES.iter().find(|(name, _)| *name == scope).map_or("", |(_, meaning)| meaning);
-        writeln!(body, "<li>{} <small>({})</small></li>", escaped(meaning), escaped(scope))
+        writeln!(body, "<li>{} <small>({})</small></li>", escape_html(meaning), escape_html(scope))
             .expect("a String takes every write");
     }
     body.push_str("</ul>\n<form method=\"post\" action=\"/oauth/authorize\">\n");
@@ -142,7 +146,7 @@ fn page(state: &State, ask: &Ask, agent: &Agent) -> String {
     ];
     for (name, value) in fields {
         if let Some(value) = value {
-            writeln!(body, "<input type=\"hidden\" name=\"{name}\" value=\"{}\">", escaped(value))
+            writeln!(body, "<input type=\"hidden\" name=\"{name}\" value=\"{}\">", escape_html(value))
                 .expect("a String takes every write");
         }
     }
@@ -150,7 +154,7 @@ fn page(state: &State, ask: &Ask, agent: &Agent) -> String {
     for (role, id, _) in ACCOUNTS {
         let name = state.agent(id).map_or("", |agent| &agent.name);
         let selected = if id == agent.id { " selected" } else { "" };
-        writeln!(body, "<option value=\"{id}\"{selected}>{} ({role})</option>", escaped(name))
+        writeln!(body, "<option value=\"{id}\"{selected}>{} ({role})</option>", escape_html(name))
             .expect("a String takes every write");
     }
     body.push_str("</select></label></p>\n<button name=\"decision\" value=\"approve\">Allow</button>\n");
@@ -167,7 +171,7 @@ fn document(title: &str, body: &str) -> String {
 }
 
 /// Escapes text for HTML elements and quoted attributes.
-fn escaped(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

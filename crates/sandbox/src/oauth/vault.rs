@@ -95,7 +95,7 @@ impl Vault {
         now_ms: i64,
         expires_in: u64,
     ) -> io::Result<Vault> {
-        let kept = file.as_deref().map(read).transpose()?.flatten();
+        let kept = file.as_deref().map(load).transpose()?.flatten();
         let mut vault = Vault {
             seed,
             book: kept.unwrap_or_else(|| Book::of_credentials(credentials, now_ms + seconds_ms(expires_in))),
@@ -287,7 +287,7 @@ impl Book {
     }
 }
 
-fn read(file: &Path) -> io::Result<Option<Book>> {
+fn load(file: &Path) -> io::Result<Option<Book>> {
     match fs::read(file) {
         Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

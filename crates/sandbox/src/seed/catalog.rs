@@ -12,21 +12,21 @@ fn offset(company: Id) -> Id {
     if company == super::COMPANIES[0].0 { 0 } else { 1000 }
 }
 
-fn named(company: Id, first: Id, names: &[&str]) -> Vec<Named> {
+fn name_all(company: Id, first: Id, names: &[&str]) -> Vec<Named> {
     let first = first + offset(company);
     names.iter().zip(first..).map(|(name, id)| Named { id, name: (*name).to_owned() }).collect()
 }
 
 pub fn departments(company: Id) -> Vec<Named> {
-    named(company, 11, &["Sales", "Suporte Técnico", "Atención al Cliente", "Finance & \"Billing\""])
+    name_all(company, 11, &["Sales", "Suporte Técnico", "Atención al Cliente", "Finance & \"Billing\""])
 }
 
 pub fn tabulations(company: Id) -> Vec<Named> {
-    named(company, 21, &["Resolved", "Sem retorno", "Venta realizada", "Spam / <test>"])
+    name_all(company, 21, &["Resolved", "Sem retorno", "Venta realizada", "Spam / <test>"])
 }
 
 pub fn tags(company: Id) -> Vec<Named> {
-    named(company, 31, &["vip", "urgente", "reclamação", "novo cliente 🌱", "follow-up"])
+    name_all(company, 31, &["vip", "urgente", "reclamação", "novo cliente 🌱", "follow-up"])
 }
 
 pub fn flows(company: Id) -> Vec<Flow> {

@@ -403,7 +403,7 @@ fn chat(
         survey: (closed && at % 10 == 7).then(|| survey(roll)),
         locked: false,
         deleted: false,
-        messages: Messages::seeded(seeded),
+        messages: Messages::from_seed(seeded),
     }
 }
 

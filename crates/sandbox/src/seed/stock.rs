@@ -92,7 +92,7 @@ pub fn message(seeded: &Seeded, at: u32) -> Message {
         from: Party::Contact,
         kind: seeded.kind,
         internal: false,
-        text: asked(roll, number),
+        text: question(roll, number),
         file: None,
         sent_at,
         read_at: (!unread).then_some(sent_at + seeded.pace / 2),
@@ -124,7 +124,7 @@ pub fn message(seeded: &Seeded, at: u32) -> Message {
     message
 }
 
-fn asked(roll: u64, number: u32) -> Text {
+fn question(roll: u64, number: u32) -> Text {
     Text::Stock(((roll >> 8) as usize % ASKED.len()) as u16, number)
 }
 

@@ -11,7 +11,7 @@ pub enum Role {
 }
 
 impl Role {
-    pub fn of(number: i64) -> Option<Role> {
+    pub fn from_number(number: i64) -> Option<Role> {
         match number {
             1 => Some(Role::Agent),
             2 => Some(Role::Manager),
@@ -38,7 +38,7 @@ pub enum Presence {
 }
 
 impl Presence {
-    pub fn of(number: i64) -> Option<Presence> {
+    pub fn from_number(number: i64) -> Option<Presence> {
         match number {
             0 => Some(Presence::Available),
             -1 => Some(Presence::Unavailable),

@@ -25,7 +25,7 @@ impl Situation {
     }
 
     /// Returns the situation with this name.
-    pub fn named(name: &str) -> Option<Situation> {
+    pub fn by_name(name: &str) -> Option<Situation> {
         let all = [
             Situation::Auto,
             Situation::WaitForChat,
@@ -37,8 +37,8 @@ impl Situation {
     }
 
     /// Returns the situation with this name, if callers may request it.
-    pub fn requested(name: &str) -> Option<Situation> {
-        Situation::named(name).filter(|situation| *situation != Situation::Finishing)
+    pub fn parse_requested(name: &str) -> Option<Situation> {
+        Situation::by_name(name).filter(|situation| *situation != Situation::Finishing)
     }
 }
 
@@ -115,7 +115,7 @@ impl ChatQuery {
             situation: self
                 .situation
                 .as_deref()
-                .map(|name| Situation::named(name).ok_or(()))
+                .map(|name| Situation::by_name(name).ok_or(()))
                 .transpose()
                 .ok()?,
             open: match self.status.as_deref() {

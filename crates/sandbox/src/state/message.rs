@@ -58,7 +58,7 @@ impl Text {
     }
 
     /// Returns the rendered text. `name` is the contact's name.
-    pub fn read(&self, name: &str) -> Cow<'_, str> {
+    pub fn render(&self, name: &str) -> Cow<'_, str> {
         match self {
             Text::Own(text) => Cow::Borrowed(text),
             Text::Stock(place, number) => stock::text(*place, *number, name),
@@ -142,7 +142,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    pub fn seeded(seeded: Seeded) -> Messages {
+    pub fn from_seed(seeded: Seeded) -> Messages {
         Messages { seeded, read_at: None, written: Vec::new() }
     }
 
@@ -159,7 +159,7 @@ impl Messages {
             kind: Kind::Text,
             unread: 0,
         };
-        Messages::seeded(seeded)
+        Messages::from_seed(seeded)
     }
 
     pub fn len(&self) -> usize {

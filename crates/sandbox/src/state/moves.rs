@@ -80,7 +80,7 @@ impl State {
     }
 
     /// Marks the messages of a chat as read.
-    pub fn read(&mut self, company: usize, chat: Id) {
+    pub fn mark_read(&mut self, company: usize, chat: Id) {
         let now = self.now;
         if let Some(chat) = self.companies[company].chat_mut(chat) {
             chat.unread = 0;
@@ -465,7 +465,7 @@ impl State {
             phone: None,
             mobile: None,
             has_photo: false,
-            role: Role::of(invitation.role).unwrap_or(Role::Agent),
+            role: Role::from_number(invitation.role).unwrap_or(Role::Agent),
             guest: false,
             active: true,
             companies: vec![self.companies[company].id],

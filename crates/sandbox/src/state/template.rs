@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// text.
 pub fn check(hsm: &Map<String, Value>, company: &Company, channel: ChannelKind) -> Result<String, Failure> {
     let id = hsm.get("template_id").ok_or(Failure::bad(Reason::Missing("template_id")))?;
-    let id = integer(id).ok_or(Failure::mistyped("template_id", Expect::Integer))?;
+    let id = integer(id).ok_or(Failure::wrong_type("template_id", Expect::Integer))?;
     let params = params(hsm)?;
     let header = parts(hsm, "header")?;
     let buttons = parts(hsm, "buttons")?;
@@ -50,11 +50,11 @@ fn supports(channel: ChannelKind, template: &Template) -> bool {
 
 fn params(hsm: &Map<String, Value>) -> Result<Vec<(&str, &str)>, Failure> {
     let Some(params) = hsm.get("params") else { return Ok(Vec::new()) };
-    let params = params.as_object().ok_or(Failure::mistyped("params", Expect::Object))?;
+    let params = params.as_object().ok_or(Failure::wrong_type("params", Expect::Object))?;
     params
         .iter()
         .map(|(key, value)| {
-            Ok((key.as_str(), value.as_str().ok_or(Failure::mistyped("params", Expect::String))?))
+            Ok((key.as_str(), value.as_str().ok_or(Failure::wrong_type("params", Expect::String))?))
         })
         .collect()
 }
@@ -65,10 +65,10 @@ fn parts<'a>(
     name: &'static str,
 ) -> Result<Vec<&'a Map<String, Value>>, Failure> {
     let Some(group) = hsm.get(name) else { return Ok(Vec::new()) };
-    let group = group.as_object().ok_or(Failure::mistyped(name, Expect::Object))?;
+    let group = group.as_object().ok_or(Failure::wrong_type(name, Expect::Object))?;
     let Some(list) = group.get("params") else { return Ok(Vec::new()) };
-    let list = list.as_array().ok_or(Failure::mistyped(name, Expect::Array))?;
-    list.iter().map(|part| part.as_object().ok_or(Failure::mistyped(name, Expect::Object))).collect()
+    let list = list.as_array().ok_or(Failure::wrong_type(name, Expect::Array))?;
+    list.iter().map(|part| part.as_object().ok_or(Failure::wrong_type(name, Expect::Object))).collect()
 }
 
 /// Validates a header `{type: T, T: {…}}`, including the property that its type requires.

@@ -11,19 +11,19 @@ use http::StatusCode;
 use serde_json::Map;
 
 /// Returns the usual answer to a write in v2.
-fn created() -> Outcome {
+fn created_outcome() -> Outcome {
     Ok(Reply::empty(StatusCode::CREATED))
 }
 
 pub fn list(state: &State, call: &Call<'_>) -> Outcome {
     let company = call.company(state);
     let chats = company.chats_newest_first(call.skip()?).take(PAGE);
-    let chats: Vec<_> = chats.map(|chat| v2::Chat::of(company, chat)).collect();
+    let chats: Vec<_> = chats.map(|chat| v2::Chat::new(company, chat)).collect();
     Ok(Reply::ok("chat", &chats))
 }
 
 pub fn show(state: &State, call: &Call<'_>) -> Outcome {
-    Ok(Reply::ok("chat", &v2::Chat::of(call.company(state), call.chat(state)?)))
+    Ok(Reply::ok("chat", &v2::Chat::new(call.company(state), call.chat(state)?)))
 }
 
 pub fn messages(state: &State, call: &Call<'_>) -> Outcome {
@@ -35,7 +35,7 @@ pub fn messages(state: &State, call: &Call<'_>) -> Outcome {
 
 pub fn feedback(state: &State, call: &Call<'_>) -> Outcome {
     let survey = call.chat(state)?.survey.as_ref().ok_or(Failure::no(Thing::Feedback))?;
-    Ok(Reply::ok("feedback", &v2::Feedback::of(survey)))
+    Ok(Reply::ok("feedback", &v2::Feedback::new(survey)))
 }
 
 pub fn create(state: &mut State, call: &Call<'_>) -> Outcome {
@@ -68,7 +68,7 @@ pub fn create(state: &mut State, call: &Call<'_>) -> Outcome {
     }
     let company = call.company(state);
     let chat = company.chat(chat).expect("the chat was begun just now");
-    Ok(Reply::json(StatusCode::CREATED, "chat", &v2::Chat::created(company, chat)))
+    Ok(Reply::json(StatusCode::CREATED, "chat", &v2::Chat::newly_created(company, chat)))
 }
 
 /// Combines subject and message. Messages have no subject field, so the subject precedes the text,
@@ -114,7 +114,7 @@ pub fn close(state: &mut State, call: &Call<'_>) -> Outcome {
         }
         state.close(call.company, id, call.caller, None, None);
     }
-    created()
+    created_outcome()
 }
 
 pub fn queue(state: &mut State, call: &Call<'_>) -> Outcome {
@@ -124,7 +124,7 @@ pub fn queue(state: &mut State, call: &Call<'_>) -> Outcome {
     }
     let chat = chat.id;
     state.queue(call.company, chat, call.caller);
-    created()
+    created_outcome()
 }
 
 pub fn send(state: &mut State, call: &Call<'_>) -> Outcome {
@@ -136,7 +136,7 @@ pub fn send(state: &mut State, call: &Call<'_>) -> Outcome {
     let from = Party::Agent(call.caller);
     let draft = Draft { kind: plain_kind(channel, internal), ..Draft::text(from, internal, text) };
     state.post(call.company, id, draft);
-    created()
+    created_outcome()
 }
 
 pub fn reopen(state: &mut State, call: &Call<'_>) -> Outcome {
@@ -145,23 +145,23 @@ pub fn reopen(state: &mut State, call: &Call<'_>) -> Outcome {
     if !open {
         state.reopen(call.company, id, call.caller);
     }
-    created()
+    created_outcome()
 }
 
 pub fn situation(state: &mut State, call: &Call<'_>) -> Outcome {
     let chat = call.chat(state)?.id;
     let fields = call.fields()?;
-    let situation = Situation::requested(fields.required_text("situation")?);
+    let situation = Situation::parse_requested(fields.required_text("situation")?);
     let situation = situation.ok_or(Failure::bad(Reason::WrongValue("situation")))?;
     state.set_situation(call.company, chat, call.caller, situation);
-    created()
+    created_outcome()
 }
 
 pub fn add_tags(state: &mut State, call: &Call<'_>) -> Outcome {
     let chat = call.chat(state)?.id;
     let fields = call.fields()?;
     state.add_tags(call.company, chat, call.caller, fields.required_text("tags")?);
-    created()
+    created_outcome()
 }
 
 pub fn flow(state: &mut State, call: &Call<'_>) -> Outcome {

@@ -20,7 +20,7 @@ pub fn agents(state: &State, call: &Call<'_>) -> Outcome {
 }
 
 pub fn agent(state: &State, call: &Call<'_>) -> Outcome {
-    Ok(Reply::ok("agent", &v2::AgentDetail::of(named_agent(state, call)?)))
+    Ok(Reply::ok("agent", &v2::AgentDetail::new(named_agent(state, call)?)))
 }
 
 pub fn invite(state: &mut State, call: &Call<'_>) -> Outcome {
@@ -35,7 +35,9 @@ pub fn edit_agent(state: &mut State, call: &Call<'_>) -> Outcome {
     let id = named_agent(state, call)?.id;
     let fields = call.fields()?;
     let role = fields.integer("type")?;
-    let role = role.map(|role| Role::of(role).ok_or(Failure::bad(Reason::WrongValue("type")))).transpose()?;
+    let role = role
+        .map(|role| Role::from_number(role).ok_or(Failure::bad(Reason::WrongValue("type"))))
+        .transpose()?;
     state.set_agent(id, role, fields.boolean("active")?);
     Ok(Reply::empty(StatusCode::NO_CONTENT))
 }

@@ -9,11 +9,11 @@ use http::StatusCode;
 
 pub fn list(state: &State, call: &Call<'_>) -> Outcome {
     let agents =
-        call.company(state).agents.iter().filter_map(|id| state.agent(*id)).map(views::AgentItem::of);
+        call.company(state).agents.iter().filter_map(|id| state.agent(*id)).map(views::AgentItem::new);
     let all = match call.parameter("allPages").as_deref() {
         None | Some("false") => false,
         Some("true") => true,
-        Some(_) => return Err(Failure::mistyped("allPages", Expect::Boolean)),
+        Some(_) => return Err(Failure::wrong_type("allPages", Expect::Boolean)),
     };
     // Validate the page even if it is unused, because an invalid one makes the request invalid.
     let skip = call.skip()?;
@@ -26,16 +26,16 @@ pub fn profile(state: &State, call: &Call<'_>) -> Outcome {
 }
 
 /// Returns the agent in the path.
-pub fn named<'s>(state: &'s State, call: &Call<'_>) -> Result<&'s Agent, Failure> {
+pub fn agent_in_path<'s>(state: &'s State, call: &Call<'_>) -> Result<&'s Agent, Failure> {
     call.id(1).and_then(|id| state.agent_of(call.company, id)).ok_or(Failure::no(Thing::Agent))
 }
 
 pub fn show(state: &State, call: &Call<'_>) -> Outcome {
-    Ok(Reply::ok("agent", &views::agent_detail(named(state, call)?, call.company(state).id)))
+    Ok(Reply::ok("agent", &views::agent_detail(agent_in_path(state, call)?, call.company(state).id)))
 }
 
 pub fn status(state: &State, call: &Call<'_>) -> Outcome {
-    Ok(Reply::ok("status", &views::AgentStatus::of(named(state, call)?, call.company(state).id)))
+    Ok(Reply::ok("status", &views::AgentStatus::new(agent_in_path(state, call)?, call.company(state).id)))
 }
 
 pub fn invite(state: &mut State, call: &Call<'_>) -> Outcome {
@@ -50,7 +50,7 @@ pub fn invite(state: &mut State, call: &Call<'_>) -> Outcome {
 
 /// Rejects invitations that both versions reject: an unknown role, or an existing agent.
 pub fn check_invitation(state: &State, call: &Call<'_>, email: &str, role: i64) -> Result<(), Failure> {
-    if Role::of(role).is_none() {
+    if Role::from_number(role).is_none() {
         return Err(Failure::bad(Reason::WrongValue("type")));
     }
     match state.agent_by_login(email) {
@@ -61,13 +61,13 @@ pub fn check_invitation(state: &State, call: &Call<'_>, email: &str, role: i64) 
 
 pub fn set_status(state: &mut State, call: &Call<'_>) -> Outcome {
     let id = call.fields()?.required_integer("id")?;
-    let presence = Presence::of(id).ok_or(Failure::bad(Reason::WrongValue("id")))?;
+    let presence = Presence::from_number(id).ok_or(Failure::bad(Reason::WrongValue("id")))?;
     state.set_presence(call.caller, presence);
-    Ok(Reply::ok("status", &views::AgentStatusResult::of(call.agent(state)?)))
+    Ok(Reply::ok("status", &views::AgentStatusResult::new(call.agent(state)?)))
 }
 
 pub fn edit(state: &mut State, call: &Call<'_>) -> Outcome {
-    let id = named(state, call)?.id;
+    let id = agent_in_path(state, call)?.id;
     let fields = call.fields()?;
     let (name, login) = (fields.required_text("name")?, fields.required_text("login")?);
     let phone = fields.text("phone")?;

@@ -75,7 +75,7 @@ pub fn transfer(state: &mut State, call: &Call<'_>) -> Outcome {
     let fields = call.fields()?;
     let to = receiving_agent(state, call, fields.required_id("agentId")?, StatusCode::NOT_FOUND)?;
     state.transfer(call.company, chat, call.caller, to, fields.text("message")?);
-    Ok(Reply::ok("transfer", &views::Transfer::of(call.chat(state)?)))
+    Ok(Reply::ok("transfer", &views::Transfer::new(call.chat(state)?)))
 }
 
 /// Returns the chat in the path if a flow can run on it: open and not internal.
@@ -110,7 +110,7 @@ pub fn agent(state: &mut State, call: &Call<'_>) -> Outcome {
     Ok(Reply::done())
 }
 
-pub fn read(state: &mut State, call: &Call<'_>) -> Outcome {
+pub fn mark_read(state: &mut State, call: &Call<'_>) -> Outcome {
     let chat = call.chat(state)?;
     let others =
         chat.agent.is_some_and(|agent| agent != call.caller) && chat.second_agent != Some(call.caller);
@@ -118,7 +118,7 @@ pub fn read(state: &mut State, call: &Call<'_>) -> Outcome {
         return Err(Failure::new(StatusCode::FORBIDDEN, Reason::ChatForbidden));
     }
     let chat = chat.id;
-    state.read(call.company, chat);
+    state.mark_read(call.company, chat);
     Ok(Reply::done())
 }
 

@@ -11,7 +11,7 @@ pub fn list(state: &State, call: &Call<'_>) -> Outcome {
     let company = call.company(state);
     let (email, phone) = (call.parameter("email"), call.parameter("phone"));
     let show = |contact| views::contact(company, contact);
-    let contacts: Vec<_> = match wanted(company, email.as_deref(), phone.as_deref()) {
+    let contacts: Vec<_> = match select(company, email.as_deref(), phone.as_deref()) {
         None => company.contacts_from(call.skip()?).take(PAGE).map(show).collect(),
         Some(places) => {
             call.page(places.into_iter())?.map(|place| show(&company.contacts[place as usize])).collect()
@@ -21,7 +21,7 @@ pub fn list(state: &State, call: &Call<'_>) -> Outcome {
 }
 
 /// Returns the indices of the contacts that the filters select, or `None` without a filter.
-fn wanted(company: &Company, email: Option<&str>, phone: Option<&str>) -> Option<Vec<u32>> {
+fn select(company: &Company, email: Option<&str>, phone: Option<&str>) -> Option<Vec<u32>> {
     let by_email =
         email.map(|email| company.by_email.get(email.to_lowercase().as_str()).map_or(&[][..], Vec::as_slice));
     let by_phone =
@@ -58,7 +58,7 @@ pub fn custom_fields(state: &State, call: &Call<'_>) -> Outcome {
     Ok(Reply::ok("custom field", &call.page(fields)?.collect::<Vec<_>>()))
 }
 
-pub fn linked(state: &State, call: &Call<'_>) -> Outcome {
+pub fn link_status(state: &State, call: &Call<'_>) -> Outcome {
     let company = call.company(state);
     let linked = call.contact(state, 1)?.links.iter().filter_map(|id| company.contact(*id));
     let contacts: Vec<_> = call.page(linked)?.map(|contact| views::contact(company, contact)).collect();

@@ -5,7 +5,7 @@ mod chats;
 mod contacts;
 mod send;
 
-pub use agents::{check_invitation, named as named_agent};
+pub use agents::{agent_in_path as named_agent, check_invitation};
 pub use chats::flow_chat;
 pub use send::plain_kind;
 
@@ -24,7 +24,7 @@ pub static ENDPOINTS: &[Endpoint] = &[
     write(Method::POST, "/chats/{id}/transfer", chats::transfer),
     write(Method::POST, "/chats/{id}/flow", chats::flow),
     write(Method::PUT, "/chats/{id}/agent", chats::agent),
-    write(Method::PUT, "/chats/{id}/read", chats::read),
+    write(Method::PUT, "/chats/{id}/read", chats::mark_read),
     write(Method::PUT, "/chats/{id}/tabulation", chats::tabulation),
     write(Method::PUT, "/chats/{id}/tags", chats::add_tags),
     write(Method::PUT, "/chats/{id}/queue", chats::queue),
@@ -47,7 +47,7 @@ pub static ENDPOINTS: &[Endpoint] = &[
     get("/contacts/{id}/groups", contacts::groups),
     get("/contacts/{id}/organizations", contacts::organizations),
     get("/contacts/{id}/customFields", contacts::custom_fields),
-    get("/contacts/{id}/linkedContacts", contacts::linked),
+    get("/contacts/{id}/linkedContacts", contacts::link_status),
     write(Method::POST, "/contacts", contacts::create),
     write(Method::POST, "/timeline/createComment/{id}", contacts::comment),
     write(Method::PUT, "/contacts/{id}", contacts::edit),

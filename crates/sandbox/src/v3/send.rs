@@ -49,7 +49,7 @@ pub fn plain_kind(channel: ChannelKind, internal: bool) -> Kind {
 
 /// Returns the titles of the button options.
 fn options(fields: &Fields) -> Result<Vec<String>, Failure> {
-    let wrong = || Failure::mistyped("options", Expect::Array);
+    let wrong = || Failure::wrong_type("options", Expect::Array);
     let Some(list) = fields.array("options")? else { return Ok(Vec::new()) };
     list.iter()
         .map(|option| {

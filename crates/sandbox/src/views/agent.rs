@@ -16,7 +16,7 @@ pub struct AgentItem<'a> {
 }
 
 impl<'a> AgentItem<'a> {
-    pub fn of(agent: &'a Agent) -> AgentItem<'a> {
+    pub fn new(agent: &'a Agent) -> AgentItem<'a> {
         AgentItem {
             id: agent.id,
             name: &agent.name,
@@ -178,7 +178,7 @@ pub struct AgentStatus<'a> {
 }
 
 impl<'a> AgentStatus<'a> {
-    pub fn of(agent: &'a Agent, company: Id) -> AgentStatus<'a> {
+    pub fn new(agent: &'a Agent, company: Id) -> AgentStatus<'a> {
         AgentStatus {
             id: agent.presence as i64,
             name: agent.presence.name(),
@@ -205,7 +205,7 @@ pub struct AgentStatusResult {
 }
 
 impl AgentStatusResult {
-    pub fn of(agent: &Agent) -> AgentStatusResult {
+    pub fn new(agent: &Agent) -> AgentStatusResult {
         let status_id = agent.presence as i64;
         AgentStatusResult { status_id, available: agent.presence.is_available(), kind: status_id }
     }

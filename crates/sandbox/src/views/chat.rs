@@ -99,7 +99,7 @@ pub fn chat<'a>(state: &'a State, company: &'a Company, chat: &'a state::Chat) -
         department_id: chat.department,
         tabulation_id: chat.tabulation,
         chat_tabulation: tabulation(company, chat),
-        chat_department: Department::of(company, chat),
+        chat_department: Department::new(company, chat),
         unread: chat.unread,
         channels: channels(company, chat),
         chat_customer: customer(company, chat),
@@ -150,7 +150,7 @@ fn last_message<'a>(
         };
     };
     LastMessage {
-        text: Cow::Owned(last.text.read(&contact.name).into_owned()),
+        text: Cow::Owned(last.text.render(&contact.name).into_owned()),
         file: last.file,
         send_at: Stamp(last.sent_at),
         sender_type: super::message::party_type(last.from, company.channel_of(chat).kind),
@@ -234,7 +234,7 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    pub fn of(chat: &state::Chat) -> Transfer {
+    pub fn new(chat: &state::Chat) -> Transfer {
         Transfer { customer_id: Numeric(chat.contact), chat_id: chat.id }
     }
 }

@@ -22,7 +22,7 @@ pub struct Reach {
 }
 
 impl Reach {
-    pub fn of(contact: &state::Contact) -> Reach {
+    pub fn new(contact: &state::Contact) -> Reach {
         let on = |kind| contact.reaches(kind);
         Reach {
             voip: on(ChannelKind::Voip),
@@ -142,7 +142,7 @@ pub fn contact<'a>(company: &'a Company, contact: &'a state::Contact) -> Contact
         nameEmoji: &contact.name,
         photo_small: photo.map(Photo::small),
         image_small: photo.map(Photo::small),
-        channelsSituation: Reach::of(contact),
+        channelsSituation: Reach::new(contact),
         customFields: has_custom.then(|| CustomValues::by_token(company, &contact.custom)),
         custom_fields: has_custom.then(|| CustomValues::by_name(company, &contact.custom)),
         number: contact.mobile.as_deref().or(contact.phone.as_deref()),

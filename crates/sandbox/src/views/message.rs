@@ -143,7 +143,7 @@ pub struct Department<'a> {
 }
 
 impl<'a> Department<'a> {
-    pub fn of(company: &'a Company, chat: &state::Chat) -> Option<Department<'a>> {
+    pub fn new(company: &'a Company, chat: &state::Chat) -> Option<Department<'a>> {
         let department = company.department(chat.department?)?;
         Some(Department { id: department.id, name: &department.name })
     }
@@ -158,8 +158,8 @@ pub enum DepartmentOrFalse<'a> {
 }
 
 impl<'a> DepartmentOrFalse<'a> {
-    pub fn of(company: &'a Company, chat: &state::Chat) -> DepartmentOrFalse<'a> {
-        Department::of(company, chat).map_or(DepartmentOrFalse::Unset(false), DepartmentOrFalse::Set)
+    pub fn new(company: &'a Company, chat: &state::Chat) -> DepartmentOrFalse<'a> {
+        Department::new(company, chat).map_or(DepartmentOrFalse::Unset(false), DepartmentOrFalse::Set)
     }
 }
 
@@ -220,7 +220,7 @@ pub fn message<'a>(
             id: chat.id,
             channel: channel.slug(),
             situation: chat.situation.name(),
-            department: DepartmentOrFalse::of(company, chat),
+            department: DepartmentOrFalse::new(company, chat),
             customer: Person::contact(company.contact_of(chat)),
             workflowID: chat.step.and_then(|step| company.step(step)).map(|step| step.workflow),
             workflowStepID: chat.step,
@@ -269,7 +269,7 @@ impl<'a> Common<'a> {
     ) -> Common<'a> {
         let channel = company.channel_of(chat).kind;
         Common {
-            text: Cow::into_owned(message.text.read(&company.contact_of(chat).name)),
+            text: Cow::into_owned(message.text.render(&company.contact_of(chat).name)),
             is_email: message.kind == Kind::Email,
             sender: Person::sender(state, company, chat, message.from),
             sender_type: party_type(message.from, channel),

@@ -38,18 +38,22 @@ struct About<'a> {
 
 /// Returns the entries of a contact, newest first.
 pub fn timeline<'a>(state: &'a State, company: &'a Company, contact: &'a Contact) -> Vec<Entry<'a>> {
-    let mut entries = vec![created(company, contact)];
+    let mut entries = vec![contact_created(company, contact)];
     entries.extend(
-        contact.chats.iter().filter_map(|id| company.any_chat(*id)).map(|chat| begun(company, contact, chat)),
+        contact
+            .chats
+            .iter()
+            .filter_map(|id| company.any_chat(*id))
+            .map(|chat| chat_started(company, contact, chat)),
     );
-    entries.extend(contact.happenings.iter().map(|happening| happened(state, company, contact, happening)));
+    entries.extend(contact.happenings.iter().map(|happening| chat_event(state, company, contact, happening)));
     entries.extend(contact.comments.iter().map(|remark| comment(state, company, remark)));
     // The sort is stable, so entries of the same second remain in the order of their kinds.
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.at));
     entries
 }
 
-fn created<'a>(company: &'a Company, contact: &Contact) -> Entry<'a> {
+fn contact_created<'a>(company: &'a Company, contact: &Contact) -> Entry<'a> {
     Entry {
         id: None,
         icon: "user-plus",
@@ -63,7 +67,7 @@ fn created<'a>(company: &'a Company, contact: &Contact) -> Entry<'a> {
     }
 }
 
-fn begun<'a>(company: &'a Company, contact: &'a Contact, chat: &Chat) -> Entry<'a> {
+fn chat_started<'a>(company: &'a Company, contact: &'a Contact, chat: &Chat) -> Entry<'a> {
     Entry {
         id: Some(Numeric(chat.id)),
         icon: "comments",
@@ -77,7 +81,7 @@ fn begun<'a>(company: &'a Company, contact: &'a Contact, chat: &Chat) -> Entry<'
     }
 }
 
-fn happened<'a>(
+fn chat_event<'a>(
     state: &'a State,
     company: &'a Company,
     contact: &'a Contact,
@@ -106,7 +110,7 @@ fn about_chat<'a>(company: &'a Company, chat: &Chat, kind: &'static str) -> Abou
     About {
         kind,
         channel: Some(company.channel_of(chat).kind.slug()),
-        department: Some(DepartmentOrFalse::of(company, chat)),
+        department: Some(DepartmentOrFalse::new(company, chat)),
         duration: chat.closed_at.map(|closed| duration(closed - chat.created_at)),
         situation: Some(chat.situation.name()),
         chatID: Some(Numeric(chat.id)),

@@ -27,7 +27,7 @@ pub struct AgentDetail<'a> {
 }
 
 impl<'a> AgentDetail<'a> {
-    pub fn of(agent: &'a state::Agent) -> AgentDetail<'a> {
+    pub fn new(agent: &'a state::Agent) -> AgentDetail<'a> {
         AgentDetail {
             id: Numeric(agent.id),
             name: &agent.name,
@@ -82,7 +82,7 @@ impl<'a> Contact<'a> {
     }
 
     pub fn detail(company: &'a Company, contact: &'a state::Contact) -> Contact<'a> {
-        Contact { channels: Some(Reach::of(contact)), ..Contact::item(company, contact) }
+        Contact { channels: Some(Reach::new(contact)), ..Contact::item(company, contact) }
     }
 }
 
@@ -116,7 +116,7 @@ struct Workflow {
 }
 
 impl<'a> Chat<'a> {
-    pub fn of(company: &'a Company, chat: &'a state::Chat) -> Chat<'a> {
+    pub fn new(company: &'a Company, chat: &'a state::Chat) -> Chat<'a> {
         let kind = company.channel_of(chat).kind;
         Chat {
             id: chat.id,
@@ -137,10 +137,10 @@ impl<'a> Chat<'a> {
         }
     }
 
-    pub fn created(company: &'a Company, chat: &'a state::Chat) -> Chat<'a> {
+    pub fn newly_created(company: &'a Company, chat: &'a state::Chat) -> Chat<'a> {
         let workflow = chat.step.and_then(|step| company.step(step)).map(|step| step.workflow);
         let workflow = Workflow { workflowID: workflow, workflowStepID: chat.step };
-        Chat { workflow: Some(workflow), ..Chat::of(company, chat) }
+        Chat { workflow: Some(workflow), ..Chat::new(company, chat) }
     }
 }
 
@@ -203,7 +203,7 @@ pub fn message<'a>(
             id: chat.id,
             channel,
             situation: chat.situation.name(),
-            department: DepartmentOrFalse::of(company, chat),
+            department: DepartmentOrFalse::new(company, chat),
             customer: Person::customer(company, chat),
         },
         send_at: Stamp(message.sent_at),
@@ -221,7 +221,7 @@ pub struct Feedback<'a> {
 }
 
 impl<'a> Feedback<'a> {
-    pub fn of(survey: &'a state::Survey) -> Feedback<'a> {
+    pub fn new(survey: &'a state::Survey) -> Feedback<'a> {
         Feedback { score: Numeric(survey.score), text: &survey.text }
     }
 }

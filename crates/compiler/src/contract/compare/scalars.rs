@@ -42,7 +42,7 @@ pub(super) fn compare(from: &Scalar, to: &Scalar) -> Result<Vec<Narrowing>, Mism
         // The enumeration decides: a document does not enumerate values that its own bounds
         // exclude.
         return match source {
-            Some(source) => listed(source, target),
+            Some(source) => compare_enums(source, target),
             None => Err(Mismatch::Unbounded { from: show(from), to: show(to) }),
         };
     }
@@ -53,7 +53,7 @@ pub(super) fn compare(from: &Scalar, to: &Scalar) -> Result<Vec<Narrowing>, Mism
         (None, ScalarKind::Integer | ScalarKind::Number) => numbers(from, to),
     };
     values.extend(unread(&from.limits.unread, &to.limits.unread));
-    Ok(values.into_iter().map(Narrowing::of).collect())
+    Ok(values.into_iter().map(Narrowing::of_both_messages).collect())
 }
 
 /// Returns descriptions of the values that the target's unsupported keywords exclude. A keyword
@@ -78,7 +78,7 @@ pub(crate) fn unread(from: &[Keyword], to: &[Keyword]) -> Vec<String> {
 /// Maximum length in characters of a keyword's value in a message.
 const VALUE_SHOWN: usize = 40;
 
-fn listed(source: &Enum, target: &Enum) -> Result<Vec<Narrowing>, Mismatch> {
+fn compare_enums(source: &Enum, target: &Enum) -> Result<Vec<Narrowing>, Mismatch> {
     // Compare by value: `1.0` equals `1`.
     let by_value = |value: &Literal| match value {
         Literal::Number(text) => Literal::Number(shortest(text)),
@@ -101,7 +101,7 @@ fn show(scalar: &Scalar) -> String {
 /// Describes enumerated values that the bounds of the target exclude. Bounds that the source has
 /// too exclude none of them.
 fn listed_within(source: &Enum, from: &Scalar, to: &Scalar) -> Vec<String> {
-    let judge = Judge::of(to, Some(from));
+    let judge = ScalarBounds::new(to, Some(from));
     let mut values: Vec<String> = Vec::new();
     for value in &source.values {
         let why = match judge.exclusion(value) {
@@ -119,7 +119,7 @@ fn listed_within(source: &Enum, from: &Scalar, to: &Scalar) -> Vec<String> {
 /// Returns whether a value is certain to violate the bounds, patterns or format of a scalar of its
 /// kind.
 pub(crate) fn is_out_of_bounds(scalar: &Scalar, value: &Literal) -> bool {
-    matches!(Judge::of(scalar, None).exclusion(value), Some(Exclusion::Certain))
+    matches!(ScalarBounds::new(scalar, None).exclusion(value), Some(Exclusion::Certain))
 }
 
 /// Describes the values of its kind that a scalar excludes.
@@ -130,9 +130,9 @@ pub(crate) fn exclusions(scalar: &Scalar) -> Vec<String> {
 }
 
 /// The bounds of a scalar, prepared for tests of values.
-struct Judge<'t> {
+struct ScalarBounds<'t> {
     scalar: &'t Scalar,
-    range: [Option<End>; 2],
+    range: [Option<RangeEnd>; 2],
     /// Patterns, compiled if the `regex` crate supports them.
     patterns: Vec<(&'t str, Option<Regex>)>,
     format: Option<&'t str>,
@@ -140,7 +140,7 @@ struct Judge<'t> {
 
 /// Compiles a pattern. Returns `None` if its syntax is not supported, or if it exceeds the size
 /// limit.
-fn compiled(pattern: &str) -> Option<Regex> {
+fn compile_pattern(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build().ok()
 }
 
@@ -154,18 +154,18 @@ enum Exclusion {
     Unknown(String),
 }
 
-impl<'t> Judge<'t> {
+impl<'t> ScalarBounds<'t> {
     /// Prepares a scalar. `known` is a type that the values belong to; its patterns and format are
     /// not tested again.
-    fn of(scalar: &'t Scalar, known: Option<&Scalar>) -> Judge<'t> {
+    fn new(scalar: &'t Scalar, known: Option<&Scalar>) -> ScalarBounds<'t> {
         let is_new =
             |pattern: &&'t String| known.is_none_or(|known| !known.limits.patterns.contains(pattern));
         let patterns = scalar.limits.patterns.iter().filter(is_new);
         let format = scalar.format.as_deref().filter(|format| !OF_DISPLAY.contains(format));
-        Judge {
+        ScalarBounds {
             scalar,
             range: range(scalar),
-            patterns: patterns.map(|pattern| (pattern.as_str(), compiled(pattern))).collect(),
+            patterns: patterns.map(|pattern| (pattern.as_str(), compile_pattern(pattern))).collect(),
             format: format
                 .filter(|format| known.is_none_or(|known| known.format.as_deref() != Some(*format))),
         }
@@ -280,7 +280,7 @@ fn texts(from: &Scalar, to: &Scalar) -> Result<Vec<String>, Mismatch> {
 fn numbers(from: &Scalar, to: &Scalar) -> Vec<String> {
     let mut values = Vec::new();
     let ([own_least, own_greatest], [least, greatest]) = (range(from), range(to));
-    let reaches_beyond = |own: Option<End>, other: &End, direction: Ordering| match from.kind {
+    let reaches_beyond = |own: Option<RangeEnd>, other: &RangeEnd, direction: Ordering| match from.kind {
         ScalarKind::Integer => own.is_none_or(|own| {
             own.of_integers(direction).reaches_beyond(&other.of_integers(direction), direction)
         }),
@@ -319,23 +319,23 @@ fn numbers(from: &Scalar, to: &Scalar) -> Vec<String> {
 
 /// An end of a range of numbers.
 #[derive(Clone)]
-struct End {
+struct RangeEnd {
     text: String,
     is_excluded: bool,
 }
 
-impl End {
+impl RangeEnd {
     /// Returns the outermost integer of a range with this end: "above 0" starts at 1.
-    fn of_integers(&self, direction: Ordering) -> End {
+    fn of_integers(&self, direction: Ordering) -> RangeEnd {
         let inward = if direction == Ordering::Less { 1 } else { -1 };
         match self.text.parse::<i128>().ok().and_then(|end| end.checked_add(inward)) {
-            Some(end) if self.is_excluded => End { text: end.to_string(), is_excluded: false },
+            Some(end) if self.is_excluded => RangeEnd { text: end.to_string(), is_excluded: false },
             _ => self.clone(),
         }
     }
 
     /// Returns whether a range with this end contains values beyond `other` in this direction.
-    fn reaches_beyond(&self, other: &End, direction: Ordering) -> bool {
+    fn reaches_beyond(&self, other: &RangeEnd, direction: Ordering) -> bool {
         match order(&self.text, &other.text) {
             Some(Ordering::Equal) => other.is_excluded && !self.is_excluded,
             Some(found) => found == direction,
@@ -355,7 +355,7 @@ impl End {
 }
 
 /// Returns the smallest and the largest value of a number, from its bounds and its format.
-fn range(scalar: &Scalar) -> [Option<End>; 2] {
+fn range(scalar: &Scalar) -> [Option<RangeEnd>; 2] {
     let of_format = match (scalar.kind, scalar.format.as_deref()) {
         (ScalarKind::Integer, Some("int32")) => Some([i64::from(i32::MIN), i64::from(i32::MAX)]),
         (ScalarKind::Integer, Some("int64")) => Some([i64::MIN, i64::MAX]),
@@ -363,7 +363,7 @@ fn range(scalar: &Scalar) -> [Option<End>; 2] {
     };
     let limits = &scalar.limits;
     let end = |text: &Option<String>, is_excluded: bool| {
-        text.as_ref().map(|text| End { text: text.clone(), is_excluded })
+        text.as_ref().map(|text| RangeEnd { text: text.clone(), is_excluded })
     };
     let said = [
         [end(&limits.minimum, false), end(&limits.above, true)],
@@ -371,7 +371,7 @@ fn range(scalar: &Scalar) -> [Option<End>; 2] {
     ];
     let mut ends = [None, None];
     for (at, said) in said.into_iter().enumerate() {
-        let by_format = of_format.map(|both| End { text: both[at].to_string(), is_excluded: false });
+        let by_format = of_format.map(|both| RangeEnd { text: both[at].to_string(), is_excluded: false });
         // The strictest bound applies.
         let outwards = if at == 0 { Ordering::Less } else { Ordering::Greater };
         ends[at] = said

@@ -1,7 +1,7 @@
 //! Swagger 2.0 in normal form: `body` and `formData` parameters become bodies with the media types
 //! of `consumes` and `produces`.
 
-use super::{Content, Place, RawBody, RawOperation, RawParameter, RawResponse, Style};
+use super::{BodyContent, ParameterPlace, ParameterStyle, RawBody, RawOperation, RawParameter, RawResponse};
 use super::{entries, flag, items, json_rank, place, text, together};
 use crate::contract::documents::Follow;
 use crate::contract::faults;
@@ -17,7 +17,7 @@ const MULTIPART: &str = "multipart/form-data";
 
 /// A parameter of the document, of any kind.
 #[derive(Clone)]
-enum Written<'n> {
+enum V2Parameter<'n> {
     Parameter(RawParameter<'n>),
     /// `in: body`
     Body {
@@ -49,17 +49,17 @@ pub(super) fn path_item<'n>(
             continue;
         }
         let own = parameters(node.get("parameters"), follow, findings);
-        let of_call = |written: &[Written<'n>]| -> Vec<RawParameter<'n>> {
+        let of_call = |written: &[V2Parameter<'n>]| -> Vec<RawParameter<'n>> {
             written
                 .iter()
                 .filter_map(|written| match written {
-                    Written::Parameter(parameter) => Some(parameter.clone()),
+                    V2Parameter::Parameter(parameter) => Some(parameter.clone()),
                     _ => None,
                 })
                 .collect()
         };
         // An operation's own body overrides the body of the path.
-        let has_body = own.iter().any(|written| !matches!(written, Written::Parameter(_)));
+        let has_body = own.iter().any(|written| !matches!(written, V2Parameter::Parameter(_)));
         let of_body = if has_body { &own } else { &shared };
         all.push(RawOperation {
             method,
@@ -76,10 +76,14 @@ pub(super) fn path_item<'n>(
     }
 }
 
-fn parameters<'n>(node: Option<&'n Node>, follow: &Follow<'n>, findings: &mut Grouped) -> Vec<Written<'n>> {
+fn parameters<'n>(
+    node: Option<&'n Node>,
+    follow: &Follow<'n>,
+    findings: &mut Grouped,
+) -> Vec<V2Parameter<'n>> {
     let mut read = Vec::new();
     for item in items(node, "parameters", findings) {
-        let Some(node) = follow.followed(item, findings) else { continue };
+        let Some(node) = follow.follow_or_report(item, findings) else { continue };
         let (Some(name), Some(word)) = (text(node, "name"), text(node, "in")) else {
             findings.add("parameter", node.span, || faults::parameter_form(node.span));
             continue;
@@ -87,7 +91,7 @@ fn parameters<'n>(node: Option<&'n Node>, follow: &Follow<'n>, findings: &mut Gr
         let required = flag(node, "required");
         let plain = RawParameter {
             name,
-            place: Place::Query,
+            place: ParameterPlace::Query,
             required,
             // A parameter without `schema` describes its value by its own keys.
             schema: Some(node.get("schema").unwrap_or(node)),
@@ -96,24 +100,26 @@ fn parameters<'n>(node: Option<&'n Node>, follow: &Follow<'n>, findings: &mut Gr
             span: node.span,
         };
         read.extend(match word {
-            "body" => Some(Written::Body { schema: node.get("schema"), required, span: node.span }),
-            "formData" => Some(Written::Field { field: plain, is_file: text(node, "type") == Some("file") }),
+            "body" => Some(V2Parameter::Body { schema: node.get("schema"), required, span: node.span }),
+            "formData" => {
+                Some(V2Parameter::Field { field: plain, is_file: text(node, "type") == Some("file") })
+            }
             word => {
                 let place = place(node, word, findings);
-                place.map(|place| Written::Parameter(RawParameter { place, ..plain }))
+                place.map(|place| V2Parameter::Parameter(RawParameter { place, ..plain }))
             }
         });
     }
     read
 }
 
-fn style(node: &Node) -> Style {
+fn style(node: &Node) -> ParameterStyle {
     match text(node, "collectionFormat") {
-        Some("multi") => Style::Exploded,
-        Some("ssv") => Style::Joined(ListStyle::Space),
-        Some("pipes") => Style::Joined(ListStyle::Pipe),
-        Some("tsv") => Style::Text,
-        _ => Style::Joined(ListStyle::Comma),
+        Some("multi") => ParameterStyle::Exploded,
+        Some("ssv") => ParameterStyle::Joined(ListStyle::Space),
+        Some("pipes") => ParameterStyle::Joined(ListStyle::Pipe),
+        Some("tsv") => ParameterStyle::Text,
+        _ => ParameterStyle::Joined(ListStyle::Comma),
     }
 }
 
@@ -140,7 +146,7 @@ fn others<'n>(read: &str, schema: Option<&'n Node>, all: &[&'n str]) -> Vec<(&'n
 }
 
 fn body<'n>(
-    written: &[Written<'n>],
+    written: &[V2Parameter<'n>],
     operation: &'n Node,
     follow: &Follow<'n>,
     findings: &mut Grouped,
@@ -151,20 +157,22 @@ fn body<'n>(
     for one in written {
         match one {
             // Swagger allows either a body or form fields.
-            Written::Body { schema, required, span } => {
+            V2Parameter::Body { schema, required, span } => {
                 let content = match json(&consumes) {
-                    Ok(media) => {
-                        Content::Json { media, schema: *schema, others: others(media, *schema, &consumes) }
-                    }
-                    Err(media) => Content::Bytes { media },
+                    Ok(media) => BodyContent::Json {
+                        media,
+                        schema: *schema,
+                        others: others(media, *schema, &consumes),
+                    },
+                    Err(media) => BodyContent::Bytes { media },
                 };
                 return Some(RawBody { required: *required, content, span: *span });
             }
-            Written::Field { field, is_file } => {
+            V2Parameter::Field { field, is_file } => {
                 with_file |= is_file;
                 fields.push(field.clone());
             }
-            Written::Parameter(_) => {}
+            V2Parameter::Parameter(_) => {}
         }
     }
     let first = fields.first()?.span;
@@ -172,7 +180,7 @@ fn body<'n>(
     let multipart = with_file || consumes.iter().any(|media| media.eq_ignore_ascii_case(MULTIPART));
     let media = if multipart { MULTIPART } else { URLENCODED };
     let required = fields.iter().any(|field| field.required);
-    Some(RawBody { required, content: Content::Fields { media, fields }, span: first })
+    Some(RawBody { required, content: BodyContent::Fields { media, fields }, span: first })
 }
 
 fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Grouped) -> Vec<RawResponse<'n>> {
@@ -183,20 +191,20 @@ fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Groupe
         if status.name.starts_with("x-") {
             continue;
         }
-        let Some(node) = follow.followed(node, findings) else { continue };
+        let Some(node) = follow.follow_or_report(node, findings) else { continue };
         let content = node.get("schema").map(|schema| match (text(schema, "type"), json(&produces)) {
             // A file may have any of the operation's media types. Without `produces`, its type is
             // unknown.
-            (Some("file"), _) if produces.is_empty() => Content::Bytes { media: vec!["*/*"] },
-            (Some("file"), _) => Content::Bytes { media: produces.clone() },
+            (Some("file"), _) if produces.is_empty() => BodyContent::Bytes { media: vec!["*/*"] },
+            (Some("file"), _) => BodyContent::Bytes { media: produces.clone() },
             (_, Ok(media)) => {
                 let others = others(media, Some(schema), &produces);
-                Content::Json { media, schema: Some(schema), others }
+                BodyContent::Json { media, schema: Some(schema), others }
             }
             (_, Err(media)) => match media.iter().find(|media| media.eq_ignore_ascii_case(URLENCODED)) {
                 Some(form) => {
                     let others = others(form, Some(schema), &media);
-                    Content::Form {
+                    BodyContent::Form {
                         media: form,
                         schema: Some(schema),
                         others,
@@ -204,18 +212,18 @@ fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Groupe
                         lists: Vec::new(),
                     }
                 }
-                None => Content::Bytes { media },
+                None => BodyContent::Bytes { media },
             },
         });
         let mut headers = Vec::new();
         for (key, header) in entries(node.get("headers"), "headers", findings) {
             headers.push(RawParameter {
                 name: &key.name,
-                place: Place::Header,
+                place: ParameterPlace::Header,
                 required: false,
                 schema: Some(header),
                 content: None,
-                style: Style::Text,
+                style: ParameterStyle::Text,
                 span: key.span,
             });
         }

@@ -1,6 +1,6 @@
 //! OpenAPI 3.0, 3.1 and 3.2 in normal form.
 
-use super::{Content, Place, RawBody, RawOperation, RawParameter, RawResponse, Style};
+use super::{BodyContent, ParameterPlace, ParameterStyle, RawBody, RawOperation, RawParameter, RawResponse};
 use super::{entries, flag, is_form, items, json_rank, place, text, together};
 use crate::contract::PartEncoding;
 use crate::contract::documents::Follow;
@@ -26,7 +26,7 @@ pub(super) fn path_item<'n>(
             }
             continue;
         };
-        let Some(node) = follow.followed(node, findings) else { continue };
+        let Some(node) = follow.follow_or_report(node, findings) else { continue };
         if node.as_map().is_none() {
             findings.add("operation", node.span, || faults::not_a("an operation", "a map", node));
             continue;
@@ -74,7 +74,7 @@ fn parameters<'n>(
 ) -> Vec<RawParameter<'n>> {
     let mut read = Vec::new();
     for item in items(node, "parameters", findings) {
-        let Some(node) = follow.followed(item, findings) else { continue };
+        let Some(node) = follow.follow_or_report(item, findings) else { continue };
         let (Some(name), Some(word)) = (text(node, "name"), text(node, "in")) else {
             findings.add("parameter", node.span, || faults::parameter_form(node.span));
             continue;
@@ -88,31 +88,31 @@ fn parameters<'n>(
 /// Reads the properties that parameters and response headers have in common.
 fn parameter<'n>(name: &'n str, node: &'n Node) -> RawParameter<'n> {
     let joined = match text(node, "style") {
-        Some("spaceDelimited") => Style::Joined(ListStyle::Space),
-        Some("pipeDelimited") => Style::Joined(ListStyle::Pipe),
-        _ => Style::Joined(ListStyle::Comma),
+        Some("spaceDelimited") => ParameterStyle::Joined(ListStyle::Space),
+        Some("pipeDelimited") => ParameterStyle::Joined(ListStyle::Pipe),
+        _ => ParameterStyle::Joined(ListStyle::Comma),
     };
     let style = match (text(node, "style"), node.get("explode")) {
-        (Some("deepObject"), _) => Style::Deep,
+        (Some("deepObject"), _) => ParameterStyle::Deep,
         // Without `style`, `form` is assumed, whose default is `explode: true`.
-        (Some("form") | None, None) => Style::Exploded,
-        (_, Some(_)) if flag(node, "explode") => Style::Exploded,
+        (Some("form") | None, None) => ParameterStyle::Exploded,
+        (_, Some(_)) if flag(node, "explode") => ParameterStyle::Exploded,
         _ => joined,
     };
     RawParameter {
         name,
-        place: Place::Header,
+        place: ParameterPlace::Header,
         required: flag(node, "required"),
         schema: node.get("schema"),
         content: node.get("content"),
         // A value with its own media type is one text.
-        style: if node.get("content").is_some() { Style::Text } else { style },
+        style: if node.get("content").is_some() { ParameterStyle::Text } else { style },
         span: node.span,
     }
 }
 
 fn request_body<'n>(node: &'n Node, follow: &Follow<'n>, findings: &mut Grouped) -> Option<RawBody<'n>> {
-    let node = follow.followed(node, findings)?;
+    let node = follow.follow_or_report(node, findings)?;
     let content = content(node.get("content"), true, follow, findings)?;
     Some(RawBody { required: flag(node, "required"), content, span: node.span })
 }
@@ -123,7 +123,7 @@ fn says_nothing(method: &str, body: &RawBody<'_>) -> bool {
     !body.required
         && match method {
             "get" | "head" | "trace" => true,
-            "delete" => !matches!(body.content, Content::Json { .. }),
+            "delete" => !matches!(body.content, BodyContent::Json { .. }),
             _ => false,
         }
 }
@@ -135,10 +135,10 @@ fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Groupe
         if status.name.starts_with("x-") {
             continue;
         }
-        let Some(node) = follow.followed(node, findings) else { continue };
+        let Some(node) = follow.follow_or_report(node, findings) else { continue };
         let mut headers = Vec::new();
         for (key, header) in entries(node.get("headers"), "headers", findings) {
-            let Some(header) = follow.followed(header, findings) else { continue };
+            let Some(header) = follow.follow_or_report(header, findings) else { continue };
             headers.push(RawParameter { span: key.span, ..parameter(&key.name, header) });
         }
         let content = content(node.get("content"), false, follow, findings);
@@ -153,7 +153,7 @@ fn content<'n>(
     request: bool,
     follow: &Follow<'n>,
     findings: &mut Grouped,
-) -> Option<Content<'n>> {
+) -> Option<BodyContent<'n>> {
     let all = entries(node, "content", findings);
     let schema = |media: &'n Node| follow.follow(media).and_then(|media| media.get("schema"));
     // A range that includes JSON is opaque if its schema declares it binary.
@@ -169,7 +169,7 @@ fn content<'n>(
     let json = json.filter_map(|(key, node)| Some((json_rank(&key.name)?, key, node)));
     // The first of several equally preferred types applies.
     if let Some((_, key, node)) = json.min_by_key(|(rank, ..)| *rank) {
-        return Some(Content::Json { media: &key.name, schema: schema(node), others: others(key) });
+        return Some(BodyContent::Json { media: &key.name, schema: schema(node), others: others(key) });
     }
     // A response is never read as multipart.
     let form = all.iter().find(|(key, _)| match request {
@@ -177,7 +177,7 @@ fn content<'n>(
         false => essence(&key.name).eq_ignore_ascii_case(BodyFormat::FORM),
     });
     if let Some((key, node)) = form {
-        return Some(Content::Form {
+        return Some(BodyContent::Form {
             media: &key.name,
             schema: schema(node),
             others: others(key),
@@ -186,7 +186,7 @@ fn content<'n>(
         });
     }
     let media: Vec<&str> = all.iter().map(|(key, _)| key.name.as_str()).collect();
-    (!media.is_empty()).then_some(Content::Bytes { media })
+    (!media.is_empty()).then_some(BodyContent::Bytes { media })
 }
 
 /// Returns the lists of a form with a declared `encoding`. Other lists are written with brackets,
@@ -195,9 +195,9 @@ fn lists<'n>(media: &'n Node, follow: &Follow<'n>) -> Vec<(&'n str, ListStyle)> 
     let encoding = follow.follow(media).and_then(|media| media.get("encoding")).and_then(Node::as_map);
     let style = |(key, node): &'n (Key, Node)| match parameter(&key.name, node).style {
         _ if node.get("style").is_none() && node.get("explode").is_none() => None,
-        Style::Exploded => Some((key.name.as_str(), ListStyle::Repeated)),
-        Style::Joined(style) => Some((key.name.as_str(), style)),
-        Style::Text | Style::Deep => None,
+        ParameterStyle::Exploded => Some((key.name.as_str(), ListStyle::Repeated)),
+        ParameterStyle::Joined(style) => Some((key.name.as_str(), style)),
+        ParameterStyle::Text | ParameterStyle::Deep => None,
     };
     encoding.unwrap_or_default().iter().filter_map(style).collect()
 }

@@ -3,7 +3,7 @@
 
 use super::keywords::SILENT;
 use super::{Schemas, WORK_MAX};
-use crate::contract::documents::Target;
+use crate::contract::documents::ReferenceTarget;
 use crate::contract::faults;
 use crate::contract::grouped::Grouped;
 use crate::contract::types::Type;
@@ -35,22 +35,22 @@ pub(super) struct Layer<'n> {
 }
 
 /// The identity of a list of layers: the addresses of its nodes.
-pub(super) type Shape = Vec<(*const Node, bool)>;
+pub(super) type LayerSet = Vec<(*const Node, bool)>;
 
 impl<'n> Schemas<'n, '_> {
     /// Reads the conjunction of several nodes.
     pub(super) fn conjunction(&mut self, nodes: &[&'n Node], span: Span, findings: &mut Grouped) -> Type {
-        match self.conjoined(nodes, span, findings) {
+        match self.conjoin(nodes, span, findings) {
             Conjoined::Type(ty) => ty,
             Conjoined::Here(layers) => self.written_out(&layers, findings),
             Conjoined::Layers { layers, hint, nullable } => {
-                let ty = self.merged(layers, hint, span, findings);
+                let ty = self.merge(layers, hint, span, findings);
                 Type { nullable: ty.nullable || nullable, ..ty }
             }
         }
     }
 
-    pub(super) fn conjoined(
+    pub(super) fn conjoin(
         &mut self,
         nodes: &[&'n Node],
         span: Span,
@@ -62,7 +62,7 @@ impl<'n> Schemas<'n, '_> {
         };
         match (flat.layers.as_slice(), flat.named.as_slice()) {
             // Only annotations besides the reference.
-            ([], [only]) => return Conjoined::Type(self.named(*only, flat.nullable, span)),
+            ([], [only]) => return Conjoined::Type(self.parse_reference(*only, flat.nullable, span)),
             ([], []) => return Conjoined::Type(Type::any(span)),
             (_, []) => return Conjoined::Here(flat.layers),
             _ => {}
@@ -83,7 +83,7 @@ impl<'n> Schemas<'n, '_> {
     }
 
     /// Returns the named type for several layers, and declares it if necessary.
-    pub(super) fn merged(
+    pub(super) fn merge(
         &mut self,
         layers: Vec<Layer<'n>>,
         hint: &str,
@@ -108,9 +108,14 @@ impl<'n> Schemas<'n, '_> {
 
     /// Splits nodes into their own constraints and their references, following `allOf`. Returns
     /// `None` if a limit is exceeded.
-    fn flatten(&mut self, nodes: &[&'n Node], findings: &mut Grouped) -> Option<Flat<'n>> {
-        let mut flat =
-            Flat { layers: Vec::new(), named: Vec::new(), typed: Vec::new(), nullable: false, hint: None };
+    fn flatten(&mut self, nodes: &[&'n Node], findings: &mut Grouped) -> Option<FlatLayers<'n>> {
+        let mut flat = FlatLayers {
+            layers: Vec::new(),
+            named: Vec::new(),
+            typed: Vec::new(),
+            nullable: false,
+            hint: None,
+        };
         let mut open: Vec<&'n Node> = nodes.iter().rev().copied().collect();
         let mut named: HashSet<*const Node> = HashSet::new();
         let mut steps = 0;
@@ -164,7 +169,7 @@ impl<'n> Schemas<'n, '_> {
     /// visited for the same schema.
     fn expand(
         &mut self,
-        target: Target<'n>,
+        target: ReferenceTarget<'n>,
         layers: &mut Vec<Layer<'n>>,
         seen: &mut HashSet<*const Node>,
         findings: &mut Grouped,
@@ -203,12 +208,12 @@ impl<'n> Schemas<'n, '_> {
             return Type::any(span);
         }
         let hint = flat.hint.unwrap_or("alternative");
-        let ty = self.merged(layers, hint, span, findings);
+        let ty = self.merge(layers, hint, span, findings);
         Type { nullable: flat.nullable, ..ty }
     }
 }
 
-pub(super) fn shape_of(layers: &[Layer<'_>]) -> Shape {
+pub(super) fn shape_of(layers: &[Layer<'_>]) -> LayerSet {
     layers.iter().map(|layer| (std::ptr::from_ref(layer.node), layer.bare)).collect()
 }
 
@@ -226,13 +231,13 @@ pub(super) enum Conjoined<'n> {
 }
 
 /// A flattened conjunction.
-struct Flat<'n> {
+struct FlatLayers<'n> {
     /// Nodes with constraints of their own.
     layers: Vec<Layer<'n>>,
     /// Nodes with a type and no other constraint.
     typed: Vec<Layer<'n>>,
     /// Targets of references.
-    named: Vec<Target<'n>>,
+    named: Vec<ReferenceTarget<'n>>,
     nullable: bool,
     /// Name of the first reference.
     hint: Option<&'n str>,

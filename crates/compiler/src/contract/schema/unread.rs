@@ -133,8 +133,10 @@ impl<'n> Schemas<'n, '_> {
     /// Returns the type of a text with its own media type, given the `content` node.
     pub(in crate::contract) fn text_of(&self, content: &'n Node, span: Span) -> Type {
         let keyword = Keyword { name: "content".into(), value: self.canonical(content).into() };
-        let limits =
-            Limits::from(crate::contract::types::Bounds { unread: vec![keyword], ..Default::default() });
+        let limits = Limits::from(crate::contract::types::ScalarLimits {
+            unread: vec![keyword],
+            ..Default::default()
+        });
         let scalar = Scalar { kind: ScalarKind::String, values: None, format: None, limits };
         Type { kind: TypeKind::Scalar(scalar), nullable: false, span }
     }

@@ -16,7 +16,7 @@ pub(super) const TYPE_WORDS: [&str; 7] =
 /// Returns `None` if there is no such evidence.
 pub(super) fn type_words(
     layers: &[Layer<'_>],
-    values: Option<&Values>,
+    values: Option<&EnumValues>,
     findings: &mut Grouped,
 ) -> Option<Vec<&'static str>> {
     let mut words: Option<Vec<&'static str>> = None;
@@ -60,7 +60,7 @@ pub(super) fn type_words(
             return Some(vec!["number"]);
         }
         // An open enumeration is the weakest evidence.
-        values.map(Values::words)
+        values.map(EnumValues::words)
     })
 }
 
@@ -106,7 +106,7 @@ fn intersection(a: &[&'static str], b: &[&'static str]) -> Vec<&'static str> {
 
 /// The values of `enum`, `const` or `x-values-seen`, with their places.
 #[derive(Clone)]
-pub(super) struct Values {
+pub(super) struct EnumValues {
     list: Vec<(Literal, Span)>,
     pub(super) null: bool,
     pub(super) open: bool,
@@ -114,8 +114,8 @@ pub(super) struct Values {
 }
 
 /// Returns the values that all layers enumerate. A closed enumeration overrides an open one.
-pub(super) fn listed(layers: &[Layer<'_>], findings: &mut Grouped) -> Option<Values> {
-    let mut found: Option<Values> = None;
+pub(super) fn common_values(layers: &[Layer<'_>], findings: &mut Grouped) -> Option<EnumValues> {
+    let mut found: Option<EnumValues> = None;
     for layer in layers {
         let Some(values) = listed_in(layer.node, findings) else { continue };
         found = Some(match found {
@@ -133,9 +133,9 @@ pub(super) fn listed(layers: &[Layer<'_>], findings: &mut Grouped) -> Option<Val
     found
 }
 
-fn listed_in(schema: &Node, findings: &mut Grouped) -> Option<Values> {
+fn listed_in(schema: &Node, findings: &mut Grouped) -> Option<EnumValues> {
     if let Some(node) = schema.get("const") {
-        return Values::read(std::slice::from_ref(node), node.span, false, findings);
+        return EnumValues::parse(std::slice::from_ref(node), node.span, false, findings);
     }
     let closed = schema.get("enum");
     let open = schema.get("x-values-seen").or_else(|| schema.get("x-extensible-enum"));
@@ -144,13 +144,13 @@ fn listed_in(schema: &Node, findings: &mut Grouped) -> Option<Values> {
     }
     let node = closed.or(open)?;
     let items = node.as_seq().filter(|items| !items.is_empty())?;
-    Values::read(items, node.span, closed.is_none(), findings)
+    EnumValues::parse(items, node.span, closed.is_none(), findings)
 }
 
-impl Values {
+impl EnumValues {
     /// Returns `None` if a value is a list or an object.
-    fn read(items: &[Node], span: Span, open: bool, findings: &mut Grouped) -> Option<Values> {
-        let mut values = Values { list: Vec::new(), null: false, open, span };
+    fn parse(items: &[Node], span: Span, open: bool, findings: &mut Grouped) -> Option<EnumValues> {
+        let mut values = EnumValues { list: Vec::new(), null: false, open, span };
         let mut seen = HashSet::new();
         for item in items {
             let literal = match &item.kind {
@@ -175,7 +175,7 @@ impl Values {
 
     /// Returns the common values. If there are none, no value is valid; the shorter list is then
     /// returned.
-    fn common(self, other: Values) -> Values {
+    fn common(self, other: EnumValues) -> EnumValues {
         let known: HashSet<&Literal> = other.list.iter().map(|(one, _)| one).collect();
         let both: Vec<_> = self.list.iter().filter(|(one, _)| known.contains(one)).cloned().collect();
         let null = self.null && other.null;
@@ -187,7 +187,7 @@ impl Values {
                     self
                 }
             }
-            false => Values { list: both, null, ..self },
+            false => EnumValues { list: both, null, ..self },
         }
     }
 
@@ -218,7 +218,7 @@ impl Values {
         }
     }
 
-    pub(super) fn of(&self, kind: ScalarKind) -> Option<Enum> {
+    pub(super) fn to_enum(&self, kind: ScalarKind) -> Option<Enum> {
         let values: Vec<Literal> = self
             .list
             .iter()

@@ -1,26 +1,26 @@
 //! Conversions of a value between two types.
 
-use super::Way;
-use super::spelled::quoted;
+use super::BodyDirection;
+use super::spelled::quote;
 use crate::contract::{
     Additional, Choice, Object, Reference, Scalar, ScalarKind, Test, TypeIn, TypeKind, assignable,
 };
 
-pub(super) fn fits(types: [TypeIn<'_>; 2], way: Way) -> bool {
+pub(super) fn fits(types: [TypeIn<'_>; 2], way: BodyDirection) -> bool {
     let (from, to) = way.sort(types);
     assignable(from, to, Some(way.message())).is_ok()
 }
 
 /// Returns the name and kind of a named type that can have a shape.
-pub(super) fn named<'t>(ty: TypeIn<'t>) -> Option<(&'t Reference, &'t TypeKind)> {
+pub(super) fn named_type<'t>(ty: TypeIn<'t>) -> Option<(&'t Reference, &'t TypeKind)> {
     let TypeKind::Named(reference) = &ty.ty.kind else { return None };
     let kind = ty.types.resolve(ty.ty).kind;
     matches!(kind, TypeKind::Object(_) | TypeKind::Choice(_)).then_some((reference, kind))
 }
 
 /// Returns two objects of which at least one has no name. Neither may be null.
-pub(super) fn unnamed<'t>(types: [TypeIn<'t>; 2]) -> Option<[&'t Object; 2]> {
-    let objects = types.map(|ty| match (ty.types.resolve(ty.ty), named(ty)) {
+pub(super) fn anonymous_objects<'t>(types: [TypeIn<'t>; 2]) -> Option<[&'t Object; 2]> {
+    let objects = types.map(|ty| match (ty.types.resolve(ty.ty), named_type(ty)) {
         (resolved, name) if !resolved.nullable => match resolved.kind {
             TypeKind::Object(object) if !object.fields.is_empty() => Some((object, name.is_none())),
             _ => None,
@@ -63,27 +63,35 @@ pub(super) fn counterpart<'t>(
         }
         _ => None,
     };
-    let name = |ty: TypeIn<'_>| named(ty).map(|(reference, _)| reference.name.to_string());
+    let name = |ty: TypeIn<'_>| named_type(ty).map(|(reference, _)| reference.name.to_string());
     let by_name = || built.alternatives.iter().position(|other| name(to.types.at(other)) == name(one));
     by_test.or_else(by_name).map(|target| to.types.at(&built.alternatives[target]))
 }
 
 /// Returns a conversion with an exact inverse, in the form of a line.
-pub(super) fn conversion(types: [TypeIn<'_>; 2], required: [bool; 2], way: Way) -> Option<&'static str> {
+pub(super) fn conversion(
+    types: [TypeIn<'_>; 2],
+    required: [bool; 2],
+    way: BodyDirection,
+) -> Option<&'static str> {
     let scalar = |ty: TypeIn<'_>| match ty.types.resolve(ty.ty).kind {
         TypeKind::Scalar(Scalar { kind, values: None, .. }) => Some(*kind),
         _ => None,
     };
     let nullable = types.map(|ty| ty.types.resolve(ty.ty).nullable);
     match (scalar(types[0]), scalar(types[1])) {
-        (Some(ScalarKind::Integer), Some(ScalarKind::String)) if way == Way::Request && !nullable[0] => {
+        (Some(ScalarKind::Integer), Some(ScalarKind::String))
+            if way == BodyDirection::Request && !nullable[0] =>
+        {
             Some("as: integer_to_string")
         }
-        (Some(ScalarKind::String), Some(ScalarKind::Integer)) if way == Way::Answer && !nullable[1] => {
+        (Some(ScalarKind::String), Some(ScalarKind::Integer))
+            if way == BodyDirection::Answer && !nullable[1] =>
+        {
             Some("as: string_to_integer")
         }
         // Absent on the old side, null on the new one.
-        _ if way == Way::Answer && nullable[1] && !nullable[0] && !required[0] => {
+        _ if way == BodyDirection::Answer && nullable[1] && !nullable[0] && !required[0] => {
             let from = types[1].types.resolve(types[1].ty);
             let bare = crate::contract::Type { kind: from.kind.clone(), nullable: false, span: from.span };
             assignable(types[1].types.at(&bare), types[0], Some(way.message()))
@@ -96,7 +104,11 @@ pub(super) fn conversion(types: [TypeIn<'_>; 2], required: [bool; 2], way: Way) 
 
 /// Returns a table of the common values for an enumeration of which the target lacks some values.
 /// The other values are copied. The second result lists them.
-pub(super) fn unknown_values(from: TypeIn<'_>, to: TypeIn<'_>, way: Way) -> Option<(String, String)> {
+pub(super) fn unknown_values(
+    from: TypeIn<'_>,
+    to: TypeIn<'_>,
+    way: BodyDirection,
+) -> Option<(String, String)> {
     let listed = |ty: TypeIn<'_>| match ty.types.resolve(ty.ty).kind {
         TypeKind::Scalar(Scalar { kind: ScalarKind::String, values: Some(values), .. }) if !values.open => {
             Some(values.values.iter().map(ToString::to_string).collect::<Vec<_>>())
@@ -104,7 +116,9 @@ pub(super) fn unknown_values(from: TypeIn<'_>, to: TypeIn<'_>, way: Way) -> Opti
         _ => None,
     };
     // The new side would reject an unknown value in a request.
-    if from.types.resolve(from.ty).nullable && !to.types.resolve(to.ty).nullable || way == Way::Request {
+    if from.types.resolve(from.ty).nullable && !to.types.resolve(to.ty).nullable
+        || way == BodyDirection::Request
+    {
         return None;
     }
     let (source, target) = (listed(from)?, listed(to)?);
@@ -112,7 +126,7 @@ pub(super) fn unknown_values(from: TypeIn<'_>, to: TypeIn<'_>, way: Way) -> Opti
     let both: Vec<String> = source
         .iter()
         .filter(|value| target.contains(value))
-        .map(|value| format!("{0}: {0}", quoted(value)))
+        .map(|value| format!("{0}: {0}", quote(value)))
         .collect();
     if both.is_empty() {
         return None;

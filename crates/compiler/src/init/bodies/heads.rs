@@ -1,13 +1,13 @@
 //! The lines of a pair other than bodies: paths, queries, header fields and statuses.
 
-use super::spelled::{one_line, quoted};
-use super::{Bodies, Drafted, Route};
+use super::spelled::{one_line, quote};
+use super::{Bodies, Drafted, RouteDraft};
 use crate::contract::{Operation, Parameter, Response};
 use crate::init::fields::spelling;
 use crate::init::paging;
 
 impl Bodies<'_> {
-    pub(super) fn path(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
+    pub(super) fn path(&self, old: &Operation, new: &Operation, route: &mut RouteDraft) -> Drafted<()> {
         let (a, b): (Vec<&str>, Vec<&str>) =
             (old.key.path.variables().collect(), new.key.path.variables().collect());
         if a.len() != b.len() {
@@ -22,7 +22,7 @@ impl Bodies<'_> {
                 if a.contains(other) {
                     return Err(format!("the variable `{name}` of the path may be any of several"));
                 }
-                lines.push(format!("{}: {}", quoted(name), quoted(other)));
+                lines.push(format!("{}: {}", quote(name), quote(other)));
             }
         }
         if !lines.is_empty() {
@@ -31,11 +31,11 @@ impl Bodies<'_> {
         Ok(())
     }
 
-    pub(super) fn query(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
+    pub(super) fn query(&self, old: &Operation, new: &Operation, route: &mut RouteDraft) -> Drafted<()> {
         let mut lines = Vec::new();
         let mut taken: Vec<&str> = Vec::new();
-        let pages = paging::paired(old, new);
-        let translated = paging::translated([old, new], self.new, self.names);
+        let pages = paging::pair_parameters(old, new);
+        let translated = paging::translate_paging([old, new], self.new, self.names);
         let paged = translated.as_ref().map(|paged| paged.parameters.as_slice()).unwrap_or_default();
         if let Some(translated) = &translated {
             route.lines.push(translated.line.clone());
@@ -58,7 +58,7 @@ impl Bodies<'_> {
                 }
                 Some(other) => {
                     taken.push(&other.name);
-                    lines.push(format!("{}: {}", quoted(&parameter.name), quoted(&other.name)));
+                    lines.push(format!("{}: {}", quote(&parameter.name), quote(&other.name)));
                     if spelling(&other.name) != spelling(&parameter.name) {
                         let (from, to) = (one_line(&parameter.name), one_line(&other.name));
                         route
@@ -69,7 +69,7 @@ impl Bodies<'_> {
                 None => {
                     route.refuses = true;
                     let name = one_line(&parameter.name);
-                    lines.push(format!("{}: {{refuse: todo}}", quoted(&parameter.name)));
+                    lines.push(format!("{}: {{refuse: todo}}", quote(&parameter.name)));
                     route.lines.push(format!("# the parameter `{name}` has no counterpart"));
                     let about_pages = pages.differs.as_ref().filter(|(known, _)| *known == parameter.name);
                     let why = about_pages.map(|(_, why)| format!(": {why}"));
@@ -96,7 +96,7 @@ impl Bodies<'_> {
 
     /// Checks header fields. Those that both sides declare need no line; those that only the new
     /// side declares must be optional.
-    pub(super) fn headers(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
+    pub(super) fn headers(&self, old: &Operation, new: &Operation, route: &mut RouteDraft) -> Drafted<()> {
         let is_known = |all: &[Parameter], name: &str| {
             // The gateway sets credentials itself.
             let is_credential = self.given.credentials.contains(&name.to_ascii_lowercase());
@@ -117,7 +117,7 @@ impl Bodies<'_> {
     }
 
     /// Maps successes that the old side does not declare to its first one.
-    pub(super) fn statuses(&self, old: &Operation, new: &Operation, route: &mut Route) -> Drafted<()> {
+    pub(super) fn statuses(&self, old: &Operation, new: &Operation, route: &mut RouteDraft) -> Drafted<()> {
         let exact = |answer: &&Response| answer.is_success();
         let statuses = |operation: &Operation| -> Vec<u16> {
             operation
@@ -150,7 +150,7 @@ impl Bodies<'_> {
 
     /// Declares server errors that only some operations list as regular results, until a person
     /// decides otherwise.
-    pub(super) fn business_errors(&self, new: &Operation, route: &mut Route) {
+    pub(super) fn business_errors(&self, new: &Operation, route: &mut RouteDraft) {
         let lists = |operation: &Operation, status: u16| {
             let exact = crate::contract::StatusPattern::Exact(status);
             operation.responses.iter().any(|answer| answer.status == exact)

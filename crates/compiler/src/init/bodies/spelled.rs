@@ -1,17 +1,17 @@
 //! The notation of places, words and texts in a mapping file.
 
 use super::Drafted;
-use crate::init::fields::Place;
+use crate::init::fields::FieldPath;
 
 /// Formats a place for a message: `details.name`.
-pub(super) fn path(place: &Place) -> String {
+pub(super) fn path(place: &FieldPath) -> String {
     place.join(".")
 }
 
 /// Formats a place for a line of a shape.
-pub(super) fn place(place: &Place) -> Drafted<String> {
+pub(super) fn place(place: &FieldPath) -> Drafted<String> {
     match place.as_slice() {
-        [name] if !name.starts_with('$') => Ok(quoted(name)),
+        [name] if !name.starts_with('$') => Ok(quote(name)),
         [_, ..] if place.iter().all(|name| is_word(name)) => Ok(format!("$.{}", place.join("."))),
         _ => Err(format!("`{}` cannot be named in a shape", path(place))),
     }
@@ -33,7 +33,7 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// Formats a text as a scalar that is valid in both YAML and JSON flow notation.
-pub(in crate::init) fn quoted(text: &str) -> String {
+pub(in crate::init) fn quote(text: &str) -> String {
     let plain = !text.is_empty()
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && text.starts_with(|c: char| c.is_ascii_alphabetic())

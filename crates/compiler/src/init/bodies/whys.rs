@@ -4,7 +4,7 @@
 use super::Drafted;
 
 /// A reason, and whether it concerns one of the object's own fields rather than a nested type.
-pub(super) struct Why {
+pub(super) struct DraftObstacle {
     pub(super) text: String,
     pub(super) own: bool,
 }
@@ -26,7 +26,7 @@ impl Whys {
         self.own.push(why);
     }
 
-    pub(super) fn add(&mut self, why: Why) {
+    pub(super) fn add(&mut self, why: DraftObstacle) {
         match why.own {
             true => self.own(why.text),
             false => {

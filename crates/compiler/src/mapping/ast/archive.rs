@@ -1,12 +1,12 @@
 //! Syntax tree of archives: declarations, the steps that store and look up entries, and harvests
 //! that fill archives from a side.
 
-use super::{Block, Expr, Predicate, SideRef, Spanned};
+use super::{BlockDecl, ExprDecl, PredicateDecl, SideRef, Spanned};
 use crate::diagnostic::Span;
 
 /// One entry of `archives:`.
 #[derive(Debug)]
-pub(crate) struct Archive {
+pub(crate) struct ArchiveDecl {
     pub name: Spanned<String>,
     pub about: Spanned<String>,
     /// `None` if entries consist of their keys alone.
@@ -23,13 +23,13 @@ pub(crate) struct ArchiveValue {
 
 /// One entry of `harvests:`.
 #[derive(Debug)]
-pub(crate) struct Harvest {
+pub(crate) struct HarvestDecl {
     pub name: Spanned<String>,
     pub about: Spanned<String>,
     /// `from: v1`
     pub from: SideRef,
     /// `steps:`, with `page:` as the answer of the block.
-    pub block: Block,
+    pub block: BlockDecl,
     /// `page: path`: the list on the fetched page.
     pub page: Spanned<String>,
     pub span: Span,
@@ -37,26 +37,26 @@ pub(crate) struct Harvest {
 
 /// `recall: NAME, key: value`, with `each: {name: list}` and `when: predicate`
 #[derive(Debug)]
-pub(crate) struct Recall {
+pub(crate) struct RecallDecl {
     pub archive: Spanned<String>,
-    pub key: Expr,
-    pub each: Option<EachOf>,
-    pub when: Option<Predicate>,
+    pub key: ExprDecl,
+    pub each: Option<EachOfDecl>,
+    pub when: Option<PredicateDecl>,
 }
 
 /// `keep: NAME, key: value, value: value`, with `each: {name: list}` and `when: predicate`
 #[derive(Debug)]
-pub(crate) struct Keep {
+pub(crate) struct KeepDecl {
     pub archive: Spanned<String>,
-    pub key: Expr,
-    pub value: Option<Expr>,
-    pub each: Option<EachOf>,
-    pub when: Option<Predicate>,
+    pub key: ExprDecl,
+    pub value: Option<ExprDecl>,
+    pub each: Option<EachOfDecl>,
+    pub when: Option<PredicateDecl>,
 }
 
 /// `each: {name: list}`. It has no bound because it makes no calls.
 #[derive(Debug)]
-pub(crate) struct EachOf {
+pub(crate) struct EachOfDecl {
     pub name: Spanned<String>,
     pub list: Spanned<String>,
 }

@@ -1,12 +1,12 @@
 //! Syntax tree of a route's `paging:`: how each side requests pages and announces further ones.
 
-use super::{Place, Spanned};
+use super::{FieldPlace, Spanned};
 use crate::diagnostic::Span;
 
 /// `paging: {v1: {…}, v2: {…}, call: GET /things, upto: 20}`
 #[derive(Clone, Debug)]
 pub(crate) struct PagedRoute {
-    pub sides: [PagedSide; 2],
+    pub sides: [PagedSideDecl; 2],
     /// The call that reads a page, if a `serve` route has several calls.
     pub call: Option<Spanned<String>>,
     /// Maximum number of calls for one page.
@@ -16,7 +16,7 @@ pub(crate) struct PagedRoute {
 
 /// Paging style of one side.
 #[derive(Clone, Debug)]
-pub(crate) struct PagedSide {
+pub(crate) struct PagedSideDecl {
     pub page: Option<Spanned<String>>,
     pub offset: Option<Spanned<String>>,
     pub cursor: Option<Spanned<String>>,
@@ -28,24 +28,24 @@ pub(crate) struct PagedSide {
     pub size: Option<Spanned<String>>,
     pub default: Option<Spanned<i64>>,
     pub maximum: Option<Spanned<i64>>,
-    pub next: Option<Spanned<Told>>,
-    pub more: Option<Spanned<Place>>,
-    pub total: Option<Spanned<Place>>,
-    pub items: Option<Spanned<Place>>,
+    pub next: Option<Spanned<NextPageDecl>>,
+    pub more: Option<Spanned<FieldPlace>>,
+    pub total: Option<Spanned<FieldPlace>>,
+    pub items: Option<Spanned<FieldPlace>>,
     pub span: Span,
 }
 
 /// Where a response announces the next page.
 #[derive(Clone, Debug)]
-pub(crate) enum Told {
+pub(crate) enum NextPageDecl {
     /// `next: $.meta.next`
-    Member(Place),
+    Member(FieldPlace),
     /// `next: {header: x-next}`
     Header(String),
     /// `next: link`
     Link,
     /// `next: {link: $.links.next}`
-    LinkMember(Place),
+    LinkMember(FieldPlace),
 }
 
 impl PagedRoute {
@@ -56,7 +56,7 @@ impl PagedRoute {
     }
 }
 
-impl PagedSide {
+impl PagedSideDecl {
     /// Returns whether the side has random access to pages.
     pub(crate) fn counts(&self) -> bool {
         self.page.is_some() || self.offset.is_some()
@@ -69,10 +69,10 @@ impl PagedSide {
 
     /// Returns the response members that describe other pages. The gateway writes these for
     /// clients.
-    pub(crate) fn members(&self) -> impl Iterator<Item = &Place> {
+    pub(crate) fn members(&self) -> impl Iterator<Item = &FieldPlace> {
         let next = self.next.as_ref().and_then(|told| match &told.value {
-            Told::Member(place) | Told::LinkMember(place) => Some(place),
-            Told::Header(_) | Told::Link => None,
+            NextPageDecl::Member(place) | NextPageDecl::LinkMember(place) => Some(place),
+            NextPageDecl::Header(_) | NextPageDecl::Link => None,
         });
         next.into_iter().chain(self.more.as_ref().map(|more| &more.value))
     }

@@ -1,19 +1,19 @@
 //! Syntax tree of routes with several calls: checks, steps, decision tables and final responses.
 
-use super::{Expr, Notes, RefusePolicy, Spanned};
+use super::{ExprDecl, Notes, RefusePolicyDecl, Spanned};
 use crate::diagnostic::Span;
 use crate::yaml::Node;
 
 /// Steps, followed by exactly one of `answer`, `refuse` or `decide`.
 #[derive(Debug)]
-pub(crate) struct Block {
-    pub steps: Vec<Step>,
-    pub end: Option<End>,
+pub(crate) struct BlockDecl {
+    pub steps: Vec<StepDecl>,
+    pub end: Option<BlockEnd>,
 }
 
 #[derive(Debug)]
-pub(crate) enum End {
-    Answer(Answer),
+pub(crate) enum BlockEnd {
+    Answer(AnswerDecl),
     /// `refuse: reason` with an optional `policy:`
     Refuse(Refuse),
     /// `decide: {on: […], rows: [[…, outcome]]}` and `outcomes:`
@@ -23,23 +23,23 @@ pub(crate) enum End {
 #[derive(Clone, Debug)]
 pub(crate) struct Refuse {
     pub reason: Spanned<String>,
-    pub policy: RefusePolicy,
+    pub policy: RefusePolicyDecl,
 }
 
 #[derive(Debug)]
-pub(crate) struct Check {
-    pub predicate: Predicate,
+pub(crate) struct CheckDecl {
+    pub predicate: PredicateDecl,
     /// `if: $.config.name`
     pub only_if: Option<Spanned<String>>,
     /// `unless: $.config.name`
     pub unless: Option<Spanned<String>>,
-    pub otherwise: CheckElse,
+    pub otherwise: CheckElseDecl,
     pub span: Span,
 }
 
 /// Response to a check that fails.
 #[derive(Debug)]
-pub(crate) enum CheckElse {
+pub(crate) enum CheckElseDecl {
     /// `{status, reason}`
     Answer { status: Spanned<i64>, reason: Spanned<String> },
     /// `{refuse: reason}` with an optional `policy:`
@@ -48,20 +48,20 @@ pub(crate) enum CheckElse {
 
 /// `{present: place}` and so on. In `check`, bare words are members of the request body.
 #[derive(Clone, Debug)]
-pub(crate) struct Predicate {
+pub(crate) struct PredicateDecl {
     pub word: Spanned<PredicateWord>,
     /// Paths, already prefixed with `$.request.body.` where the file has a bare word.
     pub places: Vec<Spanned<String>>,
     /// The values of `one_of`, or the word of `kind`.
     pub values: Vec<Node>,
     /// Operands of `all`, `any` and `not`.
-    pub of: Vec<Predicate>,
+    pub of: Vec<PredicateDecl>,
 }
 
-impl Predicate {
+impl PredicateDecl {
     /// Returns all places that the predicate reads, including those of nested predicates.
     pub(in crate::mapping) fn all_places(&self) -> Vec<&Spanned<String>> {
-        self.places.iter().chain(self.of.iter().flat_map(Predicate::all_places)).collect()
+        self.places.iter().chain(self.of.iter().flat_map(PredicateDecl::all_places)).collect()
     }
 }
 
@@ -84,42 +84,42 @@ pub(crate) enum PredicateWord {
 }
 
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct StepDecl {
     pub name: Option<Spanned<String>>,
-    pub action: StepAction,
+    pub action: StepActionDecl,
     pub span: Span,
 }
 
 #[derive(Debug)]
-pub(crate) enum StepAction {
-    Call(Call),
+pub(crate) enum StepActionDecl {
+    Call(CallDecl),
     /// `pick: path` with `take: first | all` or `newest: member`
     Pick(Pick),
     /// `first: [{when: …, pick: …}, …]`
     First(Vec<Pick>),
     /// `make: value`
-    Make(Expr),
-    Recall(super::Recall),
-    Keep(super::Keep),
+    Make(ExprDecl),
+    Recall(super::RecallDecl),
+    Keep(super::KeepDecl),
 }
 
 /// `call: 'PUT /things/{$.made.body.id}'`
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct CallDecl {
     /// As written: `{name}` is a path variable of the served operation, `{$.path}` a place.
     pub operation: Spanned<String>,
     /// `when: predicate`: skips the call unless the predicate holds.
-    pub when: Option<Predicate>,
+    pub when: Option<PredicateDecl>,
     /// `each: {name: list}` with `upto:`: repeats the call for each element.
-    pub each: Option<Each>,
-    pub query: Vec<(Spanned<String>, Expr)>,
-    pub headers: Vec<(Spanned<String>, Expr)>,
-    pub body: Option<Expr>,
+    pub each: Option<EachDecl>,
+    pub query: Vec<(Spanned<String>, ExprDecl)>,
+    pub headers: Vec<(Spanned<String>, ExprDecl)>,
+    pub body: Option<ExprDecl>,
     /// `pages: {upto: 5, until: path}`
-    pub pages: Option<Pages>,
+    pub pages: Option<PagesDecl>,
     /// `until: predicate, every: 1s, within: 20s`
-    pub poll: Option<Poll>,
-    pub on_fail: Option<OnFail>,
+    pub poll: Option<PollDecl>,
+    pub on_fail: Option<OnFailDecl>,
     /// `resume: [path, …]`
     pub resume: Vec<Spanned<String>>,
     pub retry: Option<Spanned<bool>>,
@@ -128,19 +128,19 @@ pub(crate) struct Call {
 
 /// `each: {name: list}, upto: 20, beyond: absent`
 #[derive(Debug)]
-pub(crate) struct Each {
+pub(crate) struct EachDecl {
     /// Binds the current element, both in the call and in its result.
     pub name: Spanned<String>,
     pub list: Spanned<String>,
     pub upto: Spanned<i64>,
-    pub beyond: Option<Spanned<Beyond>>,
+    pub beyond: Option<Spanned<BeyondDecl>>,
 }
 
 /// `until: predicate, every: 1s, within: 20s`: repeats the call until its reply satisfies the
 /// predicate.
 #[derive(Debug)]
-pub(crate) struct Poll {
-    pub until: Predicate,
+pub(crate) struct PollDecl {
+    pub until: PredicateDecl,
     pub every: Spanned<String>,
     pub within: Spanned<String>,
     /// Span of the word `until`.
@@ -148,16 +148,16 @@ pub(crate) struct Poll {
 }
 
 #[derive(Debug)]
-pub(crate) struct Pages {
+pub(crate) struct PagesDecl {
     pub upto: Spanned<i64>,
     pub until: Option<Spanned<String>>,
-    pub beyond: Option<Spanned<Beyond>>,
+    pub beyond: Option<Spanned<BeyondDecl>>,
     pub span: Span,
 }
 
 /// Policy for a list that is longer than its bound.
 #[derive(Debug)]
-pub(crate) enum Beyond {
+pub(crate) enum BeyondDecl {
     /// `cut`: truncates the list to the pages that were read.
     Cut,
     /// `absent`: for pages, no body, as if the call had failed; for elements, no result for those
@@ -168,15 +168,15 @@ pub(crate) enum Beyond {
 }
 
 #[derive(Debug)]
-pub(crate) enum OnFail {
+pub(crate) enum OnFailDecl {
     /// `pass`
     Pass,
     /// `{pass: {headers: {name: expr}}}`
-    PassWith(Vec<(Spanned<String>, Expr)>),
+    PassWith(Vec<(Spanned<String>, ExprDecl)>),
     /// `{answer: {…}}`
-    Answer(Answer),
+    Answer(AnswerDecl),
     /// `{use: expr}`
-    Use(Expr),
+    Use(ExprDecl),
     /// `{refuse: reason}`
     Refuse(Refuse),
     /// `absent`, or `{absent: [404]}` for these statuses only: continues without a body.
@@ -185,13 +185,13 @@ pub(crate) enum OnFail {
 
 #[derive(Debug)]
 pub(crate) struct Pick {
-    pub when: Option<Predicate>,
+    pub when: Option<PredicateDecl>,
     pub path: Spanned<String>,
-    pub take: Take,
+    pub take: TakeDecl,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Take {
+pub(crate) enum TakeDecl {
     All,
     First,
     /// `newest: member`, or `newest: [member, …]` with tie breakers in order.
@@ -201,41 +201,41 @@ pub(crate) enum Take {
 }
 
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct AnswerDecl {
     /// `legacy: forward`: forwards to the clients' own service while it is available.
     pub legacy_forward: [Option<bool>; 2],
     pub status: Spanned<i64>,
-    pub headers: Vec<(Spanned<String>, Expr)>,
-    pub body: Option<Expr>,
+    pub headers: Vec<(Spanned<String>, ExprDecl)>,
+    pub body: Option<ExprDecl>,
     pub span: Span,
 }
 
 #[derive(Debug)]
 pub(crate) struct Decide {
-    pub on: Vec<Column>,
-    pub rows: Vec<Row>,
-    pub outcomes: Vec<Outcome>,
+    pub on: Vec<ColumnDecl>,
+    pub rows: Vec<RowDecl>,
+    pub outcomes: Vec<OutcomeDecl>,
     pub span: Span,
 }
 
 /// A column of a decision table.
 #[derive(Debug)]
-pub(crate) enum Column {
+pub(crate) enum ColumnDecl {
     /// A path.
     Place(Spanned<String>),
     /// `{predicate: …}`; its cells are `true` and `false`.
-    Holds(Predicate),
+    Holds(PredicateDecl),
 }
 
 #[derive(Debug)]
-pub(crate) struct Row {
-    pub cells: Vec<Cell>,
+pub(crate) struct RowDecl {
+    pub cells: Vec<CellDecl>,
     pub outcome: Spanned<String>,
     pub span: Span,
 }
 
 #[derive(Debug)]
-pub(crate) enum Cell {
+pub(crate) enum CellDecl {
     /// `_`
     Any,
     /// `absent`
@@ -245,8 +245,8 @@ pub(crate) enum Cell {
 }
 
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct OutcomeDecl {
     pub name: Spanned<String>,
-    pub block: Block,
+    pub block: BlockDecl,
     pub notes: Notes,
 }

@@ -2,10 +2,10 @@
 
 mod rest;
 
-use super::account::{Found, field_at};
-use super::close::{self, CloseDraft, Closing};
-use super::convert::{self, Lost, Read, Ready};
-use super::line::{At, Line, Lines, What};
+use super::account::{FoundField, field_at};
+use super::close::{self, CloseDraft, MemberClosing};
+use super::convert::{self, Lost, ParsedConversion, ReadyConversion};
+use super::line::{LineKind, ShapeLine, ShapeLines, SpannedPlace};
 use super::others::is_others;
 use super::presence::MappedValue;
 use super::{BuiltKey, Lens, Lenses, Partial, Supply, faults, loss, object};
@@ -13,7 +13,7 @@ use crate::contract::{
     Access, Additional, Array, Narrowing, TypeIn, TypeKind, assignable, compare, defaults as defaults_differ,
 };
 use crate::diagnostic::{Findings, Span};
-use crate::mapping::ast::{ConversionUse, Fill, Place, ShapeUse};
+use crate::mapping::ast::{ConversionUse, FieldPlace, Fill, ShapeUse};
 use crate::mapping::literal;
 use crate::yaml::Node;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ use switchback_plan::{
 pub(super) fn build(
     lenses: &Lenses<'_>,
     name: &str,
-    lines: &Lines<'_>,
+    lines: &ShapeLines<'_>,
     types: [TypeIn<'_>; 2],
     to: SideId,
     with: &Supply,
@@ -36,7 +36,7 @@ pub(super) fn build(
 ) -> Option<Lens> {
     let mark = findings.len();
     let (to, from) = (to.place(), to.other().place());
-    let mut builder = Builder {
+    let mut builder = LensBuilder {
         lenses,
         name,
         types,
@@ -58,7 +58,7 @@ pub(super) fn build(
         class: Class::Tokens,
         because: "it renames, drops and fills members where they stand".to_owned(),
     };
-    builder.supplied(lines);
+    builder.add_supplied(lines);
     // The order matters: lines claim members before `rest` collects the others, and presence is
     // judged on all mapped values.
     for line in &lines.lines {
@@ -67,12 +67,12 @@ pub(super) fn build(
     builder.rest(lines);
     // Requires all lines, because several may move parts of the same object.
     builder.lose_presence();
-    builder.unnamed(lines);
+    builder.add_others(lines);
     let lens = builder.finish();
     (!findings.errors_since(mark)).then_some(lens)
 }
 
-pub(super) struct Builder<'b, 'p> {
+pub(super) struct LensBuilder<'b, 'p> {
     pub(super) lenses: &'b Lenses<'p>,
     name: &'b str,
     pub(super) types: [TypeIn<'b>; 2],
@@ -80,7 +80,7 @@ pub(super) struct Builder<'b, 'p> {
     pub(super) from: usize,
     pub(super) with: &'b Supply,
     pub(super) findings: &'b mut Findings,
-    members: BTreeMap<String, Draft>,
+    members: BTreeMap<String, MemberDraft>,
     pub(super) close: Vec<CloseDraft>,
     /// Treatment of undeclared members, once determined.
     pub(super) others: Option<Others>,
@@ -99,44 +99,44 @@ pub(super) struct Builder<'b, 'p> {
 }
 
 /// A member before its index in the sorted list is known.
-pub(super) struct Draft {
+pub(super) struct MemberDraft {
     action: MemberAction,
     capture: Option<u16>,
     origin: Origin,
 }
 
-impl<'b> Builder<'b, '_> {
+impl<'b> LensBuilder<'b, '_> {
     pub(super) fn origin(&self, span: Span) -> Origin {
         self.lenses.origin(span)
     }
 
-    fn line(&mut self, line: &Line<'_>) {
+    fn line(&mut self, line: &ShapeLine<'_>) {
         match &line.what {
-            What::Both { places, shape, conversion, .. }
+            LineKind::Both { places, shape, conversion, .. }
                 if is_others(&places[self.from].value, self.types[self.from]) =>
             {
                 self.both_others(line.span, places, *shape, *conversion);
             }
-            What::Both { places, shape, conversion, defaults } => {
+            LineKind::Both { places, shape, conversion, defaults } => {
                 self.both(line.span, places, *shape, *conversion, *defaults);
             }
-            What::Copy { to, name, from } => self.copy(line.span, *to, name, from),
-            What::Constant { name, values } => self.constant(line.span, name, values),
-            What::ByKind { old, new, default } => {
+            LineKind::Copy { to, name, from } => self.copy(line.span, *to, name, from),
+            LineKind::Constant { name, values } => self.constant(line.span, name, values),
+            LineKind::ByKind { old, new, default } => {
                 let new: Vec<_> = new.iter().map(|(kind, place)| (kind.value.as_str(), place)).collect();
                 self.by_kind(line.span, old, &new, *default);
             }
-            What::Only { side, place, fill } if is_others(&place.value, self.types[*side]) => {
+            LineKind::Only { side, place, fill } if is_others(&place.value, self.types[*side]) => {
                 if *side == self.from {
                     self.leave_others(line.span, place, fill);
                 }
             }
-            What::Only { side, place, fill } if *side == self.to => self.fill(line.span, place, fill),
-            What::Only { place, fill, .. } => self.leave(line.span, place, fill),
+            LineKind::Only { side, place, fill } if *side == self.to => self.fill(line.span, place, fill),
+            LineKind::Only { place, fill, .. } => self.leave(line.span, place, fill),
         }
     }
 
-    fn found(&self, side: usize, place: &Place) -> Option<Found<'_>> {
+    fn find(&self, side: usize, place: &FieldPlace) -> Option<FoundField<'_>> {
         // `account::check` has reported missing places.
         field_at(self.types[side], place).ok()
     }
@@ -144,7 +144,7 @@ impl<'b> Builder<'b, '_> {
     fn both(
         &mut self,
         span: Span,
-        places: &[At; 2],
+        places: &[SpannedPlace; 2],
         shape: Option<&ShapeUse>,
         conversion: Option<&ConversionUse>,
         defaults: [Option<&Node>; 2],
@@ -200,14 +200,21 @@ impl<'b> Builder<'b, '_> {
 
     /// Moves a value from one place to another: in its position if both are members of the
     /// outermost object, otherwise when the object closes.
-    fn connect(&mut self, span: Span, source: &Place, target: &Place, op: ValueOp, absent: Option<Raw>) {
+    fn connect(
+        &mut self,
+        span: Span,
+        source: &FieldPlace,
+        target: &FieldPlace,
+        op: ValueOp,
+        absent: Option<Raw>,
+    ) {
         let origin = self.origin(span);
         // The common case needs no buffer: the value is streamed under its new name.
         if let ([source], [target]) = (source.0.as_slice(), target.0.as_slice()) {
             let emit = MemberAction::Emit(Emit { name: Key::new(target), op });
             self.member(source, origin.clone()).action = emit;
             if let Some(value) = absent {
-                let what = Closing::Unless { member: source.clone(), value };
+                let what = MemberClosing::Unless { member: source.clone(), value };
                 self.close.push(CloseDraft { place: vec![target.clone()], what, origin });
             }
             return;
@@ -217,12 +224,12 @@ impl<'b> Builder<'b, '_> {
         let path = source.0[1..].iter().map(|name| Key::new(name)).collect();
         let captured = Captured { slot, path, only: None, op };
         let absent = absent.map_or(Absent::Omit, Absent::Value);
-        let what = Closing::From(CloseFrom::Captured { alternatives: vec![captured], absent });
+        let what = MemberClosing::From(CloseFrom::Captured { alternatives: vec![captured], absent });
         self.close.push(CloseDraft { place: target.0.clone(), what, origin });
     }
 
-    pub(super) fn member(&mut self, name: &str, origin: Origin) -> &mut Draft {
-        let draft = || Draft { action: MemberAction::Drop, capture: None, origin };
+    pub(super) fn member(&mut self, name: &str, origin: Origin) -> &mut MemberDraft {
+        let draft = || MemberDraft { action: MemberAction::Drop, capture: None, origin };
         self.members.entry(name.to_owned()).or_insert_with(draft)
     }
 
@@ -231,7 +238,7 @@ impl<'b> Builder<'b, '_> {
     pub(super) fn shadow(&mut self, name: &str, origin: &Origin) -> bool {
         let is_undeclared = !self.members.contains_key(name);
         if is_undeclared {
-            let draft = Draft { action: MemberAction::Shadowed, capture: None, origin: origin.clone() };
+            let draft = MemberDraft { action: MemberAction::Shadowed, capture: None, origin: origin.clone() };
             self.members.insert(name.to_owned(), draft);
         }
         is_undeclared
@@ -259,10 +266,10 @@ impl<'b> Builder<'b, '_> {
     pub(super) fn way(
         &mut self,
         span: Span,
-        places: &[At; 2],
+        places: &[SpannedPlace; 2],
         shape: Option<&ShapeUse>,
         conversion: Option<&ConversionUse>,
-    ) -> Option<([Found<'b>; 2], ValueOp, Option<Raw>)> {
+    ) -> Option<([FoundField<'b>; 2], ValueOp, Option<Raw>)> {
         let (source, target) = (&places[self.from], &places[self.to]);
         // `account::check` has reported missing places.
         let read = field_at(self.types[self.from], &source.value).ok()?;
@@ -275,8 +282,8 @@ impl<'b> Builder<'b, '_> {
     fn op(
         &mut self,
         span: Span,
-        found: [Found<'_>; 2],
-        way: (&At, &Place),
+        found: [FoundField<'_>; 2],
+        way: (&SpannedPlace, &FieldPlace),
         shape: Option<&ShapeUse>,
         conversion: Option<&ConversionUse>,
     ) -> Option<(ValueOp, Option<Raw>)> {
@@ -284,12 +291,14 @@ impl<'b> Builder<'b, '_> {
         let by_side = |a, b| if self.from == 0 { [a, b] } else { [b, a] };
         let known = by_side(Some(read.ty), Some(built.ty));
         let conversion = match conversion {
-            Some(used) => Some((used, convert::read(used, known, &self.lenses.world, self.findings)?)),
+            Some(used) => {
+                Some((used, convert::parse_conversion(used, known, &self.lenses.world, self.findings)?))
+            }
             None => None,
         };
         match conversion {
             None => Some((self.value(read.ty, built.ty, way, shape)?, None)),
-            Some((used, Read::SingleInArray(elses))) => {
+            Some((used, ParsedConversion::SingleInArray(elses))) => {
                 let (wrapped, array) = if self.to == 1 { (read.ty, built.ty) } else { (built.ty, read.ty) };
                 let TypeKind::Array(Array { items, .. }) = array.types.resolve(array.ty).kind else {
                     self.findings.push(faults::conversion(&used.name, "the new side must be a list"));
@@ -311,7 +320,7 @@ impl<'b> Builder<'b, '_> {
                 self.inside_list(mark, if self.to == 1 { way.1 } else { &source.value });
                 Some((if self.to == 1 { ValueOp::Wrap(inner) } else { ValueOp::Unwrap(inner) }, None))
             }
-            Some((used, Read::Convert(ready))) => {
+            Some((used, ParsedConversion::Convert(ready))) => {
                 if let Some(shape) = shape {
                     self.findings.push(faults::shape_and_conversion(&shape.name, &used.name));
                     return None;
@@ -326,11 +335,11 @@ impl<'b> Builder<'b, '_> {
         &mut self,
         span: Span,
         used: &ConversionUse,
-        ready: Ready,
+        ready: ReadyConversion,
         [read, built]: [TypeIn<'_>; 2],
-        (source, target): (&At, &Place),
+        (source, target): (&SpannedPlace, &FieldPlace),
     ) -> Option<(ValueOp, Option<Raw>)> {
-        let way = faults::Way { world: &self.lenses.world, from: self.from, to: self.to };
+        let way = faults::Direction { world: &self.lenses.world, from: self.from, to: self.to };
         let both = [read, built].map(|ty| match ready.each {
             None => Some(ty),
             Some(_) => convert::items_of(ty),
@@ -415,10 +424,10 @@ impl<'b> Builder<'b, '_> {
         &mut self,
         from: TypeIn<'_>,
         to: TypeIn<'_>,
-        (source, target): (&At, &Place),
+        (source, target): (&SpannedPlace, &FieldPlace),
         shape: Option<&ShapeUse>,
     ) -> Option<ValueOp> {
-        let way = faults::Way { world: &self.lenses.world, from: self.from, to: self.to };
+        let way = faults::Direction { world: &self.lenses.world, from: self.from, to: self.to };
         let Some(shape) = shape else {
             match compare(from, to, self.message()) {
                 Ok(narrowings) => self.lose_narrower(&narrowings, (source, target)),
@@ -471,19 +480,18 @@ impl<'b> Builder<'b, '_> {
     }
 
     /// Adds a copy: written when `to` is built, dropped in the other direction.
-    fn copy(&mut self, span: Span, to: usize, name: &At, from: &At) {
+    fn copy(&mut self, span: Span, to: usize, name: &SpannedPlace, from: &SpannedPlace) {
         let origin = self.origin(span);
         if to != self.to {
             self.member(&name.value.0[0], origin);
             self.lose(&name.value, span);
             return;
         }
-        let (Some(read), Some(built)) =
-            (self.found(self.from, &from.value), self.found(self.to, &name.value))
+        let (Some(read), Some(built)) = (self.find(self.from, &from.value), self.find(self.to, &name.value))
         else {
             return;
         };
-        let way = faults::Way { world: &self.lenses.world, from: self.from, to: self.to };
+        let way = faults::Direction { world: &self.lenses.world, from: self.from, to: self.to };
         let wrong = assignable(read.ty, built.ty, self.message())
             .err()
             .map(|why| faults::types(from, &why, &way, read.ty, built.ty));
@@ -497,36 +505,36 @@ impl<'b> Builder<'b, '_> {
         let path = from.value.0[1..].iter().map(|name| Key::new(name)).collect();
         let captured = Captured { slot, path, only: None, op: ValueOp::Keep };
         let absent = if null { Absent::Value(Raw::from(&b"null"[..])) } else { Absent::Omit };
-        let what = Closing::From(CloseFrom::Captured { alternatives: vec![captured], absent });
+        let what = MemberClosing::From(CloseFrom::Captured { alternatives: vec![captured], absent });
         self.close.push(CloseDraft { place: name.value.0.clone(), what, origin });
     }
 
-    fn constant(&mut self, span: Span, name: &At, values: &[Node; 2]) {
+    fn constant(&mut self, span: Span, name: &SpannedPlace, values: &[Node; 2]) {
         let (origin, value) = (self.origin(span), &values[self.to]);
-        let is_always = |found: Found<'_>| {
+        let is_always = |found: FoundField<'_>| {
             let read = literal::json(&values[self.from]);
             let listed = convert::closed_values(found.ty);
             found.required
                 && !found.ty.types.resolve(found.ty.ty).nullable
                 && listed.is_some_and(|all| *all == [read.to_vec()])
         };
-        if !self.found(self.from, &name.value).is_some_and(is_always) {
+        if !self.find(self.from, &name.value).is_some_and(is_always) {
             // Any other value is replaced by the constant on the round trip.
             self.lose_partly(loss::path(&name.value), span);
         }
         // Claim the member, or the source's value would pass as an undeclared one.
         self.member(&name.value.0[0], origin.clone());
         let misfit = self
-            .found(self.to, &name.value)
+            .find(self.to, &name.value)
             .filter(|found| literal::check(value, found.ty).is_err())
             .map(|found| faults::literal(value.span, &name.value, found.ty, &self.lenses.world, self.to));
         self.findings.extend(misfit);
-        let what = Closing::From(CloseFrom::Constant(literal::json(value)));
+        let what = MemberClosing::From(CloseFrom::Constant(literal::json(value)));
         self.close.push(CloseDraft { place: name.value.0.clone(), what, origin });
     }
 
     /// Adds a field that only the built side has.
-    fn fill(&mut self, span: Span, at: &At, fill: &Fill) {
+    fn fill(&mut self, span: Span, at: &SpannedPlace, fill: &Fill) {
         if self.is_supplied(&at.value) {
             return;
         }
@@ -584,11 +592,11 @@ impl<'b> Builder<'b, '_> {
             }
             Fill::Absent | Fill::Refuse(_) | Fill::Nothing => return,
         };
-        self.close.push(CloseDraft { place: at.value.0.clone(), what: Closing::From(close), origin });
+        self.close.push(CloseDraft { place: at.value.0.clone(), what: MemberClosing::From(close), origin });
     }
 
     /// Drops a field that only the source has, or refuses the call.
-    fn leave(&mut self, span: Span, at: &At, fill: &Fill) {
+    fn leave(&mut self, span: Span, at: &SpannedPlace, fill: &Fill) {
         let origin = self.origin(span);
         if self.is_paged(self.from, &at.value) {
             if at.value.0.len() == 1 {
@@ -613,20 +621,20 @@ impl<'b> Builder<'b, '_> {
     }
 
     /// Returns whether the gateway reads and writes a place for paging.
-    fn is_paged(&self, side: usize, place: &Place) -> bool {
+    fn is_paged(&self, side: usize, place: &FieldPlace) -> bool {
         self.with.paged[side].contains(&place.0)
     }
 
-    fn is_supplied(&self, place: &Place) -> bool {
+    fn is_supplied(&self, place: &FieldPlace) -> bool {
         place.0.len() == 1 && self.with.with.iter().any(|name| name.value == place.0[0])
     }
 
     /// Adds the fields that the route supplies under `with:`.
-    fn supplied(&mut self, lines: &Lines<'_>) {
+    fn add_supplied(&mut self, lines: &ShapeLines<'_>) {
         let (world, to) = (self.lenses.world, self.to);
         for (index, name) in self.with.with.iter().enumerate() {
-            let place = Place(vec![name.value.clone()]);
-            let at = At { value: place, span: name.span };
+            let place = FieldPlace(vec![name.value.clone()]);
+            let at = SpannedPlace { value: place, span: name.span };
             if field_at(self.types[to], &at.value).is_err() {
                 self.findings.push(faults::unknown_field(&at, 0, self.types[to], &world, to));
                 continue;
@@ -634,14 +642,14 @@ impl<'b> Builder<'b, '_> {
             // A supplied value replaces the fill of a one-sided field, but conflicts with any other
             // source.
             let claimed = lines.lines.iter().find(|line| {
-                !matches!(line.what, What::Only { .. })
+                !matches!(line.what, LineKind::Only { .. })
                     && line.places(to).iter().any(|other| other.value.0[0] == at.value.0[0])
             });
             if let Some(line) = claimed {
                 self.findings.push(faults::supplied_twice(name, line.span));
                 continue;
             }
-            let what = Closing::From(CloseFrom::Supplied(index as u16));
+            let what = MemberClosing::From(CloseFrom::Supplied(index as u16));
             self.close.push(CloseDraft { place: at.value.0, what, origin: self.origin(name.span) });
         }
     }
@@ -653,14 +661,14 @@ impl<'b> Builder<'b, '_> {
 
     /// Moves the losses recorded since `mark` into the single element of a list at `list`.
     /// Depending on the direction, these are losses of the source or replacements in the target.
-    fn inside_list(&mut self, mark: usize, list: &Place) {
+    fn inside_list(&mut self, mark: usize, list: &FieldPlace) {
         let (list, reads) = (loss::path(list), self.to == 0);
         for found in self.losses[mark..].iter_mut().filter(|found| found.instead.is_none() == reads) {
             found.place.insert_str(list.len(), "[*]");
         }
     }
 
-    pub(super) fn lose(&mut self, place: &Place, span: Span) {
+    pub(super) fn lose(&mut self, place: &FieldPlace, span: Span) {
         self.lose_at(loss::path(place), span);
     }
 
@@ -685,7 +693,7 @@ impl<'b> Builder<'b, '_> {
     }
 
     /// Records values that the contract of the target does not accept.
-    fn lose_narrower(&mut self, narrowings: &[Narrowing], (source, target): (&At, &Place)) {
+    fn lose_narrower(&mut self, narrowings: &[Narrowing], (source, target): (&SpannedPlace, &FieldPlace)) {
         for narrowing in narrowings {
             let (side, place) = match narrowing.is_of_target {
                 true => (self.to, target),
@@ -699,7 +707,12 @@ impl<'b> Builder<'b, '_> {
 
     /// Records a field that one side has only in requests or only in responses, and the other in
     /// both.
-    fn lose_one_way(&mut self, read: Found<'_>, built: Found<'_>, way: (&At, &Place)) {
+    fn lose_one_way(
+        &mut self,
+        read: FoundField<'_>,
+        built: FoundField<'_>,
+        way: (&SpannedPlace, &FieldPlace),
+    ) {
         let narrowing = |values: &str, only_in, is_of_target| Narrowing {
             path: "$".to_owned(),
             values: values.to_owned(),
@@ -722,7 +735,7 @@ impl<'b> Builder<'b, '_> {
     }
 
     /// Records values of undeclared members that the contract of the target does not accept.
-    pub(super) fn lose_narrower_others(&mut self, narrowings: &[Narrowing], place: &Place, span: Span) {
+    pub(super) fn lose_narrower_others(&mut self, narrowings: &[Narrowing], place: &FieldPlace, span: Span) {
         for narrowing in narrowings {
             let side = if narrowing.is_of_target { self.to } else { self.from };
             let side = self.lenses.world.program.manifest.sides[side].value.clone();
@@ -732,7 +745,7 @@ impl<'b> Builder<'b, '_> {
     }
 
     /// Records a field with a fixed value.
-    fn always(&mut self, place: &Place, value: &Raw, span: Span) {
+    fn always(&mut self, place: &FieldPlace, value: &Raw, span: Span) {
         let side = self.lenses.world.program.manifest.sides[self.to].value.clone();
         let instead = Some(String::from_utf8_lossy(value).into_owned());
         let (place, origin) = (loss::path(place), self.origin(span));

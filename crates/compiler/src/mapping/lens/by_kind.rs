@@ -1,9 +1,9 @@
 //! `by_kind`: one place of the old side, and several of the new side by the kind of the value.
 
 use super::account::field_at;
-use super::build::Builder;
-use super::close::{CloseDraft, Closing};
-use super::line::At;
+use super::build::LensBuilder;
+use super::close::{CloseDraft, MemberClosing};
+use super::line::SpannedPlace;
 use super::presence::MappedValue;
 use super::{convert, faults, goes_but_for_null, loss};
 use crate::contract::{TypeIn, TypeKind};
@@ -12,8 +12,14 @@ use crate::mapping::literal;
 use crate::yaml::Node;
 use switchback_plan::{Absent, Captured, CloseFrom, Key, Kinds, Origin, ValueOp};
 
-impl Builder<'_, '_> {
-    pub(super) fn by_kind(&mut self, span: Span, old: &At, new: &[(&str, &At)], default: Option<&Node>) {
+impl LensBuilder<'_, '_> {
+    pub(super) fn by_kind(
+        &mut self,
+        span: Span,
+        old: &SpannedPlace,
+        new: &[(&str, &SpannedPlace)],
+        default: Option<&Node>,
+    ) {
         let origin = self.origin(span);
         self.lose_by_kind(span, old, new, default.is_some());
         if self.to == 1 {
@@ -33,12 +39,18 @@ impl Builder<'_, '_> {
 
     /// Records the losses: towards the old side, all but the first of several present places; in
     /// either direction, the absence of a value or null where a default replaces it.
-    fn lose_by_kind(&mut self, span: Span, old: &At, new: &[(&str, &At)], has_default: bool) {
-        let of_side = |place: &At| field_at(self.types[self.from], &place.value).ok();
-        let may_lack = |place: &At| {
+    fn lose_by_kind(
+        &mut self,
+        span: Span,
+        old: &SpannedPlace,
+        new: &[(&str, &SpannedPlace)],
+        has_default: bool,
+    ) {
+        let of_side = |place: &SpannedPlace| field_at(self.types[self.from], &place.value).ok();
+        let may_lack = |place: &SpannedPlace| {
             of_side(place).is_none_or(|found| !found.required || found.ty.types.resolve(found.ty.ty).nullable)
         };
-        let lost: Vec<&At> = match self.to {
+        let lost: Vec<&SpannedPlace> = match self.to {
             1 if may_lack(old) => vec![old],
             1 => Vec::new(),
             _ if has_default || new.len() > 1 => new.iter().map(|(_, place)| *place).collect(),
@@ -56,21 +68,27 @@ impl Builder<'_, '_> {
     }
 
     /// Captures the value at `source` if it is of this kind.
-    fn of_kind(&mut self, source: &At, kind: &str, old: &At, origin: &Origin) -> Captured {
+    fn of_kind(
+        &mut self,
+        source: &SpannedPlace,
+        kind: &str,
+        old: &SpannedPlace,
+        origin: &Origin,
+    ) -> Captured {
         let why = || format!("the kind of `{}` decides", old.value.0.join("."));
         let slot = self.capture(&source.value.0[0], origin, why);
         let path = source.value.0[1..].iter().map(|name| Key::new(name)).collect();
         Captured { slot, path, only: Some(loss::kind(kind)), op: ValueOp::Keep }
     }
 
-    fn write(&mut self, place: &At, from: CloseFrom, origin: &Origin) {
-        let what = Closing::From(from);
+    fn write(&mut self, place: &SpannedPlace, from: CloseFrom, origin: &Origin) {
+        let what = MemberClosing::From(from);
         self.close.push(CloseDraft { place: place.value.0.clone(), what, origin: origin.clone() });
     }
 
     /// Checks that each kind of the old place has a place on the new side that accepts it and may
     /// be absent.
-    fn check_new(&mut self, old: &At, new: &[(&str, &At)]) {
+    fn check_new(&mut self, old: &SpannedPlace, new: &[(&str, &SpannedPlace)]) {
         let (types, world) = (self.types, self.lenses.world);
         let Ok(read) = field_at(types[0], &old.value) else { return };
         // `integer` and `number` are the same JSON kind.
@@ -83,7 +101,7 @@ impl Builder<'_, '_> {
             let Ok(built) = field_at(types[1], &place.value) else { continue };
             let of_kind =
                 |one: &TypeIn<'_>| loss::words_beyond(convert::kinds_of(*one), loss::kind(kind)).is_empty();
-            let way = faults::Way { world: &world, from: 0, to: 1 };
+            let way = faults::Direction { world: &world, from: 0, to: 1 };
             let wrong = alternatives(read.ty).into_iter().filter(of_kind).find_map(|one| {
                 let why = goes_but_for_null(one, built.ty).err()?;
                 Some(faults::types(old, &why, &way, one, built.ty))
@@ -98,10 +116,10 @@ impl Builder<'_, '_> {
 
     /// Checks that the value at each new place is of its kind and fits the old place, and that a
     /// required old place always gets a value.
-    fn check_old(&mut self, old: &At, new: &[(&str, &At)], default: Option<&Node>) {
+    fn check_old(&mut self, old: &SpannedPlace, new: &[(&str, &SpannedPlace)], default: Option<&Node>) {
         let (types, world) = (self.types, self.lenses.world);
         let Ok(built) = field_at(types[0], &old.value) else { return };
-        let way = faults::Way { world: &world, from: 1, to: 0 };
+        let way = faults::Direction { world: &world, from: 1, to: 0 };
         for (kind, place) in new {
             let Ok(read) = field_at(types[1], &place.value) else { continue };
             let other = loss::words_beyond(convert::kinds_of(read.ty), loss::kind(kind));

@@ -3,7 +3,7 @@
 use super::{BuiltKey, Lens, Lenses, Supply, faults, goes_but_for_null};
 use crate::contract::{Choice, Literal, Narrowing, Test, Type, TypeIn, TypeKind, compare};
 use crate::diagnostic::Findings;
-use crate::mapping::ast::{Shape, Spanned};
+use crate::mapping::ast::{ShapeDecl, Spanned};
 use std::collections::BTreeSet;
 use switchback_plan::{ChooseBy, ChooseOp, Class, Key, Loss, Origin, Raw, SideId, ValueOp};
 
@@ -37,7 +37,7 @@ fn identity(ty: TypeIn<'_>) -> *const TypeKind {
 /// error.
 pub(super) fn build(
     lenses: &Lenses<'_>,
-    shape: &Shape,
+    shape: &ShapeDecl,
     types: [TypeIn<'_>; 2],
     to: SideId,
     with: &Supply,
@@ -45,7 +45,7 @@ pub(super) fn build(
 ) -> Option<Lens> {
     let mark = findings.len();
     let world = &lenses.world;
-    let way = faults::Way { world, from: usize::from(to.other().0), to: usize::from(to.0) };
+    let way = faults::Direction { world, from: usize::from(to.other().0), to: usize::from(to.0) };
     let (read, built) = (types[way.from], types[way.to]);
     // The old value may be another alternative, so overlaying it could mix two objects.
     if with.over {
@@ -83,7 +83,7 @@ pub(super) fn build(
         match readers.iter().find(|(_, reads)| *reads == identity(one)) {
             Some((name, _)) => arms.push(lenses.lens(&name.value, to, with, findings)?),
             None => match compare(one, built, world.message(to)) {
-                Ok(narrowings) => arms.push(kept(lenses, shape, &narrowings, &way)),
+                Ok(narrowings) => arms.push(copy_alternative(lenses, shape, &narrowings, &way)),
                 Err(why) => findings.push(faults::no_shape_for(shape.span, one.ty, &why, &way)),
             },
         }
@@ -97,11 +97,11 @@ pub(super) fn build(
 }
 
 /// Returns the lens of an alternative that is copied.
-fn kept(
+fn copy_alternative(
     lenses: &Lenses<'_>,
-    shape: &crate::mapping::ast::Shape,
+    shape: &crate::mapping::ast::ShapeDecl,
     narrowings: &[Narrowing],
-    way: &faults::Way<'_>,
+    way: &faults::Direction<'_>,
 ) -> Lens {
     let losses = narrowings.iter().map(|narrowing| {
         let side = if narrowing.is_of_target { way.to } else { way.from };
@@ -167,7 +167,7 @@ fn raw(literal: &Literal) -> Raw {
 
 /// Returns whether a shape can have this type: one object, or one of several if it has
 /// `alternatives`.
-pub(super) fn takes(shape: &Shape, types: TypeIn<'_>, ty: &Type) -> bool {
+pub(super) fn takes(shape: &ShapeDecl, types: TypeIn<'_>, ty: &Type) -> bool {
     match types.types.resolve(ty).kind {
         TypeKind::Object(_) => true,
         TypeKind::Choice(_) => !shape.alternatives.is_empty(),

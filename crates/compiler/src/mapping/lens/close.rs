@@ -1,18 +1,18 @@
 //! Values that a shape writes when an object closes, grouped into their enclosing objects.
 
 use crate::contract::TypeIn;
-use crate::mapping::ast::Place;
+use crate::mapping::ast::FieldPlace;
 use std::collections::BTreeMap;
 use switchback_plan::{Close, CloseFrom, Key, Origin, Raw};
 
 /// A value written on close, before it is grouped into nested objects.
 pub(super) struct CloseDraft {
     pub place: Vec<String>,
-    pub what: Closing,
+    pub what: MemberClosing,
     pub origin: Origin,
 }
 
-pub(super) enum Closing {
+pub(super) enum MemberClosing {
     From(CloseFrom),
     /// A constant, unless the member of this name was written.
     Unless {
@@ -48,8 +48,8 @@ fn level(
             _ if group[0].place.len() > depth + 1 => {
                 CloseFrom::Object(level(&group, depth + 1, built, indexes))
             }
-            Closing::From(from) => from.clone(),
-            Closing::Unless { member, value } => {
+            MemberClosing::From(from) => from.clone(),
+            MemberClosing::Unless { member, value } => {
                 CloseFrom::Default { unless_written: indexes[member], value: value.clone() }
             }
         };
@@ -62,7 +62,7 @@ fn level(
 /// Returns whether the enclosing object requires the place, and whether the place is nullable.
 fn is_needed(built: TypeIn<'_>, place: &[String]) -> [bool; 2] {
     let Some((name, around)) = place.split_last() else { return [false; 2] };
-    let around = super::account::field_at(built, &Place(around.to_vec()));
+    let around = super::account::field_at(built, &FieldPlace(around.to_vec()));
     let holder = around.ok().and_then(|around| super::object(around.ty));
     let field = holder.and_then(|holder| holder.field(name));
     field.map_or([false; 2], |field| [field.required, built.types.resolve(&field.ty).nullable])

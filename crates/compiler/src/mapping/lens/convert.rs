@@ -1,16 +1,16 @@
 //! Compiles conversions, and checks whether they fit the types of their two places.
 
 use super::facts::{facts_of, is_digits};
-use super::{World, faults};
+use super::{LensEnv, faults};
 use crate::contract::{
-    Additional, Bounds, Literal, Narrowing, Scalar, ScalarKind, TypeIn, TypeKind, compare_but_for_null,
+    Additional, Literal, Narrowing, Scalar, ScalarKind, ScalarLimits, TypeIn, TypeKind, compare_but_for_null,
     exclusions, is_out_of_bounds,
 };
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::ConversionUse;
 use crate::mapping::literal;
 use crate::mapping::syntax::keys;
-use crate::yaml::{self, Node, Style};
+use crate::yaml::{self, Node, TextStyle};
 use std::sync::Arc;
 use switchback_json::raw::Kind;
 use switchback_json::{Limits, Value};
@@ -20,14 +20,14 @@ use switchback_plan::convert::{
 use switchback_plan::{Kinds, Message, Raw, SideId};
 
 /// A conversion with parsed arguments.
-pub(crate) enum Read {
-    Convert(Ready),
+pub(crate) enum ParsedConversion {
+    Convert(ReadyConversion),
     /// `single_in_array` has an op of its own, because the wrapped value may be of any size.
     SingleInArray(Elses),
 }
 
 /// A compiled conversion, usable in both directions.
-pub(crate) struct Ready {
+pub(crate) struct ReadyConversion {
     pub kind: ConversionKind,
     pub elses: Elses,
     /// Set if the conversion applies to each element of a list.
@@ -53,12 +53,12 @@ pub(crate) const SINGLE_IN_ARRAY: &str = "single_in_array";
 const TABLE: &str = "table";
 
 /// Compiles a conversion. `types` are the types of its two places, if known.
-pub(crate) fn read(
+pub(crate) fn parse_conversion(
     used: &ConversionUse,
     types: [Option<TypeIn<'_>>; 2],
-    world: &World<'_>,
+    world: &LensEnv<'_>,
     findings: &mut Findings,
-) -> Option<Read> {
+) -> Option<ParsedConversion> {
     let elses = elses(used, types, world);
     if used.name.value == SINGLE_IN_ARRAY {
         if !used.or.is_empty() || used.each.is_some() {
@@ -68,7 +68,7 @@ pub(crate) fn read(
         if let Some(arguments) = &used.arguments {
             findings.push(faults::no_arguments(&used.name, arguments.span));
         }
-        return Some(Read::SingleInArray(elses));
+        return Some(ParsedConversion::SingleInArray(elses));
     }
     let types = match used.each {
         None => types,
@@ -83,7 +83,7 @@ pub(crate) fn read(
         findings.push(faults::not_of_each(&used.name));
         return None;
     }
-    Some(Read::Convert(Ready { kind, elses, each: used.each }))
+    Some(ParsedConversion::Convert(ReadyConversion { kind, elses, each: used.each }))
 }
 
 /// Returns the element type of a list.
@@ -98,10 +98,10 @@ pub(crate) fn items_of(ty: TypeIn<'_>) -> Option<TypeIn<'_>> {
 fn kind(
     used: &ConversionUse,
     types: [Option<TypeIn<'_>>; 2],
-    world: &World<'_>,
+    world: &LensEnv<'_>,
     findings: &mut Findings,
 ) -> Option<ConversionKind> {
-    let Some(spec) = Spec::named(&used.name.value) else {
+    let Some(spec) = Spec::by_name(&used.name.value) else {
         findings.push(faults::unknown_conversion(&used.name));
         return None;
     };
@@ -150,7 +150,7 @@ fn first_of(
     first: ConversionKind,
     used: &ConversionUse,
     types: [Option<TypeIn<'_>>; 2],
-    world: &World<'_>,
+    world: &LensEnv<'_>,
     findings: &mut Findings,
 ) -> Option<ConversionKind> {
     let mut kinds = vec![(&used.name, Some(first))];
@@ -178,7 +178,7 @@ fn plain(spec: &Spec) -> Option<ConversionKind> {
 
 /// Returns the fallbacks: the `else:` of the line, or for tables the pack's `unknown_values` where
 /// they fit the type.
-fn elses(used: &ConversionUse, types: [Option<TypeIn<'_>>; 2], world: &World<'_>) -> Elses {
+fn elses(used: &ConversionUse, types: [Option<TypeIn<'_>>; 2], world: &LensEnv<'_>) -> Elses {
     // Other conversions in the list may accept the value, so the pack's fallback is for tables
     // alone.
     let tables = std::iter::once(used).chain(&used.or).all(|one| one.name.value == TABLE);
@@ -196,7 +196,7 @@ fn elses(used: &ConversionUse, types: [Option<TypeIn<'_>>; 2], world: &World<'_>
 }
 
 /// Returns the `else:` for a side, which may be common to both or given by side.
-pub(super) fn for_side<'n>(node: &'n Node, side: usize, world: &World<'_>) -> Option<&'n Node> {
+pub(super) fn for_side<'n>(node: &'n Node, side: usize, world: &LensEnv<'_>) -> Option<&'n Node> {
     let sides = world.sides();
     let by_side = node.as_map().filter(|entries| {
         !entries.is_empty() && entries.iter().all(|(key, _)| sides.contains(&key.name.as_str()))
@@ -209,9 +209,9 @@ pub(super) fn for_side<'n>(node: &'n Node, side: usize, world: &World<'_>) -> Op
 
 pub(super) fn otherwise(node: &Node) -> Otherwise {
     match &node.kind {
-        yaml::Kind::String(word, Style::Plain) if word == "error" => Otherwise::Error,
-        yaml::Kind::String(word, Style::Plain) if word == "keep" => Otherwise::Keep,
-        yaml::Kind::String(word, Style::Plain) if word == "drop" => Otherwise::Drop,
+        yaml::Kind::String(word, TextStyle::Plain) if word == "error" => Otherwise::Error,
+        yaml::Kind::String(word, TextStyle::Plain) if word == "keep" => Otherwise::Keep,
+        yaml::Kind::String(word, TextStyle::Plain) if word == "drop" => Otherwise::Drop,
         _ => Otherwise::Value(literal::json(node)),
     }
 }
@@ -257,7 +257,7 @@ fn key_json(text: &str, ty: Option<TypeIn<'_>>) -> Vec<u8> {
 }
 
 fn pairs(node: &Node, findings: &mut Findings) -> Option<ConversionKind> {
-    let fields = yaml::Fields::read(node, &keys::PAIRS, findings)?;
+    let fields = yaml::Fields::parse(node, &keys::PAIRS, findings)?;
     let key = fields.get("key")?.text(findings)?;
     let value = fields.get("value")?.text(findings)?;
     Some(ConversionKind::ObjectToPairs { key: Arc::from(key), value: Arc::from(value) })
@@ -401,7 +401,7 @@ pub(in crate::mapping) fn exceeding(
         return compare_but_for_null(from, to, message).unwrap_or_default();
     }
     let values = exceeding_values(conversion, from, to);
-    values.into_iter().map(Narrowing::of).collect()
+    values.into_iter().map(Narrowing::of_both_messages).collect()
 }
 
 fn exceeding_values(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Vec<String> {
@@ -444,7 +444,7 @@ fn exceeding_values(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -
         _ => &["int64"],
     };
     let format = scalar.format.clone().filter(|format| !kept_to.contains(&&**format));
-    let bounds = Bounds {
+    let bounds = ScalarLimits {
         patterns: scalar.limits.patterns.iter().filter(|pattern| !is_digits(pattern)).cloned().collect(),
         ..(*scalar.limits).clone()
     };
@@ -466,7 +466,7 @@ pub(crate) fn may_stay(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>
     let facts = facts_of(from);
     let comes = |kind: &(Kind, &str)| have.contains(kind.0) && kind.0 != Kind::Null;
     ALL_KINDS.iter().filter(|kind| comes(kind)).all(|(kind, _)| {
-        let of_kind = Facts { kinds: Kinds::of(&[*kind]), ..facts.clone() };
+        let of_kind = Facts { kinds: Kinds::from_kinds(&[*kind]), ..facts.clone() };
         let converts = conversion.kind.kinds(conversion.from()).contains(*kind)
             && conversion.kind.takes_all(conversion.from(), &of_kind);
         converts || taken.contains(*kind)

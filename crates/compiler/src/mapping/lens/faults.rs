@@ -1,20 +1,20 @@
 //! Findings about shapes.
 
-use super::{Partial, World, object};
-use crate::contract::{Bounds, Type, TypeIn, TypeKind, Why};
+use super::{LensEnv, Partial, object};
+use crate::contract::{Difference, ScalarLimits, Type, TypeIn, TypeKind};
 use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean};
-use crate::mapping::ast::{Place, Spanned};
-use crate::mapping::lens::line::At;
+use crate::mapping::ast::{FieldPlace, Spanned};
+use crate::mapping::lens::line::SpannedPlace;
 use switchback_plan::convert::{Arguments, SPECS};
 
 /// Direction of a translation.
-pub(super) struct Way<'w> {
-    pub(super) world: &'w World<'w>,
+pub(super) struct Direction<'w> {
+    pub(super) world: &'w LensEnv<'w>,
     pub(super) from: usize,
     pub(super) to: usize,
 }
 
-impl Way<'_> {
+impl Direction<'_> {
     fn from(&self) -> &str {
         side(self.world, self.from)
     }
@@ -24,27 +24,27 @@ impl Way<'_> {
     }
 }
 
-fn side<'w>(world: &'w World<'_>, side: usize) -> &'w str {
+fn side<'w>(world: &'w LensEnv<'_>, side: usize) -> &'w str {
     &world.program.manifest.sides[side].value
 }
 
-fn dotted(place: &Place) -> String {
+fn dotted_path(place: &FieldPlace) -> String {
     place.0.join(".")
 }
 
 pub(super) fn declared_twice(name: &Spanned<String>, first: Span) -> Finding {
     Finding::error(Code::DeclaredTwice, name.span, format!("the shape `{}` is declared twice", name.value))
-        .related(first, "first declared here")
+        .with_related(first, "first declared here")
 }
 
 pub(super) fn unknown_shape(name: &Spanned<String>, known: Vec<&str>) -> Finding {
     let near = did_you_mean(&name.value, known);
     Finding::error(Code::UnknownShape, name.span, format!("there is no shape `{}`", name.value))
         .help(near.unwrap_or_else(|| "declare it under `shapes:`".to_owned()))
-        .undeclared(NameKind::Shape, &name.value)
+        .with_declarations(NameKind::Shape, &name.value)
 }
 
-pub(super) fn unknown_type(name: &Spanned<String>, world: &World<'_>, at: usize) -> Finding {
+pub(super) fn unknown_type(name: &Spanned<String>, world: &LensEnv<'_>, at: usize) -> Finding {
     let known = world.contracts[at].types.iter().map(|named| &*named.name).collect::<Vec<_>>();
     let near = did_you_mean(&name.value, known);
     Finding::error(
@@ -63,18 +63,18 @@ pub(super) fn not_an_object(name: &Spanned<String>, ty: &Type) -> Finding {
     )
 }
 
-pub(super) fn inline_not_an_object(span: Span, world: &World<'_>, at: usize, ty: &Type) -> Finding {
+pub(super) fn inline_not_an_object(span: Span, world: &LensEnv<'_>, at: usize, ty: &Type) -> Finding {
     let message = format!("a shape in place relates objects, and the body of {} is {ty}", side(world, at));
     Finding::error(Code::ShapeType, span, message).help("name a shape, `[Shape]` for a list, or write `keep`")
 }
 
-pub(super) fn not_a_list(name: &Spanned<String>, world: &World<'_>, at: usize, ty: &Type) -> Finding {
+pub(super) fn not_a_list(name: &Spanned<String>, world: &LensEnv<'_>, at: usize, ty: &Type) -> Finding {
     let message = format!("`[{}]` is for lists, and {} has {ty} there", name.value, side(world, at));
     Finding::error(Code::ShapeType, name.span, message)
         .help(format!("write `{}` without brackets", name.value))
 }
 
-pub(super) fn not_a_map(name: &Spanned<String>, world: &World<'_>, at: usize, ty: &Type) -> Finding {
+pub(super) fn not_a_map(name: &Spanned<String>, world: &LensEnv<'_>, at: usize, ty: &Type) -> Finding {
     let message = format!(
         "`each_value` is for maps, objects with `additionalProperties` alone, and {} has {ty} there",
         side(world, at)
@@ -85,19 +85,19 @@ pub(super) fn not_a_map(name: &Spanned<String>, world: &World<'_>, at: usize, ty
 
 pub(super) fn other_type(
     name: &Spanned<String>,
-    world: &World<'_>,
+    world: &LensEnv<'_>,
     at: usize,
     ty: &Type,
-    why: &Why,
+    why: &Difference,
 ) -> Finding {
     let message = format!("the shape `{}` is not for what {} has there, {ty}", name.value, side(world, at));
     Finding::error(Code::ShapeType, name.span, message).help(format!("{why}"))
 }
 
-pub(super) fn unused(name: &Spanned<String>) -> Finding {
+pub(super) fn unused_shape(name: &Spanned<String>) -> Finding {
     Finding::error(Code::Unused, name.span, format!("nothing uses the shape `{}`", name.value))
         .help("remove it, or use it")
-        .unused(NameKind::Shape, &name.value)
+        .with_uses(NameKind::Shape, &name.value)
 }
 
 pub(super) fn like_itself(name: &Spanned<String>) -> Finding {
@@ -125,7 +125,7 @@ pub(super) fn others_left_out(span: Span) -> Finding {
         .help("convert it with something that always gives a value, or turn it by a `shape:`")
 }
 
-pub(super) fn others_unaccounted(shape: Span, why: &Why, way: &Way<'_>) -> Finding {
+pub(super) fn others_unaccounted(shape: Span, why: &Difference, way: &Direction<'_>) -> Finding {
     let message = format!(
         "no line for `*`: what {} has under names of its own does not go to {}",
         way.from(),
@@ -161,7 +161,7 @@ pub(super) fn alternative_of_alternatives(name: &Spanned<String>) -> Finding {
 
 pub(super) fn no_such_alternative(
     name: &Spanned<String>,
-    world: &World<'_>,
+    world: &LensEnv<'_>,
     of: usize,
     ty: &Type,
 ) -> Finding {
@@ -174,14 +174,14 @@ pub(super) fn no_such_alternative(
 pub(super) fn alternative_twice(
     name: &Spanned<String>,
     first: Span,
-    world: &World<'_>,
+    world: &LensEnv<'_>,
     of: usize,
 ) -> Finding {
     let message = format!("two shapes read the same alternative of {}", side(world, of));
-    Finding::error(Code::AlternativeShapes, name.span, message).related(first, "the other one")
+    Finding::error(Code::AlternativeShapes, name.span, message).with_related(first, "the other one")
 }
 
-pub(super) fn no_shape_for(shape: Span, ty: &Type, why: &Why, way: &Way<'_>) -> Finding {
+pub(super) fn no_shape_for(shape: Span, ty: &Type, why: &Difference, way: &Direction<'_>) -> Finding {
     let message = format!("no shape for {ty}, an alternative of {}", way.from());
     Finding::error(Code::AlternativeShapes, shape, message)
         .help(format!("{why}; add a shape that relates it to one of {}", way.to()))
@@ -193,7 +193,7 @@ pub(super) fn alternatives_over(shape: Span) -> Finding {
         .help("leave `over:` out: the value is replaced as one")
 }
 
-pub(super) fn nothing_tells(shape: Span, way: &Way<'_>) -> Finding {
+pub(super) fn nothing_tells(shape: Span, way: &Direction<'_>) -> Finding {
     let message = format!(
         "{} has one object here, and nothing tells which alternative of {} to build",
         way.from(),
@@ -203,13 +203,19 @@ pub(super) fn nothing_tells(shape: Span, way: &Way<'_>) -> Finding {
         .help("serve one side only (`front:`), or build it in the route with `if`")
 }
 
-pub(super) fn unknown_field(at: &At, index: usize, ty: TypeIn<'_>, world: &World<'_>, of: usize) -> Finding {
-    let around = Place(at.value.0[..index].to_vec());
+pub(super) fn unknown_field(
+    at: &SpannedPlace,
+    index: usize,
+    ty: TypeIn<'_>,
+    world: &LensEnv<'_>,
+    of: usize,
+) -> Finding {
+    let around = FieldPlace(at.value.0[..index].to_vec());
     let inside = super::account::field_at(ty, &around).ok().and_then(|found| object(found.ty));
     let known: Vec<&str> =
         inside.map(|o| o.fields.iter().map(|f| f.name.as_str()).collect()).unwrap_or_default();
     let name = &at.value.0[index];
-    let owner = if index == 0 { ty.ty.to_string() } else { format!("{} of {}", dotted(&around), ty.ty) };
+    let owner = if index == 0 { ty.ty.to_string() } else { format!("{} of {}", dotted_path(&around), ty.ty) };
     let near = did_you_mean(name, known.clone());
     let all =
         format!("its fields are {}", known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "));
@@ -223,21 +229,21 @@ pub(super) fn unknown_field(at: &At, index: usize, ty: TypeIn<'_>, world: &World
     .maybe_help(help)
 }
 
-pub(super) fn claimed_twice(at: &At, first: Span, world: &World<'_>, of: usize) -> Finding {
-    let message = format!("`{}` of {} has two lines", dotted(&at.value), side(world, of));
-    Finding::error(Code::ClaimedTwice, at.span, message).related(first, "the other one")
+pub(super) fn claimed_twice(at: &SpannedPlace, first: Span, world: &LensEnv<'_>, of: usize) -> Finding {
+    let message = format!("`{}` of {} has two lines", dotted_path(&at.value), side(world, of));
+    Finding::error(Code::ClaimedTwice, at.span, message).with_related(first, "the other one")
 }
 
-pub(super) fn unaccounted(
-    place: &Place,
+pub(super) fn unclaimed_field(
+    place: &FieldPlace,
     types: [TypeIn<'_>; 2],
     shape: Span,
-    world: &World<'_>,
+    world: &LensEnv<'_>,
     of: usize,
 ) -> Finding {
     let field = super::account::field_at(types[of], place);
     let required = if field.is_ok_and(|found| found.required) { "required" } else { "optional" };
-    let (name, own, other) = (dotted(place), side(world, of), side(world, 1 - of));
+    let (name, own, other) = (dotted_path(place), side(world, of), side(world, 1 - of));
     let message = format!("no line for `{name}` ({own}, {required})");
     // A field with the same name on the other side is probably its counterpart.
     let twin = super::account::field_at(types[1 - of], place).is_ok();
@@ -249,7 +255,7 @@ pub(super) fn unaccounted(
     Finding::error(Code::Unaccounted, shape, message).help(help)
 }
 
-pub(super) fn empty_rest(span: Span, world: &World<'_>, of: usize) -> Finding {
+pub(super) fn empty_rest(span: Span, world: &LensEnv<'_>, of: usize) -> Finding {
     Finding::error(
         Code::EmptyRest,
         span,
@@ -258,10 +264,16 @@ pub(super) fn empty_rest(span: Span, world: &World<'_>, of: usize) -> Finding {
     .help("remove it")
 }
 
-pub(super) fn types(at: &At, why: &Why, way: &Way<'_>, from: TypeIn<'_>, to: TypeIn<'_>) -> Finding {
+pub(super) fn types(
+    at: &SpannedPlace,
+    why: &Difference,
+    way: &Direction<'_>,
+    from: TypeIn<'_>,
+    to: TypeIn<'_>,
+) -> Finding {
     let message = format!(
         "`{}` does not go from {} ({}) to {} ({})",
-        dotted(&at.value),
+        dotted_path(&at.value),
         way.from(),
         from.ty,
         way.to(),
@@ -271,15 +283,15 @@ pub(super) fn types(at: &At, why: &Why, way: &Way<'_>, from: TypeIn<'_>, to: Typ
         .help(format!("{why}; convert it with `as:`, or turn it by a `shape:`"))
 }
 
-pub(super) fn null_through_shape(name: &Spanned<String>, way: &Way<'_>, to: &Type) -> Finding {
+pub(super) fn null_through_shape(name: &Spanned<String>, way: &Direction<'_>, to: &Type) -> Finding {
     let message = format!("{} may have null here, and {} needs {to}", way.from(), way.to());
     Finding::error(Code::Types, name.span, message).help("a shape passes null on")
 }
 
 pub(super) fn may_be_absent(
-    source: &At,
-    target: &At,
-    world: &World<'_>,
+    source: &SpannedPlace,
+    target: &SpannedPlace,
+    world: &LensEnv<'_>,
     way: [usize; 2],
     by_conversion: bool,
 ) -> Finding {
@@ -287,26 +299,36 @@ pub(super) fn may_be_absent(
     let why = if by_conversion { "may be left out by its conversion" } else { "may be absent" };
     let message = format!(
         "`{}` of {from} {why}, and `{}` of {to} is required",
-        dotted(&source.value),
-        dotted(&target.value)
+        dotted_path(&source.value),
+        dotted_path(&target.value)
     );
     Finding::error(Code::MayBeAbsent, source.span, message).help(format!("add `default: {{{to}: …}}`"))
 }
 
-pub(super) fn literal(span: Span, place: &Place, ty: TypeIn<'_>, world: &World<'_>, of: usize) -> Finding {
+pub(super) fn literal(
+    span: Span,
+    place: &FieldPlace,
+    ty: TypeIn<'_>,
+    world: &LensEnv<'_>,
+    of: usize,
+) -> Finding {
     let bounds = match ty.types.resolve(ty.ty).kind {
-        TypeKind::Scalar(scalar) if *scalar.limits != Bounds::default() => " within bounds",
+        TypeKind::Scalar(scalar) if *scalar.limits != ScalarLimits::default() => " within bounds",
         _ => "",
     };
-    let (place, side) = (dotted(place), side(world, of));
+    let (place, side) = (dotted_path(place), side(world, of));
     let message = format!("this does not fit `{place}` of {side}, which is {}{bounds}", ty.ty);
     Finding::error(Code::LiteralType, span, message)
         .help("write a value of that type, or `{value: …, despite: type}` if it must be so")
 }
 
-pub(super) fn despite_nothing(span: Span, place: &Place, ty: TypeIn<'_>) -> Finding {
-    Finding::error(Code::LiteralType, span, format!("the value fits `{}`, which is {}", dotted(place), ty.ty))
-        .help("write the value alone")
+pub(super) fn despite_nothing(span: Span, place: &FieldPlace, ty: TypeIn<'_>) -> Finding {
+    Finding::error(
+        Code::LiteralType,
+        span,
+        format!("the value fits `{}`, which is {}", dotted_path(place), ty.ty),
+    )
+    .help("write the value alone")
 }
 
 pub(super) fn setting_optional(name: &Spanned<String>) -> Finding {
@@ -323,14 +345,14 @@ pub(super) fn setting_type(name: &Spanned<String>, ty: TypeIn<'_>) -> Finding {
     )
 }
 
-pub(super) fn absent_but_required(at: &At, world: &World<'_>, of: usize) -> Finding {
+pub(super) fn absent_but_required(at: &SpannedPlace, world: &LensEnv<'_>, of: usize) -> Finding {
     let message =
-        format!("`{}` of {} is required and cannot be left out", dotted(&at.value), side(world, of));
+        format!("`{}` of {} is required and cannot be left out", dotted_path(&at.value), side(world, of));
     Finding::error(Code::NoSource, at.span, message).help("give it a value, or `none` if a route supplies it")
 }
 
-pub(super) fn no_source(shape: &str, at: &At, world: &World<'_>, of: usize) -> Finding {
-    let (name, own) = (dotted(&at.value), side(world, of));
+pub(super) fn no_source(shape: &str, at: &SpannedPlace, world: &LensEnv<'_>, of: usize) -> Finding {
+    let (name, own) = (dotted_path(&at.value), side(world, of));
     Finding::error(
         Code::NoSource,
         at.span,
@@ -342,7 +364,7 @@ pub(super) fn no_source(shape: &str, at: &At, world: &World<'_>, of: usize) -> F
 }
 
 /// A `rest` literal that does not fit some of the fields.
-pub(super) fn rest_misfits(span: Span, names: &[String], world: &World<'_>, of: usize) -> Finding {
+pub(super) fn rest_misfits(span: Span, names: &[String], world: &LensEnv<'_>, of: usize) -> Finding {
     let message = format!("this does not fit {} of {}", some(names), side(world, of));
     Finding::error(Code::LiteralType, span, message)
         .help("give these lines of their own under `only`, or write `{value: …, despite: type}`")
@@ -364,7 +386,7 @@ pub(super) fn rest_has_no_source(
     shape: &str,
     span: Span,
     names: &[String],
-    world: &World<'_>,
+    world: &LensEnv<'_>,
     of: usize,
 ) -> Finding {
     let own = side(world, of);
@@ -375,7 +397,7 @@ pub(super) fn rest_has_no_source(
     ))
 }
 
-pub(super) fn refuse_within(at: &At) -> Finding {
+pub(super) fn refuse_within(at: &SpannedPlace) -> Finding {
     Finding::error(Code::RefuseWithin, at.span, "only a member of the body itself can refuse a call")
         .help("write a shape for the object that holds it, and refuse there")
 }
@@ -386,7 +408,7 @@ pub(super) fn supplied_twice(name: &Spanned<String>, line: Span) -> Finding {
         name.span,
         format!("the shape already has a source for `{}`", name.value),
     )
-    .related(line, "its line")
+    .with_related(line, "its line")
 }
 
 pub(super) fn unknown_conversion(name: &Spanned<String>) -> Finding {
@@ -415,7 +437,7 @@ pub(super) fn no_arguments(name: &Spanned<String>, span: Span) -> Finding {
         .help(format!("write `as: {}`", name.value))
 }
 
-pub(super) fn needs_arguments(name: &Spanned<String>, arguments: Arguments, world: &World<'_>) -> Finding {
+pub(super) fn needs_arguments(name: &Spanned<String>, arguments: Arguments, world: &LensEnv<'_>) -> Finding {
     let form = match arguments {
         Arguments::Table => "{table: {old: new, …}}".to_owned(),
         Arguments::Pairs => "{pairs: {key: name, value: name}}".to_owned(),
@@ -440,7 +462,7 @@ pub(super) fn arguments_wrong(
     span: Span,
     arguments: Arguments,
     why: &str,
-    world: &World<'_>,
+    world: &LensEnv<'_>,
 ) -> Finding {
     let such_as = match arguments {
         Arguments::Own { such_as, .. } => Some(format!("such as `as: {}`", with_sides(such_as, world))),
@@ -451,7 +473,7 @@ pub(super) fn arguments_wrong(
 }
 
 /// Inserts the names of the sides into an example.
-fn with_sides(example: &str, world: &World<'_>) -> String {
+fn with_sides(example: &str, world: &LensEnv<'_>) -> String {
     example.replace("OLD", side(world, 0)).replace("NEW", side(world, 1))
 }
 
@@ -473,7 +495,7 @@ pub(super) fn single_else(name: &Spanned<String>) -> Finding {
     .help("take a list apart in a route: `steps: [one: {pick: path, take: first}]`")
 }
 
-pub(super) fn else_keeps(name: &Spanned<String>, way: &Way<'_>, to: TypeIn<'_>) -> Finding {
+pub(super) fn else_keeps(name: &Spanned<String>, way: &Direction<'_>, to: TypeIn<'_>) -> Finding {
     let message = format!("`else: keep` may write what {} does not have there, {}", way.to(), to.ty);
     Finding::error(Code::ConversionTypes, name.span, message)
         .help("write `else:` with a literal, `drop` or `error`")
@@ -526,7 +548,7 @@ pub(super) fn conversion(name: &Spanned<String>, why: &str) -> Finding {
 pub(super) fn conversion_types(
     name: &Spanned<String>,
     why: &str,
-    way: &Way<'_>,
+    way: &Direction<'_>,
     from: TypeIn<'_>,
     to: TypeIn<'_>,
 ) -> Finding {
@@ -547,40 +569,40 @@ pub(super) fn shape_and_conversion(shape: &Spanned<String>, conversion: &Spanned
         conversion.span,
         format!("`{}` and a shape cannot both turn one value", conversion.value),
     )
-    .related(shape.span, "the shape")
+    .with_related(shape.span, "the shape")
     .help("only `single_in_array` goes with a shape")
 }
 
-pub(super) fn by_kind_gap(old: &At, missing: &[&str]) -> Finding {
+pub(super) fn by_kind_gap(old: &SpannedPlace, missing: &[&str]) -> Finding {
     let message =
-        format!("`{}` may also be {}, which has no place", dotted(&old.value), missing.join(" or "));
+        format!("`{}` may also be {}, which has no place", dotted_path(&old.value), missing.join(" or "));
     Finding::error(Code::ByKindGap, old.span, message).help("add a line for each kind that the type allows")
 }
 
-pub(super) fn by_kind_other(new: &At, kind: &str, others: &[&str]) -> Finding {
+pub(super) fn by_kind_other(new: &SpannedPlace, kind: &str, others: &[&str]) -> Finding {
     let message = format!(
         "`{}` stands for {kind} of `by_kind`, and may also be {}",
-        dotted(&new.value),
+        dotted_path(&new.value),
         others.join(" or ")
     );
     Finding::error(Code::Types, new.span, message).help("a place of `by_kind` holds one kind of value")
 }
 
-pub(super) fn by_kind_chosen(new: &At, world: &World<'_>) -> Finding {
+pub(super) fn by_kind_chosen(new: &SpannedPlace, world: &LensEnv<'_>) -> Finding {
     let message = format!(
         "`{}` of {} is required, and `by_kind` writes one of its places only",
-        dotted(&new.value),
+        dotted_path(&new.value),
         side(world, 1)
     );
     Finding::error(Code::MayBeAbsent, new.span, message)
         .help("serve the other side only (`front:`), or build it over an old value")
 }
 
-pub(super) fn by_kind_silent(old: &At, world: &World<'_>) -> Finding {
+pub(super) fn by_kind_silent(old: &SpannedPlace, world: &LensEnv<'_>) -> Finding {
     let [own, other] = [0, 1].map(|at| side(world, at));
     let message = format!(
         "none of the places of {other} may be there, and `{}` of {own} is required",
-        dotted(&old.value)
+        dotted_path(&old.value)
     );
     Finding::error(Code::MayBeAbsent, old.span, message).help(format!("add `default: {{{own}: …}}`"))
 }

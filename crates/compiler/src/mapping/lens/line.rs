@@ -1,14 +1,14 @@
 //! Uniform representation of a shape's lines, including inherited ones.
 
-use super::{World, faults};
+use super::{LensEnv, faults};
 use crate::diagnostic::{Findings, Span};
-use crate::mapping::ast::{ConversionUse, Fill, Place, Rest, Shape, ShapeUse, Spanned};
+use crate::mapping::ast::{ConversionUse, FieldPlace, Fill, Rest, ShapeDecl, ShapeUse, Spanned};
 use crate::yaml::Node;
 
 /// All lines of a shape.
 #[derive(Debug, Default)]
-pub(super) struct Lines<'p> {
-    pub(super) lines: Vec<Line<'p>>,
+pub(super) struct ShapeLines<'p> {
+    pub(super) lines: Vec<ShapeLine<'p>>,
     /// Span of the shape's declaration.
     pub(super) span: Span,
     /// `rest: {side: …}`, by side.
@@ -17,45 +17,45 @@ pub(super) struct Lines<'p> {
 
 /// A line.
 #[derive(Clone, Debug)]
-pub(super) struct Line<'p> {
+pub(super) struct ShapeLine<'p> {
     pub(super) span: Span,
-    pub(super) what: What<'p>,
+    pub(super) what: LineKind<'p>,
 }
 
 /// A place and its span.
-pub(super) type At = Spanned<Place>;
+pub(super) type SpannedPlace = Spanned<FieldPlace>;
 
 /// Content of a line.
 #[derive(Clone, Debug)]
-pub(super) enum What<'p> {
+pub(super) enum LineKind<'p> {
     /// A place on each side.
     Both {
-        places: [At; 2],
+        places: [SpannedPlace; 2],
         shape: Option<&'p ShapeUse>,
         conversion: Option<&'p ConversionUse>,
         defaults: [Option<&'p Node>; 2],
     },
     /// A read-only copy on side `to` of a place of the other side.
-    Copy { to: usize, name: At, from: At },
+    Copy { to: usize, name: SpannedPlace, from: SpannedPlace },
     /// Fixed on both sides.
-    Constant { name: At, values: &'p [Node; 2] },
+    Constant { name: SpannedPlace, values: &'p [Node; 2] },
     /// One place of the old side, several of the new one.
-    ByKind { old: At, new: Vec<(&'p Spanned<String>, At)>, default: Option<&'p Node> },
+    ByKind { old: SpannedPlace, new: Vec<(&'p Spanned<String>, SpannedPlace)>, default: Option<&'p Node> },
     /// On one side only.
-    Only { side: usize, place: At, fill: &'p Fill },
+    Only { side: usize, place: SpannedPlace, fill: &'p Fill },
 }
 
-impl Line<'_> {
+impl ShapeLine<'_> {
     /// Returns the places that the line covers on a side. A copy covers its target only; its source
     /// has a line of its own.
-    pub(super) fn places(&self, side: usize) -> Vec<&At> {
+    pub(super) fn places(&self, side: usize) -> Vec<&SpannedPlace> {
         match &self.what {
-            What::Both { places, .. } => vec![&places[side]],
-            What::Copy { to, name, .. } if *to == side => vec![name],
-            What::Constant { name, .. } => vec![name],
-            What::ByKind { old, .. } if side == 0 => vec![old],
-            What::ByKind { new, .. } if side == 1 => new.iter().map(|(_, place)| place).collect(),
-            What::Only { side: own, place, .. } if *own == side => vec![place],
+            LineKind::Both { places, .. } => vec![&places[side]],
+            LineKind::Copy { to, name, .. } if *to == side => vec![name],
+            LineKind::Constant { name, .. } => vec![name],
+            LineKind::ByKind { old, .. } if side == 0 => vec![old],
+            LineKind::ByKind { new, .. } if side == 1 => new.iter().map(|(_, place)| place).collect(),
+            LineKind::Only { side: own, place, .. } if *own == side => vec![place],
             _ => Vec::new(),
         }
     }
@@ -63,7 +63,11 @@ impl Line<'_> {
 
 /// Returns the lines of a shape and those that it inherits. A line overrides inherited lines about
 /// the same places.
-pub(super) fn lines<'p>(world: &World<'p>, shape: &'p Shape, findings: &mut Findings) -> Lines<'p> {
+pub(super) fn lines<'p>(
+    world: &LensEnv<'p>,
+    shape: &'p ShapeDecl,
+    findings: &mut Findings,
+) -> ShapeLines<'p> {
     let mut lines = own(shape);
     let (mut like, mut seen) =
         (shape.like.as_ref(), vec![shape.name.as_ref().map(|name| name.value.as_str())]);
@@ -87,10 +91,10 @@ pub(super) fn lines<'p>(world: &World<'p>, shape: &'p Shape, findings: &mut Find
     lines
 }
 
-fn inherit<'p>(lines: &mut Lines<'p>, other: Lines<'p>) {
+fn inherit<'p>(lines: &mut ShapeLines<'p>, other: ShapeLines<'p>) {
     // A snapshot: inherited lines give way to the shape's own, not to each other.
     let own = lines.lines.clone();
-    let taken = |line: &Line<'p>| {
+    let taken = |line: &ShapeLine<'p>| {
         [0, 1].iter().any(|side| {
             let said = own.iter().flat_map(|own| own.places(*side)).map(|at| &at.value).collect::<Vec<_>>();
             line.places(*side).iter().any(|at| said.contains(&&at.value))
@@ -102,12 +106,12 @@ fn inherit<'p>(lines: &mut Lines<'p>, other: Lines<'p>) {
     }
 }
 
-fn own(shape: &Shape) -> Lines<'_> {
+fn own(shape: &ShapeDecl) -> ShapeLines<'_> {
     let mut lines = Vec::new();
-    let mut add = |span, what| lines.push(Line { span, what });
+    let mut add = |span, what| lines.push(ShapeLine { span, what });
     for name in &shape.same {
-        let places = [named(name), named(name)];
-        add(name.span, What::Both { places, shape: None, conversion: None, defaults: [None, None] });
+        let places = [at_name(name), at_name(name)];
+        add(name.span, LineKind::Both { places, shape: None, conversion: None, defaults: [None, None] });
     }
     for rename in &shape.rename {
         let mut defaults = [None, None];
@@ -116,28 +120,31 @@ fn own(shape: &Shape) -> Lines<'_> {
         }
         let places = [rename.old.clone(), rename.new.clone()];
         let (shape, conversion) = (rename.shape.as_ref(), rename.conversion.as_ref());
-        add(rename.span, What::Both { places, shape, conversion, defaults });
+        add(rename.span, LineKind::Both { places, shape, conversion, defaults });
     }
     for copy in &shape.copy {
-        add(copy.span, What::Copy { to: copy.to.side, name: named(&copy.name), from: copy.from.clone() });
+        add(
+            copy.span,
+            LineKind::Copy { to: copy.to.side, name: at_name(&copy.name), from: copy.from.clone() },
+        );
     }
     for constant in &shape.constant {
-        add(constant.span, What::Constant { name: named(&constant.name), values: &constant.values });
+        add(constant.span, LineKind::Constant { name: at_name(&constant.name), values: &constant.values });
     }
     for line in &shape.by_kind {
         let new = line.new.iter().map(|(kind, place)| (kind, place.clone())).collect();
-        add(line.span, What::ByKind { old: line.old.clone(), new, default: line.default.as_ref() });
+        add(line.span, LineKind::ByKind { old: line.old.clone(), new, default: line.default.as_ref() });
     }
     for only in &shape.only {
-        add(only.span, What::Only { side: only.side.side, place: only.place.clone(), fill: &only.fill });
+        add(only.span, LineKind::Only { side: only.side.side, place: only.place.clone(), fill: &only.fill });
     }
     let mut rest = [None, None];
     for line in &shape.rest {
         rest[line.side.side] = Some(line);
     }
-    Lines { lines, span: shape.span, rest }
+    ShapeLines { lines, span: shape.span, rest }
 }
 
-fn named(name: &Spanned<String>) -> At {
-    Spanned { value: Place(vec![name.value.clone()]), span: name.span }
+fn at_name(name: &Spanned<String>) -> SpannedPlace {
+    Spanned { value: FieldPlace(vec![name.value.clone()]), span: name.span }
 }

@@ -1,10 +1,10 @@
 //! Helpers for the list of losses: paths and kinds.
 
-use crate::mapping::ast::Place;
+use crate::mapping::ast::FieldPlace;
 use switchback_plan::Kinds;
 
 /// Returns a place as a path from the value, such as `$.a.b`.
-pub(super) fn path(place: &Place) -> String {
+pub(super) fn path(place: &FieldPlace) -> String {
     place.0.iter().fold("$".to_owned(), |path, name| {
         let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
             && !name.starts_with(|c: char| c.is_ascii_digit());

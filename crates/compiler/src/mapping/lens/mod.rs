@@ -18,20 +18,20 @@ mod others;
 mod presence;
 
 pub(super) use convert::{
-    Lost, Read as ReadConversion, Ready, SINGLE_IN_ARRAY, check as check_conversion, exceeding, is_partial,
-    kinds_of, read as read_conversion,
+    Lost, ParsedConversion as ReadConversion, ReadyConversion, SINGLE_IN_ARRAY, check as check_conversion,
+    exceeding, is_partial, kinds_of, parse_conversion as read_conversion,
 };
 
 pub(super) use account::field_type;
 pub(super) use build::lost;
 
-use super::ast::{Program, ShapeUse, Spanned};
+use super::ast::{ProgramDecl, ShapeUse, Spanned};
 use super::literal;
-use super::names::Names;
-use crate::contract::{Array, Contract, Object, TypeIn, TypeKind, Why, assignable_but_for_null};
+use super::names::PackNames;
+use crate::contract::{Array, Contract, Difference, Object, TypeIn, TypeKind, assignable_but_for_null};
 use crate::diagnostic::{Findings, Sources, Span};
 use crate::yaml::Node;
-use line::Lines;
+use line::ShapeLines;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use switchback_plan::convert::Otherwise;
@@ -42,8 +42,8 @@ use switchback_plan::{
 
 /// All shapes of a program.
 pub(crate) struct Lenses<'p> {
-    pub(super) world: World<'p>,
-    named: HashMap<&'p str, Named<'p>>,
+    pub(super) world: LensEnv<'p>,
+    named: HashMap<&'p str, NamedShape<'p>>,
     /// Names in the order of the program.
     order: Vec<&'p Spanned<String>>,
     built: RefCell<HashMap<BuiltKey, Result<Lens, Findings>>>,
@@ -85,14 +85,14 @@ type BuiltKey = (String, SideId);
 
 /// Context of shape checks.
 #[derive(Clone, Copy)]
-pub(crate) struct World<'p> {
-    pub program: &'p Program,
+pub(crate) struct LensEnv<'p> {
+    pub program: &'p ProgramDecl,
     pub contracts: &'p [Contract; 2],
-    pub names: &'p Names,
+    pub names: &'p PackNames,
     pub sources: &'p Sources,
 }
 
-impl World<'_> {
+impl LensEnv<'_> {
     /// Returns the kind of message whose bodies are built for a side, or `None` if both occur.
     pub(super) fn message(&self, to: SideId) -> Option<Message> {
         let is_answer = match self.program.manifest.serves {
@@ -106,9 +106,9 @@ impl World<'_> {
     }
 }
 
-struct Named<'p> {
-    shape: &'p super::ast::Shape,
-    lines: Lines<'p>,
+struct NamedShape<'p> {
+    shape: &'p super::ast::ShapeDecl,
+    lines: ShapeLines<'p>,
     types: Option<[TypeIn<'p>; 2]>,
     used: Cell<bool>,
 }
@@ -150,7 +150,7 @@ pub(crate) struct Lens {
     around: BTreeSet<BuiltKey>,
 }
 
-impl World<'_> {
+impl LensEnv<'_> {
     /// Returns the names of the sides.
     pub(crate) fn sides(&self) -> [&str; 2] {
         self.program.manifest.sides.each_ref().map(|side| side.value.as_str())
@@ -159,7 +159,7 @@ impl World<'_> {
 
 impl<'p> Lenses<'p> {
     /// Checks all named shapes: names, coverage of both types, and arguments of conversions.
-    pub(crate) fn check(world: World<'p>, findings: &mut Findings) -> Lenses<'p> {
+    pub(crate) fn check(world: LensEnv<'p>, findings: &mut Findings) -> Lenses<'p> {
         let mut lenses = Lenses {
             world,
             named: HashMap::new(),
@@ -180,7 +180,7 @@ impl<'p> Lenses<'p> {
             lenses.order.push(name);
             let lines = line::lines(&world, shape, findings);
             let types = lenses.types_of(shape, findings);
-            lenses.named.insert(&name.value, Named { shape, lines, types, used: Cell::new(false) });
+            lenses.named.insert(&name.value, NamedShape { shape, lines, types, used: Cell::new(false) });
         }
         // A second pass, because shapes may refer to later ones.
         for shape in world.program.shapes.iter().filter(|shape| shape.like.is_some()) {
@@ -198,7 +198,7 @@ impl<'p> Lenses<'p> {
     }
 
     /// Resolves the types in `of:`.
-    fn types_of(&self, shape: &'p super::ast::Shape, findings: &mut Findings) -> Option<[TypeIn<'p>; 2]> {
+    fn types_of(&self, shape: &'p super::ast::ShapeDecl, findings: &mut Findings) -> Option<[TypeIn<'p>; 2]> {
         let of = shape.of.as_ref()?;
         let mut types = [None, None];
         for (side, name) in of.iter().enumerate() {
@@ -220,7 +220,7 @@ impl<'p> Lenses<'p> {
 
     /// Checks a shape with alternatives: it has no lines, at least one of its types is one of
     /// several objects, and the named shapes have lines.
-    fn check_alternatives(&self, named: &Named<'p>, findings: &mut Findings) {
+    fn check_alternatives(&self, named: &NamedShape<'p>, findings: &mut Findings) {
         let (shape, lines) = (named.shape, &named.lines);
         if !lines.lines.is_empty() || shape.like.is_some() || lines.rest.iter().any(Option::is_some) {
             findings.push(faults::alternatives_and_lines(shape.span));
@@ -238,7 +238,7 @@ impl<'p> Lenses<'p> {
     }
 
     /// Marks the shape that another one inherits from as used.
-    fn mark_like(&self, shape: &super::ast::Shape) {
+    fn mark_like(&self, shape: &super::ast::ShapeDecl) {
         let like = shape.like.as_ref().and_then(|like| self.named.get(like.value.as_str()));
         like.inspect(|named| named.used.set(true));
     }
@@ -323,7 +323,7 @@ impl<'p> Lenses<'p> {
     /// Returns the op of an inline shape.
     pub(crate) fn inline(
         &self,
-        shape: &'p super::ast::Shape,
+        shape: &'p super::ast::ShapeDecl,
         types: [TypeIn<'p>; 2],
         to: SideId,
         with: &Supply,
@@ -376,9 +376,9 @@ impl<'p> Lenses<'p> {
     }
 
     /// Reports unused shapes. Call it after all routes are compiled.
-    pub(crate) fn unused(&self, findings: &mut Findings) {
+    pub(crate) fn report_unused(&self, findings: &mut Findings) {
         for name in self.order.iter().filter(|name| !self.named[name.value.as_str()].used.get()) {
-            findings.push(faults::unused(name));
+            findings.push(faults::unused_shape(name));
         }
     }
 
@@ -387,7 +387,7 @@ impl<'p> Lenses<'p> {
         self.named.get(name).and_then(|named| named.types)
     }
 
-    fn find(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<&Named<'p>> {
+    fn find(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<&NamedShape<'p>> {
         let found = self.named.get(name.value.as_str());
         match found {
             Some(named) => named.used.set(true),
@@ -428,11 +428,11 @@ impl<'p> Lenses<'p> {
         // Recursion: emit a reference, which is tied to the op once the enclosing shape is
         // complete.
         if let Some((_, again)) = self.building.borrow().iter().find(|(open, _)| *open == key) {
-            return Some(Lens::again(again, BTreeSet::from([key])));
+            return Some(Lens::recursive(again, BTreeSet::from([key])));
         }
         if let Some((_, again, lens)) = self.partial.borrow().iter().find(|(known, ..)| *known == key) {
             let (class, refuses) = (lens.class, lens.refuses.clone());
-            return Some(Lens { refuses, class, ..Lens::again(again, lens.around.clone()) });
+            return Some(Lens { refuses, class, ..Lens::recursive(again, lens.around.clone()) });
         }
         if self.building.borrow().len() >= DEPTH_MAX {
             findings.push(faults::too_deep(name, named.lines.span, DEPTH_MAX));
@@ -521,7 +521,7 @@ impl Lens {
     }
 
     /// Returns a lens that refers back to an enclosing shape, which accounts for the losses.
-    fn again(again: &Again, around: BTreeSet<BuiltKey>) -> Lens {
+    fn recursive(again: &Again, around: BTreeSet<BuiltKey>) -> Lens {
         let because = "a shape within itself goes as deep as the body".to_owned();
         Lens {
             op: ValueOp::Again(again.clone()),
@@ -603,7 +603,7 @@ fn object(ty: TypeIn<'_>) -> Option<&Object> {
 
 /// Checks that values of one type fit another, except for null. Null passes through a shape, so
 /// each use checks whether its target accepts it.
-fn goes_but_for_null(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Why> {
+fn goes_but_for_null(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Difference> {
     assignable_but_for_null(from, to)
 }
 

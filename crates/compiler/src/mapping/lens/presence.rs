@@ -2,17 +2,17 @@
 //! assembled from parts, is represented only by its members. An empty one, or one without a
 //! required member, may therefore become absent.
 
-use super::build::Builder;
+use super::build::LensBuilder;
 use super::{loss, object};
 use crate::contract::TypeIn;
 use crate::diagnostic::Span;
-use crate::mapping::ast::Place;
+use crate::mapping::ast::FieldPlace;
 use std::collections::BTreeSet;
 
 /// A value that moves from one place to another.
 pub(super) struct MappedValue {
-    pub source: Place,
-    pub target: Place,
+    pub source: FieldPlace,
+    pub target: FieldPlace,
     pub span: Span,
     /// Whether the target distinguishes a present value from an absent one.
     pub tells: bool,
@@ -22,14 +22,14 @@ pub(super) struct MappedValue {
     pub is_left_out: bool,
 }
 
-impl Builder<'_, '_> {
+impl LensBuilder<'_, '_> {
     /// Records the losses of presence. Call it after all lines are built.
     pub(super) fn lose_presence(&mut self) {
         let mapped = std::mem::take(&mut self.mapped);
         let mut lost: Vec<(&[String], Span)> = self.untold(&mapped);
         lost.extend(self.left_out(&mapped));
         for (place, span) in lost {
-            self.lose_partly(loss::path(&Place(place.to_vec())), span);
+            self.lose_partly(loss::path(&FieldPlace(place.to_vec())), span);
         }
     }
 
@@ -98,6 +98,6 @@ fn is_sure(ty: TypeIn<'_>, place: &[String], from: usize, or_null: bool) -> bool
 }
 
 fn may_be_null(ty: TypeIn<'_>, place: &[String]) -> bool {
-    let found = super::account::field_at(ty, &Place(place.to_vec()));
+    let found = super::account::field_at(ty, &FieldPlace(place.to_vec()));
     found.is_ok_and(|found| found.ty.types.resolve(found.ty.ty).nullable)
 }

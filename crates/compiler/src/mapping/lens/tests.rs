@@ -24,9 +24,10 @@ fn messaging() -> PackSource {
 /// Returns all findings from checking the shapes and building these.
 fn findings(source: &PackSource, builds: &[(&str, SideId)], with: &Supply) -> String {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
-    let (program, contracts) = load::read(source, &mut sources, &mut findings).expect("the form is right");
-    let names = Names::collect(&program, &mut findings);
-    let world = World { program: &program, contracts: &contracts, names: &names, sources: &sources };
+    let (program, contracts) =
+        load::load_pack(source, &mut sources, &mut findings).expect("the form is right");
+    let names = PackNames::collect(&program, &mut findings);
+    let world = LensEnv { program: &program, contracts: &contracts, names: &names, sources: &sources };
     let lenses = Lenses::check(world, &mut findings);
     for (name, to) in builds {
         let lens = lenses.lens(name, *to, with, &mut findings);

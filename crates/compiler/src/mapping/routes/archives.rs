@@ -1,16 +1,16 @@
 //! Compiles archives, the steps that look up and store entries, and harvests. A harvest is checked
 //! as a route of a synthetic operation whose only input is a page number.
 
-use super::context::{ContextValue, fanned, object, scalar};
-use super::expr::Wanted;
+use super::context::{ContextValue, fan_out, object, scalar};
+use super::expr::ExprTarget;
 use super::route::{RouteCheck, operation};
-use super::{Ground, Served, faults, steps};
+use super::{LoweredRoute, RouteEnv, faults, steps};
 use crate::contract::{
     Access, Additional, Contract, Field, Media, OpKey, Operation, Parameter, ParameterForm, Reference,
     Response, ScalarKind, StatusPattern, Type, TypeKind,
 };
 use crate::diagnostic::{Findings, Span};
-use crate::mapping::ast::{self, Program, Spanned, Step};
+use crate::mapping::ast::{self, ProgramDecl, Spanned, StepDecl};
 use std::cell::Cell;
 use switchback_plan::{self as plan, ArchiveId, Effect, HostId, Key, RouteId, RouteKind, SideId, Verdict};
 
@@ -19,12 +19,12 @@ const PAGE: &str = "page";
 
 /// The archives of a program. Each lookup marks how the archive is used.
 pub(in crate::mapping) struct Archives {
-    all: Vec<Declared>,
+    all: Vec<DeclaredArchive>,
     /// By harvest: its synthetic operation.
     operations: Vec<Operation>,
 }
 
-struct Declared {
+struct DeclaredArchive {
     name: Spanned<String>,
     about: String,
     /// Type of the values: `None` for an archive of keys, `Some(None)` if the type has an error.
@@ -35,13 +35,17 @@ struct Declared {
 
 impl Archives {
     /// Collects the declarations of a program in order.
-    pub(crate) fn collect(program: &Program, contracts: &[Contract; 2], findings: &mut Findings) -> Archives {
-        let mut all: Vec<Declared> = Vec::new();
+    pub(crate) fn collect(
+        program: &ProgramDecl,
+        contracts: &[Contract; 2],
+        findings: &mut Findings,
+    ) -> Archives {
+        let mut all: Vec<DeclaredArchive> = Vec::new();
         for archive in &program.archives {
             if let Some(first) = all.iter().find(|known| known.name.value == archive.name.value) {
                 findings.push(faults::archive_twice("archive", &archive.name, first.name.span));
             }
-            all.push(Declared {
+            all.push(DeclaredArchive {
                 name: archive.name.clone(),
                 about: archive.about.value.clone(),
                 value: archive.value.as_ref().map(|value| value_of(value, contracts, findings)),
@@ -50,7 +54,7 @@ impl Archives {
             });
         }
         for (at, harvest) in program.harvests.iter().enumerate() {
-            let same = |known: &&ast::Harvest| known.name.value == harvest.name.value;
+            let same = |known: &&ast::HarvestDecl| known.name.value == harvest.name.value;
             if let Some(first) = program.harvests[..at].iter().find(same) {
                 findings.push(faults::archive_twice("harvest", &harvest.name, first.name.span));
             }
@@ -60,7 +64,7 @@ impl Archives {
     }
 
     /// Lowers the archives. Reports those that are never written or never read.
-    pub(crate) fn lower(&self, ground: &Ground<'_>, findings: &mut Findings) -> Vec<plan::Archive> {
+    pub(crate) fn lower(&self, ground: &RouteEnv<'_>, findings: &mut Findings) -> Vec<plan::Archive> {
         for archive in &self.all {
             if !archive.is_kept.get() && !archive.is_recalled.get() {
                 findings.push(faults::archive_of_nobody(&archive.name));
@@ -81,7 +85,7 @@ impl Archives {
         lowered.collect()
     }
 
-    fn find(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<(ArchiveId, &Declared)> {
+    fn find(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<(ArchiveId, &DeclaredArchive)> {
         let found = self.all.iter().zip(0..).find(|(archive, _)| archive.name.value == name.value);
         if found.is_none() {
             let known: Vec<&str> = self.all.iter().map(|archive| archive.name.value.as_str()).collect();
@@ -125,7 +129,7 @@ fn value_of(
             known.ty.clone()
         }
     };
-    Some(ContextValue::there(ty, SideId(u8::from(at == 1))))
+    Some(ContextValue::present(ty, SideId(u8::from(at == 1))))
 }
 
 /// Returns the synthetic operation of a harvest.
@@ -164,8 +168,8 @@ fn operation_of(span: Span) -> Operation {
 
 /// Lowers the harvests of a program. Harvests with errors are missing.
 pub(in crate::mapping) fn harvests(
-    ground: &Ground<'_>,
-    program: &Program,
+    ground: &RouteEnv<'_>,
+    program: &ProgramDecl,
     findings: &mut Findings,
 ) -> Vec<plan::Harvest> {
     let both = program.harvests.iter().zip(&ground.archives.operations);
@@ -173,8 +177,8 @@ pub(in crate::mapping) fn harvests(
 }
 
 fn lower<'a>(
-    ground: &Ground<'a>,
-    harvest: &'a ast::Harvest,
+    ground: &RouteEnv<'a>,
+    harvest: &'a ast::HarvestDecl,
     of: &'a Operation,
     findings: &mut Findings,
 ) -> Option<plan::Harvest> {
@@ -209,7 +213,7 @@ fn lower<'a>(
     let name = format!("harvest {}", harvest.name.value);
     let served = plan::Operation { key: name.into(), ..operation(of, ground.types(from), Effect::None) };
     let kind = RouteKind::Serve(Box::new(plan::Serve { checks: Vec::new(), fill: Vec::new(), block }));
-    let served = Served {
+    let served = LoweredRoute {
         operation: served,
         kind,
         verdict: Verdict::Exact,
@@ -236,8 +240,8 @@ impl RouteCheck<'_, '_> {
     /// elements with their entries.
     pub(super) fn recall(
         &mut self,
-        recall: &ast::Recall,
-        step: &Step,
+        recall: &ast::RecallDecl,
+        step: &StepDecl,
     ) -> Option<(plan::StepAction, ContextValue)> {
         let (span, ground) = (recall.archive.span, self.ground);
         let archive = ground.archives.find(&recall.archive, self.findings);
@@ -283,13 +287,17 @@ impl RouteCheck<'_, '_> {
         let entry = object(fields, Additional::Closed, span);
         let (held, each) = match each {
             None => (ContextValue { ty: entry, side, absent: true }, None),
-            Some((each, element)) => (fanned(&each.name.text, element, entry, span), Some(each)),
+            Some((each, element)) => (fan_out(&each.name.text, element, entry, span), Some(each)),
         };
         Some((plan::StepAction::Recall(Box::new(plan::Recall { archive: id, key, each, when })), held))
     }
 
     /// Compiles a step that stores an entry. It has no result.
-    pub(super) fn keep(&mut self, keep: &ast::Keep, step: &Step) -> Option<(plan::StepAction, ContextValue)> {
+    pub(super) fn keep(
+        &mut self,
+        keep: &ast::KeepDecl,
+        step: &StepDecl,
+    ) -> Option<(plan::StepAction, ContextValue)> {
         let (span, ground) = (keep.archive.span, self.ground);
         let archive = ground.archives.find(&keep.archive, self.findings);
         if let Some(name) = &step.name {
@@ -318,7 +326,8 @@ impl RouteCheck<'_, '_> {
             let when = check.archive_condition(keep.when.as_ref())?;
             let key = check.scalar_value(&keep.key, "the key of an entry");
             let value = keep.value.as_ref().map(|value| {
-                let of_type = wanted.map(|held| Wanted { ty: &held.ty, side: held.side, required: false });
+                let of_type =
+                    wanted.map(|held| ExprTarget { ty: &held.ty, side: held.side, required: false });
                 check.value(value, of_type)
             });
             let value = match value {
@@ -342,7 +351,7 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Compiles `when:`. Its facts hold for the rest of the step. An outer `None` is an error.
-    fn archive_condition(&mut self, when: Option<&ast::Predicate>) -> Option<Option<plan::Predicate>> {
+    fn archive_condition(&mut self, when: Option<&ast::PredicateDecl>) -> Option<Option<plan::Predicate>> {
         let Some(when) = when else { return Some(None) };
         let condition = self.condition(when)?;
         self.context.learn_all(&condition.facts, self.ground.contracts);
@@ -353,8 +362,8 @@ impl RouteCheck<'_, '_> {
     /// context.
     fn of_each<T>(
         &mut self,
-        each: Option<&ast::EachOf>,
-        step: &Step,
+        each: Option<&ast::EachOfDecl>,
+        step: &StepDecl,
         work: impl FnOnce(&mut Self, Option<&ContextValue>) -> Option<T>,
     ) -> Option<(T, Option<(plan::EachOf, ContextValue)>)> {
         let before = self.context.clone();

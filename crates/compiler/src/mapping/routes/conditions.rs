@@ -4,8 +4,8 @@
 
 use super::context::Fact;
 use super::faults;
-use super::paths::Found;
-use super::proof::{Known, is_told_by_kind};
+use super::paths::FoundPath;
+use super::proof::{ProvenFact, is_told_by_kind};
 use super::route::RouteCheck;
 use crate::contract::{JsonKind, Literal, ScalarKind, TypeKind};
 use crate::mapping::ast::{self, PredicateWord, Spanned};
@@ -21,19 +21,19 @@ pub(super) struct Condition {
 }
 
 impl RouteCheck<'_, '_> {
-    pub(super) fn condition(&mut self, written: &ast::Predicate) -> Option<Condition> {
+    pub(super) fn condition(&mut self, written: &ast::PredicateDecl) -> Option<Condition> {
         if !written.of.is_empty() {
             return self.compound(written);
         }
         // Resolve all places before returning, so that every invalid one is reported.
         let places: Vec<_> = written.places.iter().map(|place| self.reading().find_spanned(place)).collect();
-        let places = places.into_iter().collect::<Option<Vec<Found>>>()?;
+        let places = places.into_iter().collect::<Option<Vec<FoundPath>>>()?;
         if places.is_empty() {
             self.findings.push(faults::condition_without_place(written.word.span));
             return None;
         }
         let facts = |fact: &Fact| -> Vec<_> {
-            places.iter().filter_map(Found::steps).map(|steps| (steps, fact.clone())).collect()
+            places.iter().filter_map(FoundPath::steps).map(|steps| (steps, fact.clone())).collect()
         };
         let fields = match written.word.value {
             PredicateWord::Conforms => self.conforming(&places, &written.places)?,
@@ -81,7 +81,7 @@ impl RouteCheck<'_, '_> {
 
     /// Compiles `all`, `any` and `not`. `all` implies the facts of every operand, `any` those that
     /// all operands have in common, and `not` the negation of its operand where that is a fact.
-    fn compound(&mut self, written: &ast::Predicate) -> Option<Condition> {
+    fn compound(&mut self, written: &ast::PredicateDecl) -> Option<Condition> {
         let of: Vec<_> = written.of.iter().map(|one| self.condition(one)).collect();
         let of = of.into_iter().collect::<Option<Vec<Condition>>>()?;
         let facts = match written.word.value {
@@ -102,7 +102,7 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Returns the facts that follow if a condition does not hold.
-    pub(super) fn opposite(&mut self, written: &ast::Predicate) -> Vec<(Vec<String>, Fact)> {
+    pub(super) fn opposite(&mut self, written: &ast::PredicateDecl) -> Vec<(Vec<String>, Fact)> {
         match written.word.value {
             PredicateWord::Not => match self.quietly(|check| check.condition(&written.of[0])) {
                 Some(condition) => condition.facts,
@@ -113,7 +113,7 @@ impl RouteCheck<'_, '_> {
             PredicateWord::Any => written.of.iter().flat_map(|one| self.opposite(one)).collect(),
             // With several places, any of them could be the present one.
             PredicateWord::NonePresent if written.places.len() == 1 => {
-                let present = ast::Predicate {
+                let present = ast::PredicateDecl {
                     word: Spanned { value: PredicateWord::Present, span: written.word.span },
                     ..written.clone()
                 };
@@ -121,7 +121,7 @@ impl RouteCheck<'_, '_> {
             }
             PredicateWord::Missing => {
                 let found = self.quietly(|check| check.reading().find_spanned(&written.places[0]));
-                let names = found.as_ref().and_then(Found::names);
+                let names = found.as_ref().and_then(FoundPath::names);
                 let names = names.map(|names| names.into_iter().map(str::to_owned).collect::<Vec<_>>());
                 names.map(|names| (names, Fact::Filled)).into_iter().collect()
             }
@@ -142,25 +142,29 @@ impl RouteCheck<'_, '_> {
     fn made_sure_of(
         &self,
         word: PredicateWord,
-        places: &[Found],
+        places: &[FoundPath],
         kinds: Option<&[JsonKind]>,
-    ) -> Option<Known> {
-        let types = |found: &Found| self.ground.types(found.held.side);
+    ) -> Option<ProvenFact> {
+        let types = |found: &FoundPath| self.ground.types(found.held.side);
         match word {
-            PredicateWord::Present | PredicateWord::AllPresent => Some(Known::There),
-            PredicateWord::Conforms => Some(Known::Conforms),
-            PredicateWord::OneOf => Some(Known::Typed),
+            PredicateWord::Present | PredicateWord::AllPresent => Some(ProvenFact::There),
+            PredicateWord::Conforms => Some(ProvenFact::Conforms),
+            PredicateWord::OneOf => Some(ProvenFact::Typed),
             PredicateWord::Kind => {
                 let told =
-                    |found: &Found| is_told_by_kind(&found.held.ty, kinds.unwrap_or(&[]), types(found));
-                places.iter().all(told).then_some(Known::Typed)
+                    |found: &FoundPath| is_told_by_kind(&found.held.ty, kinds.unwrap_or(&[]), types(found));
+                places.iter().all(told).then_some(ProvenFact::Typed)
             }
             _ => None,
         }
     }
 
     /// Compiles `conforms`: places of the request's body with their forms from the contract.
-    fn conforming(&mut self, places: &[Found], written: &[Spanned<String>]) -> Option<Vec<plan::Conform>> {
+    fn conforming(
+        &mut self,
+        places: &[FoundPath],
+        written: &[Spanned<String>],
+    ) -> Option<Vec<plan::Conform>> {
         let mut fields = Vec::new();
         for (found, written) in places.iter().zip(written) {
             let names = found.names().unwrap_or_default();
@@ -179,14 +183,14 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Returns the literals, which must be possible values of a place.
-    fn values(&mut self, found: &Found, nodes: &[Node]) -> Option<Vec<Literal>> {
+    fn values(&mut self, found: &FoundPath, nodes: &[Node]) -> Option<Vec<Literal>> {
         let values: Vec<_> = nodes.iter().map(|node| self.possible(found, node)).collect();
         values.into_iter().collect()
     }
 
     /// Returns a literal if it is a possible value of a place: of its kind, and in its list of
     /// values.
-    pub(super) fn possible(&mut self, found: &Found, node: &Node) -> Option<Literal> {
+    pub(super) fn possible(&mut self, found: &FoundPath, node: &Node) -> Option<Literal> {
         let Some(value) = literal::scalar(node) else {
             self.findings.push(faults::not_a_scalar(node.span));
             return None;
@@ -233,9 +237,9 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Checks that two compared places can have equal values.
-    fn comparable(&mut self, places: &[Found], written: &[Spanned<String>]) -> Option<()> {
+    fn comparable(&mut self, places: &[FoundPath], written: &[Spanned<String>]) -> Option<()> {
         let [left, right] = places else { return None };
-        let kinds = |found: &Found| self.ground.types(found.held.side).json_kinds(&found.held.ty);
+        let kinds = |found: &FoundPath| self.ground.types(found.held.side).json_kinds(&found.held.ty);
         let (mine, other) = (kinds(left), kinds(right));
         if !mine.iter().any(|kind| other.contains(kind)) {
             let span = written.last().map_or(left.held.ty.span, |place| place.span);
@@ -291,7 +295,7 @@ pub(super) fn is_of(value: &Literal, kind: ScalarKind) -> bool {
 }
 
 fn lower(
-    written: &ast::Predicate,
+    written: &ast::PredicateDecl,
     mut places: Vec<Location>,
     kinds: Option<Vec<JsonKind>>,
 ) -> Option<plan::Predicate> {
@@ -331,5 +335,5 @@ pub(super) fn kinds_of(of: &[JsonKind]) -> Kinds {
         JsonKind::Array => Kind::Array,
         JsonKind::Object => Kind::Object,
     };
-    Kinds::of(&of.iter().map(kind).collect::<Vec<_>>())
+    Kinds::from_kinds(&of.iter().map(kind).collect::<Vec<_>>())
 }

@@ -5,7 +5,7 @@
 //! `all_present: [name]`, the request's `name` is present and not null. Named types in a
 //! [`ContextValue`] belong to the contract of its side.
 
-use super::proof::{Known, Proofs};
+use super::proof::{Proofs, ProvenFact};
 use super::remembered::Provenance;
 use crate::contract::{
     Access, Additional, Array, Contract, Enum, Field, JsonKind, Limits, Literal, Object, Operation, Scalar,
@@ -25,7 +25,7 @@ pub(super) struct ContextValue {
 }
 
 impl ContextValue {
-    pub(super) fn there(ty: Type, side: SideId) -> ContextValue {
+    pub(super) fn present(ty: Type, side: SideId) -> ContextValue {
         ContextValue { ty, side, absent: false }
     }
 
@@ -54,7 +54,7 @@ impl ContextValue {
 
 /// The members of the context, in the order of their definition.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Context {
+pub(super) struct StepContext {
     members: Vec<(String, ContextValue)>,
     /// Results of later steps, with their spans.
     pub later: Vec<(String, Span)>,
@@ -92,12 +92,12 @@ pub(super) enum Fact {
     /// Never absent, because the route fills it.
     Filled,
     /// A property that a check has established. It does not narrow the type.
-    Known(Known),
+    Known(ProvenFact),
 }
 
-impl Context {
+impl StepContext {
     /// Returns the context of a request to an operation.
-    pub(super) fn of_request(operation: &Operation, side: SideId) -> Context {
+    pub(super) fn of_request(operation: &Operation, side: SideId) -> StepContext {
         let span = operation.span;
         let members = |parameters: &[crate::contract::Parameter], always: bool| {
             let field = |p: &crate::contract::Parameter| Field {
@@ -128,8 +128,8 @@ impl Context {
         }
         // Validation is tracked apart from types, because types state what the contract permits and
         // not what has been checked.
-        let mut context = Context { proofs: Proofs::of_request(operation), ..Context::default() };
-        context.set("request", ContextValue::there(object(fields, Additional::Closed, span), side));
+        let mut context = StepContext { proofs: Proofs::of_request(operation), ..StepContext::default() };
+        context.set("request", ContextValue::present(object(fields, Additional::Closed, span), side));
         context
     }
 
@@ -217,9 +217,9 @@ impl Context {
     }
 }
 
-impl Context {
+impl StepContext {
     /// Applies the known facts about a place behind an index to its value.
-    pub(super) fn narrowed(
+    pub(super) fn narrow(
         &self,
         steps: &[String],
         mut held: ContextValue,
@@ -348,7 +348,7 @@ pub(super) fn reply(body: Option<Type>, body_required: bool, span: Span) -> Type
 
 /// Returns the type of a fanned-out call's result: a list of the elements, each with its reply if
 /// there is one.
-pub(super) fn fanned(name: &str, element: ContextValue, mut reply: Type, span: Span) -> ContextValue {
+pub(super) fn fan_out(name: &str, element: ContextValue, mut reply: Type, span: Span) -> ContextValue {
     if let TypeKind::Object(object) = &mut reply.kind {
         // Elements beyond the bound, and failed calls, have no reply.
         object.fields.iter_mut().for_each(|field| field.required = false);
@@ -361,7 +361,7 @@ pub(super) fn fanned(name: &str, element: ContextValue, mut reply: Type, span: S
             span,
         });
     }
-    ContextValue::there(list(reply, span), element.side)
+    ContextValue::present(list(reply, span), element.side)
 }
 
 /// Returns the type of headers: text values with arbitrary names.

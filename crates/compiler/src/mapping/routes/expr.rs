@@ -8,15 +8,15 @@
 use super::conditions::kinds_of;
 use super::context::{ContextValue, list, scalar};
 use super::faults;
-use super::paths::Found;
+use super::paths::FoundPath;
 use super::route::RouteCheck;
 use crate::contract::{
     Access, Additional, Field, JsonKind, Mismatch, Object, ScalarKind, Type, TypeIn, TypeKind, assignable,
     compare,
 };
 use crate::diagnostic::Span;
-use crate::mapping::ast::{ConversionUse, Expr, ExprKind, ShapeExpr, Spanned};
-use crate::mapping::lens::{Partial, ReadConversion, Ready, Supply, is_partial};
+use crate::mapping::ast::{ConversionUse, ExprDecl, ExprKind, ShapeExpr, Spanned};
+use crate::mapping::lens::{Partial, ReadConversion, ReadyConversion, Supply, is_partial};
 use crate::mapping::literal;
 use crate::yaml::Node;
 use switchback_plan::convert::{Conversion, ConversionKind, Otherwise};
@@ -24,7 +24,7 @@ use switchback_plan::{self as plan, Key, Kinds, NoteKind, NullElse, Overlay, Sid
 
 /// The target of an expression.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'w> {
+pub(super) struct ExprTarget<'w> {
     pub ty: &'w Type,
     pub side: SideId,
     /// Whether a value is mandatory.
@@ -32,7 +32,7 @@ pub(super) struct Wanted<'w> {
 }
 
 /// A lowered expression and its type.
-pub(super) struct Made {
+pub(super) struct TypedExpr {
     pub expr: plan::Expr,
     pub held: ContextValue,
 }
@@ -40,7 +40,7 @@ pub(super) struct Made {
 impl RouteCheck<'_, '_> {
     /// Compiles an expression for `wanted`, or without constraints. Returns `None` if it reports an
     /// error.
-    pub(super) fn value(&mut self, expr: &Expr, wanted: Option<Wanted<'_>>) -> Option<Made> {
+    pub(super) fn value(&mut self, expr: &ExprDecl, wanted: Option<ExprTarget<'_>>) -> Option<TypedExpr> {
         let to = wanted.map_or(self.makes_for, |wanted| wanted.side);
         match &expr.kind {
             ExprKind::Literal(node) => self.literal(node, false, wanted, to),
@@ -54,7 +54,7 @@ impl RouteCheck<'_, '_> {
                 let found = self.reading().find(path, expr.span)?;
                 self.read_late(&found.location, expr.span);
                 self.fits(&found.held, wanted, expr.span)?;
-                Some(Made { expr: plan::Expr::At(found.location), held: found.held })
+                Some(TypedExpr { expr: plan::Expr::At(found.location), held: found.held })
             }
             ExprKind::Object(entries) => self.object(entries, expr.span, wanted, to),
             ExprKind::Array(items) => self.array(items, expr.span, wanted, to),
@@ -76,7 +76,7 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Compiles an expression that becomes text: a header, a query parameter or a part of a path.
-    pub(super) fn scalar_value(&mut self, expr: &Expr, what: &str) -> Option<Made> {
+    pub(super) fn scalar_value(&mut self, expr: &ExprDecl, what: &str) -> Option<TypedExpr> {
         let made = self.value(expr, None)?;
         self.is_scalar(&made.held, what, expr.span)?;
         self.becomes_text(&made.expr, what, expr.span);
@@ -99,9 +99,9 @@ impl RouteCheck<'_, '_> {
         &mut self,
         node: &Node,
         despite: bool,
-        wanted: Option<Wanted<'_>>,
+        wanted: Option<ExprTarget<'_>>,
         to: SideId,
-    ) -> Option<Made> {
+    ) -> Option<TypedExpr> {
         if let (Some(wanted), false) = (wanted, despite) {
             let ty = TypeIn { types: self.ground.types(wanted.side), ty: wanted.ty };
             if let Err(misfit) = literal::check(node, ty) {
@@ -110,12 +110,12 @@ impl RouteCheck<'_, '_> {
             }
         }
         self.stands_in(node, node.span);
-        let held = ContextValue::there(type_of(node), to);
-        Some(Made { expr: plan::Expr::Constant(literal::json(node)), held })
+        let held = ContextValue::present(type_of(node), to);
+        Some(TypedExpr { expr: plan::Expr::Constant(literal::json(node)), held })
     }
 
     /// Lists a `despite: type` in the report. Reports one that is unnecessary.
-    fn despite(&mut self, node: &Node, span: Span, wanted: Option<Wanted<'_>>) {
+    fn despite(&mut self, node: &Node, span: Span, wanted: Option<ExprTarget<'_>>) {
         let misfit = wanted.and_then(|wanted| {
             let ty = TypeIn { types: self.ground.types(wanted.side), ty: wanted.ty };
             literal::check(node, ty).err()
@@ -131,7 +131,12 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Checks that a value fits its target.
-    pub(super) fn fits(&mut self, held: &ContextValue, wanted: Option<Wanted<'_>>, span: Span) -> Option<()> {
+    pub(super) fn fits(
+        &mut self,
+        held: &ContextValue,
+        wanted: Option<ExprTarget<'_>>,
+        span: Span,
+    ) -> Option<()> {
         let Some(wanted) = wanted else { return Some(()) };
         if held.absent && wanted.required {
             self.findings.push(faults::may_be_absent(span));
@@ -161,11 +166,11 @@ impl RouteCheck<'_, '_> {
 
     fn object(
         &mut self,
-        entries: &[(Spanned<String>, Expr)],
+        entries: &[(Spanned<String>, ExprDecl)],
         span: Span,
-        wanted: Option<Wanted<'_>>,
+        wanted: Option<ExprTarget<'_>>,
         to: SideId,
-    ) -> Option<Made> {
+    ) -> Option<TypedExpr> {
         let ground = self.ground;
         let object = match wanted {
             None => None,
@@ -184,7 +189,7 @@ impl RouteCheck<'_, '_> {
             let made = match object.map(|object| field_of(object, &name.value)) {
                 None | Some(FieldOf::Any) => self.member(name, value, None),
                 Some(FieldOf::Known(ty, required)) => {
-                    self.member(name, value, Some(Wanted { ty, side: to, required }))
+                    self.member(name, value, Some(ExprTarget { ty, side: to, required }))
                 }
                 Some(FieldOf::Unknown) => {
                     let known = object.map(|object| object.fields.as_slice()).unwrap_or_default();
@@ -222,7 +227,7 @@ impl RouteCheck<'_, '_> {
         // Without a target type, later steps read the members. Return the type even after an error,
         // so that they report no further one.
         (complete || wanted.is_none())
-            .then(|| Made { expr: plan::Expr::Object(members), held: ContextValue::there(ty, to) })
+            .then(|| TypedExpr { expr: plan::Expr::Object(members), held: ContextValue::present(ty, to) })
     }
 
     /// Returns whether the gateway writes this member of the response, because it describes other
@@ -234,7 +239,12 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Compiles the value of a member.
-    fn member(&mut self, name: &Spanned<String>, value: &Expr, wanted: Option<Wanted<'_>>) -> Option<Made> {
+    fn member(
+        &mut self,
+        name: &Spanned<String>,
+        value: &ExprDecl,
+        wanted: Option<ExprTarget<'_>>,
+    ) -> Option<TypedExpr> {
         self.below(&format!(".{}", name.value), |check| check.value(value, wanted))
     }
 
@@ -261,7 +271,13 @@ impl RouteCheck<'_, '_> {
         }
     }
 
-    fn array(&mut self, items: &[Expr], span: Span, wanted: Option<Wanted<'_>>, to: SideId) -> Option<Made> {
+    fn array(
+        &mut self,
+        items: &[ExprDecl],
+        span: Span,
+        wanted: Option<ExprTarget<'_>>,
+        to: SideId,
+    ) -> Option<TypedExpr> {
         let ground = self.ground;
         let item = match wanted.map(|wanted| (wanted, ground.types(wanted.side).resolve(wanted.ty).kind)) {
             None | Some((_, TypeKind::Any)) => None,
@@ -272,22 +288,22 @@ impl RouteCheck<'_, '_> {
             }
         };
         // An absent element would shift the ones after it, so each needs a value.
-        let wanted_item = item.map(|ty| Wanted { ty, side: to, required: true });
+        let wanted_item = item.map(|ty| ExprTarget { ty, side: to, required: true });
         let made: Vec<_> =
             items.iter().map(|item| self.below("[*]", |check| check.value(item, wanted_item))).collect();
         let exprs = made.into_iter().map(|made| made.map(|made| made.expr)).collect::<Option<Vec<_>>>()?;
         let ty = list(item.cloned().unwrap_or_else(|| Type::any(span)), span);
-        Some(Made { expr: plan::Expr::Array(exprs), held: ContextValue::there(ty, to) })
+        Some(TypedExpr { expr: plan::Expr::Array(exprs), held: ContextValue::present(ty, to) })
     }
 
     fn convert(
         &mut self,
-        from: &Expr,
+        from: &ExprDecl,
         written: &ConversionUse,
         span: Span,
-        wanted: Option<Wanted<'_>>,
+        wanted: Option<ExprTarget<'_>>,
         to: SideId,
-    ) -> Option<Made> {
+    ) -> Option<TypedExpr> {
         // Compile source and conversion before returning, to report errors in either.
         let made = self.value(from, None);
         let read = self.ground.conversion(written, self.findings);
@@ -299,7 +315,7 @@ impl RouteCheck<'_, '_> {
             (ExprKind::Convert { .. }, true) => made.held.side,
             (_, true) => made.held.side.other(),
         };
-        let Ready { kind, elses, each } = match read {
+        let ReadyConversion { kind, elses, each } = match read {
             ReadConversion::Convert(ready) => ready,
             ReadConversion::SingleInArray(_) => return self.single(made, from.span, wanted, to),
         };
@@ -324,12 +340,12 @@ impl RouteCheck<'_, '_> {
         let held_kinds = kinds_of(&self.ground.types(made.held.side).json_kinds(&made.held.ty));
         let gives = kind.kinds(to);
         let is_strict = matches!(otherwise, Otherwise::Error);
-        let reading = faults::Read {
+        let reading = faults::ConversionSite {
             name: &written.name,
             sides: [self.ground.side_name(to.other()), self.ground.side_name(to)],
             kinds: [kind.kinds(to.other()), gives],
         };
-        if !within(held_kinds, kind.kinds(to.other())) {
+        if !is_subset(held_kinds, kind.kinds(to.other())) {
             self.findings.push(faults::conversion_source(&reading, &made.held.ty));
             return None;
         }
@@ -342,7 +358,7 @@ impl RouteCheck<'_, '_> {
         }
         if let Some(wanted) = wanted {
             let takes = kinds_of(&self.ground.types(wanted.side).json_kinds(wanted.ty));
-            if !within(gives, takes) {
+            if !is_subset(gives, takes) {
                 self.findings.push(faults::conversion_target(&reading, wanted.ty));
                 return None;
             }
@@ -369,28 +385,34 @@ impl RouteCheck<'_, '_> {
         let conversion = Conversion { kind, forward: to == SideId::NEW, otherwise };
         let absent = made.held.absent || (partial && matches!(conversion.otherwise, Otherwise::Drop));
         let held = ContextValue { ty, side: to, absent };
-        Some(Made { expr: plan::Expr::Convert { from: Box::new(made.expr), conversion }, held })
+        Some(TypedExpr { expr: plan::Expr::Convert { from: Box::new(made.expr), conversion }, held })
     }
 
     /// Compiles `single_in_array`, which is only possible towards the new side.
-    fn single(&mut self, made: Made, span: Span, wanted: Option<Wanted<'_>>, to: SideId) -> Option<Made> {
+    fn single(
+        &mut self,
+        made: TypedExpr,
+        span: Span,
+        wanted: Option<ExprTarget<'_>>,
+        to: SideId,
+    ) -> Option<TypedExpr> {
         if to == SideId::OLD {
             self.findings.push(faults::single_backwards(span));
             return None;
         }
         let held = ContextValue { ty: list(made.held.ty, span), side: to, absent: made.held.absent };
         self.fits(&held, wanted, span)?;
-        Some(Made { expr: plan::Expr::Array(vec![made.expr]), held })
+        Some(TypedExpr { expr: plan::Expr::Array(vec![made.expr]), held })
     }
 
     fn text(
         &mut self,
         reason: &Spanned<String>,
-        with: &[(Spanned<String>, Expr)],
+        with: &[(Spanned<String>, ExprDecl)],
         span: Span,
-        wanted: Option<Wanted<'_>>,
+        wanted: Option<ExprTarget<'_>>,
         to: SideId,
-    ) -> Option<Made> {
+    ) -> Option<TypedExpr> {
         let given: Vec<&Spanned<String>> = with.iter().map(|(name, _)| name).collect();
         let id = self.ground.reason(reason, &given, self.findings);
         let mut values = Vec::new();
@@ -398,20 +420,20 @@ impl RouteCheck<'_, '_> {
             let made = self.scalar_value(value, "a text's placeholder");
             values.extend(made.map(|made| (name.value.clone(), made.expr)));
         }
-        let held = ContextValue::there(scalar(ScalarKind::String, span), to);
+        let held = ContextValue::present(scalar(ScalarKind::String, span), to);
         self.fits(&held, wanted, span)?;
         (values.len() == with.len())
             .then_some(id?)
-            .map(|reason| Made { expr: plan::Expr::Text { reason, with: values }, held })
+            .map(|reason| TypedExpr { expr: plan::Expr::Text { reason, with: values }, held })
     }
 
     fn first_of(
         &mut self,
-        items: &[Expr],
+        items: &[ExprDecl],
         span: Span,
-        wanted: Option<Wanted<'_>>,
+        wanted: Option<ExprTarget<'_>>,
         to: SideId,
-    ) -> Option<Made> {
+    ) -> Option<TypedExpr> {
         let Some((last, others)) = items.split_last() else {
             self.findings.push(faults::first_of_nothing(span));
             return None;
@@ -421,14 +443,14 @@ impl RouteCheck<'_, '_> {
         let lenient = wanted.map(|wanted| Type { nullable: true, ..wanted.ty.clone() });
         let mut exprs = Vec::new();
         for item in others {
-            let wanted = lenient.as_ref().map(|ty| Wanted { ty, side: to, required: false });
+            let wanted = lenient.as_ref().map(|ty| ExprTarget { ty, side: to, required: false });
             exprs.push(self.value(item, wanted).map(|made| made.expr));
         }
         let made = self.unless_found(!others.is_empty(), |check| check.value(last, wanted))?;
         exprs.push(Some(made.expr));
         let exprs = exprs.into_iter().collect::<Option<Vec<_>>>()?;
         let held = ContextValue { ty: wanted.map_or(made.held.ty, |wanted| wanted.ty.clone()), ..made.held };
-        Some(Made { expr: plan::Expr::FirstOf(exprs), held })
+        Some(TypedExpr { expr: plan::Expr::FirstOf(exprs), held })
     }
 
     /// Compiles the application of a shape. An element of a list may be omitted even if the target
@@ -436,15 +458,15 @@ impl RouteCheck<'_, '_> {
     pub(super) fn shape(
         &mut self,
         shape: &ShapeExpr,
-        wanted: Option<Wanted<'_>>,
+        wanted: Option<ExprTarget<'_>>,
         is_element: bool,
-    ) -> Option<Made> {
+    ) -> Option<TypedExpr> {
         let Some(wanted) = wanted else {
             self.findings.push(faults::shape_of_nothing(shape.shape.name.span));
             return None;
         };
         let to = wanted.side;
-        let from = self.shaped(&shape.from)?;
+        let from = self.shape_input(&shape.from)?;
         if from.held.side == to {
             self.findings.push(faults::shape_from_same_side(shape.from.span, self.ground.side_name(to)));
             return None;
@@ -472,7 +494,7 @@ impl RouteCheck<'_, '_> {
         let supply = Supply { with, over: shape.over.is_some(), paged };
         let lens = ground.lenses.body(&shape.shape, types, to, &supply, self.findings);
         // Compile `with:` even if the shape has an error, to report its own errors.
-        let with = self.supplied(shape, target, lens.as_ref().map(|lens| lens.supplied.as_slice()));
+        let with = self.shape_arguments(shape, target, lens.as_ref().map(|lens| lens.supplied.as_slice()));
         let over = match &shape.over {
             None => None,
             Some(over) => {
@@ -515,19 +537,19 @@ impl RouteCheck<'_, '_> {
             },
         };
         let held = ContextValue { ty: wanted.ty.clone(), side: to, absent: from.held.absent || left_out };
-        Some(Made { expr, held })
+        Some(TypedExpr { expr, held })
     }
 
     /// Compiles the source of a shape. A path is not recorded as an unrestricted read: the shape
     /// only reads the members that it accepts.
-    fn shaped(&mut self, from: &Expr) -> Option<Made> {
+    fn shape_input(&mut self, from: &ExprDecl) -> Option<TypedExpr> {
         let ExprKind::Path(path) = &from.kind else { return self.value(from, None) };
         let found = self.reading().find(path, from.span)?;
-        Some(Made { expr: plan::Expr::At(found.location), held: found.held })
+        Some(TypedExpr { expr: plan::Expr::At(found.location), held: found.held })
     }
 
     /// Compiles the values of `with:`, in the order of the shape's supplied fields.
-    fn supplied(
+    fn shape_arguments(
         &mut self,
         shape: &ShapeExpr,
         target: TypeIn<'_>,
@@ -548,7 +570,7 @@ impl RouteCheck<'_, '_> {
         let mut complete = true;
         for (name, value) in &shape.with {
             let wanted = object.and_then(|object| object.field(&name.value));
-            let wanted = wanted.map(|field| Wanted { ty: &field.ty, side: to, required: field.required });
+            let wanted = wanted.map(|field| ExprTarget { ty: &field.ty, side: to, required: field.required });
             let element = if shape.shape.each { "[*]" } else { "" };
             let place = format!("{element}.{}", name.value);
             let value = self.below(&place, |check| check.value(value, wanted));
@@ -564,7 +586,7 @@ impl RouteCheck<'_, '_> {
 
     /// Compiles the old value under `over:`: an object of the target's side whose fields fit,
     /// except for nulls that the shape removes.
-    fn base(&mut self, over: &Expr, shape: &ShapeExpr, target: TypeIn<'_>) -> Option<plan::Expr> {
+    fn base(&mut self, over: &ExprDecl, shape: &ShapeExpr, target: TypeIn<'_>) -> Option<plan::Expr> {
         let made = self.value(over, None)?;
         let old = made.held.in_types(self.ground.contracts);
         let (Ok(Some(old_fields)), Ok(Some(fields))) = (object_of(old), object_of(target)) else {
@@ -668,7 +690,7 @@ fn object_of(ty: TypeIn<'_>) -> Result<Option<&Object>, ()> {
 
 /// Returns whether each kind in `these` is in `those`. Null and untyped values (all kinds) are
 /// always accepted.
-fn within(these: Kinds, those: Kinds) -> bool {
+fn is_subset(these: Kinds, those: Kinds) -> bool {
     let all = kinds_of(&JsonKind::ALL);
     let fits = |mine: bool, other: bool| !mine || other;
     Kinds { null: false, ..these } == all
@@ -714,7 +736,7 @@ fn entry(key: &str, value: &str, written: &ConversionUse, span: Span) -> Type {
     super::context::object(fields, Additional::Closed, span)
 }
 
-const NUMBER: Kinds = Kinds::of(&[switchback_json::raw::Kind::Number]);
+const NUMBER: Kinds = Kinds::from_kinds(&[switchback_json::raw::Kind::Number]);
 
 fn type_of_kinds(kinds: Kinds, span: Span) -> Type {
     match (kinds.string, kinds.number, kinds.boolean, kinds.array || kinds.object) {
@@ -726,8 +748,8 @@ fn type_of_kinds(kinds: Kinds, span: Span) -> Type {
 }
 
 /// Drops the type of a place.
-impl From<Found> for plan::Expr {
-    fn from(found: Found) -> plan::Expr {
+impl From<FoundPath> for plan::Expr {
+    fn from(found: FoundPath) -> plan::Expr {
         plan::Expr::At(found.location)
     }
 }

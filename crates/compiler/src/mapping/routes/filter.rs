@@ -3,23 +3,23 @@
 
 use super::context::ContextValue;
 use super::faults;
-use super::paths::{Reading, Words, step};
-use super::proof::Need;
+use super::paths::{PathEnv, PathWords, step};
+use super::proof::PlaceUse;
 use crate::contract::{JsonKind, TypeKind};
-use crate::mapping::syntax::unquoted;
+use crate::mapping::syntax::unquote;
 use jsonpath_rust::parser::model::{
     Comparable, Filter, FilterAtom, FnArg, Literal, Segment, Selector, SingularQuery, SingularQuerySegment,
     Test, TestFunction,
 };
 use switchback_plan::{Location, Path};
 
-impl Reading<'_, '_> {
+impl PathEnv<'_, '_> {
     /// Checks a filter on elements of the type `element`. Returns `None` if it reports an error.
     pub(super) fn filter(
         &mut self,
         filter: &Filter,
         element: &ContextValue,
-        words: &mut Words<'_>,
+        words: &mut PathWords<'_>,
     ) -> Option<()> {
         match filter {
             Filter::Or(parts) | Filter::And(parts) => {
@@ -36,7 +36,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    fn test(&mut self, test: &Test, element: &ContextValue, words: &mut Words<'_>) -> Option<()> {
+    fn test(&mut self, test: &Test, element: &ContextValue, words: &mut PathWords<'_>) -> Option<()> {
         match test {
             Test::RelQuery(segments) => self.walk(element.clone(), segments, words).map(|_| ()),
             Test::AbsQuery(query) => self.held_from_root(&query.segments, words).map(|_| ()),
@@ -48,7 +48,7 @@ impl Reading<'_, '_> {
         &mut self,
         function: &TestFunction,
         element: &ContextValue,
-        words: &mut Words<'_>,
+        words: &mut PathWords<'_>,
     ) -> Option<()> {
         let arguments: Vec<&FnArg> = match function {
             TestFunction::Length(argument) => vec![argument.as_ref()],
@@ -74,12 +74,12 @@ impl Reading<'_, '_> {
         &mut self,
         comparable: &Comparable,
         element: &ContextValue,
-        words: &mut Words<'_>,
+        words: &mut PathWords<'_>,
     ) -> Option<Compared> {
         match comparable {
             Comparable::Literal(literal) => {
                 let text = match literal {
-                    Literal::String(text) => unquoted(text),
+                    Literal::String(text) => unquote(text),
                     other => other.to_string(),
                 };
                 // Literals are located in order, as every other word of the path.
@@ -103,7 +103,7 @@ impl Reading<'_, '_> {
 
     /// Requires that a compared place has been validated: a value of another type would silently
     /// select no element.
-    fn known_here(&mut self, segments: &[Segment], words: &Words<'_>) {
+    fn known_here(&mut self, segments: &[Segment], words: &PathWords<'_>) {
         let steps = segments.iter().filter_map(step).collect();
         let location = Location { text: "".into(), path: Path::Singular(steps) };
         let places = self.context.proofs.behind(&location);
@@ -112,12 +112,12 @@ impl Reading<'_, '_> {
         let types = &self.ground.contracts[request.side].types;
         let unknown = self.context.proofs.unknown(&places, types);
         if !unknown.is_empty() {
-            self.findings.push(faults::unchecked(&unknown, Need::Decides, words.whole()));
+            self.findings.push(faults::unchecked_places(&unknown, PlaceUse::Decides, words.whole()));
         }
     }
 
     /// Checks that a literal is possible at the compared place, and that two places can be equal.
-    fn comparison(&mut self, left: &Compared, right: &Compared, words: &Words<'_>) -> Option<()> {
+    fn comparison(&mut self, left: &Compared, right: &Compared, words: &PathWords<'_>) -> Option<()> {
         match (left, right) {
             (Compared::Place(place), Compared::Literal(literal, span))
             | (Compared::Literal(literal, span), Compared::Place(place)) => {
@@ -131,7 +131,7 @@ impl Reading<'_, '_> {
                 let listed = match (resolved.kind, literal) {
                     (TypeKind::Scalar(scalar), Literal::String(text)) => {
                         scalar.values.as_ref().is_none_or(|values| {
-                            let text = crate::contract::Literal::String(unquoted(text));
+                            let text = crate::contract::Literal::String(unquote(text));
                             values.values.contains(&text)
                         })
                     }

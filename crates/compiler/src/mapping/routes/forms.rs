@@ -2,26 +2,26 @@
 //! multi-line texts. `expr` compiles literals, paths and the forms with a single value.
 
 use super::context::{ContextValue, list, scalar};
-use super::expr::{Made, Wanted};
+use super::expr::{ExprTarget, TypedExpr};
 use super::faults;
 use super::route::RouteCheck;
 use crate::contract::{JsonKind, ScalarKind, Type, TypeKind};
 use crate::diagnostic::Span;
-use crate::mapping::ast::{Expr, ExprKind, Predicate, Spanned};
+use crate::mapping::ast::{ExprDecl, ExprKind, PredicateDecl, Spanned};
 use switchback_plan::{self as plan, Aggregate, Key, SideId};
 
 impl RouteCheck<'_, '_> {
     /// Compiles `{$present: [value, …]}`.
     pub(super) fn present(
         &mut self,
-        items: &[Expr],
+        items: &[ExprDecl],
         span: Span,
-        wanted: Option<Wanted<'_>>,
+        wanted: Option<ExprTarget<'_>>,
         to: SideId,
-    ) -> Option<Made> {
+    ) -> Option<TypedExpr> {
         // Null and absent values are omitted, so each expression may yield either.
         let item = self.wanted_items(wanted, span)?.map(|item| Type { nullable: true, ..item.clone() });
-        let wanted_item = item.as_ref().map(|ty| Wanted { ty, side: to, required: false });
+        let wanted_item = item.as_ref().map(|ty| ExprTarget { ty, side: to, required: false });
         let made: Vec<_> =
             items.iter().map(|item| self.below("[*]", |check| check.value(item, wanted_item))).collect();
         let made = made.into_iter().collect::<Option<Vec<_>>>()?;
@@ -36,19 +36,19 @@ impl RouteCheck<'_, '_> {
             (None, Some(item)) => list(item.clone(), span),
             (None, None) => list(Type::any(span), span),
         };
-        Some(Made { expr: plan::Expr::Present(exprs), held: ContextValue::there(ty, to) })
+        Some(TypedExpr { expr: plan::Expr::Present(exprs), held: ContextValue::present(ty, to) })
     }
 
     /// Compiles `{$lookup: value, in: list, by: member, field: member}`: one element of a list, or
     /// one for each of several values.
     pub(super) fn lookup(
         &mut self,
-        value: &Expr,
+        value: &ExprDecl,
         written: &Spanned<String>,
         [by, field]: [Option<&Spanned<String>>; 2],
-        wanted: Option<Wanted<'_>>,
+        wanted: Option<ExprTarget<'_>>,
         span: Span,
-    ) -> Option<Made> {
+    ) -> Option<TypedExpr> {
         let key = self.value(value, None);
         let found = self.reading().find_one(&written.value, written.span);
         let (key, found, by) = (key?, found?, by?);
@@ -96,17 +96,17 @@ impl RouteCheck<'_, '_> {
             by: Key::new(&by.value),
             field: field.map(|field| Key::new(&field.value)),
         };
-        Some(Made { expr, held })
+        Some(TypedExpr { expr, held })
     }
 
     pub(super) fn each_value(
         &mut self,
         name: &Spanned<String>,
-        elements: &Expr,
-        give: &Expr,
-        wanted: Option<Wanted<'_>>,
+        elements: &ExprDecl,
+        give: &ExprDecl,
+        wanted: Option<ExprTarget<'_>>,
         to: SideId,
-    ) -> Option<Made> {
+    ) -> Option<TypedExpr> {
         self.check_name(name);
         let item = self.wanted_items(wanted, elements.span)?.cloned();
         let faults_met = self.context.faults_met;
@@ -122,7 +122,7 @@ impl RouteCheck<'_, '_> {
         let shown = !matches!(resolved.kind, TypeKind::Any);
         let absent = over.held.absent || resolved.nullable && shown;
         let element = match resolved.kind {
-            TypeKind::Array(array) => ContextValue::there((*array.items).clone(), over.held.side),
+            TypeKind::Array(array) => ContextValue::present((*array.items).clone(), over.held.side),
             TypeKind::Any => ContextValue::any(over.held.side, elements.span),
             _ => {
                 self.findings.push(faults::each_of_no_list(elements.span, &over.held.ty));
@@ -134,8 +134,8 @@ impl RouteCheck<'_, '_> {
             return None;
         }
         self.context.set(&name.value, element);
-        self.derived(&name.value, &over.expr);
-        let wanted_item = item.as_ref().map(|ty| Wanted { ty, side: to, required: true });
+        self.prove_derived(&name.value, &over.expr);
+        let wanted_item = item.as_ref().map(|ty| ExprTarget { ty, side: to, required: true });
         let made = self.below("[*]", |check| match &give.kind {
             ExprKind::Shape(shape) => check.shape(shape, wanted_item, true),
             _ => check.value(give, wanted_item),
@@ -151,17 +151,17 @@ impl RouteCheck<'_, '_> {
             list: Box::new(over.expr),
             give: Box::new(given.expr),
         };
-        Some(Made { expr, held: ContextValue { ty, side: to, absent } })
+        Some(TypedExpr { expr, held: ContextValue { ty, side: to, absent } })
     }
 
     /// Compiles `{$count: list}` and `{$sum: list}`. A sum is an integer if all elements are.
     pub(super) fn aggregate(
         &mut self,
         what: Aggregate,
-        elements: &Expr,
-        wanted: Option<Wanted<'_>>,
+        elements: &ExprDecl,
+        wanted: Option<ExprTarget<'_>>,
         to: SideId,
-    ) -> Option<Made> {
+    ) -> Option<TypedExpr> {
         let over = self.value(elements, None)?;
         let types = self.ground.types(over.held.side);
         let resolved = types.resolve(&over.held.ty);
@@ -188,21 +188,21 @@ impl RouteCheck<'_, '_> {
             }
         };
         let absent = over.held.absent || (resolved.nullable && shown);
-        let held = ContextValue { absent, ..ContextValue::there(scalar(kind, elements.span), to) };
+        let held = ContextValue { absent, ..ContextValue::present(scalar(kind, elements.span), to) };
         self.fits(&held, wanted, elements.span)?;
-        Some(Made { expr: plan::Expr::Aggregate { what, list: Box::new(over.expr) }, held })
+        Some(TypedExpr { expr: plan::Expr::Aggregate { what, list: Box::new(over.expr) }, held })
     }
 
     /// Compiles `{$if: predicate, then: value, else: value}`. The facts of the condition hold in
     /// `then`.
     pub(super) fn conditional(
         &mut self,
-        predicate: &Predicate,
-        then: &Expr,
-        otherwise: Option<&Expr>,
+        predicate: &PredicateDecl,
+        then: &ExprDecl,
+        otherwise: Option<&ExprDecl>,
         span: Span,
-        wanted: Option<Wanted<'_>>,
-    ) -> Option<Made> {
+        wanted: Option<ExprTarget<'_>>,
+    ) -> Option<TypedExpr> {
         let condition = self.condition(predicate);
         let before = self.context.clone();
         if let Some(condition) = &condition {
@@ -234,32 +234,32 @@ impl RouteCheck<'_, '_> {
             then: Box::new(made.expr),
             otherwise: other.map(|other| Box::new(other.expr)),
         };
-        Some(Made { expr, held })
+        Some(TypedExpr { expr, held })
     }
 
     /// Compiles `{$lines: [value, …], numbered: [value, …]}`.
     pub(super) fn lines(
         &mut self,
-        plain: &[Expr],
-        numbered: &[Expr],
+        plain: &[ExprDecl],
+        numbered: &[ExprDecl],
         span: Span,
-        wanted: Option<Wanted<'_>>,
+        wanted: Option<ExprTarget<'_>>,
         to: SideId,
-    ) -> Option<Made> {
+    ) -> Option<TypedExpr> {
         let plain: Vec<_> = plain.iter().map(|line| self.line(line)).collect();
         let numbered: Vec<_> = numbered.iter().map(|line| self.line(line)).collect();
-        let held = ContextValue::there(scalar(ScalarKind::String, span), to);
+        let held = ContextValue::present(scalar(ScalarKind::String, span), to);
         self.fits(&held, wanted, span)?;
         let all = |lines: Vec<Option<plan::Expr>>| lines.into_iter().collect::<Option<Vec<_>>>();
-        Some(Made { expr: plan::Expr::Lines { plain: all(plain)?, numbered: all(numbered)? }, held })
+        Some(TypedExpr { expr: plan::Expr::Lines { plain: all(plain)?, numbered: all(numbered)? }, held })
     }
 
     /// Compiles a line: a scalar, or a list of scalars.
-    fn line(&mut self, expr: &Expr) -> Option<plan::Expr> {
+    fn line(&mut self, expr: &ExprDecl) -> Option<plan::Expr> {
         let made = self.value(expr, None)?;
         let types = self.ground.types(made.held.side);
         let scalars = match types.resolve(&made.held.ty).kind {
-            TypeKind::Array(array) => ContextValue::there((*array.items).clone(), made.held.side),
+            TypeKind::Array(array) => ContextValue::present((*array.items).clone(), made.held.side),
             _ => made.held,
         };
         self.is_scalar(&scalars, "a line of a text", expr.span)?;
@@ -268,7 +268,7 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Returns the element type of the target list. An outer `None` is an error.
-    fn wanted_items<'w>(&mut self, wanted: Option<Wanted<'w>>, span: Span) -> Option<Option<&'w Type>>
+    fn wanted_items<'w>(&mut self, wanted: Option<ExprTarget<'w>>, span: Span) -> Option<Option<&'w Type>>
     where
         Self: 'w,
     {

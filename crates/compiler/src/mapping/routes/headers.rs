@@ -11,7 +11,7 @@ use super::route::RouteCheck;
 use super::rules::{DROP, is_own_header};
 use crate::contract::{Operation, Parameter, Response, StatusPattern, TypeIn, compare};
 use crate::diagnostic::Span;
-use crate::mapping::ast::{Pair, ParameterLine, Serve};
+use crate::mapping::ast::{PairDecl, ParameterLine, ServeDecl};
 use switchback_plan::{self as plan, HeaderRule, Key, Loss, Message, Narrow, SideId};
 
 /// Response header that controls caching.
@@ -54,7 +54,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Adds rules for the declared request headers that no line of a pair names.
     pub(super) fn declared_request_headers(
         &mut self,
-        pair: &Pair,
+        pair: &PairDecl,
         called: &Operation,
         rules: &mut Vec<HeaderRule>,
     ) {
@@ -75,7 +75,7 @@ impl<'a> RouteCheck<'_, 'a> {
             let taken = called.headers.iter().find(|other| other.name.eq_ignore_ascii_case(&name));
             match taken.filter(|_| !is_made && !is_dropped(&pair.request_headers, &name)) {
                 Some(taken) => match self.alike(Message::Request, header, taken, pair.span) {
-                    Ok(()) => rules.push(passed(&name, "request")),
+                    Ok(()) => rules.push(pass_rule(&name, "request")),
                     Err(why) => self.headers_differ(Message::Request, &header.name, pair.span, &why),
                 },
                 None => self.lose_request_header(&header.name, pair.span),
@@ -93,14 +93,14 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Adds rules for the declared response headers that no line of a pair names.
     pub(super) fn declared_answer_headers(
         &mut self,
-        pair: &Pair,
+        pair: &PairDecl,
         called: &Operation,
         rules: &mut Vec<HeaderRule>,
     ) {
         // Snapshot the names from lines: rules added by this loop must not suppress the checks of
         // later responses.
         let made: Vec<String> = rules.iter().map(|rule| rule.name.text.to_string()).collect();
-        for (promised, wanted) in declared(self.operation) {
+        for (promised, wanted) in response_headers(self.operation) {
             let name = wanted.name.to_ascii_lowercase();
             // The gateway rewrites the links of pages.
             let is_paged = pair.paging.is_some() && name == "link";
@@ -126,7 +126,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 true => response.is_success() == promised.is_success(),
                 false => overlap(response.status, promised.status),
             };
-            let named = declared(called).filter(|(_, other)| other.name.eq_ignore_ascii_case(&name));
+            let named = response_headers(called).filter(|(_, other)| other.name.eq_ignore_ascii_case(&name));
             let sources: Vec<&Parameter> =
                 named.filter(|(response, _)| becomes(response)).map(|(_, source)| source).collect();
             if sources.is_empty() || name == SET_COOKIE {
@@ -145,7 +145,7 @@ impl<'a> RouteCheck<'_, 'a> {
             let differs = sources.iter().find_map(alike);
             match differs {
                 None if !rules.iter().any(|rule| *rule.name.text == *name) => {
-                    rules.push(passed(&name, "reply"));
+                    rules.push(pass_rule(&name, "reply"));
                 }
                 None => {}
                 Some(why) => self.headers_differ(Message::Answer, &wanted.name, pair.span, &why),
@@ -155,16 +155,16 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Adds a rule for the `Location` of redirects, whether or not the contract declares it (RFC
     /// 9110, section 15.4).
-    pub(super) fn location_of_redirect(&self, pair: &Pair, rules: &mut Vec<HeaderRule>) {
+    pub(super) fn location_of_redirect(&self, pair: &PairDecl, rules: &mut Vec<HeaderRule>) {
         let is_made = rules.iter().any(|rule| *rule.name.text == *LOCATION);
         if !is_made && !is_dropped(&pair.response_headers, LOCATION) {
-            rules.push(passed(LOCATION, "reply"));
+            rules.push(pass_rule(LOCATION, "reply"));
         }
     }
 
     /// Reports headers that a `serve` route neither reads, writes nor drops. With several calls,
     /// only a line can determine which call they belong to.
-    pub(super) fn unread_headers(&mut self, serve: &Serve) {
+    pub(super) fn unread_headers(&mut self, serve: &ServeDecl) {
         let is_dropped =
             |name: &str| serve.dropped_headers.iter().any(|one| one.value.eq_ignore_ascii_case(name));
         let operation = self.operation;
@@ -186,7 +186,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 None => self.lose_request_header(&header.name, serve.at.span),
             }
         }
-        for (_, header) in declared(operation) {
+        for (_, header) in response_headers(operation) {
             let name = header.name.to_ascii_lowercase();
             let is_paged = serve.paging.is_some() && name == "link";
             if !self.is_of_service(Message::Answer, &name)
@@ -195,10 +195,9 @@ impl<'a> RouteCheck<'_, 'a> {
             {
                 continue;
             }
-            let source = self
-                .called
-                .iter()
-                .find(|called| declared(called).any(|(_, other)| other.name.eq_ignore_ascii_case(&name)));
+            let source = self.called.iter().find(|called| {
+                response_headers(called).any(|(_, other)| other.name.eq_ignore_ascii_case(&name))
+            });
             match source.filter(|_| !is_dropped(&name) && name != SET_COOKIE) {
                 Some(called) => {
                     let finding = faults::answer_header_unmade(&header.name, serve.at.span, &called.key);
@@ -294,7 +293,7 @@ impl<'a> RouteCheck<'_, 'a> {
 }
 
 /// Returns the headers of an operation's responses, each with its response.
-fn declared(operation: &Operation) -> impl Iterator<Item = (&Response, &Parameter)> {
+fn response_headers(operation: &Operation) -> impl Iterator<Item = (&Response, &Parameter)> {
     operation
         .responses
         .iter()
@@ -315,6 +314,6 @@ fn is_dropped(lines: &[ParameterLine], name: &str) -> bool {
 }
 
 /// Returns the rule that passes a header (in lower case) unchanged.
-fn passed(name: &str, from: &str) -> HeaderRule {
+fn pass_rule(name: &str, from: &str) -> HeaderRule {
     HeaderRule { name: Key::new(name), value: plan::Expr::At(location(&[from, "headers", name])) }
 }

@@ -5,7 +5,7 @@ use super::faults;
 use super::route::RouteCheck;
 use crate::contract::{Media, Narrowing, Operation};
 use crate::diagnostic::Span;
-use crate::mapping::ast::{Body, Pair, Spanned};
+use crate::mapping::ast::{BodyDecl, PairDecl, Spanned};
 use std::sync::Arc;
 use switchback_plan::{
     BodyFormat, Expr, HeaderRule, Key, MediaTypes, Response, SideId, StatusFrom, StatusTo, is_json,
@@ -30,7 +30,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let found = of_request
             .map(|media| format!("requests of `{media}`"))
             .chain(of_answers.map(|media| format!("answers of `{media}`")));
-        let found: Vec<Narrowing> = found.map(Narrowing::of).collect();
+        let found: Vec<Narrowing> = found.map(Narrowing::of_both_messages).collect();
         self.lose_narrower(&found, self.serves.other(), "$", span);
     }
 
@@ -62,7 +62,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Determines whether the request and the responses pass unchanged: with `keep`, and with media
     /// types that are opaque or forms on both sides. Returns `None` if it reports an error, for
     /// example an opaque body with a shape.
-    pub(super) fn passed(&mut self, pair: &'a Pair, called: &'a Operation) -> Option<Passed> {
+    pub(super) fn passed_bodies(&mut self, pair: &'a PairDecl, called: &'a Operation) -> Option<Passed> {
         let request = |operation: &'a Operation| -> Vec<&'a Media> {
             operation.body.iter().map(|body| &body.media).collect()
         };
@@ -90,13 +90,14 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Determines it for one body. An outer `None` is an error.
     fn passed_one(
         &mut self,
-        pair: &Pair,
-        line: Option<&Body>,
+        pair: &PairDecl,
+        line: Option<&BodyDecl>,
         medias: &Medias<'_>,
     ) -> Option<Option<Arc<MediaTypes>>> {
         let mut all = medias.from.1.iter().chain(&medias.to.1);
         let is_nothing = medias.from.1.is_empty() && medias.to.1.is_empty();
-        if matches!(line, Some(Body::Keep(_))) && !is_nothing && all.clone().all(|media| !media.is_json()) {
+        if matches!(line, Some(BodyDecl::Keep(_))) && !is_nothing && all.clone().all(|media| !media.is_json())
+        {
             return self.media_types(pair, medias).map(Some);
         }
         if let Some((old, _)) = medias.lines.first() {
@@ -104,11 +105,12 @@ impl<'a> RouteCheck<'_, 'a> {
             return None;
         }
         // A shape can map the fields of a multipart body.
-        let is_shaped = medias.what == "request" && matches!(line, Some(Body::Shape(_) | Body::Inline(_)));
+        let is_shaped =
+            medias.what == "request" && matches!(line, Some(BodyDecl::Shape(_) | BodyDecl::Inline(_)));
         let is_mapped = |media: &&&Media| is_shaped && matches!(media, Media::Multipart(..));
         let opaque = all.find(|media| !media.is_read() && !is_mapped(media));
         let Some(opaque) = opaque else { return Some(None) };
-        if matches!(line, None | Some(Body::Empty(_))) {
+        if matches!(line, None | Some(BodyDecl::Empty(_))) {
             return Some(None);
         }
         self.findings.push(faults::opaque_body(pair.span, opaque.name()));
@@ -117,7 +119,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Returns the media types of a body that passes unchanged. Reports an error if no type of the
     /// sender is accepted, and a warning if only some are.
-    fn media_types(&mut self, pair: &Pair, medias: &Medias<'_>) -> Option<Arc<MediaTypes>> {
+    fn media_types(&mut self, pair: &PairDecl, medias: &Medias<'_>) -> Option<Arc<MediaTypes>> {
         let ranges =
             |medias: &[&Media]| -> Vec<Arc<str>> { medias.iter().flat_map(|media| media.ranges()).collect() };
         let (from, to) = (ranges(&medias.from.1), ranges(&medias.to.1));
@@ -188,7 +190,7 @@ struct Medias<'m> {
 }
 
 /// Returns the status that clients receive.
-pub(super) fn answered(response: &Response) -> u16 {
+pub(super) fn client_status(response: &Response) -> u16 {
     match (response.to, response.from) {
         (StatusTo::Exact(status), _) | (StatusTo::Same, StatusFrom::Exact(status)) => status,
         (StatusTo::Same, StatusFrom::Class(class)) => u16::from(class) * 100,

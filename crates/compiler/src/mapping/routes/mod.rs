@@ -47,10 +47,10 @@ pub(super) use operations::find as find_operation;
 pub(super) use policy::of_pack as refuse_policy;
 pub(super) use rules::OWN_HEADERS;
 
-use super::ast::{ConversionUse, Paging, Pair, Program, RestWord, Route, Sent, Spanned};
+use super::ast::{ConversionUse, PagingDecl, PairDecl, ProgramDecl, RestWord, RouteDecl, Sent, Spanned};
 use super::compare::Comparisons;
-use super::lens::{Lenses, ReadConversion, World, read_conversion};
-use super::names::{Names, SettingRef};
+use super::lens::{LensEnv, Lenses, ReadConversion, read_conversion};
+use super::names::{PackNames, SettingRef};
 use crate::contract::{Contract, Proven, Type, Types};
 use crate::diagnostic::{Findings, Sources, Span};
 use route::RouteCheck;
@@ -61,14 +61,14 @@ use switchback_plan::{
     self as plan, BodyPlan, Loss, Note, Origin, PerSide, ReasonId, RefusePolicy, RouteId, RouteKind,
     SettingKind, SideId, Verdict,
 };
-use totality::{Answered, Assigned};
+use totality::{Assigned, AssignedRoutes};
 
 /// Context shared by all routes.
-pub(super) struct Ground<'a> {
+pub(super) struct RouteEnv<'a> {
     pub sources: &'a Sources,
     pub contracts: &'a [Contract; 2],
-    pub names: &'a Names,
-    pub world: World<'a>,
+    pub names: &'a PackNames,
+    pub world: LensEnv<'a>,
     /// Placeholders of each reason, by index.
     pub placeholders: &'a [BTreeSet<String>],
     pub lenses: &'a Lenses<'a>,
@@ -79,7 +79,7 @@ pub(super) struct Ground<'a> {
     /// By side: the policy for operations without a route.
     pub rest: &'a [Option<Spanned<RestWord>>; 2],
     pub comparisons: &'a Comparisons<'a>,
-    pub paging: Option<&'a Paging>,
+    pub paging: Option<&'a PagingDecl>,
     /// By side: additions to every call.
     pub send: &'a PerSide<Sent>,
     /// By served side: the translation of the other side's errors.
@@ -96,7 +96,7 @@ pub(super) struct Ground<'a> {
 }
 
 /// A route lowered in one direction, without its id.
-struct Served {
+struct LoweredRoute {
     operation: plan::Operation,
     kind: RouteKind,
     verdict: Verdict,
@@ -112,18 +112,18 @@ struct Served {
 /// Returns the routes of both directions, in the order of the contracts. Routes with errors are
 /// missing.
 pub(super) fn compile(
-    ground: &Ground<'_>,
-    program: &Program,
+    ground: &RouteEnv<'_>,
+    program: &ProgramDecl,
     findings: &mut Findings,
 ) -> [Vec<plan::Route>; 2] {
     let assigned = totality::assign(program, ground.contracts, findings);
-    let switches: HashMap<*const Route, Option<u16>> = program
+    let switches: HashMap<*const RouteDecl, Option<u16>> = program
         .routes
         .iter()
         .filter_map(|route| Some((std::ptr::from_ref(route), ground.switch(route.only_if()?, findings))))
         .collect();
     // Skip generated pairs: an error in one of them only means that the operations are not equal.
-    let written = program.routes.iter().filter(|route| !matches!(route, Route::Pair(pair) if pair.made));
+    let written = program.routes.iter().filter(|route| !matches!(route, RouteDecl::Pair(pair) if pair.made));
     for route in written {
         check_once(ground, route, &assigned, findings);
     }
@@ -148,22 +148,22 @@ pub(super) fn compile(
 }
 
 fn lower(
-    ground: &Ground<'_>,
+    ground: &RouteEnv<'_>,
     one: &Assigned<'_>,
     id: RouteId,
     findings: &mut Findings,
 ) -> Option<plan::Route> {
     let mut compare = ground.comparisons.of_operation(one.serves.place(), one.operation);
     let served = match (one.route, one.operations) {
-        (None, _) => unnamed(ground, one, Findings::new(), findings),
-        (Some(Route::Pair(pair)), Some(operations)) if pair.made => {
-            kept(ground, one, pair, operations, findings)
+        (None, _) => serve_unnamed(ground, one, Findings::new(), findings),
+        (Some(RouteDecl::Pair(pair)), Some(operations)) if pair.made => {
+            keep_pair(ground, one, pair, operations, findings)
         }
-        (Some(Route::Pair(pair)), Some(operations)) => {
+        (Some(RouteDecl::Pair(pair)), Some(operations)) => {
             RouteCheck::new(ground, one.serves, one.operation, findings).pair(pair, operations)
         }
-        (Some(Route::Pair(_)), None) => None,
-        (Some(Route::Serve(serve)), _) => {
+        (Some(RouteDecl::Pair(_)), None) => None,
+        (Some(RouteDecl::Serve(serve)), _) => {
             RouteCheck::new(ground, one.serves, one.operation, findings).serve(serve)
         }
     };
@@ -174,44 +174,49 @@ fn lower(
 
 /// Compiles a generated pair. If the operations are not equal, treats the served one as an
 /// operation without a route.
-fn kept(
-    ground: &Ground<'_>,
+fn keep_pair(
+    ground: &RouteEnv<'_>,
     one: &Assigned<'_>,
-    pair: &Pair,
+    pair: &PairDecl,
     operations: [&crate::contract::Operation; 2],
     findings: &mut Findings,
-) -> Option<Served> {
+) -> Option<LoweredRoute> {
     let mut why = Findings::new();
     let served = RouteCheck::new(ground, one.serves, one.operation, &mut why).pair(pair, operations);
     match served.filter(|_| !why.has_errors()) {
         Some(served) => Some(served),
-        None => unnamed(ground, one, why, findings),
+        None => serve_unnamed(ground, one, why, findings),
     }
 }
 
 /// Applies the pack's policy for operations without a route. `why` contains the differences from
 /// the operation of the other side.
-fn unnamed(
-    ground: &Ground<'_>,
+fn serve_unnamed(
+    ground: &RouteEnv<'_>,
     one: &Assigned<'_>,
     why: Findings,
     findings: &mut Findings,
-) -> Option<Served> {
+) -> Option<LoweredRoute> {
     let word = ground.rest[one.serves].as_ref();
     let Some(word) = word.filter(|word| word.value != RestWord::Keep) else {
-        let first = why.sorted().first().map(|finding| finding.message.clone());
-        findings.push(faults::unanswered(one.operation, ground.side_name(one.serves), false, first));
+        let first = why.in_order().first().map(|finding| finding.message.clone());
+        findings.push(faults::unanswered_operation(
+            one.operation,
+            ground.side_name(one.serves),
+            false,
+            first,
+        ));
         return None;
     };
     let reason = Spanned { value: super::made::REST_REASON.to_owned(), span: word.span };
-    let mut policy = super::ast::RefusePolicy::default();
+    let mut policy = super::ast::RefusePolicyDecl::default();
     if word.value == RestWord::Forward {
         policy.legacy_forward = [Some(true); 2];
     }
     let refuse = super::ast::Refuse { reason, policy };
     let refusal = RouteCheck::new(ground, one.serves, one.operation, findings).refusal(&refuse)?;
     let effect = route::effect(&one.operation.key.method, None);
-    Some(Served {
+    Some(LoweredRoute {
         operation: route::operation(one.operation, ground.types(one.serves), effect),
         kind: RouteKind::Refuse(refusal),
         verdict: Verdict::Not,
@@ -227,17 +232,17 @@ fn unnamed(
 
 /// Reports errors that concern both directions of a route, so that they are reported once.
 fn check_once(
-    ground: &Ground<'_>,
-    route: &Route,
-    assigned: &[Vec<Answered<'_>>; 2],
+    ground: &RouteEnv<'_>,
+    route: &RouteDecl,
+    assigned: &[Vec<AssignedRoutes<'_>>; 2],
     findings: &mut Findings,
 ) {
     let of_route = |one: &&Assigned<'_>| one.route.is_some_and(|known| std::ptr::eq(known, route));
     let all = assigned.iter().flatten().flat_map(|(one, others)| std::iter::once(one).chain(others));
     let served: Vec<&Assigned<'_>> = all.filter(of_route).collect();
     let (notes, own) = match route {
-        Route::Pair(pair) => (&pair.notes, pair.front.map(|front| front.side)),
-        Route::Serve(serve) => (&serve.notes, Some(serve.side.side)),
+        RouteDecl::Pair(pair) => (&pair.notes, pair.front.map(|front| front.side)),
+        RouteDecl::Serve(serve) => (&serve.notes, Some(serve.side.side)),
     };
     for (side, _) in &notes.verdict {
         if let (Some(side), Some(own)) = (side, own)
@@ -246,7 +251,7 @@ fn check_once(
             findings.push(faults::verdict_side(side.span));
         }
     }
-    let Route::Pair(pair) = route else { return };
+    let RouteDecl::Pair(pair) = route else { return };
     let Some(operations) = served.iter().find_map(|one| one.operations) else { return };
     let sides: Vec<SideId> = served.iter().map(|one| one.serves).collect();
     let Some(first) = served.first() else { return };
@@ -258,7 +263,7 @@ fn check_once(
 }
 
 /// Checks that the names in `path:` are variables of the operations.
-fn check_variables(pair: &Pair, operations: [&crate::contract::Operation; 2], findings: &mut Findings) {
+fn check_variables(pair: &PairDecl, operations: [&crate::contract::Operation; 2], findings: &mut Findings) {
     for (old, new) in &pair.path {
         for (name, operation) in [(old, operations[0]), (new, operations[1])] {
             if !operation.key.path.variables().any(|variable| variable == name.value) {
@@ -268,7 +273,7 @@ fn check_variables(pair: &Pair, operations: [&crate::contract::Operation; 2], fi
     }
 }
 
-impl Served {
+impl LoweredRoute {
     fn with_id(self, id: RouteId) -> plan::Route {
         plan::Route {
             id,
@@ -289,7 +294,7 @@ impl Served {
     }
 }
 
-impl<'a> Ground<'a> {
+impl<'a> RouteEnv<'a> {
     fn contract(&self, side: SideId) -> &'a Contract {
         &self.contracts[side]
     }

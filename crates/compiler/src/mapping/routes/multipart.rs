@@ -4,7 +4,7 @@
 
 use super::faults;
 use super::route::RouteCheck;
-use crate::contract::{Body, Field, Media, PartEncoding, Scalar, ScalarKind, Type, TypeKind, Types};
+use crate::contract::{Field, Media, PartEncoding, RequestBody, Scalar, ScalarKind, Type, TypeKind, Types};
 use crate::diagnostic::Span;
 use crate::mapping::ast;
 use crate::mapping::form;
@@ -43,7 +43,7 @@ pub(super) fn format(
         }
         parts.extend(kind.map(|kind| (Key::new(&field.name), kind)));
     }
-    let fields = FormFormat { form: form::of(ty, types), lists: styles };
+    let fields = FormFormat { form: form::form_of(ty, types), lists: styles };
     BodyFormat::Multipart(Arc::new(MultipartFormat { fields, parts }))
 }
 
@@ -68,9 +68,9 @@ impl RouteCheck<'_, '_> {
     pub(super) fn files(
         &mut self,
         op: &ValueOp,
-        used: &ast::Body,
+        used: &ast::BodyDecl,
         span: Span,
-        [from, to]: [Option<&Body>; 2],
+        [from, to]: [Option<&RequestBody>; 2],
     ) -> Option<()> {
         let sides = [(from, self.serves), (to, self.serves.other())];
         let formats = sides.map(|(body, side)| match body.map(|body| (&body.media, body)) {
@@ -146,19 +146,19 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Returns the line of a shape that names a member of a body.
-    fn line_of(&self, used: &ast::Body, name: &str, otherwise: Span) -> Span {
+    fn line_of(&self, used: &ast::BodyDecl, name: &str, otherwise: Span) -> Span {
         let shape = match used {
-            ast::Body::Inline(shape) => Some(&**shape),
-            ast::Body::Shape(used) => {
+            ast::BodyDecl::Inline(shape) => Some(&**shape),
+            ast::BodyDecl::Shape(used) => {
                 let shapes = &self.ground.world.program.shapes;
                 shapes
                     .iter()
                     .find(|shape| shape.name.as_ref().is_some_and(|known| known.value == used.name.value))
             }
-            ast::Body::Keep(span) | ast::Body::Empty(span) => return *span,
+            ast::BodyDecl::Keep(span) | ast::BodyDecl::Empty(span) => return *span,
         };
         let Some(shape) = shape else { return otherwise };
-        let is_it = |place: &ast::Place| place.0.first().is_some_and(|first| first == name);
+        let is_it = |place: &ast::FieldPlace| place.0.first().is_some_and(|first| first == name);
         let renamed = shape.rename.iter().find(|line| is_it(&line.old.value) || is_it(&line.new.value));
         let only = || shape.only.iter().find(|line| is_it(&line.place.value)).map(|line| line.place.span);
         let constant =

@@ -1,7 +1,7 @@
 //! Resolves operation keys of mappings in a contract. Suggests similar operations for unknown ones.
 
 use super::faults;
-use super::proof::Need;
+use super::proof::PlaceUse;
 use super::route::RouteCheck;
 use crate::contract::{Contract, OpKey, Operation};
 use crate::diagnostic::{Findings, Span};
@@ -29,7 +29,7 @@ pub(in crate::mapping) fn find<'a>(
 }
 
 /// A piece of the path in a `call:`.
-enum Piece<'t> {
+enum TargetPiece<'t> {
     Literal(&'t str),
     /// The text between braces, and its offset.
     Variable(&'t str, usize),
@@ -49,8 +49,8 @@ impl<'a> RouteCheck<'_, 'a> {
         let mut template = format!("{method} ");
         for (at, piece) in pieces.iter().enumerate() {
             match piece {
-                Piece::Literal(text) => template.push_str(text),
-                Piece::Variable(..) => template.push_str(&format!("{{v{at}}}")),
+                TargetPiece::Literal(text) => template.push_str(text),
+                TargetPiece::Variable(..) => template.push_str(&format!("{{v{at}}}")),
             }
         }
         let key = match OpKey::parse(&template) {
@@ -69,16 +69,21 @@ impl<'a> RouteCheck<'_, 'a> {
         Some((operation, parts.into_iter().collect::<Option<Vec<_>>>()?))
     }
 
-    fn part(&mut self, piece: &Piece<'_>, written: &Spanned<String>, certain: bool) -> Option<PathPart> {
+    fn part(
+        &mut self,
+        piece: &TargetPiece<'_>,
+        written: &Spanned<String>,
+        certain: bool,
+    ) -> Option<PathPart> {
         let (text, offset) = match piece {
-            Piece::Literal(text) => return Some(PathPart::Literal((*text).into())),
-            Piece::Variable(text, offset) => (*text, *offset),
+            TargetPiece::Literal(text) => return Some(PathPart::Literal((*text).into())),
+            TargetPiece::Variable(text, offset) => (*text, *offset),
         };
         let span = self.inside(written, text, offset);
         if text.starts_with('$') {
             let found = self.reading().find_one(text, span)?;
             self.is_scalar(&found.held, "a part of an address", span)?;
-            self.needs_place(&found.location, Need::Text("a part of an address"), span);
+            self.needs_place(&found.location, PlaceUse::Text("a part of an address"), span);
             let types = self.ground.types(found.held.side);
             let is_there = !found.held.absent
                 && (!types.resolve(&found.held.ty).nullable || is_any(types, &found.held.ty));
@@ -116,7 +121,7 @@ fn is_any(types: &crate::contract::Types, ty: &crate::contract::Type) -> bool {
 }
 
 /// Splits a call into its method and the pieces of its path.
-fn pieces(text: &str) -> (&str, Vec<Piece<'_>>) {
+fn pieces(text: &str) -> (&str, Vec<TargetPiece<'_>>) {
     let (method, _) = text.split_once(' ').unwrap_or(("", text));
     let mut pieces = Vec::new();
     let mut literal = if method.is_empty() { 0 } else { method.len() + 1 };
@@ -124,14 +129,14 @@ fn pieces(text: &str) -> (&str, Vec<Piece<'_>>) {
     while let Some(open) = text[at..].find('{').map(|found| found + at) {
         let Some(close) = closing(text, open) else { break };
         if open > literal {
-            pieces.push(Piece::Literal(&text[literal..open]));
+            pieces.push(TargetPiece::Literal(&text[literal..open]));
         }
-        pieces.push(Piece::Variable(&text[open + 1..close], open + 1));
+        pieces.push(TargetPiece::Variable(&text[open + 1..close], open + 1));
         literal = close + 1;
         at = literal;
     }
     if literal < text.len() {
-        pieces.push(Piece::Literal(&text[literal..]));
+        pieces.push(TargetPiece::Literal(&text[literal..]));
     }
     (method, pieces)
 }

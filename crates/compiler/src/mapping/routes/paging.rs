@@ -5,7 +5,7 @@ use super::faults;
 use super::route::RouteCheck;
 use super::steps::success_body;
 use crate::contract::{Operation, ScalarKind, Type, TypeIn, TypeKind};
-use crate::mapping::ast::{Body, PagedRoute, PagedSide, Pair, Place, Spanned, Told};
+use crate::mapping::ast::{BodyDecl, FieldPlace, NextPageDecl, PagedRoute, PagedSideDecl, PairDecl, Spanned};
 use crate::mapping::lens::field_type;
 use std::sync::Arc;
 use switchback_plan::{self as plan, CompareKind, CompareRule, Key, LastPage, PagedBy, SideId};
@@ -20,7 +20,7 @@ const RELATIONS: [&str; 6] = ["first", "last", "prev", "previous", "self", "star
 
 /// Expected type of a member that describes pages.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum PageMember {
     Text,
     /// A cursor, a page number or an offset.
     Position,
@@ -29,26 +29,26 @@ enum Wanted {
     List,
 }
 
-impl Wanted {
+impl PageMember {
     fn word(self) -> &'static str {
         match self {
-            Wanted::Text => "a text",
-            Wanted::Position => "a text or an integer",
-            Wanted::Boolean => "a boolean",
-            Wanted::Integer => "an integer",
-            Wanted::List => "a list",
+            PageMember::Text => "a text",
+            PageMember::Position => "a text or an integer",
+            PageMember::Boolean => "a boolean",
+            PageMember::Integer => "an integer",
+            PageMember::List => "a list",
         }
     }
 
     fn fits(self, ty: TypeIn<'_>) -> bool {
         match (self, ty.types.resolve(ty.ty).kind) {
-            (_, TypeKind::Any) | (Wanted::List, TypeKind::Array(_)) => true,
+            (_, TypeKind::Any) | (PageMember::List, TypeKind::Array(_)) => true,
             (_, TypeKind::Scalar(scalar)) => match self {
-                Wanted::Text => scalar.kind == ScalarKind::String,
-                Wanted::Position => matches!(scalar.kind, ScalarKind::String | ScalarKind::Integer),
-                Wanted::Boolean => scalar.kind == ScalarKind::Boolean,
-                Wanted::Integer => scalar.kind == ScalarKind::Integer,
-                Wanted::List => false,
+                PageMember::Text => scalar.kind == ScalarKind::String,
+                PageMember::Position => matches!(scalar.kind, ScalarKind::String | ScalarKind::Integer),
+                PageMember::Boolean => scalar.kind == ScalarKind::Boolean,
+                PageMember::Integer => scalar.kind == ScalarKind::Integer,
+                PageMember::List => false,
             },
             _ => false,
         }
@@ -64,14 +64,14 @@ impl<'a> RouteCheck<'_, 'a> {
         for parameter in paging.sides[own].parameters() {
             self.context.read.insert(format!("request.query.{}", parameter.value));
         }
-        let names = |side: &PagedSide| side.parameters().map(|name| name.value.clone()).collect();
+        let names = |side: &PagedSideDecl| side.parameters().map(|name| name.value.clone()).collect();
         self.paged_parameters = [names(&paging.sides[own]), names(&paging.sides[other])];
         self.paged_members =
             paging.sides.each_ref().map(|side| side.members().map(|place| place.0.clone()).collect());
     }
 
     /// Reports lines of a pair that repeat what `paging` handles. Call it once per pair.
-    pub(super) fn paged_twice(&mut self, pair: &Pair) {
+    pub(super) fn paged_twice(&mut self, pair: &PairDecl) {
         let Some(paging) = &pair.paging else { return };
         if let Some(call) = &paging.call {
             self.findings.push(faults::paged_call_of_pair(call));
@@ -94,16 +94,17 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Warns about other links next to the one to the next page, in a response that passes
     /// unchanged: they point to the service, not to the gateway.
-    pub(super) fn kept_links(&mut self, pair: &Pair) {
-        let (Some(paging), Some(Body::Keep(span))) = (&pair.paging, &pair.response) else { return };
+    pub(super) fn kept_links(&mut self, pair: &PairDecl) {
+        let (Some(paging), Some(BodyDecl::Keep(span))) = (&pair.paging, &pair.response) else { return };
         let side = self.serves;
-        let Some(Told::LinkMember(next)) = paging.sides[side.place()].next.as_ref().map(|told| &told.value)
+        let Some(NextPageDecl::LinkMember(next)) =
+            paging.sides[side.place()].next.as_ref().map(|told| &told.value)
         else {
             return;
         };
         let Some((answer, _)) = success_body(self.operation) else { return };
         let Some((name, around)) = next.0.split_last() else { return };
-        let around = Place(around.to_vec());
+        let around = FieldPlace(around.to_vec());
         let types = self.ground.types(side);
         let Some((beside, _)) = field_type(types.at(answer), &around) else { return };
         let TypeKind::Object(object) = types.resolve(beside.ty).kind else { return };
@@ -118,7 +119,7 @@ impl<'a> RouteCheck<'_, 'a> {
         });
         let next = place_text(next);
         for link in links {
-            let place = Place(around.0.iter().cloned().chain([link.name.clone()]).collect());
+            let place = FieldPlace(around.0.iter().cloned().chain([link.name.clone()]).collect());
             self.findings.push(faults::kept_link(*span, &place_text(&place), &next));
         }
     }
@@ -170,7 +171,7 @@ impl<'a> RouteCheck<'_, 'a> {
             self.findings.push(faults::paged_call(paging.span, message, &[]));
         }
         let (client, service) = (client?, service?);
-        self.told(paging, &client, &service);
+        self.check_next_page(paging, &client, &service);
         self.sizes(paging, &client, &service);
         let upto = match &paging.upto {
             // The bound only applies if a page is found by reading the ones before it.
@@ -192,7 +193,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     fn paged_side(
         &mut self,
-        written: &PagedSide,
+        written: &PagedSideDecl,
         operation: &Operation,
         side: SideId,
     ) -> Option<plan::PagedSide> {
@@ -201,8 +202,10 @@ impl<'a> RouteCheck<'_, 'a> {
         let kinds = [("page", &written.page), ("offset", &written.offset), ("cursor", &written.cursor)];
         let given: Vec<&str> =
             kinds.iter().filter(|(_, name)| name.is_some()).map(|(kind, _)| *kind).collect();
-        let by_link =
-            matches!(written.next.as_ref().map(|told| &told.value), Some(Told::Link | Told::LinkMember(_)));
+        let by_link = matches!(
+            written.next.as_ref().map(|told| &told.value),
+            Some(NextPageDecl::Link | NextPageDecl::LinkMember(_))
+        );
         if given.len() > 1 || given.is_empty() && !by_link {
             self.findings.push(faults::paged_kind(written.span, &given));
             return None;
@@ -239,18 +242,22 @@ impl<'a> RouteCheck<'_, 'a> {
             _ => PagedBy::Link,
         };
         let answer = success_body(operation).map(|(ty, _)| ty);
-        let more = self.paged_places(written.more.as_ref(), answer, side, Wanted::Boolean);
-        let total = self.paged_places(written.total.as_ref(), answer, side, Wanted::Integer);
-        let items = self.paged_places(written.items.as_ref(), answer, side, Wanted::List);
+        let more = self.paged_places(written.more.as_ref(), answer, side, PageMember::Boolean);
+        let total = self.paged_places(written.total.as_ref(), answer, side, PageMember::Integer);
+        let items = self.paged_places(written.items.as_ref(), answer, side, PageMember::List);
         let (mut is_number, mut last) = (false, LastPage::Null);
         let next = match written.next.as_ref().map(|told| (&told.value, told.span)) {
             None => None,
-            Some((Told::Link, _)) => Some(plan::Told::Link),
-            Some((Told::Header(name), _)) => Some(plan::Told::Header(name.to_ascii_lowercase().into())),
-            Some((Told::Member(place) | Told::LinkMember(place), span)) => {
-                let is_link =
-                    matches!(written.next.as_ref().map(|told| &told.value), Some(Told::LinkMember(_)));
-                let wanted = if is_link { Wanted::Text } else { Wanted::Position };
+            Some((NextPageDecl::Link, _)) => Some(plan::Told::Link),
+            Some((NextPageDecl::Header(name), _)) => {
+                Some(plan::Told::Header(name.to_ascii_lowercase().into()))
+            }
+            Some((NextPageDecl::Member(place) | NextPageDecl::LinkMember(place), span)) => {
+                let is_link = matches!(
+                    written.next.as_ref().map(|told| &told.value),
+                    Some(NextPageDecl::LinkMember(_))
+                );
+                let wanted = if is_link { PageMember::Text } else { PageMember::Position };
                 let place = Spanned { value: place.clone(), span };
                 let path = self.paged_places(Some(&place), answer, side, wanted);
                 if let (true, Some(answer), Some(_)) = (is_client, answer, &path)
@@ -295,7 +302,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Returns the maximum page size according to the contract's bound of the parameter.
-    fn maximum_of(&self, written: &PagedSide, operation: &Operation, side: SideId) -> Option<u32> {
+    fn maximum_of(&self, written: &PagedSideDecl, operation: &Operation, side: SideId) -> Option<u32> {
         let size = written.size.as_ref()?;
         let parameter = operation.query.iter().find(|parameter| parameter.name == size.value)?;
         match self.ground.types(side).resolve(&parameter.ty).kind {
@@ -308,10 +315,10 @@ impl<'a> RouteCheck<'_, 'a> {
     /// expected type.
     fn paged_places(
         &mut self,
-        place: Option<&Spanned<Place>>,
+        place: Option<&Spanned<FieldPlace>>,
         answer: Option<&Type>,
         side: SideId,
-        wanted: Wanted,
+        wanted: PageMember,
     ) -> Option<plan::MemberPath> {
         let place = place?;
         let found = answer.and_then(|answer| field_type(self.ground.types(side).at(answer), &place.value));
@@ -327,7 +334,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Checks that each side announces what the other side needs in order to page.
-    fn told(&mut self, paging: &PagedRoute, client: &plan::PagedSide, service: &plan::PagedSide) {
+    fn check_next_page(&mut self, paging: &PagedRoute, client: &plan::PagedSide, service: &plan::PagedSide) {
         let names = [self.serves, self.serves.other()].map(|side| self.ground.side_name(side));
         let spans = [self.serves, self.serves.other()].map(|side| paging.sides[side].span);
         // The gateway finds a page by number by following cursors from the first page.
@@ -427,6 +434,6 @@ pub(super) fn noise(paging: Option<&plan::Paging>) -> Option<CompareRule> {
     Some(CompareRule { at, kind: CompareKind::Noise, origin: paging.origin.clone() })
 }
 
-fn place_text(place: &Place) -> String {
+fn place_text(place: &FieldPlace) -> String {
     place.0.iter().fold("$".to_owned(), |text, name| format!("{text}.{name}"))
 }

@@ -1,12 +1,14 @@
 //! Compiles pairs: one call and its response, in each direction that the pair serves.
 
-use super::Served;
+use super::LoweredRoute;
 use super::faults;
 use super::route::{RouteCheck, allow_slashes, effect, operation};
 use super::status::is_redirect;
-use crate::contract::{Narrowing, Operation, Part, Segment, Type, TypeIn, compare_lists, compare_once};
+use crate::contract::{
+    Narrowing, Operation, Segment, SegmentPart, Type, TypeIn, compare_lists, compare_once,
+};
 use crate::diagnostic::Span;
-use crate::mapping::ast::{Body, Pair};
+use crate::mapping::ast::{BodyDecl, PairDecl};
 use crate::mapping::expected;
 use crate::mapping::lens::{Lens, Supply};
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use switchback_plan::{
 };
 
 /// Translation of a body.
-pub(super) enum Translated {
+pub(super) enum BodyTranslation {
     /// No body is sent.
     Empty,
     Plan(BodyPlan),
@@ -26,10 +28,10 @@ pub(super) enum Translated {
 
 impl<'a> RouteCheck<'_, 'a> {
     /// Compiles a pair in the direction that serves `self.serves`.
-    pub(super) fn pair(mut self, pair: &'a Pair, operations: [&'a Operation; 2]) -> Option<Served> {
+    pub(super) fn pair(mut self, pair: &'a PairDecl, operations: [&'a Operation; 2]) -> Option<LoweredRoute> {
         let called = operations[self.serves.other()];
         self.sentences(&pair.notes);
-        let passed = self.passed(pair, called);
+        let passed = self.passed_bodies(pair, called);
         self.passed_answers = passed.as_ref().and_then(|passed| passed.answers.clone());
         self.begin_paging(pair.paging.as_ref());
         let paging = match &pair.paging {
@@ -81,7 +83,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 response.headers.extend(self.approximate_header());
             }
             if matches!(response.body, ResponseBody::Plan(_)) {
-                self.json_name_of_answer(super::media::answered(response), &mut response.headers);
+                self.json_name_of_answer(super::media::client_status(response), &mut response.headers);
             }
         }
         // Rules are built even after an error, to report further ones, but must not reach a plan.
@@ -116,7 +118,7 @@ impl<'a> RouteCheck<'_, 'a> {
             origin: self.ground.origin(pair.span),
         };
         operation.effect = super::route::effect(&self.operation.key.method, pair.effect.as_ref());
-        Some(Served {
+        Some(LoweredRoute {
             operation,
             kind: RouteKind::Pair(Box::new(plan::Pair {
                 refused,
@@ -137,7 +139,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Returns the path of the call, with variables from the served operation.
-    fn path(&mut self, pair: &Pair, called: &Operation) -> Option<Vec<PathPart>> {
+    fn path(&mut self, pair: &PairDecl, called: &Operation) -> Option<Vec<PathPart>> {
         let names: Vec<&str> = self.operation.key.path.variables().collect();
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -164,8 +166,8 @@ impl<'a> RouteCheck<'_, 'a> {
                 Segment::Mixed(pieces) => {
                     for piece in pieces {
                         match piece {
-                            Part::Text(text) => literal.push_str(text),
-                            Part::Variable(name) => variable(name, &mut literal)?,
+                            SegmentPart::Text(text) => literal.push_str(text),
+                            SegmentPart::Variable(name) => variable(name, &mut literal)?,
                         }
                     }
                 }
@@ -185,7 +187,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Records values of path variables that the called operation does not accept.
-    fn path_types(&mut self, pair: &Pair, called: &Operation) {
+    fn path_types(&mut self, pair: &PairDecl, called: &Operation) {
         for taken in &called.path_params {
             let from = self.source_of_variable(pair, &taken.name);
             if let Some(known) = self.operation.path_params.iter().find(|known| known.name == from) {
@@ -196,7 +198,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Returns the served variable for a called one: that of a `path:` line, otherwise the one with
     /// the same name.
-    fn source_of_variable<'n>(&self, pair: &'n Pair, name: &'n str) -> &'n str {
+    fn source_of_variable<'n>(&self, pair: &'n PairDecl, name: &'n str) -> &'n str {
         let lines = pair.path.iter().map(|(old, new)| match self.serves {
             SideId::OLD => (old.value.as_str(), new.value.as_str()),
             _ => (new.value.as_str(), old.value.as_str()),
@@ -204,10 +206,10 @@ impl<'a> RouteCheck<'_, 'a> {
         lines.filter(|(_, to)| *to == name).map(|(from, _)| from).next().unwrap_or(name)
     }
 
-    fn request(&mut self, pair: &Pair, called: &Operation) -> Option<Option<BodyPlan>> {
+    fn request(&mut self, pair: &PairDecl, called: &Operation) -> Option<Option<BodyPlan>> {
         let served = self.operation.body.as_ref();
         let taken = called.body.as_ref();
-        let what = Types {
+        let what = BodyTypes {
             what: "request",
             from: served.map(|body| &body.ty),
             to: taken.map(|body| &body.ty),
@@ -216,29 +218,29 @@ impl<'a> RouteCheck<'_, 'a> {
             span: pair.span,
         };
         if what.to_required && served.is_some_and(|body| !body.required) {
-            let found = Narrowing::of("a request without a body".to_owned());
+            let found = Narrowing::of_both_messages("a request without a body".to_owned());
             self.lose_narrower(&[found], what.towards, "$", pair.span);
         }
-        match self.translated(pair.request.as_ref(), &what) {
-            Translated::Empty => Some(None),
-            Translated::Plan(plan) => {
-                if let Some(used @ (Body::Shape(_) | Body::Inline(_))) = &pair.request {
+        match self.translate_body(pair.request.as_ref(), &what) {
+            BodyTranslation::Empty => Some(None),
+            BodyTranslation::Plan(plan) => {
+                if let Some(used @ (BodyDecl::Shape(_) | BodyDecl::Inline(_))) = &pair.request {
                     self.files(&plan.op, used, pair.span, [served, taken])?;
                 }
                 Some(Some(plan))
             }
-            Translated::Faulty => None,
+            BodyTranslation::Faulty => None,
         }
     }
 
     /// Translates the body of a response.
     pub(super) fn response_body(
         &mut self,
-        pair: &Pair,
+        pair: &PairDecl,
         from: Option<&Type>,
         to: Option<&Type>,
     ) -> ResponseBody {
-        let what = Types {
+        let what = BodyTypes {
             what: "response",
             from,
             to,
@@ -246,31 +248,33 @@ impl<'a> RouteCheck<'_, 'a> {
             towards: self.serves,
             span: pair.span,
         };
-        match self.translated(pair.response.as_ref(), &what) {
-            Translated::Plan(plan) => ResponseBody::Plan(plan),
-            Translated::Empty | Translated::Faulty => ResponseBody::Empty,
+        match self.translate_body(pair.response.as_ref(), &what) {
+            BodyTranslation::Plan(plan) => ResponseBody::Plan(plan),
+            BodyTranslation::Empty | BodyTranslation::Faulty => ResponseBody::Empty,
         }
     }
 
-    fn translated(&mut self, line: Option<&Body>, what: &Types<'_>) -> Translated {
+    fn translate_body(&mut self, line: Option<&BodyDecl>, what: &BodyTypes<'_>) -> BodyTranslation {
         match line {
-            None if what.from.is_none() && !what.to_required => Translated::Empty,
+            None if what.from.is_none() && !what.to_required => BodyTranslation::Empty,
             None => {
                 self.findings.push(faults::body_line_missing(what.span, what.what, what.from, what.to));
-                Translated::Faulty
+                BodyTranslation::Faulty
             }
-            Some(Body::Empty(span)) => {
+            Some(BodyDecl::Empty(span)) => {
                 if what.to_required {
                     self.findings.push(faults::empty_body(*span, what.what, what.to));
-                    return Translated::Faulty;
+                    return BodyTranslation::Faulty;
                 }
-                Translated::Empty
+                BodyTranslation::Empty
             }
-            Some(Body::Keep(span)) => self.kept(*span, what),
-            Some(Body::Shape(used)) => {
-                let Some(types) = self.lens_types(used.name.span, what) else { return Translated::Faulty };
+            Some(BodyDecl::Keep(span)) => self.keep_body(*span, what),
+            Some(BodyDecl::Shape(used)) => {
+                let Some(types) = self.lens_types(used.name.span, what) else {
+                    return BodyTranslation::Faulty;
+                };
                 if types.is_empty() {
-                    return Translated::Empty;
+                    return BodyTranslation::Empty;
                 }
                 if used.each {
                     let [source, target] = match what.towards {
@@ -284,10 +288,10 @@ impl<'a> RouteCheck<'_, 'a> {
                     self.ground.lenses.body(used, [types[0], types[1]], what.towards, &supply, self.findings);
                 self.lens_plan(lens, what)
             }
-            Some(Body::Inline(shape)) => {
-                let Some(types) = self.lens_types(shape.span, what) else { return Translated::Faulty };
+            Some(BodyDecl::Inline(shape)) => {
+                let Some(types) = self.lens_types(shape.span, what) else { return BodyTranslation::Faulty };
                 if types.is_empty() {
-                    return Translated::Empty;
+                    return BodyTranslation::Empty;
                 }
                 let supply = self.supply_of(what);
                 let types = [types[0], types[1]];
@@ -297,16 +301,16 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    fn kept(&mut self, span: Span, what: &Types<'_>) -> Translated {
+    fn keep_body(&mut self, span: Span, what: &BodyTypes<'_>) -> BodyTranslation {
         let promised = super::steps::success_body(self.operation).is_some();
         let (from, to) = match (what.from, what.to) {
             (Some(from), Some(to)) => (from, to),
             // Some successes may have a body and others not.
-            (_, None) if what.what == "response" && promised => return Translated::Empty,
-            (None, Some(_)) if what.what == "request" && !what.to_required => return Translated::Empty,
+            (_, None) if what.what == "response" && promised => return BodyTranslation::Empty,
+            (None, Some(_)) if what.what == "request" && !what.to_required => return BodyTranslation::Empty,
             _ => {
                 self.findings.push(faults::keep_without_body(span, what.what));
-                return Translated::Faulty;
+                return BodyTranslation::Faulty;
             }
         };
         let source = self.ground.types(what.towards.other()).at(from);
@@ -319,10 +323,10 @@ impl<'a> RouteCheck<'_, 'a> {
             Ok(narrowings) => self.lose_narrower(&narrowings, what.towards, "$", span),
             Err(why) => {
                 self.findings.push(faults::does_not_fit(span, from, to, &why.to_string(), false));
-                return Translated::Faulty;
+                return BodyTranslation::Faulty;
             }
         }
-        Translated::Plan(BodyPlan {
+        BodyTranslation::Plan(BodyPlan {
             op: ValueOp::Keep,
             root: Root::ANY,
             class: Class::Pass,
@@ -331,7 +335,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Returns the types that a shape relates, by side, or an empty list if no body is produced.
-    fn lens_types<'t>(&mut self, span: Span, what: &Types<'t>) -> Option<Vec<TypeIn<'t>>>
+    fn lens_types<'t>(&mut self, span: Span, what: &BodyTypes<'t>) -> Option<Vec<TypeIn<'t>>>
     where
         'a: 't,
     {
@@ -354,13 +358,13 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Returns the members of a response that the gateway writes by itself.
-    fn supply_of(&self, what: &Types<'_>) -> Supply {
+    fn supply_of(&self, what: &BodyTypes<'_>) -> Supply {
         let paged = if what.what == "response" { self.paged_members.clone() } else { Default::default() };
         Supply { paged, over: self.is_paging_faulty, ..Supply::default() }
     }
 
-    fn lens_plan(&mut self, lens: Option<Lens>, what: &Types<'_>) -> Translated {
-        let Some(lens) = lens else { return Translated::Faulty };
+    fn lens_plan(&mut self, lens: Option<Lens>, what: &BodyTypes<'_>) -> BodyTranslation {
+        let Some(lens) = lens else { return BodyTranslation::Faulty };
         self.take_over(&lens, what.towards, None);
         let types = self.ground.types(what.towards.other());
         let root = match (&lens.op, what.from) {
@@ -369,7 +373,7 @@ impl<'a> RouteCheck<'_, 'a> {
             (_, Some(ty)) if what.what == "request" => expected::request_root(ty, types),
             (_, Some(ty)) => expected::answer_root(ty, types),
         };
-        Translated::Plan(BodyPlan { op: lens.op, root, class: lens.class, because: lens.because })
+        BodyTranslation::Plan(BodyPlan { op: lens.op, root, class: lens.class, because: lens.because })
     }
 }
 
@@ -379,7 +383,7 @@ fn plan_calls(paging: &Arc<plan::Paging>) -> u32 {
 }
 
 /// A body, in the direction of its transfer.
-struct Types<'t> {
+struct BodyTypes<'t> {
     /// `request` or `response`.
     what: &'static str,
     from: Option<&'t Type>,

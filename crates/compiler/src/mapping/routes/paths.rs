@@ -6,14 +6,14 @@
 //! even if the type is open, because it has no guarantee. `..` is not supported, because it
 //! obscures where a value comes from.
 
-use super::context::{Context, ContextValue, list};
+use super::context::{ContextValue, StepContext, list};
 use super::faults;
 use super::rules::COOKIES;
-use super::{Findings, Ground};
+use super::{Findings, RouteEnv};
 use crate::contract::{Additional, Enum, Literal, ScalarKind, Type, TypeKind};
 use crate::diagnostic::{Sources, Span, suggest};
 use crate::mapping::ast::Spanned;
-use crate::mapping::syntax::unquoted;
+use crate::mapping::syntax::unquote;
 use jsonpath_rust::parser::model::{Segment, Selector};
 use jsonpath_rust::parser::parse_json_path;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use switchback_plan::{Key, Location, Path, Segment as Step, SettingKind};
 
 /// A resolved path with its type.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct FoundPath {
     pub location: Location,
     pub held: ContextValue,
 }
 
-impl Found {
+impl FoundPath {
     pub(super) fn is_singular(&self) -> bool {
         matches!(self.location.path, Path::Singular(_))
     }
@@ -49,21 +49,21 @@ impl Found {
 }
 
 /// Locates the words of a path in its source text, from left to right.
-pub(super) struct Words<'s> {
+pub(super) struct PathWords<'s> {
     sources: &'s Sources,
     text: &'s str,
     whole: Span,
     from: usize,
 }
 
-impl<'s> Words<'s> {
-    pub(super) fn new(sources: &'s Sources, whole: Span) -> Words<'s> {
+impl<'s> PathWords<'s> {
+    pub(super) fn new(sources: &'s Sources, whole: Span) -> PathWords<'s> {
         let text = sources.text(whole.file).get(whole.start as usize..whole.end as usize);
-        Words { sources, text: text.unwrap_or(""), whole, from: 0 }
+        PathWords { sources, text: text.unwrap_or(""), whole, from: 0 }
     }
 
     /// Returns `place` if it is in the same file and contains exactly this name, plain or quoted.
-    fn written(&self, name: &str, place: Span) -> Option<Span> {
+    fn find_word(&self, name: &str, place: Span) -> Option<Span> {
         let text = self.sources.text(place.file).get(place.start as usize..place.end as usize)?;
         (place.file == self.whole.file && text.trim_matches(['\'', '"']) == name).then_some(place)
     }
@@ -97,15 +97,15 @@ impl<'s> Words<'s> {
 }
 
 /// Environment for resolving paths at one point of a route.
-pub(super) struct Reading<'g, 'a> {
-    pub ground: &'g Ground<'a>,
-    pub context: &'g mut Context,
+pub(super) struct PathEnv<'g, 'a> {
+    pub ground: &'g RouteEnv<'a>,
+    pub context: &'g mut StepContext,
     pub findings: &'g mut Findings,
 }
 
-impl Reading<'_, '_> {
+impl PathEnv<'_, '_> {
     /// Resolves a path. Returns `None` if it reports an error.
-    pub(super) fn find(&mut self, text: &str, span: Span) -> Option<Found> {
+    pub(super) fn find(&mut self, text: &str, span: Span) -> Option<FoundPath> {
         let query = match parse_json_path(text) {
             Ok(query) => query,
             Err(error) => {
@@ -113,7 +113,7 @@ impl Reading<'_, '_> {
                 return None;
             }
         };
-        let mut words = Words::new(self.ground.sources, span);
+        let mut words = PathWords::new(self.ground.sources, span);
         let (held, many) = self.held_from_root(&query.segments, &mut words)?;
         let (path, held) = match many {
             false => {
@@ -126,17 +126,17 @@ impl Reading<'_, '_> {
                     self.findings.push(faults::cookie_read(name, words.next(name)));
                     return None;
                 }
-                (Path::Singular(steps), self.context.narrowed(&texts, held, self.ground.contracts))
+                (Path::Singular(steps), self.context.narrow(&texts, held, self.ground.contracts))
             }
             true => (Path::Query(Arc::new(query)), held),
         };
         // A path with several matches yields their list, which may be empty but is never absent.
         let held = if many { ContextValue { ty: list(held.ty, span), absent: false, ..held } } else { held };
-        Some(Found { location: Location { text: text.into(), path }, held })
+        Some(FoundPath { location: Location { text: text.into(), path }, held })
     }
 
     /// Resolves a path that must be singular.
-    pub(super) fn find_one(&mut self, text: &str, span: Span) -> Option<Found> {
+    pub(super) fn find_one(&mut self, text: &str, span: Span) -> Option<FoundPath> {
         let found = self.find(text, span)?;
         if !found.is_singular() {
             self.findings.push(faults::path_singular(text, span));
@@ -146,11 +146,11 @@ impl Reading<'_, '_> {
     }
 
     /// Resolves a path that may be singular or not.
-    pub(super) fn find_spanned_any(&mut self, path: &Spanned<String>) -> Option<Found> {
+    pub(super) fn find_spanned_any(&mut self, path: &Spanned<String>) -> Option<FoundPath> {
         self.find(&path.value, path.span)
     }
 
-    pub(super) fn find_spanned(&mut self, path: &Spanned<String>) -> Option<Found> {
+    pub(super) fn find_spanned(&mut self, path: &Spanned<String>) -> Option<FoundPath> {
         self.find_one(&path.value, path.span)
     }
 
@@ -159,13 +159,13 @@ impl Reading<'_, '_> {
     pub(super) fn held_from_root(
         &mut self,
         segments: &[Segment],
-        words: &mut Words<'_>,
+        words: &mut PathWords<'_>,
     ) -> Option<(ContextValue, bool)> {
         let Some((Segment::Selector(Selector::Name(root)), rest)) = segments.split_first() else {
             self.findings.push(faults::path_root(words.whole, &self.roots()));
             return None;
         };
-        let root = unquoted(root);
+        let root = unquote(root);
         if root == "config" {
             return self.setting(rest, words).map(|held| (held, false));
         }
@@ -183,7 +183,7 @@ impl Reading<'_, '_> {
             return self.walk(held, rest, words);
         };
         let names = rest.iter().map_while(|segment| match segment {
-            Segment::Selector(Selector::Name(name)) => Some(unquoted(name)),
+            Segment::Selector(Selector::Name(name)) => Some(unquote(name)),
             _ => None,
         });
         let root_name = root.clone();
@@ -209,7 +209,7 @@ impl Reading<'_, '_> {
     }
 
     /// Resolves `$.config.…`: the remaining names form the dotted name of a setting.
-    fn setting(&mut self, rest: &[Segment], words: &mut Words<'_>) -> Option<ContextValue> {
+    fn setting(&mut self, rest: &[Segment], words: &mut PathWords<'_>) -> Option<ContextValue> {
         words.next("config");
         let mut names = Vec::new();
         for segment in rest {
@@ -217,7 +217,7 @@ impl Reading<'_, '_> {
                 self.findings.push(faults::setting_path(words.whole));
                 return None;
             };
-            names.push(unquoted(name));
+            names.push(unquote(name));
         }
         let name = names.join(".");
         let span = words.next(&name);
@@ -244,13 +244,13 @@ impl Reading<'_, '_> {
         &mut self,
         mut held: ContextValue,
         segments: &[Segment],
-        words: &mut Words<'_>,
+        words: &mut PathWords<'_>,
     ) -> Option<(ContextValue, bool)> {
         let mut many = false;
         for segment in segments {
             match segment {
                 Segment::Selector(Selector::Name(name)) => {
-                    held = self.member(&held, &unquoted(name), words)?;
+                    held = self.member(&held, &unquote(name), words)?;
                 }
                 Segment::Selector(Selector::Index(index)) => {
                     held = self.items(&held, words)?;
@@ -280,7 +280,7 @@ impl Reading<'_, '_> {
     }
 
     /// Resolves a member of a value.
-    fn member(&mut self, held: &ContextValue, name: &str, words: &mut Words<'_>) -> Option<ContextValue> {
+    fn member(&mut self, held: &ContextValue, name: &str, words: &mut PathWords<'_>) -> Option<ContextValue> {
         let span = words.next(name);
         let types = &self.ground.contracts[held.side].types;
         let resolved = types.resolve(&held.ty);
@@ -316,7 +316,8 @@ impl Reading<'_, '_> {
             Additional::Open if object.fields.is_empty() => Some(ContextValue::any(held.side, held.ty.span)),
             Additional::Open | Additional::Closed => {
                 let known = object.fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>();
-                let made = |name: &str| object.field(name).and_then(|field| words.written(name, field.span));
+                let made =
+                    |name: &str| object.field(name).and_then(|field| words.find_word(name, field.span));
                 self.findings.push(faults::unknown_member(name, span, &held.ty, &known, made));
                 None
             }
@@ -324,7 +325,7 @@ impl Reading<'_, '_> {
     }
 
     /// Resolves the elements of a list.
-    fn items(&mut self, held: &ContextValue, words: &Words<'_>) -> Option<ContextValue> {
+    fn items(&mut self, held: &ContextValue, words: &PathWords<'_>) -> Option<ContextValue> {
         let types = &self.ground.contracts[held.side].types;
         let item = |ty: &Type| ContextValue { ty: ty.clone(), side: held.side, absent: false };
         match types.resolve(&held.ty).kind {
@@ -360,7 +361,7 @@ fn step_text(step: &Step) -> String {
 /// Converts a singular segment to a step.
 pub(super) fn step(segment: &Segment) -> Option<Step> {
     match segment {
-        Segment::Selector(Selector::Name(name)) => Some(Step::Member(Key::new(&unquoted(name)))),
+        Segment::Selector(Selector::Name(name)) => Some(Step::Member(Key::new(&unquote(name)))),
         Segment::Selector(Selector::Index(index)) => Some(Step::Index(*index)),
         _ => None,
     }

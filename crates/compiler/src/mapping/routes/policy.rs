@@ -3,14 +3,14 @@
 use super::faults;
 use crate::diagnostic::Findings;
 use crate::mapping::ast;
-use crate::mapping::names::Names;
+use crate::mapping::names::PackNames;
 use switchback_plan::{self as plan, AfterDate, RefusePolicy, SettingKind};
 
 /// Returns the pack's policy. By default refused calls are not forwarded, and are answered with
 /// 501, or with 410 after the date.
 pub(in crate::mapping) fn of_pack(
-    written: &ast::RefusePolicy,
-    names: &Names,
+    written: &ast::RefusePolicyDecl,
+    names: &PackNames,
     findings: &mut Findings,
 ) -> RefusePolicy {
     let after_date = check(written, names, findings);
@@ -26,8 +26,8 @@ pub(in crate::mapping) fn of_pack(
 /// Checks that the statuses of a policy are errors and that its date is a valid day or a date
 /// setting. Returns the date, if declared.
 pub(super) fn check(
-    written: &ast::RefusePolicy,
-    names: &Names,
+    written: &ast::RefusePolicyDecl,
+    names: &PackNames,
     findings: &mut Findings,
 ) -> Option<Option<AfterDate>> {
     for status in written.status.iter().chain(&written.after_status) {
@@ -37,14 +37,14 @@ pub(super) fn check(
     }
     let date = written.after_date.as_ref()?;
     Some(match &date.value {
-        ast::AfterDate::Never => None,
-        ast::AfterDate::Day(text) => {
+        ast::AfterDateDecl::Never => None,
+        ast::AfterDateDecl::Day(text) => {
             if !plan::is_day(text) {
                 findings.push(faults::refusal_date(text, date.span));
             }
             Some(AfterDate::Day(text.clone()))
         }
-        ast::AfterDate::Setting(name) => {
+        ast::AfterDateDecl::Setting(name) => {
             let setting = names.setting(name, findings);
             if setting.as_ref().is_some_and(|found| found.kind.is_some_and(|kind| kind != SettingKind::Date))
             {

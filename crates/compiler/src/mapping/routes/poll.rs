@@ -10,7 +10,7 @@ use super::faults;
 use super::route::RouteCheck;
 use super::serve::CALLS_MAX;
 use crate::contract::{ScalarKind, TypeKind};
-use crate::mapping::ast::{self, Call, Predicate, PredicateWord, Spanned, Step};
+use crate::mapping::ast::{self, CallDecl, PredicateDecl, PredicateWord, Spanned, StepDecl};
 use crate::mapping::literal;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,7 +26,7 @@ const WITHIN_MAX: Duration = Duration::from_secs(300);
 
 /// Whether a condition can hold and can fail, according to the contract.
 #[derive(Clone, Copy)]
-struct Open {
+struct ConditionRange {
     holds: bool,
     fails: bool,
 }
@@ -35,9 +35,9 @@ impl RouteCheck<'_, '_> {
     /// Compiles the polling of a call, and returns the narrowed type of its result.
     pub(super) fn poll(
         &mut self,
-        poll: &ast::Poll,
-        call: &Call,
-        step: &Step,
+        poll: &ast::PollDecl,
+        call: &CallDecl,
+        step: &StepDecl,
         effect: Effect,
         held: ContextValue,
     ) -> Option<(plan::Poll, ContextValue)> {
@@ -82,23 +82,23 @@ impl RouteCheck<'_, '_> {
             return None;
         }
         match open? {
-            Open { holds: false, .. } => {
+            ConditionRange { holds: false, .. } => {
                 self.findings.push(faults::poll_never(poll.span));
                 return None;
             }
-            Open { fails: false, .. } => {
+            ConditionRange { fails: false, .. } => {
                 self.findings.push(faults::poll_at_once(poll.span));
                 return None;
             }
-            Open { .. } => {}
+            ConditionRange { .. } => {}
         }
         let made = plan::Poll { until: condition, every, within: time };
         // After a failure the step may continue with a different reply, so the facts do not apply.
-        let goes_on = matches!(call.on_fail, Some(ast::OnFail::Absent(_) | ast::OnFail::Use(_)));
+        let goes_on = matches!(call.on_fail, Some(ast::OnFailDecl::Absent(_) | ast::OnFailDecl::Use(_)));
         Some((made, if goes_on { held } else { finished.unwrap_or(held) }))
     }
 
-    fn times(&mut self, poll: &ast::Poll) -> Option<(Duration, Duration)> {
+    fn times(&mut self, poll: &ast::PollDecl) -> Option<(Duration, Duration)> {
         let mut time = |written: &Spanned<String>, what, least, most| {
             let found = literal::duration(&written.value).filter(|time| (least..=most).contains(time));
             if found.is_none() {
@@ -124,22 +124,25 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Determines whether a valid condition can hold and can fail.
-    fn open(&mut self, written: &Predicate) -> Open {
-        let any = Open { holds: true, fails: true };
+    fn open(&mut self, written: &PredicateDecl) -> ConditionRange {
+        let any = ConditionRange { holds: true, fails: true };
         match written.word.value {
             PredicateWord::Not => {
-                let Open { holds, fails } = self.open(&written.of[0]);
-                Open { holds: fails, fails: holds }
+                let ConditionRange { holds, fails } = self.open(&written.of[0]);
+                ConditionRange { holds: fails, fails: holds }
             }
             PredicateWord::All => {
-                let of: Vec<Open> = written.of.iter().map(|one| self.open(one)).collect();
+                let of: Vec<ConditionRange> = written.of.iter().map(|one| self.open(one)).collect();
                 let holds = of.iter().all(|one| one.holds) && are_joinable(written);
                 // A condition that cannot hold always fails.
-                Open { holds, fails: of.iter().any(|one| one.fails) || !holds }
+                ConditionRange { holds, fails: of.iter().any(|one| one.fails) || !holds }
             }
             PredicateWord::Any => {
-                let of: Vec<Open> = written.of.iter().map(|one| self.open(one)).collect();
-                Open { holds: of.iter().any(|one| one.holds), fails: of.iter().all(|one| one.fails) }
+                let of: Vec<ConditionRange> = written.of.iter().map(|one| self.open(one)).collect();
+                ConditionRange {
+                    holds: of.iter().any(|one| one.holds),
+                    fails: of.iter().all(|one| one.fails),
+                }
             }
             PredicateWord::Present | PredicateWord::Missing | PredicateWord::OneOf => {
                 let Some(found) = self.reading().find_spanned(&written.places[0]) else { return any };
@@ -148,11 +151,13 @@ impl RouteCheck<'_, '_> {
                 let is_known = !matches!(ty.kind, TypeKind::Any | TypeKind::OneOf(_));
                 match written.word.value {
                     PredicateWord::Present => {
-                        Open { holds: true, fails: may_be_absent || may_be_null || !is_known }
+                        ConditionRange { holds: true, fails: may_be_absent || may_be_null || !is_known }
                     }
                     // A null value is present.
-                    PredicateWord::Missing => Open { holds: may_be_absent || !is_known, fails: true },
-                    _ => Open { holds: true, fails: !lists_all(ty.kind, &written.values) },
+                    PredicateWord::Missing => {
+                        ConditionRange { holds: may_be_absent || !is_known, fails: true }
+                    }
+                    _ => ConditionRange { holds: true, fails: !lists_all(ty.kind, &written.values) },
                 }
             }
             _ => any,
@@ -162,21 +167,21 @@ impl RouteCheck<'_, '_> {
 
 /// Adds presence to conditions about values and kinds, so that an absent value does not finish the
 /// polling.
-fn strict(written: &Predicate, positive: bool) -> Predicate {
+fn strict(written: &PredicateDecl, positive: bool) -> PredicateDecl {
     let of = |positive| written.of.iter().map(|one| strict(one, positive)).collect();
     match written.word.value {
-        PredicateWord::All | PredicateWord::Any => Predicate { of: of(positive), ..written.clone() },
-        PredicateWord::Not => Predicate { of: of(!positive), ..written.clone() },
+        PredicateWord::All | PredicateWord::Any => PredicateDecl { of: of(positive), ..written.clone() },
+        PredicateWord::Not => PredicateDecl { of: of(!positive), ..written.clone() },
         PredicateWord::OneOf | PredicateWord::Kind | PredicateWord::AbsentOrEqual if positive => {
             let word = |value| Spanned { value, span: written.word.span };
-            let present = Predicate {
+            let present = PredicateDecl {
                 word: word(PredicateWord::Present),
                 places: written.places[..1].to_vec(),
                 values: Vec::new(),
                 of: Vec::new(),
             };
             let of = vec![present, written.clone()];
-            Predicate { word: word(PredicateWord::All), places: Vec::new(), values: Vec::new(), of }
+            PredicateDecl { word: word(PredicateWord::All), places: Vec::new(), values: Vec::new(), of }
         }
         _ => written.clone(),
     }
@@ -193,8 +198,8 @@ fn lists_all(kind: &TypeKind, values: &[crate::yaml::Node]) -> bool {
 }
 
 /// Returns whether a conjunction leaves at least one value for each place.
-fn are_joinable(all: &Predicate) -> bool {
-    fn collect<'p>(of: &'p Predicate, known: &mut BTreeMap<&'p str, Vec<Raw>>) {
+fn are_joinable(all: &PredicateDecl) -> bool {
+    fn collect<'p>(of: &'p PredicateDecl, known: &mut BTreeMap<&'p str, Vec<Raw>>) {
         match of.word.value {
             PredicateWord::All => of.of.iter().for_each(|one| collect(one, known)),
             PredicateWord::OneOf => {

@@ -10,7 +10,9 @@
 
 use super::faults;
 use super::route::RouteCheck;
-use crate::contract::{Additional, Body, JsonKind, Object, Operation, ScalarKind, Type, TypeKind, Types};
+use crate::contract::{
+    Additional, JsonKind, Object, Operation, RequestBody, ScalarKind, Type, TypeKind, Types,
+};
 use crate::diagnostic::Span;
 use crate::mapping::form;
 use jsonpath_rust::parser::model::{Segment as Selected, Selector};
@@ -20,7 +22,7 @@ use switchback_plan::{self as plan, Form, Location, Path, Segment, ValueOp};
 
 /// Use of a place of the request's body that requires validation.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Need<'w> {
+pub(super) enum PlaceUse<'w> {
     /// Used after this write.
     After(&'w str),
     /// Converted to text; describes the target, such as `a line of a text`.
@@ -33,14 +35,14 @@ pub(super) enum Need<'w> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Proofs {
     body: Option<(Type, bool)>,
-    places: BTreeMap<String, Proof>,
+    places: BTreeMap<String, RequestProof>,
     /// By name of a step or an element, and one of its members: the places of the request that it
     /// is derived from.
     derived: Vec<(String, Option<String>, Vec<String>)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Proof {
+struct RequestProof {
     /// Present and not null.
     there: bool,
     /// Of its type, if present.
@@ -50,7 +52,7 @@ struct Proof {
 
 /// A property that a check establishes for a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum ProvenFact {
     There,
     Typed,
     Conforms,
@@ -62,12 +64,12 @@ impl Proofs {
         Proofs { body, ..Proofs::default() }
     }
 
-    pub(super) fn learn(&mut self, names: &[&str], known: Known) {
+    pub(super) fn learn(&mut self, names: &[&str], known: ProvenFact) {
         let proof = self.places.entry(names.join(".")).or_default();
         match known {
-            Known::There => proof.there = true,
-            Known::Typed => proof.typed = true,
-            Known::Conforms => proof.conforms = true,
+            ProvenFact::There => proof.there = true,
+            ProvenFact::Typed => proof.typed = true,
+            ProvenFact::Conforms => proof.conforms = true,
         }
     }
 
@@ -148,18 +150,18 @@ impl Proofs {
 
 impl RouteCheck<'_, '_> {
     /// Reports places of the request's body that have not been validated.
-    pub(super) fn needs(&mut self, places: &[String], need: Need<'_>, span: Span) {
+    pub(super) fn needs(&mut self, places: &[String], need: PlaceUse<'_>, span: Span) {
         let types = self.ground.types(self.serves);
         let mut unknown = self.context.proofs.unknown(places, types);
         unknown.sort_unstable();
         unknown.dedup();
         if !unknown.is_empty() {
-            self.findings.push(faults::unchecked(&unknown, need, span));
+            self.findings.push(faults::unchecked_places(&unknown, need, span));
         }
     }
 
     /// Reports the unvalidated places behind `location`.
-    pub(super) fn needs_place(&mut self, location: &Location, need: Need<'_>, span: Span) {
+    pub(super) fn needs_place(&mut self, location: &Location, need: PlaceUse<'_>, span: Span) {
         let places = self.context.proofs.behind(location);
         self.needs(&places, need, span);
     }
@@ -167,7 +169,7 @@ impl RouteCheck<'_, '_> {
     /// Reports an unvalidated place that is read after a write.
     pub(super) fn read_late(&mut self, location: &Location, span: Span) {
         if let Some(write) = self.wrote.clone() {
-            self.needs_place(location, Need::After(&write), span);
+            self.needs_place(location, PlaceUse::After(&write), span);
         }
     }
 
@@ -200,7 +202,7 @@ impl RouteCheck<'_, '_> {
                 places.push(whole);
             }
         }
-        self.needs(&places, Need::After(&write), span);
+        self.needs(&places, PlaceUse::After(&write), span);
     }
 
     /// Reports unvalidated places in a value that becomes text. A strict conversion validates its
@@ -208,13 +210,13 @@ impl RouteCheck<'_, '_> {
     pub(super) fn becomes_text(&mut self, expr: &plan::Expr, what: &str, span: Span) {
         let mut places = Vec::new();
         verbatim(expr, &mut |location| places.extend(self.context.proofs.behind(location)));
-        self.needs(&places, Need::Text(what), span);
+        self.needs(&places, PlaceUse::Text(what), span);
     }
 
     /// Records the places that a step's result is derived from.
     pub(super) fn derived_by(&mut self, name: &str, action: &plan::StepAction) {
         match action {
-            plan::StepAction::Make(expr) => self.derived(name, expr),
+            plan::StepAction::Make(expr) => self.prove_derived(name, expr),
             plan::StepAction::Select(selection) => {
                 let behind = |choice: &plan::Choice| self.context.proofs.behind(&choice.from);
                 let places = selection.choices.iter().flat_map(behind).collect();
@@ -226,7 +228,7 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Records the places that a named value is derived from.
-    pub(super) fn derived(&mut self, name: &str, expr: &plan::Expr) {
+    pub(super) fn prove_derived(&mut self, name: &str, expr: &plan::Expr) {
         let proofs = &self.context.proofs;
         let of = |expr: &plan::Expr| {
             let mut places = Vec::new();
@@ -245,14 +247,14 @@ impl RouteCheck<'_, '_> {
     /// Returns the form of a place of the request's body, and whether the contract requires the
     /// place.
     pub(super) fn form_of(&self, names: &[&str]) -> Option<(Arc<Form>, bool)> {
-        let Body { ty, required, .. } = self.operation.body.as_ref()?;
+        let RequestBody { ty, required, .. } = self.operation.body.as_ref()?;
         let types = self.ground.types(self.serves);
         let (mut ty, mut required) = (ty, *required);
         for name in names {
             let field = object_of(ty, types)?.field(name)?;
             (ty, required) = (&field.ty, required && field.required);
         }
-        Some((form::of(ty, types), required))
+        Some((form::form_of(ty, types), required))
     }
 }
 
@@ -314,7 +316,7 @@ pub(super) fn names_of(location: &Location) -> Vec<String> {
             .segments
             .iter()
             .map_while(|segment| match segment {
-                Selected::Selector(Selector::Name(name)) => Some(crate::mapping::syntax::unquoted(name)),
+                Selected::Selector(Selector::Name(name)) => Some(crate::mapping::syntax::unquote(name)),
                 _ => None,
             })
             .collect(),

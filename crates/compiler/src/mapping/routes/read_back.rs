@@ -4,17 +4,17 @@
 
 use super::context::ContextValue;
 use super::route::RouteCheck;
-use super::{Ground, faults, operations, steps};
+use super::{RouteEnv, faults, operations, steps};
 use crate::contract::{Operation, Type, TypeKind};
 use crate::diagnostic::Findings;
-use crate::mapping::ast::{Program, ReadBack, Shows};
+use crate::mapping::ast::{ProgramDecl, ReadBackDecl, Shows};
 use http::Method;
 use switchback_plan::{self as plan, Effect, RouteKind, SideId};
 
 /// Checks the declarations of a pack, and adds each to the route of its write.
 pub(super) fn declare(
-    ground: &Ground<'_>,
-    program: &Program,
+    ground: &RouteEnv<'_>,
+    program: &ProgramDecl,
     routes: &mut [Vec<plan::Route>; 2],
     findings: &mut Findings,
 ) {
@@ -35,7 +35,7 @@ pub(super) fn declare(
         // The response is that of the service itself. It contains what the contract guarantees, or
         // there is nothing to read back.
         let answer = steps::result(write, true, line.read.span);
-        check.context.set("answer", ContextValue::there(answer, side));
+        check.context.set("answer", ContextValue::present(answer, side));
         let Some((read, path)) = check.target(&line.read, side, false) else { continue };
         let routes = &mut routes[line.side.side];
         if !fits(line, write, read, routes, findings) {
@@ -59,7 +59,7 @@ pub(super) fn declare(
     }
     for shown in &program.manifest.compare.shows {
         let is_of =
-            |line: &&ReadBack| line.side.side == shown.side.side && line.write.value == shown.write.value;
+            |line: &&ReadBackDecl| line.side.side == shown.side.side && line.write.value == shown.write.value;
         let is_read = program.manifest.compare.read_back.iter().any(|line| is_of(&line));
         if is_read {
             continue;
@@ -82,7 +82,7 @@ pub(super) fn declare(
 
 /// Returns the members that both the write's body and the read's response have. Reports the others.
 fn shown_members(
-    ground: &Ground<'_>,
+    ground: &RouteEnv<'_>,
     side: SideId,
     shown: &Shows,
     write: &Operation,
@@ -116,7 +116,7 @@ fn shown_members(
 
 /// Checks that the operations are a write and a read that can observe it.
 fn fits(
-    line: &ReadBack,
+    line: &ReadBackDecl,
     write: &Operation,
     read: &Operation,
     routes: &[plan::Route],

@@ -76,10 +76,10 @@ impl RouteCheck<'_, '_> {
         match action {
             StepAction::Make(Expr::Object(members)) => {
                 for (key, value) in members {
-                    provenance.put(name, Some(&key.text), gathered(|out| of_expr(value, out)));
+                    provenance.put(name, Some(&key.text), collect_sorted(|out| of_expr(value, out)));
                 }
             }
-            StepAction::Make(value) => provenance.put(name, None, gathered(|out| of_expr(value, out))),
+            StepAction::Make(value) => provenance.put(name, None, collect_sorted(|out| of_expr(value, out))),
             StepAction::Select(selection) => {
                 let of_choice = |choice: &plan::Choice, out: &mut Vec<String>| {
                     choice.when.iter().for_each(|when| of_predicate(when, out));
@@ -88,12 +88,13 @@ impl RouteCheck<'_, '_> {
                         of_place(&page.at, out);
                     }
                 };
-                let places = gathered(|out| selection.choices.iter().for_each(|one| of_choice(one, out)));
+                let places =
+                    collect_sorted(|out| selection.choices.iter().for_each(|one| of_choice(one, out)));
                 provenance.put(name, None, places);
             }
             // A reply depends on everything that the call sends and on whether it is made.
             StepAction::Call(call) => {
-                let places = gathered(|out| {
+                let places = collect_sorted(|out| {
                     self.of_call(call, out);
                     call.when.iter().for_each(|when| of_predicate(when, out));
                     call.each.iter().for_each(|each| of_place(&each.list, out));
@@ -103,7 +104,7 @@ impl RouteCheck<'_, '_> {
                 provenance.put(name, None, places);
             }
             StepAction::Recall(recall) => {
-                let places = gathered(|out| {
+                let places = collect_sorted(|out| {
                     of_expr(&recall.key, out);
                     recall.each.iter().for_each(|each| of_place(&each.list, out));
                 });
@@ -116,7 +117,7 @@ impl RouteCheck<'_, '_> {
 
     /// Records the list that an element comes from.
     pub(super) fn record_element(&mut self, name: &str, list: &Location) {
-        self.context.provenance.put(name, None, gathered(|out| of_place(list, out)));
+        self.context.provenance.put(name, None, collect_sorted(|out| of_place(list, out)));
     }
 
     /// Reports parts of the request that a remembered write depends on and its key lacks.
@@ -129,7 +130,8 @@ impl RouteCheck<'_, '_> {
         // The gateway adds the current element to the key.
         let element = call.each.iter().map(|each| each.name.text.to_string());
         let covered: Vec<String> = key.iter().filter_map(of_key).chain(element).collect();
-        let missing = self.context.provenance.of_request(gathered(|out| self.of_call(call, out)), &covered);
+        let missing =
+            self.context.provenance.of_request(collect_sorted(|out| self.of_call(call, out)), &covered);
         if !missing.is_empty() {
             let written = key.iter().filter_map(|expr| match expr {
                 Expr::At(location) => Some(location.text.to_string()),
@@ -170,7 +172,7 @@ impl RouteCheck<'_, '_> {
     }
 }
 
-fn gathered(gather: impl FnOnce(&mut Vec<String>)) -> Vec<String> {
+fn collect_sorted(gather: impl FnOnce(&mut Vec<String>)) -> Vec<String> {
     let mut places = Vec::new();
     gather(&mut places);
     places
@@ -186,13 +188,13 @@ fn exact(location: &Location) -> Option<String> {
 fn of_place(location: &Location, out: &mut Vec<String>) {
     out.push(names_of(location).join("."));
     if let Path::Query(_) = &location.path {
-        out.extend(compared(&location.text));
+        out.extend(filtered_places(&location.text));
     }
 }
 
 /// Returns the places that filters of a path refer to: `$.name.name`, outside of quotes. A bracket
 /// ends the place, which yields a wider one.
-fn compared(text: &str) -> Vec<String> {
+fn filtered_places(text: &str) -> Vec<String> {
     let (mut quote, mut found) = (None, Vec::new());
     for (at, letter) in text.char_indices() {
         match (quote, letter) {
@@ -245,7 +247,9 @@ fn of_expr(expr: &Expr, out: &mut Vec<String>) {
             // The element itself is not a place of the context. The list, collected above, covers
             // it.
             let of_element = |place: &String| place.split('.').next() == Some(&*name.text);
-            out.extend(gathered(|out| of_expr(give, out)).into_iter().filter(|place| !of_element(place)));
+            out.extend(
+                collect_sorted(|out| of_expr(give, out)).into_iter().filter(|place| !of_element(place)),
+            );
         }
         Expr::If { predicate, then, otherwise } => {
             of_predicate(predicate, out);
@@ -285,7 +289,7 @@ mod tests {
             ("$.list[?@.name == 'costs $.5']", vec![]),
             ("$.list[?@.name == $.request.query['a b']]", vec!["request.query"]),
         ] {
-            assert_eq!(compared(path), texts(&found), "{path}");
+            assert_eq!(filtered_places(path), texts(&found), "{path}");
         }
     }
 

@@ -1,10 +1,10 @@
 //! State of checking one route in one direction, and the parts common to all kinds of routes:
 //! places, notes, losses, refusals and statuses.
 
-use super::Ground;
-use super::context::Context;
+use super::RouteEnv;
+use super::context::StepContext;
 use super::faults;
-use super::paths::Reading;
+use super::paths::PathEnv;
 use crate::contract::{
     Field, Media, Narrowing, Operation, Parameter, ParameterForm, ScalarKind, Type, TypeIn, TypeKind, Types,
     compare, defaults,
@@ -24,12 +24,12 @@ use switchback_plan::{
 
 /// State of checking one route that serves clients of one side.
 pub(super) struct RouteCheck<'g, 'a> {
-    pub ground: &'g Ground<'a>,
+    pub ground: &'g RouteEnv<'a>,
     pub findings: &'g mut Findings,
     pub serves: SideId,
     /// The served operation.
     pub operation: &'a Operation,
-    pub context: Context,
+    pub context: StepContext,
     pub notes: Vec<Note>,
     /// Notes about values that bounds and `over:` omit.
     pub bounds: Vec<Note>,
@@ -49,7 +49,7 @@ pub(super) struct RouteCheck<'g, 'a> {
     /// Whether the current value belongs to a `make` step.
     pub makes: bool,
     /// Target of the current value within the response; `None` outside of responses.
-    pub answers: Option<Answering>,
+    pub answers: Option<AnswerContext>,
     /// The first write before the current point.
     pub wrote: Option<Arc<str>>,
     /// The first write before the current point that is neither remembered nor safe to repeat.
@@ -80,7 +80,7 @@ pub(super) struct RouteCheck<'g, 'a> {
 
 /// Target of a value within the response.
 #[derive(Clone, Debug)]
-pub(super) struct Answering {
+pub(super) struct AnswerContext {
     /// Starts with `$`.
     pub place: String,
     pub unless_found: bool,
@@ -88,7 +88,7 @@ pub(super) struct Answering {
 
 impl<'g, 'a> RouteCheck<'g, 'a> {
     pub(super) fn new(
-        ground: &'g Ground<'a>,
+        ground: &'g RouteEnv<'a>,
         serves: SideId,
         operation: &'a Operation,
         findings: &'g mut Findings,
@@ -98,7 +98,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             findings,
             serves,
             operation,
-            context: Context::of_request(operation, serves),
+            context: StepContext::of_request(operation, serves),
             notes: Vec::new(),
             bounds: Vec::new(),
             losses: Vec::new(),
@@ -127,8 +127,8 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     }
 
     /// Returns the environment for resolving paths.
-    pub(super) fn reading(&mut self) -> Reading<'_, 'a> {
-        Reading { ground: self.ground, context: &mut self.context, findings: self.findings }
+    pub(super) fn reading(&mut self) -> PathEnv<'_, 'a> {
+        PathEnv { ground: self.ground, context: &mut self.context, findings: self.findings }
     }
 
     pub(super) fn note(&mut self, kind: NoteKind, text: String, span: Span) {
@@ -244,10 +244,10 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             Ok(narrowings) => narrowings,
             // Any value can be written as text, so a type mismatch is irrelevant here.
             Err(_) if is_any_text(target) => Vec::new(),
-            Err(why) => vec![Narrowing::of(format!("values that are no {}: {why}", to.ty))],
+            Err(why) => vec![Narrowing::of_both_messages(format!("values that are no {}: {why}", to.ty))],
         };
         if to.required && !from.required {
-            found.push(Narrowing::of("a request without it".to_owned()));
+            found.push(Narrowing::of_both_messages("a request without it".to_owned()));
         }
         if !from.required {
             found.extend(defaults(from.default.as_deref(), to.default.as_deref()));
@@ -326,7 +326,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     }
 
     /// Checks that the served operation lists the status of a response.
-    pub(super) fn promised(&mut self, status: &Spanned<i64>) -> Option<u16> {
+    pub(super) fn promised_status(&mut self, status: &Spanned<i64>) -> Option<u16> {
         let value = status.value as u16;
         if self.operation.response(value).is_none() {
             let side = self.ground.side_name(self.serves);
@@ -344,7 +344,7 @@ fn is_any_text(ty: TypeIn<'_>) -> bool {
             scalar.kind == ScalarKind::String
                 && scalar.values.as_ref().is_none_or(|values| values.open)
                 && scalar.format.is_none()
-                && *scalar.limits == crate::contract::Bounds::default()
+                && *scalar.limits == crate::contract::ScalarLimits::default()
         }
         _ => false,
     }
@@ -404,7 +404,7 @@ pub(super) fn lists_partial(operation: &Operation) -> bool {
 
 fn form_of(ty: &Type, lists: &[(String, ListStyle)], types: &Types) -> BodyFormat {
     let lists = lists.iter().map(|(name, style)| (Key::new(name), *style)).collect();
-    BodyFormat::Form(Arc::new(FormFormat { form: form::of(ty, types), lists }))
+    BodyFormat::Form(Arc::new(FormFormat { form: form::form_of(ty, types), lists }))
 }
 
 /// Returns a parameter in the form of plans.

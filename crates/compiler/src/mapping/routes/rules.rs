@@ -7,9 +7,11 @@ use super::route;
 use super::route::RouteCheck;
 use crate::contract::{Narrowing, Operation, Parameter, ParameterForm, ScalarKind, TypeIn, TypeKind};
 use crate::diagnostic::Span;
-use crate::mapping::ast::{ConstantParameter, ConversionUse, Expr, ExprKind, Pair, ParameterLine, Spanned};
+use crate::mapping::ast::{
+    ConstantParameter, ConversionUse, ExprDecl, ExprKind, PairDecl, ParameterLine, Spanned,
+};
 use crate::mapping::lens::{
-    Lost, Partial, ReadConversion, Ready, check_conversion, exceeding, is_partial, read_conversion,
+    Lost, Partial, ReadConversion, ReadyConversion, check_conversion, exceeding, is_partial, read_conversion,
 };
 use crate::mapping::literal;
 use crate::yaml::Kind;
@@ -55,7 +57,7 @@ pub(super) const DROP: &str = "drop";
 
 impl<'a> RouteCheck<'_, 'a> {
     /// Compiles the query parameters of a pair's call.
-    pub(super) fn pair_query(&mut self, pair: &Pair, called: &'a Operation) -> Vec<QueryRule> {
+    pub(super) fn pair_query(&mut self, pair: &PairDecl, called: &'a Operation) -> Vec<QueryRule> {
         let mut rules = Vec::new();
         let mut passed: Vec<&str> = Vec::new();
         for line in &pair.query {
@@ -116,7 +118,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let rule = |from| Some(QueryRule { name: to.name.as_str().into(), from, style });
         if let Some(written) = &line.conversion {
             let value =
-                self.converted(written, value, [types[0].at(&from.ty), types[1].at(&to.ty)], &from.name)?;
+                self.convert_value(written, value, [types[0].at(&from.ty), types[1].at(&to.ty)], &from.name)?;
             return rule(QueryFrom::Value(value));
         }
         let span = if self.serves == SideId::OLD { line.old.span } else { line.new.span };
@@ -128,7 +130,7 @@ impl<'a> RouteCheck<'_, 'a> {
         {
             let values = format!("lists with an element that is empty or holds `{delimiter}`");
             let place = format!("query.{}", from.name);
-            self.lose_narrower(&[Narrowing::of(values)], self.serves.other(), &place, span);
+            self.lose_narrower(&[Narrowing::of_both_messages(values)], self.serves.other(), &place, span);
         }
         match &shapes {
             [ParameterShape::Fields(_), ParameterShape::Fields(_)] => {
@@ -153,7 +155,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Compiles the conversion of a parameter. Returns `None` if it reports an error.
-    fn converted(
+    fn convert_value(
         &mut self,
         written: &ConversionUse,
         value: plan::Expr,
@@ -163,7 +165,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let by_side =
             if self.serves == SideId::OLD { [Some(from), Some(to)] } else { [Some(to), Some(from)] };
         let read = read_conversion(written, by_side, &self.ground.world, self.findings)?;
-        let ReadConversion::Convert(Ready { kind, elses, each: None }) = read else {
+        let ReadConversion::Convert(ReadyConversion { kind, elses, each: None }) = read else {
             self.findings.push(faults::parameter_single(&written.name));
             return None;
         };
@@ -206,7 +208,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Returns the constant parameters of the served side: the only value that clients may send for
     /// each.
-    pub(super) fn constants(&mut self, pair: &Pair) -> Vec<(Arc<str>, Arc<str>)> {
+    pub(super) fn constants(&mut self, pair: &PairDecl) -> Vec<(Arc<str>, Arc<str>)> {
         let served = self.serves.place();
         let of_side = pair.constant_query.iter().filter(|constant| constant.side.side == served);
         let text = |constant: &ConstantParameter| match &constant.value.kind {
@@ -245,7 +247,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Compiles the parameters of the served operation that refuse a call.
-    pub(super) fn refused_query(&mut self, pair: &Pair) -> Vec<QueryRefusal> {
+    pub(super) fn refused_query(&mut self, pair: &PairDecl) -> Vec<QueryRefusal> {
         let mut refusals = Vec::new();
         for refused in &pair.refused_query {
             let reason = self.ground.reason(&refused.reason, &[], self.findings);
@@ -263,7 +265,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Reports names in `query:` that the operations lack. Call it once per pair.
-    pub(super) fn unknown_parameters(&mut self, pair: &Pair, operations: [&Operation; 2]) {
+    pub(super) fn unknown_parameters(&mut self, pair: &PairDecl, operations: [&Operation; 2]) {
         let names = |side: usize| -> Vec<&str> {
             operations[side].query.iter().map(|parameter| parameter.name.as_str()).collect()
         };
@@ -298,7 +300,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Compiles the query parameters of a step's call.
     pub(super) fn call_query(
         &mut self,
-        query: &[(Spanned<String>, Expr)],
+        query: &[(Spanned<String>, ExprDecl)],
         called: &Operation,
         side: SideId,
         span: Span,
@@ -321,7 +323,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 let _ = self.value(value, None);
                 continue;
             };
-            let wanted = super::expr::Wanted { ty: &parameter.ty, side, required: parameter.required };
+            let wanted = super::expr::ExprTarget { ty: &parameter.ty, side, required: parameter.required };
             let Some(made) = self.value(value, Some(wanted)) else { continue };
             let shape = route::variable(parameter, self.ground.types(side)).shape;
             // The types of lists and objects have been checked already.
@@ -394,7 +396,7 @@ impl<'a> RouteCheck<'_, 'a> {
         towards: SideId,
     ) -> Option<plan::Expr> {
         let read = read_conversion(written, [None, None], &self.ground.world, self.findings)?;
-        let ReadConversion::Convert(Ready { kind, elses, each: None }) = read else {
+        let ReadConversion::Convert(ReadyConversion { kind, elses, each: None }) = read else {
             self.findings.push(faults::parameter_single(&written.name));
             return None;
         };
@@ -410,7 +412,10 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Compiles headers from expressions.
-    pub(super) fn made_headers(&mut self, headers: &[(Spanned<String>, Expr)]) -> Option<Vec<HeaderRule>> {
+    pub(super) fn made_headers(
+        &mut self,
+        headers: &[(Spanned<String>, ExprDecl)],
+    ) -> Option<Vec<HeaderRule>> {
         let mut rules = Vec::new();
         for (name, value) in headers {
             let name = self.header_name(name);

@@ -3,9 +3,9 @@
 use super::context::Fact;
 use super::faults;
 use super::route::{RouteCheck, allow_slashes, effect, operation};
-use super::{Served, steps, verdict};
+use super::{LoweredRoute, steps, verdict};
 use crate::contract::{TypeIn, TypeKind};
-use crate::mapping::ast::{self, Serve, Spanned};
+use crate::mapping::ast::{self, ServeDecl, Spanned};
 use crate::mapping::literal;
 use crate::yaml::Node;
 use switchback_plan::{self as plan, Key, Loss, Raw, RouteKind};
@@ -15,12 +15,12 @@ pub(super) const CALLS_MAX: u32 = 50;
 
 impl<'a> RouteCheck<'_, 'a> {
     /// Compiles a `serve` route.
-    pub(super) fn serve(mut self, serve: &'a Serve) -> Option<Served> {
+    pub(super) fn serve(mut self, serve: &'a ServeDecl) -> Option<LoweredRoute> {
         self.sentences(&serve.notes);
         self.begin_paging(serve.paging.as_ref());
         // Without steps and checks every request is refused, so the plan needs no block.
         let refused = match &serve.block.end {
-            Some(ast::End::Refuse(refuse)) if serve.block.steps.is_empty() && serve.check.is_empty() => {
+            Some(ast::BlockEnd::Refuse(refuse)) if serve.block.steps.is_empty() && serve.check.is_empty() => {
                 Some(refuse)
             }
             _ => None,
@@ -30,7 +30,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 verdict::of_refused(&serve.notes, self.findings);
                 self.refusal(refuse).map(|refusal| (RouteKind::Refuse(refusal), (0, 0)))
             }
-            None => self.served(serve),
+            None => self.compile_serve(serve),
         };
         // Paging is checked against the calls, so report its errors even if another part failed.
         if kind.is_none() && self.called.is_empty() {
@@ -58,7 +58,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let effect = effect(&self.operation.key.method, None);
         let mut operation = operation(self.operation, self.ground.types(self.serves), effect);
         allow_slashes(&serve.allow_slash, str::to_owned, &mut operation);
-        Some(Served {
+        Some(LoweredRoute {
             operation,
             kind,
             verdict,
@@ -72,12 +72,12 @@ impl<'a> RouteCheck<'_, 'a> {
         })
     }
 
-    fn served(&mut self, serve: &'a Serve) -> Option<(RouteKind, (u32, u32))> {
+    fn compile_serve(&mut self, serve: &'a ServeDecl) -> Option<(RouteKind, (u32, u32))> {
         let mark = self.findings.len();
         let checks: Vec<_> = serve.check.iter().map(|check| self.check(check)).collect();
         let fill = self.fill(&serve.fill);
         let block = self.block(&serve.block);
-        self.dropped(serve);
+        self.drop_parameters(serve);
         self.unread_results();
         // A line with an error may contain the missing read.
         if !self.findings.errors_since(mark) {
@@ -100,17 +100,17 @@ impl<'a> RouteCheck<'_, 'a> {
         Some((RouteKind::Serve(Box::new(plan::Serve { checks, fill, block })), calls))
     }
 
-    fn check(&mut self, check: &ast::Check) -> Option<plan::Check> {
+    fn check(&mut self, check: &ast::CheckDecl) -> Option<plan::Check> {
         let condition = self.condition(&check.predicate);
         let only_if = self.switch(check.only_if.as_ref());
         let unless = self.switch(check.unless.as_ref());
         let otherwise = match &check.otherwise {
-            ast::CheckElse::Answer { status, reason } => {
-                let status = self.promised(status);
+            ast::CheckElseDecl::Answer { status, reason } => {
+                let status = self.promised_status(status);
                 let reason = self.ground.reason_of_check(reason, self.findings);
                 status.zip(reason).map(|(status, reason)| plan::CheckElse::Answer { status, reason })
             }
-            ast::CheckElse::Refuse(refuse) => {
+            ast::CheckElseDecl::Refuse(refuse) => {
                 self.refuses = true;
                 self.refusal(refuse).map(plan::CheckElse::Refuse)
             }
@@ -171,7 +171,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Checks `query: {name: drop}`.
-    fn dropped(&mut self, serve: &Serve) {
+    fn drop_parameters(&mut self, serve: &ServeDecl) {
         let known: Vec<&str> = self.operation.query.iter().map(|p| p.name.as_str()).collect();
         for name in &serve.dropped {
             if self.paged_parameters[0].contains(&name.value) {
@@ -205,7 +205,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Reports unread parameters and variables. Unread fields of the request's body are losses.
-    fn unread(&mut self, serve: &Serve) {
+    fn unread(&mut self, serve: &ServeDecl) {
         let side = self.ground.side_name(self.serves);
         for variable in &self.operation.path_params {
             if !self.context.is_read(&format!("request.path.{}", variable.name)) {

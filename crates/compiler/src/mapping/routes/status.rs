@@ -5,7 +5,7 @@ use super::faults;
 use super::route::RouteCheck;
 use crate::contract::{Narrowing, Operation, StatusPattern, Type, TypeKind, assignable, compare};
 use crate::diagnostic::Span;
-use crate::mapping::ast::{Pair, Spanned, StatusWord};
+use crate::mapping::ast::{PairDecl, Spanned, StatusWord};
 use crate::mapping::errors;
 use std::sync::Arc;
 use switchback_plan::{
@@ -24,22 +24,22 @@ const ACCEPTED: u16 = 202;
 const OF_READINGS: [u16; 2] = [206, 304];
 
 /// A mapping from a status of the called side to one of the served side.
-struct Line {
+struct StatusLine {
     from: StatusFrom,
     to: u16,
 }
 
 impl<'a> RouteCheck<'_, 'a> {
     /// Returns the rules for every status of the called side, in order of precedence.
-    pub(super) fn responses(&mut self, pair: &Pair, called: &Operation) -> Vec<Response> {
+    pub(super) fn responses(&mut self, pair: &PairDecl, called: &Operation) -> Vec<Response> {
         // Lines take precedence over equal statuses, and these over the fallback for the class.
-        let mut lines = self.written(pair, called);
+        let mut lines = self.status_lines(pair, called);
         for status in successes(called) {
             if lines.iter().any(|line| line.from.matches(status)) {
                 continue;
             }
             if self.operation.response(status).is_some() {
-                lines.push(Line { from: StatusFrom::Exact(status), to: status });
+                lines.push(StatusLine { from: StatusFrom::Exact(status), to: status });
             } else {
                 let (served, other) =
                     (self.ground.side_name(self.serves), self.ground.side_name(self.serves.other()));
@@ -50,14 +50,14 @@ impl<'a> RouteCheck<'_, 'a> {
         // An accepted request is not complete, so 202 must not become another success.
         let accepted = StatusFrom::Exact(ACCEPTED);
         if !lines.iter().any(|line| line.from.matches(ACCEPTED)) {
-            lines.push(Line { from: accepted, to: ACCEPTED });
+            lines.push(StatusLine { from: accepted, to: ACCEPTED });
         }
         // An unlisted success is still a success.
         if !lines.iter().any(|line| line.from == StatusFrom::Class(2)) {
             let first = successes(self.operation).next();
             let by_default = || self.operation.response(200).is_some().then_some(200);
             if let Some(status) = first.or_else(by_default) {
-                lines.push(Line { from: StatusFrom::Class(2), to: status });
+                lines.push(StatusLine { from: StatusFrom::Class(2), to: status });
             }
         }
         let mut responses: Vec<Response> =
@@ -88,14 +88,14 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Handles redirects that the called contract lists and no line maps: those that the served
     /// contract lists pass unchanged, others are noted as a difference.
-    fn redirects(&mut self, called: &Operation, span: Span, lines: &mut Vec<Line>) {
+    fn redirects(&mut self, called: &Operation, span: Span, lines: &mut Vec<StatusLine>) {
         for response in &called.responses {
             let StatusPattern::Exact(status @ 300..=399) = response.status else { continue };
             if lines.iter().any(|line| line.from.matches(status)) {
                 continue;
             }
             if self.operation.responses.iter().any(|own| own.status == response.status) {
-                lines.push(Line { from: StatusFrom::Exact(status), to: status });
+                lines.push(StatusLine { from: StatusFrom::Exact(status), to: status });
                 continue;
             }
             let text = format!(
@@ -107,7 +107,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    fn response(&mut self, pair: &Pair, called: &Operation, line: &Line) -> Response {
+    fn response(&mut self, pair: &PairDecl, called: &Operation, line: &StatusLine) -> Response {
         let to = match line.from {
             StatusFrom::Exact(from) if from == line.to => StatusTo::Same,
             _ => StatusTo::Exact(line.to),
@@ -137,7 +137,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Handles errors that are not of their side's error type: they pass unchanged if the served
     /// operation accepts them, otherwise the gateway replaces them.
-    fn other_errors(&mut self, pair: &Pair, called: &Operation) -> Vec<Response> {
+    fn other_errors(&mut self, pair: &PairDecl, called: &Operation) -> Vec<Response> {
         let ground = self.ground;
         let (served, other) = (ground.types(self.serves), ground.types(self.serves.other()));
         let Some(usual) = ground.error_types[self.serves.other()] else { return Vec::new() };
@@ -197,7 +197,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Handles errors of a side without a declared error type: they pass unchanged, and values that
     /// the served contract does not accept are losses.
-    fn kept_errors(&mut self, pair: &Pair, called: &Operation) {
+    fn kept_errors(&mut self, pair: &PairDecl, called: &Operation) {
         let ground = self.ground;
         let (served, other) = (ground.types(self.serves), ground.types(self.serves.other()));
         for response in &called.responses {
@@ -211,8 +211,9 @@ impl<'a> RouteCheck<'_, 'a> {
                 continue;
             }
             let compared = compare(other.at(body), served.at(own), Some(Message::Answer));
-            let found = compared
-                .unwrap_or_else(|why| vec![Narrowing::of(format!("errors that are no {own}: {why}"))]);
+            let found = compared.unwrap_or_else(|why| {
+                vec![Narrowing::of_both_messages(format!("errors that are no {own}: {why}"))]
+            });
             for loss in errors::narrower(&found, self.serves, &ground.world, pair.span) {
                 self.lose(loss);
             }
@@ -220,8 +221,8 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Returns the lines of `status:` in the current direction.
-    fn written(&mut self, pair: &Pair, called: &Operation) -> Vec<Line> {
-        let mut lines: Vec<(Line, Span)> = Vec::new();
+    fn status_lines(&mut self, pair: &PairDecl, called: &Operation) -> Vec<StatusLine> {
+        let mut lines: Vec<(StatusLine, Span)> = Vec::new();
         for line in &pair.status {
             let turned: Vec<(StatusFrom, u16, Span, Span)> = match self.serves {
                 SideId::OLD => line
@@ -240,7 +241,7 @@ impl<'a> RouteCheck<'_, 'a> {
             };
             for (from, to, from_span, to_span) in turned {
                 self.known_status(from, called, self.serves.other(), from_span);
-                self.promised(&Spanned { value: i64::from(to), span: to_span });
+                self.promised_status(&Spanned { value: i64::from(to), span: to_span });
                 if is_redirect(from) && to / 100 != 3 {
                     self.findings.push(faults::redirect_answered(from_span, to));
                 }
@@ -249,7 +250,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 if let Some((_, earlier)) = earlier {
                     self.findings.push(faults::status_twice(from_span, *earlier));
                 }
-                lines.push((Line { from, to }, from_span));
+                lines.push((StatusLine { from, to }, from_span));
             }
         }
         lines.into_iter().map(|(line, _)| line).collect()
@@ -305,7 +306,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Checks the business errors of a pair in the directions that it serves.
     pub(super) fn pair_business_errors(
         &mut self,
-        pair: &Pair,
+        pair: &PairDecl,
         operations: [&Operation; 2],
         serves: &[SideId],
     ) {

@@ -1,13 +1,15 @@
 //! Compiles blocks: steps and their end. Results are defined before they are read, every result is
 //! read, calls after a write declare their failure handling, and bodies match the called contract.
 
-use super::context::{Context, ContextValue, fanned, reply};
-use super::expr::Wanted;
+use super::context::{ContextValue, StepContext, fan_out, reply};
+use super::expr::ExprTarget;
 use super::faults;
-use super::route::{Answering, RouteCheck, effect};
+use super::route::{AnswerContext, RouteCheck, effect};
 use crate::contract::{JsonKind, OpKey, Operation, Response, StatusPattern, Type, TypeKind, Types};
 use crate::diagnostic::Span;
-use crate::mapping::ast::{self, Answer, Block, Call, Decide, Pick, Spanned, Step, StepAction};
+use crate::mapping::ast::{
+    self, AnswerDecl, BlockDecl, CallDecl, Decide, Pick, Spanned, StepActionDecl, StepDecl,
+};
 use crate::mapping::expected;
 use switchback_plan::{self as plan, CallHead, Effect, Key, Pages, SideId};
 
@@ -19,7 +21,7 @@ const BEYOND_PAGES: &str = "add `beyond: cut`, where the first pages are enough,
 
 impl<'a> RouteCheck<'_, 'a> {
     /// Compiles a block. Returns `None` if it reports an error.
-    pub(super) fn block(&mut self, block: &'a Block) -> Option<plan::Block> {
+    pub(super) fn block(&mut self, block: &'a BlockDecl) -> Option<plan::Block> {
         // Names of later steps, to explain a use before the definition.
         let outer = std::mem::take(&mut self.context.later);
         let names = block.steps.iter().filter_map(|step| step.name.as_ref());
@@ -27,7 +29,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let steps: Vec<_> = block.steps.iter().map(|step| self.step(step)).collect();
         self.context.later = outer;
         let end = match block.end.as_ref()? {
-            ast::End::Answer(answer) => {
+            ast::BlockEnd::Answer(answer) => {
                 // A client error implies that the request had no effect, which is false after a
                 // write.
                 if (400..500).contains(&answer.status.value) {
@@ -35,41 +37,41 @@ impl<'a> RouteCheck<'_, 'a> {
                 }
                 self.answer(answer).map(plan::End::Answer)
             }
-            ast::End::Refuse(refuse) => {
+            ast::BlockEnd::Refuse(refuse) => {
                 self.too_late(refuse.reason.span);
                 self.refuses = true;
                 self.refusal(refuse).map(plan::End::Refuse)
             }
-            ast::End::Decide(decide) => self.decision(decide).map(|d| plan::End::Decide(Box::new(d))),
+            ast::BlockEnd::Decide(decide) => self.decision(decide).map(|d| plan::End::Decide(Box::new(d))),
         };
         let steps = steps.into_iter().collect::<Option<Vec<_>>>()?;
         Some(plan::Block { steps, end: end? })
     }
 
-    fn step(&mut self, step: &'a Step) -> Option<plan::Step> {
+    fn step(&mut self, step: &'a StepDecl) -> Option<plan::Step> {
         if let Some(name) = &step.name {
             self.check_name(name);
         }
         let faults_met = self.context.faults_met;
         let made = match &step.action {
-            StepAction::Call(call) => self.conditional_call(call, step),
-            StepAction::Make(value) => {
+            StepActionDecl::Call(call) => self.conditional_call(call, step),
+            StepActionDecl::Make(value) => {
                 if let (Some(name), ast::ExprKind::Object(members)) = (&step.name, &value.kind) {
                     let members = members.iter().map(|(member, _)| (name.value.clone(), member.clone()));
                     self.made.extend(members);
                 }
                 self.make(value)
             }
-            StepAction::Pick(pick) => self.picks(std::slice::from_ref(pick), step.span),
-            StepAction::First(picks) => self.picks(picks, step.span),
-            StepAction::Recall(recall) => self.recall(recall, step),
-            StepAction::Keep(keep) => self.keep(keep, step),
+            StepActionDecl::Pick(pick) => self.picks(std::slice::from_ref(pick), step.span),
+            StepActionDecl::First(picks) => self.picks(picks, step.span),
+            StepActionDecl::Recall(recall) => self.recall(recall, step),
+            StepActionDecl::Keep(keep) => self.keep(keep, step),
         };
         if let Some(name) = &step.name {
             self.context.later.retain(|(later, _)| *later != name.value);
             self.results.push(name.clone());
             // Selections count as well: they select from replies.
-            if !matches!(step.action, StepAction::Make(_)) {
+            if !matches!(step.action, StepActionDecl::Make(_)) {
                 self.called_as.push(name.value.clone());
             }
             // After an error the result has an unknown type, so that its readers report no further
@@ -80,7 +82,7 @@ impl<'a> RouteCheck<'_, 'a> {
             let is_faulty = made.is_none() || self.context.faults_met > faults_met;
             self.context.set(&name.value, held.unwrap_or_else(unknown));
             // The type of a reply comes from the contract, even if the request has an error.
-            if made.is_none() || (is_faulty && !matches!(step.action, StepAction::Call(_))) {
+            if made.is_none() || (is_faulty && !matches!(step.action, StepActionDecl::Call(_))) {
                 self.context.faulty.insert(name.value.clone());
             }
         }
@@ -107,7 +109,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Compiles a `make` step, whose value later calls send.
-    fn make(&mut self, value: &ast::Expr) -> Option<(plan::StepAction, ContextValue)> {
+    fn make(&mut self, value: &ast::ExprDecl) -> Option<(plan::StepAction, ContextValue)> {
         (self.makes_for, self.makes) = (self.serves.other(), true);
         let made = self.value(value, None);
         (self.makes_for, self.makes) = (self.serves, false);
@@ -116,7 +118,11 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Compiles a call with its `each:` and `when:`. The current element and the facts of the
     /// condition hold within the call.
-    fn conditional_call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepAction, ContextValue)> {
+    fn conditional_call(
+        &mut self,
+        call: &'a CallDecl,
+        step: &StepDecl,
+    ) -> Option<(plan::StepAction, ContextValue)> {
         let each = match &call.each {
             None => None,
             Some(each) => Some(self.each(each, call, step)?),
@@ -154,14 +160,14 @@ impl<'a> RouteCheck<'_, 'a> {
             call.resume.first().iter().for_each(|key| self.check_key(&made, key.span));
             return Some((plan::StepAction::Call(Box::new(made)), held));
         };
-        let held = fanned(&each.name.text, element, held.ty, step.span);
+        let held = fan_out(&each.name.text, element, held.ty, step.span);
         made.each = Some(each);
         call.resume.first().iter().for_each(|key| self.check_key(&made, key.span));
         Some((plan::StepAction::Call(Box::new(made)), held))
     }
 
     /// Restores the context before a call, but keeps the record of reads.
-    fn leave(&mut self, before: Context) {
+    fn leave(&mut self, before: StepContext) {
         let within = std::mem::replace(&mut self.context, before);
         self.context.read.extend(within.read);
         self.context.with_body = within.with_body;
@@ -169,7 +175,12 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Compiles `each: {name: list}`, and adds the current element to the context.
-    fn each(&mut self, each: &ast::Each, call: &Call, step: &Step) -> Option<(plan::Each, ContextValue)> {
+    fn each(
+        &mut self,
+        each: &ast::EachDecl,
+        call: &CallDecl,
+        step: &StepDecl,
+    ) -> Option<(plan::Each, ContextValue)> {
         self.check_name(&each.name);
         if step.name.is_none() {
             self.findings.push(faults::each_without_name(call.operation.span));
@@ -192,8 +203,8 @@ impl<'a> RouteCheck<'_, 'a> {
     /// `None` is an error.
     fn beyond_elements(
         &mut self,
-        each: &ast::Each,
-        call: &Call,
+        each: &ast::EachDecl,
+        call: &CallDecl,
         most: Option<u64>,
     ) -> Option<Option<plan::Refusal>> {
         let writes = is_write(call);
@@ -208,7 +219,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 self.findings.push(faults::bound_unsaid(each.upto.span, "the elements", helps));
                 None
             }
-            Some((ast::Beyond::Refuse(refuse), span)) => {
+            Some((ast::BeyondDecl::Refuse(refuse), span)) => {
                 self.too_late(span);
                 self.refuses = true;
                 self.refusal(refuse).map(Some)
@@ -253,7 +264,7 @@ impl<'a> RouteCheck<'_, 'a> {
         &mut self,
         name: &Spanned<String>,
         list: &Spanned<String>,
-        step: &Step,
+        step: &StepDecl,
     ) -> Option<(plan::Location, ContextValue, Option<u64>)> {
         let faults_met = self.context.faults_met;
         let found = self.reading().find_spanned_any(list)?;
@@ -272,7 +283,7 @@ impl<'a> RouteCheck<'_, 'a> {
             self.findings.push(faults::each_of_request(list.span));
             return None;
         }
-        let element = ContextValue::there(element, side);
+        let element = ContextValue::present(element, side);
         self.context.set(&name.value, element.clone());
         let places = self.context.proofs.behind(&found.location);
         self.context.proofs.derive(&name.value, vec![(None, places)]);
@@ -280,7 +291,7 @@ impl<'a> RouteCheck<'_, 'a> {
         Some((found.location, element, most))
     }
 
-    fn call(&mut self, call: &'a Call, step: &Step) -> Option<(plan::StepCall, ContextValue)> {
+    fn call(&mut self, call: &'a CallDecl, step: &StepDecl) -> Option<(plan::StepCall, ContextValue)> {
         let side = self.serves.other();
         // Compile all parts before the first `?`, so that one error does not hide others.
         if call.each.is_some() && self.wrote.is_none() && is_write(call) {
@@ -318,11 +329,11 @@ impl<'a> RouteCheck<'_, 'a> {
             (self.wrote, self.judged) = (Some(operation.key.to_string().into()), false);
         }
         let on_fail = self.on_fail(call, operation, after_write);
-        let without_body = matches!(call.on_fail, Some(ast::OnFail::Absent(_)))
+        let without_body = matches!(call.on_fail, Some(ast::OnFailDecl::Absent(_)))
             || call.pages.as_ref().is_some_and(
-                |pages| matches!(&pages.beyond, Some(beyond) if matches!(beyond.value, ast::Beyond::Absent)),
+                |pages| matches!(&pages.beyond, Some(beyond) if matches!(beyond.value, ast::BeyondDecl::Absent)),
             );
-        let held = ContextValue::there(result(operation, !without_body, call.operation.span), side);
+        let held = ContextValue::present(result(operation, !without_body, call.operation.span), side);
         let unread = operation.responses.iter().filter(|answer| answer.is_success() && answer.body.is_some());
         let unread = unread.map(|answer| &answer.media).find(|media| !media.is_read());
         if let (Some(name), Some(media)) = (&step.name, unread) {
@@ -381,7 +392,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Compiles the arguments of a call with an error, to report their own errors.
-    fn look_at(&mut self, call: &Call) {
+    fn look_at(&mut self, call: &CallDecl) {
         for (_, value) in call.query.iter().chain(&call.headers) {
             let _ = self.value(value, None);
         }
@@ -390,7 +401,12 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    fn call_body(&mut self, call: &Call, operation: &Operation, side: SideId) -> Option<Option<plan::Expr>> {
+    fn call_body(
+        &mut self,
+        call: &CallDecl,
+        operation: &Operation,
+        side: SideId,
+    ) -> Option<Option<plan::Expr>> {
         match (&call.body, &operation.body) {
             (None, None) => Some(None),
             (Some(body), None) => {
@@ -403,13 +419,13 @@ impl<'a> RouteCheck<'_, 'a> {
             }
             (None, Some(_)) => Some(None),
             (Some(written), Some(body)) => {
-                let wanted = Wanted { ty: &body.ty, side, required: body.required };
+                let wanted = ExprTarget { ty: &body.ty, side, required: body.required };
                 self.value(written, Some(wanted)).map(|made| Some(made.expr))
             }
         }
     }
 
-    fn resume(&mut self, call: &Call, effect: Effect) -> Option<Option<Vec<plan::Expr>>> {
+    fn resume(&mut self, call: &CallDecl, effect: Effect) -> Option<Option<Vec<plan::Expr>>> {
         if call.resume.is_empty() {
             return Some(None);
         }
@@ -424,8 +440,8 @@ impl<'a> RouteCheck<'_, 'a> {
 
     fn pages(
         &mut self,
-        call: &Call,
-        step: &Step,
+        call: &CallDecl,
+        step: &StepDecl,
         operation: &Operation,
         effect: Effect,
         held: &ContextValue,
@@ -460,15 +476,15 @@ impl<'a> RouteCheck<'_, 'a> {
                 self.findings.push(faults::bound_unsaid(pages.span, "the pages", BEYOND_PAGES));
                 return None;
             }
-            Some(Spanned { value: ast::Beyond::Cut, span }) => {
+            Some(Spanned { value: ast::BeyondDecl::Cut, span }) => {
                 self.limit(format!("{read}; a longer list is cut."), *span);
                 plan::Beyond::Cut
             }
-            Some(Spanned { value: ast::Beyond::Absent, span }) => {
+            Some(Spanned { value: ast::BeyondDecl::Absent, span }) => {
                 self.limit(format!("{read}; of a longer list nothing is used."), *span);
                 plan::Beyond::Absent
             }
-            Some(Spanned { value: ast::Beyond::Refuse(refuse), .. }) => {
+            Some(Spanned { value: ast::BeyondDecl::Refuse(refuse), .. }) => {
                 self.refuses = true;
                 plan::Beyond::Refuse(self.refusal(refuse)?)
             }
@@ -483,21 +499,23 @@ impl<'a> RouteCheck<'_, 'a> {
         }))
     }
 
-    fn on_fail(&mut self, call: &Call, operation: &Operation, after_write: bool) -> Option<plan::OnFail> {
+    fn on_fail(&mut self, call: &CallDecl, operation: &Operation, after_write: bool) -> Option<plan::OnFail> {
         match &call.on_fail {
             // A failure here leaves the request half done, so its handling must be explicit.
             None if after_write => {
                 self.findings.push(faults::on_fail_needed(call.operation.span));
                 None
             }
-            None | Some(ast::OnFail::Pass) => Some(plan::OnFail::Pass),
-            Some(ast::OnFail::PassWith(headers)) => self.made_headers(headers).map(plan::OnFail::PassWith),
-            Some(ast::OnFail::Answer(answer)) => self.answer(answer).map(plan::OnFail::Answer),
-            Some(ast::OnFail::Refuse(refuse)) => {
+            None | Some(ast::OnFailDecl::Pass) => Some(plan::OnFail::Pass),
+            Some(ast::OnFailDecl::PassWith(headers)) => {
+                self.made_headers(headers).map(plan::OnFail::PassWith)
+            }
+            Some(ast::OnFailDecl::Answer(answer)) => self.answer(answer).map(plan::OnFail::Answer),
+            Some(ast::OnFailDecl::Refuse(refuse)) => {
                 self.refuses = true;
                 self.refusal(refuse).map(plan::OnFail::Refuse)
             }
-            Some(ast::OnFail::Absent(statuses)) => {
+            Some(ast::OnFailDecl::Absent(statuses)) => {
                 let known = |status: &&Spanned<i64>| operation.response(status.value as u16).is_none();
                 let side = self.serves.other();
                 for status in statuses.iter().filter(known) {
@@ -508,12 +526,12 @@ impl<'a> RouteCheck<'_, 'a> {
                 let statuses = statuses.iter().map(|status| status.value as u16);
                 Some(plan::OnFail::Absent(statuses.collect()))
             }
-            Some(ast::OnFail::Use(value)) => {
+            Some(ast::OnFailDecl::Use(value)) => {
                 let Some((ty, _)) = success_body(operation) else {
                     self.findings.push(faults::nothing_to_use(value.span, &operation.key));
                     return None;
                 };
-                let wanted = Wanted { ty, side: self.serves.other(), required: true };
+                let wanted = ExprTarget { ty, side: self.serves.other(), required: true };
                 self.value(value, Some(wanted)).map(|made| plan::OnFail::Use(made.expr))
             }
         }
@@ -560,8 +578,8 @@ impl<'a> RouteCheck<'_, 'a> {
         let types = self.ground.types(found.held.side);
         let resolved = types.resolve(&found.held.ty).kind;
         let (take, held) = match &pick.take {
-            ast::Take::All => (plan::Take::All, found.held.clone()),
-            ast::Take::Page(number) => {
+            ast::TakeDecl::All => (plan::Take::All, found.held.clone()),
+            ast::TakeDecl::Page(number) => {
                 let page = self.page_of(number)?;
                 let most = u64::from(page.size);
                 (plan::Take::Page(page), found.held.clone().with_most(Some(most)))
@@ -575,7 +593,7 @@ impl<'a> RouteCheck<'_, 'a> {
                     _ => ContextValue { absent: true, ..found.held.clone() },
                 };
                 match take {
-                    ast::Take::Newest(members) => {
+                    ast::TakeDecl::Newest(members) => {
                         let known: Vec<_> = members.iter().map(|member| self.newest(&item, member)).collect();
                         known.into_iter().collect::<Option<()>>()?;
                         let keys = members.iter().map(|member| Key::new(&member.value));
@@ -618,9 +636,9 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Compiles `{status, headers, body}` against the served contract.
-    pub(super) fn answer(&mut self, answer: &Answer) -> Option<plan::Answer> {
+    pub(super) fn answer(&mut self, answer: &AnswerDecl) -> Option<plan::Answer> {
         let operation = self.operation;
-        let status = self.promised(&answer.status);
+        let status = self.promised_status(&answer.status);
         let mut headers = self.made_headers(&answer.headers);
         if let (Some(headers), true) = (&mut headers, answer.status.value < 300) {
             self.answered_headers.extend(headers.iter().map(|rule| rule.name.text.to_string()));
@@ -642,9 +660,9 @@ impl<'a> RouteCheck<'_, 'a> {
                 None
             }
             (Some(body), Some(Some(ty))) => {
-                let wanted = Wanted { ty, side: self.serves, required: true };
+                let wanted = ExprTarget { ty, side: self.serves, required: true };
                 // Literals in an error are not replacements for the service's data.
-                let place = Answering { place: "$".to_owned(), unless_found: false };
+                let place = AnswerContext { place: "$".to_owned(), unless_found: false };
                 self.answers = (answer.status.value < 300).then_some(place);
                 let made = self.value(body, Some(wanted)).map(|made| Some(made.expr));
                 self.answers = None;
@@ -798,7 +816,7 @@ fn are_opposite(a: &plan::StepCall, b: &plan::StepCall) -> bool {
 }
 
 /// Returns whether a call writes, judged by its text. An unknown method is reported elsewhere.
-fn is_write(call: &Call) -> bool {
+fn is_write(call: &CallDecl) -> bool {
     let method = call.operation.value.split_whitespace().next();
     let known = OpKey::METHODS.iter().find(|(_, known)| Some(known.as_str()) == method);
     known.is_some_and(|(_, method)| effect(method, call.effect.as_ref()) == Effect::Write)

@@ -8,8 +8,8 @@
 use super::conditions::is_of;
 use super::context::Fact;
 use super::faults;
-use super::paths::Found;
-use super::proof::{Known, Need};
+use super::paths::FoundPath;
+use super::proof::{PlaceUse, ProvenFact};
 use super::route::RouteCheck;
 use crate::contract::{Literal, ScalarKind, TypeKind};
 use crate::diagnostic::Span;
@@ -27,18 +27,18 @@ const COMBINATIONS_MAX: usize = 100_000;
 const GAPS_SHOWN: usize = 3;
 
 /// A lowered column with its domain.
-struct Column {
+struct CheckedColumn {
     plan: plan::Column,
     written: String,
-    place: Option<Found>,
+    place: Option<FoundPath>,
     /// Facts that hold if a `{predicate}` column is `true`.
     facts: Vec<(Vec<String>, Fact)>,
-    domain: Vec<Value>,
+    domain: Vec<DomainValue>,
 }
 
 /// A value of a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Value {
+enum DomainValue {
     /// Absent or null.
     Absent,
     Is(Literal),
@@ -56,7 +56,7 @@ enum Matcher {
 }
 
 /// A lowered table, with the facts of each outcome.
-pub(super) struct Table {
+pub(super) struct CheckedTable {
     pub columns: Vec<plan::Column>,
     pub rows: Vec<plan::Row>,
     /// By outcome: the facts that hold if a row leads to it.
@@ -65,7 +65,7 @@ pub(super) struct Table {
 
 impl RouteCheck<'_, '_> {
     /// Compiles a table. Returns `None` if it reports an error.
-    pub(super) fn table(&mut self, decide: &Decide) -> Option<Table> {
+    pub(super) fn table(&mut self, decide: &Decide) -> Option<CheckedTable> {
         if decide.on.len() > COLUMNS_MAX {
             self.findings.push(faults::too_many_columns(decide.span, decide.on.len(), COLUMNS_MAX));
             return None;
@@ -110,7 +110,7 @@ impl RouteCheck<'_, '_> {
             origin: self.ground.origin(row.span),
         });
         let rows = rows.collect();
-        Some(Table { columns: columns.into_iter().map(|column| column.plan).collect(), rows, facts })
+        Some(CheckedTable { columns: columns.into_iter().map(|column| column.plan).collect(), rows, facts })
     }
 
     /// Returns the outcome of each row. Reports unknown and unused outcomes.
@@ -132,17 +132,17 @@ impl RouteCheck<'_, '_> {
         ends.into_iter().collect()
     }
 
-    fn column(&mut self, decide: &Decide, at: usize) -> Option<Column> {
+    fn column(&mut self, decide: &Decide, at: usize) -> Option<CheckedColumn> {
         match &decide.on[at] {
-            ast::Column::Place(path) => {
+            ast::ColumnDecl::Place(path) => {
                 let found = self.reading().find_spanned(path)?;
-                let mentioned = mentioned(decide, at);
+                let mentioned = column_literals(decide, at);
                 // Testing for presence needs no validation.
                 if !mentioned.is_empty() {
-                    self.needs_place(&found.location, Need::Decides, path.span);
+                    self.needs_place(&found.location, PlaceUse::Decides, path.span);
                 }
                 let domain = self.domain(&found, &mentioned, path)?;
-                Some(Column {
+                Some(CheckedColumn {
                     plan: plan::Column::Place(found.location.clone()),
                     written: path.value.clone(),
                     place: Some(found),
@@ -150,12 +150,12 @@ impl RouteCheck<'_, '_> {
                     domain,
                 })
             }
-            ast::Column::Holds(predicate) => {
+            ast::ColumnDecl::Holds(predicate) => {
                 let condition = self.condition(predicate)?;
                 self.values_decide(&condition.predicate, predicate);
                 let places: Vec<&str> =
                     predicate.all_places().into_iter().map(|place| place.value.as_str()).collect();
-                Some(Column {
+                Some(CheckedColumn {
                     plan: plan::Column::Holds(condition.predicate),
                     written: format!("the condition on {}", places.join(" and ")),
                     place: None,
@@ -167,15 +167,15 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Requires validation of places whose values a condition compares.
-    fn values_decide(&mut self, predicate: &plan::Predicate, written: &ast::Predicate) {
+    fn values_decide(&mut self, predicate: &plan::Predicate, written: &ast::PredicateDecl) {
         use plan::Predicate;
         match predicate {
             Predicate::OneOf(place, _) => {
-                self.needs_place(place, Need::Decides, written.places[0].span);
+                self.needs_place(place, PlaceUse::Decides, written.places[0].span);
             }
             Predicate::Equal(left, right) | Predicate::AbsentOrEqual(left, right) => {
-                self.needs_place(left, Need::Decides, written.places[0].span);
-                self.needs_place(right, Need::Decides, written.places[1].span);
+                self.needs_place(left, PlaceUse::Decides, written.places[0].span);
+                self.needs_place(right, PlaceUse::Decides, written.places[1].span);
             }
             Predicate::All(of) | Predicate::Any(of) => {
                 of.iter().zip(&written.of).for_each(|(one, written)| self.values_decide(one, written));
@@ -187,29 +187,37 @@ impl RouteCheck<'_, '_> {
         }
     }
 
-    fn domain(&mut self, found: &Found, mentioned: &[Literal], path: &Spanned<String>) -> Option<Vec<Value>> {
+    fn domain(
+        &mut self,
+        found: &FoundPath,
+        mentioned: &[Literal],
+        path: &Spanned<String>,
+    ) -> Option<Vec<DomainValue>> {
         let types = self.ground.types(found.held.side);
         let resolved = types.resolve(&found.held.ty);
         let mut domain = match resolved.kind {
             TypeKind::Scalar(scalar) => match (&scalar.values, scalar.kind) {
-                (Some(listed), _) if !listed.open => listed.values.iter().cloned().map(Value::Is).collect(),
+                (Some(listed), _) if !listed.open => {
+                    listed.values.iter().cloned().map(DomainValue::Is).collect()
+                }
                 (None, ScalarKind::Boolean) => booleans(),
                 (_, kind) => {
-                    let open = mentioned.iter().filter(|value| is_of(value, kind)).cloned().map(Value::Is);
-                    open.chain([Value::Other]).collect()
+                    let open =
+                        mentioned.iter().filter(|value| is_of(value, kind)).cloned().map(DomainValue::Is);
+                    open.chain([DomainValue::Other]).collect()
                 }
             },
             TypeKind::Any | TypeKind::OneOf(_) => {
-                mentioned.iter().cloned().map(Value::Is).chain([Value::Other]).collect()
+                mentioned.iter().cloned().map(DomainValue::Is).chain([DomainValue::Other]).collect()
             }
             TypeKind::Null => Vec::new(),
             // A list or an object can only be tested for presence.
             TypeKind::Array(_) | TypeKind::Object(_) | TypeKind::Choice(_) | TypeKind::Named(_) => {
-                vec![Value::Other]
+                vec![DomainValue::Other]
             }
         };
         if found.held.absent || resolved.nullable {
-            domain.push(Value::Absent);
+            domain.push(DomainValue::Absent);
         }
         if domain.is_empty() {
             self.findings.push(faults::empty_column(path.span));
@@ -218,21 +226,21 @@ impl RouteCheck<'_, '_> {
         Some(domain)
     }
 
-    fn matchers(&mut self, row: &ast::Row, columns: &[Column]) -> Vec<Matcher> {
+    fn matchers(&mut self, row: &ast::RowDecl, columns: &[CheckedColumn]) -> Vec<Matcher> {
         row.cells.iter().zip(columns).map(|(cell, column)| self.matcher(cell, column)).collect()
     }
 
-    fn matcher(&mut self, cell: &ast::Cell, column: &Column) -> Matcher {
+    fn matcher(&mut self, cell: &ast::CellDecl, column: &CheckedColumn) -> Matcher {
         let (span, nodes) = match cell {
-            ast::Cell::Any => return Matcher::Any,
-            ast::Cell::Absent(span) => (*span, None),
-            ast::Cell::OneOf(nodes) => match nodes.as_slice() {
+            ast::CellDecl::Any => return Matcher::Any,
+            ast::CellDecl::Absent(span) => (*span, None),
+            ast::CellDecl::OneOf(nodes) => match nodes.as_slice() {
                 [node] if node.is_null() => (node.span, None),
                 nodes => (nodes.first().map_or(Span::default(), |node| node.span), Some(nodes)),
             },
         };
         let Some(nodes) = nodes else {
-            if !column.domain.contains(&Value::Absent) {
+            if !column.domain.contains(&DomainValue::Absent) {
                 self.findings.push(faults::never_absent(span, &column.written));
                 return Matcher::Faulty;
             }
@@ -260,7 +268,7 @@ impl RouteCheck<'_, '_> {
 }
 
 /// Result of enumerating all combinations.
-struct Seen {
+struct TableCoverage {
     gaps: Vec<Vec<usize>>,
     reached: Vec<bool>,
     /// By row: an earlier row that matches one of its combinations.
@@ -270,8 +278,8 @@ struct Seen {
 }
 
 /// Enumerates all combinations of column values.
-fn look(columns: &[Column], rows: &[Vec<Matcher>], total: usize) -> Seen {
-    let mut seen = Seen {
+fn look(columns: &[CheckedColumn], rows: &[Vec<Matcher>], total: usize) -> TableCoverage {
+    let mut seen = TableCoverage {
         gaps: Vec::new(),
         reached: vec![false; rows.len()],
         taken_by: vec![None; rows.len()],
@@ -299,7 +307,7 @@ fn look(columns: &[Column], rows: &[Vec<Matcher>], total: usize) -> Seen {
 }
 
 /// Decodes a combination from its number: an index into the domain of each column.
-fn combination(columns: &[Column], mut number: usize) -> Vec<usize> {
+fn combination(columns: &[CheckedColumn], mut number: usize) -> Vec<usize> {
     let mut indexes: Vec<usize> = columns
         .iter()
         .rev()
@@ -313,7 +321,7 @@ fn combination(columns: &[Column], mut number: usize) -> Vec<usize> {
     indexes
 }
 
-fn describe(columns: &[Column], combination: &[usize]) -> String {
+fn describe(columns: &[CheckedColumn], combination: &[usize]) -> String {
     let parts = columns
         .iter()
         .zip(combination)
@@ -323,9 +331,9 @@ fn describe(columns: &[Column], combination: &[usize]) -> String {
 
 /// Returns the facts about the columns' places that hold if a row leads to `outcome`.
 fn facts(
-    columns: &[Column],
+    columns: &[CheckedColumn],
     rows: &[Vec<Matcher>],
-    seen: &Seen,
+    seen: &TableCoverage,
     ends: &[usize],
     outcome: usize,
 ) -> Vec<(Vec<String>, Fact)> {
@@ -335,16 +343,16 @@ fn facts(
         let leading = ends.iter().enumerate().filter(|(_, end)| **end == outcome);
         let indexes: BTreeSet<usize> =
             leading.flat_map(|(row, _)| seen.with[row][at].iter().copied()).collect();
-        let values: Vec<&Value> = indexes.iter().map(|index| &column.domain[*index]).collect();
+        let values: Vec<&DomainValue> = indexes.iter().map(|index| &column.domain[*index]).collect();
         match &column.place {
             Some(found) => {
                 let Some(names) = found.steps() else { continue };
-                if values.contains(&&Value::Absent) {
+                if values.contains(&&DomainValue::Absent) {
                     continue;
                 }
                 let listed = values.iter().map(|value| match value {
-                    Value::Is(literal) => Some(literal.clone()),
-                    Value::Absent | Value::Other => None,
+                    DomainValue::Is(literal) => Some(literal.clone()),
+                    DomainValue::Absent | DomainValue::Other => None,
                 });
                 let listed = listed.collect::<Option<Vec<_>>>();
                 if let Some(listed) = listed {
@@ -353,12 +361,14 @@ fn facts(
                 // A cell with literals validates its place. `_` relies on the contract.
                 let mut cells = ends.iter().enumerate().filter(|(_, end)| **end == outcome);
                 if cells.all(|(row, _)| matches!(rows[row][at], Matcher::OneOf(_))) {
-                    facts.push((names.clone(), Fact::Known(Known::There)));
-                    facts.push((names.clone(), Fact::Known(Known::Typed)));
+                    facts.push((names.clone(), Fact::Known(ProvenFact::There)));
+                    facts.push((names.clone(), Fact::Known(ProvenFact::Typed)));
                 }
                 facts.push((names, Fact::Present));
             }
-            None if values == [&Value::Is(Literal::Boolean(true))] => facts.extend(column.facts.clone()),
+            None if values == [&DomainValue::Is(Literal::Boolean(true))] => {
+                facts.extend(column.facts.clone())
+            }
             None => {}
         }
     }
@@ -366,10 +376,10 @@ fn facts(
 }
 
 /// Returns the distinct literals in the cells of a column.
-fn mentioned(decide: &Decide, column: usize) -> Vec<Literal> {
+fn column_literals(decide: &Decide, column: usize) -> Vec<Literal> {
     let mut found = Vec::new();
     for row in &decide.rows {
-        let Some(ast::Cell::OneOf(nodes)) = row.cells.get(column) else { continue };
+        let Some(ast::CellDecl::OneOf(nodes)) = row.cells.get(column) else { continue };
         for value in nodes.iter().filter_map(literal::scalar) {
             if !found.contains(&value) {
                 found.push(value);
@@ -379,15 +389,15 @@ fn mentioned(decide: &Decide, column: usize) -> Vec<Literal> {
     found
 }
 
-fn booleans() -> Vec<Value> {
-    vec![Value::Is(Literal::Boolean(true)), Value::Is(Literal::Boolean(false))]
+fn booleans() -> Vec<DomainValue> {
+    vec![DomainValue::Is(Literal::Boolean(true)), DomainValue::Is(Literal::Boolean(false))]
 }
 
-fn cell(cell: &ast::Cell) -> plan::Cell {
+fn cell(cell: &ast::CellDecl) -> plan::Cell {
     match cell {
-        ast::Cell::Any => plan::Cell::Any,
-        ast::Cell::Absent(_) => plan::Cell::Absent,
-        ast::Cell::OneOf(nodes) => match nodes.as_slice() {
+        ast::CellDecl::Any => plan::Cell::Any,
+        ast::CellDecl::Absent(_) => plan::Cell::Absent,
+        ast::CellDecl::OneOf(nodes) => match nodes.as_slice() {
             [node] if node.is_null() => plan::Cell::Absent,
             nodes => plan::Cell::OneOf(nodes.iter().map(literal::json).collect()),
         },
@@ -395,21 +405,21 @@ fn cell(cell: &ast::Cell) -> plan::Cell {
 }
 
 impl Matcher {
-    fn matches(&self, value: &Value) -> bool {
+    fn matches(&self, value: &DomainValue) -> bool {
         match (self, value) {
-            (Matcher::Any, _) | (Matcher::Absent, Value::Absent) => true,
-            (Matcher::OneOf(literals), Value::Is(literal)) => literals.contains(literal),
+            (Matcher::Any, _) | (Matcher::Absent, DomainValue::Absent) => true,
+            (Matcher::OneOf(literals), DomainValue::Is(literal)) => literals.contains(literal),
             _ => false,
         }
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for DomainValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Absent => f.write_str("absent"),
-            Value::Is(literal) => write!(f, "{literal}"),
-            Value::Other => f.write_str("anything else"),
+            DomainValue::Absent => f.write_str("absent"),
+            DomainValue::Is(literal) => write!(f, "{literal}"),
+            DomainValue::Other => f.write_str("anything else"),
         }
     }
 }

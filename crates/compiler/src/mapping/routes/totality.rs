@@ -4,7 +4,7 @@ use super::faults;
 use super::operations;
 use crate::contract::{Contract, Operation};
 use crate::diagnostic::{Findings, Span};
-use crate::mapping::ast::{Program, Route};
+use crate::mapping::ast::{ProgramDecl, RouteDecl};
 use std::collections::HashMap;
 use switchback_plan::SideId;
 
@@ -12,7 +12,7 @@ use switchback_plan::SideId;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Assigned<'a> {
     /// `None` for an operation without a route, to which the pack's `rest:` applies.
-    pub route: Option<&'a Route>,
+    pub route: Option<&'a RouteDecl>,
     pub operation: &'a Operation,
     pub serves: SideId,
     /// For pairs: the operations of both sides.
@@ -21,15 +21,15 @@ pub(super) struct Assigned<'a> {
 
 /// An operation's route, and the routes that replace it while their setting is on, in the order of
 /// the program.
-pub(super) type Answered<'a> = (Assigned<'a>, Vec<Assigned<'a>>);
+pub(super) type AssignedRoutes<'a> = (Assigned<'a>, Vec<Assigned<'a>>);
 
 /// Assigns all routes whose operations exist, by side in the order of the contract. Reports
 /// operations with several routes or none.
 pub(super) fn assign<'a>(
-    program: &'a Program,
+    program: &'a ProgramDecl,
     contracts: &'a [Contract; 2],
     findings: &mut Findings,
-) -> [Vec<Answered<'a>>; 2] {
+) -> [Vec<AssignedRoutes<'a>>; 2] {
     let mut assigned: [HashMap<*const Operation, (Assigned<'a>, Span)>; 2] = [HashMap::new(), HashMap::new()];
     let mut instead: Vec<Assigned<'a>> = Vec::new();
     // Routes with `if:` are alternatives to the regular one, so they do not count as duplicates.
@@ -39,7 +39,7 @@ pub(super) fn assign<'a>(
             return;
         }
         let routes = &mut assigned[one.serves];
-        let is_made = matches!(one.route, Some(Route::Pair(pair)) if pair.made);
+        let is_made = matches!(one.route, Some(RouteDecl::Pair(pair)) if pair.made);
         if let Some((_, first)) = routes.get(&std::ptr::from_ref(one.operation)) {
             // A declared route takes precedence over a generated pair.
             if !is_made {
@@ -51,9 +51,9 @@ pub(super) fn assign<'a>(
     };
     for route in &program.routes {
         match route {
-            Route::Pair(pair) => {
+            RouteDecl::Pair(pair) => {
                 if let Some(front) = pair.front.filter(|front| !program.manifest.serves[front.side]) {
-                    findings.push(faults::unserved(front.span, &contracts[front.side].name));
+                    findings.push(faults::unserved_side(front.span, &contracts[front.side].name));
                 }
                 let old = operations::find(&contracts[0], &pair.operations[0], findings);
                 let new = operations::find(&contracts[1], &pair.operations[1], findings);
@@ -68,11 +68,11 @@ pub(super) fn assign<'a>(
                     take(one, pair.operations[side].span, findings);
                 }
             }
-            Route::Serve(serve) => {
+            RouteDecl::Serve(serve) => {
                 let side = SideId(serve.side.side as u8);
                 let contract = &contracts[serve.side.side];
                 if !program.manifest.serves[serve.side.side] {
-                    findings.push(faults::unserved(serve.side.span, &contract.name));
+                    findings.push(faults::unserved_side(serve.side.span, &contract.name));
                 } else if let Some(operation) = operations::find(contract, &serve.at, findings) {
                     let one = Assigned { route: Some(route), operation, serves: side, operations: None };
                     take(one, serve.at.span, findings);
@@ -98,7 +98,12 @@ pub(super) fn assign<'a>(
                 }
                 None => {
                     let sometimes = instead.iter().any(|other| std::ptr::eq(other.operation, operation));
-                    findings.push(faults::unanswered(operation, &contracts[side].name, sometimes, None));
+                    findings.push(faults::unanswered_operation(
+                        operation,
+                        &contracts[side].name,
+                        sometimes,
+                        None,
+                    ));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Definitions that several parts of mapping files share.
 
-use super::{Line, Sides, anything, by_side, keys, list_of, map_of, object, reference, text, words};
+use super::{KeyDoc, Sides, anything, by_side, keys, list_of, map_of, object, reference, text, words};
 use crate::mapping::lens::SINGLE_IN_ARRAY;
 use crate::mapping::syntax::predicates;
 use serde_json::{Map, Value, json};
@@ -105,7 +105,7 @@ fn place() -> Value {
 }
 
 fn shape(sides: Sides<'_>) -> Value {
-    let mut lines: Vec<Line<'_>> = vec![
+    let mut lines: Vec<KeyDoc<'_>> = vec![
         ("of", "The type of each side that the shape relates.", by_side(sides, 2, &text())),
         (
             "alternatives",
@@ -118,7 +118,7 @@ fn shape(sides: Sides<'_>) -> Value {
     object(&keys::SHAPE, &lines)
 }
 
-fn shape_lines(sides: Sides<'_>) -> Vec<Line<'static>> {
+fn shape_lines(sides: Sides<'_>) -> Vec<KeyDoc<'static>> {
     let kinds = json!({"type": "object", "propertyNames": words(keys::KINDS), "additionalProperties": reference("place")});
     vec![
         ("same", "Members with the same name and type on both sides.", list_of(&text())),
@@ -184,7 +184,7 @@ fn rename(sides: Sides<'_>) -> Value {
 }
 
 fn describe(about: &str, schema: Value) -> Value {
-    super::described(&("", about, schema))
+    super::describe_line(&("", about, schema))
 }
 
 fn shape_use() -> Value {
@@ -326,7 +326,7 @@ fn pair(sides: Sides<'_>) -> Value {
             ("unless", "Values with which it means nothing, and is dropped.", list_of(&text())),
         ],
     );
-    let lines: Vec<Line<'_>> = vec![
+    let lines: Vec<KeyDoc<'_>> = vec![
         ("pair", "The operation of each side; with `front`, the side that is served.", operations),
         (
             "if",
@@ -396,7 +396,7 @@ fn verdict(sides: Sides<'_>) -> Value {
 }
 
 /// The keys of steps and their end.
-fn block() -> Vec<Line<'static>> {
+fn block() -> Vec<KeyDoc<'static>> {
     vec![
         ("steps", "Calls and selections, in order.", list_of(&reference("step"))),
         ("answer", "The end: what is answered.", reference("answer")),
@@ -419,7 +419,7 @@ fn one_end() -> Value {
 
 fn serve(sides: Sides<'_>) -> Value {
     let side = sides.map_or_else(text, |sides| words(&sides));
-    let mut lines: Vec<Line<'_>> = vec![
+    let mut lines: Vec<KeyDoc<'_>> = vec![
         ("serve", "The side that is served.", side),
         ("at", "The operation that is served.", operation()),
         (
@@ -540,7 +540,7 @@ fn decide() -> Value {
 }
 
 /// A map with exactly one condition, plus the keys in `beside`.
-fn predicate(beside: &[Line<'_>], needed: &[&str]) -> Value {
+fn predicate(beside: &[KeyDoc<'_>], needed: &[&str]) -> Value {
     let (one, list) = (text(), list_of(&text()));
     let two = json!({"type": "array", "items": text(), "minItems": 2, "maxItems": 2});
     let member = |value: Value| json!({"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": value});
@@ -570,7 +570,7 @@ fn predicate(beside: &[Line<'_>], needed: &[&str]) -> Value {
     let lines = predicates().map(|word| (word, about(word)));
     let mut properties: Map<String, Value> =
         lines.map(|(word, (about, schema))| (word.to_owned(), describe(about, schema))).collect();
-    properties.extend(beside.iter().map(|line| (line.0.to_owned(), super::described(line))));
+    properties.extend(beside.iter().map(|line| (line.0.to_owned(), super::describe_line(line))));
     // Exactly one condition. The other keys are options of the map that contains it.
     let one: Vec<Value> = predicates().map(|word| json!({"required": [word]})).collect();
     json!({"type": "object", "additionalProperties": false, "properties": properties, "required": needed, "oneOf": one})
@@ -590,7 +590,7 @@ fn check() -> Value {
         "unless" => ("unless", "A setting that takes the check away: `$.config.name`.", text()),
         _ => ("else", "What follows when the condition does not hold.", otherwise.clone()),
     };
-    let beside: Vec<Line<'_>> = keys::CHECK.iter().map(|key| about(key)).collect();
+    let beside: Vec<KeyDoc<'_>> = keys::CHECK.iter().map(|key| about(key)).collect();
     predicate(&beside, &["else"])
 }
 
@@ -704,7 +704,7 @@ fn on_fail() -> Value {
 }
 
 fn pick(choice: bool) -> Value {
-    let mut lines: Vec<Line<'_>> = vec![
+    let mut lines: Vec<KeyDoc<'_>> = vec![
         ("pick", "Path that selects.", text()),
         ("take", "All matches as a list, or the first.", words(&["first", "all"])),
         (
@@ -803,21 +803,21 @@ fn harvest_example() -> Value {
             ("harvest", "Name of the harvest.", text()),
             ("page", "Number of the page.", json!({"type": "integer", "minimum": 0})),
             ("calls", "The calls that must be made, in order.", list_of(&reference("exampleCall"))),
-            ("keeps", "What must be kept: by archive, keys and values.", kept()),
+            ("keeps", "What must be kept: by archive, keys and values.", archive_keys()),
         ],
     )
 }
 
 /// `{archive: {key: value}}` or `{archive: [key]}`
-fn kept() -> Value {
+fn archive_keys() -> Value {
     map_of(&json!({"anyOf": [map_of(&anything()), {"type": "array"}]}))
 }
 
 /// Expected end of an exchange.
-fn ends() -> Vec<Line<'static>> {
+fn ends() -> Vec<KeyDoc<'static>> {
     vec![
         ("calls", "The calls that must be made, in order.", list_of(&reference("exampleCall"))),
-        ("keeps", "What must be kept: by archive, keys and values.", kept()),
+        ("keeps", "What must be kept: by archive, keys and values.", archive_keys()),
         ("answer", "The answer that must come.", reference("exampleAnswer")),
         ("refused", "The reason that it must be refused with.", text()),
     ]
@@ -844,7 +844,7 @@ fn route_example() -> Value {
     let one_end = json!([{"required": ["answer"]}, {"required": ["refused"]}]);
     let mut again = object(&keys::AGAIN, &ends());
     again["oneOf"] = one_end.clone();
-    let mut lines: Vec<Line<'_>> = vec![
+    let mut lines: Vec<KeyDoc<'_>> = vec![
         ("at", "Side, method and address, such as `v1 GET /things/7?page=2`.", text()),
         ("send", "What the client sends besides.", send),
         ("again", "The same request once more, with what `resume` remembered.", again),

@@ -1,6 +1,6 @@
 //! The schema of `pack.yaml`.
 
-use super::{Line, Sides, anything, by_side, keys, list_of, map_of, object, reference, text, words};
+use super::{KeyDoc, Sides, anything, by_side, keys, list_of, map_of, object, reference, text, words};
 use serde_json::{Value, json};
 use switchback_plan::{BasicPart, BodyForm, ClientAuth, GATEWAY_ERRORS, RefreshExtra, SettingKind};
 
@@ -9,7 +9,7 @@ pub(super) fn manifest(sides: Sides<'_>) -> Value {
         &keys::SIDES,
         &[("old", "The retired side.", text()), ("new", "The side that replaces it.", text())],
     );
-    let lines: &[Line<'_>] = &[
+    let lines: &[KeyDoc<'_>] = &[
         ("pack", "Name of the pack.", text()),
         ("sides", "The names of the two API versions.", side_names),
         (

@@ -72,14 +72,15 @@ pub fn pack(sides: Sides<'_>) -> Value {
 }
 
 /// A key: its name, description and value schema.
-type Line<'a> = (&'a str, &'a str, Value);
+type KeyDoc<'a> = (&'a str, &'a str, Value);
 
 /// Returns a map with the keys of a table. Keys and lines correspond one to one, which a test
 /// checks.
-fn object(keys: &Keys, lines: &[Line<'_>]) -> Value {
+fn object(keys: &Keys, lines: &[KeyDoc<'_>]) -> Value {
     let named = |name: &str| lines.iter().find(|(line, ..)| *line == name);
     let all = keys.required.iter().chain(keys.optional);
-    let properties = all.map(|name| ((*name).to_owned(), named(name).map_or(Value::Bool(true), described)));
+    let properties =
+        all.map(|name| ((*name).to_owned(), named(name).map_or(Value::Bool(true), describe_line)));
     let properties: Map<String, Value> = properties.collect();
     debug_assert!(
         lines.iter().all(|(name, ..)| properties.contains_key(*name)),
@@ -95,7 +96,7 @@ fn object(keys: &Keys, lines: &[Line<'_>]) -> Value {
 
 /// Returns the schema of a line with its description. Siblings of `$ref` are valid since draft
 /// 2019-09.
-fn described((_, about, schema): &Line<'_>) -> Value {
+fn describe_line((_, about, schema): &KeyDoc<'_>) -> Value {
     let mut schema = schema.clone();
     if let Value::Object(members) = &mut schema {
         members.insert("description".to_owned(), (*about).into());

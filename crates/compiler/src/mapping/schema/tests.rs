@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::diagnostic::{Findings, Sources};
-use crate::mapping::ast::Program;
+use crate::mapping::ast::ProgramDecl;
 use crate::mapping::load::{MANIFEST, MAPPING_SUFFIX, PackSource};
 use crate::mapping::{literal, syntax};
 use crate::yaml;
@@ -49,7 +49,7 @@ fn packs() -> Vec<PackSource> {
 /// Returns a file as JSON.
 fn as_json(name: &str, bytes: &[u8]) -> Value {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
-    let node = yaml::read(&mut sources, name, bytes, &mut findings).expect("files of packs are YAML");
+    let node = yaml::parse(&mut sources, name, bytes, &mut findings).expect("files of packs are YAML");
     serde_json::from_slice(&literal::json(&node)).expect("what is written is JSON")
 }
 
@@ -93,13 +93,13 @@ fn every_file_of_every_pack_is_valid_with_and_without_the_names_of_its_sides() {
 fn is_read(name: &str, file: &Value, manifest: &Value) -> bool {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let mut node = |name: &str, file: &Value, findings: &mut Findings| {
-        yaml::read(&mut sources, name, file.to_string().as_bytes(), findings).expect("JSON is YAML")
+        yaml::parse(&mut sources, name, file.to_string().as_bytes(), findings).expect("JSON is YAML")
     };
     let root = node(MANIFEST, if name == MANIFEST { file } else { manifest }, &mut findings);
     let Some(manifest) = syntax::manifest(&root, &mut findings) else { return false };
     if name != MANIFEST {
         let root = node(name, file, &mut findings);
-        syntax::file(&root, &mut Program::new(manifest), &mut findings);
+        syntax::file(&root, &mut ProgramDecl::new(manifest), &mut findings);
     }
     !findings.has_errors()
 }

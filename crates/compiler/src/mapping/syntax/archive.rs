@@ -1,22 +1,22 @@
 //! Reads archives and harvests, and the steps that look up and store entries.
 
-use super::{Reader, faults, keys};
+use super::{SyntaxReader, faults, keys};
 use crate::mapping::ast::{
-    Answer, Archive, ArchiveValue, Archived, Block, EachOf, End, Expr, ExprKind, Harvest, Keep, Predicate,
-    Recall, Spanned,
+    AnswerDecl, ArchiveDecl, ArchiveValue, ArchivedDecl, BlockDecl, BlockEnd, EachOfDecl, ExprDecl, ExprKind,
+    HarvestDecl, KeepDecl, PredicateDecl, RecallDecl, Spanned,
 };
 use crate::yaml::{Fields, Key, Kind, Node};
 
-impl Reader<'_> {
+impl SyntaxReader<'_> {
     /// `name: {about, value}`
-    pub(super) fn archive(&mut self, key: &Key, node: &Node) -> Option<Archive> {
+    pub(super) fn archive(&mut self, key: &Key, node: &Node) -> Option<ArchiveDecl> {
         let fields = self.fields(node, &keys::ARCHIVE)?;
         let about = self.text_of(fields.get("about"));
         let value = match fields.get("value") {
             None => None,
             Some(value) => Some(self.archive_value(value)?),
         };
-        Some(Archive { name: Self::key(key), about: about?, value })
+        Some(ArchiveDecl { name: Self::key(key), about: about?, value })
     }
 
     /// `{v1: Type}` or `{v1: Type, field: name}`
@@ -39,39 +39,39 @@ impl Reader<'_> {
     }
 
     /// `name: {about, from, steps, page}`
-    pub(super) fn harvest(&mut self, key: &Key, node: &Node) -> Option<Harvest> {
+    pub(super) fn harvest(&mut self, key: &Key, node: &Node) -> Option<HarvestDecl> {
         let fields = self.fields(node, &keys::HARVEST)?;
         let about = self.text_of(fields.get("about"));
         let from = self.text_of(fields.get("from")).and_then(|name| self.side(&name.value, name.span));
         let steps = self.list_of(fields.get("steps")).iter().filter_map(|n| self.step(n)).collect();
         let page = self.text_of(fields.get("page"))?;
-        let body = Expr { kind: ExprKind::Path(page.value.clone()), span: page.span };
+        let body = ExprDecl { kind: ExprKind::Path(page.value.clone()), span: page.span };
         // A harvest has no client. The page is modelled as the answer of its block, so that the
         // block compiles like any other.
         let status = Spanned { value: 200, span: page.span };
-        let answer = Answer {
+        let answer = AnswerDecl {
             legacy_forward: [None; 2],
             status,
             headers: Vec::new(),
             body: Some(body),
             span: page.span,
         };
-        let block = Block { steps, end: Some(End::Answer(answer)) };
-        Some(Harvest { name: Self::key(key), about: about?, from: from?, block, page, span: key.span })
+        let block = BlockDecl { steps, end: Some(BlockEnd::Answer(answer)) };
+        Some(HarvestDecl { name: Self::key(key), about: about?, from: from?, block, page, span: key.span })
     }
 
     /// `{recall: name, key: value, each: {name: list}, when: predicate}`
-    pub(super) fn recall(&mut self, node: &Node) -> Option<Recall> {
+    pub(super) fn recall(&mut self, node: &Node) -> Option<RecallDecl> {
         let fields = self.fields(node, &keys::RECALL)?;
         let archive = self.text_of(fields.get("recall"));
         let key = fields.get("key").and_then(|n| self.expr(n));
         let each = self.each_of(&fields)?;
         let when = self.archive_condition(&fields)?;
-        Some(Recall { archive: archive?, key: key?, each, when })
+        Some(RecallDecl { archive: archive?, key: key?, each, when })
     }
 
     /// `{keep: name, key: value, value: value, each: {name: list}, when: predicate}`
-    pub(super) fn keep(&mut self, node: &Node) -> Option<Keep> {
+    pub(super) fn keep(&mut self, node: &Node) -> Option<KeepDecl> {
         let fields = self.fields(node, &keys::KEEP)?;
         let archive = self.text_of(fields.get("keep"));
         let key = fields.get("key").and_then(|n| self.expr(n));
@@ -81,11 +81,11 @@ impl Reader<'_> {
         };
         let each = self.each_of(&fields)?;
         let when = self.archive_condition(&fields)?;
-        Some(Keep { archive: archive?, key: key?, value, each, when })
+        Some(KeepDecl { archive: archive?, key: key?, value, each, when })
     }
 
     /// Reads `when: predicate`. An outer `None` is an error.
-    fn archive_condition(&mut self, fields: &Fields<'_>) -> Option<Option<Predicate>> {
+    fn archive_condition(&mut self, fields: &Fields<'_>) -> Option<Option<PredicateDecl>> {
         match fields.get("when") {
             None => Some(None),
             Some(when) => self.predicate(when, &[]).map(Some),
@@ -93,17 +93,17 @@ impl Reader<'_> {
     }
 
     /// Reads `each: {name: list}`. An outer `None` is an error.
-    fn each_of(&mut self, fields: &Fields<'_>) -> Option<Option<EachOf>> {
+    fn each_of(&mut self, fields: &Fields<'_>) -> Option<Option<EachOfDecl>> {
         let Some(node) = fields.get("each") else { return Some(None) };
         let [(key, list)] = node.map(self.findings)? else {
             self.findings.push(faults::one_element_name(node.span));
             return None;
         };
-        Some(Some(EachOf { name: Self::key(key), list: self.text(list)? }))
+        Some(Some(EachOfDecl { name: Self::key(key), list: self.text(list)? }))
     }
 
     /// `{name: {key: {age: 60, value: …}}}`
-    pub(super) fn archived(&mut self, node: Option<&Node>) -> Vec<Archived> {
+    pub(super) fn archive_entries(&mut self, node: Option<&Node>) -> Vec<ArchivedDecl> {
         let mut all = Vec::new();
         for (name, entries) in self.map_of(node) {
             for (key, entry) in self.map_of(Some(entries)) {
@@ -112,18 +112,23 @@ impl Reader<'_> {
                     continue;
                 };
                 let value = fields.get("value").cloned();
-                all.push(Archived { archive: Self::key(name), key: key.name.clone(), age: age.value, value });
+                all.push(ArchivedDecl {
+                    archive: Self::key(name),
+                    key: key.name.clone(),
+                    age: age.value,
+                    value,
+                });
             }
         }
         all
     }
 
     /// `{name: {key: value}}` or `{name: [key]}`
-    pub(super) fn keeps(&mut self, node: Option<&Node>) -> Vec<Archived> {
+    pub(super) fn keeps(&mut self, node: Option<&Node>) -> Vec<ArchivedDecl> {
         let mut all = Vec::new();
         for (name, entries) in self.map_of(node) {
             let mut add = |key: String, value: Option<Node>| {
-                all.push(Archived { archive: Self::key(name), key, age: 0, value });
+                all.push(ArchivedDecl { archive: Self::key(name), key, age: 0, value });
             };
             match &entries.kind {
                 Kind::Seq(keys) => {

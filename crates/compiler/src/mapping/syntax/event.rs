@@ -1,10 +1,10 @@
 //! Reads events: the sending side, and the translation of each event.
 
-use super::{Reader, faults, keys};
-use crate::mapping::ast::{Correlation, Event, EventKey, EventSides, Spanned};
+use super::{SyntaxReader, faults, keys};
+use crate::mapping::ast::{Correlation, EventDecl, EventKey, EventSides, Spanned};
 use crate::yaml::{Kind, Node};
 
-impl Reader<'_> {
+impl SyntaxReader<'_> {
     /// `{from: v2, name: {v1: $.headers.x-event, v2: $.body.type}}`
     pub(super) fn event_sides(&mut self, node: &Node) -> Option<EventSides> {
         let fields = self.fields(node, &keys::EVENTS)?;
@@ -18,9 +18,9 @@ impl Reader<'_> {
     }
 
     /// `{event: {v2: note.changed, v1: noteChanged}, body: Shape, key: $.body.id}`
-    pub(super) fn event(&mut self, node: &Node) -> Option<Event> {
+    pub(super) fn event(&mut self, node: &Node) -> Option<EventDecl> {
         let fields = self.fields(node, &keys::EVENT)?;
-        Some(Event {
+        Some(EventDecl {
             names: self.event_names(fields.get("event")?),
             body: fields.get("body").and_then(|node| self.body(node)),
             key: fields.get("key").and_then(|node| self.event_key(node)),

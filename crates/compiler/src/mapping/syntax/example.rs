@@ -1,18 +1,19 @@
 //! Reads entries of `examples:`.
 
-use super::{Reader, faults, keys};
+use super::{SyntaxReader, faults, keys};
 use crate::mapping::ast::{
-    Example, ExampleAnswer, ExampleCall, Exchange, HarvestExample, RouteExample, ShapeExample, Spanned,
+    ExampleAnswer, ExampleCallDecl, ExampleDecl, ExchangeDecl, HarvestExampleDecl, RouteExampleDecl,
+    ShapeExampleDecl, Spanned,
 };
-use crate::yaml::{Fields, Kind, Node, Style};
+use crate::yaml::{Fields, Kind, Node, TextStyle};
 
-impl Reader<'_> {
-    pub(super) fn example(&mut self, node: &Node) -> Option<Example> {
+impl SyntaxReader<'_> {
+    pub(super) fn example(&mut self, node: &Node) -> Option<ExampleDecl> {
         let has = |key| node.get(key).is_some();
         match (has("at"), has("shape"), has("harvest")) {
-            (true, false, false) => self.route_example(node).map(Example::Route),
-            (false, true, false) => self.shape_example(node).map(Example::Shape),
-            (false, false, true) => self.harvest_example(node).map(Example::Harvest),
+            (true, false, false) => self.route_example(node).map(ExampleDecl::Route),
+            (false, true, false) => self.shape_example(node).map(ExampleDecl::Shape),
+            (false, false, true) => self.harvest_example(node).map(ExampleDecl::Harvest),
             _ => {
                 node.map(self.findings)?;
                 let known = &["at", "shape", "harvest"];
@@ -22,7 +23,7 @@ impl Reader<'_> {
         }
     }
 
-    fn route_example(&mut self, node: &Node) -> Option<RouteExample> {
+    fn route_example(&mut self, node: &Node) -> Option<RouteExampleDecl> {
         let fields = self.fields(node, &keys::ROUTE_EXAMPLE)?;
         let at = self.text_of(fields.get("at"))?;
         if at.value.split(' ').count() != 3 {
@@ -34,7 +35,7 @@ impl Reader<'_> {
         let config =
             self.map_of(part("config")).iter().map(|(key, value)| (Self::key(key), value.clone())).collect();
         let body = part("body").cloned();
-        let archived = self.archived(part("archives"));
+        let archived = self.archive_entries(part("archives"));
         let exchange = self.exchange(&fields);
         let again = match fields.get("again") {
             Some(again) => {
@@ -44,11 +45,11 @@ impl Reader<'_> {
             None => None,
         };
         let span = node.span;
-        Some(RouteExample { at, config, headers, body, archived, exchange: exchange?, again, span })
+        Some(RouteExampleDecl { at, config, headers, body, archived, exchange: exchange?, again, span })
     }
 
     /// `{harvest: name, page: 0, calls, keeps}`
-    fn harvest_example(&mut self, node: &Node) -> Option<HarvestExample> {
+    fn harvest_example(&mut self, node: &Node) -> Option<HarvestExampleDecl> {
         let fields = self.fields(node, &keys::HARVEST_EXAMPLE)?;
         let name = self.text_of(fields.get("harvest"));
         let page = fields.get("page").and_then(|n| self.whole(n, 0..=u64::from(u32::MAX)));
@@ -57,8 +58,8 @@ impl Reader<'_> {
         // A harvest returns no response to check. An empty success stands for it.
         let status = Spanned { value: 200, span: node.span };
         let answer = ExampleAnswer::Answer { status, headers: Vec::new(), body: None };
-        let exchange = Exchange { calls, keeps, answer };
-        Some(HarvestExample { name: name?, page: page?, exchange, span: node.span })
+        let exchange = ExchangeDecl { calls, keeps, answer };
+        Some(HarvestExampleDecl { name: name?, page: page?, exchange, span: node.span })
     }
 
     fn header_texts(&mut self, node: Option<&Node>) -> Vec<(Spanned<String>, Spanned<String>)> {
@@ -69,7 +70,7 @@ impl Reader<'_> {
         headers
     }
 
-    fn exchange(&mut self, fields: &Fields<'_>) -> Option<Exchange> {
+    fn exchange(&mut self, fields: &Fields<'_>) -> Option<ExchangeDecl> {
         let calls = self.list_of(fields.get("calls")).iter().filter_map(|n| self.example_call(n)).collect();
         let answer = match (fields.get("answer"), fields.get("refused")) {
             (Some(answer), None) => self.example_answer(answer),
@@ -80,7 +81,7 @@ impl Reader<'_> {
             }
         };
         let keeps = self.keeps(fields.get("keeps"));
-        Some(Exchange { calls, keeps, answer: answer? })
+        Some(ExchangeDecl { calls, keeps, answer: answer? })
     }
 
     fn example_answer(&mut self, node: &Node) -> Option<ExampleAnswer> {
@@ -90,7 +91,7 @@ impl Reader<'_> {
         Some(ExampleAnswer::Answer { status: status?, headers, body: fields.get("body").cloned() })
     }
 
-    fn example_call(&mut self, node: &Node) -> Option<ExampleCall> {
+    fn example_call(&mut self, node: &Node) -> Option<ExampleCallDecl> {
         let fields = self.fields(node, &keys::EXAMPLE_CALL)?;
         let expect = self.text_of(fields.get("expect"));
         let reply = fields.get("reply")?;
@@ -100,8 +101,8 @@ impl Reader<'_> {
         };
         let reply_status = self.status_key(status);
         // In quotes the word is the text itself.
-        let empty = matches!(&body.kind, Kind::String(word, Style::Plain) if word == "empty");
-        Some(ExampleCall {
+        let empty = matches!(&body.kind, Kind::String(word, TextStyle::Plain) if word == "empty");
+        Some(ExampleCallDecl {
             expect: expect?,
             headers: self.header_texts(fields.get("headers")),
             reply_headers: self.header_texts(fields.get("reply_headers")),
@@ -111,7 +112,7 @@ impl Reader<'_> {
         })
     }
 
-    fn shape_example(&mut self, node: &Node) -> Option<ShapeExample> {
+    fn shape_example(&mut self, node: &Node) -> Option<ShapeExampleDecl> {
         let mut values = [None, None];
         let (mut shape, mut lost, mut source) = (None, Vec::new(), None);
         for (key, value) in node.map(self.findings)? {
@@ -136,6 +137,6 @@ impl Reader<'_> {
             ));
             return None;
         };
-        Some(ShapeExample { shape: shape?, values, source, lost, span: node.span })
+        Some(ShapeExampleDecl { shape: shape?, values, source, lost, span: node.span })
     }
 }

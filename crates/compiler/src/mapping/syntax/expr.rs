@@ -1,12 +1,12 @@
 //! Reads expressions: literals, paths, objects, arrays, and the `$` forms.
 
-use super::{Reader, faults, keys};
-use crate::mapping::ast::{Expr, ExprKind, ShapeExpr};
+use super::{SyntaxReader, faults, keys};
+use crate::mapping::ast::{ExprDecl, ExprKind, ShapeExpr};
 use crate::yaml::{Keys, Kind, Node};
 use switchback_plan::Aggregate;
 
-impl Reader<'_> {
-    pub(super) fn expr(&mut self, node: &Node) -> Option<Expr> {
+impl SyntaxReader<'_> {
+    pub(super) fn expr(&mut self, node: &Node) -> Option<ExprDecl> {
         let kind = match &node.kind {
             Kind::String(text, _) if text.starts_with('$') => ExprKind::Path(text.clone()),
             Kind::Seq(items) => ExprKind::Array(items.iter().filter_map(|n| self.expr(n)).collect()),
@@ -21,14 +21,14 @@ impl Reader<'_> {
             },
             _ => ExprKind::Literal(node.clone()),
         };
-        Some(Expr { kind, span: node.span })
+        Some(ExprDecl { kind, span: node.span })
     }
 
     fn form(&mut self, name: &str, node: &Node) -> Option<ExprKind> {
         match name {
             "$from" => self.convert(node),
-            "$text" => self.localised(node),
-            "$shape" => self.shaped(node),
+            "$text" => self.localized_expr(node),
+            "$shape" => self.shape_expr(node),
             "$first" => {
                 let fields = self.fields(node, &keys::FIRST_OF)?;
                 Some(ExprKind::FirstOf(self.values(fields.get("$first"))))
@@ -66,7 +66,7 @@ impl Reader<'_> {
     }
 
     /// Reads a list of expressions.
-    fn values(&mut self, node: Option<&Node>) -> Vec<Expr> {
+    fn values(&mut self, node: Option<&Node>) -> Vec<ExprDecl> {
         self.list_of(node).iter().filter_map(|n| self.expr(n)).collect()
     }
 
@@ -106,13 +106,13 @@ impl Reader<'_> {
         Some(ExprKind::Convert { from: Box::new(from?), conversion: conversion? })
     }
 
-    fn localised(&mut self, node: &Node) -> Option<ExprKind> {
+    fn localized_expr(&mut self, node: &Node) -> Option<ExprKind> {
         let fields = self.fields(node, &keys::TEXT)?;
         let reason = self.text_of(fields.get("$text"));
         Some(ExprKind::Text { reason: reason?, with: self.exprs(fields.get("with")) })
     }
 
-    fn shaped(&mut self, node: &Node) -> Option<ExprKind> {
+    fn shape_expr(&mut self, node: &Node) -> Option<ExprKind> {
         let fields = self.fields(node, &keys::SHAPED)?;
         let mut shape = fields.get("$shape").and_then(|n| self.shape_use(n));
         match (&mut shape, fields.get("else"), fields.get("over")) {

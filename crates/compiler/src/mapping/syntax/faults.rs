@@ -37,7 +37,7 @@ pub(super) fn no_end(span: Span, what: &str) -> Finding {
 pub(super) fn two_ends(first: Span, second: Span) -> Finding {
     Finding::error(Code::BlockEnd, second, "this is a second end")
         .help("keep one of `answer:`, `refuse:` and `decide:`")
-        .related(first, "the first one")
+        .with_related(first, "the first one")
 }
 
 pub(super) fn one_of_keys(span: Span, what: &str, keys: &[&str]) -> Finding {
@@ -174,7 +174,7 @@ pub(super) fn unknown_line(name: &str, span: Span, what: &str, known: &[&str]) -
         .help(near.unwrap_or_else(|| format!("possible here: {list}")))
 }
 
-pub(super) fn beside(key: &crate::yaml::Key, needed: &str) -> Finding {
+pub(super) fn key_without(key: &crate::yaml::Key, needed: &str) -> Finding {
     Finding::error(
         Code::BlockEnd,
         key.span,

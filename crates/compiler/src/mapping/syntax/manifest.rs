@@ -1,10 +1,11 @@
 //! Reads `pack.yaml`.
 
-use super::{Reader, keys};
+use super::{SyntaxReader, keys};
 use crate::diagnostic::Findings;
 use crate::mapping::ast::{
-    Carrier, CarrierKind, Compare, CompareType, Credential, Errors, Failure, Host, Manifest, OwnHeaders,
-    Paging, Place, ReadBack, RefusePolicy, RestWord, Sent, Setting, Shows, SideErrors, Spanned,
+    CarrierDecl, CarrierKind, Compare, CompareType, CredentialDecl, Errors, FailureDecl, FieldPlace,
+    HostDecl, Manifest, OwnHeaders, PagingDecl, ReadBackDecl, RefusePolicyDecl, RestWord, Sent, SettingDecl,
+    Shows, SideErrors, Spanned,
 };
 use crate::mapping::faults;
 use crate::yaml::{Fields, Kind, Node};
@@ -15,10 +16,10 @@ use switchback_plan::{
 /// Policies for operations without a route.
 pub(in crate::mapping) const REST: &[&str] = &["refuse", "forward", "keep"];
 
-pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
-    let fields = Fields::read(root, &keys::PACK, findings)?;
+pub(super) fn parse_manifest(root: &Node, findings: &mut Findings) -> Option<Manifest> {
+    let fields = Fields::parse(root, &keys::PACK, findings)?;
     let sides = sides(fields.get("sides")?, findings)?;
-    let mut reader = Reader { sides: sides.clone(), findings };
+    let mut reader = SyntaxReader { sides: sides.clone(), findings };
     let contracts = reader.texts_by_side(fields.get("contracts")?, "`contracts`");
     // Read before a missing part returns early, so that errors here are reported as well.
     let errors = fields.get("errors").and_then(|node| reader.errors(node));
@@ -38,7 +39,7 @@ pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
         languages: reader.texts(fields.get("languages")),
         paging: fields.get("paging").and_then(|node| reader.paging(node)),
         errors: errors?,
-        refuse: fields.get("refuse").map_or_else(RefusePolicy::default, |node| reader.policy(node)),
+        refuse: fields.get("refuse").map_or_else(RefusePolicyDecl::default, |node| reader.policy(node)),
         headers: fields.get("headers").map(|node| reader.own_headers(node)).unwrap_or_default(),
         settings: reader.settings(fields.get("settings")),
         compare: fields.get("compare").and_then(|node| reader.compare(node)).unwrap_or_default(),
@@ -51,7 +52,7 @@ pub(super) fn read(root: &Node, findings: &mut Findings) -> Option<Manifest> {
 }
 
 fn sides(node: &Node, findings: &mut Findings) -> Option<[Spanned<String>; 2]> {
-    let fields = Fields::read(node, &keys::SIDES, findings)?;
+    let fields = Fields::parse(node, &keys::SIDES, findings)?;
     let mut side = |name| {
         let node: &Node = fields.get(name)?;
         Some(Spanned { value: node.text(findings)?.to_owned(), span: node.span })
@@ -61,8 +62,8 @@ fn sides(node: &Node, findings: &mut Findings) -> Option<[Spanned<String>; 2]> {
     Some([old?, new?])
 }
 
-impl Reader<'_> {
-    fn credentials(&mut self, node: &Node) -> [Option<Credential>; 2] {
+impl SyntaxReader<'_> {
+    fn credentials(&mut self, node: &Node) -> [Option<CredentialDecl>; 2] {
         self.by_side(node, "`credentials`", false).map(|node| {
             let fields = self.fields(node?, &keys::CREDENTIAL)?;
             let read = self.carriers(fields.get("read")?)?;
@@ -73,22 +74,22 @@ impl Reader<'_> {
             let scheme = self.text_of(fields.get("scheme"));
             let headers = self.texts_map(fields.get("headers"));
             let tokens = fields.get("oauth").map_or_else(TokenRequests::default, |node| self.tokens(node));
-            Some(Credential { read, send, scheme, headers, tokens, span: node?.span })
+            Some(CredentialDecl { read, send, scheme, headers, tokens, span: node?.span })
         })
     }
 
     /// Reads a list of carriers. Returns `None` after an error, so that no further finding reports
     /// an empty list.
-    fn carriers(&mut self, node: &Node) -> Option<Vec<Carrier>> {
+    fn carriers(&mut self, node: &Node) -> Option<Vec<CarrierDecl>> {
         let all: Vec<_> = self.list_of(Some(node)).iter().map(|node| self.carrier(node)).collect();
         all.into_iter().collect()
     }
 
     /// Reads `x-api-key`, `{header: authorization, scheme: Token}`, `{basic: user}`, `{query:
     /// api_key}` or `{form: token}`.
-    fn carrier(&mut self, node: &Node) -> Option<Carrier> {
+    fn carrier(&mut self, node: &Node) -> Option<CarrierDecl> {
         if node.as_map().is_none() {
-            return Some(Carrier { name: self.text(node)?, kind: CarrierKind::Usual });
+            return Some(CarrierDecl { name: self.text(node)?, kind: CarrierKind::Usual });
         }
         let fields = self.fields(node, &keys::CARRIER)?;
         let (header, scheme) = (self.text_of(fields.get("header")), self.text_of(fields.get("scheme")));
@@ -99,18 +100,18 @@ impl Reader<'_> {
         let (query, form) = (self.text_of(fields.get("query")), self.text_of(fields.get("form")));
         match (header, scheme, basic, query, form) {
             (None, None, None, Some(name), None) if !name.value.is_empty() => {
-                Some(Carrier { name, kind: CarrierKind::Query })
+                Some(CarrierDecl { name, kind: CarrierKind::Query })
             }
             (None, None, None, None, Some(name)) if !name.value.is_empty() => {
-                Some(Carrier { name, kind: CarrierKind::FormField })
+                Some(CarrierDecl { name, kind: CarrierKind::FormField })
             }
             (header, None, Some(part), None, None) => {
                 let usual = || Spanned { value: "authorization".to_owned(), span: node.span };
                 let kind = CarrierKind::Own(Scheme::Basic(part));
-                Some(Carrier { name: header.unwrap_or_else(usual), kind })
+                Some(CarrierDecl { name: header.unwrap_or_else(usual), kind })
             }
             (Some(name), scheme, None, None, None) => {
-                Some(Carrier { name, kind: scheme.map_or(CarrierKind::Usual, CarrierKind::Scheme) })
+                Some(CarrierDecl { name, kind: scheme.map_or(CarrierKind::Usual, CarrierKind::Scheme) })
             }
             _ => {
                 self.findings.push(faults::carrier(node.span));
@@ -193,12 +194,12 @@ impl Reader<'_> {
         self.by_side(node, "`scope`", true).map(|node| self.text(node?))
     }
 
-    fn paging(&mut self, node: &Node) -> Option<Paging> {
+    fn paging(&mut self, node: &Node) -> Option<PagingDecl> {
         let fields = self.fields(node, &keys::PAGING)?;
         let query = self.text_of(fields.get("query"));
         let first = fields.get("first").and_then(|n| self.whole(n, 0..=1));
         let size = fields.get("size").and_then(|n| self.whole(n, 1..=10_000));
-        Some(Paging { query: query?, first: first?, size: size? })
+        Some(PagingDecl { query: query?, first: first?, size: size? })
     }
 
     fn own_headers(&mut self, node: &Node) -> OwnHeaders {
@@ -254,7 +255,7 @@ impl Reader<'_> {
     }
 
     /// Reads `[{when: {$.body.ok: false, $.body.error: [expired, revoked]}, status: 401}]`.
-    fn failures(&mut self, node: Option<&Node>) -> Vec<Failure> {
+    fn failures(&mut self, node: Option<&Node>) -> Vec<FailureDecl> {
         let mut failures = Vec::new();
         for node in self.list_of(node) {
             let Some(fields) = self.fields(node, &keys::FAILURE) else { continue };
@@ -265,19 +266,19 @@ impl Reader<'_> {
             let when = self.map_of(fields.get("when")).iter();
             let when = when.map(|(place, node)| (Self::key(place), values(node))).collect();
             if let Some(status) = fields.get("status").and_then(|node| self.status(node)) {
-                failures.push(Failure { when, status, span: node.span });
+                failures.push(FailureDecl { when, status, span: node.span });
             }
         }
         failures
     }
 
-    fn settings(&mut self, node: Option<&Node>) -> Vec<Setting> {
+    fn settings(&mut self, node: Option<&Node>) -> Vec<SettingDecl> {
         let mut settings = Vec::new();
         for (key, value) in self.map_of(node) {
             let Some(fields) = self.fields(value, &keys::SETTING) else { continue };
             let (kind, about) = (self.text_of(fields.get("type")), self.text_of(fields.get("about")));
             let (Some(kind), Some(about)) = (kind, about) else { continue };
-            settings.push(Setting {
+            settings.push(SettingDecl {
                 name: Self::key(key),
                 kind,
                 default: fields.get("default").cloned(),
@@ -315,25 +316,25 @@ impl Reader<'_> {
     }
 
     /// Reads `{v1: {files: ['POST /files']}}`.
-    fn hosts(&mut self, node: Option<&Node>) -> PerSide<Vec<Host>> {
+    fn hosts(&mut self, node: Option<&Node>) -> PerSide<Vec<HostDecl>> {
         let mut hosts = PerSide::default();
         for (key, node) in self.map_of(node) {
             let Some(side) = self.side(&key.name, key.span) else { continue };
-            let of_side: &mut Vec<Host> = &mut hosts[SideId(side.side as u8)];
+            let of_side: &mut Vec<HostDecl> = &mut hosts[SideId(side.side as u8)];
             for (name, node) in self.map_of(Some(node)) {
-                of_side.push(Host { name: Self::key(name), answers: self.texts(Some(node)) });
+                of_side.push(HostDecl { name: Self::key(name), answers: self.texts(Some(node)) });
             }
         }
         hosts
     }
 
     /// Reads `{v1: {POST /a: 'GET /a/{$.answer.body.id}'}}`.
-    fn read_back(&mut self, node: Option<&Node>) -> Vec<ReadBack> {
+    fn read_back(&mut self, node: Option<&Node>) -> Vec<ReadBackDecl> {
         let mut lines = Vec::new();
         for (key, node) in self.map_of(node) {
             let Some(side) = self.side(&key.name, key.span) else { continue };
             let pairs = self.texts_map(Some(node)).into_iter();
-            lines.extend(pairs.map(|(write, read)| ReadBack { side, write, read }));
+            lines.extend(pairs.map(|(write, read)| ReadBackDecl { side, write, read }));
         }
         lines
     }
@@ -350,7 +351,7 @@ impl Reader<'_> {
         lines
     }
 
-    fn places(&mut self, node: Option<&Node>) -> Vec<Spanned<Place>> {
+    fn places(&mut self, node: Option<&Node>) -> Vec<Spanned<FieldPlace>> {
         let texts = self.texts(node);
         texts.iter().filter_map(|text| self.place(&text.value, text.span)).collect()
     }

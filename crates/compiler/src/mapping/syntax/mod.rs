@@ -19,12 +19,12 @@ mod route;
 mod shape;
 mod step;
 
-use super::ast::{Manifest, Place, Program, Reason, SideRef, Spanned};
+use super::ast::{FieldPlace, Manifest, ProgramDecl, ReasonDecl, SideRef, Spanned};
 use crate::diagnostic::{Findings, Span};
 use crate::yaml::{Fields, Key, Keys, Kind, Node};
 
 /// Reader state: the names of the sides, and the findings.
-pub(super) struct Reader<'a> {
+pub(super) struct SyntaxReader<'a> {
     sides: [Spanned<String>; 2],
     findings: &'a mut Findings,
 }
@@ -37,14 +37,14 @@ pub(super) fn predicates() -> impl Iterator<Item = &'static str> {
 /// Reads `pack.yaml`. Returns `None` if the name, the sides, the contracts or the error format
 /// cannot be read.
 pub(super) fn manifest(root: &Node, findings: &mut Findings) -> Option<Manifest> {
-    manifest::read(root, findings)
+    manifest::parse_manifest(root, findings)
 }
 
 /// Reads one mapping file and appends its contents to a program.
-pub(super) fn file(root: &Node, program: &mut Program, findings: &mut Findings) {
-    let mut reader = Reader { sides: program.manifest.sides.clone(), findings };
+pub(super) fn file(root: &Node, program: &mut ProgramDecl, findings: &mut Findings) {
+    let mut reader = SyntaxReader { sides: program.manifest.sides.clone(), findings };
     // Sections are independent of each other, so an error in one does not stop the next.
-    let Some(fields) = Fields::read(root, &keys::FILE, reader.findings) else { return };
+    let Some(fields) = Fields::parse(root, &keys::FILE, reader.findings) else { return };
     if let Some(version) = fields.get("mapping") {
         reader.version(version);
     }
@@ -71,7 +71,7 @@ pub(super) fn file(root: &Node, program: &mut Program, findings: &mut Findings) 
     }
 }
 
-impl Reader<'_> {
+impl SyntaxReader<'_> {
     /// Checks the version of the language. The only version is 1.
     fn version(&mut self, node: &Node) {
         if !matches!(&node.kind, Kind::Number(text) if text == "1") {
@@ -80,7 +80,7 @@ impl Reader<'_> {
     }
 
     fn fields<'n>(&mut self, node: &'n Node, keys: &Keys) -> Option<Fields<'n>> {
-        Fields::read(node, keys, self.findings)
+        Fields::parse(node, keys, self.findings)
     }
 
     /// Returns the entries of a map, or an empty slice if the key is absent or its value is not a
@@ -162,24 +162,24 @@ impl Reader<'_> {
     }
 
     /// Reads a place: one name, or a JSONPath of names.
-    fn place(&mut self, text: &str, span: Span) -> Option<Spanned<Place>> {
+    fn place(&mut self, text: &str, span: Span) -> Option<Spanned<FieldPlace>> {
         let names = if text.starts_with('$') { names_of_path(text) } else { Some(vec![text.to_owned()]) };
         if names.is_none() {
             self.findings.push(faults::place(text, span));
         }
-        names.map(|names| Spanned { value: Place(names), span })
+        names.map(|names| Spanned { value: FieldPlace(names), span })
     }
 
     fn key(key: &Key) -> Spanned<String> {
         Spanned { value: key.name.clone(), span: key.span }
     }
 
-    fn reason(&mut self, key: &Key, node: &Node) -> Option<Reason> {
+    fn reason(&mut self, key: &Key, node: &Node) -> Option<ReasonDecl> {
         let mut texts = Vec::new();
         for (language, text) in node.map(self.findings)? {
             texts.extend(self.text(text).map(|text| (Self::key(language), text)));
         }
-        Some(Reason { name: Self::key(key), texts })
+        Some(ReasonDecl { name: Self::key(key), texts })
     }
 }
 
@@ -191,7 +191,7 @@ fn names_of_path(text: &str) -> Option<Vec<String>> {
         .segments
         .iter()
         .map(|segment| match segment {
-            Segment::Selector(Selector::Name(name)) => Some(unquoted(name)),
+            Segment::Selector(Selector::Name(name)) => Some(unquote(name)),
             _ => None,
         })
         .collect();
@@ -199,7 +199,7 @@ fn names_of_path(text: &str) -> Option<Vec<String>> {
 }
 
 /// Removes the quotes that the JSONPath parser retains in names in brackets.
-pub(super) fn unquoted(name: &str) -> String {
+pub(super) fn unquote(name: &str) -> String {
     let inner = |quote| name.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
     inner('\'').or_else(|| inner('"')).unwrap_or(name).to_owned()
 }

@@ -1,10 +1,10 @@
 //! Reads `paging:` of a route.
 
-use super::{Reader, keys};
-use crate::mapping::ast::{PagedRoute, PagedSide, Place, Spanned, Told};
+use super::{SyntaxReader, keys};
+use crate::mapping::ast::{FieldPlace, NextPageDecl, PagedRoute, PagedSideDecl, Spanned};
 use crate::yaml::{Kind, Node};
 
-impl Reader<'_> {
+impl SyntaxReader<'_> {
     /// Reads `{v1: {…}, v2: {…}, call: GET /things, upto: 20}`.
     pub(super) fn paged_route(&mut self, node: &Node) -> Option<PagedRoute> {
         let mut sides = [None, None];
@@ -35,10 +35,10 @@ impl Reader<'_> {
         Some(PagedRoute { sides: [old?, new?], call, upto, span: node.span })
     }
 
-    fn paged_side(&mut self, node: &Node) -> Option<PagedSide> {
+    fn paged_side(&mut self, node: &Node) -> Option<PagedSideDecl> {
         let fields = self.fields(node, &keys::PAGED_SIDE)?;
         let mark = self.findings.len();
-        let side = PagedSide {
+        let side = PagedSideDecl {
             page: self.text_of(fields.get("page")),
             offset: self.text_of(fields.get("offset")),
             cursor: self.text_of(fields.get("cursor")),
@@ -48,7 +48,7 @@ impl Reader<'_> {
             size: self.text_of(fields.get("size")),
             default: fields.get("default").and_then(|node| self.whole(node, 1..=100_000)),
             maximum: fields.get("maximum").and_then(|node| self.whole(node, 1..=100_000)),
-            next: fields.get("next").and_then(|node| self.told(node)),
+            next: fields.get("next").and_then(|node| self.next_page(node)),
             more: fields.get("more").and_then(|node| self.paged_place(node)),
             total: fields.get("total").and_then(|node| self.paged_place(node)),
             items: fields.get("items").and_then(|node| self.paged_place(node)),
@@ -58,31 +58,31 @@ impl Reader<'_> {
     }
 
     /// Reads `link`, `$.place`, `{header: name}` or `{link: $.place}`.
-    fn told(&mut self, node: &Node) -> Option<Spanned<Told>> {
+    fn next_page(&mut self, node: &Node) -> Option<Spanned<NextPageDecl>> {
         let span = node.span;
         let value = match &node.kind {
-            Kind::String(word, _) if word == "link" => Told::Link,
+            Kind::String(word, _) if word == "link" => NextPageDecl::Link,
             Kind::Map(_) => {
                 let fields = self.fields(node, &keys::PAGED_NEXT)?;
                 match (fields.get("header"), fields.get("link")) {
-                    (Some(name), None) => Told::Header(self.text(name)?.value),
-                    (None, Some(place)) => Told::LinkMember(self.paged_place(place)?.value),
+                    (Some(name), None) => NextPageDecl::Header(self.text(name)?.value),
+                    (None, Some(place)) => NextPageDecl::LinkMember(self.paged_place(place)?.value),
                     _ => {
                         self.findings.push(super::faults::one_of_keys(span, "`next`", &["header", "link"]));
                         return None;
                     }
                 }
             }
-            _ => Told::Member(self.paged_place(node)?.value),
+            _ => NextPageDecl::Member(self.paged_place(node)?.value),
         };
         Some(Spanned { value, span })
     }
 
     /// Reads a place in a response; `$` is the entire body.
-    fn paged_place(&mut self, node: &Node) -> Option<Spanned<Place>> {
+    fn paged_place(&mut self, node: &Node) -> Option<Spanned<FieldPlace>> {
         let text = self.text(node)?;
         match text.value.as_str() {
-            "$" => Some(Spanned { value: Place(Vec::new()), span: text.span }),
+            "$" => Some(Spanned { value: FieldPlace(Vec::new()), span: text.span }),
             path => self.place(path, text.span),
         }
     }

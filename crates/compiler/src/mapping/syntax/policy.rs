@@ -1,13 +1,13 @@
 //! Reads policies for refused operations, in the manifest and in routes.
 
-use super::{Reader, keys};
-use crate::mapping::ast::{AfterDate, Refuse, RefusePolicy, Spanned};
+use super::{SyntaxReader, keys};
+use crate::mapping::ast::{AfterDateDecl, Refuse, RefusePolicyDecl, Spanned};
 use crate::yaml::{Kind, Node};
 
-impl Reader<'_> {
+impl SyntaxReader<'_> {
     /// Reads `{legacy, status, after: {date, status}}`.
-    pub(super) fn policy(&mut self, node: &Node) -> RefusePolicy {
-        let mut policy = RefusePolicy::default();
+    pub(super) fn policy(&mut self, node: &Node) -> RefusePolicyDecl {
+        let mut policy = RefusePolicyDecl::default();
         let Some(fields) = self.fields(node, &keys::POLICY) else { return policy };
         if let Some(legacy) = fields.get("legacy") {
             policy.legacy_forward = self.legacy(legacy);
@@ -24,14 +24,14 @@ impl Reader<'_> {
     }
 
     /// Reads `null`, a day, or `$.config.name`.
-    fn after_date(&mut self, node: &Node) -> Option<AfterDate> {
+    fn after_date(&mut self, node: &Node) -> Option<AfterDateDecl> {
         if node.is_null() {
-            return Some(AfterDate::Never);
+            return Some(AfterDateDecl::Never);
         }
         let text = self.text(node)?;
         Some(match text.value.strip_prefix("$.config.") {
-            Some(name) => AfterDate::Setting(Spanned { value: name.to_owned(), span: text.span }),
-            None => AfterDate::Day(text.value),
+            Some(name) => AfterDateDecl::Setting(Spanned { value: name.to_owned(), span: text.span }),
+            None => AfterDateDecl::Day(text.value),
         })
     }
 

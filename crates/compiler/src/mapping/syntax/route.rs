@@ -1,16 +1,16 @@
 //! Reads entries of `routes:`: pairs, and the head of `serve` routes.
 
-use super::{Reader, faults, keys};
+use super::{SyntaxReader, faults, keys};
 use crate::diagnostic::suggest;
 use crate::mapping::ast::{
-    Body, ConstantParameter, Notes, Pair, ParameterLine, RefusedParameter, Route, Serve, ShapeUse, SideRef,
-    Spanned, StatusLine, StatusWord,
+    BodyDecl, ConstantParameter, Notes, PairDecl, ParameterLine, RefusedParameter, RouteDecl, ServeDecl,
+    ShapeUse, SideRef, Spanned, StatusLine, StatusWord,
 };
 use crate::yaml::{Key, Kind, Node};
 
 /// Query parameters or headers of a pair.
 #[derive(Default)]
-struct Parameters {
+struct ParameterRules {
     lines: Vec<ParameterLine>,
     constants: Vec<ConstantParameter>,
     refused: Vec<RefusedParameter>,
@@ -20,12 +20,12 @@ struct Parameters {
 /// Lines `old: new`, with spans.
 type TextPairs = Vec<(Spanned<String>, Spanned<String>)>;
 
-impl Reader<'_> {
-    pub(super) fn route(&mut self, node: &Node) -> Option<Route> {
+impl SyntaxReader<'_> {
+    pub(super) fn route(&mut self, node: &Node) -> Option<RouteDecl> {
         let is = |key: &str| node.get(key).is_some();
         match (is("pair"), is("serve")) {
-            (true, false) => self.pair(node).map(Route::Pair),
-            (false, true) => self.serve(node).map(Route::Serve),
+            (true, false) => self.pair(node).map(RouteDecl::Pair),
+            (false, true) => self.serve(node).map(RouteDecl::Serve),
             _ => {
                 const KINDS: &[&str] = &["pair", "serve"];
                 let entries = node.map(self.findings)?;
@@ -42,7 +42,7 @@ impl Reader<'_> {
         }
     }
 
-    fn pair(&mut self, node: &Node) -> Option<Pair> {
+    fn pair(&mut self, node: &Node) -> Option<PairDecl> {
         let fields = self.fields(node, &keys::PAIR)?;
         let (operations, front) = self.pair_of(fields.get("pair")?)?;
         let headers = fields.get("headers").and_then(|n| self.fields(n, &keys::PAIR_HEADERS));
@@ -53,7 +53,7 @@ impl Reader<'_> {
         let response_media = self.texts_map(media.as_ref().and_then(|m| m.get("response")));
         let path = self.texts_map(fields.get("path"));
         let query = self.parameters(fields.get("query"), true);
-        Some(Pair {
+        Some(PairDecl {
             only_if: self.text_of(fields.get("if")),
             operations,
             front,
@@ -117,8 +117,8 @@ impl Reader<'_> {
 
     /// Reads `[name]`, or `{old: new}` whose values may be converted, constant or, in a query,
     /// refused.
-    fn parameters(&mut self, node: Option<&Node>, refusable: bool) -> Parameters {
-        let mut read = Parameters::default();
+    fn parameters(&mut self, node: Option<&Node>, refusable: bool) -> ParameterRules {
+        let mut read = ParameterRules::default();
         if let (Some(Kind::Seq(_)), true) = (node.map(|n| &n.kind), refusable) {
             let names = self.texts(node).into_iter();
             read.lines = names.map(|name| ParameterLine::plain(name.clone(), name)).collect();
@@ -149,7 +149,7 @@ impl Reader<'_> {
     }
 
     /// Reads `name: {constant: {v2: value}}`.
-    fn constant_parameter(&mut self, key: &Key, node: &Node, read: &mut Parameters) {
+    fn constant_parameter(&mut self, key: &Key, node: &Node, read: &mut ParameterRules) {
         let Some(fields) = self.fields(node, &keys::CONSTANT) else { return };
         for (side, value) in self.map_of(fields.get("constant")) {
             if matches!(value.kind, Kind::Map(_) | Kind::Null) {
@@ -193,13 +193,13 @@ impl Reader<'_> {
     }
 
     /// Reads a body of a pair.
-    pub(super) fn body(&mut self, node: &Node) -> Option<Body> {
+    pub(super) fn body(&mut self, node: &Node) -> Option<BodyDecl> {
         match &node.kind {
-            Kind::String(word, _) if word == "empty" => Some(Body::Empty(node.span)),
-            Kind::String(word, _) if word == "keep" => Some(Body::Keep(node.span)),
-            Kind::Map(_) if node.get("shape").is_some() => self.shaped_body(node).map(Body::Shape),
-            Kind::Map(_) => self.shape(None, node).map(|shape| Body::Inline(Box::new(shape))),
-            Kind::Seq(_) | Kind::String(..) => self.shape_use(node).map(Body::Shape),
+            Kind::String(word, _) if word == "empty" => Some(BodyDecl::Empty(node.span)),
+            Kind::String(word, _) if word == "keep" => Some(BodyDecl::Keep(node.span)),
+            Kind::Map(_) if node.get("shape").is_some() => self.shaped_body(node).map(BodyDecl::Shape),
+            Kind::Map(_) => self.shape(None, node).map(|shape| BodyDecl::Inline(Box::new(shape))),
+            Kind::Seq(_) | Kind::String(..) => self.shape_use(node).map(BodyDecl::Shape),
             _ => {
                 let lines = keys::LINES.iter().map(|line| format!("`{line}`")).collect::<Vec<_>>().join(", ");
                 let help =
@@ -314,7 +314,7 @@ impl Reader<'_> {
     }
 
     /// Reads `{name: drop}`.
-    fn dropped(&mut self, node: Option<&Node>) -> Vec<Spanned<String>> {
+    fn drop_list(&mut self, node: Option<&Node>) -> Vec<Spanned<String>> {
         let mut names = Vec::new();
         for (key, value) in self.map_of(node) {
             names.extend(value.word(&["drop"], self.findings).map(|_| Self::key(key)));
@@ -322,7 +322,7 @@ impl Reader<'_> {
         names
     }
 
-    fn serve(&mut self, node: &Node) -> Option<Serve> {
+    fn serve(&mut self, node: &Node) -> Option<ServeDecl> {
         let fields = self.fields(node, &keys::SERVE)?;
         let side = self.text_of(fields.get("serve")).and_then(|name| self.side(&name.value, name.span));
         let at = self.text_of(fields.get("at"));
@@ -331,9 +331,9 @@ impl Reader<'_> {
             .map_of(fields.get("fill"))
             .iter()
             .map(|(key, value): &(Key, Node)| (Self::key(key), value.clone()));
-        let dropped = self.dropped(fields.get("query"));
-        let dropped_headers = self.dropped(fields.get("headers"));
-        Some(Serve {
+        let dropped = self.drop_list(fields.get("query"));
+        let dropped_headers = self.drop_list(fields.get("headers"));
+        Some(ServeDecl {
             only_if: self.text_of(fields.get("if")),
             fill: fill.collect(),
             allow_slash: self.texts(fields.get("allow_slash")),

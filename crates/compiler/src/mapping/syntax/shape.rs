@@ -1,9 +1,9 @@
 //! Reads shapes, named and inline.
 
-use super::{Reader, faults, keys};
+use super::{SyntaxReader, faults, keys};
 use crate::mapping::ast::{
-    ByKind, Constant, ConversionUse, Copy, Fill, Only, Rename, Rest, RestFill, Shape, ShapeUse, SideRef,
-    Spanned,
+    ByKind, Constant, ConversionUse, CopyDecl, Fill, Only, Rename, Rest, RestFill, ShapeDecl, ShapeUse,
+    SideRef, Spanned,
 };
 use crate::yaml::{Key, Kind, Node};
 
@@ -13,15 +13,15 @@ pub(super) const EACH_ELEMENT: &str = "each";
 /// Words that fill a field, in addition to literals.
 pub(super) const FILL_WORDS: &[&str] = &["absent", "none", "null"];
 
-impl Reader<'_> {
+impl SyntaxReader<'_> {
     /// Reads a shape. A shape without a name is inline.
-    pub(super) fn shape(&mut self, name: Option<&Key>, node: &Node) -> Option<Shape> {
+    pub(super) fn shape(&mut self, name: Option<&Key>, node: &Node) -> Option<ShapeDecl> {
         let fields = self.fields(node, if name.is_some() { &keys::SHAPE } else { &keys::SHAPE_IN_PLACE })?;
         let of = match fields.get("of") {
             Some(of) => Some(self.texts_by_side(of, "`of`")?),
             None => None,
         };
-        Some(Shape {
+        Some(ShapeDecl {
             name: name.map(Self::key),
             of,
             alternatives: self.texts(fields.get("alternatives")),
@@ -116,14 +116,14 @@ impl Reader<'_> {
     /// `meant` describes how to write the text itself.
     fn otherwise(&mut self, node: &Node, words: &[&str], meant: Option<&str>) -> Option<Node> {
         // Short words resemble too many texts to be reported as misspellings.
-        if let Node { kind: Kind::String(word, crate::yaml::Style::Plain), span } = node
+        if let Node { kind: Kind::String(word, crate::yaml::TextStyle::Plain), span } = node
             && word.len() >= 4
             && !words.contains(&word.as_str())
             && let Some(near) = crate::diagnostic::suggest(word, words)
         {
             self.findings.push(faults::nearly_otherwise(word, near, *span));
         }
-        let unquoted = self.unquoted(node);
+        let unquoted = self.unquote_absent(node);
         if let (None, Some(meant)) = (&unquoted, meant) {
             self.warn_of_quotes(node, words, meant);
         }
@@ -169,13 +169,13 @@ impl Reader<'_> {
     }
 
     /// Reads `{side: {name: $.place}}`.
-    fn copies(&mut self, node: Option<&Node>) -> Vec<Copy> {
+    fn copies(&mut self, node: Option<&Node>) -> Vec<CopyDecl> {
         let mut copies = Vec::new();
         for (side, lines) in self.lines_by_side(node) {
             for (key, value) in lines {
                 let from = self.text(value).and_then(|text| self.place(&text.value, text.span));
                 let Some(from) = from else { continue };
-                copies.push(Copy { to: side, name: Self::key(key), from, span: key.span.to(value.span) });
+                copies.push(CopyDecl { to: side, name: Self::key(key), from, span: key.span.to(value.span) });
             }
         }
         copies
@@ -252,19 +252,19 @@ impl Reader<'_> {
 
     /// Reads the fill value of a one-sided field.
     fn fill(&mut self, node: &Node) -> Option<Fill> {
-        if let Some(word) = self.unquoted(node) {
+        if let Some(word) = self.unquote_absent(node) {
             return self.fill(&word);
         }
         self.warn_of_quotes(node, &["absent", "none"], "`{value: …}` says that the text is meant");
         match &node.kind {
-            Kind::String(word, crate::yaml::Style::Plain) if word == "absent" => Some(Fill::Absent),
-            Kind::String(word, crate::yaml::Style::Plain) if word == "none" => Some(Fill::Nothing),
+            Kind::String(word, crate::yaml::TextStyle::Plain) if word == "absent" => Some(Fill::Absent),
+            Kind::String(word, crate::yaml::TextStyle::Plain) if word == "none" => Some(Fill::Nothing),
             // An unquoted word is probably a misspelled keyword. Require quotes for texts.
-            Kind::String(word, crate::yaml::Style::Plain) if !word.starts_with('$') => {
+            Kind::String(word, crate::yaml::TextStyle::Plain) if !word.starts_with('$') => {
                 self.findings.push(faults::fill_word(word, node.span));
                 None
             }
-            Kind::String(word, crate::yaml::Style::Plain) if nearly(word) => {
+            Kind::String(word, crate::yaml::TextStyle::Plain) if nearly(word) => {
                 self.findings.push(faults::nearly_a_filling(word, node.span));
                 None
             }
@@ -297,16 +297,16 @@ impl Reader<'_> {
     }
 
     /// Reads `{word: absent}`, the form of a keyword in JSON, where every text is in quotes.
-    fn unquoted(&mut self, node: &Node) -> Option<Node> {
+    fn unquote_absent(&mut self, node: &Node) -> Option<Node> {
         let (Kind::Map(_), Some(_)) = (&node.kind, node.get("word")) else { return None };
         let fields = self.fields(node, &keys::WORD)?;
         let word = self.text_of(fields.get("word"))?;
-        Some(Node { kind: Kind::String(word.value, crate::yaml::Style::Plain), span: word.span })
+        Some(Node { kind: Kind::String(word.value, crate::yaml::TextStyle::Plain), span: word.span })
     }
 
     /// Warns about a keyword in quotes. `meant` describes how to write the text itself.
     pub(super) fn warn_of_quotes(&mut self, node: &Node, words: &[&str], meant: &str) {
-        if let Kind::String(word, crate::yaml::Style::Quoted) = &node.kind
+        if let Kind::String(word, crate::yaml::TextStyle::Quoted) = &node.kind
             && words.contains(&word.as_str())
         {
             self.findings.push(faults::quoted_word(word, meant, node.span));
@@ -327,11 +327,11 @@ impl Reader<'_> {
 
     /// Reads `lost`, a literal, or a literal despite the type.
     fn rest_fill(&mut self, node: &Node) -> Option<Option<RestFill>> {
-        if let Some(word) = self.unquoted(node) {
+        if let Some(word) = self.unquote_absent(node) {
             return self.rest_fill(&word);
         }
         self.warn_of_quotes(node, &["lost"], "`{value: lost}` says that the text is meant");
-        if let Kind::String(_, crate::yaml::Style::Plain) = &node.kind {
+        if let Kind::String(_, crate::yaml::TextStyle::Plain) = &node.kind {
             return node.word(&["lost"], self.findings).map(|_| None);
         }
         match self.fill(node)? {

@@ -1,12 +1,13 @@
 //! Reads routes with several calls: checks, steps, block ends and decision tables.
 
-use super::{Reader, faults, keys};
+use super::{SyntaxReader, faults, keys};
 use crate::diagnostic::{Span, suggest};
 use crate::mapping::ast::{
-    Answer, Beyond, Block, Call, Cell, Check, CheckElse, Column, Decide, Each, End, Expr, OnFail, Outcome,
-    Pages, Pick, Poll, Predicate, PredicateWord, Row, Spanned, Step, StepAction, Take,
+    AnswerDecl, BeyondDecl, BlockDecl, BlockEnd, CallDecl, CellDecl, CheckDecl, CheckElseDecl, ColumnDecl,
+    Decide, EachDecl, ExprDecl, OnFailDecl, OutcomeDecl, PagesDecl, Pick, PollDecl, PredicateDecl,
+    PredicateWord, RowDecl, Spanned, StepActionDecl, StepDecl, TakeDecl,
 };
-use crate::yaml::{Fields, Key, Kind, Node, Style};
+use crate::yaml::{Fields, Key, Kind, Node, TextStyle};
 
 /// Keywords of conditions.
 pub(super) const PREDICATES: &[(&str, PredicateWord)] = &[
@@ -26,9 +27,9 @@ pub(super) const PREDICATES: &[(&str, PredicateWord)] = &[
     ("not", PredicateWord::Not),
 ];
 
-impl Reader<'_> {
+impl SyntaxReader<'_> {
     /// Reads the steps and the end of a route or an outcome.
-    pub(super) fn block(&mut self, fields: &Fields<'_>, what: &str) -> Block {
+    pub(super) fn block(&mut self, fields: &Fields<'_>, what: &str) -> BlockDecl {
         let steps = self.list_of(fields.get("steps")).iter().filter_map(|n| self.step(n)).collect();
         let ends: Vec<_> =
             ["answer", "refuse", "decide"].iter().filter_map(|key| fields.entry(key)).collect();
@@ -46,36 +47,36 @@ impl Reader<'_> {
         if let (Some((key, _)), false) =
             (fields.entry("outcomes"), ends.iter().any(|(key, _)| key.name == "decide"))
         {
-            self.findings.push(faults::beside(key, "decide"));
+            self.findings.push(faults::key_without(key, "decide"));
         }
         if let (Some((key, _)), false) =
             (fields.entry("policy"), ends.iter().any(|(key, _)| key.name == "refuse"))
         {
-            self.findings.push(faults::beside(key, "refuse"));
+            self.findings.push(faults::key_without(key, "refuse"));
         }
-        Block { steps, end }
+        BlockDecl { steps, end }
     }
 
-    fn end(&mut self, key: &Key, value: &Node, fields: &Fields<'_>) -> Option<End> {
+    fn end(&mut self, key: &Key, value: &Node, fields: &Fields<'_>) -> Option<BlockEnd> {
         match key.name.as_str() {
-            "answer" => self.answer(value).map(End::Answer),
-            "refuse" => self.refuse(value, fields.get("policy")).map(End::Refuse),
-            _ => self.decide(value, fields).map(End::Decide),
+            "answer" => self.answer(value).map(BlockEnd::Answer),
+            "refuse" => self.refuse(value, fields.get("policy")).map(BlockEnd::Refuse),
+            _ => self.decide(value, fields).map(BlockEnd::Decide),
         }
     }
 
     /// Reads `{legacy, status, headers, body}`.
-    pub(super) fn answer(&mut self, node: &Node) -> Option<Answer> {
+    pub(super) fn answer(&mut self, node: &Node) -> Option<AnswerDecl> {
         let fields = self.fields(node, &keys::ANSWER)?;
         let headers = self.exprs(fields.get("headers"));
         let body = fields.get("body").and_then(|n| self.expr(n));
         let status = fields.get("status").and_then(|n| self.status(n))?;
         let legacy_forward = fields.get("legacy").map_or([None; 2], |n| self.legacy(n));
-        Some(Answer { legacy_forward, status, headers, body, span: node.span })
+        Some(AnswerDecl { legacy_forward, status, headers, body, span: node.span })
     }
 
     /// Reads `{name: expr}`.
-    pub(super) fn exprs(&mut self, node: Option<&Node>) -> Vec<(Spanned<String>, Expr)> {
+    pub(super) fn exprs(&mut self, node: Option<&Node>) -> Vec<(Spanned<String>, ExprDecl)> {
         let mut lines = Vec::new();
         for (key, value) in self.map_of(node) {
             lines.extend(self.expr(value).map(|value| (Self::key(key), value)));
@@ -85,7 +86,8 @@ impl Reader<'_> {
 
     fn decide(&mut self, node: &Node, fields: &Fields<'_>) -> Option<Decide> {
         let decide = self.fields(node, &keys::DECIDE)?;
-        let on: Vec<Column> = self.list_of(decide.get("on")).iter().filter_map(|n| self.column(n)).collect();
+        let on: Vec<ColumnDecl> =
+            self.list_of(decide.get("on")).iter().filter_map(|n| self.column(n)).collect();
         let mut rows = Vec::new();
         for row in self.list_of(decide.get("rows")) {
             rows.extend(self.row(row, on.len()));
@@ -97,20 +99,20 @@ impl Reader<'_> {
         for (key, value) in self.map_of(fields.get("outcomes")) {
             let Some(fields) = self.fields(value, &keys::OUTCOME) else { continue };
             let block = self.block(&fields, "this outcome");
-            outcomes.push(Outcome { name: Self::key(key), block, notes: self.notes(value) });
+            outcomes.push(OutcomeDecl { name: Self::key(key), block, notes: self.notes(value) });
         }
         Some(Decide { on, rows, outcomes, span: node.span })
     }
 
-    fn column(&mut self, node: &Node) -> Option<Column> {
+    fn column(&mut self, node: &Node) -> Option<ColumnDecl> {
         match &node.kind {
-            Kind::Map(_) => self.predicate(node, &[]).map(Column::Holds),
-            _ => self.text(node).map(Column::Place),
+            Kind::Map(_) => self.predicate(node, &[]).map(ColumnDecl::Holds),
+            _ => self.text(node).map(ColumnDecl::Place),
         }
     }
 
     /// Reads `[cell, …, outcome]`.
-    fn row(&mut self, node: &Node, columns: usize) -> Option<Row> {
+    fn row(&mut self, node: &Node, columns: usize) -> Option<RowDecl> {
         let items = node.list(self.findings)?;
         let Some((outcome, cells)) = items.split_last().filter(|(_, cells)| cells.len() == columns) else {
             self.findings.push(faults::row_length(node.span, items.len().saturating_sub(1), columns));
@@ -123,18 +125,18 @@ impl Reader<'_> {
                 &["absent", "_"],
                 "null is absent too, and a list of one says that the text is meant",
             );
-            if let Node { kind: Kind::String(word, Style::Plain), span } = cell
+            if let Node { kind: Kind::String(word, TextStyle::Plain), span } = cell
                 && let Some(near) = suggest(word, &["absent"])
             {
                 self.findings.push(faults::nearly_otherwise(word, near, *span));
             }
         }
-        Some(Row { cells: cells.iter().map(cell).collect(), outcome, span: node.span })
+        Some(RowDecl { cells: cells.iter().map(cell).collect(), outcome, span: node.span })
     }
 
     /// Reads `{predicate: …, if: $.config.x, unless: $.config.y, else: {status, reason} | {refuse:
     /// reason}}`.
-    pub(super) fn check(&mut self, node: &Node) -> Option<Check> {
+    pub(super) fn check(&mut self, node: &Node) -> Option<CheckDecl> {
         let predicate = self.predicate(node, keys::CHECK);
         let only_if = self.text_of(node.get("if"));
         let Some(otherwise) = node.get("else") else {
@@ -143,22 +145,22 @@ impl Reader<'_> {
         };
         let unless = self.text_of(node.get("unless"));
         let otherwise = self.check_else(otherwise);
-        Some(Check { predicate: predicate?, only_if, unless, otherwise: otherwise?, span: node.span })
+        Some(CheckDecl { predicate: predicate?, only_if, unless, otherwise: otherwise?, span: node.span })
     }
 
-    fn check_else(&mut self, node: &Node) -> Option<CheckElse> {
+    fn check_else(&mut self, node: &Node) -> Option<CheckElseDecl> {
         if node.get("refuse").is_some() {
             let fields = self.fields(node, &keys::CHECK_REFUSE)?;
-            return self.refuse(fields.get("refuse")?, fields.get("policy")).map(CheckElse::Refuse);
+            return self.refuse(fields.get("refuse")?, fields.get("policy")).map(CheckElseDecl::Refuse);
         }
         let fields = self.fields(node, &keys::CHECK_ELSE)?;
         let (status, reason) =
             (fields.get("status").and_then(|n| self.status(n)), self.text_of(fields.get("reason")));
-        Some(CheckElse::Answer { status: status?, reason: reason? })
+        Some(CheckElseDecl::Answer { status: status?, reason: reason? })
     }
 
     /// Reads a map with exactly one condition. Other keys must be listed in `beside`.
-    pub(super) fn predicate(&mut self, node: &Node, beside: &[&str]) -> Option<Predicate> {
+    pub(super) fn predicate(&mut self, node: &Node, beside: &[&str]) -> Option<PredicateDecl> {
         let words: Vec<&str> = PREDICATES.iter().map(|(word, _)| *word).collect();
         let possible: Vec<&str> = words.iter().chain(beside).copied().collect();
         let mut found = None;
@@ -197,7 +199,7 @@ impl Reader<'_> {
         };
         let (places, values) =
             if of.is_empty() { self.operands(word, value)? } else { (Vec::new(), Vec::new()) };
-        Some(Predicate { word: Spanned { value: word, span }, places, values, of })
+        Some(PredicateDecl { word: Spanned { value: word, span }, places, values, of })
     }
 
     fn operands(&mut self, word: PredicateWord, node: &Node) -> Option<(Vec<Spanned<String>>, Vec<Node>)> {
@@ -242,10 +244,10 @@ impl Reader<'_> {
     }
 
     /// Reads `name: {call: …}`, or an unnamed action.
-    pub(super) fn step(&mut self, node: &Node) -> Option<Step> {
+    pub(super) fn step(&mut self, node: &Node) -> Option<StepDecl> {
         let entries = node.map(self.findings)?;
         if entries.iter().any(|(key, _)| keys::ACTIONS.contains(&key.name.as_str())) {
-            return Some(Step { name: None, action: self.action(node)?, span: node.span });
+            return Some(StepDecl { name: None, action: self.action(node)?, span: node.span });
         }
         // A misspelled action looks like the name of a step, but its value is rarely a map.
         let slip = |(key, value): &&(Key, Node)| {
@@ -257,7 +259,7 @@ impl Reader<'_> {
         }
         match entries {
             [(key, value)] => {
-                Some(Step { name: Some(Self::key(key)), action: self.action(value)?, span: key.span })
+                Some(StepDecl { name: Some(Self::key(key)), action: self.action(value)?, span: key.span })
             }
             _ => {
                 self.findings.push(faults::one_of_keys(node.span, "a step", keys::ACTIONS));
@@ -266,22 +268,22 @@ impl Reader<'_> {
         }
     }
 
-    fn action(&mut self, node: &Node) -> Option<StepAction> {
+    fn action(&mut self, node: &Node) -> Option<StepActionDecl> {
         node.map(self.findings)?;
         let actions: Vec<_> = keys::ACTIONS.iter().copied().filter(|key| node.get(key).is_some()).collect();
         match actions.as_slice() {
-            ["call"] => self.call(node).map(StepAction::Call),
-            ["pick"] => self.pick(node, false).map(StepAction::Pick),
-            ["recall"] => self.recall(node).map(StepAction::Recall),
-            ["keep"] => self.keep(node).map(StepAction::Keep),
+            ["call"] => self.call(node).map(StepActionDecl::Call),
+            ["pick"] => self.pick(node, false).map(StepActionDecl::Pick),
+            ["recall"] => self.recall(node).map(StepActionDecl::Recall),
+            ["keep"] => self.keep(node).map(StepActionDecl::Keep),
             ["make"] => {
                 let fields = self.fields(node, &keys::MAKE)?;
-                fields.get("make").and_then(|n| self.expr(n)).map(StepAction::Make)
+                fields.get("make").and_then(|n| self.expr(n)).map(StepActionDecl::Make)
             }
             ["first"] => {
                 let fields = self.fields(node, &keys::FIRST)?;
                 let choices = self.list_of(fields.get("first")).iter().filter_map(|n| self.pick(n, true));
-                Some(StepAction::First(choices.collect()))
+                Some(StepActionDecl::First(choices.collect()))
             }
             [] => {
                 // Report a misspelled action at the word itself.
@@ -304,10 +306,10 @@ impl Reader<'_> {
         }
     }
 
-    fn call(&mut self, node: &Node) -> Option<Call> {
+    fn call(&mut self, node: &Node) -> Option<CallDecl> {
         let fields = self.fields(node, &keys::CALL)?;
         let operation = self.text_of(fields.get("call"))?;
-        Some(Call {
+        Some(CallDecl {
             operation,
             when: fields.get("when").and_then(|n| self.predicate(n, &[])),
             each: self.each(&fields),
@@ -324,11 +326,11 @@ impl Reader<'_> {
     }
 
     /// Reads `each: {name: list}, upto: 20, beyond: absent`.
-    fn each(&mut self, fields: &Fields<'_>) -> Option<Each> {
+    fn each(&mut self, fields: &Fields<'_>) -> Option<EachDecl> {
         let upto = fields.get("upto").and_then(|n| self.whole(n, 1..=1000));
         let Some(node) = fields.get("each") else {
             for (key, _) in ["upto", "beyond"].iter().filter_map(|key| fields.entry(key)) {
-                self.findings.push(faults::beside(key, "each"));
+                self.findings.push(faults::key_without(key, "each"));
             }
             return None;
         };
@@ -343,11 +345,11 @@ impl Reader<'_> {
         // Continue with an arbitrary bound to check the rest of the route.
         let upto = upto.unwrap_or(Spanned { value: 1, span: node.span });
         let beyond = self.beyond(fields, &["absent"]);
-        Some(Each { name: Self::key(key), list: self.text(list)?, upto, beyond })
+        Some(EachDecl { name: Self::key(key), list: self.text(list)?, upto, beyond })
     }
 
     /// Reads `until: predicate, every: 1s, within: 20s`.
-    fn poll(&mut self, fields: &Fields<'_>) -> Option<Poll> {
+    fn poll(&mut self, fields: &Fields<'_>) -> Option<PollDecl> {
         const WORDS: [&str; 3] = ["until", "every", "within"];
         let entries = WORDS.map(|word| fields.entry(word));
         let (first, _) = entries.iter().flatten().next()?;
@@ -363,37 +365,37 @@ impl Reader<'_> {
             None => Some(Spanned { value: "1s".to_owned(), span: key.span }),
         };
         let (every, within) = (time(every), time(within));
-        Some(Poll { until: self.predicate(until, &[])?, every: every?, within: within?, span: key.span })
+        Some(PollDecl { until: self.predicate(until, &[])?, every: every?, within: within?, span: key.span })
     }
 
-    fn pages(&mut self, node: &Node) -> Option<Pages> {
+    fn pages(&mut self, node: &Node) -> Option<PagesDecl> {
         let fields = self.fields(node, &keys::PAGES)?;
         let upto = fields.get("upto").and_then(|n| self.whole(n, 1..=1000));
         let until = self.text_of(fields.get("until"));
         let beyond = self.beyond(&fields, &["cut", "absent"]);
-        Some(Pages { upto: upto?, until, beyond, span: node.span })
+        Some(PagesDecl { upto: upto?, until, beyond, span: node.span })
     }
 
     /// Reads `beyond:` with one of `words`, or `{refuse: reason}`.
-    fn beyond(&mut self, fields: &Fields<'_>, words: &[&str]) -> Option<Spanned<Beyond>> {
+    fn beyond(&mut self, fields: &Fields<'_>, words: &[&str]) -> Option<Spanned<BeyondDecl>> {
         let (key, node) = fields.entry("beyond")?;
         let value = if let Kind::String(..) = &node.kind {
             // Report an invalid word once, and check the rest of the route with `absent`.
             match node.word(words, self.findings) {
-                Some("cut") => Beyond::Cut,
-                _ => Beyond::Absent,
+                Some("cut") => BeyondDecl::Cut,
+                _ => BeyondDecl::Absent,
             }
         } else {
             let fields = self.fields(node, &keys::CHECK_REFUSE)?;
-            Beyond::Refuse(self.refuse(fields.get("refuse")?, fields.get("policy"))?)
+            BeyondDecl::Refuse(self.refuse(fields.get("refuse")?, fields.get("policy"))?)
         };
         Some(Spanned { value, span: key.span })
     }
 
-    fn on_fail(&mut self, node: &Node) -> Option<OnFail> {
+    fn on_fail(&mut self, node: &Node) -> Option<OnFailDecl> {
         if let Kind::String(..) = &node.kind {
             let word = node.word(&["pass", "absent"], self.findings)?;
-            return Some(if word == "pass" { OnFail::Pass } else { OnFail::Absent(Vec::new()) });
+            return Some(if word == "pass" { OnFailDecl::Pass } else { OnFailDecl::Absent(Vec::new()) });
         }
         let entries = node.map(self.findings)?;
         let [(key, value)] = entries else {
@@ -403,7 +405,7 @@ impl Reader<'_> {
         match key.name.as_str() {
             "pass" => {
                 let fields = self.fields(value, &keys::PASS)?;
-                Some(OnFail::PassWith(self.exprs(fields.get("headers"))))
+                Some(OnFailDecl::PassWith(self.exprs(fields.get("headers"))))
             }
             "absent" => {
                 let statuses: Vec<_> =
@@ -412,11 +414,11 @@ impl Reader<'_> {
                     self.findings.push(faults::status("[]", value.span));
                     return None;
                 }
-                Some(OnFail::Absent(statuses))
+                Some(OnFailDecl::Absent(statuses))
             }
-            "answer" => self.answer(value).map(OnFail::Answer),
-            "use" => self.expr(value).map(OnFail::Use),
-            "refuse" => self.refuse(value, None).map(OnFail::Refuse),
+            "answer" => self.answer(value).map(OnFailDecl::Answer),
+            "use" => self.expr(value).map(OnFailDecl::Use),
+            "refuse" => self.refuse(value, None).map(OnFailDecl::Refuse),
             other => {
                 self.findings.push(faults::unknown_line(other, key.span, "`on_fail`", keys::ON_FAIL));
                 None
@@ -432,16 +434,16 @@ impl Reader<'_> {
         const TAKES: &[&str] = &["take", "newest", "page"];
         let said: Vec<_> = TAKES.iter().filter_map(|key| Some((*key, fields.get(key)?))).collect();
         let take = match said.as_slice() {
-            [] => Take::All,
+            [] => TakeDecl::All,
             [("take", word)] => match word.word(&["first", "all"], self.findings)? {
-                "first" => Take::First,
-                _ => Take::All,
+                "first" => TakeDecl::First,
+                _ => TakeDecl::All,
             },
             [("newest", members)] => match &members.kind {
-                Kind::Seq(_) => Take::Newest(self.texts(Some(members))),
-                _ => Take::Newest(vec![self.text(members)?]),
+                Kind::Seq(_) => TakeDecl::Newest(self.texts(Some(members))),
+                _ => TakeDecl::Newest(vec![self.text(members)?]),
             },
-            [(_, number)] => Take::Page(self.text(number)?),
+            [(_, number)] => TakeDecl::Page(self.text(number)?),
             [(_, first), ..] => {
                 self.findings.push(faults::one_of_keys(first.span, "a selection", TAKES));
                 return None;
@@ -457,11 +459,11 @@ fn place_of(text: &str, span: Span) -> Spanned<String> {
     Spanned { value, span }
 }
 
-fn cell(node: &Node) -> Cell {
+fn cell(node: &Node) -> CellDecl {
     match &node.kind {
-        Kind::String(word, Style::Plain) if word == "_" => Cell::Any,
-        Kind::String(word, Style::Plain) if word == "absent" => Cell::Absent(node.span),
-        Kind::Seq(items) => Cell::OneOf(items.clone()),
-        _ => Cell::OneOf(vec![node.clone()]),
+        Kind::String(word, TextStyle::Plain) if word == "_" => CellDecl::Any,
+        Kind::String(word, TextStyle::Plain) if word == "absent" => CellDecl::Absent(node.span),
+        Kind::Seq(items) => CellDecl::OneOf(items.clone()),
+        _ => CellDecl::OneOf(vec![node.clone()]),
     }
 }

@@ -177,7 +177,7 @@ fn a_sample_that_found_nothing_proves_nothing() {
         summary.add(0, &Comparison { coverage: Coverage::Sample, ..Comparison::default() });
     }
     let report = report(&[summary.clone()], Threshold::default());
-    assert_eq!((summary.counts.compared(), summary.counts.equal_so_far), (0, 1000));
+    assert_eq!((summary.counts.compared_count(), summary.counts.equal_so_far), (0, 1000));
     assert_eq!(report.verdict, Proof::NotEnough);
     let (text, page) = (report.text(), report.markdown());
     assert!(
@@ -192,7 +192,7 @@ fn causes_are_listed_by_how_often_they_are_to_blame() {
     let summary = summary("GET /bad", 0, 3, TWO);
     assert_eq!(summary.tallies.len(), 2);
     assert!(summary.tallies.iter().all(|tally| tally.kind == FindingKind::Value && tally.calls == 3));
-    let blamed = summary.blamed();
+    let blamed = summary.causes();
     assert_eq!((blamed.len(), blamed[0].calls), (1, 6));
 }
 

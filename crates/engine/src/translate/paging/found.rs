@@ -2,7 +2,7 @@
 
 use super::{Ask, Found, Pager};
 use crate::translate::fault::Fault;
-use crate::translate::links::linked;
+use crate::translate::links::link_target;
 use crate::translate::request::{decode_query, query_pairs};
 use http::HeaderMap;
 use switchback_json::Value;
@@ -24,7 +24,7 @@ impl Pager {
                 let text = headers.get(&**name).and_then(|value| value.to_str().ok()).map(str::trim);
                 text.filter(|text| !text.is_empty()).map(|text| self.asking(text.to_owned()))
             }
-            Some(Told::Link) => url(linked(headers, "next")),
+            Some(Told::Link) => url(link_target(headers, "next")),
             Some(Told::LinkMember(path)) => url(at(path).and_then(Value::as_str).as_deref()),
         };
         let told = match (&service.by, told) {

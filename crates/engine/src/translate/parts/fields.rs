@@ -142,7 +142,7 @@ pub(super) fn parts_of(
 
 /// Encodes the fields of a JSON object as the start of a body, and returns it with its boundary.
 /// `of` is the boundary of the files that follow.
-pub(in crate::translate) fn written(
+pub(in crate::translate) fn write_fields(
     format: &MultipartFormat,
     object: &[u8],
     of: Option<&str>,

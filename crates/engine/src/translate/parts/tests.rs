@@ -77,9 +77,9 @@ fn mapped_to(
         let fields = parts.fields(gathered)?;
         let mut json = Vec::new();
         let settings = Arc::new(Settings::default());
-        document(&op, &fields.json, &Env::of(&settings), &limits, &mut json)
+        document(&op, &fields.json, &Env::new(&settings), &limits, &mut json)
             .map_err(|error| Fault::of_body(Sender::ClientBody, &error))?;
-        let (mut out, boundary) = written(&to, &json, Some(boundary), 7, &limits)?;
+        let (mut out, boundary) = write_fields(&to, &json, Some(boundary), 7, &limits)?;
         parts.begin(&boundary, settings);
         loop {
             while let Some(more) = parts.pass(&mut |_| true)? {
@@ -249,7 +249,7 @@ fn fields_are_counted_before_they_are_held_and_the_same_however_they_come() {
                 break;
             }
         }
-        assert_eq!((given, parts.held()), (HELD_TIMES * (1000 + 1 + 9) + 2 * FIELD_BYTES, given));
+        assert_eq!((given, parts.buffered_bytes()), (HELD_TIMES * (1000 + 1 + 9) + 2 * FIELD_BYTES, given));
         let fields = parts.fields(Gathered::File).expect("an object");
         assert!(fields.json.len() < given);
         counts.push(given);
@@ -289,8 +289,8 @@ fn what_a_late_field_took_is_given_back_but_for_its_name() {
         .expect("they go on")
         .is_some()
     {}
-    assert_eq!(parts.held(), 20 * (HELD_TIMES * 4 + FIELD_BYTES));
-    assert_eq!(given, parts.held() + HELD_TIMES * 3, "one at a time");
+    assert_eq!(parts.buffered_bytes(), 20 * (HELD_TIMES * 4 + FIELD_BYTES));
+    assert_eq!(given, parts.buffered_bytes() + HELD_TIMES * 3, "one at a time");
 }
 
 #[test]
@@ -321,9 +321,9 @@ fn changed(parts: &[u8], change: impl FnOnce(&mut ObjectOp)) -> Result<String, S
         let gathered = reading.gather(&mut |_| true)?;
         let fields = reading.fields(gathered)?;
         let (settings, mut json) = (Arc::new(Settings::default()), Vec::new());
-        document(&op, &fields.json, &Env::of(&settings), &limits, &mut json)
+        document(&op, &fields.json, &Env::new(&settings), &limits, &mut json)
             .map_err(|error| Fault::of_body(Sender::ClientBody, &error))?;
-        let (mut out, boundary) = written(&to, &json, Some("B"), 7, &limits)?;
+        let (mut out, boundary) = write_fields(&to, &json, Some("B"), 7, &limits)?;
         reading.begin(&boundary, settings);
         while let Some(more) = reading.pass(&mut |_| true)? {
             out.extend(more);

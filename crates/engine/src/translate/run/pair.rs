@@ -1,6 +1,6 @@
 //! Routes with one call: translates the request to a call, and its reply to an answer.
 
-use super::{Run, State, call, during, no_reply, refusal_for, refused, unsupported};
+use super::{Run, State, call, during, no_reply, refusal_for, refused, unsupported_stop};
 use crate::translate::coverage::Mark;
 use crate::translate::document::{Env, document};
 use crate::translate::error::TranslateError;
@@ -43,7 +43,7 @@ impl Run {
                 sources::of_body(
                     &plan.op,
                     &self.request.body,
-                    &Env::of(&self.settings),
+                    &Env::new(&self.settings),
                     "$.request.body",
                     "$",
                 )
@@ -56,7 +56,11 @@ impl Run {
     }
 
     /// Converts the body of a successful reply to JSON. The error describes an unexpected body.
-    pub(super) fn spelt<'r>(&self, head: &CallHead, reply: &'r Reply) -> Result<Cow<'r, Reply>, String> {
+    pub(super) fn decode_reply<'r>(
+        &self,
+        head: &CallHead,
+        reply: &'r Reply,
+    ) -> Result<Cow<'r, Reply>, String> {
         let BodyFormat::Form(form) = &head.answers else { return Ok(Cow::Borrowed(reply)) };
         if !(200..300).contains(&reply.status) || reply.body.is_empty() {
             return Ok(Cow::Borrowed(reply));
@@ -93,7 +97,7 @@ impl Run {
 
     pub(super) fn pair_answer(&mut self, route: &Route, pair: &Pair, reply: &Reply) -> Result<Next, Stop> {
         let spelt = self
-            .spelt(&pair.call, reply)
+            .decode_reply(&pair.call, reply)
             .map_err(|detail| no_reply(FailKind::Broken, &detail, &pair.call))?;
         let reply = spelt.as_ref();
         if let Some(detail) = unlisted_part(reply.status, &pair.call) {
@@ -118,10 +122,10 @@ impl Run {
             },
             ResponseBody::Plan(plan) => {
                 let mut out = Vec::new();
-                checked(plan, &reply.body, &Env::of(&self.settings), &self.limits, &mut out)
+                translate_checked(plan, &reply.body, &Env::new(&self.settings), &self.limits, &mut out)
                     .map_err(|error| during(&pair.call, Fault::of_body(Sender::Upstream, &error)))?;
                 self.note(|| {
-                    let env = Env::of(&self.settings);
+                    let env = Env::new(&self.settings);
                     let sources = sources::of_body(&plan.op, &reply.body, &env, "$.reply.body", "$");
                     Traced { call: None, step: None, sources, origin: Some(route.origin.clone()) }
                 });
@@ -222,11 +226,11 @@ impl PairHeads<'_> {
             (_, None) => json_of_request(route, self.request.headers, sent.bytes, sent.limits)?,
         };
         let mut out = Vec::with_capacity(body.len());
-        checked(plan, &body, &Env::of(self.settings), sent.limits, &mut out)
+        translate_checked(plan, &body, &Env::new(self.settings), sent.limits, &mut out)
             .map_err(|error| Stop::of_body(Sender::ClientBody, &error))?;
         match &pair.call.format {
             BodyFormat::Multipart(format) => self.written_parts(format, &out, parts, sent, headers).map(Some),
-            format => written(format, out, sent.limits).map(Some),
+            format => encode_call(format, out, sent.limits).map(Some),
         }
     }
 
@@ -272,7 +276,7 @@ impl PairHeads<'_> {
     ) -> Result<Bytes, Stop> {
         let of =
             parts.as_ref().filter(|(fields, _)| fields.has_files).map(|(fields, _)| fields.boundary.as_str());
-        let (mut out, boundary) = parts::written(format, json, of, sent.salt, sent.limits)?;
+        let (mut out, boundary) = parts::write_fields(format, json, of, sent.salt, sent.limits)?;
         let named = HeaderValue::from_str(&multipart::media_type(&boundary))
             .map_err(|_| Fault::new(FaultKind::Internal, "a boundary that no header field takes"))?;
         headers.insert(header::CONTENT_TYPE, named);
@@ -304,7 +308,7 @@ pub(super) fn json_of_request<'b>(
     match format {
         BodyFormat::Form(form) => {
             if is_foreign && !body.is_empty() {
-                return Err(unsupported(BodyFormat::FORM));
+                return Err(unsupported_stop(BodyFormat::FORM));
             }
             let mut out = Vec::with_capacity(body.len() * 2);
             urlencoded::decode(form, body, limits, &mut out)
@@ -312,7 +316,7 @@ pub(super) fn json_of_request<'b>(
             Ok(out.into())
         }
         // Clients name other types and send JSON all the same, because their tools do so unasked.
-        _ if is_foreign && !begins_as_json(body) => Err(unsupported(BodyFormat::JSON)),
+        _ if is_foreign && !begins_as_json(body) => Err(unsupported_stop(BodyFormat::JSON)),
         _ if !route.operation.takes_null && body.trim_ascii() == b"null" => {
             Err(Fault::new(FaultKind::BadBody, "the body is null").into())
         }
@@ -321,7 +325,7 @@ pub(super) fn json_of_request<'b>(
 }
 
 /// JSON in what a call sends.
-pub(super) fn written(format: &BodyFormat, json: Vec<u8>, limits: &Limits) -> Result<Bytes, Stop> {
+pub(super) fn encode_call(format: &BodyFormat, json: Vec<u8>, limits: &Limits) -> Result<Bytes, Stop> {
     match format {
         BodyFormat::Form(form) => {
             let text = urlencoded::encode(form, &json, limits)
@@ -333,7 +337,7 @@ pub(super) fn written(format: &BodyFormat, json: Vec<u8>, limits: &Limits) -> Re
 }
 
 /// Translates a body after checking its root against the contract.
-fn checked(
+fn translate_checked(
     plan: &BodyPlan,
     body: &[u8],
     env: &Env<'_>,

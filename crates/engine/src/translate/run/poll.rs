@@ -71,18 +71,18 @@ impl Run {
         };
         let trouble = polling.trouble.map(|trouble| format!("; {trouble}")).unwrap_or_default();
         let detail = format!("not finished after {} calls{trouble}", polling.polls);
-        self.failed(serve, at, Failure::Late(Failed { kind: FailKind::Timeout, detail }, polling.pause))
+        self.on_failure(serve, at, Failure::Late(Failed { kind: FailKind::Timeout, detail }, polling.pause))
     }
 
     /// Handles a call without a reply. A polling step retries connection errors.
-    pub(super) fn unanswered(&mut self, serve: &Serve, at: Serving, failed: Failed) -> Result<Next, Stop> {
+    pub(super) fn on_no_reply(&mut self, serve: &Serve, at: Serving, failed: Failed) -> Result<Next, Stop> {
         let poll = call_at(serve, &at.outcomes, at.step).and_then(|(_, call)| call.poll.as_ref());
         match (poll, failed.kind) {
             (Some(poll), FailKind::Unreachable | FailKind::Timeout | FailKind::Closed) => {
                 let detail = format!("the last call got no answer: {}", failed.detail);
                 self.pause(serve, poll, at, None, Some(detail))
             }
-            _ => self.failed(serve, at, Failure::None(failed)),
+            _ => self.on_failure(serve, at, Failure::None(failed)),
         }
     }
 }
@@ -94,7 +94,7 @@ pub(super) fn is_passing(status: u16) -> bool {
 
 /// Returns the pause that a reply requests in seconds. A date is ignored, because it refers to
 /// another clock.
-pub(super) fn asked(headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
 }

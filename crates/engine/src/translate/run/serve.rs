@@ -1,8 +1,8 @@
 //! Routes with several calls: executes step by step until one of them finishes the run.
 
-use super::pair::{json_of_request, written};
+use super::pair::{encode_call, json_of_request};
 use super::{
-    Failure, Place, Run, Serving, State, call, called, during, elements, no_reply, parameter_name, poll,
+    Failure, Place, Run, Serving, State, call, call_label, during, elements, no_reply, parameter_name, poll,
 };
 use crate::translate::archive;
 use crate::translate::blocks::{block_at, call_at};
@@ -139,7 +139,14 @@ impl Run {
                             return Ok(Next::Recall(lookup));
                         }
                         // Without keys, the results are empty and no lookup is needed.
-                        archive::found(recall, step, looking, Vec::new(), &self.limits, &mut at.context)?;
+                        archive::store_found(
+                            recall,
+                            step,
+                            looking,
+                            Vec::new(),
+                            &self.limits,
+                            &mut at.context,
+                        )?;
                         at.step += 1;
                         continue;
                     }
@@ -252,7 +259,7 @@ impl Run {
             // A value that an earlier reply lacks makes the call impossible, so the step fails like
             // its call.
             Err(Stop::Fault(fault)) if fault.kind == FaultKind::UpstreamBroken => {
-                self.failed(serve, at, Failure::broken(fault.detail))
+                self.on_failure(serve, at, Failure::broken(fault.detail))
             }
             Err(Stop::Fault(fault)) => Err(during(head, fault).at(&step.origin).into()),
             Err(stop) => Err(stop),
@@ -268,7 +275,7 @@ impl Run {
         let body = match body {
             Some(expr) => {
                 let json = scope.value(expr)?.map(|value| value.to_vec());
-                json.map(|json| written(&head.format, json, &self.limits)).transpose()?
+                json.map(|json| encode_call(&head.format, json, &self.limits)).transpose()?
             }
             None => None,
         };
@@ -291,7 +298,7 @@ impl Run {
         Ok(next)
     }
 
-    pub(super) fn recalled(
+    pub(super) fn on_recall(
         &mut self,
         serve: &Serve,
         mut at: Serving,
@@ -303,51 +310,52 @@ impl Run {
         else {
             return Err(Fault::new(FaultKind::Internal, "entries for a step that looked nothing up").into());
         };
-        archive::found(recall, step, looking, entries, &self.limits, &mut at.context)?;
+        archive::store_found(recall, step, looking, entries, &self.limits, &mut at.context)?;
         at.step += 1;
         self.advance(serve, at)
     }
 
-    pub(super) fn replied(&mut self, serve: &Serve, mut at: Serving, reply: Reply) -> Result<Next, Stop> {
+    pub(super) fn on_reply(&mut self, serve: &Serve, mut at: Serving, reply: Reply) -> Result<Next, Stop> {
         let Some((step, call)) = call_at(serve, &at.outcomes, at.step) else {
             return Err(Fault::new(FaultKind::Internal, "a reply to a step that made no call").into());
         };
         if !(200..300).contains(&reply.status) {
             if let Some(poll) = call.poll.as_ref().filter(|_| poll::is_passing(reply.status)) {
                 let detail = format!("the last answer was {}", reply.status);
-                return self.pause(serve, poll, at, poll::asked(&reply.headers), Some(detail));
+                return self.pause(serve, poll, at, poll::retry_after(&reply.headers), Some(detail));
             }
-            return self.failed(serve, at, Failure::Replied(reply));
+            return self.on_failure(serve, at, Failure::Replied(reply));
         }
         if let Some(detail) = unlisted_part(reply.status, &call.head) {
-            return self.failed(serve, at, Failure::broken(detail.to_owned()));
+            return self.on_failure(serve, at, Failure::broken(detail.to_owned()));
         }
-        let reply = match self.spelt(&call.head, &reply) {
+        let reply = match self.decode_reply(&call.head, &reply) {
             Ok(spelt) => spelt.into_owned(),
-            Err(detail) => return self.failed(serve, at, Failure::broken(detail)),
+            Err(detail) => return self.on_failure(serve, at, Failure::broken(detail)),
         };
         if let Some(detail) = foreign_success(&reply.headers, &reply.body) {
-            return self.failed(serve, at, Failure::broken(detail));
+            return self.on_failure(serve, at, Failure::broken(detail));
         }
         at.wrote |= call.head.effect == Effect::Write;
         // Replies to writes are checked only where they are used: the write has already happened.
-        let promised = (call.head.effect == Effect::None).then(|| promised(call, reply.status)).flatten();
+        let promised =
+            (call.head.effect == Effect::None).then(|| promised_body(call, reply.status)).flatten();
         let body = match self.reply_body(step.name.is_some() || promised.is_some(), &reply) {
             Ok(body) => body,
-            Err(detail) => return self.failed(serve, at, Failure::broken(detail)),
+            Err(detail) => return self.on_failure(serve, at, Failure::broken(detail)),
         };
         let broken = promised.and_then(|promised| match &body {
             Some(body) => broken_promise(body, promised),
             None => Some("no body, and its contract promises one".to_owned()),
         });
         if let Some(detail) = broken {
-            return self.failed(serve, at, Failure::broken(detail));
+            return self.on_failure(serve, at, Failure::broken(detail));
         }
         let Some(pages) = &call.pages else {
             // The condition of a poll refers to the step's own result.
             self.set_result(&mut at, step, call, Some(&reply), body);
             if let Some(poll) = call.poll.as_ref().filter(|poll| !at.context.holds(&poll.until)) {
-                return self.pause(serve, poll, at, poll::asked(&reply.headers), None);
+                return self.pause(serve, poll, at, poll::retry_after(&reply.headers), None);
             }
             at.is_over |= call.poll.is_some();
             return self.go_on(serve, call, at);
@@ -358,11 +366,11 @@ impl Run {
         // parameter.
         if is_harvest && body.as_ref().is_some_and(|page| paged.repeats(page)) {
             let detail = "two pages are the same: the service does not page this list as the pack says";
-            return self.failed(serve, at, Failure::broken(detail.to_owned()));
+            return self.on_failure(serve, at, Failure::broken(detail.to_owned()));
         }
         let after = match paged.add(body, pages) {
             Ok(after) => after,
-            Err(detail) => return self.failed(serve, at, Failure::broken(detail)),
+            Err(detail) => return self.on_failure(serve, at, Failure::broken(detail)),
         };
         if call.each.is_none() {
             // The condition `until` may refer to the pages read so far.
@@ -453,7 +461,12 @@ impl Run {
         }
     }
 
-    pub(super) fn failed(&mut self, serve: &Serve, mut at: Serving, failure: Failure) -> Result<Next, Stop> {
+    pub(super) fn on_failure(
+        &mut self,
+        serve: &Serve,
+        mut at: Serving,
+        failure: Failure,
+    ) -> Result<Next, Stop> {
         let Some((step, call)) = call_at(serve, &at.outcomes, at.step) else {
             return Err(Fault::new(FaultKind::Internal, "a failure of a step that made no call").into());
         };
@@ -532,7 +545,7 @@ impl Run {
                 let direction = &self.pack.directions[self.direction];
                 match self.error_answer(&direction.error.op, &reply) {
                     Ok(ErrorAnswer { body, foreign }) => {
-                        let cause = foreign.map(|foreign| called(&foreign, head));
+                        let cause = foreign.map(|foreign| call_label(&foreign, head));
                         return Ok(self.error(reply.status, headers, Some(body), cause));
                     }
                     Err(detail) => no_reply(FailKind::Broken, &detail, head),
@@ -577,7 +590,7 @@ fn refused_beyond<'c>(call: &'c StepCall, at: &mut Serving) -> Option<&'c Refusa
 
 /// Returns the body that the contract declares for a success with this status. An undeclared status
 /// is treated like the first declared one with a body.
-fn promised(call: &StepCall, status: u16) -> Option<&Expected> {
+fn promised_body(call: &StepCall, status: u16) -> Option<&Expected> {
     let promise = call.promises.iter().find(|promise| promise.from.matches(status));
     let body = match promise {
         // A 204 never has a body (RFC 9110, section 15.3.5), even if the contract declares one.

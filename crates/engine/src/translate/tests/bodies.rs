@@ -181,7 +181,7 @@ fn an_object_is_left_out_where_something_is_missing_that_it_needs() {
     let required = service(needed(port.clone()));
     check(&required, r#"{"n":"a"}"#, r#"{"service":{"name":"a","port":{}}}"#);
     check(&required, "{}", "{}");
-    let always = shape().capture("p", 1).needed("port", CloseFrom::Object(vec![close("number", from(1))]));
+    let always = shape().capture("p", 1).required("port", CloseFrom::Object(vec![close("number", from(1))]));
     check(&always.op(), "{}", r#"{"port":{}}"#);
 }
 
@@ -189,7 +189,7 @@ fn an_object_is_left_out_where_something_is_missing_that_it_needs() {
 fn the_first_alternative_of_the_right_kind_is_taken() {
     use switchback_json::raw::Kind;
     let only = |slot, kind| switchback_plan::Captured {
-        only: Some(switchback_plan::Kinds::of(&[kind])),
+        only: Some(switchback_plan::Kinds::from_kinds(&[kind])),
         ..captured(slot, &[], ValueOp::Keep)
     };
     let op = shape()
@@ -229,7 +229,7 @@ fn a_body_over_a_limit_is_told_apart_from_a_broken_one() {
     let limits = Limits { depth: 2, ..Limits::DOCUMENT };
     let settings = Settings::default();
     let mut out = Vec::new();
-    let error = document(&ValueOp::Keep, b"[[[]]]", &Env::of(&settings), &limits, &mut out).unwrap_err();
+    let error = document(&ValueOp::Keep, b"[[[]]]", &Env::new(&settings), &limits, &mut out).unwrap_err();
     assert!(error.is_limit() && out.is_empty());
     assert_eq!(Fault::of_body(Sender::ClientBody, &error).kind, FaultKind::TooLarge);
     assert_eq!(Fault::of_body(Sender::Upstream, &error).kind, FaultKind::UpstreamBroken);

@@ -23,7 +23,7 @@ fn reply(status: u16, body: &str) -> Event {
 
 #[test]
 fn operations_share_what_is_known_of_errors() {
-    let rules = crate::diff::Rules::of(&pack());
+    let rules = crate::diff::Rules::compile(&pack());
     assert_eq!(rules.errors(SideId::OLD), (6, 1));
 }
 

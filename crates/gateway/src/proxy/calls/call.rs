@@ -34,7 +34,7 @@ pub(crate) struct Call {
     pub scope_bytes: usize,
     pub headers: HeaderMap,
     pub payload: Payload,
-    pub manner: Manner,
+    pub manner: InterimHandling,
     /// Whether a second sending is harmless: the inbound method, the outbound method and the plan all say so.
     pub is_repeatable: bool,
     /// Whether it goes out on a connection of its own, shared with no other call.
@@ -46,7 +46,7 @@ pub(crate) struct Call {
 
 /// What is done with what an upstream says besides its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum InterimHandling {
     /// Only the answer counts.
     Answer,
     /// Its interim answers are the client's too.

@@ -4,7 +4,7 @@
 //! the beginning is held, and it is passed on as it comes.
 
 use super::call::{Call, Caller};
-use crate::body::{Beginning, Body};
+use crate::body::{Body, BodyStart};
 use crate::error::GatewayError;
 use crate::proxy::Response;
 use http::{HeaderMap, StatusCode, header};
@@ -34,7 +34,7 @@ impl<S: Caller> Caller for ReadFailure<S> {
         match outcome {
             // Boxed: few packs have such rules, and the usual call need not carry its size.
             Ok(response) if !rules.is_empty() && may_tell(response.status(), response.headers()) => {
-                Box::pin(read(response, rules)).await
+                Box::pin(apply_rules(response, rules)).await
             }
             outcome => outcome,
         }
@@ -46,11 +46,11 @@ fn may_tell(status: StatusCode, headers: &HeaderMap) -> bool {
     status.is_success() && !headers.contains_key(header::CONTENT_ENCODING) && !is_foreign_type(headers)
 }
 
-async fn read(response: Response, rules: &[FailureRule]) -> Result<Response, GatewayError> {
+async fn apply_rules(response: Response, rules: &[FailureRule]) -> Result<Response, GatewayError> {
     let (mut parts, body) = response.into_parts();
     let body = match body.beginning(FAILURE_BYTES_MAX).await? {
-        Beginning::Longer(body) => body,
-        Beginning::Whole(bytes) => {
+        BodyStart::Longer(body) => body,
+        BodyStart::Whole(bytes) => {
             if let Some(Ok(status)) = failure_status(rules, &parts.headers, &bytes).map(StatusCode::from_u16)
             {
                 tracing::debug!(status = status.as_u16(), "a success is read as a failure");

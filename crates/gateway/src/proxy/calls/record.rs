@@ -28,7 +28,7 @@ impl<C: Caller> Caller for RecordCall<C> {
         });
         let outcome = self.inner.call(call).await;
         match numbered {
-            Some((recording, number)) => outcome.map(|response| answered(recording, number, response)),
+            Some((recording, number)) => outcome.map(|response| record_response(recording, number, response)),
             None => outcome,
         }
     }
@@ -54,9 +54,9 @@ fn record(call: &Call) -> CallRecord {
     }
 }
 
-fn answered(recording: Arc<Recording>, number: usize, response: Response) -> Response {
+fn record_response(recording: Arc<Recording>, number: usize, response: Response) -> Response {
     recording.call_head(number, response.status().as_u16(), response.headers());
     let bytes_max = recording.body_bytes_max();
     let copier = Copier::new(bytes_max, move |copied| recording.call_body(number, copied));
-    response.map(|body| body.watched(Box::new(copier)))
+    response.map(|body| body.with_watcher(Box::new(copier)))
 }

@@ -5,7 +5,7 @@
 //! of its own. What counts as not taken is judged where the connection is known: `proxy/upstream/judge.rs`.
 
 use super::call::{Call, Caller};
-use crate::error::{GatewayError, Kind, Retry as Again};
+use crate::error::{ErrorKind, GatewayError, RetrySafety as Again};
 use crate::proxy::Response;
 use crate::telemetry::metrics;
 use std::sync::Arc;
@@ -95,17 +95,18 @@ impl<S: Caller> Caller for Retry<S> {
 }
 
 fn count(call: &Call, why: &'static str) {
-    metrics::retried(call.upstream.name(), call.upstream.role().name(), why);
+    metrics::count_retry(call.upstream.name(), call.upstream.role().name(), why);
 }
 
 /// A call of which the upstream did nothing, as HTTP/2 can say, or which met a connection that had ended.
 fn is_untaken(error: &GatewayError) -> bool {
-    *error.kind() == Kind::UpstreamClosed && error.retry() == Again::Safe
+    *error.kind() == ErrorKind::UpstreamClosed && error.retry() == Again::Safe
 }
 
 /// A broken exchange is worth a second try; a refused connection or a slow answer would only be so again.
 fn is_worth_it(error: &GatewayError) -> bool {
-    matches!(error.kind(), Kind::UpstreamClosed | Kind::UpstreamBroken) && error.retry() == Again::Never
+    matches!(error.kind(), ErrorKind::UpstreamClosed | ErrorKind::UpstreamBroken)
+        && error.retry() == Again::Never
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The innermost layer: a call goes to its upstream, with the credential that is ready for it.
 
-use super::call::{Call, Caller, Credential, Manner, Payload};
+use super::call::{Call, Caller, Credential, InterimHandling, Payload};
 use super::span;
 use crate::body::Body;
-use crate::error::{GatewayError, Kind};
+use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::origin::CallOrigin;
 use crate::proxy::upstream::Way;
 use crate::proxy::{Response, headers};
@@ -19,7 +19,7 @@ pub(super) struct Send;
 
 impl Caller for Send {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
-        call.context.called();
+        call.context.count_call();
         let upstream = Arc::clone(&call.upstream);
         let permit = upstream.permit(call.context.client())?;
         let (mut target, mut form) = (None, None);
@@ -49,9 +49,9 @@ impl Caller for Send {
         let (method, headers) = (&call.method, &mut call.headers);
         let outcome = match call.manner {
             // Boxed: it is rare, and the usual call need not carry its size.
-            Manner::Switch => Box::pin(upstream.switch(permit, method, target, headers)).await,
+            InterimHandling::Switch => Box::pin(upstream.switch(permit, method, target, headers)).await,
             manner => {
-                let way = Way { is_forwarded: manner == Manner::Forward, is_alone: call.is_alone };
+                let way = Way { is_forwarded: manner == InterimHandling::Forward, is_alone: call.is_alone };
                 upstream.send(permit, method, target, headers, body, way).await
             }
         };
@@ -73,7 +73,7 @@ fn form_of(call: &Call) -> Result<&[u8], GatewayError> {
     match &call.payload {
         Payload::Whole(bytes) if bytes.is_empty() || headers::is_form(&call.headers) => Ok(bytes),
         _ => Err(GatewayError::new(
-            Kind::NeedsReconnect,
+            ErrorKind::NeedsReconnect,
             "the side takes its token in a form, and this is none",
         )
         .safe_to_retry()),

@@ -2,7 +2,7 @@
 
 use super::call::{Call, Caller, Credential};
 use super::upstream_auth::ready;
-use crate::error::{GatewayError, Kind};
+use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::Response;
 use http::StatusCode;
 use std::sync::Arc;
@@ -44,5 +44,5 @@ impl<S: Caller> Caller for ShadowAuth<S> {
 }
 
 fn no_credential(detail: &str) -> GatewayError {
-    GatewayError::new(Kind::NeedsReconnect, detail).safe_to_retry()
+    GatewayError::new(ErrorKind::NeedsReconnect, detail).safe_to_retry()
 }

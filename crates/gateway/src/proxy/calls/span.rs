@@ -2,12 +2,12 @@
 //! address by the words of the contract alone, since values in it may be personal data or tokens.
 
 use super::call::Call;
-use crate::body::{End, Watch};
+use crate::body::{BodyEnd, BodyWatcher};
 use crate::error::GatewayError;
 use crate::proxy::Response;
 use crate::proxy::context::RequestContext;
 use crate::proxy::side_upstreams::SideUpstreams;
-use crate::telemetry::otlp::Ended;
+use crate::telemetry::otlp::EndedSpan;
 use crate::telemetry::trace::{TRACEPARENT, TraceParent};
 use bytes::Bytes;
 use opentelemetry::KeyValue;
@@ -76,21 +76,21 @@ pub(super) fn end(
         }
         Ok(response) => {
             span.status = Some(response.status().as_u16());
-            Ok(response.map(|body| body.watched(span)))
+            Ok(response.map(|body| body.with_watcher(span)))
         }
     }
 }
 
-impl Watch for CallSpan {
+impl BodyWatcher for CallSpan {
     fn chunk(&mut self, _bytes: &Bytes) {}
 
-    fn failed(&mut self, error: &GatewayError) {
+    fn on_error(&mut self, error: &GatewayError) {
         self.error = Some(error.kind().name());
     }
 
-    fn end(&mut self, end: End) {
+    fn end(&mut self, end: BodyEnd) {
         self.ended = Some(Instant::now());
-        if end == End::Complete {
+        if end == BodyEnd::Complete {
             self.error = None;
         }
     }
@@ -113,6 +113,6 @@ impl Drop for CallSpan {
         }
         let (name, started) = (std::mem::take(&mut self.name), self.started);
         let ended = self.ended.unwrap_or_else(Instant::now);
-        span.record_call(self.place, Ended { name, started, ended, attributes, is_failed });
+        span.record_call(self.place, EndedSpan { name, started, ended, attributes, is_failed });
     }
 }

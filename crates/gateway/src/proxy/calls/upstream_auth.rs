@@ -6,11 +6,11 @@
 //! look so.
 
 use super::call::{Call, Caller, Credential};
-use crate::error::{GatewayError, Kind};
+use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::Response;
 use crate::proxy::program::Program;
 use crate::token::carried::{self, TokenPlace};
-use crate::token::{AccessToken, Client, FixedToken, Operation, Rejected, TokenError, TokenFault};
+use crate::token::{AccessToken, CallOperation, Client, FixedToken, Rejected, TokenError, TokenFault};
 use http::StatusCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,10 +30,11 @@ pub(crate) fn credential(
     let called = program.side(side);
     let place = program.token_place(side).cloned();
     let place = place
-        .ok_or_else(|| GatewayError::new(Kind::Internal, "the pack's credential header is no header"))?;
+        .ok_or_else(|| GatewayError::new(ErrorKind::Internal, "the pack's credential header is no header"))?;
     if let Some(token) = client.fixed_token(&called.name) {
         let value = token.header(place.scheme());
-        let value = value.ok_or_else(|| GatewayError::new(Kind::Internal, "no header carries the token"))?;
+        let value =
+            value.ok_or_else(|| GatewayError::new(ErrorKind::Internal, "no header carries the token"))?;
         return Ok(Credential::Fixed { token: Arc::clone(token), place, value });
     }
     if side == SideId::NEW {
@@ -59,7 +60,7 @@ pub(crate) fn forwarded_credential(
 }
 
 fn nothing_for(side: &str) -> GatewayError {
-    GatewayError::new(Kind::NeedsReconnect, format!("the client has no credential for {side}"))
+    GatewayError::new(ErrorKind::NeedsReconnect, format!("the client has no credential for {side}"))
         .safe_to_retry()
 }
 
@@ -82,7 +83,7 @@ impl<S: Caller> Caller for UpstreamAuth<S> {
             Credential::Fixed { token, place, value } => {
                 let (token, place, value) = (Arc::clone(token), Arc::clone(place), value.clone());
                 call.credential = Credential::Ready { place, value };
-                return judged(Box::pin(self.inner.call(call)).await?, &token);
+                return note_response(Box::pin(self.inner.call(call)).await?, &token);
             }
             Credential::Carried | Credential::Ready { .. } => {
                 return Box::pin(self.inner.call(call)).await;
@@ -90,51 +91,52 @@ impl<S: Caller> Caller for UpstreamAuth<S> {
         };
         let grant = &client.grant;
         let token = grant.access_token().await.map_err(no_token)?;
-        let operation = Operation::of(&call.method, &call.target[call.scope_bytes..]);
+        let operation = CallOperation::from_call(&call.method, &call.target[call.scope_bytes..]);
         let can_repeat = call.payload.is_whole();
         call.credential = ready(&place, &token)?;
         let response = self.inner.call(call).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
-            grant.worked(&token, operation);
+            grant.on_success(&token, operation);
             return Ok(response);
         }
         if is_of_another(&response) {
             return Ok(response);
         }
-        let refused = Refused { client, place, generation: token.generation(), operation, can_repeat };
+        let refused =
+            UnauthorizedCall { client, place, generation: token.generation(), operation, can_repeat };
         // Boxed with the answer in it: it is rare, and the usual call need not carry its size.
-        Box::pin(self.again(call, response, refused)).await
+        Box::pin(self.resend(call, response, refused)).await
     }
 }
 
 /// A call that was refused for its token.
-struct Refused {
+struct UnauthorizedCall {
     client: Arc<Client>,
     place: Arc<TokenPlace>,
     generation: i64,
-    operation: Operation,
+    operation: CallOperation,
     /// Whether its body is still there.
     can_repeat: bool,
 }
 
 impl<S: Caller> UpstreamAuth<S> {
     /// Sends a call once more that was refused, if the grant that it went out with can be renewed.
-    async fn again(
+    async fn resend(
         &self,
         call: &mut Call,
         refusal: Response,
-        refused: Refused,
+        refused: UnauthorizedCall,
     ) -> Result<Response, GatewayError> {
-        let Refused { client, place, generation, operation, can_repeat } = refused;
+        let UnauthorizedCall { client, place, generation, operation, can_repeat } = refused;
         let grant = &client.grant;
-        let newer = match grant.rejected(generation, operation).await {
+        let newer = match grant.on_unauthorized(generation, operation).await {
             Rejected::Replay(newer) => newer,
             Rejected::Pass => return Ok(refusal),
             Rejected::Unavailable(error) => return Err(no_token(error)),
         };
         drop(refusal);
         if !can_repeat {
-            let kind = Kind::Overloaded { retry_after: RETRY_AFTER };
+            let kind = ErrorKind::Overloaded { retry_after: RETRY_AFTER };
             let detail =
                 "the access token had ended, and the body has gone by; another try goes out with the new one";
             return Err(GatewayError::new(kind, detail).safe_to_retry());
@@ -143,8 +145,8 @@ impl<S: Caller> UpstreamAuth<S> {
         let response = self.inner.call(call).await?;
         match response.status() {
             StatusCode::UNAUTHORIZED if is_of_another(&response) => {}
-            StatusCode::UNAUTHORIZED => grant.refused(newer.generation(), operation),
-            _ => grant.worked(&newer, operation),
+            StatusCode::UNAUTHORIZED => grant.on_refused_again(newer.generation(), operation),
+            _ => grant.on_success(&newer, operation),
         }
         Ok(response)
     }
@@ -157,17 +159,17 @@ fn is_of_another(refusal: &Response) -> bool {
 }
 
 /// Notes what an answer says about the fixed token that its call went out with.
-fn judged(response: Response, token: &FixedToken) -> Result<Response, GatewayError> {
+fn note_response(response: Response, token: &FixedToken) -> Result<Response, GatewayError> {
     if response.status() != StatusCode::UNAUTHORIZED {
-        token.worked();
+        token.on_success();
         return Ok(response);
     }
     if is_of_another(&response) {
         return Ok(response);
     }
-    if token.rejected() {
+    if token.on_unauthorized() {
         let detail = "the service refuses the token that the client's calls go out with";
-        return Err(GatewayError::new(Kind::NeedsReconnect, detail).safe_to_retry());
+        return Err(GatewayError::new(ErrorKind::NeedsReconnect, detail).safe_to_retry());
     }
     Ok(response)
 }
@@ -179,16 +181,16 @@ pub(super) fn ready(place: &Arc<TokenPlace>, token: &AccessToken) -> Result<Cred
         scheme => carried::value(token.secret().expose(), scheme),
     };
     let value =
-        value.ok_or_else(|| GatewayError::new(Kind::Internal, "no header carries the access token"))?;
+        value.ok_or_else(|| GatewayError::new(ErrorKind::Internal, "no header carries the access token"))?;
     Ok(Credential::Ready { place: Arc::clone(place), value })
 }
 
 /// Why a call cannot be authorised, in the data path's terms. Nothing has been sent.
 fn no_token(error: TokenError) -> GatewayError {
     let kind = match error.fault() {
-        TokenFault::Enrolment => Kind::NeedsReconnect,
+        TokenFault::Enrolment => ErrorKind::NeedsReconnect,
         TokenFault::Server | TokenFault::Gateway => {
-            Kind::Overloaded { retry_after: error.retry_after().unwrap_or(RETRY_AFTER) }
+            ErrorKind::Overloaded { retry_after: error.retry_after().unwrap_or(RETRY_AFTER) }
         }
     };
     GatewayError::new(kind, "no access token").because(error).safe_to_retry()

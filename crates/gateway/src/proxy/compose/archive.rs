@@ -3,8 +3,8 @@
 //! "stored".
 
 use super::exchange::Exchange;
-use crate::error::{GatewayError, Kind};
-use crate::store::{NewEntries, Owner, Store, StoreError};
+use crate::error::{ErrorKind, GatewayError};
+use crate::store::{ArchiveOwner, NewEntries, Store, StoreError};
 use std::time::Duration;
 use switchback_engine::translate::{Entries, Entry, Event, Lookup};
 use switchback_plan::ArchiveId;
@@ -24,7 +24,7 @@ impl Exchange<'_> {
         if found.iter().any(Option::is_some)
             && let Some(recording) = self.context.recording()
         {
-            recording.recalled();
+            recording.note_archive_read();
         }
         let now = self.composer.clock.unix_ms();
         let entry = |entry: crate::store::ArchiveEntry| Entry {
@@ -48,9 +48,9 @@ impl Exchange<'_> {
         Ok(Event::Kept)
     }
 
-    fn owner(&self) -> Result<Owner, GatewayError> {
+    fn owner(&self) -> Result<ArchiveOwner, GatewayError> {
         let (client, account) = self.acts_on()?;
-        Ok(Owner { client: client.to_owned(), account: account.unwrap_or_default().to_owned() })
+        Ok(ArchiveOwner { client: client.to_owned(), account: account.unwrap_or_default().to_owned() })
     }
 
     fn archive(&self, id: ArchiveId) -> String {
@@ -61,7 +61,7 @@ impl Exchange<'_> {
 
 fn unavailable(error: StoreError) -> GatewayError {
     GatewayError::new(
-        Kind::Overloaded { retry_after: Duration::from_secs(1) },
+        ErrorKind::Overloaded { retry_after: Duration::from_secs(1) },
         "an archive cannot be reached",
     )
     .because(error)

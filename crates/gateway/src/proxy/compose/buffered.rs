@@ -1,9 +1,9 @@
 //! Buffering of bodies, with a limit for each body and a shared memory budget for all of them.
 
 use crate::body::Body;
-use crate::error::{GatewayError, Kind, Side};
-use crate::memory::{Memory, Share, Short};
-use crate::proxy::concurrency::refused;
+use crate::error::{ErrorKind, ErrorSide, GatewayError};
+use crate::memory::{Memory, MemoryShare, Short};
+use crate::proxy::concurrency::limit_error;
 use bytes::{Bytes, BytesMut};
 
 /// Bytes gathered before the task yields.
@@ -15,7 +15,7 @@ pub struct Buffered {
     /// The complete body.
     pub bytes: Bytes,
     /// Memory reserved for `bytes`; must live as long as they do. Dropping it releases the memory.
-    pub share: Share,
+    pub share: MemoryShare,
 }
 
 impl Buffered {
@@ -35,9 +35,9 @@ impl Buffered {
 /// budget is exhausted.
 pub async fn buffer(
     mut body: Body,
-    side: Side,
+    side: ErrorSide,
     bytes_max: u64,
-    mut share: Share,
+    mut share: MemoryShare,
 ) -> Result<Buffered, GatewayError> {
     let announced = body.length().unwrap_or(0);
     if announced > bytes_max {
@@ -55,16 +55,16 @@ pub async fn buffer(
 pub(crate) async fn buffer_request(
     mut body: Body,
     bytes_max: u64,
-    mut share: Share,
+    mut share: MemoryShare,
     waits: bool,
 ) -> Result<Buffered, GatewayError> {
     let announced = body.length().unwrap_or(0);
     if announced > bytes_max {
-        return Err(too_large(Side::Client, bytes_max));
+        return Err(too_large(ErrorSide::Client, bytes_max));
     }
-    let is_refusal = |error: &GatewayError| matches!(error.kind(), Kind::Overloaded { .. });
+    let is_refusal = |error: &GatewayError| matches!(error.kind(), ErrorKind::Overloaded { .. });
     let outcome = match grow(&mut share, announced) {
-        Ok(()) => gather(&mut body, Side::Client, bytes_max, announced, &mut share).await,
+        Ok(()) => gather(&mut body, ErrorSide::Client, bytes_max, announced, &mut share).await,
         Err(error) if waits => return Err(error),
         Err(error) => Err(error),
     };
@@ -82,10 +82,10 @@ pub(crate) async fn buffer_request(
 
 async fn gather(
     body: &mut Body,
-    side: Side,
+    side: ErrorSide,
     bytes_max: u64,
     announced: u64,
-    share: &mut Share,
+    share: &mut MemoryShare,
 ) -> Result<Bytes, GatewayError> {
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
@@ -122,16 +122,16 @@ async fn gather(
 }
 
 /// Grows the share to cover `bytes`.
-fn grow(share: &mut Share, bytes: u64) -> Result<(), GatewayError> {
+fn grow(share: &mut MemoryShare, bytes: u64) -> Result<(), GatewayError> {
     let more = bytes.saturating_sub(share.bytes());
     if more == 0 {
         return Ok(());
     }
-    share.grow(more).map_err(|Short| refused("memory"))
+    share.grow(more).map_err(|Short| limit_error("memory"))
 }
 
-fn too_large(side: Side, bytes_max: u64) -> GatewayError {
-    let kind = if side == Side::Client { Kind::TooLarge } else { Kind::UpstreamBroken };
+fn too_large(side: ErrorSide, bytes_max: u64) -> GatewayError {
+    let kind = if side == ErrorSide::Client { ErrorKind::TooLarge } else { ErrorKind::UpstreamBroken };
     GatewayError::new(kind, format!("a body of the {} is larger than {bytes_max} bytes", side.name()))
 }
 
@@ -149,37 +149,41 @@ mod tests {
             sender.send(Ok(Bytes::from_static(piece.as_bytes()))).await.unwrap();
         }
         drop(sender);
-        buffer(body, Side::Client, bytes_max, memory.share()).await
+        buffer(body, ErrorSide::Client, bytes_max, memory.share()).await
     }
 
     #[tokio::test]
     async fn what_is_held_counts_until_it_is_let_go() {
         let memory = Memory::new(10);
         let first = held(&["abc", "de"], 5, &memory).await.unwrap();
-        assert_eq!((&first.bytes[..], memory.used()), (&b"abcde"[..], 5));
+        assert_eq!((&first.bytes[..], memory.bytes_used()), (&b"abcde"[..], 5));
         let second = held(&["abcde"], 5, &memory).await.unwrap();
         let third = held(&["x"], 5, &memory).await.unwrap_err();
-        assert!(matches!(third.kind(), Kind::Overloaded { .. }));
+        assert!(matches!(third.kind(), ErrorKind::Overloaded { .. }));
         drop((first, second));
-        assert_eq!(memory.used(), 0);
+        assert_eq!(memory.bytes_used(), 0);
     }
 
     #[tokio::test]
     async fn what_is_announced_is_taken_before_it_comes_and_what_grows_is_counted_as_it_is_taken() {
         let memory = Memory::new(1000);
         let (sender, body) = Body::channel(1, Some(600));
-        let mut holding = Box::pin(buffer(body, Side::Client, 1000, memory.share()));
+        let mut holding = Box::pin(buffer(body, ErrorSide::Client, 1000, memory.share()));
         assert!(futures_util::poll!(&mut holding).is_pending());
-        assert_eq!(memory.used(), 600);
+        assert_eq!(memory.bytes_used(), 600);
         let second = buffer_request(Body::full(vec![0; 600]), 1000, memory.share(), false).await;
-        assert!(matches!(second.unwrap_err().kind(), Kind::Overloaded { .. }));
+        assert!(matches!(second.unwrap_err().kind(), ErrorKind::Overloaded { .. }));
         drop(sender);
         drop(holding);
         let grown = held(&["a"; 100], 1000, &memory).await.unwrap();
         assert_eq!(grown.bytes.len(), 100);
-        assert!(memory.used() >= 100 + 64, "growing holds the old and the new: {}", memory.used());
+        assert!(
+            memory.bytes_used() >= 100 + 64,
+            "growing holds the old and the new: {}",
+            memory.bytes_used()
+        );
         drop(grown);
-        assert_eq!(memory.used(), 0);
+        assert_eq!(memory.bytes_used(), 0);
     }
 
     #[tokio::test]
@@ -201,10 +205,10 @@ mod tests {
     #[tokio::test]
     async fn one_byte_too_many_is_refused_and_nothing_stays_held() {
         let memory = Memory::new(100);
-        assert_eq!(*held(&["abc", "def"], 5, &memory).await.unwrap_err().kind(), Kind::TooLarge);
-        let announced = buffer(Body::full("abcdef"), Side::Client, 5, memory.share()).await;
-        assert_eq!(*announced.unwrap_err().kind(), Kind::TooLarge);
+        assert_eq!(*held(&["abc", "def"], 5, &memory).await.unwrap_err().kind(), ErrorKind::TooLarge);
+        let announced = buffer(Body::full("abcdef"), ErrorSide::Client, 5, memory.share()).await;
+        assert_eq!(*announced.unwrap_err().kind(), ErrorKind::TooLarge);
         assert_eq!(held(&[], 5, &memory).await.unwrap().bytes.len(), 0);
-        assert_eq!(memory.used(), 0);
+        assert_eq!(memory.bytes_used(), 0);
     }
 }

@@ -3,7 +3,7 @@
 //! and clients receive it.
 
 use crate::body::Body;
-use crate::error::{GatewayError, Kind, Side};
+use crate::error::{ErrorKind, ErrorSide, GatewayError};
 use async_compression::tokio::bufread::{
     BrotliDecoder, DeflateDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder,
 };
@@ -29,11 +29,11 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Returns the codings of a body, in the order of their application. Some upstreams send `none` for
 /// `identity`.
-fn codings(headers: &HeaderMap, side: Side) -> Vec<String> {
+fn codings(headers: &HeaderMap, side: ErrorSide) -> Vec<String> {
     let lines = headers.get_all(header::CONTENT_ENCODING).iter();
     let is_coding = |coding: &String| match coding.as_str() {
         "" | "identity" => false,
-        "none" => side == Side::Client,
+        "none" => side == ErrorSide::Client,
         _ => true,
     };
     lines
@@ -50,10 +50,10 @@ fn codings(headers: &HeaderMap, side: Side) -> Vec<String> {
 ///
 /// Returns an error of the sender for an unknown coding or more than one. Errors in the coded data
 /// are reported while the body is read.
-pub(crate) fn decoded(
+pub(crate) fn strip_coding(
     body: Body,
     headers: &HeaderMap,
-    side: Side,
+    side: ErrorSide,
     ratio_max: u64,
     bytes_max: u64,
 ) -> Result<Body, GatewayError> {
@@ -61,17 +61,20 @@ pub(crate) fn decoded(
     let coding = match codings.as_slice() {
         [] => return Ok(body),
         _ if body.is_empty() => return Ok(body),
-        [one] => Coding::of(one).ok_or_else(|| unsupported(side, "an unknown content coding"))?,
-        _ => return Err(unsupported(side, "more than one content coding")),
+        [one] => {
+            Coding::from_name(one).ok_or_else(|| unsupported_coding(side, "an unknown content coding"))?
+        }
+        _ => return Err(unsupported_coding(side, "more than one content coding")),
     };
     let came = Arc::new(AtomicU64::new(0));
-    let source = Source { body, chunk: Bytes::new(), came: Arc::clone(&came) };
-    let stage = Stage::Waiting(Some(source));
-    Ok(Body::stream(Decoded { stage, coding, came, made: 0, ratio_max, side }, side).limited(bytes_max))
+    let source = CodedBody { body, chunk: Bytes::new(), came: Arc::clone(&came) };
+    let stage = DecodeStage::Waiting(Some(source));
+    Ok(Body::stream(Decoded { stage, coding, came, made: 0, ratio_max, side }, side).with_limit(bytes_max))
 }
 
-fn unsupported(side: Side, detail: &str) -> GatewayError {
-    let kind = if side == Side::Client { Kind::UnsupportedMedia } else { Kind::UpstreamBroken };
+fn unsupported_coding(side: ErrorSide, detail: &str) -> GatewayError {
+    let kind =
+        if side == ErrorSide::Client { ErrorKind::UnsupportedMedia } else { ErrorKind::UpstreamBroken };
     GatewayError::new(kind, detail)
 }
 
@@ -97,7 +100,7 @@ enum Coding {
 }
 
 impl Coding {
-    fn of(name: &str) -> Option<Coding> {
+    fn from_name(name: &str) -> Option<Coding> {
         match name {
             "gzip" | "x-gzip" => Some(Coding::Gzip),
             "deflate" => Some(Coding::Deflate),
@@ -113,7 +116,7 @@ impl Coding {
     }
 
     /// Returns the decoder for a body that starts with `first`.
-    fn decoder(self, first: &[u8], source: Source) -> Pin<Box<dyn Decoder>> {
+    fn decoder(self, first: &[u8], source: CodedBody) -> Pin<Box<dyn Decoder>> {
         match self {
             // A body may consist of several members (gzip) or frames (zstd).
             Coding::Gzip => {
@@ -141,13 +144,13 @@ fn is_zlib(first: &[u8]) -> bool {
 }
 
 /// Adapter that lets the decoders read a body.
-struct Source {
+struct CodedBody {
     body: Body,
     chunk: Bytes,
     came: Arc<AtomicU64>,
 }
 
-impl Source {
+impl CodedBody {
     /// Returns the buffered bytes, at least `count` of them unless the body ends before.
     fn poll_ahead(&mut self, cx: &mut Context<'_>, count: usize) -> Poll<io::Result<&[u8]>> {
         while self.chunk.len() < count {
@@ -167,7 +170,7 @@ impl Source {
     }
 }
 
-impl AsyncBufRead for Source {
+impl AsyncBufRead for CodedBody {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         self.get_mut().poll_ahead(cx, 1)
     }
@@ -180,7 +183,7 @@ impl AsyncBufRead for Source {
     }
 }
 
-impl AsyncRead for Source {
+impl AsyncRead for CodedBody {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -196,13 +199,13 @@ impl AsyncRead for Source {
 
 /// A decoder with access to its source.
 trait Decoder: AsyncRead + Send {
-    fn source(self: Pin<&mut Self>) -> Pin<&mut Source>;
+    fn source(self: Pin<&mut Self>) -> Pin<&mut CodedBody>;
 }
 
 macro_rules! decoders {
     ($($decoder:ident)*) => {
-        $(impl Decoder for $decoder<Source> {
-            fn source(self: Pin<&mut Self>) -> Pin<&mut Source> {
+        $(impl Decoder for $decoder<CodedBody> {
+            fn source(self: Pin<&mut Self>) -> Pin<&mut CodedBody> {
                 self.get_pin_mut()
             }
         })*
@@ -212,39 +215,39 @@ macro_rules! decoders {
 decoders!(GzipDecoder ZlibDecoder DeflateDecoder BrotliDecoder ZstdDecoder);
 
 /// Progress of decoding a body.
-enum Stage {
+enum DecodeStage {
     /// Waiting for the first bytes, which select the decoder.
-    Waiting(Option<Source>),
+    Waiting(Option<CodedBody>),
     Decoding(Pin<Box<dyn Decoder>>),
     Done,
 }
 
 /// Body of decoded bytes.
 struct Decoded {
-    stage: Stage,
+    stage: DecodeStage,
     coding: Coding,
     came: Arc<AtomicU64>,
     made: u64,
     ratio_max: u64,
-    side: Side,
+    side: ErrorSide,
 }
 
 impl Decoded {
     /// Returns the decoder when it is known, or `None` if there is no more data to decode.
     fn poll_decoder(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Pin<&mut dyn Decoder>>>> {
-        if let Stage::Waiting(source) = &mut self.stage {
+        if let DecodeStage::Waiting(source) = &mut self.stage {
             let waiting = source.as_mut().expect("it is taken with the stage");
             let first = ready!(waiting.poll_ahead(cx, self.coding.first_bytes()))?;
             let first: Vec<u8> = first.iter().copied().take(2).collect();
             let source = source.take().expect("it was there a moment ago");
             self.stage = match first.is_empty() {
-                true => Stage::Done,
-                false => Stage::Decoding(self.coding.decoder(&first, source)),
+                true => DecodeStage::Done,
+                false => DecodeStage::Decoding(self.coding.decoder(&first, source)),
             };
         }
         Poll::Ready(Ok(match &mut self.stage {
-            Stage::Decoding(decoder) => Some(decoder.as_mut()),
-            Stage::Waiting(_) | Stage::Done => None,
+            DecodeStage::Decoding(decoder) => Some(decoder.as_mut()),
+            DecodeStage::Waiting(_) | DecodeStage::Done => None,
         }))
     }
 
@@ -260,7 +263,7 @@ impl Decoded {
             if !ready!(decoder.source().get_mut().poll_ahead(cx, 1))?.is_empty() {
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "more follows its end")));
             }
-            self.stage = Stage::Done;
+            self.stage = DecodeStage::Done;
             return Poll::Ready(Ok(None));
         }
         piece.truncate(count);
@@ -275,7 +278,8 @@ impl Decoded {
     }
 
     fn broken(&self, detail: &str) -> GatewayError {
-        let kind = if self.side == Side::Client { Kind::BadBody } else { Kind::UpstreamBroken };
+        let kind =
+            if self.side == ErrorSide::Client { ErrorKind::BadBody } else { ErrorKind::UpstreamBroken };
         GatewayError::new(kind, detail)
     }
 }
@@ -333,7 +337,7 @@ mod tests {
         HeaderMap::from_iter([(header::CONTENT_ENCODING, HeaderValue::from_static(coding))])
     }
 
-    async fn decode(bytes: Vec<u8>, coding: &'static str, side: Side) -> Result<Bytes, GatewayError> {
+    async fn decode(bytes: Vec<u8>, coding: &'static str, side: ErrorSide) -> Result<Bytes, GatewayError> {
         let (sender, body) = Body::channel(1, None);
         tokio::spawn(async move {
             for piece in bytes.chunks(7) {
@@ -342,7 +346,7 @@ mod tests {
                 }
             }
         });
-        decoded(body, &coded(coding), side, 100, 1 << 20)?.whole().await
+        strip_coding(body, &coded(coding), side, 100, 1 << 20)?.whole().await
     }
 
     #[tokio::test]
@@ -350,7 +354,7 @@ mod tests {
         let text = "olá 😀 ".repeat(400);
         for coding in ["gzip", "deflate", "br", "zstd"] {
             let bytes = encode(coding, text.as_bytes()).await;
-            assert_eq!(decode(bytes, coding, Side::Upstream).await.unwrap(), text, "{coding}");
+            assert_eq!(decode(bytes, coding, ErrorSide::Upstream).await.unwrap(), text, "{coding}");
         }
     }
 
@@ -359,22 +363,22 @@ mod tests {
         for coding in ["gzip", "deflate", "br", "zstd"] {
             let mut bytes = encode(coding, "text ".repeat(400).as_bytes()).await;
             bytes.truncate(bytes.len() - 5);
-            let error = decode(bytes, coding, Side::Upstream).await.unwrap_err();
-            assert_eq!(*error.kind(), Kind::UpstreamBroken, "{coding}");
+            let error = decode(bytes, coding, ErrorSide::Upstream).await.unwrap_err();
+            assert_eq!(*error.kind(), ErrorKind::UpstreamBroken, "{coding}");
         }
     }
 
     #[tokio::test]
     async fn deflate_is_read_with_and_without_its_wrapping() {
         let bytes = encode("raw deflate", "text ".repeat(400).as_bytes()).await;
-        assert_eq!(decode(bytes, "deflate", Side::Upstream).await.unwrap(), "text ".repeat(400));
+        assert_eq!(decode(bytes, "deflate", ErrorSide::Upstream).await.unwrap(), "text ".repeat(400));
     }
 
     #[tokio::test]
     async fn all_members_of_a_body_are_read() {
         for coding in ["gzip", "zstd"] {
             let members = [encode(coding, b"one, ").await, encode(coding, b"two").await].concat();
-            assert_eq!(decode(members, coding, Side::Upstream).await.unwrap(), "one, two", "{coding}");
+            assert_eq!(decode(members, coding, ErrorSide::Upstream).await.unwrap(), "one, two", "{coding}");
         }
     }
 
@@ -383,8 +387,8 @@ mod tests {
         for coding in ["gzip", "deflate", "br", "zstd"] {
             for junk in ["j", "junk", "some more junk than that, longer than any head"] {
                 let bytes = [encode(coding, b"one").await, junk.into()].concat();
-                let outcome = decode(bytes, coding, Side::Upstream).await;
-                assert_eq!(*outcome.unwrap_err().kind(), Kind::UpstreamBroken, "{coding} {junk}");
+                let outcome = decode(bytes, coding, ErrorSide::Upstream).await;
+                assert_eq!(*outcome.unwrap_err().kind(), ErrorKind::UpstreamBroken, "{coding} {junk}");
             }
         }
     }
@@ -392,18 +396,18 @@ mod tests {
     #[tokio::test]
     async fn no_bytes_are_nothing_to_decode() {
         for coding in ["gzip", "deflate", "br", "zstd"] {
-            assert_eq!(decode(Vec::new(), coding, Side::Upstream).await.unwrap(), "", "{coding}");
-            let empty = decoded(Body::empty(), &coded(coding), Side::Upstream, 100, 10).unwrap();
+            assert_eq!(decode(Vec::new(), coding, ErrorSide::Upstream).await.unwrap(), "", "{coding}");
+            let empty = strip_coding(Body::empty(), &coded(coding), ErrorSide::Upstream, 100, 10).unwrap();
             assert!(empty.is_empty(), "{coding}");
         }
     }
 
     #[tokio::test]
     async fn none_is_how_some_upstreams_say_identity() {
-        assert_eq!(decode(b"{}".to_vec(), "None", Side::Upstream).await.unwrap(), "{}");
+        assert_eq!(decode(b"{}".to_vec(), "None", ErrorSide::Upstream).await.unwrap(), "{}");
         assert_eq!(
-            *decode(b"{}".to_vec(), "none", Side::Client).await.unwrap_err().kind(),
-            Kind::UnsupportedMedia
+            *decode(b"{}".to_vec(), "none", ErrorSide::Client).await.unwrap_err().kind(),
+            ErrorKind::UnsupportedMedia
         );
     }
 
@@ -423,8 +427,14 @@ mod tests {
     #[tokio::test]
     async fn a_bomb_stops_at_the_ratio_and_is_the_senders_fault() {
         let bytes = encode("gzip", &vec![b' '; 900_000]).await;
-        assert_eq!(*decode(bytes.clone(), "gzip", Side::Client).await.unwrap_err().kind(), Kind::BadBody);
-        assert_eq!(*decode(bytes, "gzip", Side::Upstream).await.unwrap_err().kind(), Kind::UpstreamBroken);
+        assert_eq!(
+            *decode(bytes.clone(), "gzip", ErrorSide::Client).await.unwrap_err().kind(),
+            ErrorKind::BadBody
+        );
+        assert_eq!(
+            *decode(bytes, "gzip", ErrorSide::Upstream).await.unwrap_err().kind(),
+            ErrorKind::UpstreamBroken
+        );
     }
 
     #[test]
@@ -432,9 +442,9 @@ mod tests {
         for coding in ["compress", "gzip, br", "\u{7f}"] {
             let Ok(value) = HeaderValue::from_str(coding) else { continue };
             let headers = HeaderMap::from_iter([(header::CONTENT_ENCODING, value)]);
-            let error = decoded(Body::full("x"), &headers, Side::Client, 100, 10).unwrap_err();
-            assert_eq!(*error.kind(), Kind::UnsupportedMedia, "{coding}");
+            let error = strip_coding(Body::full("x"), &headers, ErrorSide::Client, 100, 10).unwrap_err();
+            assert_eq!(*error.kind(), ErrorKind::UnsupportedMedia, "{coding}");
         }
-        assert!(decoded(Body::full("x"), &coded("identity"), Side::Client, 100, 10).is_ok());
+        assert!(strip_coding(Body::full("x"), &coded("identity"), ErrorSide::Client, 100, 10).is_ok());
     }
 }

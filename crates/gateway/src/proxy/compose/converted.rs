@@ -5,7 +5,7 @@
 
 use super::coding::{may_be_mark, without_mark};
 use crate::body::Body;
-use crate::error::{GatewayError, Kind, Side};
+use crate::error::{ErrorKind, ErrorSide, GatewayError};
 use bytes::{Bytes, BytesMut};
 use http_body::Frame;
 use std::pin::Pin;
@@ -32,7 +32,7 @@ pub(super) fn converted_whole(
     let out = transcoder.push(without_mark(body)).map_err(|error| broken(&error, line))?;
     let mut last = Vec::new();
     transcoder.finish(&mut last).map_err(|error| broken(&error, line))?;
-    Ok(Body::full(joined(out, last.into())))
+    Ok(Body::full(join(out, last.into())))
 }
 
 /// Translates a body. Returns after `whole_bytes_max` bytes of `body`, or later if there is no
@@ -42,7 +42,7 @@ pub(super) fn converted_whole(
 /// # Errors
 ///
 /// Returns an error if this first part of the body breaks off or does not match the plan.
-pub(super) async fn converted(
+pub(super) async fn convert(
     body: Body,
     transcoder: Box<Transcoder>,
     whole_bytes_max: u64,
@@ -66,7 +66,7 @@ pub(super) async fn converted(
         let chunk = chunk.transpose().map_err(|error| converted.broke_off(error))?;
         let Some(chunk) = chunk else {
             out.add(converted.finish()?);
-            return Ok(Body::full(out.joined()));
+            return Ok(Body::full(out.into_bytes()));
         };
         out.add(converted.push(chunk)?);
         pieces += 1;
@@ -76,8 +76,8 @@ pub(super) async fn converted(
             tokio::task::yield_now().await;
         }
     }
-    converted.ready = Some(out.joined());
-    Ok(Body::stream(converted, Side::Upstream))
+    converted.ready = Some(out.into_bytes());
+    Ok(Body::stream(converted, ErrorSide::Upstream))
 }
 
 /// Concatenated pieces of a text; a single piece is not copied.
@@ -101,14 +101,14 @@ impl Pieces {
         }
     }
 
-    fn joined(self) -> Bytes {
+    fn into_bytes(self) -> Bytes {
         if self.all.is_empty() { self.first } else { self.all.freeze() }
     }
 }
 
 /// Concatenates two pieces without a copy if one is empty. Usually the body is one chunk and the
 /// transcoder's last output is empty.
-fn joined(first: Bytes, second: Bytes) -> Bytes {
+fn join(first: Bytes, second: Bytes) -> Bytes {
     match (first.is_empty(), second.is_empty()) {
         (true, _) => second,
         (_, true) => first,
@@ -118,7 +118,7 @@ fn joined(first: Bytes, second: Bytes) -> Bytes {
 
 fn broken(error: &TranslateError, line: &Origin) -> GatewayError {
     let detail = format!("an answer cannot be translated ({}:{})", line.file, line.line);
-    GatewayError::new(Kind::UpstreamBroken, detail).because(error.clone())
+    GatewayError::new(ErrorKind::UpstreamBroken, detail).because(error.clone())
 }
 
 /// A body that is translated while it is read.
@@ -139,7 +139,7 @@ impl Converted {
     fn push(&mut self, mut chunk: Bytes) -> Result<Bytes, GatewayError> {
         self.came += chunk.len() as u64;
         if let Some(start) = self.start.take() {
-            chunk = joined(start, chunk);
+            chunk = join(start, chunk);
             if may_be_mark(&chunk) {
                 self.start = Some(chunk);
                 return Ok(Bytes::new());
@@ -166,7 +166,7 @@ impl Converted {
             .take()
             .map_or(Ok(()), |transcoder| transcoder.finish(&mut last))
             .map_err(|error| broken(&error, &self.line))?;
-        Ok(joined(out, last.into()))
+        Ok(join(out, last.into()))
     }
 
     /// Adds the current position to an error of the body itself.
@@ -232,10 +232,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_small_body_is_whole_before_it_is_answered() {
-        let whole = converted(body(&["[1", ",2", "]"]), transcoder(), 100, &line(), |_| {}).await.unwrap();
+        let whole = convert(body(&["[1", ",2", "]"]), transcoder(), 100, &line(), |_| {}).await.unwrap();
         assert_eq!(whole.length(), Some(5));
         assert_eq!(whole.whole().await.unwrap(), "[1,2]");
-        assert!(converted(body(&["[1", ",2"]), transcoder(), 100, &line(), |_| {}).await.is_err());
+        assert!(convert(body(&["[1", ",2"]), transcoder(), 100, &line(), |_| {}).await.is_err());
     }
 
     /// White space that is always there already.
@@ -258,26 +258,26 @@ mod tests {
 
     #[tokio::test]
     async fn white_space_without_end_leaves_the_timer_its_turn() {
-        let blank = Body::stream(Blank(0), Side::Upstream);
-        let converting = async { converted(blank, transcoder(), 1, &line(), |_| {}).await?.whole().await };
+        let blank = Body::stream(Blank(0), ErrorSide::Upstream);
+        let converting = async { convert(blank, transcoder(), 1, &line(), |_| {}).await?.whole().await };
         let waiting = tokio::time::timeout(std::time::Duration::from_millis(5), converting);
         assert!(waiting.await.is_err(), "the timer was not asked until the body ended");
     }
 
     #[tokio::test]
     async fn a_large_body_streams_and_breaks_off_where_it_is_cut() {
-        let streamed = converted(body(&["[1", ",2", "]"]), transcoder(), 1, &line(), |_| {}).await.unwrap();
+        let streamed = convert(body(&["[1", ",2", "]"]), transcoder(), 1, &line(), |_| {}).await.unwrap();
         assert_eq!(streamed.length(), None);
         assert_eq!(streamed.whole().await.unwrap(), "[1,2]");
-        let cut = converted(body(&["[1", ",2"]), transcoder(), 1, &line(), |_| {}).await.unwrap();
-        assert_eq!(*cut.whole().await.unwrap_err().kind(), Kind::UpstreamBroken);
+        let cut = convert(body(&["[1", ",2"]), transcoder(), 1, &line(), |_| {}).await.unwrap();
+        assert_eq!(*cut.whole().await.unwrap_err().kind(), ErrorKind::UpstreamBroken);
     }
 
     #[tokio::test]
     async fn a_large_body_that_begins_wrongly_is_no_answer() {
         for pieces in [&["<html>", "sign in"][..], &["  ", " ", "{\"a\":1}"], &["[\u{1}"], &["", "  "]] {
-            let error = converted(body(pieces), transcoder(), 1, &line(), |_| {}).await.unwrap_err();
-            assert_eq!(*error.kind(), Kind::UpstreamBroken, "{pieces:?}");
+            let error = convert(body(pieces), transcoder(), 1, &line(), |_| {}).await.unwrap_err();
+            assert_eq!(*error.kind(), ErrorKind::UpstreamBroken, "{pieces:?}");
             assert!(error.detail().contains("things.map.yaml:7"), "{error:?}");
         }
     }
@@ -285,7 +285,7 @@ mod tests {
     #[tokio::test]
     async fn a_byte_order_mark_is_passed_over_however_it_comes() {
         for pieces in [&["\u{feff}[1,2]"][..], &["\u{feff}", "[1,2]"], &["", "\u{feff}[1", ",2]"]] {
-            let whole = converted(body(pieces), transcoder(), 100, &line(), |_| {}).await.unwrap();
+            let whole = convert(body(pieces), transcoder(), 100, &line(), |_| {}).await.unwrap();
             assert_eq!(whole.whole().await.unwrap(), "[1,2]", "{pieces:?}");
         }
         let (sender, split) = Body::channel(4, None);
@@ -293,7 +293,7 @@ mod tests {
             sender.try_send(Ok(Bytes::from_static(piece))).unwrap();
         }
         drop(sender);
-        let whole = converted(split, transcoder(), 100, &line(), |_| {}).await.unwrap();
+        let whole = convert(split, transcoder(), 100, &line(), |_| {}).await.unwrap();
         assert_eq!(whole.whole().await.unwrap(), "[1,2]");
     }
 
@@ -301,10 +301,10 @@ mod tests {
     async fn a_body_that_is_cut_says_where_it_was() {
         let (sender, cut) = Body::channel(2, None);
         sender.try_send(Ok(Bytes::from_static(b"[1,2,"))).unwrap();
-        sender.try_send(Err(GatewayError::new(Kind::UpstreamClosed, "it broke off"))).unwrap();
-        let streamed = converted(cut, transcoder(), 1, &line(), |_| {}).await.unwrap();
+        sender.try_send(Err(GatewayError::new(ErrorKind::UpstreamClosed, "it broke off"))).unwrap();
+        let streamed = convert(cut, transcoder(), 1, &line(), |_| {}).await.unwrap();
         let error = streamed.whole().await.unwrap_err();
-        assert_eq!(*error.kind(), Kind::UpstreamClosed);
+        assert_eq!(*error.kind(), ErrorKind::UpstreamClosed);
         assert_eq!(error.detail(), "it broke off, after 5 bytes, at $[*] (things.map.yaml:7)");
     }
 }

@@ -2,19 +2,19 @@
 //! requests.
 
 use super::buffered::{Buffered, buffer};
-use super::coding::{decoded, without_mark};
+use super::coding::{strip_coding, without_mark};
 use super::composer::Composer;
 use super::forward::forward;
 use super::pages::RequestPages;
-use super::resume::Work;
+use super::resume::ResumableStep;
 use crate::body::Body;
 use crate::clock::Clock;
-use crate::error::{GatewayError, Kind, Retry, Side};
+use crate::error::{ErrorKind, ErrorSide, GatewayError, RetrySafety};
 use crate::heavy::{Heavy, LIGHT_BYTES_MAX};
-use crate::memory::{Share, Short};
-use crate::proxy::calls::call::{Call, Manner, Payload};
+use crate::memory::{MemoryShare, Short};
+use crate::proxy::calls::call::{Call, InterimHandling, Payload};
 use crate::proxy::calls::upstream_auth;
-use crate::proxy::concurrency::{RETRY_AFTER, refused};
+use crate::proxy::concurrency::{RETRY_AFTER, limit_error};
 use crate::proxy::context::Matched;
 use crate::proxy::context::RequestContext;
 use crate::proxy::error_form::ErrorStatus;
@@ -59,27 +59,27 @@ pub(crate) struct Exchange<'c> {
     /// Set when a call with effects may have reached an upstream.
     wrote: bool,
     /// Resumable steps that this request has claimed.
-    works: Vec<Work>,
+    works: Vec<ResumableStep>,
     /// Total bytes of the texts passed to the plan.
     pub(super) worked: u64,
     /// Memory reserved for those texts and for the values derived from them, until the request
     /// finishes.
-    pub(super) shares: Vec<Share>,
+    pub(super) shares: Vec<MemoryShare>,
     /// Pager of a pair whose paging does not depend on the body.
     pub(super) pager: Option<Box<Pager>>,
 }
 
 impl<'c> Exchange<'c> {
     pub(crate) fn new(composer: &'c Composer, context: Arc<RequestContext>) -> Exchange<'c> {
-        let client = Arc::clone(context.enrolled());
+        let client = Arc::clone(context.expect_client());
         let (wrote, works, worked, shares, pager) = (false, Vec::new(), 0, Vec::new(), None);
         Exchange { composer, context, client, wrote, works, worked, shares, pager }
     }
 }
 
 impl Exchange<'_> {
-    pub(crate) fn matched(&self) -> &Matched {
-        self.context.matched()
+    pub(crate) fn route_match(&self) -> &Matched {
+        self.context.route_match()
     }
 
     /// Returns the page store of this request, which seals cursors and caches those of its list.
@@ -97,7 +97,7 @@ impl Exchange<'_> {
         pages: Arc<dyn Pages>,
     ) -> Result<(), GatewayError> {
         let query = self.context.query().unwrap_or("");
-        let pager = Pager::new(paging, pages, &route.operation.key, &self.matched().values, query);
+        let pager = Pager::new(paging, pages, &route.operation.key, &self.route_match().values, query);
         self.pager = Some(Box::new(pager.map_err(|fault| self.fault(&fault))?));
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Exchange<'_> {
     /// reservation.
     pub(super) fn take(&mut self, bytes: u64) -> Result<(), GatewayError> {
         if bytes > LIGHT_BYTES_MAX {
-            let share = self.composer.memory.take(bytes).map_err(|Short| refused("memory"))?;
+            let share = self.composer.memory.take(bytes).map_err(|Short| limit_error("memory"))?;
             self.shares.push(share);
         }
         Ok(())
@@ -129,14 +129,14 @@ impl Exchange<'_> {
             let next = run.next(event);
             (run, next, shares)
         };
-        let (run, next, shares) = Box::pin(self.apart(self.worked, work)).await?;
+        let (run, next, shares) = Box::pin(self.run_heavy(self.worked, work)).await?;
         self.shares = shares;
         Ok((run, next))
     }
 
     /// Runs `work` on `bytes` bytes of input: inline if they are few, otherwise on the pool for
     /// heavy work.
-    pub(super) async fn apart<T: Send + 'static>(
+    pub(super) async fn run_heavy<T: Send + 'static>(
         &self,
         bytes: u64,
         work: impl FnOnce() -> T + Send + 'static,
@@ -144,14 +144,14 @@ impl Exchange<'_> {
         if bytes <= LIGHT_BYTES_MAX {
             return Ok(work());
         }
-        let broke_off = || GatewayError::new(Kind::Internal, "work on a large body broke off");
+        let broke_off = || GatewayError::new(ErrorKind::Internal, "work on a large body broke off");
         self.composer.heavy.work(work).await.ok_or_else(broke_off)
     }
 
     /// Runs the plan to its response. `original` is the request body as received, for forwarding to
     /// the legacy service if the plan refuses late.
     pub(super) async fn drive(&mut self, run: Box<Run>, original: &Bytes) -> Result<Response, GatewayError> {
-        let mut run = Ending { run: Some(run), large: None };
+        let mut run = RunEnd { run: Some(run), large: None };
         let mut event = Event::Start;
         let mut reply_headers = HeaderMap::new();
         // Number of shares before the last reply's, and the bytes of that reply.
@@ -212,7 +212,7 @@ impl Exchange<'_> {
                 Next::Recall(lookup) => event = Box::pin(self.recall(lookup)).await?,
                 Next::Keep(_) if self.composer.origin == CallOrigin::Shadow => {
                     let detail = "nothing is kept in the shadow";
-                    return Err(GatewayError::new(Kind::Internal, detail));
+                    return Err(GatewayError::new(ErrorKind::Internal, detail));
                 }
                 Next::Keep(entries) => {
                     event = Box::pin(self.keep(entries)).await?;
@@ -232,12 +232,12 @@ impl Exchange<'_> {
     async fn perform(
         &mut self,
         call: translate::Call,
-    ) -> Result<Result<(Reply, Option<Share>), Failed>, GatewayError> {
+    ) -> Result<Result<(Reply, Option<MemoryShare>), Failed>, GatewayError> {
         let Some(key) = call.resume_key.clone() else { return self.exchange(call).await };
         let work = self.composer.resume.claim(&self.client.id, key).await;
         if let Some(reply) = work.reply().await? {
             if let Some(recording) = self.context.recording() {
-                recording.recalled();
+                recording.note_archive_read();
             }
             self.wrote = true;
             self.works.push(work);
@@ -260,12 +260,12 @@ impl Exchange<'_> {
     pub(crate) async fn exchange(
         &mut self,
         call: translate::Call,
-    ) -> Result<Result<(Reply, Option<Share>), Failed>, GatewayError> {
+    ) -> Result<Result<(Reply, Option<MemoryShare>), Failed>, GatewayError> {
         let effect = call.effect;
         let mut call = self.outgoing(call)?;
         let mut share = self.composer.memory.share();
         if effect == Effect::Write && share.grow(WRITTEN_BYTES).is_err() {
-            return Err(refused("memory").safe_to_retry());
+            return Err(limit_error("memory").safe_to_retry());
         }
         let outcome = self.reply(&mut call, share).await;
         match outcome {
@@ -277,7 +277,7 @@ impl Exchange<'_> {
             }
             Err(error) => {
                 let had_written = self.wrote;
-                self.wrote |= effect == Effect::Write && error.retry() == Retry::Never;
+                self.wrote |= effect == Effect::Write && error.retry() == RetrySafety::Never;
                 if error.is_unanswered() {
                     self.context.set_unanswered();
                 }
@@ -296,17 +296,20 @@ impl Exchange<'_> {
     /// Adds to the plan's call everything that the plan does not know: address, credential, and the
     /// gateway's own fields.
     pub(crate) fn outgoing(&self, call: translate::Call) -> Result<Call, GatewayError> {
-        let front = &self.matched().front;
+        let front = &self.route_match().front;
         let backend = front.serves.other();
         let origin = self.composer.origin;
         if origin == CallOrigin::Shadow && call.effect == Effect::Write {
-            return Err(GatewayError::new(Kind::Internal, "a call with an effect is not made in the shadow"));
+            return Err(GatewayError::new(
+                ErrorKind::Internal,
+                "a call with an effect is not made in the shadow",
+            ));
         }
         let upstream = front
-            .called(origin)
-            .ok_or_else(|| GatewayError::new(Kind::Internal, "the shadow has no service to ask"))?
+            .upstreams_for(origin)
+            .ok_or_else(|| GatewayError::new(ErrorKind::Internal, "the shadow has no service to ask"))?
             .at(call.host)
-            .ok_or_else(|| GatewayError::new(Kind::Internal, "the host has no address"))?;
+            .ok_or_else(|| GatewayError::new(ErrorKind::Internal, "the host has no address"))?;
         let (context, pseudonym) = (&self.context, &self.composer.pseudonym);
         let own = context.program.call_headers(backend);
         let mut headers = headers::translated_request(
@@ -332,7 +335,7 @@ impl Exchange<'_> {
         }
         let scope = self.scope(backend)?;
         Ok(Call {
-            manner: Manner::Answer,
+            manner: InterimHandling::Answer,
             context: Arc::clone(&self.context),
             upstream: Arc::clone(upstream),
             side: Some(backend),
@@ -359,10 +362,10 @@ impl Exchange<'_> {
     /// If both exist and differ, the request fails, because a call must never reach another account
     /// than the intended one.
     fn account(&self) -> Result<Option<&str>, GatewayError> {
-        match (self.client.company.as_deref(), self.matched().account.as_deref()) {
+        match (self.client.company.as_deref(), self.route_match().account.as_deref()) {
             (Some(own), Some(asked)) if own != asked => {
                 let detail = "the path names another account than the client is bound to";
-                Err(GatewayError::new(Kind::AccountUnavailable, detail).safe_to_retry())
+                Err(GatewayError::new(ErrorKind::AccountUnavailable, detail).safe_to_retry())
             }
             (own, asked) => Ok(own.or(asked)),
         }
@@ -373,23 +376,28 @@ impl Exchange<'_> {
         let Some(account) = self.account()? else { return Ok(String::new()) };
         let Some(template) = self.context.program.side(side).scope.as_deref() else {
             let detail = "a secondary account, and the side that is called has none";
-            return Err(GatewayError::new(Kind::AccountUnavailable, detail).safe_to_retry());
+            return Err(GatewayError::new(ErrorKind::AccountUnavailable, detail).safe_to_retry());
         };
         scope_prefix(template, account)
     }
 
     /// Sends the call and buffers its reply. `share` is memory already reserved for the reply.
-    async fn reply(&self, call: &mut Call, share: Share) -> Result<(Reply, Share), GatewayError> {
+    async fn reply(&self, call: &mut Call, share: MemoryShare) -> Result<(Reply, MemoryShare), GatewayError> {
         let limits = &self.composer.limits;
         let answer = self.composer.calls.send(call).await?;
         let (parts, body) = answer.into_parts();
-        let body =
-            decoded(body, &parts.headers, Side::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
+        let body = strip_coding(
+            body,
+            &parts.headers,
+            ErrorSide::Upstream,
+            limits.decode_ratio_max,
+            limits.held_bytes_max,
+        )?;
         let Buffered { bytes, mut share } =
-            self.context.pause(buffer(body, Side::Upstream, limits.held_bytes_max, share)).await?;
+            self.context.pause(buffer(body, ErrorSide::Upstream, limits.held_bytes_max, share)).await?;
         let tree = tree_nodes_max(&bytes).min(json::Limits::DOCUMENT.nodes) as u64 * TREE_NODE_BYTES;
         if bytes.len() as u64 + tree > share.bytes().max(LIGHT_BYTES_MAX) {
-            share.grow(bytes.len() as u64 + tree - share.bytes()).map_err(|Short| refused("memory"))?;
+            share.grow(bytes.len() as u64 + tree - share.bytes()).map_err(|Short| limit_error("memory"))?;
         }
         let body = without_mark(bytes);
         Ok((Reply { status: parts.status.as_u16(), headers: parts.headers, body }, share))
@@ -417,7 +425,7 @@ impl Exchange<'_> {
     /// Builds the response fields: a few of the reply's, the gateway's, and the plan's.
     pub(crate) fn answer_fields(&self, reply: &HeaderMap, own: &HeaderMap) -> HeaderMap {
         let mut headers = headers::translated_answer(reply);
-        if let Some(vary) = self.context.program.vary(self.matched().front.serves) {
+        if let Some(vary) = self.context.program.vary(self.route_match().front.serves) {
             headers.insert(header::VARY, vary.clone());
         }
         // A rule of the pack overrides the field copied from the reply.
@@ -433,7 +441,7 @@ impl Exchange<'_> {
     /// Returns the legacy service for this request, if forwarding is still allowed: no call with an
     /// effect was sent, and the request is not a shadow one.
     fn own_service(&self) -> Option<&Arc<Upstream>> {
-        let front = &self.matched().front;
+        let front = &self.route_match().front;
         let own = front.own.as_ref().and_then(|own| own.at(self.context.host()))?;
         let is_client = self.composer.origin == CallOrigin::Client && !self.wrote;
         let may_forward = || self.context.program.may_forward(&self.client, front.serves);
@@ -442,7 +450,7 @@ impl Exchange<'_> {
 
     /// Forwards the request unchanged to the legacy service.
     async fn forward(&self, own: &Arc<Upstream>, original: &Bytes) -> Result<Response, GatewayError> {
-        let target = self.matched().below_front(&self.context);
+        let target = self.route_match().below_front(&self.context);
         let request = Request { context: Arc::clone(&self.context), body: Body::full(original.clone()) };
         let calls = self.composer.calls.clone();
         let of_us = (self.composer.pseudonym.clone(), self.composer.forwarding.clone());
@@ -467,19 +475,20 @@ impl Exchange<'_> {
             refused.refusal.status
         };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::NOT_IMPLEMENTED);
-        Err(GatewayError::new(Kind::Refused, "the pack refuses this")
+        Err(GatewayError::new(ErrorKind::Refused, "the pack refuses this")
             .saying(refused.text)
             .with_status(status))
     }
 
     pub(crate) fn fault(&self, fault: &Fault) -> GatewayError {
         if fault.kind == FaultKind::Overloaded {
-            return refused("memory");
+            return limit_error("memory");
         }
         let kind = kind_of(fault.kind);
-        if self.composer.origin == CallOrigin::Client && matches!(kind, Kind::BadBody | Kind::UpstreamBroken)
+        if self.composer.origin == CallOrigin::Client
+            && matches!(kind, ErrorKind::BadBody | ErrorKind::UpstreamBroken)
         {
-            let direction = if kind == Kind::BadBody { "request" } else { "answer" };
+            let direction = if kind == ErrorKind::BadBody { "request" } else { "answer" };
             metrics::transform_failed(self.context.operation(), direction);
         }
         let error = GatewayError::new(kind, fault.to_string());
@@ -492,12 +501,12 @@ impl Exchange<'_> {
 
 /// Owner of a run that drops large state on the pool for heavy work, because deallocating it takes
 /// long.
-struct Ending {
+struct RunEnd {
     run: Option<Box<Run>>,
     large: Option<Heavy>,
 }
 
-impl Drop for Ending {
+impl Drop for RunEnd {
     fn drop(&mut self) {
         if let (Some(heavy), Some(run)) = (self.large.take(), self.run.take()) {
             heavy.leave(move || drop(run));
@@ -511,7 +520,7 @@ pub(crate) fn scope_prefix(template: &str, account: &str) -> Result<String, Gate
     let (_, after) = rest.split_once('}').unwrap_or(("", ""));
     let mut prefix = before.to_owned();
     encode_segment(account, &mut prefix)
-        .map_err(|error| GatewayError::new(Kind::Internal, "a client's account").because(error))?;
+        .map_err(|error| GatewayError::new(ErrorKind::Internal, "a client's account").because(error))?;
     Ok(prefix + after)
 }
 
@@ -530,31 +539,31 @@ fn is_over(refusal: &plan::Refusal, settings: &translate::Settings, clock: &Cloc
 }
 
 /// Returns the failure kind for errors that plans can handle.
-fn fail_kind(kind: &Kind) -> Option<FailKind> {
+fn fail_kind(kind: &ErrorKind) -> Option<FailKind> {
     match kind {
-        Kind::UpstreamUnreachable => Some(FailKind::Unreachable),
-        Kind::UpstreamTimeout => Some(FailKind::Timeout),
-        Kind::UpstreamClosed => Some(FailKind::Closed),
-        Kind::UpstreamBroken => Some(FailKind::Broken),
+        ErrorKind::UpstreamUnreachable => Some(FailKind::Unreachable),
+        ErrorKind::UpstreamTimeout => Some(FailKind::Timeout),
+        ErrorKind::UpstreamClosed => Some(FailKind::Closed),
+        ErrorKind::UpstreamBroken => Some(FailKind::Broken),
         _ => None,
     }
 }
 
 /// Returns the client-facing error kind of a fault.
-pub(super) fn kind_of(kind: FaultKind) -> Kind {
+pub(super) fn kind_of(kind: FaultKind) -> ErrorKind {
     match kind {
-        FaultKind::BadRequest => Kind::BadRequest,
-        FaultKind::BadCursor => Kind::BadCursor,
-        FaultKind::BadPage => Kind::BadPage,
-        FaultKind::BadBody => Kind::BadBody,
-        FaultKind::TooLarge => Kind::TooLarge,
-        FaultKind::UnsupportedMedia => Kind::UnsupportedMedia,
-        FaultKind::NotFound => Kind::NotFound,
-        FaultKind::UpstreamUnreachable => Kind::UpstreamUnreachable,
-        FaultKind::UpstreamTimeout => Kind::UpstreamTimeout,
-        FaultKind::UpstreamClosed => Kind::UpstreamClosed,
-        FaultKind::UpstreamBroken => Kind::UpstreamBroken,
-        FaultKind::Overloaded => Kind::Overloaded { retry_after: RETRY_AFTER },
-        FaultKind::Internal => Kind::Internal,
+        FaultKind::BadRequest => ErrorKind::BadRequest,
+        FaultKind::BadCursor => ErrorKind::BadCursor,
+        FaultKind::BadPage => ErrorKind::BadPage,
+        FaultKind::BadBody => ErrorKind::BadBody,
+        FaultKind::TooLarge => ErrorKind::TooLarge,
+        FaultKind::UnsupportedMedia => ErrorKind::UnsupportedMedia,
+        FaultKind::NotFound => ErrorKind::NotFound,
+        FaultKind::UpstreamUnreachable => ErrorKind::UpstreamUnreachable,
+        FaultKind::UpstreamTimeout => ErrorKind::UpstreamTimeout,
+        FaultKind::UpstreamClosed => ErrorKind::UpstreamClosed,
+        FaultKind::UpstreamBroken => ErrorKind::UpstreamBroken,
+        FaultKind::Overloaded => ErrorKind::Overloaded { retry_after: RETRY_AFTER },
+        FaultKind::Internal => ErrorKind::Internal,
     }
 }

@@ -12,12 +12,12 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-type Outcome = Result<Response, GatewayError>;
+type FinishResult = Result<Response, GatewayError>;
 
 /// Future that completes its work even when it is dropped.
 pub(super) struct Finishing {
     /// `None` after completion.
-    work: Option<BoxFuture<'static, Outcome>>,
+    work: Option<BoxFuture<'static, FinishResult>>,
     has_begun: bool,
     context: Arc<RequestContext>,
     /// Delays shutdown until the work completes.
@@ -27,7 +27,7 @@ pub(super) struct Finishing {
 impl Finishing {
     /// Wraps `work`. Shutdown waits for the tasks of `detached`.
     pub(super) fn new(
-        work: BoxFuture<'static, Outcome>,
+        work: BoxFuture<'static, FinishResult>,
         context: Arc<RequestContext>,
         detached: &TaskTracker,
     ) -> Finishing {
@@ -36,9 +36,9 @@ impl Finishing {
 }
 
 impl Future for Finishing {
-    type Output = Outcome;
+    type Output = FinishResult;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<FinishResult> {
         self.has_begun = true;
         let work = self.work.as_mut().expect("a future is not polled after it is ready");
         let polled = work.as_mut().poll(cx);
@@ -64,7 +64,11 @@ impl Drop for Finishing {
     }
 }
 
-async fn alone(work: BoxFuture<'static, Outcome>, context: Arc<RequestContext>, _token: TaskTrackerToken) {
+async fn alone(
+    work: BoxFuture<'static, FinishResult>,
+    context: Arc<RequestContext>,
+    _token: TaskTrackerToken,
+) {
     let outcome = work.await;
     let (id, operation) = (context.id, context.operation());
     match outcome {

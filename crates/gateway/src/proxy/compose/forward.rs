@@ -5,7 +5,7 @@
 //! retried.
 
 use crate::error::GatewayError;
-use crate::proxy::calls::call::{Call, Credential, Manner, Payload};
+use crate::proxy::calls::call::{Call, Credential, InterimHandling, Payload};
 use crate::proxy::calls::stack::Calls;
 use crate::proxy::calls::upstream_auth;
 use crate::proxy::forwarding::Forwarding;
@@ -71,7 +71,7 @@ pub(crate) async fn forward(
         scope_bytes: 0,
         // Forwarded responses are not interpreted.
         side: None,
-        manner: if switches { Manner::Switch } else { Manner::Forward },
+        manner: if switches { InterimHandling::Switch } else { InterimHandling::Forward },
         headers,
         payload: match form {
             Some(form) => Payload::Whole(form),

@@ -24,13 +24,13 @@ pub(crate) mod resume;
 mod wait;
 
 use self::buffered::{Buffered, buffer, buffer_request};
-use self::coding::decoded;
+use self::coding::strip_coding;
 pub(crate) use self::composer::Composer;
 pub(crate) use self::cursors::CursorCache;
 use self::exchange::{Exchange, TREE_NODE_BYTES, tree_nodes_max};
 use self::finish::Finishing;
-use crate::body::{Beginning, Body};
-use crate::error::{GatewayError, Side};
+use crate::body::{Body, BodyStart};
+use crate::error::{ErrorSide, GatewayError};
 use crate::proxy::context::RequestContext;
 use crate::proxy::limits::Limits;
 use crate::proxy::{Request, Response};
@@ -50,7 +50,7 @@ pub(crate) fn answer(
     request: Request,
 ) -> BoxFuture<'static, Result<Response, GatewayError>> {
     let Request { context, body } = request;
-    let matched = context.matched();
+    let matched = context.route_match();
     let effect = context.program.route(matched.front.serves, matched.route).operation.effect;
     let detached = composer.detached.clone();
     let of_work = Arc::clone(&context);
@@ -59,7 +59,7 @@ pub(crate) fn answer(
             let nothing = Buffered::empty(&composer.memory);
             Box::pin(compose(composer, of_work, nothing, None))
         }
-        false if is_passed(&composer, &of_work, &body) => Box::pin(passed(composer, of_work, body)),
+        false if is_passed(&composer, &of_work, &body) => Box::pin(stream_request(composer, of_work, body)),
         false if has_parts(&composer, &of_work, &body) => Box::pin(in_parts(composer, of_work, body)),
         false => Box::pin(with_body(composer, of_work, body)),
     };
@@ -71,7 +71,7 @@ pub(crate) fn answer(
 
 /// Returns the pair that streams the request body through unchanged.
 fn passing(context: &RequestContext) -> Option<(&Route, &Pair)> {
-    let route = context.program.route(context.matched().front.serves, context.matched().route);
+    let route = context.program.route(context.route_match().front.serves, context.route_match().route);
     match &route.kind {
         RouteKind::Pair(pair)
             if pair.request.is_some() && pair.call.format.is_opaque() && !route.has_forms_in_answers() =>
@@ -84,7 +84,7 @@ fn passing(context: &RequestContext) -> Option<(&Route, &Pair)> {
 
 /// Returns the pair that maps the fields of a multipart request.
 fn mapping_parts(context: &RequestContext) -> Option<(&Route, &Pair, &Arc<MultipartFormat>, &BodyPlan)> {
-    let route = context.program.route(context.matched().front.serves, context.matched().route);
+    let route = context.program.route(context.route_match().front.serves, context.route_match().route);
     match (&route.kind, &route.operation.format) {
         (RouteKind::Pair(pair), BodyFormat::Multipart(format)) => {
             Some((route, pair, format, pair.request.as_ref()?))
@@ -114,12 +114,17 @@ async fn in_parts(
 ) -> Result<Response, GatewayError> {
     let limits = &composer.limits;
     // Treat an empty body as absent, whether or not its length was announced.
-    let Beginning::Longer(body) = body.limited(limits.forwarded_bytes_max).beginning(0).await? else {
+    let BodyStart::Longer(body) = body.with_limit(limits.forwarded_bytes_max).beginning(0).await? else {
         let nothing = Buffered::empty(&composer.memory);
         return Box::pin(compose(composer, context, nothing, None)).await;
     };
-    let body =
-        decoded(body, &context.headers, Side::Client, limits.decode_ratio_max, limits.forwarded_bytes_max)?;
+    let body = strip_coding(
+        body,
+        &context.headers,
+        ErrorSide::Client,
+        limits.decode_ratio_max,
+        limits.forwarded_bytes_max,
+    )?;
     let mut exchange = Exchange::new(&composer, Arc::clone(&context));
     let (route, pair, format, plan) = mapping_parts(&context).expect("it was asked whether there is one");
     let json = json_limits(limits, route);
@@ -137,14 +142,14 @@ fn is_passed(composer: &Composer, context: &RequestContext, body: &Body) -> bool
 }
 
 /// Streams the request body to the call.
-async fn passed(
+async fn stream_request(
     composer: Arc<Composer>,
     context: Arc<RequestContext>,
     body: Body,
 ) -> Result<Response, GatewayError> {
     let mut exchange = Exchange::new(&composer, Arc::clone(&context));
     let (route, pair) = passing(&context).expect("it was asked whether there is one");
-    exchange.passed(route, pair, body.limited(composer.limits.forwarded_bytes_max)).await
+    exchange.stream_pair(route, pair, body.with_limit(composer.limits.forwarded_bytes_max)).await
 }
 
 /// Buffers the request body first. A separate function, because most requests have no body and need
@@ -162,7 +167,7 @@ async fn with_body(
         && !raw.bytes.is_empty()
         && passing(&context).is_none();
     let plain = match is_coded {
-        true => Some(Box::pin(uncoded(&composer, &context.headers, &raw.bytes)).await?),
+        true => Some(Box::pin(decode_body(&composer, &context.headers, &raw.bytes)).await?),
         false => None,
     };
     Box::pin(compose(composer, context, raw, plain)).await
@@ -178,7 +183,7 @@ async fn compose(
 ) -> Result<Response, GatewayError> {
     let limits = &composer.limits;
     let program = Arc::clone(&context.program);
-    let route = program.route(context.matched().front.serves, context.matched().route);
+    let route = program.route(context.route_match().front.serves, context.route_match().route);
     let limits = json_limits(limits, route);
     let text = plain.as_ref().unwrap_or(&raw).bytes.clone();
     let text = context.without_form_token(&text).unwrap_or(text);
@@ -186,7 +191,7 @@ async fn compose(
     let mut exchange = Exchange::new(&composer, context);
     exchange.worked += text.len() as u64;
     let run = |exchange: &Exchange<'_>| {
-        let (context, matched) = (&exchange.context, exchange.matched());
+        let (context, matched) = (&exchange.context, exchange.route_match());
         let request = translate::Request {
             path: matched.values.clone(),
             query: context.query().map(str::to_owned),
@@ -245,11 +250,21 @@ fn json_limits(limits: &Limits, route: &Route) -> json::Limits {
 }
 
 /// Decodes the content coding of the request body.
-async fn uncoded(composer: &Composer, headers: &HeaderMap, raw: &Bytes) -> Result<Buffered, GatewayError> {
+async fn decode_body(
+    composer: &Composer,
+    headers: &HeaderMap,
+    raw: &Bytes,
+) -> Result<Buffered, GatewayError> {
     let limits = &composer.limits;
     let bytes_max = limits.request_bytes_max;
-    let body = decoded(Body::full(raw.clone()), headers, Side::Client, limits.decode_ratio_max, bytes_max)?;
-    buffer(body, Side::Client, bytes_max, composer.memory.share()).await
+    let body = strip_coding(
+        Body::full(raw.clone()),
+        headers,
+        ErrorSide::Client,
+        limits.decode_ratio_max,
+        bytes_max,
+    )?;
+    buffer(body, ErrorSide::Client, bytes_max, composer.memory.share()).await
 }
 
 /// Returns the memory that a plan needs for a body of this text, in addition to the text: the

@@ -57,7 +57,7 @@ impl RequestPages {
     /// Returns the key of a list, which is specific to the account and the side.
     fn row(&self, list: &str) -> Vec<u8> {
         let (account, side) =
-            (self.account.as_deref().unwrap_or(""), self.context.matched().front.serves.place());
+            (self.account.as_deref().unwrap_or(""), self.context.route_match().front.serves.place());
         format!("{side}:{}:{account}{list}", account.len()).into_bytes()
     }
 

@@ -2,11 +2,11 @@
 //! the code shared with routes of several calls.
 
 use super::buffered::buffer;
-use super::coding::{decoded, without_mark};
-use super::converted::{converted, converted_whole};
+use super::coding::{strip_coding, without_mark};
+use super::converted::{convert, converted_whole};
 use super::exchange::Exchange;
 use crate::body::Body;
-use crate::error::{GatewayError, Kind, Side};
+use crate::error::{ErrorKind, ErrorSide, GatewayError};
 use crate::heavy::LIGHT_BYTES_MAX;
 use crate::proxy::Response;
 use crate::proxy::calls::call::Payload;
@@ -44,7 +44,7 @@ impl Exchange<'_> {
             Next::Call(call) => call,
             Next::Refuse(refused) => return Box::pin(self.refuse(refused, original)).await,
             Next::Answer(_) | Next::Recall(_) | Next::Keep(_) | Next::Wait(_) => {
-                return Err(GatewayError::new(Kind::Internal, "a pair begins with its call"));
+                return Err(GatewayError::new(ErrorKind::Internal, "a pair begins with its call"));
             }
         };
         let call = match &self.pager {
@@ -70,7 +70,7 @@ impl Exchange<'_> {
 
     /// Answers by a pair whose request body is streamed. The body is not buffered, so the call
     /// cannot be retried.
-    pub(crate) async fn passed(
+    pub(crate) async fn stream_pair(
         &mut self,
         route: &Route,
         pair: &Pair,
@@ -78,7 +78,7 @@ impl Exchange<'_> {
     ) -> Result<Response, GatewayError> {
         let query = self.context.query().unwrap_or("");
         let call = translate::head::wrong_constant(&pair.constants, query)
-            .and_then(|()| self.headed(route, pair))
+            .and_then(|()| self.call_head(route, pair))
             .map_err(|fault| self.fault(&fault))?;
         let mut call = Box::new(self.outgoing(call)?);
         call.payload = Payload::Stream(body);
@@ -99,7 +99,7 @@ impl Exchange<'_> {
         // The memory goes with the work: it is in use until the work ends, even when nobody waits for it any more.
         let shares = std::mem::take(&mut self.shares);
         let work = move || {
-            let matched = context.matched();
+            let matched = context.route_match();
             let served = matched.front.serves;
             let route = context.program.route(served, matched.route);
             let next = match &route.kind {
@@ -115,14 +115,14 @@ impl Exchange<'_> {
         // Boxed where it waits, so that the usual request carries no room for it.
         let (next, shares) = match self.worked <= LIGHT_BYTES_MAX {
             true => work(),
-            false => Box::pin(self.apart(self.worked, work)).await?,
+            false => Box::pin(self.run_heavy(self.worked, work)).await?,
         };
         self.shares = shares;
         Ok(next)
     }
 
     /// The call of a pair whose body will be passed as it comes.
-    fn headed(&self, route: &Route, pair: &Pair) -> Result<translate::Call, Fault> {
+    fn call_head(&self, route: &Route, pair: &Pair) -> Result<translate::Call, Fault> {
         let (heads, head) = (heads(&self.context, route), &pair.call);
         Ok(translate::Call {
             step: 0,
@@ -156,7 +156,8 @@ impl Exchange<'_> {
             return Err(foreign(detail, route));
         }
         let at = pair.responses.iter().position(|response| response.from.matches(status));
-        let at = at.ok_or_else(|| GatewayError::new(Kind::UpstreamBroken, "a status that no rule is for"))?;
+        let at =
+            at.ok_or_else(|| GatewayError::new(ErrorKind::UpstreamBroken, "a status that no rule is for"))?;
         let response = &pair.responses[at];
         let heads = heads(&self.context, route);
         let mut own =
@@ -164,7 +165,7 @@ impl Exchange<'_> {
         let body = match &response.body {
             // The body of a redirect is a note for humans (RFC 9110, section 15.4).
             ResponseBody::Empty if parts.status.is_redirection() => {
-                let upstreams = self.matched().front.called(self.composer.origin);
+                let upstreams = self.route_match().front.upstreams_for(self.composer.origin);
                 let upstream = upstreams.and_then(|upstreams| upstreams.at(pair.call.host));
                 let host = upstream.map(|upstream| upstream.authority().host());
                 if !is_usable_redirect(status, &own, host) {
@@ -174,13 +175,13 @@ impl Exchange<'_> {
             }
             ResponseBody::Empty => {
                 if !body.is_empty() {
-                    Box::pin(self.unwanted(route, &parts.headers, body)).await?;
+                    Box::pin(self.drain_response(route, &parts.headers, body)).await?;
                 }
                 Body::empty()
             }
             ResponseBody::Plan(_) => {
                 let (ratio_max, bytes_max) = (limits.decode_ratio_max, limits.response_bytes_max);
-                let body = decoded(body, &parts.headers, Side::Upstream, ratio_max, bytes_max)?;
+                let body = strip_coding(body, &parts.headers, ErrorSide::Upstream, ratio_max, bytes_max)?;
                 let body = match self.at_once(body, at, &route.origin) {
                     Ok(body) => body,
                     // Boxed: most bodies are complete by now, so the common future has no room for
@@ -189,15 +190,15 @@ impl Exchange<'_> {
                         let transcoder = Box::new(self.transcoder(at));
                         let waited = |time| self.context.add_pause(time);
                         let whole_bytes_max = limits.whole_bytes_max;
-                        Box::pin(converted(body, transcoder, whole_bytes_max, &route.origin, waited)).await
+                        Box::pin(convert(body, transcoder, whole_bytes_max, &route.origin, waited)).await
                     }
                 };
-                body.map_err(|error| self.untranslated(error, &parts.headers))?
+                body.map_err(|error| self.translation_error(error, &parts.headers))?
             }
             ResponseBody::Opaque(media) => {
                 translate::passed::answer(media, &parts.headers, body.is_empty(), &mut own)
                     .map_err(|detail| foreign(&detail, route))?;
-                body.limited(limits.response_bytes_max)
+                body.with_limit(limits.response_bytes_max)
             }
             // A status below 400 without a rule is sent only by servers outside the contract.
             ResponseBody::Error(_) if status < 400 => {
@@ -213,12 +214,12 @@ impl Exchange<'_> {
         if !is_passed && !answer.body().is_empty() && !answer.headers().contains_key(header::CONTENT_TYPE) {
             let is_error = matches!(response.body, ResponseBody::Error(_));
             let json = HeaderValue::from_static(BodyFormat::JSON);
-            let errors = self.context.program.errors(self.matched().front.serves);
+            let errors = self.context.program.errors(self.route_match().front.serves);
             let kind = if is_error { errors.content_type().clone() } else { json };
             answer.headers_mut().insert(header::CONTENT_TYPE, kind);
         }
         if matches!(response.body, ResponseBody::Error(_)) {
-            let errors = self.context.program.errors(self.matched().front.serves);
+            let errors = self.context.program.errors(self.route_match().front.serves);
             let status = answer.status();
             if let Some(answered) = errors.answered_otherwise(status) {
                 *answer.status_mut() = answered;
@@ -252,7 +253,7 @@ impl Exchange<'_> {
         let (pack, settings) = (self.context.program.pack(), self.context.program.settings());
         let reply = Reply { status: parts.status.as_u16(), headers: parts.headers.clone(), body };
         let (limits, language) = (switchback_json::Limits::DOCUMENT, self.context.language.0);
-        let served = self.matched().front.serves;
+        let served = self.route_match().front.serves;
         let answer = error_answer(pack, served, &plan.op, settings, language, &limits, &reply)
             .map_err(|detail| foreign(&detail, route))?;
         if let Some(detail) = answer.foreign {
@@ -265,7 +266,12 @@ impl Exchange<'_> {
     /// body that breaks off is not an error: the head reported success, and an error would make the
     /// client repeat the operation. A response outside the contract is an error, because its sender
     /// cannot have performed the operation.
-    async fn unwanted(&self, route: &Route, headers: &HeaderMap, mut body: Body) -> Result<(), GatewayError> {
+    async fn drain_response(
+        &self,
+        route: &Route,
+        headers: &HeaderMap,
+        mut body: Body,
+    ) -> Result<(), GatewayError> {
         let needs_all = is_foreign_type(headers);
         let mut seen = BytesMut::new();
         let mut read = 0;
@@ -286,7 +292,7 @@ impl Exchange<'_> {
 
     /// Adds the media type to a translation error if it is unexpected. It is more useful to an
     /// operator than the position of the JSON error.
-    fn untranslated(&self, error: GatewayError, headers: &HeaderMap) -> GatewayError {
+    fn translation_error(&self, error: GatewayError, headers: &HeaderMap) -> GatewayError {
         self.count_failure();
         if is_foreign_type(headers) { error.at(&format!("reading {}", body_type(headers))) } else { error }
     }
@@ -295,7 +301,7 @@ impl Exchange<'_> {
     fn transcoder(&self, at: usize) -> Transcoder {
         let (program, limits) = (&self.context.program, &self.composer.limits);
         Transcoder::new(
-            program.transcoder(self.matched().front.serves, self.matched().route, at),
+            program.transcoder(self.route_match().front.serves, self.route_match().route, at),
             Arc::clone(program.values()),
             self.composer.limits.answer_check,
             Bounds {
@@ -318,9 +324,10 @@ impl Exchange<'_> {
 
     async fn words(&self, headers: &HeaderMap, body: Body) -> Result<bytes::Bytes, GatewayError> {
         let limits = &self.composer.limits;
-        let body = decoded(body, headers, Side::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
+        let body =
+            strip_coding(body, headers, ErrorSide::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
         let share = self.composer.memory.share();
-        let reading = buffer(body, Side::Upstream, limits.held_bytes_max, share);
+        let reading = buffer(body, ErrorSide::Upstream, limits.held_bytes_max, share);
         let held = self.context.pause(reading).await?;
         Ok(without_mark(held.bytes))
     }
@@ -334,7 +341,7 @@ fn heads<'h>(context: &'h RequestContext, route: &'h Route) -> PairHeads<'h> {
         settings: context.program.settings(),
         language: context.language.0,
         request: RequestHead {
-            path: &context.matched().values,
+            path: &context.route_match().values,
             query: context.query().unwrap_or(""),
             headers: &context.headers,
         },
@@ -344,5 +351,5 @@ fn heads<'h>(context: &'h RequestContext, route: &'h Route) -> PairHeads<'h> {
 /// Returns the error for a response that does not match the contract.
 fn foreign(detail: &str, route: &Route) -> GatewayError {
     let Origin { file, line } = &route.origin;
-    GatewayError::new(Kind::UpstreamBroken, format!("{detail} ({file}:{line})"))
+    GatewayError::new(ErrorKind::UpstreamBroken, format!("{detail} ({file}:{line})"))
 }

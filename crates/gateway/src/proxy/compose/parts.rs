@@ -4,12 +4,12 @@
 
 use super::exchange::{Exchange, kind_of};
 use crate::body::Body;
-use crate::error::{GatewayError, Kind, Side};
+use crate::error::{ErrorKind, ErrorSide, GatewayError};
 use crate::heavy::{Heavy, LIGHT_BYTES_MAX};
-use crate::memory::Share;
+use crate::memory::MemoryShare;
 use crate::proxy::Response;
 use crate::proxy::calls::call::Payload;
-use crate::proxy::concurrency::refused;
+use crate::proxy::concurrency::limit_error;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header;
@@ -66,11 +66,11 @@ impl Exchange<'_> {
             let fields = parts.fields(gathered);
             (parts, fields, share)
         };
-        let (mut parts, fields, share) = self.apart(held, work).await?;
+        let (mut parts, fields, share) = self.run_heavy(held, work).await?;
         let fields = fields.map_err(|fault| self.fault_of(fault, &route.origin))?;
         self.worked += fields.json.len() as u64;
         self.shares.push(share);
-        let (context, matched) = (&self.context, self.matched());
+        let (context, matched) = (&self.context, self.route_match());
         let request = Request {
             path: matched.values.clone(),
             query: context.query().map(str::to_owned),
@@ -93,7 +93,7 @@ impl Exchange<'_> {
             }
             Next::Recall(_) | Next::Keep(_) | Next::Wait(_) => {
                 return Err(GatewayError::new(
-                    Kind::Internal,
+                    ErrorKind::Internal,
                     "a pair looks into no archive and waits for nothing",
                 ));
             }
@@ -103,11 +103,17 @@ impl Exchange<'_> {
             let named = call.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
             let boundary = named.and_then(|named| multipart::boundary_of(named).ok());
             let Some(boundary) = boundary else {
-                return Err(GatewayError::new(Kind::Internal, "files are sent in a body that has no parts"));
+                return Err(GatewayError::new(
+                    ErrorKind::Internal,
+                    "files are sent in a body that has no parts",
+                ));
             };
             parts.begin(&boundary, settings);
             let Payload::Whole(beginning) = std::mem::replace(&mut call.payload, Payload::Sent) else {
-                return Err(GatewayError::new(Kind::Internal, "a call whose body is on its way already"));
+                return Err(GatewayError::new(
+                    ErrorKind::Internal,
+                    "a call whose body is on its way already",
+                ));
             };
             // Retain the reservations until the upload finishes: the mapped fields are sent while
             // files arrive.
@@ -124,7 +130,7 @@ impl Exchange<'_> {
                 heavy: self.composer.heavy.clone(),
                 origin: route.origin.clone(),
             };
-            call.payload = Payload::Stream(Body::stream(files, Side::Client));
+            call.payload = Payload::Stream(Body::stream(files, ErrorSide::Client));
         }
         let reply = self.composer.calls.send(&mut call).await?;
         drop(call);
@@ -151,7 +157,7 @@ struct Files {
 /// The received parts and the memory reserved for their fields.
 struct FileParts {
     parts: Box<Parts>,
-    share: Share,
+    share: MemoryShare,
 }
 
 type Made = (FileParts, Result<Option<Bytes>, Fault>);
@@ -192,7 +198,7 @@ impl Files {
                 Poll::Ready(Some(made)) => made,
                 Poll::Ready(None) => {
                     let detail = "work on a large field of a body broke off";
-                    return Poll::Ready(Err(GatewayError::new(Kind::Internal, detail)));
+                    return Poll::Ready(Err(GatewayError::new(ErrorKind::Internal, detail)));
                 }
                 Poll::Pending => {
                     self.state = FilesState::Apart(work);
@@ -207,7 +213,7 @@ impl Files {
 
     fn broken(&self, fault: &Fault) -> GatewayError {
         if fault.kind == FaultKind::Overloaded {
-            return refused("memory");
+            return limit_error("memory");
         }
         let Origin { file, line } = &self.origin;
         let detail = format!("{fault} ({file}:{line}), after its call was begun");
@@ -295,7 +301,7 @@ mod tests {
         let files = FileParts { parts: Box::new(reading), share: memory.share() };
         let (heavy, origin) = (Heavy::default(), Origin { file: "t".into(), line: 7 });
         let state = FilesState::Here(files);
-        (sender, Body::stream(Files { body, state, beginning: None, heavy, origin }, Side::Client))
+        (sender, Body::stream(Files { body, state, beginning: None, heavy, origin }, ErrorSide::Client))
     }
 
     #[tokio::test]
@@ -317,16 +323,16 @@ mod tests {
         let (mut passed, mut used_most) = (0, 0);
         while let Some(chunk) = body.chunk().await {
             passed += chunk.expect("there is memory").len();
-            used_most = used_most.max(memory.used());
+            used_most = used_most.max(memory.bytes_used());
         }
         assert!(passed > 70_000, "{passed}");
         assert!((200_000..300_000).contains(&used_most), "the fields, one at a time: {used_most}");
         drop(body);
-        assert_eq!(memory.used(), 0);
+        assert_eq!(memory.bytes_used(), 0);
         let memory = Memory::new(30_000);
         let short = files(&[("file", 50_000), ("a", 10_000)], &memory).whole().await.expect_err("too little");
-        assert!(matches!(short.kind(), Kind::Overloaded { .. }), "{short:?}");
-        assert_eq!(memory.used(), 0);
+        assert!(matches!(short.kind(), ErrorKind::Overloaded { .. }), "{short:?}");
+        assert_eq!(memory.bytes_used(), 0);
         assert!(files(&[("file", 50_000), ("a", 5_000)], &memory).whole().await.is_ok());
     }
 }

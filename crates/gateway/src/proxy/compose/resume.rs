@@ -2,7 +2,7 @@
 //! request, completed steps are answered from their recorded replies instead of being performed
 //! again. Each step is claimed by one request at a time.
 
-use crate::error::{GatewayError, Kind};
+use crate::error::{ErrorKind, GatewayError};
 use crate::store::{Store, StoreError};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -31,7 +31,7 @@ pub(crate) struct Resume {
 
 /// A step claimed by one request.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct ResumableStep {
     store: Store,
     locks: Locks,
     client: String,
@@ -51,7 +51,7 @@ impl Resume {
     }
 
     /// Claims step `key` for a client. Waits while another request has the claim.
-    pub(crate) async fn claim(&self, client: &str, key: Vec<u8>) -> Work {
+    pub(crate) async fn claim(&self, client: &str, key: Vec<u8>) -> ResumableStep {
         // In-process locks are enough to serialize concurrent retries of one client at this
         // gateway. The table lock is released before waiting.
         let lock_key = [client.as_bytes(), b"\0", &key].concat();
@@ -61,11 +61,11 @@ impl Resume {
         };
         let guard = lock.lock_owned().await;
         let (store, locks) = (self.store.clone(), Arc::clone(&self.locks));
-        Work { store, locks, client: client.to_owned(), key, lock_key, guard: Some(guard) }
+        ResumableStep { store, locks, client: client.to_owned(), key, lock_key, guard: Some(guard) }
     }
 }
 
-impl Work {
+impl ResumableStep {
     /// Returns the recorded reply of an earlier request that completed the step.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Work {
     }
 }
 
-impl Drop for Work {
+impl Drop for ResumableStep {
     fn drop(&mut self) {
         self.guard = None;
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,7 +109,7 @@ impl Drop for Work {
 /// It is unknown whether the step was done, so it must not be performed.
 fn unknown(error: StoreError) -> GatewayError {
     GatewayError::new(
-        Kind::Overloaded { retry_after: Duration::from_secs(1) },
+        ErrorKind::Overloaded { retry_after: Duration::from_secs(1) },
         "half-done work cannot be looked up",
     )
     .because(error)

@@ -5,7 +5,7 @@
 //! answer its next attempt. If an effect may follow, waiting continues.
 
 use super::exchange::Exchange;
-use crate::error::{GatewayError, Kind};
+use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::origin::CallOrigin;
 use std::pin::pin;
 use std::task::Poll;
@@ -34,11 +34,11 @@ impl Exchange<'_> {
             false => timer.as_mut().poll(cx).map(|()| true),
         });
         match context.pause(passed).await {
-            true => Ok(wait.waited(now)),
+            true => Ok(wait.finish_at(now)),
             false => {
                 let detail =
                     "nobody waits any more for what was not finished; what was written is remembered";
-                Err(GatewayError::new(Kind::UpstreamTimeout, detail))
+                Err(GatewayError::new(ErrorKind::UpstreamTimeout, detail))
             }
         }
     }

@@ -1,15 +1,15 @@
 //! Asks one side, as the shadow does it: within its time, out of its own connections and limits.
 
-use super::shadow_request::{Seen, ShadowRequest, is_failure};
+use super::shadow_request::{ClientView, ShadowRequest, is_failure};
 use super::writes::Writes;
 use crate::body::Body;
 use crate::capture::fields;
-use crate::error::{GatewayError, Kind, Side};
+use crate::error::{ErrorKind, ErrorSide, GatewayError};
 use crate::proxy::Response;
 use crate::proxy::compose;
 use crate::proxy::compose::Composer;
 use crate::proxy::compose::buffered::buffer;
-use crate::proxy::compose::coding::{decoded, without_mark};
+use crate::proxy::compose::coding::{strip_coding, without_mark};
 use crate::proxy::compose::forward::forward;
 use crate::proxy::layers::rescue;
 use crate::shadow::Shadow;
@@ -71,18 +71,18 @@ impl Dual {
         body: &BufferedAnswer,
         counterpart_bytes: u64,
     ) -> Result<Candidate, SkipReason> {
-        let request = asked.tried(body.start().clone());
+        let request = asked.as_shadow(body.start().clone());
         let context = Arc::clone(&request.context);
         let answering = async {
             let response = compose::answer(Arc::clone(&self.composer), request).await?;
-            self.held(response, counterpart_bytes).await
+            self.buffer_response(response, counterpart_bytes).await
         };
         let candidate = match answering.await {
             _ if context.is_unanswered() => Err(SkipReason::CandidateFailed),
             Ok(view) => Ok(Candidate::Answered(view)),
             Err(error) => self.failure(asked, &error).await,
         };
-        asked.record(|| recorded(&candidate));
+        asked.record(|| as_recorded(&candidate));
         candidate
     }
 
@@ -99,7 +99,7 @@ impl Dual {
     }
 
     async fn own_once(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Result<View, SkipReason> {
-        let target = asked.context.matched().below_front(&asked.context);
+        let target = asked.context.route_match().below_front(&asked.context);
         let request = asked.request(body.start().clone());
         let calls = self.composer.calls.clone();
         let of_us = (self.composer.pseudonym.clone(), self.composer.forwarding.clone());
@@ -107,11 +107,11 @@ impl Dual {
         let own = own.ok_or(SkipReason::ReferenceFailed)?;
         let answering = async {
             let response = forward(calls, Arc::clone(own), request, target, of_us).await?;
-            self.held(response, u64::MAX - BEYOND_BYTES).await
+            self.buffer_response(response, u64::MAX - BEYOND_BYTES).await
         };
         match answering.await {
-            Ok(view) if !is_failure(self.told(asked, &view)) => Ok(view),
-            Err(error) if matches!(error.kind(), Kind::Overloaded { .. }) => Err(SkipReason::Budget),
+            Ok(view) if !is_failure(self.client_status(asked, &view)) => Ok(view),
+            Err(error) if matches!(error.kind(), ErrorKind::Overloaded { .. }) => Err(SkipReason::Budget),
             _ => Err(SkipReason::ReferenceFailed),
         }
     }
@@ -143,21 +143,23 @@ impl Dual {
         let what = error.detail();
         match error.kind() {
             _ if error.is_unanswered() => Err(SkipReason::CandidateFailed),
-            Kind::UpstreamBroken => Ok(Candidate::Unanswered { what }),
-            Kind::BadBody | Kind::Internal => Ok(Candidate::Untranslated { what }),
-            Kind::Overloaded { .. } => Err(SkipReason::Budget),
-            Kind::NeedsReconnect => Err(SkipReason::Credential),
-            Kind::Refused => Err(SkipReason::Refused),
+            ErrorKind::UpstreamBroken => Ok(Candidate::Unanswered { what }),
+            ErrorKind::BadBody | ErrorKind::Internal => Ok(Candidate::Untranslated { what }),
+            ErrorKind::Overloaded { .. } => Err(SkipReason::Budget),
+            ErrorKind::NeedsReconnect => Err(SkipReason::Credential),
+            ErrorKind::Refused => Err(SkipReason::Refused),
             _ => {
-                let view = self.held(rescue::response(&asked.context, error), 0).await;
+                let view = self.buffer_response(rescue::response(&asked.context, error), 0).await;
                 view.map(Candidate::Answered).map_err(|_| SkipReason::PrimaryFailed)
             }
         }
     }
 
     /// An answer that the client got, without its content coding.
-    pub(super) async fn view(&self, seen: Seen) -> Result<View, SkipReason> {
-        let Seen::Answered { status, headers, body } = seen else { return Err(SkipReason::PrimaryFailed) };
+    pub(super) async fn view(&self, seen: ClientView) -> Result<View, SkipReason> {
+        let ClientView::Answered { status, headers, body } = seen else {
+            return Err(SkipReason::PrimaryFailed);
+        };
         if !headers.contains_key(header::CONTENT_ENCODING) || body.is_empty() {
             return Ok(View { status, headers, body });
         }
@@ -166,19 +168,23 @@ impl Dual {
         }
         let mut response = Response::new(Body::full(body.start().clone()));
         *response.headers_mut() = headers;
-        let view = self.held(response, u64::MAX - BEYOND_BYTES).await;
+        let view = self.buffer_response(response, u64::MAX - BEYOND_BYTES).await;
         view.map(|view| View { status, ..view }).map_err(|_| SkipReason::PrimaryFailed)
     }
 
     /// Reads an answer, without its content coding, and keeps as much of it as is kept of any. Little more is read than
     /// `counterpart_bytes`.
-    async fn held(&self, response: Response, counterpart_bytes: u64) -> Result<View, GatewayError> {
+    async fn buffer_response(
+        &self,
+        response: Response,
+        counterpart_bytes: u64,
+    ) -> Result<View, GatewayError> {
         let limits = &self.composer.limits;
         let (parts, body) = response.into_parts();
-        let mut body = decoded(
+        let mut body = strip_coding(
             body,
             &parts.headers,
-            Side::Upstream,
+            ErrorSide::Upstream,
             limits.decode_ratio_max,
             limits.response_bytes_max,
         )?;
@@ -198,24 +204,25 @@ impl Dual {
     }
 
     /// A request's body without its content coding.
-    pub(super) async fn uncoded(&self, headers: &HeaderMap, body: Bytes) -> Result<Bytes, SkipReason> {
+    pub(super) async fn decode_body(&self, headers: &HeaderMap, body: Bytes) -> Result<Bytes, SkipReason> {
         if !headers.contains_key(header::CONTENT_ENCODING) || body.is_empty() {
             return Ok(body);
         }
         let limits = &self.composer.limits;
         let bytes_max = self.shadow.settings().body_bytes as u64;
-        let plain = decoded(Body::full(body), headers, Side::Client, limits.decode_ratio_max, bytes_max);
+        let plain =
+            strip_coding(Body::full(body), headers, ErrorSide::Client, limits.decode_ratio_max, bytes_max);
         let plain = plain.map_err(|_| SkipReason::PrimaryFailed)?;
-        let held = buffer(plain, Side::Client, bytes_max, self.composer.memory.share()).await;
+        let held = buffer(plain, ErrorSide::Client, bytes_max, self.composer.memory.share()).await;
         held.map(|held| held.bytes).map_err(|error| match error.kind() {
-            Kind::Overloaded { .. } => SkipReason::Memory,
+            ErrorKind::Overloaded { .. } => SkipReason::Memory,
             _ => SkipReason::TooLarge,
         })
     }
 
     /// The status of an answer to a client of the served side, as its service means it: it may tell failures with a success.
-    pub(super) fn told(&self, asked: &ShadowRequest, view: &View) -> u16 {
-        let rules = &asked.context.program.pack().failures[asked.context.matched().front.serves];
+    pub(super) fn client_status(&self, asked: &ShadowRequest, view: &View) -> u16 {
+        let rules = &asked.context.program.pack().failures[asked.context.route_match().front.serves];
         if rules.is_empty() || !(200..300).contains(&view.status) || !view.body.is_whole() {
             return view.status;
         }
@@ -223,7 +230,7 @@ impl Dual {
     }
 
     pub(super) fn has_failed(&self, asked: &ShadowRequest, candidate: &Candidate) -> bool {
-        matches!(candidate, Candidate::Answered(view) if is_failure(self.told(asked, view)))
+        matches!(candidate, Candidate::Answered(view) if is_failure(self.client_status(asked, view)))
     }
 
     pub(crate) fn timeout(&self) -> Duration {
@@ -233,7 +240,7 @@ impl Dual {
 
 /// A page behind the first is asked for by a cursor that only the side that gave it can read.
 fn comparable(asked: &ShadowRequest) -> Result<(), SkipReason> {
-    let (context, matched) = (&asked.context, asked.context.matched());
+    let (context, matched) = (&asked.context, asked.context.route_match());
     let route = context.program.route(matched.front.serves, matched.route);
     match &route.paging {
         Some(paging) if asks_by_cursor(paging, context.query().unwrap_or("")) => Err(SkipReason::Refused),
@@ -242,7 +249,7 @@ fn comparable(asked: &ShadowRequest) -> Result<(), SkipReason> {
 }
 
 /// A candidate as captures hold it.
-fn recorded(candidate: &Result<Candidate, SkipReason>) -> Recorded {
+fn as_recorded(candidate: &Result<Candidate, SkipReason>) -> Recorded {
     match candidate {
         Ok(Candidate::Answered(view)) => {
             let body = match view.body.is_whole() {

@@ -2,25 +2,25 @@
 //! and so that nothing but a comparison can come of it. What is done about writes is in `planned` and `read_back`.
 
 use super::ask::Dual;
-use super::shadow_request::{Primary, Seen, ShadowRequest, is_failure};
-use crate::shadow::{Done, Judging, Outcome};
+use super::shadow_request::{ClientView, Primary, ShadowRequest, is_failure};
+use crate::shadow::{Done, JobResult, Judging};
 use switchback_engine::diff::{
     BufferedAnswer, Candidate, Comparison, Party, Readings, Settled, SkipReason, Step, View, is_accepted,
-    settle, unfinished,
+    settle, settle_unfinished,
 };
 
 impl Dual {
     /// Asks, and says what came of it.
-    pub(crate) async fn done(self, asked: ShadowRequest, body: BufferedAnswer, seen: Seen) -> Done {
+    pub(crate) async fn done(self, asked: ShadowRequest, body: BufferedAnswer, seen: ClientView) -> Done {
         asked.credentials_renewed(self.timeout()).await;
         let secrets = asked.secrets();
         let judging = self.shadow.judging(&secrets);
         let mut outcomes = match self.outcomes(&asked, &body, seen, &judging).await {
             Ok(outcomes) => outcomes,
-            Err(why) => vec![Outcome::Skipped(why)],
+            Err(why) => vec![JobResult::Skipped(why)],
         };
         if !asked.writes && self.shadow.settings().timed.takes(fastrand::u64(..)) {
-            outcomes.extend(self.timed(&asked, &body).await);
+            outcomes.extend(self.time_both(&asked, &body).await);
         }
         Done { outcomes, secrets }
     }
@@ -29,25 +29,25 @@ impl Dual {
         &self,
         asked: &ShadowRequest,
         body: &BufferedAnswer,
-        seen: Seen,
+        seen: ClientView,
         judging: &Judging,
-    ) -> Result<Vec<Outcome>, SkipReason> {
+    ) -> Result<Vec<JobResult>, SkipReason> {
         if !body.is_whole() {
             return Err(SkipReason::TooLarge);
         }
         match asked.primary {
             Primary::Plans if asked.writes => {
                 let written = self.view(seen).await?;
-                if !is_accepted(self.told(asked, &written)) {
+                if !is_accepted(self.client_status(asked, &written)) {
                     return Err(SkipReason::NotAccepted);
                 }
-                let request = self.uncoded(&asked.context.headers, body.start().clone()).await?;
+                let request = self.decode_body(&asked.context.headers, body.start().clone()).await?;
                 Ok(self.read_back(asked, &request, written).await.into_iter().collect())
             }
             Primary::Plans => {
                 let candidate = match seen {
-                    Seen::Failed(error) => self.failure(asked, &error).await?,
-                    Seen::Answered { .. } if asked.context.is_unanswered() => {
+                    ClientView::Failed(error) => self.failure(asked, &error).await?,
+                    ClientView::Answered { .. } if asked.context.is_unanswered() => {
                         return Err(SkipReason::CandidateFailed);
                     }
                     seen => Candidate::Answered(self.view(seen).await?),
@@ -60,16 +60,16 @@ impl Dual {
                         return Err(SkipReason::CandidateFailed);
                     }
                 }
-                Ok(vec![self.settled(asked, body, judging, reference, candidate).await?])
+                Ok(vec![self.compare_and_settle(asked, body, judging, reference, candidate).await?])
             }
             Primary::Legacy => {
                 let reference = self.view(seen).await?;
-                if is_failure(self.told(asked, &reference)) {
+                if is_failure(self.client_status(asked, &reference)) {
                     return Err(SkipReason::ReferenceFailed);
                 }
                 match asked.writes {
                     true => self.write(asked, body, reference).await,
-                    false => self.read(asked, body, reference, judging).await,
+                    false => self.compare_read(asked, body, reference, judging).await,
                 }
             }
         }
@@ -82,42 +82,42 @@ impl Dual {
         asked: &ShadowRequest,
         body: &BufferedAnswer,
         reference: View,
-    ) -> Result<Vec<Outcome>, SkipReason> {
-        let reference_status = self.told(asked, &reference);
+    ) -> Result<Vec<JobResult>, SkipReason> {
+        let reference_status = self.client_status(asked, &reference);
         if !is_accepted(reference_status) {
             return Err(SkipReason::NotAccepted);
         }
-        let request = self.uncoded(&asked.context.headers, body.start().clone()).await?;
+        let request = self.decode_body(&asked.context.headers, body.start().clone()).await?;
         // First what was changed: the sooner it is looked at, the fewer others have changed it since.
         let read_back = self.read_back(asked, &request, reference).await;
-        let planned = match self.planned(asked, request).await {
-            Ok(planned) => Outcome::Planned { planned, reference_status },
-            Err(why) => Outcome::Skipped(why),
+        let planned = match self.plan_calls(asked, request).await {
+            Ok(planned) => JobResult::Planned { planned, reference_status },
+            Err(why) => JobResult::Skipped(why),
         };
         Ok(read_back.into_iter().chain([planned]).collect())
     }
 
     /// A read that the own service answered: the plans' answer beside it, and now and then the own service's once more.
-    async fn read(
+    async fn compare_read(
         &self,
         asked: &ShadowRequest,
         body: &BufferedAnswer,
         reference: View,
         judging: &Judging,
-    ) -> Result<Vec<Outcome>, SkipReason> {
+    ) -> Result<Vec<JobResult>, SkipReason> {
         let twice = match self.shadow.settings().noise.takes(fastrand::u64(..)) {
             true => self.own(asked, body).await.ok(),
             false => None,
         };
         let candidate = self.plans(asked, body, reference.body.total_bytes()).await?;
-        let twice = twice.map(|second| Outcome::Twice { first: reference.clone(), second });
-        let compared = self.settled(asked, body, judging, reference, candidate).await;
-        let compared = compared.unwrap_or_else(Outcome::Skipped);
+        let twice = twice.map(|second| JobResult::Twice { first: reference.clone(), second });
+        let compared = self.compare_and_settle(asked, body, judging, reference, candidate).await;
+        let compared = compared.unwrap_or_else(JobResult::Skipped);
         Ok(twice.into_iter().chain([compared]).collect())
     }
 
     /// The time that one more reading of either side takes, under the same conditions. None where one of them fails.
-    async fn timed(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Option<Outcome> {
+    async fn time_both(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Option<JobResult> {
         if !body.is_whole() {
             return None;
         }
@@ -128,18 +128,18 @@ impl Dual {
             let candidate = self.plans_timed(asked, body).await?;
             (self.own_timed(asked, body).await?, candidate)
         };
-        Some(Outcome::Timed { reference, candidate })
+        Some(JobResult::Timed { reference, candidate })
     }
 
     /// Compares both sides of a reading, and reads them once more where they differ; [`settle`] has the rules.
-    async fn settled(
+    async fn compare_and_settle(
         &self,
         asked: &ShadowRequest,
         body: &BufferedAnswer,
         judging: &Judging,
         reference: View,
         candidate: Candidate,
-    ) -> Result<Outcome, SkipReason> {
+    ) -> Result<JobResult, SkipReason> {
         let first = match asked.primary {
             Primary::Legacy => Party::Reference,
             Primary::Plans => Party::Candidate,
@@ -152,7 +152,7 @@ impl Dual {
             candidates: vec![candidate],
         };
         let compare = |reference: &Candidate, other: &Candidate| match reference {
-            Candidate::Answered(view) => judging.compared(&asked.subject, view, other),
+            Candidate::Answered(view) => judging.compare(&asked.subject, view, other),
             // An answer that is not there has no places that could have changed.
             _ => Comparison::default(),
         };
@@ -170,16 +170,16 @@ impl Dual {
                 Step::End(settled) => return outcome(settled),
             };
             if let Err(why) = read {
-                return unfinished(&readings, compare).map_or(Err(why), outcome);
+                return settle_unfinished(&readings, compare).map_or(Err(why), outcome);
             }
         }
     }
 }
 
-fn outcome(settled: Settled) -> Result<Outcome, SkipReason> {
+fn outcome(settled: Settled) -> Result<JobResult, SkipReason> {
     match settled {
-        Settled::Compared(comparison) => Ok(Outcome::Compared(comparison)),
-        Settled::Unsettled(comparison) => Ok(Outcome::Unsettled(comparison)),
+        Settled::Compared(comparison) => Ok(JobResult::Compared(comparison)),
+        Settled::Unsettled(comparison) => Ok(JobResult::Unsettled(comparison)),
         Settled::Moved => Err(SkipReason::Moved),
     }
 }

@@ -16,16 +16,16 @@ mod tee;
 mod writes;
 
 pub(crate) use self::ask::Dual;
-use self::shadow_request::{Primary, Seen, ShadowRequest};
-use self::tee::{Copy, Tee};
+use self::shadow_request::{ClientView, Primary, ShadowRequest};
+use self::tee::{BodyCopy, Tee};
 use self::writes::{WriteMark, Writing};
 use crate::body::Body;
 use crate::error::GatewayError;
-use crate::memory::Share;
+use crate::memory::MemoryShare;
 use crate::proxy::context::RequestContext;
 use crate::proxy::headers::names_other_method;
 use crate::proxy::{Request, Response};
-use crate::shadow::{About, Job, Knowledge, Phase, Shadow, Share as Part, Subject};
+use crate::shadow::{Job, JobSubject, Knowledge, Phase, Shadow, Share as Part, Subject};
 use futures_util::future::BoxFuture;
 use http::Method;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,9 +33,9 @@ use switchback_engine::diff::{BufferedAnswer, NotReadBack, SkipReason};
 use switchback_plan::{Effect, RouteKind};
 
 /// Where the copy of a request's body is put.
-type Slot = Arc<Mutex<Option<Copy>>>;
+type CopySlot = Arc<Mutex<Option<BodyCopy>>>;
 
-type Answering = BoxFuture<'static, Result<Response, GatewayError>>;
+type ResponseFuture = BoxFuture<'static, Result<Response, GatewayError>>;
 
 impl Dual {
     /// Notes a request that may change something for as long as it is answered.
@@ -50,13 +50,13 @@ impl Dual {
 
     /// What the other side is to be asked, if it is: the phase says so, the sample takes this request, and there is something
     /// to ask.
-    pub(crate) fn asked(
+    pub(crate) fn shadow_request(
         &self,
         context: &Arc<RequestContext>,
         is_own: bool,
         writing: Option<WriteMark>,
     ) -> Option<ShadowRequest> {
-        let matched = context.matched();
+        let matched = context.route_match();
         let phase = matched.front.phase(matched.route);
         if phase == Phase::default() || !self.shadow.takes(phase, fastrand::u64(..)) {
             return None;
@@ -100,7 +100,7 @@ impl Dual {
         self,
         request: Request,
         asked: ShadowRequest,
-        answering: impl FnOnce(Request) -> Answering,
+        answering: impl FnOnce(Request) -> ResponseFuture,
     ) -> Result<Response, GatewayError> {
         // Where the plans have made an effect, the old service must not make it again: its effect is read, or nothing.
         if let (Primary::Plans, Some(why)) = (asked.primary, asked.not_read_back) {
@@ -110,23 +110,23 @@ impl Dual {
             }
             return answer;
         }
-        let (request, slot) = self.copied(request);
-        let mut waiting = Waiting { shadow: self.shadow.clone(), asked: Some(asked) };
+        let (request, slot) = self.copy_request(request);
+        let mut waiting = WaitingClient { shadow: self.shadow.clone(), asked: Some(asked) };
         let outcome = answering(request).await;
         let asked = waiting.asked.take().expect("nobody else takes it");
         match outcome {
-            Ok(response) => Ok(self.watched(response, asked, slot)),
+            Ok(response) => Ok(self.copy_response(response, asked, slot)),
             Err(error) => {
                 let nothing = self.shadow.memory().share();
-                self.submit(asked, &slot, Ok((Seen::Failed(failed(&error)), nothing)));
+                self.submit(asked, &slot, Ok((ClientView::Failed(copy_error(&error)), nothing)));
                 Err(error)
             }
         }
     }
 
     /// The request with its body copied while it is read.
-    fn copied(&self, mut request: Request) -> (Request, Slot) {
-        let slot = Slot::default();
+    fn copy_request(&self, mut request: Request) -> (Request, CopySlot) {
+        let slot = CopySlot::default();
         if request.body.is_empty() {
             put(&slot, Ok((BufferedAnswer::default(), self.shadow.memory().share())));
             return (request, slot);
@@ -138,26 +138,31 @@ impl Dual {
     }
 
     /// The response with its body copied while the client reads it.
-    fn watched(&self, response: Response, asked: ShadowRequest, slot: Slot) -> Response {
+    fn copy_response(&self, response: Response, asked: ShadowRequest, slot: CopySlot) -> Response {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         if response.body().is_empty() {
-            let seen = Seen::Answered { status, headers, body: BufferedAnswer::default() };
+            let seen = ClientView::Answered { status, headers, body: BufferedAnswer::default() };
             self.submit(asked, &slot, Ok((seen, self.shadow.memory().share())));
             return response;
         }
         let dual = self.clone();
-        let tee = self.tee(SkipReason::PrimaryFailed, move |copy: Copy| {
-            let seen = copy.map(|(body, share)| (Seen::Answered { status, headers, body }, share));
+        let tee = self.tee(SkipReason::PrimaryFailed, move |copy: BodyCopy| {
+            let seen = copy.map(|(body, share)| (ClientView::Answered { status, headers, body }, share));
             dual.submit(asked, &slot, seen);
         });
-        response.map(|body: Body| body.watched(Box::new(tee)))
+        response.map(|body: Body| body.with_watcher(Box::new(tee)))
     }
 
-    fn tee<F: FnOnce(Copy) + Send>(&self, failed: SkipReason, done: F) -> Tee<F> {
+    fn tee<F: FnOnce(BodyCopy) + Send>(&self, failed: SkipReason, done: F) -> Tee<F> {
         Tee::new(self.shadow.memory(), self.shadow.settings().body_bytes, failed, done)
     }
 
-    fn submit(&self, asked: ShadowRequest, slot: &Slot, seen: Result<(Seen, Share), SkipReason>) {
+    fn submit(
+        &self,
+        asked: ShadowRequest,
+        slot: &CopySlot,
+        seen: Result<(ClientView, MemoryShare), SkipReason>,
+    ) {
         // A request whose body was not read to its end when the answer was there is not known whole.
         let body = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         let body = body.unwrap_or(Err(SkipReason::TooLarge));
@@ -168,17 +173,17 @@ impl Dual {
                 let work = Box::pin(self.clone().done(asked, body, seen));
                 self.shadow.submit(Job { subject, work, share });
             }
-            (Err(why), _) | (_, Err(why)) => self.shadow.dropped(&subject, why),
+            (Err(why), _) | (_, Err(why)) => self.shadow.record_skip(&subject, why),
         }
     }
 }
 
-fn put(slot: &Slot, copy: Copy) {
+fn put(slot: &CopySlot, copy: BodyCopy) {
     *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(copy);
 }
 
 /// An error as it can be looked at again: errors are not cloned, since they own what caused them.
-fn failed(error: &GatewayError) -> GatewayError {
+fn copy_error(error: &GatewayError) -> GatewayError {
     let again = GatewayError::new(error.kind().clone(), error.detail());
     let again = if error.is_unanswered() { again.cut() } else { again };
     match error.text() {
@@ -188,27 +193,27 @@ fn failed(error: &GatewayError) -> GatewayError {
 }
 
 /// A request whose client waits for its answer. Dropped with the request still in it, it records that the client left.
-struct Waiting {
+struct WaitingClient {
     shadow: Shadow,
     asked: Option<ShadowRequest>,
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingClient {
     fn drop(&mut self) {
         if let Some(asked) = &self.asked {
-            self.shadow.dropped(&asked.subject, SkipReason::ClientGone);
+            self.shadow.record_skip(&asked.subject, SkipReason::ClientGone);
         }
     }
 }
 
 fn subject(context: &RequestContext, phase: Phase, knowledge: &Arc<Knowledge>) -> Subject {
-    let matched = context.matched();
+    let matched = context.route_match();
     let front = &matched.front;
     let operation = &context.program.route(front.serves, matched.route).operation;
     Subject {
         side: Arc::clone(front.phases.side()),
         serves: front.serves,
-        about: About::Route(matched.route),
+        about: JobSubject::Route(matched.route),
         operation: Arc::clone(&operation.key),
         phase,
         period: front.phases.period(usize::from(matched.route.0)),

@@ -64,7 +64,7 @@ impl Service<Request> for Phased {
             // A connection that may go over to another protocol is for nobody to compare.
             None => self
                 .dual
-                .asked(&request.context, own.is_some(), mark)
+                .shadow_request(&request.context, own.is_some(), mark)
                 .filter(|_| !wants_switch(&request.context.headers, request.context.version)),
             // There is no other side to it.
             Some(_) => None,

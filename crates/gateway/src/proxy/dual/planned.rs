@@ -5,7 +5,7 @@
 
 use super::ask::Dual;
 use super::shadow_request::{ShadowRequest, is_failure};
-use crate::error::{GatewayError, Kind};
+use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::compose::exchange::Exchange;
 use crate::shadow::{PlanEnd, Planned, PlannedCall};
 use bytes::Bytes;
@@ -22,7 +22,7 @@ const READINGS_MAX: u32 = 20;
 impl Dual {
     /// The calls with an effect that the plan makes of a request, as far as they can be known without making them. `body` has
     /// no content coding any more.
-    pub(crate) async fn planned(&self, asked: &ShadowRequest, body: Bytes) -> Result<Planned, SkipReason> {
+    pub(crate) async fn plan_calls(&self, asked: &ShadowRequest, body: Bytes) -> Result<Planned, SkipReason> {
         let mut planned = Planned { calls: Vec::new(), readings: 0, end: PlanEnd::Whole { status: None } };
         let following = self.follow(asked, body, &mut planned);
         match tokio::time::timeout(self.timeout(), following).await {
@@ -59,7 +59,7 @@ impl Dual {
                 Ok(_) if is_unread => {
                     return Ok(PlanEnd::Unread { why: "a reading brought no answer".to_owned() });
                 }
-                Err(fault) => return Ok(unfollowed(&fault)),
+                Err(fault) => return Ok(plan_end(&fault)),
                 Ok(Next::Refuse(_)) => return Err(SkipReason::Refused),
                 Ok(Next::Answer(answer)) => return Ok(PlanEnd::Whole { status: Some(answer.status) }),
                 Ok(Next::Call(call)) => call,
@@ -120,7 +120,7 @@ impl Dual {
 
     /// What readings are made with. It refuses every call with an effect, whatever the plan says.
     fn readings(&self, asked: &ShadowRequest) -> Exchange<'_> {
-        Exchange::new(&self.composer, asked.tried(Bytes::new()).context)
+        Exchange::new(&self.composer, asked.as_shadow(Bytes::new()).context)
     }
 }
 
@@ -129,14 +129,14 @@ impl ShadowRequest {
     fn run(&self, body: Bytes) -> Run {
         let program = &self.context.program;
         let (pack, settings) = (Arc::clone(program.pack()), Arc::clone(program.settings()));
-        let (serves, route) = (self.context.matched().front.serves, self.context.matched().route);
-        Run::new(pack, serves, route, self.translated(body), settings, json::Limits::DOCUMENT)
+        let (serves, route) = (self.context.route_match().front.serves, self.context.route_match().route);
+        Run::new(pack, serves, route, self.as_request(body), settings, json::Limits::DOCUMENT)
     }
 
     /// The request as plans see it.
-    pub(crate) fn translated(&self, body: Bytes) -> translate::Request {
+    pub(crate) fn as_request(&self, body: Bytes) -> translate::Request {
         translate::Request {
-            path: self.context.matched().values.clone(),
+            path: self.context.route_match().values.clone(),
             query: self.context.query().map(str::to_owned),
             headers: self.context.headers.clone(),
             body: self.context.without_form_token(&body).unwrap_or(body),
@@ -146,7 +146,7 @@ impl ShadowRequest {
 }
 
 /// A reading that failed says nothing of the plan; a plan that fails by itself does.
-fn unfollowed(fault: &translate::Fault) -> PlanEnd {
+fn plan_end(fault: &translate::Fault) -> PlanEnd {
     let why = fault.to_string();
     match fault.kind {
         FaultKind::UpstreamUnreachable | FaultKind::UpstreamTimeout => PlanEnd::Unread { why },
@@ -156,8 +156,8 @@ fn unfollowed(fault: &translate::Fault) -> PlanEnd {
 
 fn unread(error: &GatewayError) -> Result<PlanEnd, SkipReason> {
     match error.kind() {
-        Kind::Overloaded { .. } => Err(SkipReason::Budget),
-        Kind::NeedsReconnect => Err(SkipReason::Credential),
+        ErrorKind::Overloaded { .. } => Err(SkipReason::Budget),
+        ErrorKind::NeedsReconnect => Err(SkipReason::Credential),
         _ => Ok(PlanEnd::Unread { why: error.detail() }),
     }
 }

@@ -7,7 +7,7 @@ use super::ask::Dual;
 use super::shadow_request::{Primary, ShadowRequest};
 use crate::proxy::compose::exchange::scope_prefix;
 use crate::proxy::layers::route;
-use crate::shadow::{Outcome, ReadBack};
+use crate::shadow::{JobResult, ReadBack};
 use bytes::Bytes;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, Method, Uri};
@@ -49,19 +49,21 @@ impl Dual {
         asked: &ShadowRequest,
         body: &Bytes,
         written: View,
-    ) -> Option<Outcome> {
-        let declared =
-            asked.context.program.route(asked.context.matched().front.serves, asked.context.matched().route);
-        if !(200..300).contains(&self.told(asked, &written)) {
+    ) -> Option<JobResult> {
+        let declared = asked
+            .context
+            .program
+            .route(asked.context.route_match().front.serves, asked.context.route_match().route);
+        if !(200..300).contains(&self.client_status(asked, &written)) {
             return None;
         }
         if let Some(why) = asked.not_read_back {
-            return Some(Outcome::NotReadBack(why));
+            return Some(JobResult::NotReadBack(why));
         }
         let declared = declared.read_back.as_ref()?;
         Some(match self.read_both(asked, declared, body, written).await {
-            Ok(read) => Outcome::ReadBack(read),
-            Err(why) => Outcome::Skipped(why),
+            Ok(read) => JobResult::ReadBack(read),
+            Err(why) => JobResult::Skipped(why),
         })
     }
 
@@ -79,10 +81,10 @@ impl Dual {
         }
         let reading = asked.reading(declared, body, &written).ok_or(SkipReason::Unaddressed)?;
         let none = BufferedAnswer::default();
-        let route = reading.context.matched().route;
+        let route = reading.context.route_match().route;
         let wanted = match asked.primary {
             Primary::Legacy => None,
-            Primary::Plans => wanted(&declared.shows, body),
+            Primary::Plans => declared_members(&declared.shows, body),
         };
         let read = match self.own(&reading, &none).await {
             // Without the old service's reading, the new one's is compared with the request.
@@ -111,7 +113,7 @@ impl Dual {
 }
 
 /// The declared members that a request's JSON body has. None where there are none.
-fn wanted(shows: &[Arc<str>], body: &[u8]) -> Option<Value> {
+fn declared_members(shows: &[Arc<str>], body: &[u8]) -> Option<Value> {
     let Ok(Value::Object(asked)) = Value::parse(body, &Limits::DOCUMENT) else { return None };
     let mut wanted = Object::new();
     for name in shows {
@@ -125,7 +127,7 @@ fn wanted(shows: &[Arc<str>], body: &[u8]) -> Option<Value> {
 impl ShadowRequest {
     /// The reading, as the same client would ask for it. None where nothing says what to read.
     fn reading(&self, declared: &plan::ReadBack, body: &Bytes, written: &View) -> Option<ShadowRequest> {
-        let (program, matched) = (&self.context.program, self.context.matched());
+        let (program, matched) = (&self.context.program, self.context.route_match());
         let front = &matched.front;
         let written = translate::Answer {
             status: written.status,
@@ -134,7 +136,7 @@ impl ShadowRequest {
             ..translate::Answer::default()
         };
         let route = program.route(front.serves, matched.route);
-        let request = self.translated(body.clone());
+        let request = self.as_request(body.clone());
         let path =
             translate::read_back(program.pack(), route, declared, &request, &written, program.settings())?;
         let uri = format!("{}{}{path}", front.prefix, self.account_prefix()?).parse().ok()?;
@@ -143,7 +145,7 @@ impl ShadowRequest {
 
     /// The prefix of the secondary account that the write was for.
     fn account_prefix(&self) -> Option<String> {
-        let matched = self.context.matched();
+        let matched = self.context.route_match();
         let Some(account) = &matched.account else { return Some(String::new()) };
         let template = self.context.program.side(matched.front.serves).scope.as_deref()?;
         scope_prefix(template, account).ok()
@@ -159,7 +161,7 @@ impl ShadowRequest {
             return None;
         }
         context.set_matched(matched);
-        context.set_client(Arc::clone(own.enrolled()));
+        context.set_client(Arc::clone(own.expect_client()));
         Some(ShadowRequest {
             subject: self.subject.clone(),
             context: Arc::new(context),

@@ -43,7 +43,7 @@ pub(crate) struct ShadowRequest {
 }
 
 /// How the client was answered.
-pub(crate) enum Seen {
+pub(crate) enum ClientView {
     Answered { status: u16, headers: HeaderMap, body: BufferedAnswer },
     Failed(GatewayError),
 }
@@ -53,15 +53,15 @@ impl ShadowRequest {
     pub(crate) fn request(&self, body: Bytes) -> Request {
         let own = &self.context;
         let context = own.with_head(own.method.clone(), own.uri.clone(), own.headers.clone());
-        context.set_front(Arc::clone(&own.matched().front));
-        context.set_matched(own.matched().clone());
-        context.set_client(Arc::clone(own.enrolled()));
+        context.set_front(Arc::clone(&own.route_match().front));
+        context.set_matched(own.route_match().clone());
+        context.set_client(Arc::clone(own.expect_client()));
         Request { context: Arc::new(context), body: Body::full(body) }
     }
 
     /// The request once more, for the plans in place of the service that answered: while a capture records it, the calls of
     /// this try take the place of those of an earlier one.
-    pub(super) fn tried(&self, body: Bytes) -> Request {
+    pub(super) fn as_shadow(&self, body: Bytes) -> Request {
         let request = self.request(body);
         if let Some(recording) = self.recording() {
             recording.restart();
@@ -100,18 +100,19 @@ impl ShadowRequest {
     /// Waits for the grants that calls go out with and that are being refreshed at this moment, as they all are when a
     /// gateway begins: the shadow renews none, and need not miss what is on its way.
     pub(super) async fn credentials_renewed(&self, patience: Duration) {
-        let serves = self.context.matched().front.serves;
+        let serves = self.context.route_match().front.serves;
         for side in [serves, serves.other()] {
-            let credential = upstream_auth::credential(&self.context.program, self.context.enrolled(), side);
+            let credential =
+                upstream_auth::credential(&self.context.program, self.context.expect_client(), side);
             if let Ok(Credential::Grant { client, .. }) = credential {
-                client.grant.awaited(patience).await;
+                client.grant.token_within(patience).await;
             }
         }
     }
 
     /// Every credential that the request came with, and the one that its calls go out with.
     pub(super) fn secrets(&self) -> Vec<Secret<String>> {
-        let front = &self.context.matched().front;
+        let front = &self.context.route_match().front;
         let credential = self.context.program.credential(front.serves);
         let own = credential.read_headers();
         let names = own.chain(["authorization", "proxy-authorization", "cookie"]);
@@ -122,7 +123,9 @@ impl ShadowRequest {
         // What is read of a header need not stand in it as it is.
         secrets.extend(credential.read_fields().flat_map(|(header, scheme)| {
             let values = self.context.headers.get_all(header).iter();
-            values.filter_map(|value| Some(Secret::from(&*carried::read(value.to_str().ok()?, scheme)?)))
+            values.filter_map(|value| {
+                Some(Secret::from(&*carried::extract_token(value.to_str().ok()?, scheme)?))
+            })
         }));
         let query = self.context.uri.query().unwrap_or_default();
         let in_query = credential.read_queries().flat_map(|name| carried::values(query, name));
@@ -130,7 +133,7 @@ impl ShadowRequest {
             credential.read_form_fields().flat_map(|name| carried::values(self.context.form(), name));
         secrets.extend(in_query.chain(in_form).map(|token| Secret::from(&*token)));
         for side in [front.serves, front.serves.other()] {
-            match upstream_auth::credential(&self.context.program, self.context.enrolled(), side) {
+            match upstream_auth::credential(&self.context.program, self.context.expect_client(), side) {
                 Ok(Credential::Grant { client, .. }) => {
                     secrets.extend(client.grant.current().map(|token| token.secret().clone()));
                 }

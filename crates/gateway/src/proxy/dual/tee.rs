@@ -1,26 +1,26 @@
 //! A bounded copy of a body for the shadow, taken while the body goes to its reader. Its memory counts against the shadow's
 //! budget: when there is none left, the copy is given up, and the reader gets its bytes all the same.
 
-use crate::body::{End, Watch};
-use crate::memory::{Memory, Share};
+use crate::body::{BodyEnd, BodyWatcher};
+use crate::memory::{Memory, MemoryShare};
 use bytes::Bytes;
 use switchback_engine::diff::{BufferedAnswer, Buffering, SkipReason};
 
 /// What became of the copy.
-pub(super) type Copy = Result<(BufferedAnswer, Share), SkipReason>;
+pub(super) type BodyCopy = Result<(BufferedAnswer, MemoryShare), SkipReason>;
 
 /// Copies a body; then `done` is told once. Given to [`crate::body::Body::watched`].
-pub(super) struct Tee<F: FnOnce(Copy) + Send> {
+pub(super) struct Tee<F: FnOnce(BodyCopy) + Send> {
     /// None once there was no memory for it.
     holding: Option<Buffering>,
-    share: Share,
+    share: MemoryShare,
     body_bytes: u64,
     /// What it means when the body breaks off.
     failed: SkipReason,
     done: Option<F>,
 }
 
-impl<F: FnOnce(Copy) + Send> Tee<F> {
+impl<F: FnOnce(BodyCopy) + Send> Tee<F> {
     /// Keeps the first `body_bytes` bytes and a digest of the rest. `done` must not block: it is called where the body is
     /// read.
     pub(super) fn new(memory: &Memory, body_bytes: usize, failed: SkipReason, done: F) -> Tee<F> {
@@ -34,7 +34,7 @@ impl<F: FnOnce(Copy) + Send> Tee<F> {
     }
 }
 
-impl<F: FnOnce(Copy) + Send> Watch for Tee<F> {
+impl<F: FnOnce(BodyCopy) + Send> BodyWatcher for Tee<F> {
     fn chunk(&mut self, bytes: &Bytes) {
         let Some(holding) = &mut self.holding else { return };
         let left = self.body_bytes.saturating_sub(self.share.bytes());
@@ -45,15 +45,15 @@ impl<F: FnOnce(Copy) + Send> Watch for Tee<F> {
         }
     }
 
-    fn end(&mut self, end: End) {
+    fn end(&mut self, end: BodyEnd) {
         let Some(done) = self.done.take() else { return };
-        let nothing = self.share.beside();
+        let nothing = self.share.empty_share();
         let share = std::mem::replace(&mut self.share, nothing);
         done(match (end, self.holding.take()) {
-            (End::Abandoned, _) => Err(SkipReason::ClientGone),
-            (End::Failed, _) => Err(self.failed),
-            (End::Complete, None) => Err(SkipReason::Memory),
-            (End::Complete, Some(holding)) => Ok((holding.finish(), share)),
+            (BodyEnd::Abandoned, _) => Err(SkipReason::ClientGone),
+            (BodyEnd::Failed, _) => Err(self.failed),
+            (BodyEnd::Complete, None) => Err(SkipReason::Memory),
+            (BodyEnd::Complete, Some(holding)) => Ok((holding.finish(), share)),
         });
     }
 }

@@ -11,10 +11,10 @@ const PLACES: usize = 1024;
 
 /// The writes of all clients. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Writes(Arc<[Place]>);
+pub(crate) struct Writes(Arc<[WriteSlot]>);
 
 #[derive(Default)]
-struct Place {
+struct WriteSlot {
     begun: AtomicU64,
     in_flight: AtomicU32,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Writing {
 
 impl Writes {
     pub(crate) fn new() -> Writes {
-        Writes((0..PLACES).map(|_| Place::default()).collect())
+        Writes((0..PLACES).map(|_| WriteSlot::default()).collect())
     }
 
     /// Begins a write of a client.

@@ -3,9 +3,9 @@
 //! answers with a success has the status that it stands for. At the level `debug` a line beside it, under the
 //! target `switchback::target`, shows path and query, masked.
 
-use super::ending::Ending;
+use super::ending::ResponseEnd;
 use super::middleware::Middleware;
-use crate::body::{End, Watch};
+use crate::body::{BodyEnd, BodyWatcher};
 use crate::error::GatewayError;
 use crate::proxy::context::RequestContext;
 use crate::proxy::{Request, Response};
@@ -23,59 +23,59 @@ pub(crate) struct AccessLog;
 
 impl Middleware<Request> for AccessLog {
     type Inward = Request;
-    type Kept = Option<Line>;
+    type Kept = Option<PendingRecord>;
     type Fault = Infallible;
 
     fn before(&self, request: Request) -> ControlFlow<Result<Response, Infallible>, (Request, Self::Kept)> {
         let is_wanted = tracing::enabled!(target: "switchback::access", tracing::Level::INFO);
-        let line = is_wanted.then(|| Line {
+        let line = is_wanted.then(|| PendingRecord {
             context: Arc::clone(&request.context),
             body_bytes: 0,
-            ending: Ending::default(),
+            ending: ResponseEnd::default(),
             broke: None,
         });
         ControlFlow::Continue((request, line))
     }
 
-    fn after(line: Option<Line>, response: &mut Response) {
+    fn after(line: Option<PendingRecord>, response: &mut Response) {
         if let Some(mut line) = line {
-            line.ending.answered(response);
+            line.ending.on_response(response);
             response.body_mut().watch(Box::new(line));
         }
     }
 }
 
 /// A line being gathered; written when it is dropped, which happens exactly once.
-pub(crate) struct Line {
+pub(crate) struct PendingRecord {
     context: Arc<RequestContext>,
     body_bytes: u64,
-    ending: Ending,
+    ending: ResponseEnd,
     /// What ended the answer before its end.
     broke: Option<String>,
 }
 
-impl Watch for Line {
+impl BodyWatcher for PendingRecord {
     fn chunk(&mut self, bytes: &Bytes) {
         self.body_bytes += bytes.len() as u64;
     }
 
-    fn failed(&mut self, error: &GatewayError) {
-        self.ending.failed(error);
+    fn on_error(&mut self, error: &GatewayError) {
+        self.ending.on_error(error);
         self.broke = Some(format!("the answer broke off: {}", error.detail()));
     }
 
-    fn end(&mut self, end: End) {
-        self.ending.ended(end);
+    fn end(&mut self, end: BodyEnd) {
+        self.ending.on_end(end);
     }
 }
 
-impl Drop for Line {
+impl Drop for PendingRecord {
     fn drop(&mut self) {
         let cause = match (self.context.fault(), self.ending.end()) {
             (Some(fault), _) => fault.detail.as_str(),
-            (None, Some(End::Complete)) => self.context.cause().unwrap_or_default(),
-            (None, Some(End::Failed)) => self.broke.as_deref().unwrap_or("the answer broke off"),
-            (None, Some(End::Abandoned) | None) => "the client went away",
+            (None, Some(BodyEnd::Complete)) => self.context.cause().unwrap_or_default(),
+            (None, Some(BodyEnd::Failed)) => self.broke.as_deref().unwrap_or("the answer broke off"),
+            (None, Some(BodyEnd::Abandoned) | None) => "the client went away",
         };
         if tracing::enabled!(target: "switchback::target", tracing::Level::DEBUG) {
             let target = self.context.masked_target(redactor());
@@ -98,7 +98,7 @@ impl Drop for Line {
             status: self.ending.status().unwrap_or(CLIENT_GONE),
             body_bytes: self.body_bytes,
             upstream_calls: self.context.calls(),
-            upstream: self.context.waited(),
+            upstream: self.context.upstream_wait(),
             elapsed: self.context.took(),
             cause,
         }

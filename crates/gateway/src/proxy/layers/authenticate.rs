@@ -5,9 +5,9 @@
 //! it came, and nothing of ours.
 
 use super::middleware::Middleware;
-use crate::error::{GatewayError, Kind};
+use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::context::{Matched, RequestContext, Unknown};
-use crate::proxy::program::{Front, Strangers};
+use crate::proxy::program::{Front, UnknownClientPolicy};
 use crate::proxy::{Request, Response};
 use crate::shadow::Phase;
 use crate::token::{Client, Tokens, carried};
@@ -55,7 +55,7 @@ impl Authenticate {
         if front.asked_about_strangers().is_none() {
             return false;
         }
-        let is_own_to_answer = front.unknown == Strangers::ForwardAll
+        let is_own_to_answer = front.unknown == UnknownClientPolicy::ForwardAll
             || context.operation_matched().is_none_or(|matched| answers_strangers(context, matched));
         is_own_to_answer && !self.shows_known_token(context, front)
     }
@@ -65,7 +65,7 @@ impl Authenticate {
         let is_in_field = credential.read_fields().any(|(header, scheme)| {
             context.headers.get_all(header).iter().any(|value| {
                 let words = value.as_bytes().split(|byte| *byte == b' ').filter(|word| !word.is_empty());
-                let read = value.to_str().ok().and_then(|value| carried::read(value, scheme));
+                let read = value.to_str().ok().and_then(|value| carried::extract_token(value, scheme));
                 words.chain(read.as_deref().map(str::as_bytes)).any(|word| clients.is_known(word))
             })
         });
@@ -86,7 +86,7 @@ impl Authenticate {
         client.ok_or_else(|| {
             let detail =
                 if token.is_some() { "a token that is not enrolled for this side" } else { "no token" };
-            GatewayError::new(Kind::UnknownToken, detail)
+            GatewayError::new(ErrorKind::UnknownToken, detail)
         })
     }
 }
@@ -112,8 +112,9 @@ fn token<'r>(
     form: &'r str,
     credential: &Credential,
 ) -> Result<Option<Cow<'r, str>>, GatewayError> {
-    let twice =
-        |name: &str| GatewayError::new(Kind::BadRequest, format!("`{name}` twice with different values"));
+    let twice = |name: &str| {
+        GatewayError::new(ErrorKind::BadRequest, format!("`{name}` twice with different values"))
+    };
     for carrier in &credential.read {
         let (name, pairs) = match carrier {
             Carrier::Header { name, .. } => {
@@ -124,7 +125,7 @@ fn token<'r>(
                 }
                 let Ok(value) = first.to_str() else { return Ok(None) };
                 let mut schemes = credential.read_fields().filter(|(own, _)| own == name);
-                return Ok(schemes.find_map(|(_, scheme)| carried::read(value, scheme)));
+                return Ok(schemes.find_map(|(_, scheme)| carried::extract_token(value, scheme)));
             }
             Carrier::Query(name) => (name, query),
             Carrier::FormField(name) => (name, form),
@@ -145,7 +146,7 @@ mod tests {
     use http::{HeaderName, HeaderValue};
     use switchback_plan::{BasicPart, Scheme};
 
-    fn read(fields: &[(&'static str, &'static str)]) -> Result<Option<String>, Kind> {
+    fn read(fields: &[(&'static str, &'static str)]) -> Result<Option<String>, ErrorKind> {
         let bearer = || Scheme::Word("Bearer".to_owned());
         read_as(&[("x-own", bearer()), ("authorization", bearer())], fields)
     }
@@ -153,7 +154,7 @@ mod tests {
     fn read_as(
         carriers: &[(&str, Scheme)],
         fields: &[(&'static str, &'static str)],
-    ) -> Result<Option<String>, Kind> {
+    ) -> Result<Option<String>, ErrorKind> {
         let carriers = carriers.iter();
         let carriers = carriers
             .map(|(name, scheme)| Carrier::Header { name: (*name).to_owned(), scheme: scheme.clone() });
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn two_different_tokens_are_ambiguous_and_two_equal_ones_are_not() {
-        assert_eq!(read(&[("x-own", "Bearer a"), ("x-own", "Bearer b")]), Err(Kind::BadRequest));
+        assert_eq!(read(&[("x-own", "Bearer a"), ("x-own", "Bearer b")]), Err(ErrorKind::BadRequest));
         assert_eq!(read(&[("x-own", "Bearer a"), ("x-own", "Bearer a")]), Ok(Some("a".into())));
     }
 }

@@ -2,10 +2,10 @@
 //! for the usage, which outlives the process. Outside `rescue`, so that errors made by the gateway count as what the client
 //! saw. The handles of the recorder are cached per thread, so that cores share no lock on the way.
 
-use super::ending::Ending;
+use super::ending::ResponseEnd;
 use super::middleware::Middleware;
-use crate::body::{End, Watch};
-use crate::error::{GatewayError, Kind};
+use crate::body::{BodyEnd, BodyWatcher};
+use crate::error::{ErrorKind, GatewayError};
 use crate::outcome::Outcome;
 use crate::proxy::context::RequestContext;
 use crate::proxy::unknown_calls::{called_path, label, method};
@@ -24,33 +24,42 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Clone)]
-pub(crate) struct Count {
+pub(crate) struct CountLayer {
     in_flight: Gauge,
     usage: Usage,
 }
 
-impl Count {
-    pub(crate) fn new(usage: Usage) -> Count {
-        Count { in_flight: requests_in_flight(), usage }
+impl CountLayer {
+    pub(crate) fn new(usage: Usage) -> CountLayer {
+        CountLayer { in_flight: requests_in_flight(), usage }
     }
 }
 
-impl Middleware<Request> for Count {
+impl Middleware<Request> for CountLayer {
     type Inward = Request;
-    type Kept = Sample;
+    type Kept = RequestSample;
     type Fault = Infallible;
 
-    fn before(&self, request: Request) -> ControlFlow<Result<Response, Infallible>, (Request, Sample)> {
+    fn before(
+        &self,
+        request: Request,
+    ) -> ControlFlow<Result<Response, Infallible>, (Request, RequestSample)> {
         self.in_flight.increment(1.0);
         let context = Arc::clone(&request.context);
         let (in_flight, usage) = (self.in_flight.clone(), self.usage.clone());
-        let sample =
-            Sample { context, in_flight, usage, ending: Ending::default(), is_open_ended: false, own: None };
+        let sample = RequestSample {
+            context,
+            in_flight,
+            usage,
+            ending: ResponseEnd::default(),
+            is_open_ended: false,
+            own: None,
+        };
         ControlFlow::Continue((request, sample))
     }
 
-    fn after(mut sample: Sample, response: &mut Response) {
-        sample.ending.answered(response);
+    fn after(mut sample: RequestSample, response: &mut Response) {
+        sample.ending.on_response(response);
         sample.is_open_ended = is_open_ended(response);
         sample.own = sample.context.own_time().filter(|_| !sample.is_open_ended);
         response.body_mut().watch(Box::new(sample));
@@ -58,11 +67,11 @@ impl Middleware<Request> for Count {
 }
 
 /// One request being measured; counted when it is dropped.
-pub(crate) struct Sample {
+pub(crate) struct RequestSample {
     context: Arc<RequestContext>,
     in_flight: Gauge,
     usage: Usage,
-    ending: Ending,
+    ending: ResponseEnd,
     /// Whether the answer ends when one of both sides leaves: how long it takes says nothing of either.
     is_open_ended: bool,
     /// What the gateway itself took until the head of the answer.
@@ -80,19 +89,19 @@ fn is_open_ended(response: &Response) -> bool {
 /// The media type of server-sent events.
 const EVENT_STREAM: &[u8] = b"text/event-stream";
 
-impl Watch for Sample {
+impl BodyWatcher for RequestSample {
     fn chunk(&mut self, _bytes: &Bytes) {}
 
-    fn failed(&mut self, error: &GatewayError) {
-        self.ending.failed(error);
+    fn on_error(&mut self, error: &GatewayError) {
+        self.ending.on_error(error);
     }
 
-    fn end(&mut self, end: End) {
-        self.ending.ended(end);
+    fn end(&mut self, end: BodyEnd) {
+        self.ending.on_end(end);
     }
 }
 
-impl Drop for Sample {
+impl Drop for RequestSample {
     fn drop(&mut self) {
         self.in_flight.decrement(1.0);
         let context = &*self.context;
@@ -109,7 +118,7 @@ impl Drop for Sample {
 fn count_usage(usage: &Usage, context: &RequestContext, side: &str, outcome: Outcome, status: Option<u16>) {
     // A path below no front is no API's, and whoever sends a wrong token may be anybody: both are in the metrics alone.
     let Some(front) = context.front() else { return };
-    if context.fault().is_some_and(|fault| fault.kind == Kind::UnknownToken.name()) {
+    if context.fault().is_some_and(|fault| fault.kind == ErrorKind::UnknownToken.name()) {
         return;
     }
     match context.operation() {
@@ -125,11 +134,11 @@ fn count_usage(usage: &Usage, context: &RequestContext, side: &str, outcome: Out
 }
 
 /// Things by what operators and contracts call them.
-type ByName<T> = HashMap<String, T, foldhash::fast::RandomState>;
+type HandlesByName<T> = HashMap<String, T, foldhash::fast::RandomState>;
 
 thread_local! {
     /// By client, then operation, then in a list of at most a few sides: all sets are bounded by enrolment and contract.
-    static METERS: RefCell<ByName<ByName<Vec<RequestMeter>>>> = RefCell::new(ByName::default());
+    static METERS: RefCell<HandlesByName<HandlesByName<Vec<RequestMeter>>>> = RefCell::new(HandlesByName::default());
 }
 
 fn with_meter(client: &str, operation: &str, side: &str, record: impl FnOnce(&RequestMeter)) {

@@ -1,7 +1,7 @@
 //! The end of an answer, as the layers that report it see it, and the outcome that follows from it.
 
-use crate::body::End;
-use crate::error::{GatewayError, Side};
+use crate::body::BodyEnd;
+use crate::error::{ErrorSide, GatewayError};
 use crate::outcome::Outcome;
 use crate::proxy::Response;
 use crate::proxy::context::RequestContext;
@@ -10,33 +10,33 @@ use http::StatusCode;
 
 /// What one layer has seen of the end of an answer.
 #[derive(Debug, Default)]
-pub(super) struct Ending {
+pub(super) struct ResponseEnd {
     /// `None`: the client went away before there was an answer. An error counts as one, also where its side answers errors
     /// with a success.
     status: Option<StatusCode>,
-    end: Option<End>,
+    end: Option<BodyEnd>,
     /// Whose error ended the body before its end.
-    broke: Option<Side>,
+    broke: Option<ErrorSide>,
 }
 
-impl Ending {
+impl ResponseEnd {
     /// Notes the head of the answer.
-    pub(super) fn answered(&mut self, response: &Response) {
+    pub(super) fn on_response(&mut self, response: &Response) {
         let error = response.extensions().get::<ErrorStatus>();
         self.status = Some(error.map_or(response.status(), |error| error.0));
     }
 
     /// Notes the error that ended the body.
-    pub(super) fn failed(&mut self, error: &GatewayError) {
+    pub(super) fn on_error(&mut self, error: &GatewayError) {
         self.broke = Some(error.side());
     }
 
     /// Notes how the body ended.
-    pub(super) fn ended(&mut self, end: End) {
+    pub(super) fn on_end(&mut self, end: BodyEnd) {
         self.end = Some(end);
     }
 
-    pub(super) fn end(&self) -> Option<End> {
+    pub(super) fn end(&self) -> Option<BodyEnd> {
         self.end
     }
 
@@ -49,10 +49,10 @@ impl Ending {
     pub(super) fn outcome(&self, context: &RequestContext) -> Outcome {
         let Some(status) = self.status else { return Outcome::Cancelled };
         match self.end {
-            Some(End::Complete) => {}
-            Some(End::Failed) if self.broke == Some(Side::Gateway) => return Outcome::GatewayError,
-            Some(End::Failed) => return Outcome::UpstreamError,
-            Some(End::Abandoned) | None => return Outcome::Cancelled,
+            Some(BodyEnd::Complete) => {}
+            Some(BodyEnd::Failed) if self.broke == Some(ErrorSide::Gateway) => return Outcome::GatewayError,
+            Some(BodyEnd::Failed) => return Outcome::UpstreamError,
+            Some(BodyEnd::Abandoned) | None => return Outcome::Cancelled,
         }
         match context.fault() {
             Some(fault) => fault.outcome,

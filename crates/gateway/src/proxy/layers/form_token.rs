@@ -2,10 +2,10 @@
 //! other requests pass through, without a box and with their bodies untouched; so does a form that is too large, which carries
 //! no token then.
 
-use crate::body::{Beginning, Body};
+use crate::body::{Body, BodyStart};
 use crate::error::GatewayError;
 use crate::memory::Memory;
-use crate::proxy::concurrency::refused;
+use crate::proxy::concurrency::limit_error;
 use crate::proxy::context::RequestContext;
 use crate::proxy::headers;
 use crate::proxy::{Request, Response};
@@ -65,7 +65,7 @@ where
         let memory = self.memory.clone();
         Either::Right(Box::pin(async move {
             let Request { context, body } = request;
-            let body = held(&context, body, &memory).await?;
+            let body = buffer_form(&context, body, &memory).await?;
             inner.call(Request { context, body }).await
         }))
     }
@@ -83,13 +83,17 @@ fn may_carry_token(context: &RequestContext, body: &Body) -> bool {
 }
 
 /// Leaves a form with the request, and gives its body once more; or the body as it was, if it is too large.
-async fn held(context: &Arc<RequestContext>, body: Body, memory: &Memory) -> Result<Body, GatewayError> {
+async fn buffer_form(
+    context: &Arc<RequestContext>,
+    body: Body,
+    memory: &Memory,
+) -> Result<Body, GatewayError> {
     let share = memory.take(body.length().unwrap_or(FORM_BYTES_MAX));
     match body.with_trailers().beginning(FORM_BYTES_MAX).await? {
-        Beginning::Longer(body) => Ok(body),
-        Beginning::Whole(form) => {
+        BodyStart::Longer(body) => Ok(body),
+        BodyStart::Whole(form) => {
             // Only now: a client that still sends would lose the answer (RFC 9112, section 9.6).
-            let share = share.map_err(|_| refused("memory"))?;
+            let share = share.map_err(|_| limit_error("memory"))?;
             context.set_form(form.clone(), share);
             Ok(Body::full(form))
         }

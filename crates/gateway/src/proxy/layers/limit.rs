@@ -3,12 +3,12 @@
 
 use super::middleware::Middleware;
 use crate::error::GatewayError;
-use crate::proxy::concurrency::{ConcurrencyLimit, PerClientLimit, Permit, refused};
+use crate::proxy::concurrency::{ConcurrencyLimit, PerClientLimit, Permit, limit_error};
 use crate::proxy::{Request, Response};
 use std::ops::ControlFlow;
 
 /// Where the permit of a request comes from.
-pub(crate) trait Source: Clone {
+pub(crate) trait PermitSource: Clone {
     /// The limit's name in the metrics.
     const NAME: &'static str;
 
@@ -16,7 +16,7 @@ pub(crate) trait Source: Clone {
     fn permit(&self, request: &Request) -> Option<Permit>;
 }
 
-impl Source for ConcurrencyLimit {
+impl PermitSource for ConcurrencyLimit {
     const NAME: &'static str = "in_flight";
 
     fn permit(&self, _request: &Request) -> Option<Permit> {
@@ -24,7 +24,7 @@ impl Source for ConcurrencyLimit {
     }
 }
 
-impl Source for PerClientLimit {
+impl PermitSource for PerClientLimit {
     const NAME: &'static str = "client_in_flight";
 
     fn permit(&self, request: &Request) -> Option<Permit> {
@@ -35,26 +35,26 @@ impl Source for PerClientLimit {
 
 /// Turns requests away while all permits are taken.
 #[derive(Clone)]
-pub(crate) struct Limit<T> {
+pub(crate) struct LimitLayer<T> {
     source: T,
 }
 
-impl Limit<ConcurrencyLimit> {
+impl LimitLayer<ConcurrencyLimit> {
     /// At most `in_flight_max` requests at one time.
-    pub(crate) fn new(in_flight_max: usize) -> Limit<ConcurrencyLimit> {
-        Limit { source: ConcurrencyLimit::new(in_flight_max) }
+    pub(crate) fn new(in_flight_max: usize) -> LimitLayer<ConcurrencyLimit> {
+        LimitLayer { source: ConcurrencyLimit::new(in_flight_max) }
     }
 }
 
-impl Limit<PerClientLimit> {
+impl LimitLayer<PerClientLimit> {
     /// At most `client_in_flight_max` requests of each client at one time, so that one that floods does not starve the
     /// others. Sits behind `authenticate`.
-    pub(crate) fn per_client(client_in_flight_max: usize) -> Limit<PerClientLimit> {
-        Limit { source: PerClientLimit::new(client_in_flight_max) }
+    pub(crate) fn per_client(client_in_flight_max: usize) -> LimitLayer<PerClientLimit> {
+        LimitLayer { source: PerClientLimit::new(client_in_flight_max) }
     }
 }
 
-impl<T: Source> Middleware<Request> for Limit<T> {
+impl<T: PermitSource> Middleware<Request> for LimitLayer<T> {
     type Inward = Request;
     /// Taken until the answer's body has ended.
     type Kept = Permit;
@@ -62,7 +62,7 @@ impl<T: Source> Middleware<Request> for Limit<T> {
 
     fn before(&self, request: Request) -> ControlFlow<Result<Response, GatewayError>, (Request, Permit)> {
         match self.source.permit(&request) {
-            None => ControlFlow::Break(Err(refused(T::NAME))),
+            None => ControlFlow::Break(Err(limit_error(T::NAME))),
             Some(permit) => ControlFlow::Continue((request, permit)),
         }
     }

@@ -36,28 +36,28 @@ pub(crate) fn layer<M>(middleware: M) -> MiddlewareLayer<M> {
 pub(crate) struct MiddlewareLayer<M>(M);
 
 impl<S, M: Clone> Layer<S> for MiddlewareLayer<M> {
-    type Service = Wrapped<S, M>;
+    type Service = MiddlewareService<S, M>;
 
-    fn layer(&self, inner: S) -> Wrapped<S, M> {
-        Wrapped { inner, middleware: self.0.clone() }
+    fn layer(&self, inner: S) -> MiddlewareService<S, M> {
+        MiddlewareService { inner, middleware: self.0.clone() }
     }
 }
 
 /// A service and what is done around it.
 #[derive(Clone)]
-pub(crate) struct Wrapped<S, M> {
+pub(crate) struct MiddlewareService<S, M> {
     inner: S,
     middleware: M,
 }
 
-impl<S, M, R> Service<R> for Wrapped<S, M>
+impl<S, M, R> Service<R> for MiddlewareService<S, M>
 where
     M: Middleware<R>,
     S: Service<M::Inward, Response = Response, Error: From<M::Fault>>,
 {
     type Response = Response;
     type Error = S::Error;
-    type Future = Answering<S::Future, M, R>;
+    type Future = MiddlewareFuture<S::Future, M, R>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
@@ -65,9 +65,9 @@ where
 
     fn call(&mut self, request: R) -> Self::Future {
         match self.middleware.before(request) {
-            ControlFlow::Break(outcome) => Answering::Early { outcome: Some(outcome) },
+            ControlFlow::Break(outcome) => MiddlewareFuture::Early { outcome: Some(outcome) },
             ControlFlow::Continue((inward, kept)) => {
-                Answering::Wait { inner: self.inner.call(inward), kept: Some(kept) }
+                MiddlewareFuture::Wait { inner: self.inner.call(inward), kept: Some(kept) }
             }
         }
     }
@@ -76,7 +76,7 @@ where
 pin_project! {
     /// Resolves to an outcome that was clear at once, or to the inner future's.
     #[project = AnsweringProjection]
-    pub enum Answering<F, M, R>
+    pub enum MiddlewareFuture<F, M, R>
     where
         M: Middleware<R>,
     {
@@ -89,7 +89,7 @@ pin_project! {
     }
 }
 
-impl<F, M, R, E> Future for Answering<F, M, R>
+impl<F, M, R, E> Future for MiddlewareFuture<F, M, R>
 where
     M: Middleware<R>,
     F: Future<Output = Result<Response, E>>,

@@ -1,7 +1,7 @@
 //! Watches traffic for a capture, around everything, and so sees what the client sees. While no capture is open it reads one
 //! word of memory. The calls between are watched in `calls/record.rs`.
 
-use super::ending::Ending;
+use super::ending::ResponseEnd;
 use super::middleware::Middleware;
 use crate::body::Copier;
 use crate::capture::{Head, Recording, Tap};
@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 /// Begins and ends recordings.
 #[derive(Clone)]
-pub(crate) struct Record {
+pub(crate) struct RecordLayer {
     tap: Tap,
 }
 
-impl Record {
-    pub(crate) fn new(tap: Tap) -> Record {
-        Record { tap }
+impl RecordLayer {
+    pub(crate) fn new(tap: Tap) -> RecordLayer {
+        RecordLayer { tap }
     }
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Watched {
     context: Arc<RequestContext>,
 }
 
-impl Middleware<Request> for Record {
+impl Middleware<Request> for RecordLayer {
     type Inward = Request;
     type Kept = Option<Watched>;
     type Fault = Infallible;
@@ -63,10 +63,10 @@ fn watch(watched: Watched, response: &mut Response) {
     let Watched { recording, context } = watched;
     let (status, answer_headers) = (response.status().as_u16(), response.headers().clone());
     let bytes_max = recording.body_bytes_max();
-    let mut ending = Ending::default();
-    ending.answered(response);
+    let mut ending = ResponseEnd::default();
+    ending.on_response(response);
     let copier = Copier::new(bytes_max, move |copied| {
-        ending.ended(copied.end);
+        ending.on_end(copied.end);
         let Some(front) = context.front() else { return };
         let target = context.uri.path_and_query().map_or("/", |target| target.as_str());
         let head = Head {

@@ -7,7 +7,7 @@ use crate::body::Body;
 use crate::proxy::context::{REQUEST_ID, RequestContext, RequestId};
 use crate::proxy::forwarding::Forwarding;
 use crate::proxy::language::Language;
-use crate::proxy::program::Current;
+use crate::proxy::program::CurrentProgram;
 use crate::proxy::{Request, Response};
 use crate::telemetry::trace::{TRACEPARENT, TraceParent};
 use http::{Method, StatusCode};
@@ -17,13 +17,13 @@ use std::sync::Arc;
 
 #[derive(Clone)]
 pub(crate) struct Identify {
-    program: Current,
+    program: CurrentProgram,
     /// Whom it is believed where requests come from.
     forwarding: Forwarding,
 }
 
 impl Identify {
-    pub(crate) fn new(program: Current, forwarding: Forwarding) -> Identify {
+    pub(crate) fn new(program: CurrentProgram, forwarding: Forwarding) -> Identify {
         Identify { program, forwarding }
     }
 }
@@ -43,7 +43,7 @@ impl Middleware<http::Request<Body>> for Identify {
         let trace = parent.unwrap_or_else(|| TraceParent::start(fastrand::u128(..), fastrand::u64(..)));
         let program = self.program.load_full();
         let (trace, span) = program.traces().map_or((trace, None), |traces| traces.begin(parent, trace));
-        let language = Language::wanted(&head.headers, program.languages());
+        let language = Language::negotiate(&head.headers, program.languages());
         let mut context = RequestContext::new(RequestId(fastrand::u64(..)), trace, head, program, language);
         context.span = span;
         context.address = context.peer.map(|peer| self.forwarding.client(peer, &context.headers));

@@ -1,10 +1,10 @@
 //! The only place where an error becomes an answer: in the pack's form and the client's language, with the calm text; the
 //! full text goes to the log. A panic further in ends that one request and nothing else.
 
-use crate::body::{Body, End, Watch};
-use crate::error::{GatewayError, Kind, Side};
+use crate::body::{Body, BodyEnd, BodyWatcher};
+use crate::error::{ErrorKind, ErrorSide, GatewayError};
 use crate::outcome::Outcome;
-use crate::proxy::concurrency::refused;
+use crate::proxy::concurrency::limit_error;
 use crate::proxy::context::RequestContext;
 use crate::proxy::{Request, Response};
 use crate::telemetry::escape::Escaped;
@@ -78,12 +78,12 @@ where
                 Ok(Ok(mut response)) => {
                     // What is whole already cannot break off.
                     if !response.body().is_whole() {
-                        response.body_mut().watch(Box::new(Late { context: Arc::clone(context) }));
+                        response.body_mut().watch(Box::new(LateErrorLog { context: Arc::clone(context) }));
                     }
                     response
                 }
                 Ok(Err(error)) => answer(context, &own(error)),
-                Err(panic) => answer(context, &panicked(&*panic)),
+                Err(panic) => answer(context, &panic_error(&*panic)),
             },
         }))
     }
@@ -103,7 +103,7 @@ where
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(Ok(()))) => None,
             Ok(Poll::Ready(Err(error))) => Some(own(error)),
-            Err(panic) => Some(panicked(&*panic)),
+            Err(panic) => Some(panic_error(&*panic)),
         };
         Poll::Ready(Ok(()))
     }
@@ -118,7 +118,7 @@ where
                 let answering = AssertUnwindSafe(answering).catch_unwind();
                 Rescued::Wait { answering, context }
             }
-            Err(panic) => Rescued::Early { answer: Some(answer(&context, &panicked(&*panic))) },
+            Err(panic) => Rescued::Early { answer: Some(answer(&context, &panic_error(&*panic))) },
         }
     }
 }
@@ -131,34 +131,37 @@ fn own(error: impl Into<BoxError>) -> GatewayError {
         Err(other) => other,
     };
     if error.is::<tower::load_shed::error::Overloaded>() {
-        return refused("layer");
+        return limit_error("layer");
     }
-    let kind =
-        if error.is::<tower::timeout::error::Elapsed>() { Kind::UpstreamTimeout } else { Kind::Internal };
+    let kind = if error.is::<tower::timeout::error::Elapsed>() {
+        ErrorKind::UpstreamTimeout
+    } else {
+        ErrorKind::Internal
+    };
     GatewayError::new(kind, format!("a layer failed: {error}"))
 }
 
 /// Logs what ends an answer whose head has gone out: no other answer can be made of it any more.
-struct Late {
+struct LateErrorLog {
     context: Arc<RequestContext>,
 }
 
-impl Watch for Late {
+impl BodyWatcher for LateErrorLog {
     fn chunk(&mut self, _bytes: &Bytes) {}
 
-    fn failed(&mut self, error: &GatewayError) {
+    fn on_error(&mut self, error: &GatewayError) {
         let (id, operation, client) = (self.context.id, self.context.operation(), self.context.client());
         let (kind, side, detail) = (error.kind().name(), error.side().name(), error.detail());
         tracing::warn!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "an answer broke off");
     }
 
-    fn end(&mut self, _end: End) {}
+    fn end(&mut self, _end: BodyEnd) {}
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> GatewayError {
+fn panic_error(panic: &(dyn Any + Send)) -> GatewayError {
     let text =
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    GatewayError::new(Kind::Internal, format!("panic: {}", text.unwrap_or("without a text")))
+    GatewayError::new(ErrorKind::Internal, format!("panic: {}", text.unwrap_or("without a text")))
 }
 
 fn answer(context: &RequestContext, error: &GatewayError) -> Response {
@@ -185,12 +188,12 @@ pub(crate) fn response(context: &RequestContext, error: &GatewayError) -> Respon
         headers.insert(header::CONTENT_LANGUAGE, language.clone());
     }
     match error.kind() {
-        Kind::WrongMethod { allow } => {
+        ErrorKind::WrongMethod { allow } => {
             if let Ok(allow) = HeaderValue::from_str(allow) {
                 headers.insert(header::ALLOW, allow);
             }
         }
-        Kind::UnknownToken => {
+        ErrorKind::UnknownToken => {
             // Compulsory with 401 (RFC 9110, section 11.6.1).
             let first =
                 context.front().map(|front| context.program.credential(front.serves).read_fields().next());
@@ -200,7 +203,7 @@ pub(crate) fn response(context: &RequestContext, error: &GatewayError) -> Respon
                 headers.insert(header::WWW_AUTHENTICATE, scheme);
             }
         }
-        Kind::Overloaded { retry_after } | Kind::Brownout { retry_after } => {
+        ErrorKind::Overloaded { retry_after } | ErrorKind::Brownout { retry_after } => {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_after.as_secs().max(1)));
         }
         _ => {}
@@ -213,12 +216,12 @@ pub(crate) fn response(context: &RequestContext, error: &GatewayError) -> Respon
 
 fn outcome(error: &GatewayError) -> Outcome {
     match (error.kind(), error.side()) {
-        (Kind::Refused | Kind::AccountUnavailable, _) => Outcome::Refused,
-        (Kind::Brownout { .. }, _) => Outcome::Brownout,
-        (Kind::Retired, _) => Outcome::Retired,
-        (_, Side::Client) => Outcome::Rejected,
-        (_, Side::Gateway) => Outcome::GatewayError,
-        (_, Side::Upstream) => Outcome::UpstreamError,
+        (ErrorKind::Refused | ErrorKind::AccountUnavailable, _) => Outcome::Refused,
+        (ErrorKind::Brownout { .. }, _) => Outcome::Brownout,
+        (ErrorKind::Retired, _) => Outcome::Retired,
+        (_, ErrorSide::Client) => Outcome::Rejected,
+        (_, ErrorSide::Gateway) => Outcome::GatewayError,
+        (_, ErrorSide::Upstream) => Outcome::UpstreamError,
     }
 }
 
@@ -231,7 +234,7 @@ fn log(context: &RequestContext, error: &GatewayError) {
             tracing::debug!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "refused a request");
         }
         // A defect of the gateway, or of its pack.
-        true if *error.kind() == Kind::Internal => {
+        true if *error.kind() == ErrorKind::Internal => {
             tracing::error!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "a request failed");
         }
         true => {

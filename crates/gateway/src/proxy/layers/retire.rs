@@ -2,9 +2,9 @@
 //! answers say when it comes, if that is wanted.
 
 use super::middleware::Middleware;
-use crate::error::{GatewayError, Kind};
+use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::{Request, Response};
-use crate::retire::{Retirement, Standing};
+use crate::retire::{CallStanding, Retirement};
 use std::ops::ControlFlow;
 
 #[derive(Clone)]
@@ -28,19 +28,19 @@ impl Middleware<Request> for Retire {
         let front = context.front().expect("`route` sits outside and leaves the front");
         let side = &context.program.side(front.serves).name;
         let error = match self.retirement.standing(side, context.operation(), context.client()) {
-            None | Some(Standing::Open(None)) => return ControlFlow::Continue((request, ())),
-            Some(Standing::Open(Some(notice))) => {
+            None | Some(CallStanding::Open(None)) => return ControlFlow::Continue((request, ())),
+            Some(CallStanding::Open(Some(notice))) => {
                 context.set_notice(notice);
                 return ControlFlow::Continue((request, ()));
             }
-            Some(Standing::Retired(notice)) => {
+            Some(CallStanding::Retired(notice)) => {
                 if let Some(notice) = notice {
                     context.set_notice(notice);
                 }
-                GatewayError::new(Kind::Retired, "the side has ended for this client")
+                GatewayError::new(ErrorKind::Retired, "the side has ended for this client")
             }
-            Some(Standing::Brownout { retry_after, reason, id }) => {
-                let error = GatewayError::new(Kind::Brownout { retry_after }, format!("brownout {id}"));
+            Some(CallStanding::Brownout { retry_after, reason, id }) => {
+                let error = GatewayError::new(ErrorKind::Brownout { retry_after }, format!("brownout {id}"));
                 if reason.is_empty() { error } else { error.saying(reason) }
             }
         };

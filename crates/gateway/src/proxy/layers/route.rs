@@ -2,7 +2,7 @@
 //! found here are what the upstream's path is built from: there is one parse, so nothing can be read in two ways.
 
 use super::middleware::Middleware;
-use crate::error::{GatewayError, Kind};
+use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::context::{Matched, RequestContext, Unknown};
 use crate::proxy::{Request, Response};
 use http::Method;
@@ -13,9 +13,9 @@ use switchback_plan::router::Found;
 use switchback_plan::router::path::stays_below;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Route;
+pub(crate) struct RouteLayer;
 
-impl Middleware<Request> for Route {
+impl Middleware<Request> for RouteLayer {
     type Inward = Request;
     type Kept = ();
     type Fault = GatewayError;
@@ -38,11 +38,11 @@ impl Middleware<Request> for Route {
 }
 
 /// What is unknown of a request that no operation is for, if the front's own service is to judge it.
-fn unknown(context: &RequestContext, why: &Kind) -> Option<Unknown> {
+fn unknown(context: &RequestContext, why: &ErrorKind) -> Option<Unknown> {
     let unknown = match why {
-        Kind::NotFound => Unknown::Path,
-        Kind::WrongMethod { .. } => Unknown::Method,
-        Kind::BadPath => Unknown::Spelling,
+        ErrorKind::NotFound => Unknown::Path,
+        ErrorKind::WrongMethod { .. } => Unknown::Method,
+        ErrorKind::BadPath => Unknown::Spelling,
         _ => return None,
     };
     let front = match context.front() {
@@ -63,16 +63,17 @@ pub(crate) fn find(context: &RequestContext) -> Result<Matched, GatewayError> {
     let Some((front, rest)) = context.program.front(path) else {
         // A path that could be read in two ways is refused as such wherever it seems to point.
         return Err(match switchback_plan::router::path::segments(path) {
-            Err(error) => GatewayError::new(Kind::BadPath, error.to_string()),
-            Ok(_) => GatewayError::new(Kind::NotFound, "no front has this prefix"),
+            Err(error) => GatewayError::new(ErrorKind::BadPath, error.to_string()),
+            Ok(_) => GatewayError::new(ErrorKind::NotFound, "no front has this prefix"),
         });
     };
     context.set_front(Arc::clone(front));
     let scope = context.program.side(front.serves).scope.as_deref();
-    let (account, rest) = match scope.and_then(|scope| switchback_plan::router::path::under(scope, rest)) {
-        Some((account, rest)) => (Some(account.into_owned()), rest),
-        None => (None, rest),
-    };
+    let (account, rest) =
+        match scope.and_then(|scope| switchback_plan::router::path::strip_prefix(scope, rest)) {
+            Some((account, rest)) => (Some(account.into_owned()), rest),
+            None => (None, rest),
+        };
     match front.router.find(&context.method, rest) {
         Found::Route { route, values } => {
             let values = values.into_iter().map(Cow::into_owned).collect();
@@ -80,9 +81,9 @@ pub(crate) fn find(context: &RequestContext) -> Result<Matched, GatewayError> {
         }
         Found::WrongMethod { allow } => {
             let allow = allow.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
-            Err(GatewayError::new(Kind::WrongMethod { allow }, "a method that the path does not have"))
+            Err(GatewayError::new(ErrorKind::WrongMethod { allow }, "a method that the path does not have"))
         }
-        Found::NotFound => Err(GatewayError::new(Kind::NotFound, "no operation has this path")),
-        Found::Bad(error) => Err(GatewayError::new(Kind::BadPath, error.to_string())),
+        Found::NotFound => Err(GatewayError::new(ErrorKind::NotFound, "no operation has this path")),
+        Found::Bad(error) => Err(GatewayError::new(ErrorKind::BadPath, error.to_string())),
     }
 }

@@ -2,7 +2,7 @@
 //! What follows the head is watched by the body's own limits. A request that is forwarded as it comes has no such budget: its
 //! body may be long, and its answer may be one that waits for something to happen. Only its silence is bounded (`upstream`).
 
-use crate::error::{GatewayError, Kind};
+use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::context::RequestContext;
 use crate::proxy::{Request, Response};
 use pin_project_lite::pin_project;
@@ -90,7 +90,8 @@ where
         }
         let timer = this.timer.as_pin_mut().expect("set just above");
         timer.poll(cx).map(|()| {
-            Err(GatewayError::new(Kind::UpstreamTimeout, "the budget of the whole request is spent").into())
+            Err(GatewayError::new(ErrorKind::UpstreamTimeout, "the budget of the whole request is spent")
+                .into())
         })
     }
 }

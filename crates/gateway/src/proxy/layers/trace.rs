@@ -2,13 +2,13 @@
 //! are those of OpenTelemetry's semantic conventions for HTTP (1.4x, stable); what they do not know begins with `switchback.`.
 //! Paths are shown as the access log shows them, and header fields and bodies not at all.
 
-use super::ending::Ending;
+use super::ending::ResponseEnd;
 use super::middleware::Middleware;
-use crate::body::{End, Watch};
+use crate::body::{BodyEnd, BodyWatcher};
 use crate::error::GatewayError;
 use crate::proxy::context::RequestContext;
 use crate::proxy::{Request, Response};
-use crate::telemetry::otlp::Ended;
+use crate::telemetry::otlp::EndedSpan;
 use bytes::Bytes;
 use http::uri::Authority;
 use http::{Method, Version, header};
@@ -22,48 +22,48 @@ pub(crate) struct Trace;
 
 impl Middleware<Request> for Trace {
     type Inward = Request;
-    type Kept = Option<Gathered>;
+    type Kept = Option<PendingSpan>;
     type Fault = Infallible;
 
     fn before(&self, request: Request) -> ControlFlow<Result<Response, Infallible>, (Request, Self::Kept)> {
         let is_recorded = request.context.span.is_some();
-        let gathered = is_recorded.then(|| Gathered {
+        let gathered = is_recorded.then(|| PendingSpan {
             context: Arc::clone(&request.context),
             status: None,
-            ending: Ending::default(),
+            ending: ResponseEnd::default(),
         });
         ControlFlow::Continue((request, gathered))
     }
 
-    fn after(gathered: Option<Gathered>, response: &mut Response) {
+    fn after(gathered: Option<PendingSpan>, response: &mut Response) {
         if let Some(mut gathered) = gathered {
             gathered.status = Some(response.status().as_u16());
-            gathered.ending.answered(response);
+            gathered.ending.on_response(response);
             response.body_mut().watch(Box::new(gathered));
         }
     }
 }
 
 /// A span being gathered; recorded when it is dropped, which happens exactly once.
-pub(crate) struct Gathered {
+pub(crate) struct PendingSpan {
     context: Arc<RequestContext>,
     status: Option<u16>,
-    ending: Ending,
+    ending: ResponseEnd,
 }
 
-impl Watch for Gathered {
+impl BodyWatcher for PendingSpan {
     fn chunk(&mut self, _bytes: &Bytes) {}
 
-    fn failed(&mut self, error: &GatewayError) {
-        self.ending.failed(error);
+    fn on_error(&mut self, error: &GatewayError) {
+        self.ending.on_error(error);
     }
 
-    fn end(&mut self, end: End) {
-        self.ending.ended(end);
+    fn end(&mut self, end: BodyEnd) {
+        self.ending.on_end(end);
     }
 }
 
-impl Drop for Gathered {
+impl Drop for PendingSpan {
     fn drop(&mut self) {
         let context = &*self.context;
         let Some(span) = &context.span else { return };
@@ -93,13 +93,13 @@ impl Drop for Gathered {
         }
         let status = self.status.map(|status| status.to_string());
         let is_failed =
-            self.status.is_some_and(|status| status >= 500) || self.ending.end() == Some(End::Failed);
+            self.status.is_some_and(|status| status >= 500) || self.ending.end() == Some(BodyEnd::Failed);
         let error = match (context.fault(), self.ending.end()) {
             (Some(fault), _) if is_failed => fault.kind,
-            (_, Some(End::Complete)) if is_failed => status.as_deref().unwrap_or_default(),
-            (_, Some(End::Complete)) => "",
-            (_, Some(End::Failed)) => "broke_off",
-            (_, Some(End::Abandoned) | None) => "client_gone",
+            (_, Some(BodyEnd::Complete)) if is_failed => status.as_deref().unwrap_or_default(),
+            (_, Some(BodyEnd::Complete)) => "",
+            (_, Some(BodyEnd::Failed)) => "broke_off",
+            (_, Some(BodyEnd::Abandoned) | None) => "client_gone",
         };
         add("error.type", error);
         if let Some(address) = context.address {
@@ -119,7 +119,7 @@ impl Drop for Gathered {
         let name = if has_route { format!("{method} {path}") } else { method.to_owned() };
         let started = context.arrived;
         let ended = started + context.took();
-        span.record(Ended { name, started, ended, attributes, is_failed });
+        span.record(EndedSpan { name, started, ended, attributes, is_failed });
     }
 }
 

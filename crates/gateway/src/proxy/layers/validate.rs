@@ -8,7 +8,7 @@
 
 use super::middleware::Middleware;
 use crate::body::Body;
-use crate::error::{GatewayError, Kind};
+use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::context::RequestContext;
 use crate::proxy::headers::{self, Pseudonym};
 use crate::proxy::limits::Limits;
@@ -43,13 +43,14 @@ impl Middleware<Request> for ValidateRequest {
             return ControlFlow::Break(match request.context.method == Method::OPTIONS {
                 true => Ok(options_answer()),
                 false => Err(GatewayError::new(
-                    Kind::WrongMethod { allow: ALLOW.to_owned() },
+                    ErrorKind::WrongMethod { allow: ALLOW.to_owned() },
                     "TRACE of the gateway itself",
                 )),
             });
         }
         let Request { context, body } = request;
-        let body = body.limited(body_bytes_max(&self.limits)).paced(self.limits.request_body_timeout);
+        let body =
+            body.with_limit(body_bytes_max(&self.limits)).with_timeout(self.limits.request_body_timeout);
         ControlFlow::Continue((Request { context, body }, ()))
     }
 }
@@ -66,10 +67,10 @@ fn check(request: &Request, limits: &Limits, pseudonym: &Pseudonym) -> Result<()
         check_expectation(&context.headers)?;
     }
     if seen.via && headers::has_passed(&context.headers, pseudonym) {
-        return Err(GatewayError::new(Kind::LoopDetected, "our own name is in Via"));
+        return Err(GatewayError::new(ErrorKind::LoopDetected, "our own name is in Via"));
     }
     if request.body.length().is_some_and(|length| length > body_bytes_max(limits)) {
-        return Err(GatewayError::new(Kind::TooLarge, "the announced request body is over its limit"));
+        return Err(GatewayError::new(ErrorKind::TooLarge, "the announced request body is over its limit"));
     }
     Ok(())
 }
@@ -83,25 +84,25 @@ fn body_bytes_max(limits: &Limits) -> u64 {
 fn check_target(context: &RequestContext, limits: &Limits) -> Result<(), GatewayError> {
     let length = context.uri.path_and_query().map_or(0, |target| target.as_str().len());
     if length > limits.target_bytes_max {
-        return Err(GatewayError::new(Kind::UriTooLong, "the request target is over its limit"));
+        return Err(GatewayError::new(ErrorKind::UriTooLong, "the request target is over its limit"));
     }
     if context.method == Method::CONNECT || length == 0 {
-        return Err(GatewayError::new(Kind::BadPath, "the request target is not a path"));
+        return Err(GatewayError::new(ErrorKind::BadPath, "the request target is not a path"));
     }
     Ok(())
 }
 
 /// Which fields a request has that few have, and that there are rules for.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct RareFields {
     coding: bool,
     expectation: bool,
     via: bool,
 }
 
 /// One pass over all fields, which also sees what need not be searched for.
-fn check_header_size(headers: &HeaderMap, limits: &Limits) -> Result<Seen, GatewayError> {
-    let (mut seen, mut bytes) = (Seen::default(), 0);
+fn check_header_size(headers: &HeaderMap, limits: &Limits) -> Result<RareFields, GatewayError> {
+    let (mut seen, mut bytes) = (RareFields::default(), 0);
     for (name, value) in headers {
         bytes += name.as_str().len() + value.len() + 4;
         seen.coding |= *name == header::TRANSFER_ENCODING;
@@ -109,7 +110,7 @@ fn check_header_size(headers: &HeaderMap, limits: &Limits) -> Result<Seen, Gatew
         seen.via |= *name == header::VIA;
     }
     if bytes > limits.header_bytes_max {
-        return Err(GatewayError::new(Kind::HeadersTooLarge, "the header fields are over their limit"));
+        return Err(GatewayError::new(ErrorKind::HeadersTooLarge, "the header fields are over their limit"));
     }
     Ok(seen)
 }
@@ -117,7 +118,7 @@ fn check_header_size(headers: &HeaderMap, limits: &Limits) -> Result<Seen, Gatew
 /// One valid Host, except in HTTP/1.0; the authority of the target wins over it (RFC 9112, section 3.2; RFC 9113, section
 /// 8.3.1), and since nothing further in looks at either, winning means that only its form matters.
 fn check_host(context: &RequestContext) -> Result<(), GatewayError> {
-    let bad = |detail: &str| Err(GatewayError::new(Kind::BadRequest, detail));
+    let bad = |detail: &str| Err(GatewayError::new(ErrorKind::BadRequest, detail));
     let mut hosts = context.headers.get_all(header::HOST).iter();
     let host = hosts.next();
     if hosts.next().is_some() {
@@ -159,7 +160,7 @@ fn check_framing(headers: &HeaderMap) -> Result<(), GatewayError> {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let (Some(coding), second) = (codings.next(), codings.next()) else { return Ok(()) };
     if second.is_some() {
-        return Err(GatewayError::new(Kind::BadRequest, "Transfer-Encoding more than once"));
+        return Err(GatewayError::new(ErrorKind::BadRequest, "Transfer-Encoding more than once"));
     }
     if coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
         return Ok(());
@@ -167,7 +168,7 @@ fn check_framing(headers: &HeaderMap) -> Result<(), GatewayError> {
     let list: Vec<&str> = coding.to_str().unwrap_or("").split(',').map(str::trim).collect();
     let is_malformed = list.iter().any(|one| one.is_empty())
         || list.iter().filter(|one| one.eq_ignore_ascii_case("chunked")).count() != 1;
-    let error = GatewayError::new(Kind::BadRequest, "a transfer coding besides chunked");
+    let error = GatewayError::new(ErrorKind::BadRequest, "a transfer coding besides chunked");
     Err(if is_malformed { error } else { error.with_status(StatusCode::NOT_IMPLEMENTED) })
 }
 
@@ -176,7 +177,10 @@ fn check_framing(headers: &HeaderMap) -> Result<(), GatewayError> {
 fn check_expectation(headers: &HeaderMap) -> Result<(), GatewayError> {
     for value in headers.get_all(header::EXPECT) {
         if !value.as_bytes().eq_ignore_ascii_case(b"100-continue") {
-            return Err(GatewayError::new(Kind::ExpectationFailed, "an expectation other than 100-continue"));
+            return Err(GatewayError::new(
+                ErrorKind::ExpectationFailed,
+                "an expectation other than 100-continue",
+            ));
         }
     }
     Ok(())

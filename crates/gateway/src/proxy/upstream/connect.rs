@@ -24,7 +24,7 @@ const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
 
 /// Error of a failed connection attempt.
-pub(super) type ConnectError = Box<dyn StdError + Send + Sync>;
+pub(super) type DialError = Box<dyn StdError + Send + Sync>;
 
 /// Opens connections to one upstream.
 pub(super) struct Connector {
@@ -46,7 +46,7 @@ struct Tls {
 }
 
 /// A connection to an upstream, plain or TLS.
-pub(super) enum Stream {
+pub(super) enum UpstreamStream {
     Plain(TcpStream),
     /// Boxed because TLS state is large and connections are moved often.
     Tls(Box<TlsStream<TcpStream>>),
@@ -65,29 +65,29 @@ impl Connector {
         tcp.set_nodelay(true);
         tcp.enforce_http(false);
         let is_secured = address.scheme() == Some(&Scheme::HTTPS);
-        let tls = is_secured.then(|| secured(&address, tls)).transpose()?;
+        let tls = is_secured.then(|| tls_for(&address, tls)).transpose()?;
         Ok(Connector { tcp, address, tls, timeout: limits.connect_timeout })
     }
 
     /// Opens a connection. Over TLS, HTTP/2 is offered before HTTP/1.1; plain connections use
     /// HTTP/1.1.
-    pub(super) async fn connect(&self) -> Result<Stream, ConnectError> {
+    pub(super) async fn connect(&self) -> Result<UpstreamStream, DialError> {
         self.connect_with(|tls| &tls.either).await
     }
 
     /// Opens a connection for HTTP/1.1.
-    pub(super) async fn connect_http1(&self) -> Result<Stream, ConnectError> {
+    pub(super) async fn connect_http1(&self) -> Result<UpstreamStream, DialError> {
         self.connect_with(|tls| &tls.http1).await
     }
 
-    async fn connect_with(&self, offer: impl Fn(&Tls) -> &TlsConnector) -> Result<Stream, ConnectError> {
+    async fn connect_with(&self, offer: impl Fn(&Tls) -> &TlsConnector) -> Result<UpstreamStream, DialError> {
         let connecting = self.tcp.clone().oneshot(self.address.clone());
         let Some(tls) = &self.tls else {
-            return Ok(Stream::Plain(connecting.await?.into_inner()));
+            return Ok(UpstreamStream::Plain(connecting.await?.into_inner()));
         };
         let securing = async {
             let tcp = connecting.await?.into_inner();
-            Ok(Stream::Tls(Box::new(offer(tls).connect(tls.name.clone(), tcp).await?)))
+            Ok(UpstreamStream::Tls(Box::new(offer(tls).connect(tls.name.clone(), tcp).await?)))
         };
         tokio::time::timeout(self.timeout, securing).await.unwrap_or_else(|_| {
             Err(io::Error::new(io::ErrorKind::TimedOut, "TLS was not agreed in time").into())
@@ -95,8 +95,8 @@ impl Connector {
     }
 }
 
-fn secured(address: &Uri, tls: &ServiceTls) -> Result<Tls, UpstreamError> {
-    let setup = tls.read()?;
+fn tls_for(address: &Uri, tls: &ServiceTls) -> Result<Tls, UpstreamError> {
+    let setup = tls.load()?;
     let name = match setup.server_name {
         Some(name) => name,
         None => {
@@ -114,30 +114,30 @@ fn secured(address: &Uri, tls: &ServiceTls) -> Result<Tls, UpstreamError> {
     Ok(Tls { either: offering(&[HTTP2, HTTP1]), http1: offering(&[HTTP1]), name })
 }
 
-impl Stream {
+impl UpstreamStream {
     /// Returns whether ALPN selected HTTP/2.
     pub(super) fn is_http2(&self) -> bool {
         match self {
-            Stream::Plain(_) => false,
-            Stream::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(HTTP2),
+            UpstreamStream::Plain(_) => false,
+            UpstreamStream::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(HTTP2),
         }
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for UpstreamStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            UpstreamStream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            UpstreamStream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for UpstreamStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
-            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+            UpstreamStream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            UpstreamStream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
 
@@ -147,29 +147,29 @@ impl AsyncWrite for Stream {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            UpstreamStream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            UpstreamStream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match self {
-            Stream::Plain(stream) => stream.is_write_vectored(),
-            Stream::Tls(stream) => stream.is_write_vectored(),
+            UpstreamStream::Plain(stream) => stream.is_write_vectored(),
+            UpstreamStream::Tls(stream) => stream.is_write_vectored(),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            UpstreamStream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            UpstreamStream::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            UpstreamStream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            UpstreamStream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

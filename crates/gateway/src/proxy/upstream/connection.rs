@@ -5,8 +5,8 @@
 //!
 //! `connect` opens connections and `pool` selects one for each call.
 
-use super::connect::Stream;
-use super::patience::Patience;
+use super::connect::UpstreamStream;
+use super::patience::HeadDeadline;
 use super::waker::ConnectionWaker;
 use crate::batch::{Batched, Requeue};
 use crate::body::Body;
@@ -40,12 +40,12 @@ pub(super) struct Connection {
 
 /// hyper's connection future, which reads and writes the socket.
 struct Driven {
-    hyper: HyperConnection<TokioIo<Batched<Stream, Arc<ConnectionWaker>>>, Outgoing>,
+    hyper: HyperConnection<TokioIo<Batched<UpstreamStream, Arc<ConnectionWaker>>>, Outgoing>,
     is_open: bool,
 }
 
 /// Reason why a call has no response.
-pub(super) enum Failed {
+pub(super) enum CallFailure {
     /// The connection closed before any byte of the request was written.
     Unsent(Box<http::Request<Outgoing>>, hyper::Error),
     Broken(hyper::Error),
@@ -62,7 +62,7 @@ impl Connection {
     ///
     /// Returns hyper's error if the handshake fails.
     pub(super) async fn new(
-        stream: Stream,
+        stream: UpstreamStream,
         head_bytes_max: usize,
         fields_max: usize,
     ) -> Result<Box<Connection>, hyper::Error> {
@@ -94,8 +94,8 @@ impl Connection {
     pub(super) async fn send(
         &mut self,
         request: Box<http::Request<Outgoing>>,
-        patience: &Patience,
-    ) -> Result<http::Response<Incoming>, Failed> {
+        patience: &HeadDeadline,
+    ) -> Result<http::Response<Incoming>, CallFailure> {
         self.timer.as_mut().reset(patience.until());
         // Boxed: this future contains the request, which would enlarge every enclosing future.
         let mut answering = Box::pin(self.sender.try_send_request(*request));
@@ -114,10 +114,10 @@ impl Connection {
         match outcome.await {
             Some(Ok(response)) => Ok(response),
             Some(Err(mut error)) => Err(match error.take_message() {
-                Some(request) => Failed::Unsent(Box::new(request), error.into_error()),
-                None => Failed::Broken(error.into_error()),
+                Some(request) => CallFailure::Unsent(Box::new(request), error.into_error()),
+                None => CallFailure::Broken(error.into_error()),
             }),
-            None => Err(Failed::Late),
+            None => Err(CallFailure::Late),
         }
     }
 

@@ -2,9 +2,9 @@
 //! opened it drives it, because no single call owns it. The upstream limits concurrent streams;
 //! further calls wait for a free stream.
 
-use super::connect::Stream;
-use super::connection::{Failed, Outgoing};
-use super::patience::Patience;
+use super::connect::UpstreamStream;
+use super::connection::{CallFailure, Outgoing};
+use super::patience::HeadDeadline;
 use crate::proxy::limits::Limits;
 use http::header::{CONNECTION, HOST};
 use http::uri::{Authority, Scheme};
@@ -29,7 +29,10 @@ pub(super) struct SharedConnection(SendRequest<Outgoing>);
 
 impl SharedConnection {
     /// Performs the HTTP/2 handshake and spawns the task that drives the connection.
-    pub(super) async fn new(stream: Stream, limits: &Limits) -> Result<SharedConnection, hyper::Error> {
+    pub(super) async fn new(
+        stream: UpstreamStream,
+        limits: &Limits,
+    ) -> Result<SharedConnection, hyper::Error> {
         let (sender, connection) = Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .max_header_list_size(list_bytes_max(limits))
@@ -68,8 +71,8 @@ impl SharedConnection {
         mut request: Box<http::Request<Outgoing>>,
         scheme: &Scheme,
         authority: &Authority,
-        patience: &Patience,
-    ) -> Result<http::Response<Incoming>, Failed> {
+        patience: &HeadDeadline,
+    ) -> Result<http::Response<Incoming>, CallFailure> {
         let (host, connection) =
             (request.headers_mut().remove(HOST), request.headers_mut().remove(CONNECTION));
         let mut address = std::mem::take(request.uri_mut()).into_parts();
@@ -78,13 +81,13 @@ impl SharedConnection {
         match patience.wait(self.0.try_send_request(*request)).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(mut error)) => Err(match error.take_message() {
-                Some(request) => Failed::Unsent(
+                Some(request) => CallFailure::Unsent(
                     Box::new(as_it_was(request, [(HOST, host), (CONNECTION, connection)])),
                     error.into_error(),
                 ),
-                None => Failed::Broken(error.into_error()),
+                None => CallFailure::Broken(error.into_error()),
             }),
-            Err(_) => Err(Failed::Late),
+            Err(_) => Err(CallFailure::Late),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::pool::Unanswered;
 use crate::body;
-use crate::error::{GatewayError, Kind};
+use crate::error::{ErrorKind, GatewayError};
 use http::{Version, header};
 use std::error::Error as StdError;
 use std::io;
@@ -13,7 +13,7 @@ const BROKE_OFF: &str = "the exchange broke off";
 
 /// Returns the error for a response head that did not arrive in time.
 pub(super) fn late() -> GatewayError {
-    GatewayError::new(Kind::UpstreamTimeout, "no answer's head came in time")
+    GatewayError::new(ErrorKind::UpstreamTimeout, "no answer's head came in time")
 }
 
 /// Returns the error for a failed in-process service.
@@ -42,12 +42,12 @@ fn unreachable(error: BoxError) -> GatewayError {
     let is_late = has_source(&*error, |e| {
         e.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::TimedOut)
     });
-    let kind = if is_late { Kind::UpstreamTimeout } else { Kind::UpstreamUnreachable };
+    let kind = if is_late { ErrorKind::UpstreamTimeout } else { ErrorKind::UpstreamUnreachable };
     GatewayError::new(kind, "no connection").because(error).safe_to_retry()
 }
 
 fn untaken(error: impl Into<BoxError>) -> GatewayError {
-    let closed = GatewayError::new(Kind::UpstreamClosed, "the upstream did not take the call");
+    let closed = GatewayError::new(ErrorKind::UpstreamClosed, "the upstream did not take the call");
     closed.because(error).safe_to_retry()
 }
 
@@ -88,7 +88,7 @@ fn find_source(error: &(dyn StdError + 'static)) -> Option<GatewayError> {
 /// Rejects response heads that an intermediary must not forward (RFC 9112, section 6; RFC 9110,
 /// section 15) and heads with more than `fields_max` fields.
 pub(super) fn judge_head<B>(response: &http::Response<B>, fields_max: usize) -> Result<(), GatewayError> {
-    let broken = |detail: &str| Err(GatewayError::new(Kind::UpstreamBroken, detail));
+    let broken = |detail: &str| Err(GatewayError::new(ErrorKind::UpstreamBroken, detail));
     let (status, headers) = (response.status(), response.headers());
     if !(200..=599).contains(&status.as_u16()) {
         return broken("a status that is no final answer");

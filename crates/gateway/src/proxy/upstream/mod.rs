@@ -29,13 +29,13 @@ use self::connect::Connector;
 use self::connection::Outgoing;
 use self::judge::{broken_within, judge_head, judge_unanswered, late};
 use self::outage::Outage;
-use self::patience::Patience;
+use self::patience::HeadDeadline;
 use self::pool::{ConnectionPool, Unanswered};
 use crate::body::{Body, BodyTimeout, LastByte};
-use crate::error::{GatewayError, Kind};
+use crate::error::{ErrorKind, GatewayError};
 use crate::interim;
 use crate::proxy::Response;
-use crate::proxy::concurrency::{FairConcurrencyLimit, FairPermit, refused};
+use crate::proxy::concurrency::{FairConcurrencyLimit, FairPermit, limit_error};
 use crate::proxy::headers::{forwarded_answer, switches_as_asked};
 use crate::proxy::limits::Limits;
 use crate::proxy::origin::CallOrigin;
@@ -117,7 +117,7 @@ impl Upstream {
         url: &Uri,
         limits: Arc<Limits>,
     ) -> Result<Upstream, UpstreamError> {
-        Upstream::secured(name, role, url, &ServiceTls::default(), limits)
+        Upstream::with_tls(name, role, url, &ServiceTls::default(), limits)
     }
 
     /// Creates an upstream with its own TLS settings, which apply to `https` addresses.
@@ -125,7 +125,7 @@ impl Upstream {
     /// # Errors
     ///
     /// As [`Upstream::new`]; also if a file named by `tls` cannot be used.
-    pub fn secured(
+    pub fn with_tls(
         name: &str,
         role: CallOrigin,
         url: &Uri,
@@ -162,7 +162,7 @@ impl Upstream {
     }
 
     /// Creates an upstream for a service in the same process. `name` labels logs and metrics.
-    pub(crate) fn within(name: &str, service: InnerService, limits: Arc<Limits>) -> Upstream {
+    pub(crate) fn in_process(name: &str, service: InnerService, limits: Arc<Limits>) -> Upstream {
         let authority = Authority::from_static("localhost");
         Upstream {
             name: name.into(),
@@ -246,7 +246,7 @@ impl Upstream {
     ///
     /// Returns a retry-safe error if a limit of calls in flight is reached.
     pub(crate) fn permit(&self, client: &str) -> Result<FairPermit, GatewayError> {
-        self.in_flight.take(client).map_err(|limit| refused(limit).safe_to_retry())
+        self.in_flight.take(client).map_err(|limit| limit_error(limit).safe_to_retry())
     }
 
     /// Sends a call. `target` is the path and query below the upstream's base path. Fields that the
@@ -285,23 +285,23 @@ impl Upstream {
         let response = outcome?;
         // The body is complete, so the permit can be released now.
         if response.body().is_whole() {
-            return Ok(response.map(|body| body.limited(self.limits.response_bytes_max)));
+            return Ok(response.map(|body| body.with_limit(self.limits.response_bytes_max)));
         }
-        Ok(self.bounded(response, last_byte).map(|body| body.watched(Box::new(permit))))
+        Ok(self.limit_body(response, last_byte).map(|body| body.with_watcher(Box::new(permit))))
     }
 
     /// Returns how long the call may wait for its response head.
-    fn patience(&self, started: Instant, last_byte: Option<Arc<LastByte>>) -> Patience {
+    fn patience(&self, started: Instant, last_byte: Option<Arc<LastByte>>) -> HeadDeadline {
         let timeout = last_byte.as_ref().map_or(self.limits.upstream_timeout, |last_byte| last_byte.idle());
-        Patience::new(tokio::time::Instant::from_std(started + timeout), last_byte)
+        HeadDeadline::new(tokio::time::Instant::from_std(started + timeout), last_byte)
     }
 
     /// Applies the size and time limits of response bodies.
-    fn bounded(&self, response: Response, last_byte: Option<Arc<LastByte>>) -> Response {
+    fn limit_body(&self, response: Response, last_byte: Option<Arc<LastByte>>) -> Response {
         let body_timeout = BodyTimeout { idle: self.limits.upstream_timeout, bytes_per_second_min: 0 };
         let bytes_max = self.limits.response_bytes_max;
         response.map(|body| {
-            let body = body.limited(bytes_max).paced(body_timeout);
+            let body = body.with_limit(bytes_max).with_timeout(body_timeout);
             match last_byte {
                 Some(last_byte) => {
                     last_byte.answer();
@@ -329,7 +329,10 @@ impl Upstream {
     ) -> Result<Response, GatewayError> {
         let request = self.request(method, target, headers, Body::empty())?;
         let Transport::Connections(connections) = &self.transport else {
-            return Err(GatewayError::new(Kind::Internal, "a service within has no connection to switch"));
+            return Err(GatewayError::new(
+                ErrorKind::Internal,
+                "a service within has no connection to switch",
+            ));
         };
         let started = Instant::now();
         let last_byte = LastByte::new(self.limits.forwarded_idle_timeout);
@@ -342,12 +345,12 @@ impl Upstream {
         match response.status() {
             StatusCode::SWITCHING_PROTOCOLS if !switches_as_asked(headers, response.headers()) => {
                 let detail = "the upstream goes over to a protocol that it was not asked for";
-                return Err(GatewayError::new(Kind::UpstreamBroken, detail));
+                return Err(GatewayError::new(ErrorKind::UpstreamBroken, detail));
             }
             StatusCode::SWITCHING_PROTOCOLS => {}
             _ => judge_head(&response, self.limits.upstream_fields_max)?,
         }
-        Ok(self.bounded(response, Some(last_byte)).map(|body| body.watched(Box::new(permit))))
+        Ok(self.limit_body(response, Some(last_byte)).map(|body| body.with_watcher(Box::new(permit))))
     }
 
     /// Builds the request to send.
@@ -362,7 +365,7 @@ impl Upstream {
         path.push_str(&self.base);
         path.push_str(target);
         let target = PathAndQuery::try_from(path)
-            .map_err(|e| GatewayError::new(Kind::Internal, "a call's target is invalid").because(e))?;
+            .map_err(|e| GatewayError::new(ErrorKind::Internal, "a call's target is invalid").because(e))?;
         let is_bodiless = body.is_empty();
         let mut request = http::Request::new(Outgoing::from(body));
         request.method_mut().clone_from(method);
@@ -381,7 +384,7 @@ impl Upstream {
         &self,
         request: Box<http::Request<Outgoing>>,
         started: Instant,
-        patience: &Patience,
+        patience: &HeadDeadline,
         is_alone: bool,
     ) -> Result<Response, GatewayError> {
         let response = match &self.transport {

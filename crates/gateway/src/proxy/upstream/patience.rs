@@ -7,18 +7,18 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout_at};
 
 /// Deadline for a response head.
-pub(super) struct Patience {
+pub(super) struct HeadDeadline {
     until: Instant,
     last_byte: Option<Arc<LastByte>>,
 }
 
 /// The response head did not arrive in time.
-pub(super) struct Late;
+pub(super) struct HeadTimeout;
 
-impl Patience {
+impl HeadDeadline {
     /// Creates a deadline at `until`, which moves while bytes of a forwarded call pass.
-    pub(super) fn new(until: Instant, last_byte: Option<Arc<LastByte>>) -> Patience {
-        Patience { until, last_byte }
+    pub(super) fn new(until: Instant, last_byte: Option<Arc<LastByte>>) -> HeadDeadline {
+        HeadDeadline { until, last_byte }
     }
 
     /// Returns the initial deadline.
@@ -32,12 +32,12 @@ impl Patience {
     }
 
     /// Waits for `head` until the deadline.
-    pub(super) async fn wait<F: Future>(&self, head: F) -> Result<F::Output, Late> {
+    pub(super) async fn wait<F: Future>(&self, head: F) -> Result<F::Output, HeadTimeout> {
         let (mut head, mut until) = (pin!(head), self.until);
         loop {
             match timeout_at(until, head.as_mut()).await {
                 Ok(outcome) => return Ok(outcome),
-                Err(_) => until = self.extension().ok_or(Late)?,
+                Err(_) => until = self.extension().ok_or(HeadTimeout)?,
             }
         }
     }

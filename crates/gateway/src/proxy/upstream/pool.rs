@@ -5,14 +5,14 @@
 //! The pools of hyper-util do not fit: they return a connection when its service is dropped rather
 //! than when the body ends, ignore `Keep-Alive: timeout`, and spawn a task for each connection.
 
-use super::connect::{ConnectError, Connector};
-use super::connection::{Connection, Failed, Outgoing};
+use super::connect::{Connector, DialError};
+use super::connection::{CallFailure, Connection, Outgoing};
 use super::http2::SharedConnection;
-use super::patience::Patience;
-use super::pooled_body::pooled;
+use super::patience::HeadDeadline;
+use super::pooled_body::pooled_body;
 use super::ready::{ReadyConnections, SharedError};
 use crate::body::Body;
-use crate::error::Side;
+use crate::error::ErrorSide;
 use crate::proxy::limits::Limits;
 use futures_util::FutureExt as _;
 use http::header::CONNECTION;
@@ -35,7 +35,7 @@ pub(super) struct ConnectionPool {
 }
 
 /// A connection for one call.
-enum Link {
+enum PoolConnection {
     Own(Box<Connection>),
     Shared(SharedConnection),
 }
@@ -43,7 +43,7 @@ enum Link {
 /// Reason why an upstream sent no response.
 pub(super) enum Unanswered {
     /// No connection could be established.
-    Unreachable(ConnectError),
+    Unreachable(DialError),
     /// The new connection closed before anything was written.
     Unsent(hyper::Error),
     /// The exchange failed after the request was written, at least in part.
@@ -88,7 +88,7 @@ impl ConnectionPool {
         self: &Arc<ConnectionPool>,
         mut request: Box<http::Request<Outgoing>>,
         started: Instant,
-        patience: &Patience,
+        patience: &HeadDeadline,
         is_alone: bool,
     ) -> Result<http::Response<Body>, Unanswered> {
         let is_streamed = !request.body().is_whole();
@@ -98,15 +98,17 @@ impl ConnectionPool {
                 None => Box::pin(self.open(patience.until(), is_alone)).await?,
             };
             let failed = match link {
-                Link::Own(mut connection) => match connection.send(request, patience).await {
-                    Ok(response) => return Ok(self.answered(response, connection, is_streamed)),
+                PoolConnection::Own(mut connection) => match connection.send(request, patience).await {
+                    Ok(response) => return Ok(self.wrap_response(response, connection, is_streamed)),
                     Err(failed) => failed,
                 },
                 // Boxed: this future is large, and HTTP/1.1 calls need not contain it.
-                Link::Shared(shared) => {
+                PoolConnection::Shared(shared) => {
                     let sending = shared.send(request, &self.scheme, &self.authority, patience);
                     match Box::pin(sending).await {
-                        Ok(response) => return Ok(response.map(|body| Body::incoming(body, Side::Upstream))),
+                        Ok(response) => {
+                            return Ok(response.map(|body| Body::incoming(body, ErrorSide::Upstream)));
+                        }
                         Err(failed) => failed,
                     }
                 }
@@ -115,10 +117,10 @@ impl ConnectionPool {
                 // An upstream may close an idle connection while a request is about to use it.
                 // Nothing was written, so sending again is safe for every method. A new connection
                 // that closes unused is a refusal; retrying here would loop.
-                Failed::Unsent(unsent, _) if !is_fresh => request = unsent,
-                Failed::Unsent(_, error) => return Err(Unanswered::Unsent(error)),
-                Failed::Broken(error) => return Err(Unanswered::Broken(error)),
-                Failed::Late => return Err(Unanswered::Late),
+                CallFailure::Unsent(unsent, _) if !is_fresh => request = unsent,
+                CallFailure::Unsent(_, error) => return Err(Unanswered::Unsent(error)),
+                CallFailure::Broken(error) => return Err(Unanswered::Broken(error)),
+                CallFailure::Late => return Err(Unanswered::Late),
             }
         }
     }
@@ -126,21 +128,21 @@ impl ConnectionPool {
     /// Opens a connection for later calls. Returns whether that succeeded.
     pub(super) async fn warm(&self) -> bool {
         match self.connect().await {
-            Ok(Link::Own(connection)) => self.ready.put(connection, self.ready.idle_timeout()),
-            Ok(Link::Shared(shared)) => drop(self.ready.share(shared)),
+            Ok(PoolConnection::Own(connection)) => self.ready.put(connection, self.ready.idle_timeout()),
+            Ok(PoolConnection::Shared(shared)) => drop(self.ready.share(shared)),
             Err(_) => return false,
         }
         true
     }
 
     /// Takes a connection that is ready to use.
-    fn at_hand(&self, now: Instant, is_alone: bool) -> Option<Link> {
+    fn at_hand(&self, now: Instant, is_alone: bool) -> Option<PoolConnection> {
         // `speaks_http2` is only a prediction. If it is wrong, the slot that is searched is empty
         // and `open` learns the actual protocol.
         if !self.speaks_http2.load(Relaxed) {
-            return self.ready.idle(now).map(Link::Own);
+            return self.ready.idle(now).map(PoolConnection::Own);
         }
-        if is_alone { None } else { self.ready.shared(now).map(Link::Shared) }
+        if is_alone { None } else { self.ready.shared_connection(now).map(PoolConnection::Shared) }
     }
 
     /// Opens a connection. The flag is `true` if the connection was opened for this call or this
@@ -150,7 +152,7 @@ impl ConnectionPool {
         self: &Arc<ConnectionPool>,
         deadline: tokio::time::Instant,
         is_alone: bool,
-    ) -> Result<(Link, bool), Unanswered> {
+    ) -> Result<(PoolConnection, bool), Unanswered> {
         let late = |_| Unanswered::Late;
         // While HTTP/2 is predicted, concurrent calls wait for one handshake. Otherwise a burst
         // would open a connection per call although one carries all of them.
@@ -158,14 +160,16 @@ impl ConnectionPool {
             let (opening, is_first) = self.ready.opening(|| Arc::clone(self).open_shared().boxed());
             let opened = tokio::time::timeout_at(deadline, opening).await.map_err(late)?;
             match opened.map_err(|error| Unanswered::Unreachable(error.into()))? {
-                Some(shared) => return Ok((Link::Shared(shared), is_first)),
+                Some(shared) => return Ok((PoolConnection::Shared(shared), is_first)),
                 // The upstream now uses HTTP/1.1, so each call needs its own connection.
                 None => continue,
             }
         }
         let connected = tokio::time::timeout_at(deadline, self.connect()).await.map_err(late)?;
         Ok(match connected.map_err(Unanswered::Unreachable)? {
-            Link::Shared(shared) if !is_alone => (Link::Shared(self.ready.share(shared)), true),
+            PoolConnection::Shared(shared) if !is_alone => {
+                (PoolConnection::Shared(self.ready.share(shared)), true)
+            }
             link => (link, true),
         })
     }
@@ -174,15 +178,15 @@ impl ConnectionPool {
     /// HTTP/1.1; the connection is then stored as idle.
     async fn open_shared(self: Arc<ConnectionPool>) -> Result<Option<SharedConnection>, SharedError> {
         Ok(match self.connect().await? {
-            Link::Shared(shared) => Some(self.ready.share(shared)),
-            Link::Own(connection) => {
+            PoolConnection::Shared(shared) => Some(self.ready.share(shared)),
+            PoolConnection::Own(connection) => {
                 self.ready.put(connection, self.ready.idle_timeout());
                 None
             }
         })
     }
 
-    async fn connect(&self) -> Result<Link, ConnectError> {
+    async fn connect(&self) -> Result<PoolConnection, DialError> {
         let stream = self.connector.connect().await?;
         let is_http2 = stream.is_http2();
         // Store only on change: every call on every core reads this flag.
@@ -191,15 +195,15 @@ impl ConnectionPool {
         }
         let limits = &self.limits;
         Ok(if is_http2 {
-            Link::Shared(SharedConnection::new(stream, limits).await?)
+            PoolConnection::Shared(SharedConnection::new(stream, limits).await?)
         } else {
-            Link::Own(
+            PoolConnection::Own(
                 Connection::new(stream, limits.upstream_head_bytes_max, limits.upstream_fields_max).await?,
             )
         })
     }
 
-    fn answered(
+    fn wrap_response(
         &self,
         response: http::Response<Incoming>,
         connection: Box<Connection>,
@@ -212,7 +216,7 @@ impl ConnectionPool {
         // An upstream that says how long it keeps the connection names that field among the options.
         let kept = if has_options { keep_alive(&head.headers) } else { None };
         let kept = kept.map_or(idle_timeout, |kept| kept.min(idle_timeout));
-        let body = pooled(incoming, connection, is_streamed || !is_persistent, kept, &self.ready);
+        let body = pooled_body(incoming, connection, is_streamed || !is_persistent, kept, &self.ready);
         http::Response::from_parts(head, body)
     }
 }

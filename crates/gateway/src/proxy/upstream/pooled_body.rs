@@ -4,7 +4,7 @@
 use super::connection::Connection;
 use super::ready::ReadyConnections;
 use crate::body::{self, Body};
-use crate::error::{GatewayError, Side};
+use crate::error::{ErrorSide, GatewayError};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::{Body as _, Incoming};
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Wraps the body of a response received on `connection`. `pool` retains the connection for `kept`
 /// when it becomes free. Buffered bytes are read at once, because most bodies are complete by then
 /// and release their connection immediately.
-pub(super) fn pooled(
+pub(super) fn pooled_body(
     incoming: Incoming,
     connection: Box<Connection>,
     is_last: bool,
@@ -46,7 +46,7 @@ pub(super) fn pooled(
         Poll::Ready(Some(Err(error))) => rest.ready = Some(Err(error)),
         Poll::Pending => {}
     }
-    Body::stream(rest, Side::Upstream)
+    Body::stream(rest, ErrorSide::Upstream)
 }
 
 /// The unread part of a response body and its connection. Dropping the body early closes the

@@ -2,7 +2,7 @@
 //! that opened it, so cores contend neither for a lock nor for wake-ups. `pool` opens connections
 //! and sends calls on them.
 
-use super::connect::ConnectError;
+use super::connect::DialError;
 use super::connection::Connection;
 use super::http2::SharedConnection;
 use crate::proxy::limits::Limits;
@@ -24,12 +24,12 @@ pub(super) struct ReadyConnections {
     idle_timeout: Duration,
     /// Maximum number of idle HTTP/1.1 connections per shard.
     idle_max: usize,
-    shards: Box<[Shard]>,
+    shards: Box<[ConnectionShard]>,
 }
 
 /// The ready connections of one core.
 #[derive(Default)]
-struct Shard {
+struct ConnectionShard {
     /// Idle HTTP/1.1 connections. Used as a stack: the most recently used one is taken first, so
     /// surplus connections reach their timeout.
     idle: Mutex<Vec<Idle<Box<Connection>>>>,
@@ -72,8 +72,8 @@ impl StdError for SharedError {
     }
 }
 
-impl From<ConnectError> for SharedError {
-    fn from(error: ConnectError) -> SharedError {
+impl From<DialError> for SharedError {
+    fn from(error: DialError) -> SharedError {
         SharedError(error.into())
     }
 }
@@ -81,7 +81,8 @@ impl From<ConnectError> for SharedError {
 impl ReadyConnections {
     /// Creates an empty set of shards.
     pub(super) fn new(limits: &Limits) -> ReadyConnections {
-        let shards: Box<[Shard]> = (0..shard::count()).map(|_| Shard::default()).collect();
+        let shards: Box<[ConnectionShard]> =
+            (0..shard::count()).map(|_| ConnectionShard::default()).collect();
         ReadyConnections {
             idle_timeout: limits.upstream_idle_timeout,
             idle_max: limits.upstream_idle_max.div_ceil(shards.len()),
@@ -106,15 +107,15 @@ impl ReadyConnections {
     }
 
     /// Returns the shared HTTP/2 connection of this core.
-    pub(super) fn shared(&self, now: Instant) -> Option<SharedConnection> {
-        self.shard().shared().open(now, self.idle_timeout)
+    pub(super) fn shared_connection(&self, now: Instant) -> Option<SharedConnection> {
+        self.shard().lock_shared().open(now, self.idle_timeout)
     }
 
     /// Offers a connection to the other calls of this core. If the core already has a usable one,
     /// returns that one instead.
     pub(super) fn share(self: &Arc<ReadyConnections>, connection: SharedConnection) -> SharedConnection {
         let now = Instant::now();
-        let mut slot = self.shard().shared();
+        let mut slot = self.shard().lock_shared();
         if let Some(open) = slot.open(now, self.idle_timeout) {
             return open;
         }
@@ -127,7 +128,7 @@ impl ReadyConnections {
     /// Returns the handshake in progress on this core, or starts one with `begin`. The flag is
     /// `true` if this call started it.
     pub(super) fn opening(&self, begin: impl FnOnce() -> Opening) -> (Shared<Opening>, bool) {
-        let mut slot = self.shard().shared();
+        let mut slot = self.shard().lock_shared();
         let opening = slot.opening.as_ref().and_then(WeakShared::upgrade);
         // Ignore a completed handshake: its connection is in the slot already, or is no longer
         // usable.
@@ -153,7 +154,7 @@ impl ReadyConnections {
     fn have_swept(self: &Arc<ReadyConnections>) {
         let shard = self.shard();
         if !shard.is_swept.swap(true, Relaxed) {
-            let (connections, at) = (Arc::downgrade(self), shard::here() % self.shards.len());
+            let (connections, at) = (Arc::downgrade(self), shard::current() % self.shards.len());
             let interval = SWEEP_INTERVAL.min(self.idle_timeout);
             // The weak reference lets the pool be dropped after a reload; the task then finishes
             // with its next tick. An empty shard stops its task too, so idle upstreams cost no
@@ -172,11 +173,11 @@ impl ReadyConnections {
 
     /// Closes connections that timed out or were closed by the upstream. Returns whether the shard
     /// is empty.
-    fn sweep(&self, shard: &Shard) -> bool {
+    fn sweep(&self, shard: &ConnectionShard) -> bool {
         let mut idle = shard.idle();
         let now = Instant::now();
         idle.retain_mut(|idle| now < idle.until && idle.connection.poll_ready());
-        let mut shared = shard.shared();
+        let mut shared = shard.lock_shared();
         shared.open = shared.open.take().filter(|open| now < open.until && open.connection.is_ready());
         let is_empty = idle.is_empty() && shared.open.is_none();
         // Still under both locks, so a connection stored afterwards sees the cleared flag and
@@ -187,17 +188,17 @@ impl ReadyConnections {
         is_empty
     }
 
-    fn shard(&self) -> &Shard {
-        &self.shards[shard::here() % self.shards.len()]
+    fn shard(&self) -> &ConnectionShard {
+        &self.shards[shard::current() % self.shards.len()]
     }
 }
 
-impl Shard {
+impl ConnectionShard {
     fn idle(&self) -> MutexGuard<'_, Vec<Idle<Box<Connection>>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn shared(&self) -> MutexGuard<'_, SharedSlot> {
+    fn lock_shared(&self) -> MutexGuard<'_, SharedSlot> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,10 +2,10 @@
 
 use super::connect::Connector;
 use super::connection::Outgoing;
-use super::patience::Patience;
+use super::patience::HeadDeadline;
 use super::pool::Unanswered;
 use crate::body::Body;
-use crate::error::Side;
+use crate::error::ErrorSide;
 use crate::proxy::Response;
 use crate::tunnel::Switched;
 use http::StatusCode;
@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 pub(super) async fn exchange(
     connector: &Connector,
     request: http::Request<Outgoing>,
-    patience: &Patience,
+    patience: &HeadDeadline,
 ) -> Result<Response, Unanswered> {
     let exchanging = async {
         let stream = connector.connect_http1().await.map_err(Unanswered::Unreachable)?;
@@ -27,7 +27,7 @@ pub(super) async fn exchange(
         tokio::spawn(connection.with_upgrades());
         let mut response = sender.send_request(request).await.map_err(Unanswered::Broken)?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-            return Ok(response.map(|body| Body::incoming(body, Side::Upstream)));
+            return Ok(response.map(|body| Body::incoming(body, ErrorSide::Upstream)));
         }
         let upgraded = hyper::upgrade::on(&mut response).await.map_err(Unanswered::Broken)?;
         let mut response = response.map(|_| Body::empty());

@@ -1,7 +1,7 @@
 //! The transactions of a grant's refresh, ordered so that no grant is lost: the claim with its
 //! intent, then the result or the failure.
 
-use super::{ACCESS, GrantKey, GrantRow, GrantState, REFRESH, REFRESH_REQUESTED, locked, place};
+use super::{ACCESS, GrantKey, GrantRow, GrantState, REFRESH, REFRESH_REQUESTED, lock_row, place};
 use crate::secret::Secret;
 use crate::store::db::{Tx, args};
 use crate::store::seal::HashOf;
@@ -63,7 +63,7 @@ impl Store {
         // meanwhile.
         self.db.reserve().await?;
         let mut tx = self.write().await?;
-        let row = locked(&mut tx, key).await?;
+        let row = lock_row(&mut tx, key).await?;
         let grant = self.grant_row(&row)?;
         if grant.generation != generation || !grant.state.can_refresh() {
             tx.undo().await;
@@ -115,13 +115,13 @@ impl Store {
     ) -> Result<Finish, StoreError> {
         self.write_for_sure(move || async move {
             let mut tx = self.write().await?;
-            let grant = self.grant_row(&locked(&mut tx, key).await?)?;
+            let grant = self.grant_row(&lock_row(&mut tx, key).await?)?;
             if grant.generation != generation || grant.state == GrantState::Unconnected {
                 tx.undo().await;
                 return Ok(Finish::Moved(grant));
             }
             self.put_tokens(&mut tx, key, generation + 1, tokens).await?;
-            let grant = self.grant_row(&locked(&mut tx, key).await?)?;
+            let grant = self.grant_row(&lock_row(&mut tx, key).await?)?;
             tx.commit().await?;
             Ok(Finish::Stored(grant))
         })
@@ -162,14 +162,14 @@ impl Store {
 
     async fn connect_once(&self, key: &GrantKey, tokens: &NewTokens) -> Result<GrantRow, StoreError> {
         let mut tx = self.write().await?;
-        let before = locked(&mut tx, key).await?;
+        let before = lock_row(&mut tx, key).await?;
         let client =
             tx.row("SELECT revoked_ms FROM clients WHERE id = $1", args![key.client.as_str()]).await?;
         if client.map_or(Ok(None), |row| row.int_or_none("revoked_ms"))?.is_some() {
             return Err(StoreError::NoSuchClient(key.client.clone()));
         }
         self.put_tokens(&mut tx, key, before.int("generation")? + 1, tokens).await?;
-        let grant = self.grant_row(&locked(&mut tx, key).await?)?;
+        let grant = self.grant_row(&lock_row(&mut tx, key).await?)?;
         let entry = NewHistory { kind: "client connected", ..NewHistory::default() };
         self.enter_of_client(&mut tx, &key.client, entry).await?;
         tx.commit().await?;
@@ -229,7 +229,7 @@ impl Store {
         if marked > 0 {
             tx.run("DELETE FROM refresh_intents WHERE grant_id = $1", args![key.grant.as_str()]).await?;
         }
-        let grant = self.grant_row(&locked(&mut tx, key).await?)?;
+        let grant = self.grant_row(&lock_row(&mut tx, key).await?)?;
         tx.commit().await?;
         Ok(grant)
     }

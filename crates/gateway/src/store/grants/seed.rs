@@ -1,7 +1,7 @@
 //! Initial content of a grant: the empty grant of a new client, and credentials from the
 //! configuration or an operator.
 
-use super::{APP_ID, APP_SECRET, Flow, GrantKey, GrantState, REFRESH, mac, open, place};
+use super::{APP_ID, APP_SECRET, GrantFlow, GrantKey, GrantState, REFRESH, mac, open, place};
 use crate::secret::Secret;
 use crate::store::db::{Tx, args};
 use crate::store::seal::{KeyRing, KeyedHash};
@@ -9,7 +9,7 @@ use crate::store::{Store, StoreError, new_id};
 
 /// Initial credentials of a grant.
 pub(crate) struct GrantSeed<'a> {
-    pub flow: Flow,
+    pub flow: GrantFlow,
     pub app_id: &'a Secret<String>,
     pub app_secret: &'a Secret<String>,
     pub refresh: Option<(&'a Secret<String>, KeyedHash)>,
@@ -24,7 +24,7 @@ impl Store {
         app_secret: &Secret<String>,
     ) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
-        let seed = GrantSeed { flow: Flow::AuthorizationCode, app_id, app_secret, refresh: None };
+        let seed = GrantSeed { flow: GrantFlow::AuthorizationCode, app_id, app_secret, refresh: None };
         self.seed_grant(&mut tx, key, &seed).await?;
         tx.commit().await
     }
@@ -36,7 +36,7 @@ impl Store {
         client: &str,
     ) -> Result<(), StoreError> {
         let (id, change) = (new_id(), tx.change());
-        let mac = mac(&self.hasher, &id, client, Flow::default());
+        let mac = mac(&self.hasher, &id, client, GrantFlow::default());
         tx.run(
             "INSERT INTO grants (id, client, generation, state, updated_ms, change, mac) \
              VALUES ($1, $2, 0, $3, $4, $5, $6)",
@@ -79,7 +79,7 @@ impl Store {
         let row = tx.row(sql, args![key.grant.as_str()]).await?;
         let row = row.ok_or_else(|| StoreError::Corrupt("client without a grant".to_owned()))?;
         let mut changed = false;
-        let flow_before = Flow::parse(&row.text("flow")?)?;
+        let flow_before = GrantFlow::parse(&row.text("flow")?)?;
         if flow_before != seed.flow {
             changed = true;
             self.set_flow(tx, key, seed.flow).await?;
@@ -114,7 +114,7 @@ impl Store {
             .await?;
         }
         // A client credentials grant needs no person to connect it.
-        if seed.flow == Flow::ClientCredentials && changed {
+        if seed.flow == GrantFlow::ClientCredentials && changed {
             let sql = "UPDATE grants SET state = $2, state_reason = NULL, updated_ms = $3, change = $4 WHERE id = $1";
             tx.run(sql, args![key.grant.as_str(), GrantState::Active.name(), now, change]).await?;
         }
@@ -153,7 +153,7 @@ impl Store {
         }
     }
 
-    async fn set_flow(&self, tx: &mut Tx, key: &GrantKey, flow: Flow) -> Result<(), StoreError> {
+    async fn set_flow(&self, tx: &mut Tx, key: &GrantKey, flow: GrantFlow) -> Result<(), StoreError> {
         let change = tx.change();
         let mac = mac(&self.hasher, &key.grant, &key.client, flow);
         // Tokens of the other flow are of no use.

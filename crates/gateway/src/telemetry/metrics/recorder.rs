@@ -45,7 +45,7 @@ pub fn install() -> Metrics {
 
 /// Updates the process metrics.
 fn process() {
-    let Some(process) = process::read() else { return };
+    let Some(process) = process::current() else { return };
     // Counters of the recorder hold integers.
     counter!(PROCESS_CPU).absolute(process.cpu.as_secs());
     gauge!(PROCESS_RESIDENT).set(process.resident_bytes);
@@ -101,22 +101,22 @@ fn without_absent(text: String) -> String {
 }
 
 /// A line of the text format.
-struct Sample {
+struct TextSample {
     labels: Vec<(String, String)>,
     value: u64,
 }
 
-impl Sample {
+impl TextSample {
     fn label(&self, name: &str) -> Option<&str> {
         self.labels.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
 
 /// Parses the samples of one counter. The recorder's text is its only public view.
-fn samples<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = Sample> + 'a {
+fn samples<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = TextSample> + 'a {
     text.lines().filter_map(move |line| {
         let (labels, value) = line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once("} ")?;
-        Some(Sample { labels: parse_labels(labels), value: value.parse().ok()? })
+        Some(TextSample { labels: parse_labels(labels), value: value.parse().ok()? })
     })
 }
 
@@ -172,7 +172,7 @@ mod tests {
             lines.into_iter().map(str::to_owned).collect()
         };
         token_state("gone", "active", Some(true));
-        token_life("gone", Some(TokenLife::of(5_000, 60_000)));
+        token_life("gone", Some(TokenLife::new(5_000, 60_000)));
         assert_eq!(
             of_gone(),
             [

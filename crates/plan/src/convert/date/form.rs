@@ -68,7 +68,7 @@ impl Parts {
 
 impl Form {
     /// Parses a form as written in mappings. The error is part of a sentence.
-    pub(super) fn read(written: &str) -> Result<Form, String> {
+    pub(super) fn parse(written: &str) -> Result<Form, String> {
         let pieces = match written {
             "rfc3339" => {
                 let date = pieces("%Y-%m-%d")?.into_iter().chain([Piece::Tee]);

@@ -17,8 +17,12 @@ use std::sync::{Arc, LazyLock};
 use switchback_json::raw::Kind;
 use switchback_json::{Value, text};
 
-const DATE: Domain =
-    Domain { kinds: Kinds::of(&[Kind::String, Kind::Number]), integer: true, absent: false, total: false };
+const DATE: Domain = Domain {
+    kinds: Kinds::from_kinds(&[Kind::String, Kind::Number]),
+    integer: true,
+    absent: false,
+    total: false,
+};
 
 pub(super) const SPEC: Spec = Spec {
     name: "date",
@@ -27,7 +31,7 @@ pub(super) const SPEC: Spec = Spec {
     arguments: Arguments::Own {
         such_as: "{date: {OLD: '%d/%m/%Y', NEW: '%Y-%m-%d'}}",
         schema: r#"{"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}, "properties": {"zone": {"type": "string", "description": "Offset of times without one, such as `Z` or `+02:00`."}}, "minProperties": 2, "maxProperties": 3}"#,
-        read,
+        read: parse,
     },
     old: DATE,
     new: DATE,
@@ -40,28 +44,28 @@ pub(super) const SPEC: Spec = Spec {
         days("null", "null"),
         Example {
             written: "{date: {v1: epoch_second, v2: rfc3339}}",
-            kind: || made(&["epoch_second"], &["rfc3339"], None),
+            kind: || conversion(&["epoch_second"], &["rfc3339"], None),
             old: Some("1709985600"),
             new: Some("\"2024-03-09T12:00:00Z\""),
             holds: Holds::Both,
         },
         Example {
             written: "{date: {v1: epoch_millis, v2: rfc3339}}",
-            kind: || made(&["epoch_millis"], &["rfc3339"], None),
+            kind: || conversion(&["epoch_millis"], &["rfc3339"], None),
             old: Some("1709978400250"),
             new: Some("\"2024-03-09T12:00:00.25+02:00\""),
             holds: Holds::Backward,
         },
         Example {
             written: "{date: {v1: '%a, %d %b %Y %H:%M:%S GMT', v2: rfc3339, zone: Z}}",
-            kind: || made(&["%a, %d %b %Y %H:%M:%S GMT"], &["rfc3339"], Some(0)),
+            kind: || conversion(&["%a, %d %b %Y %H:%M:%S GMT"], &["rfc3339"], Some(0)),
             old: Some("\"Sat, 09 Mar 2024 12:00:00 GMT\""),
             new: Some("\"2024-03-09T12:00:00Z\""),
             holds: Holds::Both,
         },
         Example {
             written: "{date: {v1: ['%d/%m/%Y', '%Y-%m-%d'], v2: '%Y%m%d'}}",
-            kind: || made(&["%d/%m/%Y", "%Y-%m-%d"], &["%Y%m%d"], None),
+            kind: || conversion(&["%d/%m/%Y", "%Y-%m-%d"], &["%Y%m%d"], None),
             old: Some("\"2024-03-09\""),
             new: Some("\"20240309\""),
             holds: Holds::Forward,
@@ -72,15 +76,15 @@ pub(super) const SPEC: Spec = Spec {
 const fn days(old: &'static str, new: &'static str) -> Example {
     Example {
         written: "{date: {v1: '%d/%m/%Y', v2: '%Y-%m-%d'}}",
-        kind: || made(&["%d/%m/%Y"], &["%Y-%m-%d"], None),
+        kind: || conversion(&["%d/%m/%Y"], &["%Y-%m-%d"], None),
         old: Some(old),
         new: Some(new),
         holds: Holds::Both,
     }
 }
 
-fn made(old: &[&str], new: &[&str], zone: Option<i32>) -> ConversionKind {
-    let forms = |forms: &[&str]| forms.iter().filter_map(|form| Form::read(form).ok()).collect();
+fn conversion(old: &[&str], new: &[&str], zone: Option<i32>) -> ConversionKind {
+    let forms = |forms: &[&str]| forms.iter().filter_map(|form| Form::parse(form).ok()).collect();
     ConversionKind::Own(Arc::new(Date { sides: [forms(old), forms(new)], zone }))
 }
 
@@ -93,7 +97,7 @@ struct Date {
     zone: Option<i32>,
 }
 
-fn read(given: &Given<'_>) -> Result<ConversionKind, String> {
+fn parse(given: &Given<'_>) -> Result<ConversionKind, String> {
     const ZONE: &str = "zone";
     let Some(sides) = given.by_side(&[ZONE])? else {
         return Err("it takes a form for each side".to_owned());
@@ -104,7 +108,7 @@ fn read(given: &Given<'_>) -> Result<ConversionKind, String> {
         let written = written.as_array().map_or_else(|| vec![written], |list| list.iter().collect());
         for form in written {
             let Some(text) = form.as_str() else { return Err("a form is a text".to_owned()) };
-            forms.push(Form::read(&text)?);
+            forms.push(Form::parse(&text)?);
         }
     }
     let zone = match given.arguments.get(ZONE) {
@@ -270,7 +274,7 @@ impl Convert for Date {
 
 /// Parses an RFC 3339 timestamp. Returns the seconds since 1970 and the nanoseconds.
 pub fn instant(text: &str) -> Option<(i64, u32)> {
-    static FORM: LazyLock<Option<Form>> = LazyLock::new(|| Form::read("rfc3339").ok());
+    static FORM: LazyLock<Option<Form>> = LazyLock::new(|| Form::parse("rfc3339").ok());
     let moment = FORM.as_ref()?.read_text(text)?;
     Some((moment.epoch()?, moment.nanos))
 }
@@ -278,7 +282,7 @@ pub fn instant(text: &str) -> Option<(i64, u32)> {
 /// Checks whether two forms make a conversion. The error is part of a sentence.
 #[cfg(test)]
 pub(super) fn check_patterns(old: &str, new: &str) -> Result<(), String> {
-    Date { sides: [vec![Form::read(old)?], vec![Form::read(new)?]], zone: None }.check()
+    Date { sides: [vec![Form::parse(old)?], vec![Form::parse(new)?]], zone: None }.check()
 }
 
 #[cfg(test)]

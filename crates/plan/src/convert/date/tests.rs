@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn date(old: &[&str], new: &[&str], zone: Option<i32>) -> Date {
-    let forms = |forms: &[&str]| forms.iter().map(|form| Form::read(form).expect(form)).collect();
+    let forms = |forms: &[&str]| forms.iter().map(|form| Form::parse(form).expect(form)).collect();
     let date = Date { sides: [forms(old), forms(new)], zone };
     date.check().expect("these forms go together");
     date

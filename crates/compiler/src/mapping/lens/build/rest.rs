@@ -1,25 +1,25 @@
 //! Fields that no line of a shape names.
 
-use super::super::account::{field_at, unaccounted};
-use super::super::close::{CloseDraft, Closing};
+use super::super::account::{field_at, unclaimed_fields};
+use super::super::close::{CloseDraft, MemberClosing};
 use super::super::faults;
-use super::super::line::Lines;
-use super::Builder;
+use super::super::line::ShapeLines;
+use super::LensBuilder;
 use crate::diagnostic::Span;
-use crate::mapping::ast::{Place, RestFill};
+use crate::mapping::ast::{FieldPlace, RestFill};
 use crate::mapping::literal;
 use switchback_plan::{CloseFrom, Note, NoteKind};
 
-impl Builder<'_, '_> {
+impl LensBuilder<'_, '_> {
     /// Applies `rest`. Towards the other side, the fields are dropped. Towards their own side, each
     /// field gets the literal of `rest`; with `lost`, only optional fields may be absent.
-    pub(super) fn rest(&mut self, lines: &Lines<'_>) {
+    pub(super) fn rest(&mut self, lines: &ShapeLines<'_>) {
         let types = self.types;
         for side in [0, 1] {
             let Some(rest) = lines.rest[side] else { continue };
-            let claimed: Vec<&Place> =
+            let claimed: Vec<&FieldPlace> =
                 lines.lines.iter().flat_map(|line| line.places(side)).map(|at| &at.value).collect();
-            let missing = unaccounted(types[side], &claimed);
+            let missing = unclaimed_fields(types[side], &claimed);
             if side == self.from {
                 let origin = self.origin(rest.span);
                 for place in &missing {
@@ -35,7 +35,7 @@ impl Builder<'_, '_> {
                 self.fill_rest(rest.span, fill, missing);
                 continue;
             }
-            let needed = |place: &&Place| {
+            let needed = |place: &&FieldPlace| {
                 !self.is_supplied(place) && field_at(types[side], place).is_ok_and(|found| found.required)
             };
             let needed: Vec<_> = missing.iter().filter(needed).map(|place| place.0.join(".")).collect();
@@ -52,7 +52,7 @@ impl Builder<'_, '_> {
     }
 
     /// Adds one literal for each field that no line names.
-    fn fill_rest(&mut self, span: Span, fill: &RestFill, missing: Vec<Place>) {
+    fn fill_rest(&mut self, span: Span, fill: &RestFill, missing: Vec<FieldPlace>) {
         let (types, to) = (self.types, self.to);
         let (value, origin) = (literal::json(&fill.value), self.origin(span));
         let mut misfits = Vec::new();
@@ -69,7 +69,7 @@ impl Builder<'_, '_> {
                 misfits.push((place.0.join("."), found.ty.ty.to_string()));
             }
             self.always(&place, &value, span);
-            let what = Closing::From(CloseFrom::Constant(value.clone()));
+            let what = MemberClosing::From(CloseFrom::Constant(value.clone()));
             self.close.push(CloseDraft { place: place.0, what, origin: origin.clone() });
         }
         match (misfits.is_empty(), fill.despite_type) {

@@ -7,7 +7,7 @@ use crate::mapping::ast::Spanned;
 
 pub(in super::super) fn archive_twice(what: &str, name: &Spanned<String>, first: Span) -> Finding {
     let message = format!("the {what} `{}` is declared twice", name.value);
-    Finding::error(Code::DeclaredTwice, name.span, message).related(first, "first declared here")
+    Finding::error(Code::DeclaredTwice, name.span, message).with_related(first, "first declared here")
 }
 
 pub(in super::super) fn unknown_archive(name: &Spanned<String>, known: &[&str]) -> Finding {
@@ -18,7 +18,7 @@ pub(in super::super) fn unknown_archive(name: &Spanned<String>, known: &[&str]) 
     let help = did_you_mean(&name.value, known.to_vec()).unwrap_or(all);
     Finding::error(Code::Archive, name.span, format!("there is no archive `{}`", name.value))
         .help(help)
-        .undeclared(NameKind::Archive, &name.value)
+        .with_declarations(NameKind::Archive, &name.value)
 }
 
 pub(in super::super) fn unknown_value_type(name: &Spanned<String>, side: &str, known: Vec<&str>) -> Finding {
@@ -32,7 +32,7 @@ pub(in super::super) fn archive_of_nobody(name: &Spanned<String>) -> Finding {
     let message = format!("nothing is kept in the archive `{}`, and nothing looks into it", name.value);
     Finding::error(Code::Archive, name.span, message)
         .help("put entries in with `keep:` and look them up with `recall:`, or remove it")
-        .unused(NameKind::Archive, &name.value)
+        .with_uses(NameKind::Archive, &name.value)
 }
 
 pub(in super::super) fn unused_archive(name: &Spanned<String>, is_kept: bool) -> Finding {

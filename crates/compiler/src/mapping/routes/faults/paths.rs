@@ -24,13 +24,13 @@ pub(in super::super) fn unknown_root(name: &str, span: Span, roots: &[String]) -
     let near = did_you_mean(name, roots);
     Finding::error(Code::PathUnknown, span, format!("there is no `{name}` in the context"))
         .help(near.unwrap_or_else(|| format!("there are {}", list(roots))))
-        .undeclared(NameKind::Result, name)
+        .with_declarations(NameKind::Result, name)
 }
 
 pub(in super::super) fn used_before(name: &str, span: Span, later: Span) -> Finding {
     Finding::error(Code::UsedBefore, span, format!("`{name}` is not there yet"))
         .help("move the step that makes it up")
-        .related(later, "made here")
+        .with_related(later, "made here")
 }
 
 /// `made` returns the span where the mapping itself defines a field; `None` for fields of a
@@ -55,7 +55,7 @@ pub(in super::super) fn unknown_member(
 pub(in super::super) fn no_members(name: &str, span: Span, ty: &Type) -> Finding {
     Finding::error(Code::PathUnknown, span, format!("there is no `{name}` here: the value is {ty}"))
         .help("end the path before it; of a list, select with `[0]`, `[*]` or `[?…]`")
-        .undeclared(NameKind::Result, name)
+        .with_declarations(NameKind::Result, name)
 }
 
 pub(in super::super) fn no_items(span: Span, ty: &Type) -> Finding {

@@ -38,7 +38,7 @@ pub(in super::super) fn unknown_operation(key: &OpKey, span: Span, contract: &Co
     .of_method(is_of_method)
 }
 
-pub(in super::super) fn unanswered(
+pub(in super::super) fn unanswered_operation(
     operation: &Operation,
     side: &str,
     sometimes: bool,
@@ -56,7 +56,7 @@ pub(in super::super) fn unanswered(
 pub(in super::super) fn answered_twice(key: &OpKey, span: Span, first: Span) -> Finding {
     Finding::error(Code::AnsweredTwice, span, format!("`{key}` is answered twice"))
         .help("keep one route; a pair serves both sides unless it says `front:`")
-        .related(first, "answered here first")
+        .with_related(first, "answered here first")
 }
 
 pub(in super::super) fn unknown_slash(name: &Spanned<String>, known: &[&str]) -> Finding {
@@ -243,7 +243,7 @@ pub(in super::super) fn redirect_answered(span: Span, to: u16) -> Finding {
 pub(in super::super) fn status_twice(span: Span, first: Span) -> Finding {
     Finding::error(Code::StatusUncovered, span, "this status is mapped already")
         .help("statuses are tried in the order they are written: the more exact one first")
-        .related(first, "mapped here")
+        .with_related(first, "mapped here")
 }
 
 pub(in super::super) fn class_cannot_be_sent(span: Span) -> Finding {
@@ -331,7 +331,7 @@ pub(in super::super) fn refusal_setting(name: &Spanned<String>) -> Finding {
         .help("declare it with `type: date`")
 }
 
-pub(in super::super) fn unserved(span: Span, side: &str) -> Finding {
+pub(in super::super) fn unserved_side(span: Span, side: &str) -> Finding {
     Finding::error(Code::PackForm, span, format!("this pack does not serve `{side}`"))
         .help("leave the route out, or name the side under `serves:` in `pack.yaml`")
 }

@@ -1,6 +1,6 @@
 //! Findings about steps of `serve` routes.
 
-use super::super::proof::Need;
+use super::super::proof::PlaceUse;
 use super::list;
 use crate::contract::{Contract, OpKey, Operation, Type};
 use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean, suggest};
@@ -14,13 +14,13 @@ pub(in super::super) fn name_taken(name: &Spanned<String>) -> Finding {
 pub(in super::super) fn unread_result(name: &Spanned<String>) -> Finding {
     Finding::error(Code::Unread, name.span, format!("nothing reads `{}`", name.value))
         .help("read it, take the step out, or leave its name out if it is made for its failure")
-        .unused(NameKind::Result, &name.value)
+        .with_uses(NameKind::Result, &name.value)
 }
 
 pub(in super::super) fn unread_element(name: &Spanned<String>) -> Finding {
     Finding::error(Code::Unread, name.span, format!("nothing is made of `{}`", name.value))
         .help(format!("read it: `$.{}`", name.value))
-        .unused(NameKind::Result, &name.value)
+        .with_uses(NameKind::Result, &name.value)
 }
 
 pub(in super::super) fn unread_variable(name: &str, span: Span) -> Finding {
@@ -102,19 +102,21 @@ pub(in super::super) fn on_fail_needed(span: Span) -> Finding {
 }
 
 /// `places` are unvalidated places of the request's body, such as `request.body.name`.
-pub(in super::super) fn unchecked(places: &[&str], need: Need<'_>, span: Span) -> Finding {
+pub(in super::super) fn unchecked_places(places: &[&str], need: PlaceUse<'_>, span: Span) -> Finding {
     let names: Vec<String> = places.iter().map(|place| own_name(place)).collect();
     let shown: Vec<&str> = names.iter().map(String::as_str).collect();
     let (what, be) = (list(&shown), if names.len() == 1 { "is" } else { "are" });
     let message = match need {
-        Need::After(write) => format!(
+        PlaceUse::After(write) => format!(
             "{what} of the request {be} read after `{write}` has written, and nothing has checked {it} before",
             it = if names.len() == 1 { "it" } else { "them" },
         ),
-        Need::Text(text) => {
+        PlaceUse::Text(text) => {
             format!("{what} of the request becomes {text}, and a client may send anything there")
         }
-        Need::Decides => format!("{what} of the request decides here, and a client may send anything there"),
+        PlaceUse::Decides => {
+            format!("{what} of the request decides here, and a client may send anything there")
+        }
     };
     let missing = format!("- {{conforms: [{}], else: {{status: 400, reason: …}}}}", names.join(", "));
     Finding::error(Code::Unchecked, span, message).help(format!("add to `check:` of the route: `{missing}`"))

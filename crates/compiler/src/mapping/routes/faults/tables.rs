@@ -79,7 +79,7 @@ pub(in super::super) fn row_unreachable(span: Span, before: Option<Span>) -> Fin
     match before {
         Some(before) => finding
             .help("the rows before it take all of its combinations: move it up, or take it out")
-            .related(before, "this row, for one, takes some of them"),
+            .with_related(before, "this row, for one, takes some of them"),
         None => finding.help("no combination of values is like it"),
     }
 }
@@ -97,12 +97,12 @@ pub(in super::super) fn unknown_outcome(name: &Spanned<String>, known: &[&str]) 
     let near = did_you_mean(&name.value, known.to_vec());
     Finding::error(Code::Outcome, name.span, format!("there is no outcome `{}`", name.value))
         .help(near.unwrap_or_else(|| format!("there are {}", list(known))))
-        .undeclared(NameKind::Outcome, &name.value)
+        .with_declarations(NameKind::Outcome, &name.value)
 }
 
 pub(in super::super) fn unused_outcome(name: &Spanned<String>) -> Finding {
     Finding::error(Code::Outcome, name.span, format!("no row leads to the outcome `{}`", name.value))
         .help("name it at the end of a row, or take it out")
         .of_whole()
-        .unused(NameKind::Outcome, &name.value)
+        .with_uses(NameKind::Outcome, &name.value)
 }

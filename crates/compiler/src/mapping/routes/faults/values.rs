@@ -86,7 +86,7 @@ pub(in super::super) fn conversion_of_each(span: Span) -> Finding {
 }
 
 /// A conversion at its place.
-pub(in super::super) struct Read<'r> {
+pub(in super::super) struct ConversionSite<'r> {
     pub name: &'r Spanned<String>,
     /// The source and the target side.
     pub sides: [&'r str; 2],
@@ -94,7 +94,7 @@ pub(in super::super) struct Read<'r> {
     pub kinds: [Kinds; 2],
 }
 
-impl Read<'_> {
+impl ConversionSite<'_> {
     fn sentence(&self) -> String {
         let [from, to] = self.sides;
         let [takes, gives] = self.kinds.map(kinds_in_words);
@@ -118,7 +118,7 @@ fn kinds_in_words(kinds: Kinds) -> String {
     }
 }
 
-pub(in super::super) fn conversion_source(read: &Read<'_>, ty: &Type) -> Finding {
+pub(in super::super) fn conversion_source(read: &ConversionSite<'_>, ty: &Type) -> Finding {
     let message = format!("{}, and the value here is {ty}", read.sentence());
     Finding::error(Code::ValueType, read.name.span, message)
         .help("lead the path to such a value, or take a conversion that makes what is wanted of this one")
@@ -129,7 +129,7 @@ pub(in super::super) fn pair_lacks(span: Span, name: &str) -> Finding {
         .help("name the members that the objects have as `key` and `value`")
 }
 
-pub(in super::super) fn conversion_target(read: &Read<'_>, ty: &Type) -> Finding {
+pub(in super::super) fn conversion_target(read: &ConversionSite<'_>, ty: &Type) -> Finding {
     let message = format!("{}, and this place takes {ty}", read.sentence());
     Finding::error(Code::ValueType, read.name.span, message)
         .help("take a conversion that makes such a value, or leave it out")
