@@ -579,7 +579,7 @@ section! {
         /// retries. Forwarded requests have no such timeout.
         total_timeout: Period = Period(Duration::from_secs(30)),
         /// Timeout of a forwarded request without a byte in either direction, before and within its
-        /// response. An upload, a long poll or an event stream may take any time while data flows.
+        /// response. An upload, a long poll or an event stream may take any time while data passes.
         forwarded_idle_timeout: Period = Period(Duration::from_secs(60)),
         /// Time without a reachable upstream after which operations that only that upstream can
         /// answer are refused with the reason of the pack, as if it were not configured. A call

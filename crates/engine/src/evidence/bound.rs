@@ -244,7 +244,7 @@ mod tests {
             prop_assert!(here.lower <= seen && seen <= here.upper);
             prop_assert!(worse.upper >= here.upper && worse.lower >= here.lower);
             // A later interval may be wider while the evidence contradicts the mixture, but never
-            // on the side of the latest observation.
+            // on the side of the latest result.
             prop_assert!(more.lower <= here.lower + 1e-12);
             prop_assert!(exact_upper(different + 1, compared, confidence) >= exact_upper(different, compared, confidence));
             prop_assert!(exact_upper(different, compared + 1, confidence) <= exact_upper(different, compared, confidence));

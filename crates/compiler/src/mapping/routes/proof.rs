@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchback_plan::{self as plan, Form, Location, Path, Segment, ValueOp};
 
-/// Use of a place of the request's body that requires validation.
+/// Use of a place of the request's body that requires a check.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PlaceUse<'w> {
     /// Used after this write.
@@ -324,7 +324,7 @@ pub(super) fn names_of(location: &Location) -> Vec<String> {
 }
 
 /// Returns the members of its source that an op reads, or `None` if it reads the entire value.
-/// Undeclared members that pass unchanged do not count, because they need no validation.
+/// Undeclared members that pass unchanged do not count, because they need no check.
 fn members_read(op: &ValueOp) -> Option<Vec<String>> {
     if let ValueOp::Attempt(attempt) = op {
         return members_read(&attempt.op);

@@ -137,7 +137,7 @@ impl RouteCheck<'_, '_> {
             ast::ColumnDecl::Place(path) => {
                 let found = self.reading().find_spanned(path)?;
                 let mentioned = column_literals(decide, at);
-                // Testing for presence needs no validation.
+                // Testing for presence needs no check.
                 if !mentioned.is_empty() {
                     self.needs_place(&found.location, PlaceUse::Decides, path.span);
                 }
@@ -166,7 +166,7 @@ impl RouteCheck<'_, '_> {
         }
     }
 
-    /// Requires validation of places whose values a condition compares.
+    /// Requires a check of places whose values a condition compares.
     fn values_decide(&mut self, predicate: &plan::Predicate, written: &ast::PredicateDecl) {
         use plan::Predicate;
         match predicate {

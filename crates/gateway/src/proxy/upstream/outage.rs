@@ -21,7 +21,7 @@ pub(super) struct Outage {
 }
 
 impl Outage {
-    /// Returns a tracker without any observation.
+    /// Returns a tracker without any failure.
     pub(super) fn new() -> Outage {
         Outage { began: Instant::now(), since: AtomicU64::new(0), tried: AtomicU64::new(0) }
     }
