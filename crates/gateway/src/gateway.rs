@@ -96,15 +96,15 @@ pub struct Gateway {
 /// use switchback_gateway::proxy::limits::Limits;
 /// use switchback_gateway::secret::Secret;
 /// use switchback_gateway::store::seal::KeyRing;
-/// use switchback_gateway::store::{Missing, Store};
-/// use switchback_gateway::token::{Endpoint, OAuth};
+/// use switchback_gateway::store::{MissingStore, Store};
+/// use switchback_gateway::token::{OAuth, TokenEndpoint};
 ///
 /// # async fn example(
 /// #     pack: Arc<switchback_plan::Pack>,
 /// # ) -> Result<Gateway, Box<dyn std::error::Error + Send + Sync>> {
 /// let keys = KeyRing::parse(&[Secret::new(std::env::var("SEALING_KEY")?)])?;
-/// let store = Store::open("sqlite:/var/lib/gateway.db", keys, Clock::machine(), Missing::Create).await?;
-/// let server = Endpoint::new(OAuth::at(
+/// let store = Store::open("sqlite:/var/lib/gateway.db", keys, Clock::machine(), MissingStore::Create).await?;
+/// let server = TokenEndpoint::new(OAuth::at(
 ///     "https://login.example.com/authorize".parse()?,
 ///     "https://login.example.com/token".parse()?,
 ///     "https://gateway.example.com/callback".parse()?,

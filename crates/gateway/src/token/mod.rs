@@ -5,26 +5,26 @@
 //! The rest of the program uses it as follows:
 //!
 //! ```no_run
-//! # use switchback_gateway::{clock::Clock, store::{Missing, Store, seal::KeyRing}, token::*};
+//! # use switchback_gateway::{clock::Clock, store::{MissingStore, Store, seal::KeyRing}, token::*};
 //! # use std::time::Duration;
 //! # async fn example(keys: KeyRing, oauth: OAuth) -> Result<(), Box<dyn std::error::Error>> {
 //! let clock = Clock::machine();
-//! let store = Store::open("sqlite:switchback.db", keys, clock, Missing::Create).await?;
-//! let endpoint = Endpoint::new(oauth)?;
-//! let tokens = Tokens::open(store.clone(), Some(endpoint.clone()), Settings::default()).await?;
+//! let store = Store::open("sqlite:switchback.db", keys, clock, MissingStore::Create).await?;
+//! let endpoint = TokenEndpoint::new(oauth)?;
+//! let tokens = Tokens::open(store.clone(), Some(endpoint.clone()), RefreshSettings::default()).await?;
 //! let watching = tokio::spawn(tokens.clone().run());          // refreshes ahead of expiry, follows the store
 //!
 //! // Per request: no lock, no SQL.
 //! let Some(client) = tokens.clients().authenticate(b"its token", "v2") else { /* 401 */ return Ok(()) };
-//! let operation = Operation::of(&http::Method::GET, "/things/1");
+//! let operation = CallOperation::from_call(&http::Method::GET, "/things/1");
 //! let token = client.grant.access_token().await?;              // send token.header()
 //! match 401 {
-//!     401 => match client.grant.rejected(token.generation(), operation).await {
-//!         Rejected::Replay(newer) => { /* send once more; on another 401: */ client.grant.refused(newer.generation(), operation) }
+//!     401 => match client.grant.on_unauthorized(token.generation(), operation).await {
+//!         Rejected::Replay(newer) => { /* send once more; on another 401: */ client.grant.on_refused_again(newer.generation(), operation) }
 //!         Rejected::Pass => { /* forward the 401 */ }
 //!         Rejected::Unavailable(_why) => { /* 503: the 401 does not concern the client */ }
 //!     },
-//!     _ => client.grant.worked(&token, operation),
+//!     _ => client.grant.on_success(&token, operation),
 //! }
 //!
 //! // Management, from the command line and the admin port.

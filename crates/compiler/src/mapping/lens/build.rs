@@ -13,7 +13,7 @@ use crate::contract::{
     Access, Additional, Array, Narrowing, TypeIn, TypeKind, assignable, compare, defaults as defaults_differ,
 };
 use crate::diagnostic::{Findings, Span};
-use crate::mapping::ast::{ConversionUse, FieldPlace, Fill, ShapeUse};
+use crate::mapping::ast::{ConversionUse, FieldPlace, Fill, ShapeUse, Spanned};
 use crate::mapping::literal;
 use crate::yaml::Node;
 use std::collections::{BTreeMap, BTreeSet};
@@ -706,12 +706,13 @@ impl<'b> LensBuilder<'b, '_> {
     }
 
     /// Records a field that one side has only in requests or only in responses, and the other in
-    /// both.
+    /// both. An enclosing object that requires the field is left out with it, so it is recorded
+    /// instead.
     fn lose_one_way(
         &mut self,
         read: FoundField<'_>,
         built: FoundField<'_>,
-        way: (&SpannedPlace, &FieldPlace),
+        (source, target): (&SpannedPlace, &FieldPlace),
     ) {
         let narrowing = |values: &str, only_in, is_of_target| Narrowing {
             path: "$".to_owned(),
@@ -719,19 +720,33 @@ impl<'b> LensBuilder<'b, '_> {
             only_in: Some(only_in),
             is_of_target,
         };
-        let found = match (read.access, built.access) {
+        let depth = self.left_out_with(target);
+        let (found, depth) = match (read.access, built.access) {
             (Access::Both | Access::WriteOnly, Access::ReadOnly) => {
-                narrowing("read-only on the other side", Message::Request, false)
+                (narrowing("read-only on the other side", Message::Request, false), 0)
             }
             (Access::WriteOnly, Access::Both) => {
-                narrowing("never in answers of the other side", Message::Answer, true)
+                (narrowing("never in answers of the other side", Message::Answer, true), depth)
             }
-            (Access::ReadOnly, Access::Both | Access::WriteOnly) if built.required => {
-                narrowing("never in requests, where the other side requires it", Message::Request, false)
-            }
+            (Access::ReadOnly, Access::Both | Access::WriteOnly) if built.required || depth > 0 => (
+                narrowing("never in requests, where the other side requires it", Message::Request, false),
+                depth,
+            ),
             _ => return,
         };
-        self.lose_narrower(&[found], way);
+        let outer = |place: &FieldPlace| {
+            let kept = place.0.len().saturating_sub(depth).max(1);
+            FieldPlace(place.0[..kept.min(place.0.len())].to_vec())
+        };
+        let source = Spanned { value: outer(&source.value), span: source.span };
+        self.lose_narrower(&[found], (&source, &outer(target)));
+    }
+
+    /// Returns the number of objects around a place that are left out if its value is: each one
+    /// requires what is within it.
+    fn left_out_with(&self, place: &FieldPlace) -> usize {
+        let is_needed = |end: usize| close::is_needed(self.types[self.to], &place.0[..end]) == [true, false];
+        (2..=place.0.len()).rev().take_while(|end| is_needed(*end)).count()
     }
 
     /// Records values of undeclared members that the contract of the target does not accept.

@@ -60,7 +60,7 @@ fn level(
 }
 
 /// Returns whether the enclosing object requires the place, and whether the place is nullable.
-fn is_needed(built: TypeIn<'_>, place: &[String]) -> [bool; 2] {
+pub(super) fn is_needed(built: TypeIn<'_>, place: &[String]) -> [bool; 2] {
     let Some((name, around)) = place.split_last() else { return [false; 2] };
     let around = super::account::field_at(built, &FieldPlace(around.to_vec()));
     let holder = around.ok().and_then(|around| super::object(around.ty));
