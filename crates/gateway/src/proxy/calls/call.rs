@@ -1,5 +1,5 @@
-//! One call to an upstream, as the layers below composition lend it to one another. Unlike a request it can be repeated,
-//! where that is harmless: its body is whole.
+//! One call to an upstream, which the layers below composition pass on by mutable reference. A
+//! call with a buffered body can be sent again; a streamed body cannot.
 
 use crate::body::Body;
 use crate::error::GatewayError;
@@ -13,10 +13,10 @@ use http::{HeaderMap, HeaderValue, Method};
 use std::sync::Arc;
 use switchback_plan::SideId;
 
-/// What sends calls: the layers below composition, one within the other. Unlike the layers above they need no boxes, since
-/// nothing but the innermost of them waits for more than the next.
+/// A layer below composition, which sends calls through the layer that it wraps.
+// Not `tower::Service`: the call is lent, so that layers need neither clone nor box it.
 pub(crate) trait Caller: Send + Sync {
-    /// Sends a call; the answer's head is here when this returns.
+    /// Sends a call. Returns when the response head has arrived; the body may still be streaming.
     fn call(&self, call: &mut Call) -> impl Future<Output = Result<Response, GatewayError>> + Send;
 }
 
@@ -25,33 +25,34 @@ pub(crate) trait Caller: Send + Sync {
 pub(crate) struct Call {
     pub context: Arc<RequestContext>,
     pub upstream: Arc<Upstream>,
-    /// The side that a plan calls; none where a request is forwarded.
+    /// The side that a plan calls; `None` if a request is forwarded.
     pub side: Option<SideId>,
     pub method: Method,
-    /// Path and query below the upstream's base, encoded; begins with `/`.
+    /// Path and query below the upstream's base URL, percent-encoded, with a leading `/`.
     pub target: String,
-    /// Bytes of the target before the plan's own: the prefix of the client's account.
+    /// Length in bytes of the account prefix, which precedes the plan's path in `target`.
     pub scope_bytes: usize,
     pub headers: HeaderMap,
     pub payload: Payload,
     pub manner: InterimHandling,
-    /// Whether a second sending is harmless: the inbound method, the outbound method and the plan all say so.
+    /// Whether the call may be sent twice: the inbound method, the outbound method and the plan
+    /// all permit it.
     pub is_repeatable: bool,
-    /// Whether it goes out on a connection of its own, shared with no other call.
+    /// Whether the call is sent on a connection that it shares with no other call.
     pub is_alone: bool,
-    /// How often it was sent.
+    /// Number of times that the call was sent.
     pub sent: u32,
     pub credential: Credential,
 }
 
-/// What is done with what an upstream says besides its answer.
+/// The handling of interim (1xx) responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InterimHandling {
-    /// Only the answer counts.
+    /// Interim responses are dropped.
     Answer,
-    /// Its interim answers are the client's too.
+    /// Interim responses are forwarded to the client.
     Forward,
-    /// The same, and it may go over to another protocol.
+    /// Interim responses are forwarded, and the connection may switch protocols.
     Switch,
 }
 
@@ -59,32 +60,32 @@ pub(crate) enum InterimHandling {
 #[derive(Debug)]
 pub(crate) enum Payload {
     Whole(Bytes),
-    /// Passed on while it comes; cannot be sent twice.
+    /// Forwarded as it arrives; can be sent once only.
     Stream(Body),
-    /// Was passed on.
+    /// A stream that was already sent.
     Sent,
 }
 
-/// How a call is authorised.
+/// The credential of a call.
 #[derive(Debug, Clone)]
 pub(crate) enum Credential {
-    /// The call carries what it needs already.
+    /// The headers already contain the credential.
     Carried,
-    /// The grant of this client, in this place.
+    /// The access token of this client's grant, to be set at `place`.
     Grant { client: Arc<Client>, place: Arc<TokenPlace> },
-    /// This token, in the place as given; it cannot be renewed.
+    /// A fixed token, which cannot be refreshed. `value` is its header value for `place`.
     Fixed { token: Arc<FixedToken>, place: Arc<TokenPlace>, value: HeaderValue },
-    /// This value, added last.
+    /// A resolved credential; [`super::send`] sets it at `place`.
     Ready { place: Arc<TokenPlace>, value: HeaderValue },
 }
 
 impl Payload {
-    /// Whether the body can be sent once more.
+    /// Returns whether the body is buffered and can be sent again.
     pub(crate) fn is_whole(&self) -> bool {
         matches!(self, Payload::Whole(_))
     }
 
-    /// The body, to be sent now.
+    /// Returns the body to send. A stream is moved out; afterwards the body is empty.
     pub(crate) fn take(&mut self) -> Body {
         match self {
             Payload::Whole(bytes) => Body::full(bytes.clone()),

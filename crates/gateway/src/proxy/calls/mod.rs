@@ -1,5 +1,5 @@
-//! One call to an upstream and what is done about it on its way: capture, credential, retry. `stack.rs` lists the layers, outermost
-//! first. Knows nothing of plans.
+//! The layers around one call to an upstream: capture, credential, retry. `stack.rs` lists them,
+//! outermost first. They do not depend on plans.
 
 pub(crate) mod call;
 mod read_failure;

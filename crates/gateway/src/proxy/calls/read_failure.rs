@@ -1,7 +1,8 @@
-//! Some services answer failures with a success and say in the body what went wrong. Where the pack knows how they say it
-//! (`errors: {failures: …}`), the answer is read as one with the status that the pack gives: whatever stands above (renewal of
-//! tokens, captures, half-done work, plans) needs to know nothing of it. Such an answer is short: of a long body nothing but
-//! the beginning is held, and it is passed on as it comes.
+//! Detects failures that a service reports with a 2xx status and an error in the body. The pack's
+//! `errors: {failures: …}` rules recognize them, and the response gets the status that the rule
+//! names. The layers above (token refresh, captures, plans) then see an ordinary error.
+//!
+//! Only bodies up to `FAILURE_BYTES_MAX` are checked. A longer body is streamed on unchanged.
 
 use super::call::{Call, Caller};
 use crate::body::{Body, BodyStart};
@@ -11,10 +12,10 @@ use http::{HeaderMap, StatusCode, header};
 use switchback_engine::translate::{failure_status, is_foreign_type};
 use switchback_plan::FailureRule;
 
-/// A longer body tells no failure.
+/// Longest body in bytes that is checked for a failure.
 pub(in crate::proxy) const FAILURE_BYTES_MAX: u64 = 64 * 1024;
 
-/// The layer: what it sends goes by `inner`.
+/// A layer that sets the status of a failure reported as a success.
 #[derive(Debug)]
 pub(super) struct ReadFailure<S> {
     inner: S,
@@ -32,7 +33,7 @@ impl<S: Caller> Caller for ReadFailure<S> {
         let Some(side) = call.side else { return outcome };
         let rules = &call.context.program.pack().failures[side];
         match outcome {
-            // Boxed: few packs have such rules, and the usual call need not carry its size.
+            // Boxed because few packs have such rules: the common future stays small.
             Ok(response) if !rules.is_empty() && may_tell(response.status(), response.headers()) => {
                 Box::pin(apply_rules(response, rules)).await
             }
@@ -41,7 +42,8 @@ impl<S: Caller> Caller for ReadFailure<S> {
     }
 }
 
-/// Whether an answer can be one that tells a failure: upstreams are asked for bodies without a coding.
+/// Returns whether a response may contain a reported failure. Encoded bodies are excluded:
+/// translated calls request unencoded ones.
 fn may_tell(status: StatusCode, headers: &HeaderMap) -> bool {
     status.is_success() && !headers.contains_key(header::CONTENT_ENCODING) && !is_foreign_type(headers)
 }

@@ -1,5 +1,5 @@
-//! Watches single calls for a capture, above their credentials. While no capture is open it reads an empty cell of the
-//! request's context.
+//! Records calls for a capture. The layer is above the credential layer, so recorded calls contain
+//! no credential. While no capture is open, it costs one read of an empty cell.
 
 use super::call::{Call, Caller, Payload};
 use crate::body::Copier;
@@ -9,7 +9,7 @@ use crate::proxy::Response;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Records single calls.
+/// A layer that records translated calls and their responses.
 pub(super) struct RecordCall<C> {
     inner: C,
 }
@@ -34,7 +34,8 @@ impl<C: Caller> Caller for RecordCall<C> {
     }
 }
 
-/// Whether a call is the plan's; what is forwarded to the served side's own service is no call of the other side.
+/// Returns whether a plan made the call. Forwarded requests are not recorded as calls of the other
+/// side.
 fn is_translated(call: &Call) -> bool {
     call.side.is_some()
 }

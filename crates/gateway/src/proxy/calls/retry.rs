@@ -1,8 +1,10 @@
-//! Sends a call once more when that is harmless and likely to help: the call may be repeated (inbound method, outbound
-//! method and plan agree), or nothing of it reached the upstream; the connection broke before an answer began, as a pooled
-//! connection does that the upstream closed a moment ago; and the budget of retries is not spent. Never twice. A call that the
-//! upstream did not take is sent again whatever it does, a few times: on the next connection, and from then on each time on one
-//! of its own. What counts as not taken is judged where the connection is known: `proxy/upstream/judge.rs`.
+//! Retries calls whose connection broke. Two cases are distinct:
+//!
+//! - The upstream did not process the call (HTTP/2 `REFUSED_STREAM`, or a pooled connection that was
+//!   already closed). Any call with a buffered body is retried up to `UNTAKEN_MAX` times, outside
+//!   the budget. `proxy/upstream/judge.rs` decides whether a call was processed.
+//! - The connection broke before a response, and the call may have been processed. Only a repeatable
+//!   call is retried, once, and only within the retry budget.
 
 use super::call::{Call, Caller};
 use crate::error::{ErrorKind, GatewayError, RetrySafety as Again};
@@ -11,28 +13,30 @@ use crate::telemetry::metrics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
-/// How often a call is sent again that the upstream did not take. More than once, since connections that end one after another
-/// may each turn it away; not for ever, since one that turns all away has had enough.
+/// Maximum number of retries of an unprocessed call. Several connections may close one after
+/// another, so one retry is not enough; an upstream that rejects every call is overloaded.
 const UNTAKEN_MAX: usize = 3;
 
-/// How many retries there may be: a share of all calls, with a reserve for quiet times. It keeps a struggling upstream from
-/// getting twice the load.
+/// A retry budget: a percentage of all calls, plus a reserve for periods of low traffic. It prevents
+/// retries from doubling the load of a failing upstream. Clones share the balance.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// In hundredths of a retry.
+    /// Available retries, in hundredths.
     balance: Arc<AtomicI64>,
     reserve: i64,
     percent: i64,
 }
 
 impl Budget {
-    /// `percent` of calls, and `reserve` retries saved up at most.
+    /// Returns a budget of `percent` of all calls that accumulates at most `reserve` retries. It
+    /// starts with the reserve.
     pub fn new(percent: u8, reserve: u16) -> Budget {
         let reserve = i64::from(reserve) * 100;
         Budget { balance: Arc::new(AtomicI64::new(reserve)), reserve, percent: i64::from(percent) }
     }
 
     fn earn(&self) {
+        // Load and add are not atomic: concurrent calls may exceed the reserve by a few hundredths.
         if self.balance.load(Relaxed) < self.reserve {
             self.balance.fetch_add(self.percent, Relaxed);
         }
@@ -49,7 +53,7 @@ impl Default for Budget {
     }
 }
 
-/// The layer: what it sends goes by `inner`.
+/// A layer that retries calls.
 #[derive(Debug)]
 pub(crate) struct Retry<S> {
     inner: S,
@@ -68,11 +72,12 @@ impl<S: Caller> Caller for Retry<S> {
         let mut outcome = self.inner.call(call).await;
         for again in 0..UNTAKEN_MAX {
             match &outcome {
-                // Boxed, as below.
+                // Boxed because retries are rare: the common future stays small.
                 Err(error) if is_untaken(error) && call.payload.is_whole() => {
                     count(call, "unprocessed");
-                    // All calls that were turned away meet on the next connection, and it may take no more of them than the
-                    // last did: an upstream that ends connections after few calls would turn some away time and again.
+                    // All rejected calls meet on the next pooled connection. An upstream that closes
+                    // connections after a few calls would reject some of them again and again, so
+                    // the second retry uses a connection of its own.
                     call.is_alone = again > 0;
                     outcome = Box::pin(self.inner.call(call)).await;
                 }
@@ -89,7 +94,7 @@ impl<S: Caller> Caller for Retry<S> {
         }
         count(call, "broken");
         tracing::debug!(error = ?outcome.err(), "a call is sent once more");
-        // Boxed: it is rare, and the usual call need not carry its size.
+        // Boxed because retries are rare: the common future stays small.
         Box::pin(self.inner.call(call)).await
     }
 }
@@ -98,12 +103,14 @@ fn count(call: &Call, why: &'static str) {
     metrics::count_retry(call.upstream.name(), call.upstream.role().name(), why);
 }
 
-/// A call of which the upstream did nothing, as HTTP/2 can say, or which met a connection that had ended.
+/// Returns whether the upstream did not process the call: HTTP/2 reported that, or the connection was
+/// already closed.
 fn is_untaken(error: &GatewayError) -> bool {
     *error.kind() == ErrorKind::UpstreamClosed && error.retry() == Again::Safe
 }
 
-/// A broken exchange is worth a second try; a refused connection or a slow answer would only be so again.
+/// Returns whether a retry is likely to succeed: the connection broke during the exchange. A refused
+/// connection or a timeout would probably recur.
 fn is_worth_it(error: &GatewayError) -> bool {
     matches!(error.kind(), ErrorKind::UpstreamClosed | ErrorKind::UpstreamBroken)
         && error.retry() == Again::Never

@@ -1,4 +1,4 @@
-//! The innermost layer: a call goes to its upstream, with the credential that is ready for it.
+//! The innermost layer: sets the resolved credential and sends the call to its upstream.
 
 use super::call::{Call, Caller, Credential, InterimHandling, Payload};
 use super::span;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use switchback_plan::BodyFormat;
 
-/// Sends each call to its upstream.
+/// The innermost layer, which sends calls to their upstream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Send;
 
@@ -24,7 +24,8 @@ impl Caller for Send {
         let permit = upstream.permit(call.context.client())?;
         let (mut target, mut form) = (None, None);
         if let Credential::Ready { place, value } = &call.credential {
-            // Target and body are not kept in the call, which may be sent again.
+            // The call may be sent again, so its own target and payload stay free of the token.
+            // Headers are overwritten by the next attempt.
             match &**place {
                 TokenPlace::Headers { names, .. } => {
                     for name in names {
@@ -48,14 +49,14 @@ impl Caller for Send {
         let target = target.as_deref().unwrap_or(&call.target);
         let (method, headers) = (&call.method, &mut call.headers);
         let outcome = match call.manner {
-            // Boxed: it is rare, and the usual call need not carry its size.
+            // Boxed because protocol switches are rare: the common future stays small.
             InterimHandling::Switch => Box::pin(upstream.switch(permit, method, target, headers)).await,
             manner => {
                 let way = Way { is_forwarded: manner == InterimHandling::Forward, is_alone: call.is_alone };
                 upstream.send(permit, method, target, headers, body, way).await
             }
         };
-        // What the shadow asks is not what the client waits for.
+        // The client does not wait for shadow calls.
         if upstream.role() == CallOrigin::Client {
             call.context.add_waited(started.elapsed());
         }
@@ -63,12 +64,17 @@ impl Caller for Send {
     }
 }
 
-/// Tokens are visible ASCII: what reads and what refreshes them sees to that.
+/// Returns the text of a credential. Tokens are checked for visible ASCII when they are read and
+/// refreshed, so the fallback is never used.
 fn text(value: &HeaderValue) -> &str {
     value.to_str().unwrap_or_default()
 }
 
-/// The form that a call sends, or would send if it had a body.
+/// Returns the form body of a call, empty if the call has no body.
+///
+/// # Errors
+///
+/// The body is not a form, or it is streamed and is not buffered here.
 fn form_of(call: &Call) -> Result<&[u8], GatewayError> {
     match &call.payload {
         Payload::Whole(bytes) if bytes.is_empty() || headers::is_form(&call.headers) => Ok(bytes),

@@ -1,4 +1,4 @@
-//! How a call of the shadow is authorised: by what is valid now, and nothing comes of how it was taken.
+//! Sets the credential of shadow calls. Shadow calls never change the state of a credential.
 
 use super::call::{Call, Caller, Credential};
 use super::upstream_auth::ready;
@@ -7,8 +7,9 @@ use crate::proxy::Response;
 use http::StatusCode;
 use std::sync::Arc;
 
-/// Puts the client's credential into calls of the shadow if it is valid now. Nothing is renewed, and nobody is told how an
-/// answer went: a candidate that answers 401 must not end the grant that real calls go out with.
+/// A layer that adds the client's currently valid credential to shadow calls. It never refreshes a
+/// grant and reports no response status to it: a 401 to a shadow call must not invalidate the grant
+/// that client calls use.
 #[derive(Debug)]
 pub(super) struct ShadowAuth<S> {
     inner: S,
@@ -23,7 +24,7 @@ impl<S> ShadowAuth<S> {
 impl<S: Caller> Caller for ShadowAuth<S> {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
         let ready = match &call.credential {
-            // What the client itself brought is its own affair, its 401 included.
+            // The client's own token: a 401 is a regular response here.
             Credential::Carried | Credential::Ready { .. } => return self.inner.call(call).await,
             Credential::Fixed { place, value, .. } => {
                 Credential::Ready { place: Arc::clone(place), value: value.clone() }

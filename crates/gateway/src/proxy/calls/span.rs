@@ -1,5 +1,6 @@
-//! The span of one call to an upstream, where its request is recorded: from its sending to the end of its answer. It shows the
-//! address by the words of the contract alone, since values in it may be personal data or tokens.
+//! The trace span of one call to an upstream, from sending the call to the last byte of the response.
+//! It exists only if the request is sampled. The URL is reported as the contract's path template,
+//! because path values may be personal data or tokens.
 
 use super::call::Call;
 use crate::body::{BodyEnd, BodyWatcher};
@@ -14,21 +15,22 @@ use opentelemetry::KeyValue;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A call being recorded; recorded when it is dropped, which happens exactly once.
+/// An open span. Dropping it records it.
 pub(super) struct CallSpan {
     context: Arc<RequestContext>,
     place: TraceParent,
     started: Instant,
-    /// When its answer had come whole, or broke off.
+    /// Time at which the response body completed, failed or was dropped.
     ended: Option<Instant>,
     name: String,
     attributes: Vec<KeyValue>,
     status: Option<u16>,
-    /// What went wrong. Until the answer has ended it is that nobody waited for it.
+    /// The `error.type`. Initially `abandoned`, so that a cancelled call is recorded as such.
     error: Option<&'static str>,
 }
 
-/// Begins the span of a call, and names it in the call's fields; nothing where the request is not recorded.
+/// Starts the span of a call and sets its `traceparent` header. Returns `None` if the request is not
+/// sampled.
 pub(super) fn begin(call: &mut Call) -> Option<Box<CallSpan>> {
     let place = call.context.span.as_ref()?.call();
     call.headers.insert(TRACEPARENT, place.header_value());
@@ -52,7 +54,7 @@ pub(super) fn begin(call: &mut Call) -> Option<Box<CallSpan>> {
     Some(Box::new(CallSpan { context, place, started, ended, name, attributes, status, error }))
 }
 
-/// The path of a call by the words of the contract of the side that it goes to.
+/// Returns the path template of a call, from the contract of the side that it is sent to.
 fn template(call: &Call) -> String {
     let path = call.target.split('?').next().unwrap_or_default();
     let Some(front) = call.context.front() else { return String::new() };
@@ -63,7 +65,8 @@ fn template(call: &Call) -> String {
     call.context.program.pack().disclosures[side].outline(path)
 }
 
-/// Ends the span of a call: at once where there is no answer, else with the answer's body.
+/// Finishes the span of a call: immediately on an error, otherwise when the response body is
+/// dropped.
 pub(super) fn end(
     span: Option<Box<CallSpan>>,
     outcome: Result<Response, GatewayError>,

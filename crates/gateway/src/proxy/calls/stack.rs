@@ -1,4 +1,5 @@
-//! What a single call goes through, outermost first, with the reason for each place: the lower half of `proxy/stack.rs`.
+//! The layers of a single call, outermost first, with the reason for the position of each: the lower
+//! half of `proxy/stack.rs`.
 
 use super::call::{Call, Caller as _};
 use super::read_failure::ReadFailure;
@@ -11,46 +12,48 @@ use crate::error::GatewayError;
 use crate::proxy::Response;
 use std::sync::Arc;
 
-/// The layers below translation, outermost first. Shared by reference count: one for all requests.
+/// The layers below translation. Clones share one instance.
 #[derive(Clone)]
 pub(crate) struct Calls(Arc<Below>);
 
 enum Below {
     Client(
-        // Above the credential, so that no capture holds one.
+        // Above the credential, so that captures do not contain it.
         RecordCall<
-            // Below translation, so that a refused credential replays bytes instead of translating again.
+            // Below translation, so that a rejected credential replays the same bytes instead of
+            // translating again.
             UpstreamAuth<
-                // Below the credential, so that a token is renewed also where its end is told with a success.
+                // Below the credential, so that an expired token reported with a 2xx status is
+                // refreshed too.
                 ReadFailure<
-                    // Below the credential, so that what is repeated is exactly what was sent.
+                    // Below the credential, so that a retry sends exactly the same call.
                     Retry<Send>,
                 >,
             >,
         >,
     ),
-    // Authorised by what is valid now, and repeated as the calls of clients are.
+    // Uses only currently valid credentials; retries work as for client calls.
     Shadow(RecordCall<ShadowAuth<ReadFailure<Retry<Send>>>>),
 }
 
 impl Calls {
-    /// For the calls of clients.
+    /// Returns the layers for client calls.
     pub(crate) fn new(retries: Budget) -> Calls {
         let below = RecordCall::new(UpstreamAuth::new(ReadFailure::new(Retry::new(Send, retries))));
         Calls(Arc::new(Below::Client(below)))
     }
 
-    /// For those of the shadow.
+    /// Returns the layers for shadow calls.
     pub(crate) fn of_shadow(retries: Budget) -> Calls {
         let below = RecordCall::new(ShadowAuth::new(ReadFailure::new(Retry::new(Send, retries))));
         Calls(Arc::new(Below::Shadow(below)))
     }
 
-    /// Makes one call to an upstream.
+    /// Sends one call to its upstream.
     pub(crate) async fn send(&self, call: &mut Call) -> Result<Response, GatewayError> {
         match &*self.0 {
             Below::Client(below) => below.call(call).await,
-            // Boxed, so that the calls of clients need no room for it.
+            // Boxed, so that the futures of client calls stay small.
             Below::Shadow(below) => Box::pin(below.call(call)).await,
         }
     }

@@ -1,9 +1,12 @@
-//! Puts the client's credential into calls. A grant is renewed once when the upstream refuses it, and the refused call is
-//! repeated with the same bytes: a 401 says that nothing was done. A second 401 is the answer, since it also means "not
-//! permitted". A 401 that a renewal might have mended, where there is none to be had, is not the client's: it is told to try
-//! later, or that the connection must be renewed. A fixed token cannot be renewed: its 401 is the answer too, until several in a row say that it is the token
-//! that is refused. Then the client is told that the connection must be renewed; its own token is not to blame, and must not
-//! look so.
+//! Adds the client's credential to calls and handles 401 responses.
+//!
+//! - Grant: the first 401 triggers one refresh, and the call is sent again with the same bytes. This
+//!   is safe because a 401 means that the call was not executed. A second 401 is returned, since the
+//!   service also uses it for missing permissions. If the refresh fails, the client gets an
+//!   `Overloaded` or `NeedsReconnect` error instead of the 401.
+//! - Fixed token: it cannot be refreshed, so a 401 is returned. After several consecutive 401s the
+//!   token counts as rejected, and the client gets a `NeedsReconnect` error. A 401 would wrongly
+//!   blame the client's own token.
 
 use super::call::{Call, Caller, Credential};
 use crate::error::{ErrorKind, GatewayError};
@@ -17,11 +20,15 @@ use std::time::Duration;
 use switchback_engine::translate::is_foreign_type;
 use switchback_plan::{Scheme, SideId};
 
-/// What a client is told to wait when nothing better is known.
+/// Default `Retry-After` if the token error does not provide one.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What the calls of a client to a side go out with: the token that was given for the side, else the grant, where the side
-/// has grants.
+/// Returns the credential for calls of `client` to `side`: its fixed token for that side, otherwise
+/// its grant if `side` is the new one.
+///
+/// # Errors
+///
+/// The client has no credential for the side, or the pack's token place is not a valid header.
 pub(crate) fn credential(
     program: &Program,
     client: &Arc<Client>,
@@ -43,9 +50,11 @@ pub(crate) fn credential(
     Err(nothing_for(&called.name))
 }
 
-/// What a request goes out with that is forwarded to the service of the side it speaks. On the old side that is the client's
-/// own token, which that service gave it, unless the client was given a credential. On the new side it is always a credential:
-/// tokens for its fronts are given out here, and mean nothing to that service.
+/// Returns the credential for a request that is forwarded to the service of its own side.
+///
+/// On the old side the request keeps the client's own token, which that service issued, unless a
+/// fixed token is configured. On the new side the gateway always sets a credential: it issued the
+/// client's token itself, and the service does not know that token.
 pub(crate) fn forwarded_credential(
     program: &Program,
     client: &Arc<Client>,
@@ -64,7 +73,7 @@ fn nothing_for(side: &str) -> GatewayError {
         .safe_to_retry()
 }
 
-/// The layer: what it sends goes by `inner`.
+/// A layer that adds credentials and refreshes rejected grants.
 #[derive(Debug)]
 pub(crate) struct UpstreamAuth<S> {
     inner: S,
@@ -104,23 +113,24 @@ impl<S: Caller> Caller for UpstreamAuth<S> {
         }
         let refused =
             UnauthorizedCall { client, place, generation: token.generation(), operation, can_repeat };
-        // Boxed with the answer in it: it is rare, and the usual call need not carry its size.
+        // Boxed because a 401 is rare: the common future stays small.
         Box::pin(self.resend(call, response, refused)).await
     }
 }
 
-/// A call that was refused for its token.
+/// A call that was rejected with a 401.
 struct UnauthorizedCall {
     client: Arc<Client>,
     place: Arc<TokenPlace>,
     generation: i64,
     operation: CallOperation,
-    /// Whether its body is still there.
+    /// Whether the body is buffered and can be sent again.
     can_repeat: bool,
 }
 
 impl<S: Caller> UpstreamAuth<S> {
-    /// Sends a call once more that was refused, if the grant that it went out with can be renewed.
+    /// Refreshes the grant and sends the rejected call again. Returns the 401 if a refresh would not
+    /// help.
     async fn resend(
         &self,
         call: &mut Call,
@@ -134,6 +144,7 @@ impl<S: Caller> UpstreamAuth<S> {
             Rejected::Pass => return Ok(refusal),
             Rejected::Unavailable(error) => return Err(no_token(error)),
         };
+        // Frees the connection for the second attempt.
         drop(refusal);
         if !can_repeat {
             let kind = ErrorKind::Overloaded { retry_after: RETRY_AFTER };
@@ -152,13 +163,17 @@ impl<S: Caller> UpstreamAuth<S> {
     }
 }
 
-/// Whether a refusal comes from something before the service, by its type: that wants credentials of its own, and says nothing
-/// about the token, which is neither renewed for it nor held to be bad.
+/// Returns whether an intermediary sent the 401, judged by its media type. Such a response does not
+/// concern the token, which is neither refreshed nor counted as rejected.
 fn is_of_another(refusal: &Response) -> bool {
     is_foreign_type(refusal.headers())
 }
 
-/// Notes what an answer says about the fixed token that its call went out with.
+/// Updates the state of a fixed token from the response to a call that used it.
+///
+/// # Errors
+///
+/// The service rejected the token several times in a row.
 fn note_response(response: Response, token: &FixedToken) -> Result<Response, GatewayError> {
     if response.status() != StatusCode::UNAUTHORIZED {
         token.on_success();
@@ -174,7 +189,7 @@ fn note_response(response: Response, token: &FixedToken) -> Result<Response, Gat
     Ok(response)
 }
 
-/// An access token as its side wants it.
+/// Formats an access token for its place in a call.
 pub(super) fn ready(place: &Arc<TokenPlace>, token: &AccessToken) -> Result<Credential, GatewayError> {
     let value = match place.scheme() {
         Scheme::Word(word) if word == "Bearer" => Some(token.header().clone()),
@@ -185,7 +200,7 @@ pub(super) fn ready(place: &Arc<TokenPlace>, token: &AccessToken) -> Result<Cred
     Ok(Credential::Ready { place: Arc::clone(place), value })
 }
 
-/// Why a call cannot be authorised, in the data path's terms. Nothing has been sent.
+/// Converts a token error. A retry is safe because the call was not sent or was rejected with a 401.
 fn no_token(error: TokenError) -> GatewayError {
     let kind = match error.fault() {
         TokenFault::Enrolment => ErrorKind::NeedsReconnect,
