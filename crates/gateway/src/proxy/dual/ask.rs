@@ -1,4 +1,5 @@
-//! Asks one side, as the shadow does it: within its time, out of its own connections and limits.
+//! Sends a shadow request to one side, within the shadow's timeout and on its own connections and
+//! limits.
 
 use super::shadow_request::{ClientView, ShadowRequest, is_failure};
 use super::writes::Writes;
@@ -23,18 +24,19 @@ use switchback_engine::translate::failure_status;
 use switchback_engine::translate::paging::asks_by_cursor;
 use tokio::sync::Semaphore;
 
-/// Bytes of a candidate's answer that are read beyond what its counterpart has: more of it would say nothing new.
+/// Number of bytes of a response that are read beyond the length of its counterpart. Reading further
+/// would only confirm that the lengths differ.
 const BEYOND_BYTES: u64 = 64 * 1024;
 
-/// What both sides are asked with. Clones share it.
+/// The resources for shadow requests to both sides. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Dual {
     pub(crate) shadow: Shadow,
-    /// Composes for the shadow.
+    /// The composer of shadow calls.
     pub(crate) composer: Arc<Composer>,
-    /// Places for writes being read back.
+    /// Limits concurrent read-backs of writes.
     pub(crate) read_backs: Arc<Semaphore>,
-    /// Writes of clients that are being answered.
+    /// Write activity of each client.
     pub(super) writes: Writes,
 }
 
@@ -44,7 +46,8 @@ impl Dual {
         Dual { shadow, composer: Arc::new(composer), read_backs, writes: Writes::new() }
     }
 
-    /// What the plans would have answered; asked once more where the other side gave no answer, or a failure of its own.
+    /// Returns the response of the plans. Tries twice if the first try brings no response or a server
+    /// error.
     pub(crate) async fn plans(
         &self,
         asked: &ShadowRequest,
@@ -86,7 +89,8 @@ impl Dual {
         candidate
     }
 
-    /// What the served side's own service answers; asked once more where it gave no answer, or one that says nothing.
+    /// Returns the response of the served side's own service. Tries twice if the first try brings no
+    /// response or a server error.
     pub(crate) async fn own(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Result<View, SkipReason> {
         comparable(asked)?;
         let asking = async {
@@ -116,7 +120,8 @@ impl Dual {
         }
     }
 
-    /// How long a reading of the served side's own service takes, to its last byte. None where it fails.
+    /// Returns the time of a read by the served side's own service, up to the last byte. `None` if it
+    /// fails.
     pub(super) async fn own_timed(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Option<Duration> {
         comparable(asked).ok()?;
         let began = Instant::now();
@@ -124,7 +129,7 @@ impl Dual {
         read.ok()?.is_ok().then(|| began.elapsed())
     }
 
-    /// How long a reading by the plans takes, to its last byte. None where it fails.
+    /// Returns the time of a read by the plans, up to the last byte. `None` if it fails.
     pub(super) async fn plans_timed(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Option<Duration> {
         comparable(asked).ok()?;
         let began = Instant::now();
@@ -133,8 +138,8 @@ impl Dual {
         (!self.has_failed(asked, &read)).then(|| began.elapsed())
     }
 
-    /// What an error of the plans means for the comparison: what the client would have seen, or why there is nothing to
-    /// compare.
+    /// Converts an error of the plans: into the response that the client would have received, or into
+    /// the reason to skip the comparison.
     pub(super) async fn failure(
         &self,
         asked: &ShadowRequest,
@@ -155,7 +160,7 @@ impl Dual {
         }
     }
 
-    /// An answer that the client got, without its content coding.
+    /// Returns the client's response with its content coding removed.
     pub(super) async fn view(&self, seen: ClientView) -> Result<View, SkipReason> {
         let ClientView::Answered { status, headers, body } = seen else {
             return Err(SkipReason::PrimaryFailed);
@@ -172,8 +177,8 @@ impl Dual {
         view.map(|view| View { status, ..view }).map_err(|_| SkipReason::PrimaryFailed)
     }
 
-    /// Reads an answer, without its content coding, and keeps as much of it as is kept of any. Little more is read than
-    /// `counterpart_bytes`.
+    /// Reads a response, removes its content coding and buffers the configured prefix. Stops reading
+    /// soon after `counterpart_bytes`.
     async fn buffer_response(
         &self,
         response: Response,
@@ -197,13 +202,13 @@ impl Dual {
             let chunk = if read == 0 { without_mark(chunk) } else { chunk };
             read += chunk.len() as u64;
             holding.push(&chunk);
-            // Small pieces that are all there already must not keep the timer from its turn.
+            // Yields, because a body of many small, ready chunks would otherwise starve the timeout.
             tokio::task::consume_budget().await;
         }
         Ok(View { status: parts.status.as_u16(), headers: parts.headers, body: holding.finish() })
     }
 
-    /// A request's body without its content coding.
+    /// Returns a request body with its content coding removed.
     pub(super) async fn decode_body(&self, headers: &HeaderMap, body: Bytes) -> Result<Bytes, SkipReason> {
         if !headers.contains_key(header::CONTENT_ENCODING) || body.is_empty() {
             return Ok(body);
@@ -220,7 +225,8 @@ impl Dual {
         })
     }
 
-    /// The status of an answer to a client of the served side, as its service means it: it may tell failures with a success.
+    /// Returns the effective status of a response on the served side: the pack's failure rules may
+    /// map a 2xx response to an error.
     pub(super) fn client_status(&self, asked: &ShadowRequest, view: &View) -> u16 {
         let rules = &asked.context.program.pack().failures[asked.context.route_match().front.serves];
         if rules.is_empty() || !(200..300).contains(&view.status) || !view.body.is_whole() {
@@ -229,6 +235,7 @@ impl Dual {
         failure_status(rules, &view.headers, view.body.start()).unwrap_or(view.status)
     }
 
+    /// Returns whether the candidate is a server error, which is no evidence about the mapping.
     pub(super) fn has_failed(&self, asked: &ShadowRequest, candidate: &Candidate) -> bool {
         matches!(candidate, Candidate::Answered(view) if is_failure(self.client_status(asked, view)))
     }
@@ -238,7 +245,7 @@ impl Dual {
     }
 }
 
-/// A page behind the first is asked for by a cursor that only the side that gave it can read.
+/// Rejects requests with a page cursor: only the side that issued a cursor can read it.
 fn comparable(asked: &ShadowRequest) -> Result<(), SkipReason> {
     let (context, matched) = (&asked.context, asked.context.route_match());
     let route = context.program.route(matched.front.serves, matched.route);
@@ -248,7 +255,7 @@ fn comparable(asked: &ShadowRequest) -> Result<(), SkipReason> {
     }
 }
 
-/// A candidate as captures hold it.
+/// Converts a candidate for a capture.
 fn as_recorded(candidate: &Result<Candidate, SkipReason>) -> Recorded {
     match candidate {
         Ok(Candidate::Answered(view)) => {

@@ -1,5 +1,5 @@
-//! Asking the side that did not answer, as the shadow's workers do it: after the client was served, within the shadow's time,
-//! and so that nothing but a comparison can come of it. What is done about writes is in `planned` and `read_back`.
+//! The job of a shadow worker: requests the response of the other side after the client was served,
+//! and compares both. Writes are handled in `planned` and `read_back`.
 
 use super::ask::Dual;
 use super::shadow_request::{ClientView, Primary, ShadowRequest, is_failure};
@@ -10,7 +10,7 @@ use switchback_engine::diff::{
 };
 
 impl Dual {
-    /// Asks, and says what came of it.
+    /// Runs the job and returns its results.
     pub(crate) async fn done(self, asked: ShadowRequest, body: BufferedAnswer, seen: ClientView) -> Done {
         asked.credentials_renewed(self.timeout()).await;
         let secrets = asked.secrets();
@@ -53,7 +53,8 @@ impl Dual {
                     seen => Candidate::Answered(self.view(seen).await?),
                 };
                 let reference = self.own(asked, body).await?;
-                // Asked once more, as in the shadow: a failure that has passed says nothing of the mapping.
+                // Retried as in the shadow phase: a transient failure is no evidence about the
+                // mapping.
                 if self.has_failed(asked, &candidate) {
                     let again = self.plans(asked, body, reference.body.total_bytes()).await?;
                     if !self.has_failed(asked, &again) {
@@ -75,8 +76,8 @@ impl Dual {
         }
     }
 
-    /// A write that the own service did: what it changed, as both sides show it, where that is wanted; then what the plans
-    /// would have done.
+    /// Handles a write that the own service executed: reads its effect back on both sides if
+    /// configured, then plans the translated calls.
     async fn write(
         &self,
         asked: &ShadowRequest,
@@ -88,7 +89,7 @@ impl Dual {
             return Err(SkipReason::NotAccepted);
         }
         let request = self.decode_body(&asked.context.headers, body.start().clone()).await?;
-        // First what was changed: the sooner it is looked at, the fewer others have changed it since.
+        // The read-back runs first: the earlier it runs, the fewer other writes interfere.
         let read_back = self.read_back(asked, &request, reference).await;
         let planned = match self.plan_calls(asked, request).await {
             Ok(planned) => JobResult::Planned { planned, reference_status },
@@ -97,7 +98,8 @@ impl Dual {
         Ok(read_back.into_iter().chain([planned]).collect())
     }
 
-    /// A read that the own service answered: the plans' answer beside it, and now and then the own service's once more.
+    /// Compares a read that the own service answered with the response of the plans. For a sample,
+    /// also repeats the read on the own service to measure noise.
     async fn compare_read(
         &self,
         asked: &ShadowRequest,
@@ -116,7 +118,8 @@ impl Dual {
         Ok(twice.into_iter().chain([compared]).collect())
     }
 
-    /// The time that one more reading of either side takes, under the same conditions. None where one of them fails.
+    /// Measures one more read on each side, in random order, so that warm caches favour neither side.
+    /// `None` if a read fails.
     async fn time_both(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Option<JobResult> {
         if !body.is_whole() {
             return None;
@@ -131,7 +134,8 @@ impl Dual {
         Some(JobResult::Timed { reference, candidate })
     }
 
-    /// Compares both sides of a reading, and reads them once more where they differ; [`settle`] has the rules.
+    /// Compares both responses to a read and repeats reads while they differ. [`settle`] defines the
+    /// rules.
     async fn compare_and_settle(
         &self,
         asked: &ShadowRequest,
@@ -153,7 +157,7 @@ impl Dual {
         };
         let compare = |reference: &Candidate, other: &Candidate| match reference {
             Candidate::Answered(view) => judging.compare(&asked.subject, view, other),
-            // An answer that is not there has no places that could have changed.
+            // A missing response has no fields that could have changed.
             _ => Comparison::default(),
         };
         loop {

@@ -1,10 +1,11 @@
-//! The dual run on the data path: the request goes to whoever answers it, as ever; a bounded copy of it and of its answer
-//! goes to the shadow, which asks the other side when the client has its answer. What is compared is what the client would
-//! have seen, so this sits above translation.
+//! Shadow comparison on the data path. The request is answered as usual; a bounded copy of the request
+//! and of the response is passed to the shadow, which calls the other side after the client has its
+//! response. The comparison covers the response that a client sees, so this layer is above
+//! translation.
 //!
-//! The shadow's calls have connections, limits and memory of their own ([`crate::proxy::origin::CallOrigin::Shadow`]). A call
-//! with an effect is planned and never made: the plan's state machine says what it would be, and nobody sends it (`planned`).
-//! What a write has changed may be read on both sides (`read_back`).
+//! Shadow calls have separate connections, limits and memory
+//! ([`crate::proxy::origin::CallOrigin::Shadow`]). A call with an effect is planned but never sent
+//! (`planned`). The effect of a write may be read back on both sides (`read_back`).
 
 mod ask;
 mod beside;
@@ -32,13 +33,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use switchback_engine::diff::{BufferedAnswer, NotReadBack, SkipReason};
 use switchback_plan::{Effect, RouteKind};
 
-/// Where the copy of a request's body is put.
+/// The slot for the copy of a request's body.
 type CopySlot = Arc<Mutex<Option<BodyCopy>>>;
 
 type ResponseFuture = BoxFuture<'static, Result<Response, GatewayError>>;
 
 impl Dual {
-    /// Notes a request that may change something for as long as it is answered.
+    /// Registers a request with a possible effect until the guard is dropped. `None` for reads and for
+    /// fronts without a shadow.
     pub(crate) fn writing(&self, context: &RequestContext) -> Option<Writing> {
         let writes = match context.unknown() {
             None => context.effect() == Effect::Write,
@@ -48,8 +50,8 @@ impl Dual {
         (writes && is_dual).then(|| self.writes.begin(context.client()))
     }
 
-    /// What the other side is to be asked, if it is: the phase says so, the sample takes this request, and there is something
-    /// to ask.
+    /// Returns the shadow request, if the phase and the sample select this request and the other side
+    /// can be compared.
     pub(crate) fn shadow_request(
         &self,
         context: &Arc<RequestContext>,
@@ -62,7 +64,8 @@ impl Dual {
             return None;
         }
         let beside = matched.front.beside.clone()?;
-        // A reading has no other side then; the effect of a write is compared with its request.
+        // Without the own service a read has no counterpart, but the effect of a write is compared
+        // with its request.
         let is_alone = beside.own.is_none();
         let route = context.program.route(matched.front.serves, matched.route);
         let writes = route.operation.effect == Effect::Write;
@@ -70,11 +73,11 @@ impl Dual {
             return None;
         }
         let primary = if is_own { Primary::Legacy } else { Primary::Plans };
-        // A reading that a service would take for a write must not be made once more.
+        // A method override header may turn the read into a write, which must not be repeated.
         if names_other_method(&context.headers) {
             return None;
         }
-        // What the pack refuses has no other side.
+        // A refused operation has no counterpart.
         if matches!(route.kind, RouteKind::Refuse(_)) {
             return None;
         }
@@ -95,14 +98,16 @@ impl Dual {
         })
     }
 
-    /// Answers a request by `answering`, and has the other side asked once the client has the whole answer.
+    /// Answers a request by `answering`, and submits the shadow job once the client has received the
+    /// complete response.
     pub(crate) async fn both(
         self,
         request: Request,
         asked: ShadowRequest,
         answering: impl FnOnce(Request) -> ResponseFuture,
     ) -> Result<Response, GatewayError> {
-        // Where the plans have made an effect, the old service must not make it again: its effect is read, or nothing.
+        // The plans executed this write, so it must not be repeated on the old service. Without a
+        // read-back there is no job, and the bodies need no copy.
         if let (Primary::Plans, Some(why)) = (asked.primary, asked.not_read_back) {
             let answer = answering(request).await;
             if answer.as_ref().is_ok_and(|response| response.status().is_success()) {
@@ -124,7 +129,7 @@ impl Dual {
         }
     }
 
-    /// The request with its body copied while it is read.
+    /// Copies the request's body into the slot while it is read.
     fn copy_request(&self, mut request: Request) -> (Request, CopySlot) {
         let slot = CopySlot::default();
         if request.body.is_empty() {
@@ -137,7 +142,7 @@ impl Dual {
         (request, slot)
     }
 
-    /// The response with its body copied while the client reads it.
+    /// Copies the response's body while the client reads it, then submits the job.
     fn copy_response(&self, response: Response, asked: ShadowRequest, slot: CopySlot) -> Response {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         if response.body().is_empty() {
@@ -163,7 +168,7 @@ impl Dual {
         slot: &CopySlot,
         seen: Result<(ClientView, MemoryShare), SkipReason>,
     ) {
-        // A request whose body was not read to its end when the answer was there is not known whole.
+        // An empty slot means that the upstream responded before it read the complete request body.
         let body = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         let body = body.unwrap_or(Err(SkipReason::TooLarge));
         let subject = asked.subject.clone();
@@ -182,7 +187,7 @@ fn put(slot: &CopySlot, copy: BodyCopy) {
     *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(copy);
 }
 
-/// An error as it can be looked at again: errors are not cloned, since they own what caused them.
+/// Copies an error without its source, which cannot be cloned.
 fn copy_error(error: &GatewayError) -> GatewayError {
     let again = GatewayError::new(error.kind().clone(), error.detail());
     let again = if error.is_unanswered() { again.cut() } else { again };
@@ -192,7 +197,8 @@ fn copy_error(error: &GatewayError) -> GatewayError {
     }
 }
 
-/// A request whose client waits for its answer. Dropped with the request still in it, it records that the client left.
+/// A guard for a request in progress. Dropping it before the request is taken out records that the
+/// client disconnected.
 struct WaitingClient {
     shadow: Shadow,
     asked: Option<ShadowRequest>,

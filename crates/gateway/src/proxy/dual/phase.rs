@@ -1,5 +1,6 @@
-//! Who answers: the plans, or the service that the client believes it speaks to; and who is asked beside. A refused operation
-//! goes to that service while one is configured, since it alone can do it; and so does what no contract has.
+//! Selects by phase whether the plans or the served side's own service answer a request, and starts
+//! the shadow. Refused operations and calls that match no contract are forwarded to the own service
+//! if one is configured, because only that service can answer them.
 
 use super::ask::Dual;
 use crate::error::GatewayError;
@@ -19,11 +20,11 @@ use switchback_engine::translate::undeclared_parameters;
 use switchback_plan::{BodyFormat, Route, RouteKind};
 use tower::Service;
 
-/// Undeclared parameters that are noted of one request.
+/// Maximum number of undeclared parameters recorded per request.
 const PARAMETERS_MAX: usize = 8;
 
-/// The last of the layers that see a client's request. Its futures are boxed: here the stack of layers ends and the
-/// work, whose size depends on the route, begins.
+/// The innermost layer for client requests. Its futures are boxed because their size depends on the
+/// route.
 #[derive(Clone)]
 pub(crate) struct Phased {
     composer: Arc<Composer>,
@@ -53,7 +54,8 @@ impl Service<Request> for Phased {
                 (request.context.query(), request.context.operation_matched())
             && let route = request.context.program.route(matched.front.serves, matched.route)
         {
-            // Noted in every phase: as long as the old service answers there is time to declare it.
+            // Recorded in every phase: while the old service answers, there is time to declare the
+            // parameter.
             for (name, has_value) in undeclared_parameters(&route.operation, query).take(PARAMETERS_MAX) {
                 self.unknown.note_parameter(&request.context, &name, has_value);
             }
@@ -61,12 +63,12 @@ impl Service<Request> for Phased {
         let writing = self.dual.writing(&request.context);
         let mark = writing.as_ref().map(|writing| writing.mark);
         let asked = match request.context.unknown() {
-            // A connection that may go over to another protocol is for nobody to compare.
+            // A connection that may switch protocols cannot be compared.
             None => self
                 .dual
                 .shadow_request(&request.context, own.is_some(), mark)
                 .filter(|_| !wants_switch(&request.context.headers, request.context.version)),
-            // There is no other side to it.
+            // An unknown call has no counterpart.
             Some(_) => None,
         };
         let composer = Arc::clone(&self.composer);
@@ -96,7 +98,7 @@ impl Service<Request> for Phased {
     }
 }
 
-/// Has a request answered by the old service, where one is given, else by the plans.
+/// Forwards a request to `own` if given, otherwise answers it by the plans.
 fn answer(
     composer: Arc<Composer>,
     own: Option<Arc<Upstream>>,
@@ -114,7 +116,7 @@ fn answer(
     }
 }
 
-/// The service that the client believes it speaks to, when that answers this request.
+/// Returns the served side's own service if it answers this request. Sets the phase of the context.
 fn forwarded_to(request: &Request) -> Option<Arc<Upstream>> {
     let context = &*request.context;
     let front = context.front().expect("`route` sits outside and leaves the front");
@@ -122,7 +124,7 @@ fn forwarded_to(request: &Request) -> Option<Arc<Upstream>> {
         context.set_phase(front.phase(matched.route).name());
     }
     let own = front.own.as_ref()?.at(context.host())?;
-    // What the contract does not have, or whose client nobody knows, gets here only where that service is to judge it.
+    // Unknown operations and clients reach this layer only if the own service handles them.
     let Some((matched, client)) = context.operation_matched().zip(context.known_client()) else {
         return Some(Arc::clone(own));
     };
@@ -130,7 +132,8 @@ fn forwarded_to(request: &Request) -> Option<Arc<Upstream>> {
     let route = context.program.route(serves, matched.route);
     let is_refused = matches!(&route.kind, RouteKind::Refuse(refusal) if refusal.legacy_forward)
         && context.program.may_forward(client, serves);
-    // Its reason is the plan's to say; where the service is back, that notices (`compose`).
+    // The plan returns the reason of the refusal. `compose` detects when the service is reachable
+    // again.
     if is_refused && own.is_gone() {
         return None;
     }
@@ -153,8 +156,8 @@ fn forwarded_to(request: &Request) -> Option<Arc<Upstream>> {
     None
 }
 
-/// Whether a body is of a type that the operation does not take. Types that clients name without meaning them, because their
-/// tools do so unasked, count as none.
+/// Returns whether the operation does not accept the body's media type. Default types that HTTP
+/// clients add on their own are ignored.
 fn is_foreign(route: &Route, headers: &HeaderMap) -> bool {
     const UNASKED: [&str; 3] =
         ["application/x-www-form-urlencoded", "text/plain", "application/octet-stream"];

@@ -1,7 +1,9 @@
-//! What the other side would have been sent for a request with effects. Its plan is gone through as for a client, but for one
-//! thing: a call with an effect is noted and not made. Readings that the plan needs on its way there are made, out of the
-//! shadow's own connections, limits and time. They show the world after the effect that the answering side has made, so a
-//! plan may find nothing left to do; what it does send is checked all the same.
+//! Plans the calls of a request with effects without sending them. The plan runs as for a client, but
+//! calls with an effect are recorded only. Reads that the plan needs are sent, with the shadow's
+//! connections, limits and timeout.
+//!
+//! These reads return the state after the write, so a plan may find its work done already. The calls
+//! that it does plan are still checked.
 
 use super::ask::Dual;
 use super::shadow_request::{ShadowRequest, is_failure};
@@ -16,12 +18,12 @@ use switchback_engine::translate::{self, Event, FaultKind, Next, Reply, Run};
 use switchback_json as json;
 use switchback_plan::Effect;
 
-/// Readings made for one plan.
+/// Maximum number of reads sent for one plan.
 const READINGS_MAX: u32 = 20;
 
 impl Dual {
-    /// The calls with an effect that the plan makes of a request, as far as they can be known without making them. `body` has
-    /// no content coding any more.
+    /// Returns the calls with an effect that the plan would send, as far as they are known without
+    /// sending them. `body` has no content coding.
     pub(crate) async fn plan_calls(&self, asked: &ShadowRequest, body: Bytes) -> Result<Planned, SkipReason> {
         let mut planned = Planned { calls: Vec::new(), readings: 0, end: PlanEnd::Whole { status: None } };
         let following = self.follow(asked, body, &mut planned);
@@ -41,7 +43,7 @@ impl Dual {
         Ok(planned)
     }
 
-    /// Goes through the plan until it ends, or nobody can know how it goes on.
+    /// Runs the plan until it finishes or depends on the response to an unsent call.
     async fn follow(
         &self,
         asked: &ShadowRequest,
@@ -51,7 +53,8 @@ impl Dual {
         let mut run = asked.run(body);
         let mut readings = self.readings(asked);
         let mut event = Event::Start;
-        // What a plan makes of a reading that nobody answered, or of a service's own failure, says nothing of it.
+        // Set after a read without a response or with a server error: the next step of the plan is no
+        // evidence then.
         let mut is_unread = false;
         loop {
             let call = match run.next(event) {
@@ -77,7 +80,7 @@ impl Dual {
                     };
                     continue;
                 }
-                // Nothing of it reaches a service, and nothing is kept that did not happen.
+                // Not stored, because the write did not happen.
                 Ok(Next::Keep(_)) => {
                     event = Event::Kept;
                     continue;
@@ -91,7 +94,7 @@ impl Dual {
                 event = match is_read {
                     _ if is_last => return Ok(PlanEnd::Whole { status: None }),
                     true => return Ok(PlanEnd::Open),
-                    // Nothing but its success is used, and that is what plans are for.
+                    // The plan ignores the response body, so a plain success is enough to go on.
                     false => Event::Reply(Reply { status: 200, ..Reply::default() }),
                 };
                 continue;
@@ -118,14 +121,14 @@ impl Dual {
         }
     }
 
-    /// What readings are made with. It refuses every call with an effect, whatever the plan says.
+    /// Returns the exchange for reads. It rejects every call with an effect.
     fn readings(&self, asked: &ShadowRequest) -> Exchange<'_> {
         Exchange::new(&self.composer, asked.as_shadow(Bytes::new()).context)
     }
 }
 
 impl ShadowRequest {
-    /// The request's run through its plan.
+    /// Returns a new run of the request's plan.
     fn run(&self, body: Bytes) -> Run {
         let program = &self.context.program;
         let (pack, settings) = (Arc::clone(program.pack()), Arc::clone(program.settings()));
@@ -133,7 +136,7 @@ impl ShadowRequest {
         Run::new(pack, serves, route, self.as_request(body), settings, json::Limits::DOCUMENT)
     }
 
-    /// The request as plans see it.
+    /// Returns the request as input of a plan, without the client's token.
     pub(crate) fn as_request(&self, body: Bytes) -> translate::Request {
         translate::Request {
             path: self.context.route_match().values.clone(),
@@ -145,7 +148,7 @@ impl ShadowRequest {
     }
 }
 
-/// A reading that failed says nothing of the plan; a plan that fails by itself does.
+/// Classifies a fault of the plan. A failed read is no evidence; a fault of the plan itself is.
 fn plan_end(fault: &translate::Fault) -> PlanEnd {
     let why = fault.to_string();
     match fault.kind {

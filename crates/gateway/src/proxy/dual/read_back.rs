@@ -1,7 +1,8 @@
-//! Reading back: after a write, what it changed is read on both sides, by the reading that the pack declares for it, and
-//! compared as any reading is. Where the plans did the write, both sides show the same data, so the reading is also compared
-//! with the members of the request that the pack declares (`shows`). Off unless configured; out of a budget of its own; nothing
-//! but readings is sent.
+//! Reads the effect of a write back on both sides, with the operation that the pack declares, and
+//! compares the responses. If the plans executed the write, both sides display the same data, so the
+//! read is also compared with the request members that the pack declares (`shows`).
+//!
+//! Disabled by default, limited by a separate budget, and read-only.
 
 use super::ask::Dual;
 use super::shadow_request::{Primary, ShadowRequest};
@@ -17,8 +18,8 @@ use switchback_engine::translate;
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::{self as plan, Effect};
 
-/// Header fields that speak about the write, its body or its condition, and not about who asks. Fields that name another
-/// method cannot be among them: such requests are never asked about.
+/// Header fields that describe the write, its body or its preconditions, which the read must not
+/// repeat. Method override fields are absent because such requests have no shadow.
 const OF_THE_WRITE: [HeaderName; 18] = [
     header::CONTENT_LENGTH,
     header::CONTENT_TYPE,
@@ -41,9 +42,8 @@ const OF_THE_WRITE: [HeaderName; 18] = [
 ];
 
 impl Dual {
-    /// What the write has changed, as clients would see it on both sides, or why that is not read. None where the write was not
-    /// done. `body` is the request's, without a content coding; `written` its
-    /// answer.
+    /// Reads the effect of a write on both sides, or returns why it is not read. `None` if the write
+    /// failed. `body` is the request body without a content coding, `written` the response.
     pub(crate) async fn read_back(
         &self,
         asked: &ShadowRequest,
@@ -67,7 +67,8 @@ impl Dual {
         })
     }
 
-    /// Reads the one side, the other, and the one again: what somebody else has changed meanwhile must not count.
+    /// Reads the own service, the plans, and the own service again, so that a concurrent change is
+    /// recognized.
     async fn read_both(
         &self,
         asked: &ShadowRequest,
@@ -87,7 +88,7 @@ impl Dual {
             Primary::Plans => declared_members(&declared.shows, body),
         };
         let read = match self.own(&reading, &none).await {
-            // Without the old service's reading, the new one's is compared with the request.
+            // Without a response from the old service, the new one is compared with the request only.
             Err(SkipReason::ReferenceFailed) if wanted.is_some() => {
                 let candidate = self.plans(&reading, &none, 0).await?;
                 let Candidate::Answered(view) = &candidate else { return Err(SkipReason::CandidateFailed) };
@@ -112,7 +113,8 @@ impl Dual {
     }
 }
 
-/// The declared members that a request's JSON body has. None where there are none.
+/// Returns the declared members of a JSON request body that are not null. `None` if there are no such
+/// members.
 fn declared_members(shows: &[Arc<str>], body: &[u8]) -> Option<Value> {
     let Ok(Value::Object(asked)) = Value::parse(body, &Limits::DOCUMENT) else { return None };
     let mut wanted = Object::new();
@@ -125,7 +127,7 @@ fn declared_members(shows: &[Arc<str>], body: &[u8]) -> Option<Value> {
 }
 
 impl ShadowRequest {
-    /// The reading, as the same client would ask for it. None where nothing says what to read.
+    /// Returns the read as a request of the same client. `None` if its address cannot be derived.
     fn reading(&self, declared: &plan::ReadBack, body: &Bytes, written: &View) -> Option<ShadowRequest> {
         let (program, matched) = (&self.context.program, self.context.route_match());
         let front = &matched.front;
@@ -143,7 +145,7 @@ impl ShadowRequest {
         self.turned_into(declared, uri)
     }
 
-    /// The prefix of the secondary account that the write was for.
+    /// Returns the path prefix of the account that the write addressed; empty for the main account.
     fn account_prefix(&self) -> Option<String> {
         let matched = self.context.route_match();
         let Some(account) = &matched.account else { return Some(String::new()) };
@@ -151,7 +153,8 @@ impl ShadowRequest {
         scope_prefix(template, account).ok()
     }
 
-    /// A `GET` of this address by the same client. None if it is not the declared reading that has this address.
+    /// Returns a `GET` of `uri` by the same client. `None` if `uri` does not match the declared read
+    /// operation.
     fn turned_into(&self, declared: &plan::ReadBack, uri: Uri) -> Option<ShadowRequest> {
         let own = &self.context;
         let context = own.with_head(Method::GET, uri, of_the_reading(own.headers.clone()));
@@ -174,7 +177,7 @@ impl ShadowRequest {
     }
 }
 
-/// The header fields of the reading, out of those of the write.
+/// Returns the header fields of the read, derived from the write's.
 fn of_the_reading(mut headers: HeaderMap) -> HeaderMap {
     OF_THE_WRITE.iter().for_each(|name| drop(headers.remove(name)));
     headers

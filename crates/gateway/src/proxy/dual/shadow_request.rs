@@ -1,4 +1,4 @@
-//! A request whose other side is to be asked, and what is known of how its client was answered.
+//! A request selected for the shadow, and the response that its client received.
 
 use super::writes::WriteMark;
 use crate::body::Body;
@@ -20,7 +20,7 @@ use switchback_engine::diff::{BufferedAnswer, NotReadBack};
 use switchback_engine::har;
 use switchback_engine::translate;
 
-/// Who answers the client.
+/// The side that answers the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Primary {
     /// The served side's own service.
@@ -29,27 +29,28 @@ pub(crate) enum Primary {
     Plans,
 }
 
-/// A request whose other side is to be asked, without its body.
+/// A request selected for the shadow, without its body.
 pub(crate) struct ShadowRequest {
     pub(crate) subject: Subject,
     pub(crate) context: Arc<RequestContext>,
     pub(crate) beside: Arc<ShadowUpstreams>,
     pub(crate) primary: Primary,
     pub(crate) writes: bool,
-    /// The client's writes when the request came; of a write, the others.
+    /// The client's write activity when the request arrived, excluding this request.
     pub(crate) written: WriteMark,
-    /// Why the effect of a write is not read back; `None` where it is, and of readings.
+    /// Why the effect of a write is not read back; `None` if it is, and for reads.
     pub(crate) not_read_back: Option<NotReadBack>,
 }
 
-/// How the client was answered.
+/// The response that the client received.
 pub(crate) enum ClientView {
     Answered { status: u16, headers: HeaderMap, body: BufferedAnswer },
     Failed(GatewayError),
 }
 
 impl ShadowRequest {
-    /// The request once more, with a context of its own: what the shadow does is not counted as the client's.
+    /// Returns a copy of the request with a new context, so that shadow calls are not counted as the
+    /// client's.
     pub(crate) fn request(&self, body: Bytes) -> Request {
         let own = &self.context;
         let context = own.with_head(own.method.clone(), own.uri.clone(), own.headers.clone());
@@ -59,8 +60,8 @@ impl ShadowRequest {
         Request { context: Arc::new(context), body: Body::full(body) }
     }
 
-    /// The request once more, for the plans in place of the service that answered: while a capture records it, the calls of
-    /// this try take the place of those of an earlier one.
+    /// Returns a copy of the request for the plans. If a capture records the request, the recorded
+    /// calls of an earlier try are discarded.
     pub(super) fn as_shadow(&self, body: Bytes) -> Request {
         let request = self.request(body);
         if let Some(recording) = self.recording() {
@@ -70,19 +71,20 @@ impl ShadowRequest {
         request
     }
 
-    /// Where the shadow's calls are recorded: not where the plans answered the client, whose calls are recorded themselves.
+    /// Returns the recording for shadow calls. `None` if the plans answered the client, because those
+    /// calls are already recorded.
     fn recording(&self) -> Option<&Arc<Recording>> {
         self.context.recording().filter(|_| self.primary == Primary::Legacy)
     }
 
-    /// Records how far the shadow followed the plan.
+    /// Records the shadow's result.
     pub(super) fn record(&self, shadow: impl FnOnce() -> har::Shadow) {
         if let Some(recording) = self.recording() {
             recording.shadow(shadow());
         }
     }
 
-    /// Records a call with an effect, which the shadow plans and does not make.
+    /// Records a call with an effect, which is planned but not sent.
     pub(super) fn record_planned(&self, call: &translate::Call) {
         if let Some(recording) = self.recording() {
             recording.call(CallRecord {
@@ -97,8 +99,8 @@ impl ShadowRequest {
         }
     }
 
-    /// Waits for the grants that calls go out with and that are being refreshed at this moment, as they all are when a
-    /// gateway begins: the shadow renews none, and need not miss what is on its way.
+    /// Waits up to `patience` per grant for refreshes that are running or due, as all are when a
+    /// gateway starts. The shadow starts no refresh itself.
     pub(super) async fn credentials_renewed(&self, patience: Duration) {
         let serves = self.context.route_match().front.serves;
         for side in [serves, serves.other()] {
@@ -110,7 +112,7 @@ impl ShadowRequest {
         }
     }
 
-    /// Every credential that the request came with, and the one that its calls go out with.
+    /// Returns the credentials of the request and of its upstream calls, to be masked in reports.
     pub(super) fn secrets(&self) -> Vec<Secret<String>> {
         let front = &self.context.route_match().front;
         let credential = self.context.program.credential(front.serves);
@@ -120,7 +122,7 @@ impl ShadowRequest {
             names.flat_map(|name| self.context.headers.get_all(name)).filter_map(|value| value.to_str().ok());
         let words = values.flat_map(str::split_whitespace);
         let mut secrets: Vec<Secret<String>> = words.map(Secret::from).collect();
-        // What is read of a header need not stand in it as it is.
+        // A token may be encoded in its header, so the decoded form is added as well.
         secrets.extend(credential.read_fields().flat_map(|(header, scheme)| {
             let values = self.context.headers.get_all(header).iter();
             values.filter_map(|value| {
@@ -149,7 +151,7 @@ impl ShadowRequest {
     }
 }
 
-/// A failure of a service says nothing about the other one.
+/// Returns whether a status is a server error, which is no evidence about the other side.
 pub(crate) fn is_failure(status: u16) -> bool {
     status >= 500
 }

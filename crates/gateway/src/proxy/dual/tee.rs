@@ -1,28 +1,30 @@
-//! A bounded copy of a body for the shadow, taken while the body goes to its reader. Its memory counts against the shadow's
-//! budget: when there is none left, the copy is given up, and the reader gets its bytes all the same.
+//! A bounded copy of a body for the shadow, taken while the body is read. The copy is charged to the
+//! shadow's memory budget. If the budget is exhausted, the copy is discarded and the body itself is
+//! not affected.
 
 use crate::body::{BodyEnd, BodyWatcher};
 use crate::memory::{Memory, MemoryShare};
 use bytes::Bytes;
 use switchback_engine::diff::{BufferedAnswer, Buffering, SkipReason};
 
-/// What became of the copy.
+/// The finished copy, or why there is no copy.
 pub(super) type BodyCopy = Result<(BufferedAnswer, MemoryShare), SkipReason>;
 
-/// Copies a body; then `done` is told once. Given to [`crate::body::Body::watched`].
+/// A body watcher that copies the body and calls `done` once, when the body completes, fails or is
+/// dropped.
 pub(super) struct Tee<F: FnOnce(BodyCopy) + Send> {
-    /// None once there was no memory for it.
+    /// `None` after the memory budget was exhausted.
     holding: Option<Buffering>,
     share: MemoryShare,
     body_bytes: u64,
-    /// What it means when the body breaks off.
+    /// The skip reason if the body fails.
     failed: SkipReason,
     done: Option<F>,
 }
 
 impl<F: FnOnce(BodyCopy) + Send> Tee<F> {
-    /// Keeps the first `body_bytes` bytes and a digest of the rest. `done` must not block: it is called where the body is
-    /// read.
+    /// Buffers the first `body_bytes` bytes and a digest of the rest. `done` must not block, because it
+    /// runs on the task that reads the body.
     pub(super) fn new(memory: &Memory, body_bytes: usize, failed: SkipReason, done: F) -> Tee<F> {
         Tee {
             holding: Some(Buffering::new(body_bytes)),

@@ -1,15 +1,15 @@
-//! Which clients write, so that a comparison can tell whether its client wrote between the two readings. Only writes through
-//! this gateway are seen, by the client's name: another client of the same account, another gateway and other programs may
-//! write too, and a difference that comes of it stays unsettled.
+//! Tracks writes per client, so that a comparison detects a write between its two reads. Only writes
+//! of the same client through this gateway are visible. Writes by another client of the account, or
+//! past this gateway, remain undetected, and a resulting difference remains unsettled.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
-/// Clients that share a place here count as one: a comparison is then repeated without need.
+/// Number of slots. Clients are hashed to slots; a collision only makes an unrelated write count.
 const PLACES: usize = 1024;
 
-/// The writes of all clients. Clones share them.
+/// The write activity of all clients. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Writes(Arc<[WriteSlot]>);
 
@@ -19,18 +19,18 @@ struct WriteSlot {
     in_flight: AtomicU32,
 }
 
-/// What was known of a client's writes at one moment.
+/// A snapshot of a client's write activity.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteMark {
     begun: u64,
     is_busy: bool,
 }
 
-/// A write in flight. It ends when this is dropped.
+/// A guard for a write in flight. Dropping it finishes the write.
 pub(crate) struct Writing {
     writes: Writes,
     place: usize,
-    /// Of the moment at which it began: other writes than this one.
+    /// Snapshot at the start of this write, excluding the write itself.
     pub(crate) mark: WriteMark,
 }
 
@@ -39,7 +39,7 @@ impl Writes {
         Writes((0..PLACES).map(|_| WriteSlot::default()).collect())
     }
 
-    /// Begins a write of a client.
+    /// Registers a write of a client.
     pub(crate) fn begin(&self, client: &str) -> Writing {
         let place = place(client);
         let is_busy = self.0[place].in_flight.fetch_add(1, SeqCst) > 0;
@@ -47,13 +47,13 @@ impl Writes {
         Writing { writes: self.clone(), place, mark: WriteMark { begun, is_busy } }
     }
 
-    /// What is known of a client's writes now.
+    /// Returns a snapshot of a client's write activity.
     pub(crate) fn mark(&self, client: &str) -> WriteMark {
         let place = &self.0[place(client)];
         WriteMark { begun: place.begun.load(SeqCst), is_busy: place.in_flight.load(SeqCst) > 0 }
     }
 
-    /// Whether the client has written since, or was writing then.
+    /// Returns whether a write of the client started after `mark` or was in flight at that time.
     pub(crate) fn has_written_since(&self, client: &str, mark: WriteMark) -> bool {
         mark.is_busy || self.mark(client).begun != mark.begun
     }
