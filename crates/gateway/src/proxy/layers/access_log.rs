@@ -1,7 +1,9 @@
-//! One line in the access log per request, written when the last byte of its answer has been handed over or the client
-//! has gone. Outside `rescue`, so that it sees how errors are answered. Its status is that of the metrics: a failure that a side
-//! answers with a success has the status that it stands for. At the level `debug` a line beside it, under the
-//! target `switchback::target`, shows path and query, masked.
+//! Writes one access log line per request, when the response has ended or the client has
+//! disconnected. The layer sits outside `rescue`, so it sees error responses too.
+//!
+//! The logged status is that of the metrics: if a side answers errors with a success status, the
+//! line has the error's own status. At level `debug`, a second line under the target
+//! `switchback::target` has the masked path and query.
 
 use super::ending::ResponseEnd;
 use super::middleware::Middleware;
@@ -45,12 +47,13 @@ impl Middleware<Request> for AccessLog {
     }
 }
 
-/// A line being gathered; written when it is dropped, which happens exactly once.
+/// A log line under construction. `Drop` writes it, so each request gets exactly one line, however
+/// it ends.
 pub(crate) struct PendingRecord {
     context: Arc<RequestContext>,
     body_bytes: u64,
     ending: ResponseEnd,
-    /// What ended the answer before its end.
+    /// The error that truncated the response body.
     broke: Option<String>,
 }
 
@@ -106,18 +109,18 @@ impl Drop for PendingRecord {
     }
 }
 
-/// Masks what lines for developers say of addresses. Equal values have equal masks while the process lives.
+/// Returns the redactor for debug lines. Equal values have equal masks for the lifetime of the
+/// process.
 fn redactor() -> &'static Redactor {
     static REDACTOR: LazyLock<Redactor> = LazyLock::new(|| {
         let mut salt = [0; 32];
-        // Without random bytes a hash would tell what it is of; then nothing can be logged.
+        // Without a random salt, the hash of a guessable value reveals the value.
         getrandom::fill(&mut salt).expect("the system gives random bytes, or nothing could be sealed");
         Redactor::new(Salt::new(salt))
     });
     &REDACTOR
 }
 
-/// Hexadecimal digits as text.
 fn as_text(digits: &[u8]) -> &str {
     std::str::from_utf8(digits).unwrap_or_default()
 }

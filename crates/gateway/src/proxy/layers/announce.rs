@@ -1,5 +1,5 @@
-//! Tells clients of a side that is going away so, in every answer: `Deprecation`, `Sunset` and `Link`, as configured for
-//! the front or for the client. Outside `rescue`, so that errors say it too.
+//! Adds the deprecation fields (`Deprecation`, `Sunset`, `Link`) configured for the front or the
+//! client to every response. The layer sits outside `rescue`, so error responses carry them too.
 
 use super::middleware::Middleware;
 use crate::proxy::context::RequestContext;
@@ -15,7 +15,7 @@ pub(crate) struct Announce;
 
 impl Middleware<Request> for Announce {
     type Inward = Request;
-    /// The request's front may have something to announce.
+    /// The front is known only after `route`, further in, has run.
     type Kept = Arc<RequestContext>;
     type Fault = Infallible;
 
@@ -37,7 +37,8 @@ impl Middleware<Request> for Announce {
             let side = &context.program.side(front.serves).name;
             deprecated_request(context.client(), side, context.operation());
         }
-        // A client's own dates stand for those of its side: each field may be there once (RFC 8594, RFC 9745).
+        // Each of these fields may occur once (RFC 8594, RFC 9745); a client's own dates override
+        // those of the front.
         let is_told = |name: &HeaderName| own.iter().any(|(told, _)| told == name);
         for (name, value) in of_front.iter().filter(|(name, _)| !is_told(name)).chain(own) {
             response.headers_mut().append(name, value.clone());

@@ -1,8 +1,8 @@
-//! Who is calling: the client's token, read where its side carries it, selects an enrolled client. The token goes no
-//! further: no header that may carry it crosses the gateway in a translated call.
+//! Authenticates the client by its token. The side defines where a token may occur: header, query
+//! or form field. The token is never forwarded in a translated call.
 //!
-//! Of a client that nobody enrolled the front's own service is asked, where that answers the call anyway: it sees the call as
-//! it came, and nothing of ours.
+//! If no client is enrolled with the token and the front's own service answers this operation, the
+//! call continues with [`Unknown::Client`] and that service authenticates it.
 
 use super::middleware::Middleware;
 use crate::error::{ErrorKind, GatewayError};
@@ -31,7 +31,7 @@ impl Middleware<Request> for Authenticate {
         match self.client(&request.context) {
             Err(error) if !self.is_judged_by_own(&request.context) => ControlFlow::Break(Err(error)),
             Err(_) => {
-                // What is unknown of a call already says more.
+                // A reason that `route` has set takes precedence: it is more specific.
                 request.context.set_unknown(Unknown::Client);
                 ControlFlow::Continue((request, ()))
             }
@@ -48,8 +48,8 @@ impl Authenticate {
         Authenticate { tokens }
     }
 
-    /// Whether a client that nobody enrolled is for the front's own service to judge, which then sees what the client sent
-    /// and nothing of ours. A token that was given out or revoked here says nothing to that service, and is not shown to it.
+    /// Returns whether the front's own service authenticates an unknown client. Tokens that this
+    /// gateway issued, including revoked ones, are never forwarded to that service.
     fn is_judged_by_own(&self, context: &RequestContext) -> bool {
         let front = context.front().expect("`route` sits outside and leaves the front");
         if front.asked_about_strangers().is_none() {
@@ -60,6 +60,7 @@ impl Authenticate {
         is_own_to_answer && !self.shows_known_token(context, front)
     }
 
+    /// Returns whether any location that may carry a token has one that this gateway issued.
     fn shows_known_token(&self, context: &RequestContext, front: &Front) -> bool {
         let (credential, clients) = (context.program.credential(front.serves), self.tokens.clients());
         let is_in_field = credential.read_fields().any(|(header, scheme)| {
@@ -91,8 +92,9 @@ impl Authenticate {
     }
 }
 
-/// Whether the own service answers an operation for those who are nobody's share of a canary: unless it is translated, and
-/// then too where the pack refuses it and leaves it to that service.
+/// Returns whether the front's own service answers this operation for clients outside the canary
+/// share. In the translated phase it does so only for a route that the pack refuses with
+/// `legacy_forward`.
 fn answers_strangers(context: &RequestContext, matched: &Matched) -> bool {
     let route = context.program.route(matched.front.serves, matched.route);
     match matched.front.phase(matched.route) {
@@ -103,9 +105,12 @@ fn answers_strangers(context: &RequestContext, matched: &Matched) -> bool {
     }
 }
 
-/// The client's token. The first of the side's places that is there decides, even when it holds no token: to look further
-/// would let a caller choose whose token counts. In one header it may stand after several schemes, of which the first that
-/// fits counts. The same place twice with different values is ambiguous.
+/// Extracts the client's token. Returns `None` if there is no usable token, and an error if the
+/// deciding location has two different values.
+///
+/// The first configured location that is present decides, even if it has no valid token: a fallback
+/// would let the caller choose which token counts. If one header accepts several schemes, the first
+/// that matches is used.
 fn token<'r>(
     headers: &'r HeaderMap,
     query: &'r str,
@@ -195,7 +200,7 @@ mod tests {
         assert_eq!(read_as(&own, &[("x-own", "apitoken a")]), Ok(Some("a".into())));
     }
 
-    /// In one header in several forms, or in several headers: the first header that is there, and in it the first that fits.
+    /// The first header present decides, and in it the first scheme that matches.
     #[test]
     fn one_header_may_carry_a_token_in_several_forms() {
         let all = [

@@ -1,6 +1,8 @@
-//! Counts requests when their answers have ended: for the metrics, by client, operation and outcome, with the time taken; and
-//! for the usage, which outlives the process. Outside `rescue`, so that errors made by the gateway count as what the client
-//! saw. The handles of the recorder are cached per thread, so that cores share no lock on the way.
+//! Counts each request when its response has ended: in the metrics, by client, operation and
+//! outcome, with its duration; and in the persistent usage counters. The layer sits outside
+//! `rescue`, so errors count with the status that the client received.
+//!
+//! Metric handles are cached per thread, so cores share no lock on this path.
 
 use super::ending::ResponseEnd;
 use super::middleware::Middleware;
@@ -66,19 +68,20 @@ impl Middleware<Request> for CountLayer {
     }
 }
 
-/// One request being measured; counted when it is dropped.
+/// A measurement of one request. `Drop` records it.
 pub(crate) struct RequestSample {
     context: Arc<RequestContext>,
     in_flight: Gauge,
     usage: Usage,
     ending: ResponseEnd,
-    /// Whether the answer ends when one of both sides leaves: how long it takes says nothing of either.
+    /// Set for tunnels and event streams. Their duration depends on when a peer disconnects, so it
+    /// is not recorded.
     is_open_ended: bool,
-    /// What the gateway itself took until the head of the answer.
+    /// Time spent in the gateway until the response head, without waiting for peers.
     own: Option<Duration>,
 }
 
-/// Whether an answer is a tunnel or an event stream.
+/// Returns whether a response is a tunnel or an event stream.
 fn is_open_ended(response: &Response) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).map_or(&b""[..], |kind| kind.as_bytes());
     let is_stream =
@@ -116,14 +119,15 @@ impl Drop for RequestSample {
 }
 
 fn count_usage(usage: &Usage, context: &RequestContext, side: &str, outcome: Outcome, status: Option<u16>) {
-    // A path below no front is no API's, and whoever sends a wrong token may be anybody: both are in the metrics alone.
+    // Requests outside all fronts belong to no API, and the sender of an unknown token may be
+    // anybody. Both are counted in the metrics only.
     let Some(front) = context.front() else { return };
     if context.fault().is_some_and(|fault| fault.kind == ErrorKind::UnknownToken.name()) {
         return;
     }
     match context.operation() {
         "" => {
-            // What the gateway itself answers says nothing of the address.
+            // Only a status from the front's own service confirms that the path exists.
             let status = status.filter(|_| outcome == Outcome::Forwarded);
             let path = called_path(context, status.and_then(|status| StatusCode::from_u16(status).ok()));
             let called = format!("{} {}", method(&context.method), label(front, &path));
@@ -133,11 +137,12 @@ fn count_usage(usage: &Usage, context: &RequestContext, side: &str, outcome: Out
     }
 }
 
-/// Things by what operators and contracts call them.
+/// Handles by client or operation name.
 type HandlesByName<T> = HashMap<String, T, foldhash::fast::RandomState>;
 
 thread_local! {
-    /// By client, then operation, then in a list of at most a few sides: all sets are bounded by enrolment and contract.
+    /// By client, then operation, then a short list of sides. Enrolment and the contracts bound all
+    /// three.
     static METERS: RefCell<HandlesByName<HandlesByName<Vec<RequestMeter>>>> = RefCell::new(HandlesByName::default());
 }
 

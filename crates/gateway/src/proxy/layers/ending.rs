@@ -1,4 +1,4 @@
-//! The end of an answer, as the layers that report it see it, and the outcome that follows from it.
+//! Observes the end of a response for the reporting layers, and derives the outcome from it.
 
 use crate::body::BodyEnd;
 use crate::error::{ErrorSide, GatewayError};
@@ -8,30 +8,30 @@ use crate::proxy::context::RequestContext;
 use crate::proxy::error_form::ErrorStatus;
 use http::StatusCode;
 
-/// What one layer has seen of the end of an answer.
+/// The end of one response, as observed by one layer.
 #[derive(Debug, Default)]
 pub(super) struct ResponseEnd {
-    /// `None`: the client went away before there was an answer. An error counts as one, also where its side answers errors
-    /// with a success.
+    /// `None`: the client disconnected before there was a response. If a side answers errors with a
+    /// success status, this is the status of the error.
     status: Option<StatusCode>,
     end: Option<BodyEnd>,
-    /// Whose error ended the body before its end.
+    /// The side at fault for a truncated body.
     broke: Option<ErrorSide>,
 }
 
 impl ResponseEnd {
-    /// Notes the head of the answer.
+    /// Records the status.
     pub(super) fn on_response(&mut self, response: &Response) {
         let error = response.extensions().get::<ErrorStatus>();
         self.status = Some(error.map_or(response.status(), |error| error.0));
     }
 
-    /// Notes the error that ended the body.
+    /// Records the side of the error that truncated the body.
     pub(super) fn on_error(&mut self, error: &GatewayError) {
         self.broke = Some(error.side());
     }
 
-    /// Notes how the body ended.
+    /// Records how the body ended.
     pub(super) fn on_end(&mut self, end: BodyEnd) {
         self.end = Some(end);
     }
@@ -40,15 +40,16 @@ impl ResponseEnd {
         self.end
     }
 
-    /// The status that counts, once there was an answer.
+    /// Returns the status to report, or `None` without a response.
     pub(super) fn status(&self) -> Option<u16> {
         self.status.map(|status| status.as_u16())
     }
 
-    /// What became of the request.
+    /// Returns the outcome of the request.
     pub(super) fn outcome(&self, context: &RequestContext) -> Outcome {
         let Some(status) = self.status else { return Outcome::Cancelled };
         match self.end {
+            // A truncated body outweighs the status, which was sent before the error occurred.
             Some(BodyEnd::Complete) => {}
             Some(BodyEnd::Failed) if self.broke == Some(ErrorSide::Gateway) => return Outcome::GatewayError,
             Some(BodyEnd::Failed) => return Outcome::UpstreamError,

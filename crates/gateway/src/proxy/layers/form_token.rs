@@ -1,6 +1,6 @@
-//! Holds a small form whole where clients of a front may carry their tokens in one, so that `authenticate` can read it. All
-//! other requests pass through, without a box and with their bodies untouched; so does a form that is too large, which carries
-//! no token then.
+//! Buffers a small form on fronts whose clients may send their token in a form field, so that
+//! `authenticate` can read it. Other requests pass without an allocation and with their body
+//! untouched. A form above the size limit passes too; it carries no token.
 
 use crate::body::{Body, BodyStart};
 use crate::error::GatewayError;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tower::{Layer, Service};
 
-/// Largest form that a token is looked for in.
+/// Maximum size in bytes of a form that is searched for a token.
 const FORM_BYTES_MAX: u64 = 64 * 1024;
 
 #[derive(Clone)]
@@ -59,7 +59,7 @@ where
         if !may_carry_token(&request.context, &request.body) {
             return Either::Left(self.inner.call(request));
         }
-        // The one that was asked for readiness is the one that is called.
+        // Call the instance that `poll_ready` was called on, not its clone (see `tower::Service`).
         let next = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, next);
         let memory = self.memory.clone();
@@ -71,7 +71,8 @@ where
     }
 }
 
-/// Whether a body is a form that is not known to be too large, on a front whose tokens may stand in forms.
+/// Returns whether the front accepts tokens in forms and the body is an uncompressed form that does
+/// not announce a size above the limit.
 fn may_carry_token(context: &RequestContext, body: &Body) -> bool {
     let uses_forms =
         context.front().is_some_and(|front| context.program.credential(front.serves).uses_forms());
@@ -82,7 +83,8 @@ fn may_carry_token(context: &RequestContext, body: &Body) -> bool {
         && !context.headers.contains_key(header::CONTENT_ENCODING)
 }
 
-/// Leaves a form with the request, and gives its body once more; or the body as it was, if it is too large.
+/// Stores a form in the request context. Returns a body with the original content, also if the form
+/// is too large.
 async fn buffer_form(
     context: &Arc<RequestContext>,
     body: Body,
@@ -92,7 +94,8 @@ async fn buffer_form(
     match body.with_trailers().beginning(FORM_BYTES_MAX).await? {
         BodyStart::Longer(body) => Ok(body),
         BodyStart::Whole(form) => {
-            // Only now: a client that still sends would lose the answer (RFC 9112, section 9.6).
+            // Fail after the body was read: a client that is still sending may lose the response
+            // (RFC 9112, section 9.6).
             let share = share.map_err(|_| limit_error("memory"))?;
             context.set_form(form.clone(), share);
             Ok(Body::full(form))

@@ -1,5 +1,5 @@
-//! How many requests are answered at once, over all clients and for each. Beyond the limit a request is refused at once:
-//! a queue would only make everyone late.
+//! Limits concurrent requests, in total and per client. A request above a limit is rejected at
+//! once: a queue would only add latency for all clients.
 
 use super::middleware::Middleware;
 use crate::error::GatewayError;
@@ -7,12 +7,12 @@ use crate::proxy::concurrency::{ConcurrencyLimit, PerClientLimit, Permit, limit_
 use crate::proxy::{Request, Response};
 use std::ops::ControlFlow;
 
-/// Where the permit of a request comes from.
+/// A source of permits for requests.
 pub(crate) trait PermitSource: Clone {
     /// The limit's name in the metrics.
     const NAME: &'static str;
 
-    /// A permit for this request; none when all are taken.
+    /// Returns a permit, or `None` if all are in use.
     fn permit(&self, request: &Request) -> Option<Permit>;
 }
 
@@ -28,27 +28,27 @@ impl PermitSource for PerClientLimit {
     const NAME: &'static str = "client_in_flight";
 
     fn permit(&self, request: &Request) -> Option<Permit> {
-        // Clients that nobody enrolled have one share together: whoever makes tokens up has no more of it for that.
+        // Unknown clients share one limit, so inventing tokens does not raise it.
         self.take(request.context.known_client().map_or("", |client| &client.id))
     }
 }
 
-/// Turns requests away while all permits are taken.
+/// Rejects requests while all permits are in use.
 #[derive(Clone)]
 pub(crate) struct LimitLayer<T> {
     source: T,
 }
 
 impl LimitLayer<ConcurrencyLimit> {
-    /// At most `in_flight_max` requests at one time.
+    /// Allows at most `in_flight_max` concurrent requests.
     pub(crate) fn new(in_flight_max: usize) -> LimitLayer<ConcurrencyLimit> {
         LimitLayer { source: ConcurrencyLimit::new(in_flight_max) }
     }
 }
 
 impl LimitLayer<PerClientLimit> {
-    /// At most `client_in_flight_max` requests of each client at one time, so that one that floods does not starve the
-    /// others. Sits behind `authenticate`.
+    /// Allows at most `client_in_flight_max` concurrent requests per client, so one client cannot
+    /// starve the others. Requires `authenticate` outside of it.
     pub(crate) fn per_client(client_in_flight_max: usize) -> LimitLayer<PerClientLimit> {
         LimitLayer { source: PerClientLimit::new(client_in_flight_max) }
     }
@@ -56,7 +56,7 @@ impl LimitLayer<PerClientLimit> {
 
 impl<T: PermitSource> Middleware<Request> for LimitLayer<T> {
     type Inward = Request;
-    /// Taken until the answer's body has ended.
+    /// Released when the response body ends.
     type Kept = Permit;
     type Fault = GatewayError;
 

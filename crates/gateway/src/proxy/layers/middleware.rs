@@ -1,5 +1,6 @@
-//! A layer that decides before its inner service and touches up after it, without boxing either: most layers are of this kind.
-//! Each of them says what it does; that it is a layer, asks for readiness and passes it on is said here, once.
+//! An adapter for layers that act on the request before the inner service and on the response after
+//! it. Most layers are of this kind. The adapter implements the `tower` contract once for all of
+//! them, without boxing futures.
 
 use crate::proxy::Response;
 use pin_project_lite::pin_project;
@@ -9,25 +10,27 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tower::{Layer, Service};
 
-/// What a layer does about a request of type `R`.
+/// The behaviour of a layer for a request of type `R`.
 pub(crate) trait Middleware<R> {
-    /// What goes inwards.
+    /// The request type of the inner service.
     type Inward;
-    /// What it keeps while the layers below answer. Dropped without `after`, it has learnt that they failed or that the client
-    /// went away.
+    /// State between `before` and `after`. If it is dropped without a call of `after`, the inner
+    /// service failed or the client disconnected.
     type Kept;
-    /// What it fails with: `GatewayError`, or nothing at all.
+    /// The error type; `Infallible` if the layer cannot fail.
     type Fault;
 
-    /// Sends a request on inwards, or has its outcome at once: then the inner service is not asked.
+    /// Returns the request for the inner service with the state, or breaks with an outcome. In that
+    /// case the inner service is not called.
     #[expect(clippy::type_complexity, reason = "an alias would hide what a layer chooses between")]
     fn before(&self, request: R) -> ControlFlow<Result<Response, Self::Fault>, (Self::Inward, Self::Kept)>;
 
-    /// Has the last word on an answer, in place: answers are large, and there are many layers.
+    /// Modifies a response in place. Responses are large and there are many layers, so moving them
+    /// would cost.
     fn after(_kept: Self::Kept, _response: &mut Response) {}
 }
 
-/// The layer that does this.
+/// Wraps a middleware as a `tower` layer.
 pub(crate) fn layer<M>(middleware: M) -> MiddlewareLayer<M> {
     MiddlewareLayer(middleware)
 }
@@ -43,7 +46,7 @@ impl<S, M: Clone> Layer<S> for MiddlewareLayer<M> {
     }
 }
 
-/// A service and what is done around it.
+/// An inner service with a middleware around it.
 #[derive(Clone)]
 pub(crate) struct MiddlewareService<S, M> {
     inner: S,
@@ -74,7 +77,7 @@ where
 }
 
 pin_project! {
-    /// Resolves to an outcome that was clear at once, or to the inner future's.
+    /// Resolves to an early outcome, or to that of the inner future.
     #[project = AnsweringProjection]
     pub enum MiddlewareFuture<F, M, R>
     where

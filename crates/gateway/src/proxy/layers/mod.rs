@@ -1,5 +1,5 @@
-//! What sits between a connection and the answer, one layer in each file, outermost first in `stack.rs`. A layer sees the
-//! request and its context; it knows neither its neighbours nor how an answer is made.
+//! The layers of the data path, one per file; `stack.rs` has their order. A layer sees the request
+//! and its context. It depends neither on its neighbours nor on how a response is produced.
 
 pub(crate) mod access_log;
 pub(crate) mod announce;

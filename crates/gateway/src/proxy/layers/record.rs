@@ -1,5 +1,6 @@
-//! Watches traffic for a capture, around everything, and so sees what the client sees. While no capture is open it reads one
-//! word of memory. The calls between are watched in `calls/record.rs`.
+//! Records traffic while a capture is open. The layer is near the outside of the stack, so it
+//! records what the client sees. Without a capture, the cost is one atomic load. Calls to upstreams
+//! are recorded in `calls/record.rs`.
 
 use super::ending::ResponseEnd;
 use super::middleware::Middleware;
@@ -12,7 +13,7 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Begins and ends recordings.
+/// Starts and finishes the recording of a request.
 #[derive(Clone)]
 pub(crate) struct RecordLayer {
     tap: Tap,
@@ -24,7 +25,7 @@ impl RecordLayer {
     }
 }
 
-/// What is needed when the answer comes.
+/// A recording in progress, with the context of its request.
 pub(crate) struct Watched {
     recording: Arc<Recording>,
     context: Arc<RequestContext>,
@@ -67,6 +68,7 @@ fn watch(watched: Watched, response: &mut Response) {
     ending.on_response(response);
     let copier = Copier::new(bytes_max, move |copied| {
         ending.on_end(copied.end);
+        // Only requests of a front belong to a side; others are discarded.
         let Some(front) = context.front() else { return };
         let target = context.uri.path_and_query().map_or("/", |target| target.as_str());
         let head = Head {
@@ -87,7 +89,7 @@ fn watch(watched: Watched, response: &mut Response) {
     response.body_mut().watch(Box::new(copier));
 }
 
-/// The request's address as archives want it: absolute.
+/// Returns the absolute URL of a request, as HAR files require it.
 fn url(context: &RequestContext) -> String {
     if context.uri.scheme().is_some() {
         return context.uri.to_string();

@@ -1,6 +1,7 @@
-//! Names each request, takes part in its trace, notes which program serves it, and sets the clock for everything measured
-//! later. A client's own `x-request-id` is no name of ours, since it could be forged to confuse
-//! the log: it is logged beside it and goes on to the upstream.
+//! Creates the request context: request id, trace, program and arrival time.
+//!
+//! A client's `x-request-id` does not become the request id, because a client could forge ids to
+//! confuse the log. It is logged in a field of its own and forwarded to the upstream.
 
 use super::middleware::Middleware;
 use crate::body::Body;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct Identify {
     program: CurrentProgram,
-    /// Whom it is believed where requests come from.
+    /// Defines which proxies may declare the client address.
     forwarding: Forwarding,
 }
 
@@ -30,7 +31,7 @@ impl Identify {
 
 impl Middleware<http::Request<Body>> for Identify {
     type Inward = Request;
-    /// The name that the answer is to have too.
+    /// `after` copies the request id from it.
     type Kept = Arc<RequestContext>;
     type Fault = Infallible;
 
@@ -53,7 +54,7 @@ impl Middleware<http::Request<Body>> for Identify {
     }
 
     fn after(context: Arc<RequestContext>, response: &mut Response) {
-        // The name that the own service gave it is its answer's, and stays.
+        // A forwarded response keeps the id that the front's own service has set.
         if !context.is_forwarded() || !response.headers().contains_key(REQUEST_ID) {
             response.headers_mut().insert(REQUEST_ID, context.id.header_value());
         }
@@ -63,7 +64,7 @@ impl Middleware<http::Request<Body>> for Identify {
     }
 }
 
-/// Answers that have no body, whatever their header fields say (RFC 9112, section 6.3).
+/// Returns whether a response has no body, regardless of its header fields (RFC 9112, section 6.3).
 fn is_bodiless(method: &Method, status: StatusCode) -> bool {
     method == Method::HEAD || status == StatusCode::NO_CONTENT || status == StatusCode::NOT_MODIFIED
 }

@@ -1,5 +1,5 @@
-//! The only place where an error becomes an answer: in the pack's form and the client's language, with the calm text; the
-//! full text goes to the log. A panic further in ends that one request and nothing else.
+//! Turns errors into responses; no other layer does. The client receives the pack's error format in
+//! its language; the log receives the full detail. A panic further in fails one request only.
 
 use crate::body::{Body, BodyEnd, BodyWatcher};
 use crate::error::{ErrorKind, ErrorSide, GatewayError};
@@ -36,7 +36,7 @@ impl<S> Layer<S> for RescueLayer {
 
 pub(crate) struct Rescue<S> {
     inner: S,
-    /// Why the layers below take no request. The next request is told.
+    /// The error of the last `poll_ready`. The next call returns it as a response.
     unready: Option<GatewayError>,
 }
 
@@ -49,10 +49,10 @@ impl<S: Clone> Clone for Rescue<S> {
 type Caught<F> = CatchUnwind<AssertUnwindSafe<F>>;
 
 pin_project! {
-    /// An answer, whatever becomes of the inner future.
+    /// A future that always resolves to a response.
     #[project = RescuedProjection]
     pub enum Rescued<F> {
-        // Nothing was asked: the answer to a panic on the way down.
+        // The inner service was not called, or panicked during the call.
         Early { answer: Option<Response> },
         Wait {
             #[pin]
@@ -76,7 +76,7 @@ where
             }
             RescuedProjection::Wait { answering, context } => match ready!(answering.poll(cx)) {
                 Ok(Ok(mut response)) => {
-                    // What is whole already cannot break off.
+                    // A completed body cannot be truncated.
                     if !response.body().is_whole() {
                         response.body_mut().watch(Box::new(LateErrorLog { context: Arc::clone(context) }));
                     }
@@ -123,8 +123,8 @@ where
     }
 }
 
-/// The gateway's own error, or what the error of another's layer means: that it sheds load, that it gave up waiting, or else
-/// that something here is broken.
+/// Converts an error of the inner service. A foreign layer's load shedding and timeout errors map
+/// to the gateway's own; every other foreign error is internal.
 fn own(error: impl Into<BoxError>) -> GatewayError {
     let error = match error.into().downcast::<GatewayError>() {
         Ok(own) => return *own,
@@ -141,7 +141,8 @@ fn own(error: impl Into<BoxError>) -> GatewayError {
     GatewayError::new(kind, format!("a layer failed: {error}"))
 }
 
-/// Logs what ends an answer whose head has gone out: no other answer can be made of it any more.
+/// Logs an error that truncates a response. Its head has been sent, so it cannot be replaced by an
+/// error response.
 struct LateErrorLog {
     context: Arc<RequestContext>,
 }
@@ -170,9 +171,9 @@ fn answer(context: &RequestContext, error: &GatewayError) -> Response {
     response(context, error)
 }
 
-/// What the client of a request is told of an error.
+/// Builds the error response for the client of a request.
 pub(crate) fn response(context: &RequestContext, error: &GatewayError) -> Response {
-    // What lies at no front is told as clients of the old side are told.
+    // Outside all fronts, use the format of the old side: its clients are the expected callers.
     let serves = context.front().map_or(SideId::OLD, |front| front.serves);
     let form = context.program.errors(serves);
     let (status, body) = form.answer(error, context.language);
@@ -194,10 +195,10 @@ pub(crate) fn response(context: &RequestContext, error: &GatewayError) -> Respon
             }
         }
         ErrorKind::UnknownToken => {
-            // Compulsory with 401 (RFC 9110, section 11.6.1).
+            // Required with 401 (RFC 9110, section 11.6.1).
             let first =
                 context.front().map(|front| context.program.credential(front.serves).read_fields().next());
-            // A token that stands alone is of no registered scheme.
+            // A token without a scheme has no registered scheme name.
             let scheme = first.map(|first| first.and_then(|(_, scheme)| scheme.name()).unwrap_or("ApiKey"));
             if let Some(Ok(scheme)) = scheme.map(HeaderValue::from_str) {
                 headers.insert(header::WWW_AUTHENTICATE, scheme);
@@ -225,7 +226,8 @@ fn outcome(error: &GatewayError) -> Outcome {
     }
 }
 
-/// What a client did wrong, or the pack refuses on purpose, is nothing for an operator to act on; the access log has it.
+/// Logs an error. Client errors and deliberate refusals are logged at `debug` only, since an
+/// operator need not act on them; the access log has a line for each.
 fn log(context: &RequestContext, error: &GatewayError) {
     let (id, operation, client) = (context.id, context.operation(), context.client());
     let (kind, side, detail) = (error.kind().name(), error.side().name(), error.detail());
@@ -233,7 +235,7 @@ fn log(context: &RequestContext, error: &GatewayError) {
         false => {
             tracing::debug!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "refused a request");
         }
-        // A defect of the gateway, or of its pack.
+        // Indicates a bug in the gateway or in its pack.
         true if *error.kind() == ErrorKind::Internal => {
             tracing::error!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "a request failed");
         }

@@ -1,5 +1,5 @@
-//! Turns away what is retired: calls within a brownout, and those of a client whose side has ended. Before that end its
-//! answers say when it comes, if that is wanted.
+//! Rejects calls during a brownout, and calls of clients whose side is retired. Before the
+//! retirement it adds the configured deprecation notice to the request context.
 
 use super::middleware::Middleware;
 use crate::error::{ErrorKind, GatewayError};

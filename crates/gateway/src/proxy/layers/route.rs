@@ -1,5 +1,6 @@
-//! Which front and which operation a request is for, from method and path as they stand in the request line. The values
-//! found here are what the upstream's path is built from: there is one parse, so nothing can be read in two ways.
+//! Finds the front and the operation of a request from its method and undecoded path. The upstream
+//! path is built from the values extracted here. The path is parsed only once, so two parsers
+//! cannot disagree about it.
 
 use super::middleware::Middleware;
 use crate::error::{ErrorKind, GatewayError};
@@ -37,7 +38,8 @@ impl Middleware<Request> for RouteLayer {
     }
 }
 
-/// What is unknown of a request that no operation is for, if the front's own service is to judge it.
+/// Returns why a request matches no operation, or `None` if the gateway answers the error itself.
+/// Sets the front of a request for exactly a front's prefix.
 fn unknown(context: &RequestContext, why: &ErrorKind) -> Option<Unknown> {
     let unknown = match why {
         ErrorKind::NotFound => Unknown::Path,
@@ -57,11 +59,12 @@ fn unknown(context: &RequestContext, why: &ErrorKind) -> Option<Unknown> {
     (front.asked_about_strangers().is_some() && stays_below(below)).then_some(unknown)
 }
 
-/// Finds what a request is for, and leaves its front in its context.
+/// Finds the operation of a request. Also sets the front in the request context, even if no
+/// operation matches.
 pub(crate) fn find(context: &RequestContext) -> Result<Matched, GatewayError> {
     let path = context.uri.path();
     let Some((front, rest)) = context.program.front(path) else {
-        // A path that could be read in two ways is refused as such wherever it seems to point.
+        // An ambiguous path gets its own error, whichever prefix it seems to have.
         return Err(match switchback_plan::router::path::segments(path) {
             Err(error) => GatewayError::new(ErrorKind::BadPath, error.to_string()),
             Ok(_) => GatewayError::new(ErrorKind::NotFound, "no front has this prefix"),

@@ -1,6 +1,7 @@
-//! The budget of a whole request, from its arrival to the head of its answer, whatever the hops below allow themselves.
-//! What follows the head is watched by the body's own limits. A request that is forwarded as it comes has no such budget: its
-//! body may be long, and its answer may be one that waits for something to happen. Only its silence is bounded (`upstream`).
+//! Limits the time from arrival to the response head, independently of the timeouts of single
+//! calls. Limits of the body apply after the head. Requests that are forwarded unchanged are
+//! exempt: their bodies may be long, and their responses may be long polls. `upstream` limits only
+//! the idle time of their connections.
 
 use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::context::RequestContext;
@@ -58,11 +59,11 @@ where
 }
 
 pin_project! {
-    /// An answer that comes in time or not at all.
+    /// Resolves to the inner outcome, or to a timeout error.
     pub struct InTime<F> {
         #[pin]
         inner: F,
-        // Made when the first wait begins: many answers never wait.
+        // Created on the first `Pending`: many responses are ready at once.
         #[pin]
         timer: Option<Sleep>,
         total: Duration,
@@ -82,6 +83,7 @@ where
         if let Poll::Ready(outcome) = this.inner.poll(cx) {
             return Poll::Ready(outcome);
         }
+        // Checked on every poll: the decision to forward is made further in.
         if this.context.is_forwarded() {
             return Poll::Pending;
         }

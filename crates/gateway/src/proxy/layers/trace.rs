@@ -1,6 +1,7 @@
-//! Records a request as a span, when its answer has ended, where its trace is recorded: `request_id` has found that out. Names
-//! are those of OpenTelemetry's semantic conventions for HTTP (1.4x, stable); what they do not know begins with `switchback.`.
-//! Paths are shown as the access log shows them, and header fields and bodies not at all.
+//! Records a sampled request as a span when its response has ended; `request_id` makes the sampling
+//! decision. Attribute names follow the OpenTelemetry semantic conventions for HTTP (1.4x, stable);
+//! others have the prefix `switchback.`. Paths are masked as in the access log. Header fields and
+//! bodies are not recorded.
 
 use super::ending::ResponseEnd;
 use super::middleware::Middleware;
@@ -44,7 +45,7 @@ impl Middleware<Request> for Trace {
     }
 }
 
-/// A span being gathered; recorded when it is dropped, which happens exactly once.
+/// A span under construction. `Drop` records it, so each request has exactly one span.
 pub(crate) struct PendingSpan {
     context: Arc<RequestContext>,
     status: Option<u16>,
@@ -125,7 +126,8 @@ impl Drop for PendingSpan {
 
 const OTHER_METHOD: &str = "_OTHER";
 
-/// The method, where it is one of those that the conventions know: others may be anything.
+/// Returns the method, or `_OTHER` for one that the conventions do not list, since it may be
+/// arbitrary text.
 fn known_method(method: &Method) -> &'static str {
     const KNOWN: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
     KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or(OTHER_METHOD)

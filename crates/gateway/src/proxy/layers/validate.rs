@@ -1,10 +1,10 @@
-//! What any HTTP intermediary must settle about a request before it means anything (RFC 9110, 9112, 9113): one valid
-//! Host, unambiguous framing, sizes, expectations, loops. What hyper already refuses (bad framing, bad field syntax)
-//! never comes here.
+//! Checks that apply to every HTTP intermediary (RFC 9110, 9112, 9113): a single valid Host,
+//! unambiguous framing, size limits, expectations and forwarding loops. hyper has already rejected
+//! malformed framing and field syntax.
 //!
-//! A request with both Content-Length and Transfer-Encoding is read by its Transfer-Encoding and its connection is closed
-//! after the answer, as RFC 9112, section 6.3, allows: hyper drops the length before anyone sees it. Nothing of either
-//! field is forwarded, so no one behind us can read the message differently.
+//! A request with both Content-Length and Transfer-Encoding is read by its Transfer-Encoding, and
+//! its connection is closed after the response (RFC 9112, section 6.3); hyper removes the length.
+//! Neither field is forwarded, so an upstream cannot read the message differently.
 
 use super::middleware::Middleware;
 use crate::body::Body;
@@ -39,7 +39,7 @@ impl Middleware<Request> for ValidateRequest {
             return ControlFlow::Break(Err(error));
         }
         if is_for_us_alone(&request.context) {
-            // Nothing is reflected: a request may hold what no answer should (RFC 9110, section 9.3.8).
+            // Do not reflect the request: it may contain credentials (RFC 9110, section 9.3.8).
             return ControlFlow::Break(match request.context.method == Method::OPTIONS {
                 true => Ok(options_answer()),
                 false => Err(GatewayError::new(
@@ -75,8 +75,8 @@ fn check(request: &Request, limits: &Limits, pseudonym: &Pseudonym) -> Result<()
     Ok(())
 }
 
-/// What any body may have. Those that are read here may have less, which whoever holds them sees to: what is forwarded takes
-/// no memory by its length.
+/// Returns the limit that applies to every body. Code that buffers a body enforces the lower limit
+/// of buffered bodies; a forwarded body is streamed, so its length costs no memory.
 fn body_bytes_max(limits: &Limits) -> u64 {
     limits.forwarded_bytes_max.max(limits.request_bytes_max)
 }
@@ -92,7 +92,7 @@ fn check_target(context: &RequestContext, limits: &Limits) -> Result<(), Gateway
     Ok(())
 }
 
-/// Which fields a request has that few have, and that there are rules for.
+/// Rarely sent fields that need further checks.
 #[derive(Clone, Copy, Default)]
 struct RareFields {
     coding: bool,
@@ -100,7 +100,8 @@ struct RareFields {
     via: bool,
 }
 
-/// One pass over all fields, which also sees what need not be searched for.
+/// Checks the total size of the fields. The same pass detects the rare fields, which saves a lookup
+/// for each.
 fn check_header_size(headers: &HeaderMap, limits: &Limits) -> Result<RareFields, GatewayError> {
     let (mut seen, mut bytes) = (RareFields::default(), 0);
     for (name, value) in headers {
@@ -115,8 +116,9 @@ fn check_header_size(headers: &HeaderMap, limits: &Limits) -> Result<RareFields,
     Ok(seen)
 }
 
-/// One valid Host, except in HTTP/1.0; the authority of the target wins over it (RFC 9112, section 3.2; RFC 9113, section
-/// 8.3.1), and since nothing further in looks at either, winning means that only its form matters.
+/// Requires one valid Host, except in HTTP/1.0. The authority of the target takes precedence (RFC
+/// 9112, section 3.2; RFC 9113, section 8.3.1). Routing uses neither, so only the syntax is
+/// checked.
 fn check_host(context: &RequestContext) -> Result<(), GatewayError> {
     let bad = |detail: &str| Err(GatewayError::new(ErrorKind::BadRequest, detail));
     let mut hosts = context.headers.get_all(header::HOST).iter();
@@ -140,13 +142,14 @@ fn check_host(context: &RequestContext) -> Result<(), GatewayError> {
     }
 }
 
-/// `uri-host [":" port]`, or nothing: a client whose target has no authority says so (RFC 9112, section 3.2).
+/// Returns whether the value is `uri-host [":" port]` or empty. Clients send an empty value if the
+/// target has no authority (RFC 9112, section 3.2).
 fn is_authority(host: &HeaderValue) -> bool {
     let Ok(text) = host.to_str() else { return false };
     if text.is_empty() {
         return true;
     }
-    // Most are a name and a port, and need no copy to be parsed.
+    // Fast path without an allocation: a name with an optional port.
     let (name, port) = text.split_once(':').unwrap_or((text, "0"));
     let is_simple = !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'))
@@ -155,7 +158,8 @@ fn is_authority(host: &HeaderValue) -> bool {
     is_simple || (!text.contains('@') && text.parse::<http::uri::Authority>().is_ok())
 }
 
-/// Exactly one transfer coding, once (RFC 9112, section 6.1). hyper has seen to it that the last one is `chunked`.
+/// Requires exactly one transfer coding (RFC 9112, section 6.1). hyper ensures that the last one is
+/// `chunked`.
 fn check_framing(headers: &HeaderMap) -> Result<(), GatewayError> {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let (Some(coding), second) = (codings.next(), codings.next()) else { return Ok(()) };
@@ -172,8 +176,8 @@ fn check_framing(headers: &HeaderMap) -> Result<(), GatewayError> {
     Err(if is_malformed { error } else { error.with_status(StatusCode::NOT_IMPLEMENTED) })
 }
 
-/// `100-continue` is met by reading the body, which happens only once the request has passed all checks; anything else
-/// cannot be met (RFC 9110, section 10.1.1).
+/// Rejects expectations other than `100-continue` (RFC 9110, section 10.1.1). That one is fulfilled
+/// when the body is first read, which is after all checks.
 fn check_expectation(headers: &HeaderMap) -> Result<(), GatewayError> {
     for value in headers.get_all(header::EXPECT) {
         if !value.as_bytes().eq_ignore_ascii_case(b"100-continue") {
@@ -186,7 +190,8 @@ fn check_expectation(headers: &HeaderMap) -> Result<(), GatewayError> {
     Ok(())
 }
 
-/// `OPTIONS *`, and OPTIONS and TRACE that must not go further (RFC 9110, section 7.6.2).
+/// Returns whether the gateway is the final recipient: `OPTIONS *`, or OPTIONS or TRACE with
+/// `Max-Forwards: 0` (RFC 9110, section 7.6.2).
 fn is_for_us_alone(context: &RequestContext) -> bool {
     match context.method {
         Method::OPTIONS => context.uri.path() == "*" || headers::forwards_left(&context.headers) == Some(0),
@@ -197,7 +202,7 @@ fn is_for_us_alone(context: &RequestContext) -> bool {
 
 const ALLOW: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// What this server can do as a whole.
+/// Builds the response to OPTIONS for the gateway itself.
 fn options_answer() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
