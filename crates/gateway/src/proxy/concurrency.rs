@@ -1,5 +1,5 @@
-//! How much may be in flight at once, over all clients and for each. Beyond the limit it is refused at once: a queue would
-//! only make everyone late.
+//! Concurrency limits, in total and per client. A request above a limit fails at once: a queue
+//! would only add latency for all clients.
 
 use crate::body::{BodyEnd, BodyWatcher};
 use crate::error::{ErrorKind, GatewayError};
@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What a refused client is told to wait.
+/// The `Retry-After` of a rejection.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// A bounded count of what is in flight.
+/// A limit on concurrent operations. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct ConcurrencyLimit {
     taken: Arc<AtomicUsize>,
@@ -27,21 +27,22 @@ impl ConcurrencyLimit {
         ConcurrencyLimit { taken: Arc::default(), max }
     }
 
-    /// Takes a permit, unless all are taken.
+    /// Returns a permit, or `None` if all are in use.
     pub(crate) fn take(&self) -> Option<Permit> {
         let permit = Permit { taken: Arc::clone(&self.taken) };
-        // Over the limit the permit is given back at once by its drop.
+        // Above the limit, dropping the permit undoes the increment.
         (self.taken.fetch_add(1, Relaxed) < self.max).then_some(permit)
     }
 
-    /// How many are taken.
+    /// Returns the number of permits in use.
     pub(crate) fn in_use(&self) -> usize {
         self.taken.load(Relaxed)
     }
 }
 
-/// A bounded count of what is in flight, of which no client has more than others have left: n clients that take all they can
-/// leave one part in n + 1 to the others.
+/// A limit on concurrent operations that no client can exhaust: the permits of a client do not
+/// exceed those still free. If n clients take all they can, 1 / (n + 1) of the permits stays free
+/// if they grow evenly, and about 1 / 2^n if they come one after another.
 #[derive(Clone)]
 pub(crate) struct FairConcurrencyLimit {
     all: ConcurrencyLimit,
@@ -49,12 +50,12 @@ pub(crate) struct FairConcurrencyLimit {
 }
 
 impl FairConcurrencyLimit {
-    /// At most `max` at one time, and at most `client_max` for one client.
+    /// Allows `max` concurrent operations, and `client_max` per client.
     pub(crate) fn new(max: usize, client_max: usize) -> FairConcurrencyLimit {
         FairConcurrencyLimit { all: ConcurrencyLimit::new(max), by_client: PerClientLimit::new(client_max) }
     }
 
-    /// Takes a permit for a client; the error names the limit that is reached.
+    /// Returns a permit for a client. The error is the name of the exhausted limit.
     pub(crate) fn take(&self, client: &str) -> Result<FairPermit, &'static str> {
         let own = self.by_client.permits(client);
         let permit = self.all.take().ok_or("upstream_in_flight")?;
@@ -66,7 +67,7 @@ impl FairConcurrencyLimit {
     }
 }
 
-/// One of them, given back like a [`Permit`].
+/// A permit of a [`FairConcurrencyLimit`], released on drop.
 #[derive(Debug)]
 pub(crate) struct FairPermit {
     _permit: Permit,
@@ -78,7 +79,7 @@ impl BodyWatcher for FairPermit {
     fn end(&mut self, _end: BodyEnd) {}
 }
 
-/// One taken permit, given back when dropped; as a watcher of a body it is given back when the body ends.
+/// A permit, released on drop. As a watcher of a body it is released when the body ends.
 #[derive(Debug)]
 pub(crate) struct Permit {
     taken: Arc<AtomicUsize>,
@@ -95,7 +96,7 @@ impl BodyWatcher for Permit {
     fn end(&mut self, _end: BodyEnd) {}
 }
 
-/// The error of a limit that is reached; `limit` is its name in the metrics.
+/// Counts a rejection and returns its error. `limit` is the label of the limit in the metrics.
 pub(crate) fn limit_error(limit: &'static str) -> GatewayError {
     metrics::count_limited(limit);
     GatewayError::new(
@@ -104,7 +105,7 @@ pub(crate) fn limit_error(limit: &'static str) -> GatewayError {
     )
 }
 
-/// One [`ConcurrencyLimit`] per client that has called since the start.
+/// A [`ConcurrencyLimit`] for each client that has called since the start.
 #[derive(Clone)]
 pub(crate) struct PerClientLimit {
     by_client: Arc<ArcSwap<HashMap<String, ConcurrencyLimit, RandomState>>>,
@@ -124,7 +125,8 @@ impl PerClientLimit {
         if let Some(permits) = self.by_client.load().get(client) {
             return permits.clone();
         }
-        // Once per client: the table is copied with the newcomer in it. Of two that come at once the first one stays.
+        // The table is copied only once per client. If two requests race, the first entry is used
+        // by both.
         let own = ConcurrencyLimit::new(self.max);
         self.by_client.rcu(|table| {
             let mut table = HashMap::clone(table);

@@ -1,6 +1,6 @@
-//! What layers leave for one another about a request: one [`RequestContext`] per request, shared by reference count, because
-//! the outer layers still need it when the request itself has long been consumed. RequestContext are written once and never
-//! changed; the request's own head is the first of them.
+//! The request context, through which layers share facts about a request. It is reference-counted,
+//! because the outer layers need it after the request was consumed. Fields are written once; the
+//! request head is immutable.
 
 use super::headers::is_form;
 use super::language::Language;
@@ -24,20 +24,20 @@ use std::time::{Duration, Instant};
 use switchback_engine::redact::Redactor;
 use switchback_plan::{Disclosures, Effect, HostId, RouteId};
 
-/// The field that names a request.
+/// The header field with the request id.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The name of a request in logs, in `x-request-id`, and nowhere else.
+/// The id of a request in logs, traces and `x-request-id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestId(pub u64);
 
 impl RequestId {
-    /// As logs say it.
+    /// Returns the id as 16 hexadecimal digits.
     pub fn digits(self) -> [u8; 16] {
         hex_digits(self.0)
     }
 
-    /// As `x-request-id` says it.
+    /// Returns the id as a value of `x-request-id`.
     pub fn header_value(self) -> HeaderValue {
         HeaderValue::from_bytes(&self.digits()).expect("hexadecimal digits are a header value")
     }
@@ -49,41 +49,42 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// What a request is for.
+/// The operation that a request matches.
 #[derive(Clone, Debug)]
 pub(crate) struct Matched {
     pub front: Arc<Front>,
     pub route: RouteId,
     /// Decoded path values, in the order of the operation's variables.
     pub values: Vec<String>,
-    /// The secondary account that the path names before the operation, decoded.
+    /// Decoded account of the scope prefix, if the path has one.
     pub account: Option<String>,
 }
 
 impl Matched {
-    /// Path and query below the front's prefix, as they came.
+    /// Returns path and query without the prefix of the front, undecoded.
     pub(crate) fn below_front(&self, context: &RequestContext) -> String {
         context.below(&self.front)
     }
 }
 
-/// Why the front's own service is asked about a request that the contract or the gateway knows nothing of.
+/// The reason why a request is forwarded to the front's own service without a match of the contract
+/// or an enrolled client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unknown {
-    /// No operation has its path.
+    /// The path matches no operation.
     Path,
-    /// Its path is that of an operation, its method is not.
+    /// The path matches an operation, the method does not.
     Method,
-    /// Its path can be read in several ways, or ends or is written as no operation's is.
+    /// The path is ambiguous or malformed.
     Spelling,
-    /// Its body is of a type that the operation does not take.
+    /// The operation does not accept the media type of the body.
     MediaType,
-    /// Nobody enrolled its client.
+    /// No client is enrolled with this token.
     Client,
 }
 
 impl Unknown {
-    /// Label in metrics, and word in the admin API.
+    /// Returns the label in metrics and in the admin API.
     pub fn name(self) -> &'static str {
         match self {
             Unknown::Path => "path",
@@ -95,7 +96,7 @@ impl Unknown {
     }
 }
 
-/// What `rescue` notes about an error it answered.
+/// The error that `rescue` answered.
 #[derive(Debug)]
 pub(crate) struct RescuedError {
     /// [`crate::error::Kind::name`].
@@ -105,35 +106,35 @@ pub(crate) struct RescuedError {
     pub detail: String,
 }
 
-/// What is known about one request.
+/// The context of one request.
 pub struct RequestContext {
-    /// Names the request in logs, traces and answers.
+    /// Request id for logs, traces and responses.
     pub id: RequestId,
-    /// The W3C trace that it belongs to: as it came, or begun here.
+    /// The W3C trace context, continued from the client or started here.
     pub trace: TraceParent,
-    /// What of the trace is recorded here; nothing where traces are off or this one is not sampled.
+    /// The span to record. `None` if traces are off or this one is not sampled.
     pub(crate) span: Option<Arc<RequestSpan>>,
-    /// When its head was read; the monotonic clock, from which times taken are counted.
+    /// Monotonic time when the request head was read. Durations count from here.
     pub arrived: Instant,
-    /// As it came.
+    /// The method as received.
     pub method: Method,
-    /// As it came: path and query, undecoded.
+    /// Path and query as received, undecoded.
     pub uri: Uri,
-    /// Its query without a token, once asked for; none where it has no token.
+    /// The query without tokens, computed on first use. The inner `None`: the query has no token.
     query_left: OnceLock<Option<String>>,
-    /// The form that is its body, and its share of the memory.
+    /// The form in the body, with its memory reservation.
     form: OnceLock<(Bytes, MemoryShare)>,
     /// The HTTP version of the client's connection.
     pub version: Version,
-    /// As they came, credentials included: never to be printed.
+    /// Fields as received, including credentials: never log them.
     pub headers: HeaderMap,
-    /// Who is at the other end, where that is wanted.
+    /// The peer of the connection, if known.
     pub peer: Option<Peer>,
-    /// Where the client connects from: the peer, or who is behind it if it is trusted to say so.
+    /// The client address: that of the peer, or the one that a trusted proxy declares.
     pub address: Option<IpAddr>,
-    /// What serves this request, however often the pack is reloaded meanwhile.
+    /// The program that serves this request, even if the pack is reloaded meanwhile.
     pub program: Arc<Program>,
-    /// The language of the pack in which the client is answered.
+    /// Language of responses made by the gateway.
     pub language: Language,
     front: OnceLock<Arc<Front>>,
     matched: OnceLock<Matched>,
@@ -148,15 +149,16 @@ pub struct RequestContext {
     phase: OnceLock<&'static str>,
     notice: OnceLock<Notice>,
     calls: AtomicU32,
-    /// Microseconds that calls waited for the heads of their answers, all together.
+    /// Total time in microseconds that calls waited for response heads.
     waited: AtomicU64,
-    /// Microseconds in which bodies were awaited before the answer had a head, and pauses of the plan passed.
+    /// Total time in microseconds of waiting for bodies and of pauses in the plan, before the
+    /// response head.
     paused: AtomicU64,
-    /// From arrival to the end of the answer.
+    /// Time from arrival to the end of the response.
     took: OnceLock<Duration>,
 }
 
-/// Without the head: its fields hold the client's token, and its address may hold more.
+/// Omits the head: its fields contain the token, and its target may.
 impl fmt::Debug for RequestContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("RequestContext");
@@ -166,7 +168,7 @@ impl fmt::Debug for RequestContext {
 }
 
 impl RequestContext {
-    /// The context of a request with this head; but for the peer its extensions are dropped.
+    /// Creates a context for a request head. Extensions other than the peer are dropped.
     pub fn new(
         id: RequestId,
         trace: TraceParent,
@@ -209,7 +211,8 @@ impl RequestContext {
         }
     }
 
-    /// RequestContext of another request that is made for this one: with this head, and nothing else known of it yet.
+    /// Creates the context of a derived request with another head. It keeps id, trace, peer,
+    /// address, program and language.
     pub fn with_head(&self, method: Method, uri: Uri, headers: HeaderMap) -> RequestContext {
         let (mut head, ()) = http::Request::new(()).into_parts();
         (head.method, head.uri, head.version, head.headers) = (method, uri, self.version, headers);
@@ -224,7 +227,7 @@ impl RequestContext {
         }
     }
 
-    /// Left by `route`.
+    /// Set by `route`.
     pub(crate) fn set_front(&self, front: Arc<Front>) {
         let _ = self.front.set(front);
     }
@@ -233,38 +236,43 @@ impl RequestContext {
         self.front.get()
     }
 
-    /// Left by `route`: what the request is for.
+    /// Set by `route` if an operation matches.
     pub(crate) fn set_matched(&self, matched: Matched) {
         let _ = self.matched.set(matched);
     }
 
-    /// For those who answer what the contract has.
+    /// Returns the matched operation.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no operation matched. Such requests are forwarded before this is called.
     pub(crate) fn route_match(&self) -> &Matched {
         self.matched.get().expect("what matched nothing is forwarded before anyone asks")
     }
 
-    /// What the request is for, where the contract has it.
+    /// Returns the matched operation, if any.
     pub(crate) fn operation_matched(&self) -> Option<&Matched> {
         self.matched.get()
     }
 
-    /// Left by the first layer that finds nobody here to know the request, where the front's own service is asked instead.
+    /// Set by the first layer that cannot match the request, if the front's own service answers it.
+    /// Later reasons are ignored.
     pub(crate) fn set_unknown(&self, unknown: Unknown) {
         let _ = self.unknown.set(unknown);
     }
 
-    /// What is not known of the request; nothing while all is.
+    /// Returns why the request is unknown, or `None` if it is known.
     pub fn unknown(&self) -> Option<Unknown> {
         self.unknown.get().copied()
     }
 
-    /// Path and query below the prefix of a front, as they came.
+    /// Returns path and query without the prefix of `front`, undecoded.
     pub fn below(&self, front: &Front) -> String {
         let target = self.uri.path_and_query().map_or("/", |target| target.as_str());
         target.get(front.prefix.len()..).unwrap_or("/").to_owned()
     }
 
-    /// The query, without what carries the client's token.
+    /// Returns the query without parameters that carry the token.
     pub(crate) fn query(&self) -> Option<&str> {
         let query = self.uri.query()?;
         match self.front().map(|front| self.program.credential(front.serves).read_queries()) {
@@ -276,17 +284,18 @@ impl RequestContext {
         }
     }
 
-    /// Left by `form_token`: the form that is the request's body, where tokens of its front may stand in forms.
+    /// Set by `form_token` if the front accepts tokens in forms.
     pub(crate) fn set_form(&self, form: Bytes, share: MemoryShare) {
         let _ = self.form.set((form, share));
     }
 
-    /// The form that is the request's body, where tokens may stand in one; empty where there is none.
+    /// Returns the buffered form, or an empty string if there is none.
     pub(crate) fn form(&self) -> &str {
         self.form.get().and_then(|(form, _)| str::from_utf8(form).ok()).unwrap_or_default()
     }
 
-    /// The body of this request, without the fields of a form that carry the client's token. Nothing where it has none.
+    /// Returns the body without form fields that carry the token, or `None` if it has no such
+    /// field.
     pub(crate) fn without_form_token(&self, body: &[u8]) -> Option<Bytes> {
         let credential = self.program.credential(self.front()?.serves);
         credential.read_form_fields().next()?;
@@ -294,7 +303,7 @@ impl RequestContext {
         carried::without(form, credential.read_form_fields()).map(Bytes::from)
     }
 
-    /// The answer is the own service's, passed on as it came.
+    /// Set if the response of the front's own service is forwarded unchanged.
     pub(crate) fn set_forwarded(&self) {
         let _ = self.forwarded.set(());
     }
@@ -303,21 +312,23 @@ impl RequestContext {
         self.forwarded.get().is_some()
     }
 
-    /// The operation as the contract writes it; empty while nothing matched.
+    /// Returns the operation as the contract writes it, or an empty string if none matched.
     pub fn operation(&self) -> &str {
         self.matched
             .get()
             .map_or("", |matched| &self.program.route(matched.front.serves, matched.route).operation.key)
     }
 
-    /// What the operation does to the service; the worst while nothing matched.
+    /// Returns the effect of the operation. Without a match, assumes [`Effect::Write`], the most
+    /// restrictive.
     pub fn effect(&self) -> Effect {
         let route = self.matched.get().map(|matched| self.program.route(matched.front.serves, matched.route));
         route.map_or(Effect::Write, |route| route.operation.effect)
     }
 
-    /// The path as logs show it: the front's prefix and the template of the operation; of a path that no operation has, the
-    /// words of the contract. What else a client puts into a path may be a token.
+    /// Returns the path for logs: the prefix of the front and the template of the operation. In a
+    /// path without an operation, segments that are not in the contract are masked, because they
+    /// may be tokens.
     pub fn shown_path(&self) -> String {
         let Some(front) = self.front() else { return "/*".to_owned() };
         let Some(matched) = self.matched.get() else {
@@ -326,12 +337,12 @@ impl RequestContext {
         let scope = self.program.side(front.serves).scope.as_deref();
         let scope = scope.filter(|_| matched.account.is_some()).unwrap_or_default();
         let template = &*self.program.route(front.serves, matched.route).operation.template;
-        // Every request pays for this, and general formatting costs several times as much.
+        // On the path of every request; `format!` is several times slower.
         [front.prefix.as_ref(), scope, template].concat()
     }
 
-    /// The path as [`RequestContext::shown_path`] has it; of one that no operation has and the own service answers, with the
-    /// name of its collection.
+    /// Returns the path like [`RequestContext::shown_path`]. For a path without an operation that
+    /// the front's own service answered, includes the names of collections.
     pub(crate) fn answered_path(&self) -> String {
         match self.front().filter(|_| self.matched.get().is_none()) {
             Some(front) => {
@@ -346,7 +357,7 @@ impl RequestContext {
         self.uri.path().get(front.prefix.len()..).unwrap_or_default()
     }
 
-    /// Path and query with every value masked that may be secret or personal.
+    /// Returns path and query with secret and personal values masked.
     pub fn masked_target(&self, redactor: &Redactor) -> String {
         let target = self.uri.path_and_query().map_or("/", |target| target.as_str());
         let Some(front) = self.front() else {
@@ -355,7 +366,7 @@ impl RequestContext {
         let disclosures = self.disclosures(front);
         let operation = disclosures.operation(self.operation());
         let rest = target.get(front.prefix.len()..).unwrap_or_default();
-        // With the path of an account before it, the operation's own path does not stand where it is looked for.
+        // An account prefix shifts the segments, so the rules of the operation would not match.
         let operation =
             operation.filter(|_| self.matched.get().is_some_and(|matched| matched.account.is_none()));
         format!("{}{}", front.prefix, redactor.target(rest, disclosures, operation))
@@ -365,27 +376,31 @@ impl RequestContext {
         &self.program.pack().disclosures[front.serves]
     }
 
-    /// Left by `authenticate`.
+    /// Set by `authenticate`.
     pub(crate) fn set_client(&self, client: Arc<Client>) {
         let _ = self.client.set(client);
     }
 
-    /// For those who answer on behalf of a client.
+    /// Returns the client.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the client is unknown. Such requests are forwarded before this is called.
     pub fn expect_client(&self) -> &Arc<Client> {
         self.client.get().expect("what comes from nobody that is enrolled is forwarded before anyone asks")
     }
 
-    /// The client, where its token is enrolled.
+    /// Returns the client, if its token is enrolled.
     pub fn known_client(&self) -> Option<&Arc<Client>> {
         self.client.get()
     }
 
-    /// The client's enrolled name; empty before authentication.
+    /// Returns the enrolled name, or an empty string before authentication.
     pub fn client(&self) -> &str {
         self.client.get().map_or("", |client| &client.name)
     }
 
-    /// Left by `rescue`.
+    /// Set by `rescue`.
     pub(crate) fn set_fault(&self, error: &GatewayError, outcome: Outcome) {
         let _ = self.fault.set(RescuedError { kind: error.kind().name(), outcome, detail: error.detail() });
     }
@@ -394,7 +409,8 @@ impl RequestContext {
         self.fault.get()
     }
 
-    /// Left by `compose`: what went wrong upstream, where the client gets an answer all the same. For the log only.
+    /// Set by `compose`: the upstream error behind a response that is not an error. For the log
+    /// only.
     pub(crate) fn set_cause(&self, cause: String) {
         let _ = self.cause.set(cause);
     }
@@ -403,28 +419,28 @@ impl RequestContext {
         self.cause.get().map(String::as_str)
     }
 
-    /// Nobody waits for the answer any more: the client has gone, or was told that it takes too long.
+    /// Marks that the client disconnected or got a timeout response.
     pub(crate) fn set_left(&self) {
         let _ = self.left.set(());
     }
 
-    /// Whether nobody waits for the answer any more.
+    /// Returns whether the client no longer waits for the response.
     pub(crate) fn has_left(&self) -> bool {
         self.left.get().is_some()
     }
 
-    /// Left by whoever makes calls: one of them got no answer. However the plan went on from there, the answer that it came
-    /// to is none of the other side's.
+    /// Marks that a call got no response. The response to the client is then attributed to the
+    /// gateway, however the plan continued.
     pub(crate) fn set_unanswered(&self) {
         let _ = self.unanswered.set(());
     }
 
-    /// Whether a call got no answer.
+    /// Returns whether a call got no response.
     pub(crate) fn is_unanswered(&self) -> bool {
         self.unanswered.get().is_some()
     }
 
-    /// Left by `record`, while a capture is open.
+    /// Set by `record` while a capture is open.
     pub(crate) fn set_recording(&self, recording: Arc<Recording>) {
         let _ = self.recording.set(recording);
     }
@@ -433,7 +449,7 @@ impl RequestContext {
         self.recording.get()
     }
 
-    /// Left by `retire`: what answers to this client say about its end.
+    /// Set by `retire`: deprecation fields for this client.
     pub(crate) fn set_notice(&self, notice: Notice) {
         let _ = self.notice.set(notice);
     }
@@ -442,12 +458,13 @@ impl RequestContext {
         self.notice.get()
     }
 
-    /// How long the request took. Asked once all of its answer has gone, by all who write it down: the first sets it.
+    /// Returns the duration of the request. The first call fixes the value, so call it only after
+    /// the response has ended.
     pub fn took(&self) -> Duration {
         *self.took.get_or_init(|| self.arrived.elapsed())
     }
 
-    /// Counts one call to an upstream.
+    /// Counts a call to an upstream.
     pub fn count_call(&self) {
         self.calls.fetch_add(1, Relaxed);
     }
@@ -456,17 +473,18 @@ impl RequestContext {
         self.calls.load(Relaxed)
     }
 
-    /// A call waited so long for the head of its answer.
+    /// Adds the time that a call waited for its response head.
     pub(crate) fn add_waited(&self, time: Duration) {
         self.waited.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Relaxed);
     }
 
-    /// How long calls waited for the heads of their answers, all together.
+    /// Returns the total time that calls waited for response heads.
     pub fn upstream_wait(&self) -> Duration {
         Duration::from_micros(self.waited.load(Relaxed))
     }
 
-    /// Awaits what the gateway does not work on: a body of the client or of a service, or a pause that the plan makes.
+    /// Awaits a body or a pause of the plan, and excludes the time from
+    /// [`RequestContext::own_time`].
     pub(crate) async fn pause<T>(&self, awaited: impl Future<Output = T>) -> T {
         let started = Instant::now();
         let outcome = awaited.await;
@@ -474,28 +492,29 @@ impl RequestContext {
         outcome
     }
 
-    /// Adds time in which the gateway waited for something other than the head of an answer.
+    /// Adds time spent waiting for something other than a response head.
     pub(crate) fn add_pause(&self, time: Duration) {
         self.paused.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Relaxed);
     }
 
-    /// The time that the gateway itself has taken so far: all of it, less what was waited for. `None` where no call was made.
+    /// Returns the time since arrival without the time spent waiting. `None` if no call was made.
     pub(crate) fn own_time(&self) -> Option<Duration> {
         let awaited = self.upstream_wait() + Duration::from_micros(self.paused.load(Relaxed));
         (self.calls() > 0).then(|| self.arrived.elapsed().saturating_sub(awaited))
     }
 
-    /// Left by `phase`: the one in which the operation was when the request came.
+    /// Set by `phase`: the phase of the operation on arrival.
     pub(crate) fn set_phase(&self, phase: &'static str) {
         let _ = self.phase.set(phase);
     }
 
-    /// The name of the operation's phase; empty where there is no operation, or the request did not get so far.
+    /// Returns the name of the operation's phase, or an empty string if it was not determined.
     pub fn phase(&self) -> &'static str {
         self.phase.get().copied().unwrap_or_default()
     }
 
-    /// The service whose answer the client gets, or `gateway`. Asked when the answer has ended.
+    /// Returns the name of the service that answered, or `gateway`. Valid once the response has
+    /// ended.
     pub fn answered_by(&self) -> &str {
         const GATEWAY: &str = "gateway";
         let Some(front) = self.front().filter(|_| self.fault().is_none()) else { return GATEWAY };
@@ -505,7 +524,7 @@ impl RequestContext {
         if self.calls() > 0 && !self.is_unanswered() { front.backend.main().name() } else { GATEWAY }
     }
 
-    /// The host of the served side that its own service answers this at.
+    /// Returns the host of the operation on the served side.
     pub(crate) fn host(&self) -> HostId {
         let matched = self.front().zip(self.operation_matched());
         matched.map_or(HostId::MAIN, |(front, matched)| {
@@ -513,7 +532,7 @@ impl RequestContext {
         })
     }
 
-    /// `X-Request-Id` as the client sent it; empty where it sent none that is text.
+    /// Returns the client's `X-Request-Id`, or an empty string if absent or not text.
     pub fn client_request_id(&self) -> &str {
         self.headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default()
     }

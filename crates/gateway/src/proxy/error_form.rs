@@ -1,4 +1,5 @@
-//! How errors made by the gateway look to clients: the pack's form, texts and statuses, made ready once per program.
+//! Renders gateway errors in the format, texts and statuses of the pack. Bodies are rendered once
+//! per program.
 
 use super::language::Language;
 use crate::error::GatewayError;
@@ -8,10 +9,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use switchback_plan::{ErrorStyle, GATEWAY_ERRORS, Pack, SideId};
 
-/// The errors of one pack for clients of one side, by kind and language.
+/// Rendered errors of one pack for clients of one side, by kind.
 #[derive(Debug)]
 pub(crate) struct ErrorForm {
-    /// Whose style this is.
+    /// Source of the style, for errors with their own text or status.
     pack: Arc<Pack>,
     serves: SideId,
     content_type: HeaderValue,
@@ -26,7 +27,7 @@ struct RenderedError {
 }
 
 impl ErrorForm {
-    /// Reads the pack's style. What the pack leaves out is filled with the engine's own status and English text.
+    /// Renders all errors. Missing statuses and texts default to those of the engine, in English.
     pub(crate) fn new(pack: &Arc<Pack>, serves: SideId) -> ErrorForm {
         let style = &pack.errors[serves];
         let kinds = GATEWAY_ERRORS.iter().map(|&(name, status, text)| {
@@ -42,7 +43,7 @@ impl ErrorForm {
                 let text = text_in(language);
                 (text.to_owned(), style.body(name, status, text).into())
             });
-            // A pack that gives a status outside HTTP's range was refused by its compiler.
+            // The compiler rejects packs with statuses out of range.
             let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             (name, RenderedError { status: code, said: said.collect() })
         });
@@ -51,7 +52,8 @@ impl ErrorForm {
         ErrorForm { kinds: kinds.collect(), content_type, pack: Arc::clone(pack), serves }
     }
 
-    /// Status and body of an error: its own where it brings them, else those of the pack for its kind.
+    /// Returns status and body of an error. Its own status and text take precedence over those of
+    /// the pack.
     pub(crate) fn answer(&self, error: &GatewayError, language: Language) -> (StatusCode, Bytes) {
         let name = error.kind().name();
         let Some(ready) = self.kinds.get(name) else {
@@ -69,7 +71,8 @@ impl ErrorForm {
         (status_for(&self.pack.errors[self.serves], status), body)
     }
 
-    /// What an error of the other side is answered with, if not with its own status.
+    /// Returns the status that replaces an error status of the other side, or `None` if it is
+    /// unchanged.
     pub(crate) fn answered_otherwise(&self, status: StatusCode) -> Option<StatusCode> {
         Some(status_for(&self.pack.errors[self.serves], status)).filter(|answered| *answered != status)
     }
@@ -79,8 +82,8 @@ impl ErrorForm {
     }
 }
 
-/// The status of an error that is answered with another one, since its side tells errors by their body alone: what counts and
-/// what is remembered goes by this. An extension of responses.
+/// Response extension with the status of an error that its side answers with another status.
+/// Metrics and logs use this status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ErrorStatus(pub StatusCode);
 

@@ -1,48 +1,49 @@
-//! What a forwarded request says of the way it came: `X-Forwarded-*` and `Forwarded` (RFC 7239), as the operator wants it.
+//! Handling of `X-Forwarded-*` and `Forwarded` (RFC 7239) in forwarded requests, as the operator
+//! configures it.
 
 use crate::server::{IpNet, Peer};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// What becomes of those fields.
+/// The policy for these fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForwardedFields {
-    /// They go on as they came, as if there were no gateway.
+    /// Forward the fields unchanged.
     #[default]
     Pass,
-    /// What trusted peers say goes on, with the peer added; what others say is replaced by what is known of them.
+    /// Append the peer to the fields of a trusted peer; replace those of other peers.
     Append,
-    /// Only what is known of the peer goes on.
+    /// Replace the fields by those of the peer.
     Set,
-    /// None goes on.
+    /// Remove the fields.
     Drop,
 }
 
 impl ForwardedFields {
-    /// Whether it must be known who the peer is.
+    /// Returns whether the policy needs the address of the peer.
     pub fn names_peer(self) -> bool {
         matches!(self, ForwardedFields::Append | ForwardedFields::Set)
     }
 }
 
-/// What is said of the way of a request, and whom it is believed of.
+/// The configured policy and the trusted proxies.
 #[derive(Clone, Debug, Default)]
 pub struct Forwarding {
-    /// What becomes of `X-Forwarded-*` and `Forwarded` (RFC 7239) in calls.
+    /// Policy for `X-Forwarded-*` and `Forwarded` (RFC 7239) in calls.
     pub fields: ForwardedFields,
-    /// Proxies whose fields are believed, by the address that they connect from; empty: nobody's are.
+    /// Networks of trusted proxies. Empty: no peer is trusted.
     pub trusted: Arc<[IpNet]>,
 }
 
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-/// What the names of the family begin with, but for `Forwarded`: `X-Forwarded-Prefix`, `X-Forwarded-Ssl` and whatever else a
-/// service may believe.
+/// Prefix of the family. Besides the standard names it covers `X-Forwarded-Prefix`,
+/// `X-Forwarded-Ssl` and others that a service may trust.
 const FAMILY: &[u8] = b"x-forwarded";
 
-/// Whether a field says something of the way of a request, as a server may read it: some read `_` as `-`.
+/// Returns whether a field belongs to the family. Treats `_` as `-`, as some servers do.
 fn is_of_family(name: &HeaderName) -> bool {
     let mut dashed = name.as_str().bytes().map(|byte| if byte == b'_' { b'-' } else { byte });
     *name == header::FORWARDED
@@ -51,8 +52,8 @@ fn is_of_family(name: &HeaderName) -> bool {
 }
 
 impl Forwarding {
-    /// Where a client connects from: the peer, unless it is trusted; then the last of those whom `X-Forwarded-For` names that is
-    /// not trusted itself, since all before it may be made up.
+    /// Returns the client address: that of the peer or, if the peer is trusted, the last untrusted
+    /// address in `X-Forwarded-For`. Earlier entries may be forged.
     pub(crate) fn client(&self, peer: Peer, headers: &HeaderMap) -> IpAddr {
         let mut address = peer.address.ip().to_canonical();
         if self.trusted.is_empty() {
@@ -67,8 +68,9 @@ impl Forwarding {
         address
     }
 
-    /// By which protocol a client asked: what a trusted peer says, else that of its connection. Nobody else may choose what
-    /// addresses the gateway writes into answers, which caches may keep.
+    /// Returns the scheme of the client: `X-Forwarded-Proto` of a trusted peer, or that of the
+    /// connection. An untrusted client must not control the URLs in responses, which caches may
+    /// store.
     pub(crate) fn scheme(&self, peer: Option<Peer>, headers: &HeaderMap) -> &'static str {
         let is_trusted = peer.is_some_and(|peer| self.trusts(peer.address.ip().to_canonical()));
         let said = headers.get(PROTO).filter(|_| is_trusted).and_then(|proto| proto.to_str().ok());
@@ -84,7 +86,8 @@ impl Forwarding {
         self.trusted.iter().any(|net| net.contains(&address))
     }
 
-    /// Puts the fields of a forwarded request right. `host` is the authority that its client asked for.
+    /// Applies the policy to the fields of a forwarded request. `host` is the authority that the
+    /// client requested.
     pub(crate) fn apply(&self, headers: &mut HeaderMap, peer: Option<Peer>, host: Option<&HeaderValue>) {
         if self.fields == ForwardedFields::Pass {
             return;
@@ -94,14 +97,14 @@ impl Forwarding {
         if self.fields != ForwardedFields::Append || !is_trusted {
             remove(headers, |_| true);
         } else {
-            // A trusted peer says it with dashes; what has other spellings came from beyond it.
+            // Trusted proxies write dashes; names with `_` come from beyond them.
             remove(headers, |name| name.as_str().contains('_'));
         }
         let (Some(peer), Some(address), true) = (peer, address, self.fields.names_peer()) else { return };
         let proto = if peer.is_tls { "https" } else { "http" };
         append(headers, FOR, &address.to_string());
         append(headers, header::FORWARDED, &element(address, host, proto));
-        // Whoever came before has said what the client asked for.
+        // An earlier proxy knows better what the client requested.
         if let Some(host) = host.filter(|_| !headers.contains_key(HOST)) {
             headers.insert(HOST, host.clone());
         }
@@ -111,14 +114,14 @@ impl Forwarding {
     }
 }
 
-/// Removes fields of the family.
+/// Removes the fields of the family that match a predicate.
 fn remove(headers: &mut HeaderMap, which: impl Fn(&HeaderName) -> bool) {
     let found: Vec<HeaderName> =
         headers.keys().filter(|name| is_of_family(name) && which(name)).cloned().collect();
     found.iter().for_each(|name| drop(headers.remove(name)));
 }
 
-/// Adds to a list, in one line.
+/// Appends to a list field, joined into one line.
 fn append(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     let lines = headers.get_all(&name).iter().filter_map(|line| line.to_str().ok());
     let list = lines.chain([value]).collect::<Vec<_>>().join(", ");
@@ -127,13 +130,13 @@ fn append(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-/// One hop (RFC 7239, section 4).
+/// Renders the `Forwarded` element of one hop (RFC 7239, section 4).
 fn element(address: IpAddr, host: Option<&HeaderValue>, proto: &str) -> String {
     let node = match address {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => format!("\"[{address}]\""),
     };
-    // An authority that was accepted has neither quotes nor backslashes.
+    // Host needs no escaping: a validated authority has no quotes or backslashes.
     let host = host.and_then(|host| host.to_str().ok()).map(|host| format!(";host=\"{host}\""));
     format!("for={node}{};proto={proto}", host.unwrap_or_default())
 }
