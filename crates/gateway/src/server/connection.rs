@@ -1,6 +1,6 @@
-//! One connection: TLS if asked for, HTTP/1.1 or HTTP/2 by ALPN or by its first bytes, and the end that it is told to
-//! come to, politely or at once. Its deadlines are watched by the registry of its listener. HTTP/1.1 is hyper's; HTTP/2 is in
-//! [`super::http2`].
+//! One connection: TLS if configured, HTTP/1.1 or HTTP/2 by ALPN or by its first bytes, and a
+//! graceful or immediate shutdown. The listener's registry watches its deadlines. hyper serves
+//! HTTP/1.1; [`super::http2`] serves HTTP/2.
 
 use super::ServerOptions;
 use super::activity::{Activity, InFlight, ShutdownListener, ShutdownSignal, TrackedIo};
@@ -30,48 +30,50 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tower::Service;
 
-/// Who is at the other end; an extension of requests where [`Options::tells_peer`] says so.
+/// The remote end of a connection; a request extension if [`ServerOptions::tells_peer`] is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Address and port that the connection comes from: of a proxy, where one stands before the gateway.
+    /// Remote address and port; those of the proxy if there is one in front of the gateway.
     pub address: SocketAddr,
     /// Whether the connection to the gateway itself is encrypted.
     pub is_tls: bool,
 }
 
-/// A connection, as whoever answers its requests may speak of it; an extension of requests where [`Options::evicts`] is set.
+/// A handle of the connection; a request extension if [`ServerOptions::evicts`] is set.
 #[derive(Clone)]
 pub struct ConnectionHandle(Arc<Activity>);
 
 impl ConnectionHandle {
-    /// Someone on the connection has shown who they are: it is not closed to make room for others.
+    /// Marks the connection as authenticated, so that it is not evicted in favour of others.
     pub fn trust(&self) {
         self.0.trust();
     }
 }
 
-/// Answered, unread, when there are too many connections.
+/// Response to a connection beyond the limits, sent without reading its request.
 const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n";
 
-/// hyper's own limit of header fields. When it is said, hyper takes memory for the fields of every message.
+/// hyper's default limit of header fields. Setting any limit makes hyper allocate for the fields of
+/// each message.
 const HYPER_HEADERS_MAX: usize = 100;
 
-/// How long a refused connection may take to hear so.
+/// Maximum time for rejecting a connection.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What an HTTP/2 client begins with (RFC 9113, section 3.4).
+/// Connection preface of an HTTP/2 client (RFC 9113, section 3.4).
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Bytes that are read in one go after the last answer.
+/// Size of one read while lingering after the last response.
 const LINGERING_PIECE_BYTES: usize = 16 * 1024;
-/// How many turns a connection gets between the last piece of an answer that breaks off and its error. hyper drops what it
-/// has not written yet when a body fails, the answer's head too, and the client would see no answer at all instead of half a
-/// one. A write takes two turns (see `batch`); over HTTP/2 it is another task's.
+/// Polls between the last chunk of a truncated response and its error. When a body fails, hyper
+/// drops unwritten data including the response head, and the client would receive no response
+/// instead of a truncated one. A write takes two polls (see `batch`); over HTTP/2, another task
+/// writes.
 const BREAK_TURNS: u8 = 4;
 
-/// Tells a client that there are too many connections. With TLS there is no saying so before a handshake: it is closed. What
-/// the client sends meanwhile is read and forgotten, since closing with bytes unread would take the answer back (RFC 9112,
-/// section 9.6).
+/// Rejects a connection with 503. With TLS, no response is possible before the handshake, so the
+/// connection is closed. Received bytes are discarded until then: closing with unread bytes would
+/// reset the connection and lose the response (RFC 9112, section 9.6).
 pub(super) async fn refuse(mut stream: TcpStream, is_tls: bool) {
     if !is_tls {
         let closing = async {
@@ -79,7 +81,8 @@ pub(super) async fn refuse(mut stream: TcpStream, is_tls: bool) {
             stream.shutdown().await?;
             loop {
                 stream.readable().await?;
-                // Not kept across waits: refusals are many when memory is short.
+                // Scoped to one read, so that the future does not store it: rejections are frequent
+                // when memory is short.
                 let mut forgotten = [0; 16 * 1024];
                 match stream.try_read(&mut forgotten) {
                     Ok(0) => return Ok(()),
@@ -93,7 +96,7 @@ pub(super) async fn refuse(mut stream: TcpStream, is_tls: bool) {
     }
 }
 
-/// Answers the requests of one connection until it ends, or is cut.
+/// Answers the requests of one connection until it closes or is cut.
 pub(super) async fn serve<S>(
     stream: TcpStream,
     address: SocketAddr,
@@ -115,12 +118,12 @@ pub(super) async fn serve<S>(
                 let Some(spoken) = peek_protocol(&stream).await else { return };
                 serve_transport(stream, spoken, peer, service, &options, &activity).await;
             }
-            // Boxed, so that plain connections carry no room for TLS.
+            // Boxed, so that plain connections do not reserve space for TLS.
             Some(acceptor) => Box::pin(serve_tls(acceptor, stream, peer, service, &options, &activity)).await,
         }
     });
     let mut signals = ShutdownListener::new(&activity);
-    // Whatever is awaited within is polled by this task too, and need not listen for itself.
+    // The inner futures are polled by this task too, so they need no listener of their own.
     poll_fn(|cx| match signals.order(cx) {
         ShutdownSignal::Cut => Poll::Ready(()),
         ShutdownSignal::None | ShutdownSignal::Finish => serving.as_mut().poll(cx),
@@ -156,20 +159,20 @@ async fn serve_tls<S>(
     }
 }
 
-/// What is known of the version that a client speaks, before its first byte is read.
+/// HTTP version of a connection, as far as it is known before the first read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spoken {
     Http1,
     Http2,
-    /// Its first bytes will tell.
+    /// To be detected from the first bytes.
     Unknown,
 }
 
-/// What a client's first bytes say; nothing when it breaks off. They are left where they are: read apart from the rest, they
-/// would have to be put before it again.
+/// Peeks at the first bytes to detect the protocol; returns `None` if the connection breaks.
+/// Peeking leaves the bytes in the socket, so they need not be replayed.
 ///
-/// Told to finish, a connection still waits for them: a client that has connected is about to send its request, and would
-/// find no answer. Whoever goes on saying nothing is cut by the listener.
+/// Waits even during a graceful shutdown: a client that has just connected is about to send its
+/// request. The listener cuts connections that stay silent.
 async fn peek_protocol(stream: &TcpStream) -> Option<Spoken> {
     let mut first = [0; H2_PREFACE.len()];
     let mut first = ReadBuf::new(&mut first);
@@ -177,12 +180,12 @@ async fn peek_protocol(stream: &TcpStream) -> Option<Spoken> {
     Some(match first.filled() {
         H2_PREFACE => Spoken::Http2,
         start if H2_PREFACE.starts_with(start) => Spoken::Unknown,
-        // Whatever is wrong with it is hyper's to find.
+        // hyper reports malformed requests.
         _ => Spoken::Http1,
     })
 }
 
-/// Reads until the first bytes tell what is spoken. They are kept in `first`.
+/// Reads into `first` until the bytes identify the protocol.
 async fn read_first<T: AsyncRead + Unpin>(transport: &mut T, first: &mut BytesMut) -> io::Result<Spoken> {
     while H2_PREFACE.starts_with(first) {
         if first.len() == H2_PREFACE.len() {
@@ -191,7 +194,7 @@ async fn read_first<T: AsyncRead + Unpin>(transport: &mut T, first: &mut BytesMu
         if transport.read_buf(first).await? == 0 {
             break;
         }
-        // A preface may be followed at once.
+        // One read may return the preface and the frames after it.
         if first.starts_with(H2_PREFACE) {
             return Ok(Spoken::Http2);
         }
@@ -228,7 +231,7 @@ async fn serve_transport<T, S>(
     let peer = options.tells_peer.then_some(peer);
     let handler = Handler { service, peer, evicts: options.evicts, activity: Arc::clone(activity) };
     if spoken == Spoken::Http2 {
-        // Boxed, so that connections of HTTP/1.1 carry no room for it.
+        // Boxed, so that HTTP/1.1 connections do not reserve space for it.
         if let Err(error) = Box::pin(http2::serve(transport, handler, options, activity)).await {
             tracing::debug!(%error, "a connection broke");
         }
@@ -238,7 +241,7 @@ async fn serve_transport<T, S>(
     let mut connection = builder(options).serve_connection(TokioIo::new(transport), handler);
     let (mut is_ending, mut is_idle_end) = (false, false);
     let ended = poll_fn(|cx| {
-        // Polled first: a request that has come already is answered before the connection is told to finish.
+        // Poll first: answer a request that has arrived before the graceful shutdown.
         if let Poll::Ready(ended) = Pin::new(&mut connection).poll(cx) {
             return Poll::Ready(ended);
         }
@@ -252,7 +255,7 @@ async fn serve_transport<T, S>(
     });
     if let Err(error) = ended.await {
         tracing::debug!(%error, "a connection broke");
-        // A head that breaks the rules has been answered by hyper, and more may follow it.
+        // hyper has answered the malformed head; the client may still be sending.
         if error.is_parse() {
             linger(connection.into_parts().io.into_inner(), options, options.lingering_timeout).await;
         }
@@ -260,22 +263,22 @@ async fn serve_transport<T, S>(
     }
     if let Some((tunnel, in_flight)) = activity.tunnel() {
         let parts = connection.into_parts();
-        // Boxed, so that connections without one carry no room for it.
+        // Boxed, so that connections without a tunnel do not reserve space for it.
         let tunnelled = Box::pin(tunnel.run(parts.io.into_inner(), parts.read_buf, options.tunnel));
         if let Err(error) = tunnelled.await {
             tracing::debug!(%error, "a tunnel broke");
         }
         drop(in_flight);
     } else if !is_idle_end {
-        // Nobody waits for clients while the server ends: only what is here is read.
+        // During shutdown, read only the bytes that have already arrived.
         let patience = if is_ending { Duration::ZERO } else { options.lingering_timeout };
         linger(connection.into_parts().io.into_inner(), options, patience).await;
     }
 }
 
-/// Reads on, and throws away, what a client sends that has not seen yet that its connection ends: bytes that meet a closed
-/// connection are answered by a reset, which takes from the client what it has not read of its answer (RFC 9112, section 9.6).
-/// hyper has written everything and closed its direction by now.
+/// Discards input from a client that has not noticed the close yet. Bytes that reach a closed
+/// socket cause a reset, which can destroy the unread part of the response (RFC 9112, section 9.6).
+/// hyper has flushed and closed the write half by now.
 async fn linger(mut transport: impl AsyncRead + Unpin, options: &ServerOptions, patience: Duration) {
     let reading = async {
         let mut forgotten = vec![0; LINGERING_PIECE_BYTES];
@@ -287,7 +290,7 @@ async fn linger(mut transport: impl AsyncRead + Unpin, options: &ServerOptions, 
             }
         }
     };
-    // Boxed, so that connections carry no room for it while they serve.
+    // Boxed, so that connections do not reserve space for it while they serve.
     let _ = tokio::time::timeout(patience, Box::pin(reading)).await;
 }
 
@@ -303,11 +306,11 @@ fn builder(options: &ServerOptions) -> http1::Builder {
     builder
 }
 
-/// Hands requests of one connection to the service.
+/// Passes the requests of one connection to the service.
 struct Handler<S> {
     service: S,
     peer: Option<Peer>,
-    /// Whether its requests can keep the connection from being evicted.
+    /// Whether requests receive a [`ConnectionHandle`], to prevent eviction.
     evicts: bool,
     activity: Arc<Activity>,
 }

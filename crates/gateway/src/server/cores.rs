@@ -1,6 +1,7 @@
-//! One listener per core, each with a thread and a runtime of its own: a connection lives on the core that accepted it, its
-//! requests never change threads, and no scheduler is shared. What connections do in the background (calls to upstreams,
-//! work that outlives its client) runs on the same core, so the threads stay until they are let go, after the draining.
+//! One listener per core, each with its own thread and current-thread runtime. A connection stays
+//! on the core that accepted it, its requests never change threads, and no scheduler is shared.
+//! Background work of a connection (upstream calls, work that outlives its client) runs on the same
+//! core, so the threads keep running after draining until [`CoreRuntimes::join`].
 
 use super::permits::ConnectionPermits;
 use super::{Bound, CurrentServing, Drain, Drained, bounds, serve_among};
@@ -15,7 +16,8 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
-/// Runtimes of cores that serve one address. Dropped, they end at once, whatever is in flight.
+/// Per-core runtimes that serve one address. Dropping the value stops all of them without waiting
+/// for work in flight.
 pub struct CoreRuntimes {
     ends: Vec<oneshot::Receiver<Drained>>,
     threads: Vec<JoinHandle<()>>,
@@ -23,12 +25,13 @@ pub struct CoreRuntimes {
 }
 
 impl CoreRuntimes {
-    /// Serves with a thread per listener, as [`super::serve`] does. The limit of connections is one for all of them.
-    /// Returns when all of them accept.
+    /// Serves with one thread per listener, as [`super::serve`] does. The connection limit is
+    /// shared by all of them. Returns once every listener is open.
     ///
     /// # Errors
     ///
-    /// A socket cannot be taken up by its runtime, or the system gives no more threads.
+    /// Returns an error if a socket cannot be registered with its runtime or a thread cannot be
+    /// spawned.
     pub fn start<S>(
         listeners: Vec<Bound>,
         current: &CurrentServing<S>,
@@ -64,17 +67,17 @@ impl CoreRuntimes {
         Ok(cores)
     }
 
-    /// Waits until all listeners have drained. Work in the background goes on.
+    /// Waits until all listeners have drained. Background work continues.
     pub async fn wait_drained(&mut self) -> Drained {
         let mut all = Drained::default();
         for end in self.ends.drain(..) {
-            // A core that panicked has lost its connections; it reports none.
+            // A panicked core has dropped its sender; count no cut connections for it.
             all.cut += end.await.unwrap_or_default().cut;
         }
         all
     }
 
-    /// Ends the threads, and with them whatever still runs on them.
+    /// Stops the threads, and with them all background work.
     pub async fn join(mut self) {
         self.join.cancel();
         let threads = std::mem::take(&mut self.threads);
@@ -95,7 +98,7 @@ impl Drop for CoreRuntimes {
     }
 }
 
-/// The life of one core's thread.
+/// Runs one core's thread: serves until drained, then keeps the runtime alive until `join`.
 fn run(
     runtime: Runtime,
     serving: impl Future<Output = Drained>,
@@ -111,6 +114,6 @@ fn run(
             }
         }
     });
-    // Not waiting for threads that look up names: they may take long, and nobody asks for their answer any more.
+    // Do not wait for blocking name lookups: they can take long, and their results are unused now.
     runtime.shutdown_background();
 }

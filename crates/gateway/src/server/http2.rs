@@ -114,7 +114,7 @@ fn builder(options: &ServerOptions) -> h2::server::Builder {
     builder
 }
 
-/// Asks now and then whether the peer is there.
+/// Keep-alive pings that detect an unresponsive peer.
 struct Pings {
     pings: PingPong,
     timer: Pin<Box<Sleep>>,
@@ -126,7 +126,7 @@ impl Pings {
         Pings { pings, timer: Box::pin(tokio::time::sleep(PING_INTERVAL)), is_asked: false }
     }
 
-    /// Whether the peer did not answer in time.
+    /// Returns whether the peer missed the deadline of a ping.
     fn is_gone(&mut self, cx: &mut Context<'_>) -> bool {
         loop {
             if self.is_asked && self.pings.poll_pong(cx).is_ready() {
@@ -145,7 +145,7 @@ impl Pings {
     }
 }
 
-/// How long a client may keep an answer waiting, and what it must take on average while it does.
+/// How long a client may stall a response, and the minimum average rate meanwhile.
 #[derive(Clone, Copy)]
 struct ReaderPatience {
     timeout: Duration,
@@ -161,22 +161,22 @@ impl ReaderPatience {
     }
 }
 
-/// One request's stream.
+/// The stream of one request.
 struct Stream {
     reply: SendResponse<Bytes>,
     activity: Arc<Activity>,
     patience: ReaderPatience,
-    /// Of a client that waits for `100 Continue`.
+    /// Set if the client waits for `100 Continue`.
     continues: Option<Arc<Continue>>,
 }
 
-/// Why a stream did not come to its end.
+/// Reason why a stream did not complete.
 enum StreamEnd {
-    /// The client has reset it, or the connection is gone.
+    /// The client reset the stream, or the connection is closed.
     Gone,
     /// The client does not read.
     Stalled,
-    /// The body broke off.
+    /// The response body failed.
     Broken,
 }
 
@@ -187,7 +187,7 @@ impl From<h2::Error> for StreamEnd {
 }
 
 impl Stream {
-    /// The body of the request.
+    /// Returns the request body, and notes whether the client expects `100 Continue`.
     fn body(&mut self, headers: &HeaderMap, received: RecvStream) -> Body {
         if received.is_end_stream() {
             return Body::empty();
@@ -208,7 +208,8 @@ impl Stream {
         match self.send(response).await {
             Ok(()) | Err(StreamEnd::Gone) => {}
             Err(StreamEnd::Broken) => {
-                // What waits to be written is dropped with the stream, the answer's head too: it goes out first.
+                // A reset drops unsent data, including the response head: let the connection's task
+                // send it first.
                 for _ in 0..BREAK_TURNS {
                     tokio::task::yield_now().await;
                 }
@@ -222,7 +223,8 @@ impl Stream {
         }
     }
 
-    /// The answer; none when the client has given up.
+    /// Waits for the response and sends interim ones meanwhile; returns `None` if the client resets
+    /// the stream.
     async fn response(
         &mut self,
         answering: impl Future<Output = Result<Response<Body>, Infallible>>,
@@ -233,7 +235,7 @@ impl Stream {
             for Interim { status, headers } in interim {
                 let mut said = Response::new(());
                 (*said.status_mut(), *said.headers_mut()) = (status, headers);
-                // If it cannot be said, the stream is gone, which shows below.
+                // An error means that the stream is closed, which `poll_reset` reports below.
                 let _ = self.reply.send_informational(said);
             }
             if let Poll::Ready(Ok(response)) = polled {
@@ -243,7 +245,7 @@ impl Stream {
                 self.continues = None;
                 let mut interim = Response::new(());
                 *interim.status_mut() = StatusCode::CONTINUE;
-                // If it cannot be said, the stream is gone, which shows below.
+                // As above.
                 let _ = self.reply.send_informational(interim);
             }
             match self.reply.poll_reset(cx) {
@@ -293,7 +295,8 @@ impl Stream {
     }
 }
 
-/// The next bytes of an answer, or what comes after them, unless the client has given it up.
+/// Returns the next frame of the response body, or `StreamEnd::Gone` if the client resets the
+/// stream.
 async fn next_frame(
     body: &mut Body,
     sink: &mut SendStream<Bytes>,
@@ -307,16 +310,17 @@ async fn next_frame(
     .await
 }
 
-/// The client, as far as it reads this one answer.
+/// Read progress of the client on one response.
 struct ResponseReader {
     patience: ReaderPatience,
     arrears: Arrears,
-    /// Since when nothing waits for it.
+    /// Time since which the client has not kept data waiting.
     idle_since: Option<Instant>,
 }
 
 impl ResponseReader {
-    /// Waits until the client takes some of these bytes, but not for longer than it may take.
+    /// Waits until the client accepts some of `wanted` bytes, for at most the rest of its
+    /// allowance.
     async fn capacity(&mut self, sink: &mut SendStream<Bytes>, wanted: usize) -> Result<usize, StreamEnd> {
         sink.reserve_capacity(wanted);
         if sink.capacity() > 0 {
@@ -350,7 +354,8 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Between a body that is read and the stream that says `100 Continue`: they may be polled by different tasks.
+/// Signal from the reader of a request body to its stream to send `100 Continue`: different tasks
+/// may poll them.
 #[derive(Default)]
 struct Continue {
     is_wanted: AtomicBool,
@@ -363,17 +368,17 @@ impl Continue {
         self.waker.wake();
     }
 
-    /// Whether the body is being read, without a byte of it here.
+    /// Takes the signal: returns whether the body was polled before any of it arrived.
     fn is_wanted(&self, cx: &Context<'_>) -> bool {
         self.waker.register(cx.waker());
         self.is_wanted.swap(false, AcqRel)
     }
 }
 
-/// The body of a request.
+/// A request body received over HTTP/2.
 struct Received {
     received: RecvStream,
-    /// Bytes that are still to come, where the client says so.
+    /// Remaining bytes, if the client declared a length.
     left: Option<u64>,
     continues: Option<Arc<Continue>>,
 }
@@ -388,7 +393,8 @@ impl http_body::Body for Received {
     ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
         let this = self.get_mut();
         let polled = this.received.poll_data(cx);
-        // Whoever reads the body has accepted the request; bytes that are here need no invitation.
+        // Polling the body accepts the request. No `100 Continue` is needed if data has already
+        // arrived.
         if let Some(continues) = this.continues.take()
             && polled.is_pending()
         {
@@ -396,12 +402,13 @@ impl http_body::Body for Received {
         }
         Poll::Ready(match ready!(polled) {
             Some(Ok(bytes)) => {
-                // Read is read: the client may send as much again. That fails only when the stream is gone.
+                // Extend the window by the bytes read. An error means that the stream is closed.
                 let _ = this.received.flow_control().release_capacity(bytes.len());
                 this.left = this.left.map(|left| left.saturating_sub(bytes.len() as u64));
                 Some(Ok(Frame::data(bytes)))
             }
-            // The stream ends properly when nobody wants the rest (RFC 9113, section 8.1).
+            // `NO_ERROR`: the peer does not need the rest, which completes the stream (RFC 9113,
+            // section 8.1).
             Some(Err(error)) if error.reason() == Some(Reason::NO_ERROR) => None,
             Some(Err(error)) => {
                 let broken = GatewayError::new(ErrorKind::BadRequest, "the request body broke off");
@@ -409,7 +416,7 @@ impl http_body::Body for Received {
             }
             None => match ready!(this.received.poll_trailers(cx)) {
                 Ok(trailers) => trailers.map(|trailers| Ok(Frame::trailers(trailers))),
-                // Its body is whole.
+                // The body is complete; only its trailers are lost.
                 Err(_) => None,
             },
         })

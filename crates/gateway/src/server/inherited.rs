@@ -1,12 +1,13 @@
-//! Listening sockets that the process was started with (`LISTEN_FDS`, sd_listen_fds(3)). Whoever passed them holds them too, so
-//! connections wait in them while one process ends and the next begins, and several processes may accept from one.
+//! Listening sockets passed to the process (`LISTEN_FDS`, sd_listen_fds(3)). The service manager
+//! keeps them open, so connections queue during a restart, and several processes can accept from
+//! one socket.
 
 use listenfd::ListenFd;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-/// Sockets that were passed and that nobody has claimed yet.
+/// Inherited sockets that have not been claimed yet.
 #[derive(Debug, Default)]
 pub struct Inherited {
     sockets: Vec<(SocketAddr, TcpListener)>,
@@ -14,10 +15,11 @@ pub struct Inherited {
 }
 
 impl Inherited {
-    /// Takes what the environment says was passed. Call it once, before the process has threads: the environment is cleared.
+    /// Takes the sockets that the environment announces. Call it once, before threads are spawned:
+    /// it clears the environment.
     ///
     /// # Errors
-    /// Something was passed that is no listening TCP socket.
+    /// Returns an error if a passed descriptor is not a listening TCP socket.
     pub fn take() -> io::Result<Inherited> {
         let mut passed = ListenFd::from_env();
         let mut sockets = Vec::new();
@@ -30,12 +32,12 @@ impl Inherited {
         Ok(Inherited { were_any: !sockets.is_empty(), sockets })
     }
 
-    /// Whether any were passed, claimed or not.
+    /// Returns whether any sockets were passed, claimed or not.
     pub fn were_any(&self) -> bool {
         self.were_any
     }
 
-    /// The socket for an address: the one bound to it, else one bound to its port at all addresses.
+    /// Claims the socket bound to `address`, or else one bound to its port on all addresses.
     pub fn claim(&mut self, address: SocketAddr) -> Option<TcpListener> {
         let is_at = |bound: &SocketAddr| *bound == address;
         let is_wider = |bound: &SocketAddr| bound.port() == address.port() && bound.ip().is_unspecified();
@@ -44,18 +46,18 @@ impl Inherited {
         Some(self.sockets.swap_remove(at).1)
     }
 
-    /// The addresses of those that nobody has claimed.
+    /// Returns the addresses of the unclaimed sockets.
     pub fn unclaimed_addresses(&self) -> Unclaimed {
         Unclaimed(self.sockets.iter().map(|(address, _)| *address).collect())
     }
 }
 
-/// Addresses of sockets that were passed for nothing.
+/// Addresses of inherited sockets that no listener uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unclaimed(Vec<SocketAddr>);
 
 impl Unclaimed {
-    /// Whether every socket that was passed to the process has been claimed.
+    /// Returns whether every inherited socket has been claimed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

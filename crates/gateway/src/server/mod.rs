@@ -41,47 +41,54 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service;
 
-/// The limits of a listener and of each of its connections.
+/// Limits of a listener and of each of its connections.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Open connections; beyond it new ones are told 503 and closed.
+    /// Maximum number of open connections; further ones are rejected with 503.
     pub connections_max: usize,
-    /// Open connections from one address; none = as long as as many places are free as it has.
+    /// Maximum number of open connections per address; `None`: unlimited while free permits
+    /// outnumber the address's open connections.
     pub connections_per_address_max: Option<usize>,
-    /// Addresses of balancers and proxies: what comes from them is not counted by address.
+    /// Addresses of load balancers and proxies; their connections are exempt from the limit per
+    /// address.
     pub trusted_proxies: Vec<IpNet>,
-    /// What connections take their memory of.
+    /// Budget that connections reserve their memory from.
     pub memory: Option<Memory>,
-    /// Whether a new connection, where there is no place, takes that of the oldest one on which nobody has shown who they are
-    /// ([`Standing::trust`]). For listeners whose requests are short and must always get in.
+    /// Whether a new connection, at the limit, evicts the oldest one that is not trusted
+    /// ([`ConnectionHandle::trust`]). For listeners with short requests that must always be
+    /// reachable.
     pub evicts: bool,
-    /// Whether its connections are those of clients, which a metric counts.
+    /// Whether the connections count towards the metric of client connections.
     pub is_measured: bool,
-    /// Longest time from the first byte of a request's head (or, on a new connection, from its start) to its end.
+    /// Maximum time from the first byte of a request head (on a new connection: from its start) to
+    /// the end of the head.
     pub header_timeout: Duration,
-    /// Longest time a connection stays open without a request.
+    /// Maximum time that a connection stays open without a request.
     pub idle_timeout: Duration,
-    /// Longest time a client may refuse to take bytes of an answer; over HTTP/2 of each answer.
+    /// Maximum time that a client may read no bytes of a response; over HTTP/2, of each response.
     pub write_timeout: Duration,
-    /// What it must take on average while it keeps an answer waiting; 0 = any.
+    /// Minimum average rate at which a client reads while a response is waiting; 0 disables the
+    /// check.
     pub answer_bytes_per_second_min: u64,
-    /// Header fields of a request.
+    /// Maximum number of header fields in a request.
     pub headers_max: usize,
-    /// Bytes of a request's head.
+    /// Maximum size of a request head in bytes.
     pub header_bytes_max: usize,
-    /// Bytes that hyper may hold per HTTP/1.1 connection and direction; at least 8 KiB.
+    /// Maximum size of hyper's buffer per HTTP/1.1 connection and direction in bytes; at least 8
+    /// KiB.
     pub buffer_bytes_max: usize,
-    /// How long a connection is read on, unheard, after its last answer, so that its client finds the answer.
+    /// How long received bytes are discarded after the last response, so that the client can read
+    /// it.
     pub lingering_timeout: Duration,
-    /// And how many bytes.
+    /// Maximum number of bytes that are discarded then.
     pub lingering_bytes_max: u64,
-    /// Whether requests are told whom they come from, by an extension, [`Peer`].
+    /// Whether requests carry their [`Peer`] as an extension.
     pub tells_peer: bool,
-    /// How long a connection may be another protocol's.
+    /// Limits of upgraded connections.
     pub tunnel: TunnelLimits,
-    /// Requests in flight on one HTTP/2 connection.
+    /// Maximum number of concurrent requests on one HTTP/2 connection.
     pub h2_streams_max: u32,
-    /// How long requests in flight may take to end once draining begins.
+    /// How long requests in flight may take to finish once draining has started.
     pub grace: Duration,
 }
 
@@ -111,20 +118,20 @@ impl Default for ServerOptions {
     }
 }
 
-/// What connections are answered with, and within which limits.
+/// A service and the limits of the connections that use it.
 #[derive(Clone, Debug)]
 pub struct Serving<S> {
-    /// Answers requests; each connection works on a clone.
+    /// The service that answers requests; each connection uses a clone.
     pub service: S,
     /// Limits of connections: counts, bytes and times.
     pub options: Arc<ServerOptions>,
 }
 
-/// What new connections are answered with, as it is replaced. When that happens, each answer is the last one of a connection
-/// that was open before: it ends on what it began with, and its client comes again.
+/// The current [`Serving`], which can be replaced. After a replacement, each open connection
+/// finishes with the previous service and closes after its next response.
 pub(crate) type CurrentServing<S> = watch::Receiver<Serving<S>>;
 
-/// Ends `serve` from outside. Cheap to clone; all clones are one switch.
+/// A switch that stops [`serve`]. Clones are cheap and refer to the same switch.
 #[derive(Clone, Debug, Default)]
 pub struct Drain {
     left: CancellationToken,
@@ -132,47 +139,48 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// Has not begun.
+    /// Returns a switch that has not been triggered.
     pub fn new() -> Drain {
         Drain::default()
     }
 
-    /// Connections are still accepted, but each answer is the last one of its connection, and HTTP/2 connections are told to
-    /// go away: balancers are about to find out that nothing should come here any more.
+    /// Announces shutdown while connections are still accepted: each response closes its
+    /// connection, and HTTP/2 connections receive GOAWAY. Gives load balancers time to notice.
     pub fn leave(&self) {
         self.left.cancel();
     }
 
-    /// Whether [`Drain::leave`] was called.
+    /// Returns whether [`Drain::leave`] was called.
     pub fn is_leaving(&self) -> bool {
         self.left.is_cancelled()
     }
 
-    /// No new connections; those open finish their requests in flight and close.
+    /// Stops accepting connections; open ones finish their requests in flight and close.
     pub fn begin(&self) {
         self.begun.cancel();
     }
 
-    /// Whether the server has been told to end.
+    /// Returns whether [`Drain::begin`] was called.
     pub fn has_begun(&self) -> bool {
         self.begun.is_cancelled()
     }
 
-    /// Waits until [`Drain::begin`].
+    /// Waits for [`Drain::begin`].
     pub async fn wait_for_begin(&self) {
         self.begun.cancelled().await;
     }
 }
 
-/// How a listener ended.
+/// The outcome of draining a listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drained {
-    /// Connections that were still busy when the grace was over, and were cut.
+    /// Number of connections still busy after the grace period, which were cut.
     pub cut: usize,
 }
 
-/// Accepts connections and answers their requests with `service` until `drain` begins, then lets requests in flight end
-/// for at most [`Options::grace`]. Each connection works on its own clone of `service`.
+/// Accepts connections and answers their requests with `service` until `drain` begins, then waits
+/// at most [`ServerOptions::grace`] for requests in flight. Each connection uses its own clone of
+/// `service`.
 pub async fn serve<S>(listener: Listener, service: S, options: Arc<ServerOptions>, drain: Drain) -> Drained
 where
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
@@ -187,7 +195,7 @@ where
     serve_among(listener, current, drain, permits).await
 }
 
-/// How many connections there may be with these options.
+/// Returns the connection limits of these options.
 fn bounds(options: &ServerOptions) -> ConnectionLimits {
     ConnectionLimits {
         connections_max: options.connections_max,
@@ -196,13 +204,14 @@ fn bounds(options: &ServerOptions) -> ConnectionLimits {
     }
 }
 
-/// Bytes that a connection takes as long as it is open: its task, its buffers, and what of a request in flight is not counted
-/// by itself. An estimate from the buffers that hyper and TLS keep.
+/// Returns the bytes to reserve for an open connection: its task, its buffers and the parts of
+/// requests that have no reservation of their own. Estimated from the buffers of hyper and TLS.
 fn connection_bytes(is_tls: bool) -> u64 {
     if is_tls { 64 * 1024 } else { 16 * 1024 }
 }
 
-/// The same, where several listeners share the permits for connections, with what can be replaced.
+/// Serves like [`serve`], with connection permits that several listeners share and a service that
+/// can be replaced.
 async fn serve_among<S>(
     listener: Listener,
     mut current: CurrentServing<S>,
@@ -219,7 +228,7 @@ where
 {
     let connections = TaskTracker::new();
     let registry = Arc::new(ConnectionRegistry::default());
-    // A copy of our own: cores do not meet over it whenever somebody connects.
+    // Clone it, so that cores do not contend for the channel on each connection.
     let mut serving = current.borrow_and_update().clone();
     let mut ticks = self::ticks(&serving.options);
     let mut has_left = false;
@@ -282,7 +291,8 @@ where
         };
         admit(stream, address, &serving);
     }
-    // Clients whose connection the system has accepted meanwhile have sent their requests: a closed listener would reset them.
+    // Connections in the backlog may already have sent requests; closing the listener would reset
+    // them.
     for (stream, address) in listener.into_waiting() {
         admit(stream, address, &serving);
     }
@@ -295,10 +305,12 @@ where
     Drained { cut }
 }
 
-/// How long a connection that has not said anything yet is listened to once draining begins: its first request may be on its way.
+/// How long a connection that has not sent anything stays open once draining starts: its first
+/// request may be in transit.
 const FIRST_REQUEST_GRACE: Duration = Duration::from_millis(100);
 
-/// Waits for the connections to end, their deadlines still watched; whether they did within the grace.
+/// Waits for the connections to close and sweeps their deadlines meanwhile. Returns whether all of
+/// them closed within the grace period.
 async fn wait_for_connections(
     connections: &TaskTracker,
     registry: &ConnectionRegistry,

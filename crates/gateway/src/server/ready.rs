@@ -1,5 +1,5 @@
-//! Asks a service for its readiness before each request, as tower wants it, without making anyone wait who need not: most
-//! services are always ready, and are asked once, in passing.
+//! Readiness of a service before each request, as tower's contract requires. A service that is
+//! ready at the first poll, as most are, is called at once.
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
@@ -10,9 +10,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 use tower::Service;
 
-/// Calls `service` when it is ready. One that is not leaves its connection and waits in the future that this returns, a clone of
-/// it takes its place: what it was promised while it waits (a permit of a limit, a place in a queue) belongs to this one
-/// request, and must neither wait in a connection that is idle nor keep the connection's other requests waiting.
+/// Calls `service` if it is ready. Otherwise moves it into the returned future and leaves a clone
+/// in its place. A reservation made while waiting (a permit, a place in a queue) then belongs to
+/// this request alone: an idle connection does not hold it, and other requests of the connection
+/// are not delayed.
 pub(super) fn call<S, B>(service: &mut S, request: Request<B>) -> Calling<S, B>
 where
     S: Service<Request<B>, Error = Infallible> + Clone,
@@ -27,7 +28,7 @@ where
 }
 
 pin_project! {
-    /// A request on its way to a service and back.
+    /// A request that waits for the service to be ready, or for its response.
     #[project = CallingProjection]
     pub(super) enum Calling<S, B>
     where
@@ -87,7 +88,7 @@ mod tests {
         assert!(futures_util::poll!(&mut second).is_pending());
         drop(second);
         assert_eq!(*first.await.unwrap().body(), 1);
-        // Nobody holds the permit that the second one would have had.
+        // The dropped request returned its permit.
         assert_eq!(permits.available_permits(), 1);
         let third = call(&mut service, Request::new(3));
         assert!(matches!(third, Calling::Answering { .. }));
