@@ -1,9 +1,9 @@
-//! What a connection is doing, as its transport and its requests tell it, whether it has taken too long over it, and what
-//! it is told to do. The transport is wrapped to note reads and writes that cannot go on; nothing is timed per byte or per
-//! request, and nothing is asked of other connections: what a connection looks at is its own.
+//! State of one connection: its progress as reported by the transport and the requests, its
+//! deadlines, and its shutdown signal. A transport wrapper records stalled reads and writes. Timers
+//! are not set per byte or per request, and a connection touches only its own state.
 //!
-//! Over HTTP/2 a stalled answer need not stall the connection: each stream looks after itself ([`super::http2`]), by the
-//! same rule ([`Arrears`]).
+//! Over HTTP/2, a stalled response need not stall the connection: each stream checks itself
+//! ([`super::http2`]) by the same rule ([`Arrears`]).
 
 use super::ServerOptions;
 use crate::interim::Interim;
@@ -19,80 +19,81 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A moment that has not been.
+/// Marks a moment that has not occurred.
 const NEVER: u64 = 0;
 
-/// How long a connection that was asked to close for its idleness may take to say good-bye.
+/// Maximum time for the graceful close of an idle connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Shared by one connection's transport, its requests and the registry that watches it; never by two connections. All
-/// moments are milliseconds since `opened`, plus one.
+/// State shared by a connection's transport, its requests and the registry. Moments are
+/// milliseconds since `opened`, plus one.
 pub(super) struct Activity {
     opened: Instant,
     in_flight: AtomicU32,
     is_h2: AtomicBool,
-    /// When the last request ended, or the connection began.
+    /// End of the last request, or start of the connection.
     quiet_since: AtomicU64,
-    /// When the first byte of a head came that is not complete.
+    /// Arrival of the first byte of an incomplete request head.
     head_since: AtomicU64,
-    /// When a write could not go on.
+    /// Time of the write that is currently stalled.
     stalled_since: AtomicU64,
-    /// What earlier stalls have left of [`Arrears`], in milliseconds, and when that was.
+    /// [`Arrears`] left by earlier stalls in milliseconds, and when they were recorded.
     arrears: AtomicU64,
     arrears_at: AtomicU64,
-    /// Whether nothing has been read from it yet, a TLS handshake aside.
+    /// Whether no data was read yet, except for a TLS handshake.
     is_silent: AtomicBool,
-    /// Whether the answer being given is to be the last of its connection.
+    /// Whether the next response closes the connection.
     is_last: AtomicBool,
-    /// Whether someone on the connection has shown who they are: it is not closed to make room for others.
+    /// Whether the client has authenticated, which protects the connection from eviction.
     is_trusted: AtomicBool,
-    /// When it was asked to close for its idleness.
+    /// Start of the graceful close of an idle connection.
     closing_since: AtomicU64,
-    /// The highest [`ShutdownSignal`] given.
+    /// The strongest [`ShutdownSignal`] received.
     order: AtomicU8,
-    /// Wakes the connection's task when an order comes.
+    /// Wakes the connection's task when a signal arrives.
     waker: AtomicWaker,
-    /// What is to be written beside what hyper writes, and whether there is something.
+    /// Output that bypasses hyper, and whether there is any.
     aside: Mutex<Aside>,
     has_aside: AtomicU8,
 }
 
-/// What a connection of HTTP/1.1 says that hyper cannot.
+/// HTTP/1.1 output and upgrades that hyper does not support.
 #[derive(Default)]
 struct Aside {
-    /// Interim answers, as they are written.
+    /// Serialized interim responses.
     interim: Vec<u8>,
-    /// What the connection goes over to.
+    /// The tunnel that takes over the connection.
     tunnel: Option<Tunnel>,
 }
 
-/// There is nothing.
+/// No output is pending.
 const NOTHING: u8 = 0;
-/// There are interim answers.
+/// Interim responses are pending.
 const INTERIM: u8 = 1;
-/// The connection goes over to a tunnel, whose head hyper is not to write.
+/// A tunnel takes over the connection; hyper must not write the response head.
 const TUNNEL: u8 = 2;
 
-/// What a connection is told from outside. A later one never takes back an earlier, stronger one.
+/// A shutdown request to a connection, ordered by strength. A weaker signal does not replace a
+/// stronger one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ShutdownSignal {
     None,
-    /// Answer what is in flight, then close.
+    /// Answer the requests in flight, then close.
     Finish,
-    /// End now.
+    /// Close immediately.
     Cut,
 }
 
-/// Why a connection is closed by its deadlines.
+/// The deadline that a connection missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Overdue {
-    /// No request, or half of one.
+    /// No complete request head arrived in time.
     Head,
-    /// No request for long: a polite close will do.
+    /// No request for long; a graceful close suffices.
     Idle,
-    /// The polite close took too long.
+    /// The graceful close took too long.
     CloseTimeout,
-    /// The client does not read its answer.
+    /// The client does not read the response.
     Write,
 }
 
@@ -120,20 +121,20 @@ impl Activity {
         Arc::new(activity)
     }
 
-    /// A connection that is new, or whose handshake is done, owes its first request as if its first byte had come.
+    /// Starts the deadline of the first request head, for a new connection or after the handshake.
     pub(super) fn begin(&self) {
         self.head_since.store(self.now(), Relaxed);
     }
 
-    /// Tells the connection what to do, from any thread.
+    /// Sends a shutdown signal from any thread.
     pub(super) fn give(&self, order: ShutdownSignal) {
         if self.order.fetch_max(order as u8, AcqRel) < order as u8 {
             self.waker.wake();
         }
     }
 
-    /// The process is about to stop accepting: the next answer says that it is the last one of its connection, so that no
-    /// request crosses the end of an idle one. HTTP/2 has a word for it (GOAWAY) and needs no answer to say it.
+    /// Announces the shutdown: the next response closes the connection, so that no request is lost
+    /// on an idle one. HTTP/2 sends GOAWAY at once instead.
     pub(super) fn leave(&self) {
         self.is_last.store(true, Relaxed);
         if self.is_h2.load(Relaxed) {
@@ -141,7 +142,7 @@ impl Activity {
         }
     }
 
-    /// The connection is not closed to make room for others from here on.
+    /// Protects the connection from eviction.
     pub(super) fn trust(&self) {
         self.is_trusted.store(true, Relaxed);
     }
@@ -150,22 +151,22 @@ impl Activity {
         self.is_trusted.load(Relaxed)
     }
 
-    /// The client speaks HTTP/2.
+    /// Records that the client speaks HTTP/2.
     pub(super) fn speaks_h2(&self) {
         self.is_h2.store(true, Relaxed);
-        // It came while the process was about to stop.
+        // The connection arrived during the announcement.
         if self.is_last.load(Relaxed) {
             self.give(ShutdownSignal::Finish);
         }
     }
 
-    /// Asks an idle connection to close, within [`CLOSE_TIMEOUT`].
+    /// Closes an idle connection gracefully, within [`CLOSE_TIMEOUT`].
     pub(super) fn close_gracefully(&self) {
         self.closing_since.store(self.now(), Relaxed);
         self.give(ShutdownSignal::Finish);
     }
 
-    /// What the connection has been told so far.
+    /// Returns the current shutdown signal.
     pub(super) fn order(&self) -> ShutdownSignal {
         match self.order.load(Acquire) {
             0 => ShutdownSignal::None,
@@ -178,7 +179,7 @@ impl Activity {
         u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
     }
 
-    /// Notes that a request has come; it is in flight until the guard is dropped.
+    /// Records the start of a request, which is in flight until the guard is dropped.
     pub(super) fn request(self: &Arc<Activity>, is_h2: bool) -> InFlight {
         self.in_flight.fetch_add(1, Relaxed);
         self.is_h2.store(is_h2, Relaxed);
@@ -186,12 +187,12 @@ impl Activity {
         InFlight(Arc::clone(self))
     }
 
-    /// Whether no request is being answered.
+    /// Returns whether no request is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.in_flight.load(Relaxed) == 0
     }
 
-    /// Whether its client has not said anything yet.
+    /// Returns whether the client has not sent anything yet.
     pub(super) fn is_silent(&self) -> bool {
         self.is_silent.load(Relaxed)
     }
@@ -206,7 +207,7 @@ impl Activity {
         }
     }
 
-    /// A write of `taken` bytes was accepted.
+    /// Records that the socket accepted a write of `taken` bytes.
     fn wrote(&self, taken: usize, bytes_per_second_min: u64) {
         let (since, left) = (self.stalled_since.load(Relaxed), self.arrears.load(Relaxed));
         if since == NEVER && left == 0 {
@@ -224,7 +225,7 @@ impl Activity {
         self.arrears_at.store(now, Relaxed);
     }
 
-    /// A write or a flush could not go on.
+    /// Records that a write or flush stalled.
     fn on_stall(&self) {
         if self.stalled_since.load(Relaxed) != NEVER {
             return;
@@ -238,7 +239,8 @@ impl Activity {
         self.stalled_since.store(now, Relaxed);
     }
 
-    /// What the connection goes over to when hyper has done with it, and the request that goes on as that.
+    /// Takes the tunnel that replaces hyper on this connection, with the request that stays in
+    /// flight for it.
     pub(super) fn tunnel(self: &Arc<Activity>) -> Option<(Tunnel, InFlight)> {
         if self.has_aside.load(Relaxed) != TUNNEL {
             return None;
@@ -252,14 +254,15 @@ impl Activity {
         self.aside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stream's client does not read. With nothing else in flight, the connection serves nobody and ends.
+    /// Records that a stalled stream was reset. If no request is left in flight, the connection
+    /// closes.
     pub(super) fn stream_cut(&self) {
         if self.in_flight.load(Relaxed) <= 1 {
             self.close_gracefully();
         }
     }
 
-    /// What this connection has taken too long over, if anything.
+    /// Returns the deadline that this connection missed, if any.
     pub(super) fn overdue(&self, options: &ServerOptions) -> Option<Overdue> {
         let now = self.now();
         let is_over = |since: u64, limit: Duration| {
@@ -275,7 +278,7 @@ impl Activity {
         if is_over(self.head_since.load(Relaxed), options.header_timeout) {
             return Some(Overdue::Head);
         }
-        // Whoever has been asked to close is given a little time and not asked again.
+        // A graceful close is in progress: check only its deadline.
         let closing_since = self.closing_since.load(Relaxed);
         if closing_since != NEVER {
             return is_over(closing_since, CLOSE_TIMEOUT).then_some(Overdue::CloseTimeout);
@@ -284,34 +287,35 @@ impl Activity {
     }
 }
 
-/// How far a reader is behind: for how long it has kept an answer waiting, less what it has taken meanwhile at the least rate
-/// it may have, and less the time that it kept nothing waiting. Nothing taken at all for `write_timeout`, or a byte now and
-/// then, come to the same. Milliseconds.
+/// Debt of a reader in milliseconds: the time that it stalled a response, minus the bytes it read
+/// at the minimum rate, minus the time without stalls. Reading a byte now and then is thereby
+/// limited like reading none for `write_timeout`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Arrears(pub(super) u64);
 
 impl Arrears {
-    /// It has kept an answer waiting for so long.
+    /// Adds time during which the client stalled the response.
     pub(super) fn add_stall(&mut self, ms: u64) {
         self.0 = self.0.saturating_add(ms);
     }
 
-    /// It has kept nothing waiting for so long.
+    /// Subtracts time without a stall.
     pub(super) fn add_idle(&mut self, ms: u64) {
         self.0 = self.0.saturating_sub(ms);
     }
 
-    /// It has taken these bytes. With no least rate a byte is as good as all.
+    /// Subtracts the time that these bytes are worth. Without a minimum rate, one byte clears the
+    /// debt.
     pub(super) fn paid(&mut self, bytes: u64, bytes_per_second_min: u64) {
         let ms = bytes.saturating_mul(1000).checked_div(bytes_per_second_min);
         self.0 = ms.map_or(0, |ms| self.0.saturating_sub(ms));
     }
 }
 
-/// Hears the orders given to a connection, for its task.
+/// Receiver of a connection's shutdown signals, used by its task.
 pub(super) struct ShutdownListener<'a> {
     activity: &'a Activity,
-    /// What is registered to be woken.
+    /// The waker that is registered.
     waker: Option<Waker>,
 }
 
@@ -320,15 +324,16 @@ impl<'a> ShutdownListener<'a> {
         ShutdownListener { activity, waker: None }
     }
 
-    /// What the connection has been told. Its task, whose context this is, is woken when that changes.
+    /// Returns the current signal and registers the task to be woken by the next one.
     pub(super) fn order(&mut self, cx: &Context<'_>) -> ShutdownSignal {
-        // An order uses the registered waker up. While there has been none, it is still in its place, and to put it there
-        // again would cost two locked instructions each time.
+        // A signal consumes the registered waker. Without a signal it is still registered, and
+        // registering again would cost two locked instructions per poll.
         let is_registered = self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
         if is_registered && self.activity.order() == ShutdownSignal::None {
             return ShutdownSignal::None;
         }
-        // Registered first: an order that comes in between is seen below or wakes.
+        // Register before the check, so that a signal in between is either seen below or wakes the
+        // task.
         self.activity.waker.register(cx.waker());
         if !is_registered {
             self.waker = Some(cx.waker().clone());
@@ -337,11 +342,11 @@ impl<'a> ShutdownListener<'a> {
     }
 }
 
-/// A request that is being answered, down to the last byte of its body.
+/// Guard of a request in flight, up to the last byte of its response body.
 pub(super) struct InFlight(Arc<Activity>);
 
 impl InFlight {
-    /// Has interim answers written before the answer. HTTP/1.0 knows none.
+    /// Queues interim responses before the final one; HTTP/1.0 does not support them.
     pub(super) fn say(&self, interim: Vec<Interim>) {
         let mut aside = self.0.aside();
         for Interim { status, headers } in interim {
@@ -357,15 +362,15 @@ impl InFlight {
         self.0.has_aside.store(INTERIM, Relaxed);
     }
 
-    /// The connection is the tunnel's once hyper has done with it.
+    /// Passes the connection to the tunnel once hyper has finished.
     pub(super) fn into_tunnel(self, tunnel: Tunnel) {
-        // It stays in flight, as the tunnel's.
+        // The tunnel counts as a request in flight.
         self.0.in_flight.fetch_add(1, Relaxed);
         self.0.aside().tunnel = Some(tunnel);
         self.0.has_aside.store(TUNNEL, Relaxed);
     }
 
-    /// Whether its answer is the last one of the connection.
+    /// Returns whether the response closes the connection.
     pub(super) fn is_last(&self) -> bool {
         self.0.is_last.load(Relaxed)
     }
@@ -378,23 +383,24 @@ impl Drop for InFlight {
     }
 }
 
-/// A transport that tells its [`Activity`].
+/// A transport that reports to its [`Activity`].
 pub(super) struct TrackedIo<T> {
     pub(super) transport: T,
     pub(super) activity: Arc<Activity>,
-    /// Bytes that were read to find out which protocol they are of; they are read again first.
+    /// Bytes read for protocol detection; reads return them first.
     pub(super) first: Bytes,
     pub(super) bytes_per_second_min: u64,
-    /// Whether all that was written has gone, so that what is written next begins a message.
+    /// Whether all written data is flushed, so that the next write starts a message.
     is_between: bool,
 }
 
 impl<T: AsyncWrite + Unpin> TrackedIo<T> {
-    /// Writes what hyper cannot, if this is the moment for it.
+    /// Writes pending output that bypasses hyper, if this is a message boundary.
     fn poll_aside(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut aside = self.activity.aside();
         if !self.is_between {
-            // Earlier answers are still on their way, in a pipeline: these come too late to be of use.
+            // Earlier pipelined responses are still being written, so these are too late to be
+            // useful.
             aside.interim.clear();
         }
         while !aside.interim.is_empty() {
@@ -419,7 +425,7 @@ impl<T> TrackedIo<T> {
         TrackedIo { transport, activity, first, bytes_per_second_min, is_between: true }
     }
 
-    /// What hyper cannot write, before it writes more.
+    /// Returns the kind of output to write before hyper's.
     fn aside(&self) -> u8 {
         self.activity.has_aside.load(Relaxed)
     }
@@ -460,7 +466,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for TrackedIo<T> {
         match self.aside() {
             NOTHING => {}
             INTERIM => ready!(self.poll_aside(cx))?,
-            // hyper may or may not come to write the head before it lets go of the connection; the tunnel does in any case.
+            // hyper may release the connection without writing the head, so the tunnel always
+            // writes it.
             _ => return Poll::Ready(Ok(buf.len())),
         }
         self.is_between = false;
@@ -491,7 +498,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for TrackedIo<T> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.aside() == INTERIM {
-            // Whoever flushes has nothing left to write.
+            // A completed flush leaves no unwritten data.
             self.is_between = true;
             ready!(self.poll_aside(cx))?;
         }
@@ -554,21 +561,21 @@ mod tests {
 
     #[test]
     fn a_byte_now_and_then_does_not_make_a_reader() {
-        // A byte every 29 seconds, where 30 without one are the most and 1 KiB per second is the least.
+        // One byte per 29 s, with a limit of 30 s and a minimum of 1 KiB/s.
         let mut arrears = Arrears::default();
         for _ in 0..2 {
             arrears.add_stall(29_000);
             arrears.paid(1, 1024);
         }
         assert!(arrears.0 > 30_000);
-        // A slow one that takes twice the least never owes more than one wait.
+        // A reader at twice the minimum rate never owes more than one stall.
         let mut arrears = Arrears::default();
         for _ in 0..100 {
             arrears.add_stall(5_000);
             assert!(arrears.0 <= 5_000);
             arrears.paid(10_240, 1024);
         }
-        // Nor does one that takes all there is, now and then, and then nothing is waiting.
+        // Neither does one that reads all data at intervals and leaves idle time between.
         arrears.add_stall(29_000);
         arrears.add_idle(60_000);
         assert_eq!(arrears, Arrears::default());

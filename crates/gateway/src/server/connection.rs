@@ -346,8 +346,8 @@ where
     }
 }
 
-/// Requests as hyper reads them. It calls through a shared reference although a connection is one task: the lock is never
-/// waited for.
+/// Adapter for hyper. hyper calls it through a shared reference, but only from the connection's
+/// task, so the lock is never contended.
 struct Http1<S>(Mutex<Handler<S>>);
 
 impl<S> hyper::service::Service<http::Request<Incoming>> for Http1<S>
@@ -367,7 +367,7 @@ where
 }
 
 pin_project! {
-    /// A request being answered.
+    /// A request that is being answered.
     struct RequestFuture<F> {
         #[pin]
         answer: F,
@@ -402,10 +402,10 @@ where
     }
 }
 
-/// The body of an answer, which keeps its request in flight.
+/// A response body that keeps its request in flight.
 struct Served {
     body: Body,
-    /// What ends the body, and how many more times it is put off.
+    /// The error that ends the body, and the number of polls left before it is returned.
     breaking: Option<(GatewayError, u8)>,
     _in_flight: Option<InFlight>,
 }

@@ -1,9 +1,10 @@
-//! HTTP/2 of one connection: its streams, each answered by a task of its own, as far as flow control lets it.
+//! HTTP/2 on one connection. Each stream runs in its own task, within flow control.
 //!
-//! Decision to know: this stands on `h2`, which is what hyper's own server stands on, because hyper keeps from its users the
-//! two things that matter here: which stream a client has stopped reading, and the interim answer that a client with
-//! `Expect: 100-continue` waits for (RFC 9110, section 10.1.1). A stream whose client does not read is ended by itself; the
-//! others go on, until nothing but stalled streams was left.
+//! Decision to know: this uses `h2` directly, as hyper's server does internally, because hyper
+//! hides two things that are needed here: which stream a client has stopped reading, and the
+//! interim response that a client with `Expect: 100-continue` waits for (RFC 9110, section 10.1.1).
+//! A stalled stream is reset alone; other streams continue, and the connection closes once only
+//! stalled streams were left.
 
 use super::ServerOptions;
 use super::activity::{Activity, Arrears, ShutdownSignal};
@@ -28,21 +29,23 @@ use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep};
 
-/// Flow control: what a client may send ahead of us, per stream and per connection.
+/// Receive windows per stream and per connection.
 const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
-/// Streams that a client may open and reset, or that we had to reset, before the connection is closed.
+/// Maximum number of reset streams, by the client before accept or by the gateway for errors,
+/// before the connection is closed.
 const RESETS_MAX: usize = 128;
-/// A peer that is gone without a word is noticed by pings.
+/// Keep-alive pings detect a peer that disappeared.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// Bytes of a body that are handed over at a time, so that no more of it waits below us than a window has room for.
+/// Maximum size of one piece of a response body, so that little more is buffered below than the
+/// window has room for.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// Turns of other tasks that the connection takes to write what it has.
+/// Yields that let the connection's task write pending data.
 const BREAK_TURNS: usize = 4;
 
-/// Fields that mean a connection, of which HTTP/2 knows none (RFC 9113, section 8.2.2).
+/// Connection-specific fields, which HTTP/2 forbids (RFC 9113, section 8.2.2).
 const OF_CONNECTIONS: [HeaderName; 6] = [
     header::CONNECTION,
     header::TRANSFER_ENCODING,
@@ -52,7 +55,7 @@ const OF_CONNECTIONS: [HeaderName; 6] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
-/// Answers a request.
+/// A handler of requests.
 pub(super) trait Respond: Send {
     fn answer(
         &mut self,
@@ -60,7 +63,7 @@ pub(super) trait Respond: Send {
     ) -> impl Future<Output = Result<Response<Body>, Infallible>> + Send + 'static;
 }
 
-/// Answers the requests of one connection until it ends.
+/// Answers the requests of one connection until it closes.
 pub(super) async fn serve<T>(
     transport: T,
     mut handler: impl Respond,
@@ -78,7 +81,7 @@ where
     let mut next = |connection: &mut Connection<T, Bytes>, cx: &mut Context<'_>| {
         if !is_ending && activity.order() >= ShutdownSignal::Finish {
             is_ending = true;
-            // GOAWAY; a request that crosses it on the way is still answered.
+            // Sends GOAWAY; a request that crosses it in transit is still answered.
             connection.graceful_shutdown();
         }
         if pings.as_mut().is_some_and(|pings| pings.is_gone(cx)) {

@@ -1,5 +1,5 @@
-//! Listening sockets, with the two options that must be set before they are bound: address reuse, and sharing of one
-//! address by several sockets so that each core can accept for itself.
+//! Listening sockets, with the two options that must be set before binding: address reuse, and one
+//! address shared by several sockets, so that each core accepts for itself.
 
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
@@ -8,36 +8,37 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// Connections that may wait to be accepted.
+/// Maximum number of connections in the kernel's accept queue.
 const BACKLOG: i32 = 1024;
 
-/// How long accepting pauses when the process has no file descriptor left: at once would spin.
+/// Pause of accepting when the process is out of file descriptors, to avoid a busy loop.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 
-/// A listening socket that no runtime has taken up yet.
+/// A listening socket that is not registered with a runtime yet.
 pub struct Bound {
     socket: std::net::TcpListener,
     tls: Option<TlsAcceptor>,
 }
 
 impl Bound {
-    /// Binds one socket, alone at its address.
+    /// Binds one socket that does not share its address.
     fn alone(address: SocketAddr, tls: Option<TlsAcceptor>) -> io::Result<Bound> {
         Ok(Bound { socket: listening(socket(address, false)?)?, tls })
     }
 
-    /// Binds `count` sockets (at least one) of the same address, over which the kernel spreads connections. The address
-    /// must be free: another program's sockets are not joined, even where they would allow it.
+    /// Binds `count` sockets (at least one) to the same address; the kernel distributes connections
+    /// among them. The address must be free: sockets of another program are not joined, even if
+    /// they permit it.
     ///
     /// # Errors
     ///
-    /// The address is in use, not of this machine, or not permitted.
+    /// Returns an error if the address is in use, not local, or not permitted.
     pub fn together(address: SocketAddr, count: usize, tls: Option<TlsAcceptor>) -> io::Result<Vec<Bound>> {
         if count <= 1 || !cfg!(unix) {
             return Ok(vec![Bound::alone(address, tls)?]);
         }
         if address.port() != 0 {
-            // A socket that shares with no one finds out whether someone is there.
+            // Bind without sharing first, to detect another program's socket.
             drop(socket(address, false)?);
         }
         let first = listening(socket(address, true)?)?;
@@ -49,12 +50,12 @@ impl Bound {
         Ok(all)
     }
 
-    /// A socket that is open already, `count` times (at least once): connections go to whoever accepts them first. Unlike
-    /// sockets of the same address, these have one queue, which lives for as long as anybody holds one of them.
+    /// Duplicates an open socket `count` times (at least once). Unlike sockets bound to the same
+    /// address, the duplicates share one accept queue, which exists as long as one of them is open.
     ///
     /// # Errors
     ///
-    /// The socket cannot be used without blocking, or outside of a runtime.
+    /// Returns an error if the socket cannot be set to non-blocking or duplicated.
     pub fn from_socket(
         socket: std::net::TcpListener,
         count: usize,
@@ -68,22 +69,22 @@ impl Bound {
         Ok(all)
     }
 
-    /// The address bound, with the port the system chose where port 0 was asked for.
+    /// Returns the bound address, with the actual port if port 0 was requested.
     ///
     /// # Errors
     ///
-    /// The system does not say.
+    /// Returns an error if the system cannot report the address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Gives the socket to the runtime in which this is called.
+    /// Registers the socket with the current runtime.
     pub(super) fn open(self) -> io::Result<Listener> {
         Ok(Listener { socket: TcpListener::from_std(self.socket)?, tls: self.tls })
     }
 }
 
-/// A socket bound to an address; with `shared`, others may bind it too.
+/// Binds a socket to an address; with `shared`, other sockets can bind it too.
 fn socket(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
@@ -101,36 +102,38 @@ fn listening(socket: Socket) -> io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
-/// A bound socket that accepts connections, plain or with TLS.
+/// A bound socket that accepts connections, with or without TLS.
 pub struct Listener {
     socket: TcpListener,
     tls: Option<TlsAcceptor>,
 }
 
 impl Listener {
-    /// Binds, alone at the address. Must be called inside the runtime that will accept.
+    /// Binds a socket that does not share its address. Must be called inside the runtime that will
+    /// accept.
     ///
     /// # Errors
     ///
-    /// The address is in use, not of this machine, or not permitted.
+    /// Returns an error if the address is in use, not local, or not permitted.
     pub fn bind(address: SocketAddr, tls: Option<TlsAcceptor>) -> io::Result<Listener> {
         Bound::alone(address, tls)?.open()
     }
 
-    /// Takes up a socket that is open already. Must be called inside the runtime that will accept.
+    /// Listens on a socket that is already open. Must be called inside the runtime that will
+    /// accept.
     ///
     /// # Errors
     ///
-    /// The socket cannot be used without blocking, or outside of a runtime.
+    /// Returns an error if the socket cannot be set to non-blocking, or outside of a runtime.
     pub fn from_socket(socket: std::net::TcpListener) -> io::Result<Listener> {
         Bound { socket, tls: None }.open()
     }
 
-    /// The address bound, with the port the system chose where port 0 was asked for.
+    /// Returns the bound address, with the actual port if port 0 was requested.
     ///
     /// # Errors
     ///
-    /// The system does not say.
+    /// Returns an error if the system cannot report the address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
@@ -143,9 +146,9 @@ impl Listener {
         self.tls.clone()
     }
 
-    /// Closes the socket; gives the connections that the system has accepted and nobody has taken up.
+    /// Closes the socket and returns the connections left in its accept queue.
     pub(super) fn into_waiting(self) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
-        // Not through the runtime, which asks the system only when that has told it of a connection.
+        // Bypass the runtime: it polls the system only after a readiness event.
         let socket = self.socket.into_std().ok();
         std::iter::from_fn(move || {
             loop {
@@ -158,8 +161,8 @@ impl Listener {
         })
     }
 
-    /// The next connection. Errors of single connections are passed over; when the process runs out of descriptors,
-    /// accepting pauses and goes on.
+    /// Accepts the next connection. Errors of single connections are skipped; when the process is
+    /// out of descriptors, accepting pauses.
     pub(super) async fn accept(&self) -> (TcpStream, SocketAddr) {
         loop {
             match self.socket.accept().await {
@@ -185,13 +188,14 @@ fn configure_stream(stream: std::net::TcpStream) -> io::Result<TcpStream> {
 }
 
 fn prepare(stream: &TcpStream) {
-    // Answers are written whole; waiting for more to fill a segment only delays them.
+    // Responses are written in complete buffers, so Nagle's algorithm would only delay them.
     let _ = stream.set_nodelay(true);
     bound_unsent(stream);
 }
 
-/// Bytes that may wait in the kernel beyond what is on its way. Its own measure grows to megabytes for a client that does not
-/// read, which no bound of ours sees, and a write would not tell for long that it does not.
+/// Limit of unsent bytes in the kernel's send buffer. The default grows to megabytes for a client
+/// that does not read: memory that the budget does not count, and a stalled reader would go
+/// unnoticed for long.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES_MAX: u32 = 128 * 1024;
 
@@ -209,7 +213,8 @@ fn concerns_one_connection(error: &io::Error) -> bool {
     )
 }
 
-/// Raises the limit of descriptors to what the system allows; what it is then, or none where there is none.
+/// Raises the soft limit of file descriptors to the hard limit. Returns the resulting limit, or
+/// `None` if there is none.
 pub fn raise_descriptors() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);

@@ -1,10 +1,10 @@
-//! Listeners and connections: TCP and TLS, HTTP/1.1 and HTTP/2, their limits, and how they end. What a request means is
-//! not known here: a tower service answers it.
+//! Listeners and connections: TCP and TLS, HTTP/1.1 and HTTP/2, their limits and their shutdown. A
+//! tower service answers the requests.
 //!
-//! Decisions to know before editing: one timer per listener watches all deadlines of its connections (first request, head,
-//! idle, stalled reader), because a timer per request costs more than it is worth; and nothing here is shared between
-//! connections but the count of open ones, so that [`serve`] can run once per core on listeners of the same address
-//! ([`CoreRuntimes`]) as well as once on a runtime of many threads.
+//! Decisions to know before editing: one timer per listener checks all deadlines of its connections
+//! (first request, head, idle, stalled reader), because a timer per request is too expensive.
+//! Connections share only the permits and the registry, so that [`serve`] can run once per core on
+//! listeners of the same address ([`CoreRuntimes`]) or once on a multi-threaded runtime.
 
 mod activity;
 mod connection;

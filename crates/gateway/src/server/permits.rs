@@ -1,5 +1,5 @@
-//! Permits for connections: so many in all, and no more from one address than others are left. Locked when connections come
-//! and go, never while requests are answered. Listeners of one address share them.
+//! Connection permits: a total limit and a limit per address. Locked when connections open and
+//! close, never while requests are answered. Listeners of one address share them.
 
 use arc_swap::ArcSwap;
 use ipnet::IpNet;
@@ -7,13 +7,14 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many connections there may be.
+/// Limits on the number of connections.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ConnectionLimits {
     pub(super) connections_max: usize,
-    /// From one address; none = as long as as many are free.
+    /// Maximum per address; `None`: unlimited while free permits outnumber the address's open
+    /// connections.
     pub(super) per_address_max: Option<usize>,
-    /// Balancers and proxies, whose connections are those of many clients.
+    /// Load balancers and proxies, which connect on behalf of many clients.
     pub(super) trusted: Vec<IpNet>,
 }
 
@@ -29,12 +30,12 @@ struct TakenPermits {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// Why there is no place.
+/// The limit that prevents a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoPermit {
-    /// For anyone.
+    /// The total limit is reached.
     Full,
-    /// For this address.
+    /// The limit of this address is reached.
     Address,
 }
 
@@ -43,12 +44,12 @@ impl ConnectionPermits {
         Arc::new(ConnectionPermits { bounds: ArcSwap::from_pointee(bounds), taken: Mutex::default() })
     }
 
-    /// Connections beyond new bounds stay.
+    /// Replaces the limits. Connections beyond the new limits stay open.
     pub(super) fn set_bounds(&self, bounds: ConnectionLimits) {
         self.bounds.store(Arc::new(bounds));
     }
 
-    /// A place for a connection from `address`.
+    /// Takes a permit for a connection from `address`.
     pub(super) fn take(self: &Arc<ConnectionPermits>, address: IpAddr) -> Result<ConnectionPermit, NoPermit> {
         let (counted, bounds) = (self.network_of(address), self.bounds.load());
         let mut taken = self.lock_taken();
@@ -58,7 +59,8 @@ impl ConnectionPermits {
         }
         if let Some(address) = counted {
             let own = taken.by_address.get(&address).copied().unwrap_or(0);
-            // With nothing configured, n addresses that take all they can leave one part in n + 1 to others.
+            // With this default, n addresses that take all they can leave 1/(n + 1) of the permits
+            // free.
             let may_have = bounds.per_address_max.map_or(own <= free, |max| own < max);
             if !may_have {
                 return Err(NoPermit::Address);
@@ -67,7 +69,7 @@ impl ConnectionPermits {
         Ok(self.enter(&mut taken, counted))
     }
 
-    /// A place beyond the bound, for a connection in whose favour another one has just been cut.
+    /// Takes a permit beyond the limit, for a connection that has just evicted another.
     pub(super) fn take_over(self: &Arc<ConnectionPermits>, address: IpAddr) -> ConnectionPermit {
         let counted = self.network_of(address);
         self.enter(&mut self.lock_taken(), counted)
@@ -85,8 +87,8 @@ impl ConnectionPermits {
         ConnectionPermit { places: Arc::clone(self), address }
     }
 
-    /// What connections from an address are counted under; none for a proxy. Whoever has one address of IPv6 has all of its
-    /// network.
+    /// Returns the key under which connections from an address are counted; `None` for a trusted
+    /// proxy. IPv6 addresses count by network, since one client usually controls all of it.
     fn network_of(&self, address: IpAddr) -> Option<IpAddr> {
         let address = address.to_canonical();
         if self.bounds.load().trusted.iter().any(|network| network.contains(&address)) {
@@ -103,7 +105,7 @@ impl ConnectionPermits {
     }
 }
 
-/// A connection's place, given back when dropped.
+/// The permit of one connection, returned on drop.
 #[derive(Debug)]
 pub(super) struct ConnectionPermit {
     places: Arc<ConnectionPermits>,
@@ -138,7 +140,7 @@ mod tests {
         ConnectionPermits::new(ConnectionLimits { connections_max, per_address_max, trusted })
     }
 
-    /// All that an address gets when it takes what it can.
+    /// Takes all permits that an address can get.
     fn take_all(places: &Arc<ConnectionPermits>, address: &str) -> Vec<ConnectionPermit> {
         std::iter::from_fn(|| places.take(ip(address)).ok()).collect()
     }

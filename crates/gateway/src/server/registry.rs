@@ -1,6 +1,6 @@
-//! The open connections of one listener, watched together: one timer looks at all their deadlines now and then, because a
-//! timer per connection would be touched whenever the connection is. A connection enters when it is accepted and leaves
-//! when its task ends; between the two nothing of the registry is on its way.
+//! The open connections of one listener. One timer checks all their deadlines periodically, because
+//! a timer per connection would need a reset on each activity. A connection is registered from
+//! accept until its task ends; the registry is not on the path of its requests.
 
 use super::ServerOptions;
 use super::activity::{Activity, Overdue, ShutdownSignal};
@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Who is connected. Locked when connections come and go and when deadlines are looked at, never while requests are
-/// answered.
+/// The set of open connections. Locked when connections open and close and when deadlines are
+/// checked, never while requests are answered.
 #[derive(Default)]
 pub(super) struct ConnectionRegistry {
     open: Mutex<OpenConnections>,
@@ -22,7 +22,7 @@ struct OpenConnections {
 }
 
 impl ConnectionRegistry {
-    /// Watches a connection until the entry is dropped.
+    /// Registers a connection until the entry is dropped.
     pub(super) fn enter(self: &Arc<ConnectionRegistry>, activity: Arc<Activity>) -> RegistryEntry {
         let mut open = self.open();
         let number = open.next;
@@ -32,21 +32,21 @@ impl ConnectionRegistry {
         RegistryEntry { registry: Arc::clone(self), number }
     }
 
-    /// Tells all connections the same.
+    /// Sends a shutdown signal to all connections.
     pub(super) fn give(&self, order: ShutdownSignal) {
         for activity in self.open().by_number.values() {
             activity.give(order);
         }
     }
 
-    /// Each answer is the last one of its connection from here on.
+    /// Makes each connection close after its next response.
     pub(super) fn leave(&self) {
         for activity in self.open().by_number.values() {
             activity.leave();
         }
     }
 
-    /// Cuts the oldest connection on which nobody has shown who they are, to make room for another.
+    /// Cuts the oldest connection that is not trusted. Returns whether there was one.
     pub(super) fn evict(&self) -> bool {
         let open = self.open();
         let strangers = open
@@ -60,14 +60,14 @@ impl ConnectionRegistry {
         oldest.is_some()
     }
 
-    /// Cuts the connections that have not said anything yet.
+    /// Cuts the connections that have not sent anything yet.
     pub(super) fn cut_silent(&self) {
         for activity in self.open().by_number.values().filter(|activity| activity.is_silent()) {
             activity.give(ShutdownSignal::Cut);
         }
     }
 
-    /// Looks at all deadlines; those who missed one are told to end.
+    /// Checks all deadlines and closes the connections that missed one.
     pub(super) fn sweep(&self, options: &ServerOptions) {
         for activity in self.open().by_number.values() {
             match activity.overdue(options) {
@@ -86,7 +86,7 @@ impl ConnectionRegistry {
     }
 }
 
-/// A connection's place in the registry.
+/// Registration of a connection; removed on drop.
 pub(super) struct RegistryEntry {
     registry: Arc<ConnectionRegistry>,
     number: u64,
@@ -98,7 +98,8 @@ impl Drop for RegistryEntry {
     }
 }
 
-/// How often deadlines are looked at: often enough that none is missed by more than half of the shortest.
+/// Returns the interval of deadline checks: no deadline is exceeded by more than half of the
+/// shortest.
 pub(super) fn tick(options: &ServerOptions) -> Duration {
     let shortest = options.header_timeout.min(options.idle_timeout).min(options.write_timeout);
     (shortest / 2).max(Duration::from_millis(10))
