@@ -434,12 +434,14 @@ fn a_member_that_one_side_has_in_one_message_alone_is_a_loss() {
 fn an_object_goes_with_the_member_that_it_requires() {
     let note = |access: &str| {
         let within = format!("most: {{type: integer{access}}}, least: {{type: integer}}");
-        let bounds = format!("bounds: {{type: object, required: [most], properties: {{{within}}}}}");
+        let bounds = format!(
+            "bounds: {{type: object, additionalProperties: false, required: [most], properties: {{{within}}}}}"
+        );
         document("{type: integer}", &bounds)
     };
     let (both, written) = (note(""), note(", writeOnly: true"));
-    let routes =
-        PAIR.replace("same: [limit]", "rename: {bounds.most: bounds.most, bounds.least: bounds.least}");
+    let routes = PAIR
+        .replace("same: [limit]", "rename: {$.bounds.most: $.bounds.most, $.bounds.least: $.bounds.least}");
     let lost = vec!["v1 $.bounds: never in answers of the other side".to_owned()];
     assert_eq!(losses(&both, &written, Some(&routes)), ("different".to_owned(), lost));
 }
