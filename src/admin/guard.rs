@@ -192,7 +192,7 @@ impl Guard {
     /// Returns the valid session of a request. Verifies the signature first, so that a forged
     /// cookie causes no store lookup.
     async fn session(&self, headers: &HeaderMap) -> Option<Session> {
-        let session = self.lock.load().sessions.from_headers(headers)?;
+        let session = self.lock.load().sessions.session_in(headers)?;
         let asked = tokio::time::timeout(STORE_PATIENCE, self.store.has_session(session.id())).await;
         let goes_on = match asked {
             Ok(Ok(is_stored)) => {

@@ -120,7 +120,7 @@ impl Sessions {
 
     /// Returns the session in the cookie of a request if its signature is valid and its time is not
     /// over. The store decides whether it was ended earlier.
-    pub(super) fn from_headers(&self, headers: &HeaderMap) -> Option<Session> {
+    pub(super) fn session_in(&self, headers: &HeaderMap) -> Option<Session> {
         let value = cookie(headers, COOKIE_NAME)?;
         let (payload, signature) = value.rsplit_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
@@ -216,13 +216,13 @@ mod tests {
         let session = sessions.begin(Role::Operate, "  Ada. L\u{7}ovelace ");
         assert_eq!(session.name, "Ada. Lovelace");
         let headers = shown(&sessions, &session);
-        assert_eq!(sessions.from_headers(&headers).as_ref(), Some(&session));
+        assert_eq!(sessions.session_in(&headers).as_ref(), Some(&session));
         assert_eq!(sessions.renew(&session), None, "its time has hardly begun");
         clock.advance(Duration::from_secs(51));
         let renewed = sessions.renew(&session).expect("half of its time is over");
         clock.advance(Duration::from_secs(49));
-        assert_eq!(sessions.from_headers(&headers), None);
-        assert_eq!(sessions.from_headers(&shown(&sessions, &renewed)), Some(renewed));
+        assert_eq!(sessions.session_in(&headers), None);
+        assert_eq!(sessions.session_in(&shown(&sessions, &renewed)), Some(renewed));
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
         let mut session = sessions.begin(Role::Operate, "Ada");
         let mut last_seen = 0;
         for second in 0..400 {
-            if let Some(found) = sessions.from_headers(&shown(&sessions, &session)) {
+            if let Some(found) = sessions.session_in(&shown(&sessions, &session)) {
                 session = sessions.renew(&found).unwrap_or(found);
                 last_seen = second;
             }
@@ -249,9 +249,9 @@ mod tests {
         assert!(cookie.contains("HttpOnly; SameSite=Strict; Secure"), "{cookie}");
         let forged = cookie.split(';').next().unwrap().replace("=read.", "=operate.");
         let forged = HeaderMap::from_iter([(COOKIE, forged.parse().unwrap())]);
-        assert_eq!(sessions.from_headers(&forged), None);
+        assert_eq!(sessions.session_in(&forged), None);
         let others = Sessions::new(&access("new-token"), Clock::paused_at(0));
-        assert_eq!(others.from_headers(&shown(&sessions, &reader)), None);
+        assert_eq!(others.session_in(&shown(&sessions, &reader)), None);
         let other = sessions.begin(Role::Read, "");
         assert!(sessions.is_form_token(&reader, &sessions.form_token(&reader)));
         for wrong in [sessions.form_token(&other).as_str(), "", "%"] {
