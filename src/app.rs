@@ -131,7 +131,7 @@ pub enum StartError {
     Interrupted,
 }
 
-/// Input of [`App::start`].
+/// Input of [`RunningApp::start`].
 #[derive(Debug)]
 pub struct StartOptions {
     pub config: Config,
@@ -408,7 +408,7 @@ impl RunningApp {
         self.addresses
     }
 
-    /// Requests a reload. The outcome is published on [`App::board`].
+    /// Requests a reload. The outcome is published on [`RunningApp::board`].
     pub fn reload(&self) {
         self.reload.notify_one();
     }
@@ -424,7 +424,7 @@ impl RunningApp {
     }
 
     /// Reports the gateway as unready and closes connections as they become idle. Returns the time
-    /// to wait before [`App::shutdown`].
+    /// to wait before [`RunningApp::shutdown`].
     pub fn leave(&self) -> Duration {
         self.drain_clients.leave();
         self.stopping.load().delay

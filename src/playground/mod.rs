@@ -1,7 +1,7 @@
 //! Dry runs of requests and mapping files: the calls, the context of every step, the client's
 //! answer, and for each field the mapping line and the message that it originates from.
 //!
-//! This module has the pack under test ([`Workbench`]), a dry run ([`Ask`], [`Ran`]), recorded
+//! This module has the pack under test ([`PlaygroundSession`]), a dry run ([`DryRunRequest`], [`Ran`]), recorded
 //! exchanges replayed through a changed pack ([`WhatIf`]), and the migration notice. Plans are
 //! executed in `translate`, values traced in `translate::sources`, answers compared in `replay`,
 //! traffic recorded in `capture`.

@@ -1,7 +1,7 @@
 //! Replays recorded exchanges through a pack that may have changed since: which requests would be
 //! translated differently, and which answers would change.
 //!
-//! Both modes drive one state machine ([`Running`]). Offline, every call of the plan is answered by
+//! Both modes drive one state machine ([`ReplayRun`]). Offline, every call of the plan is answered by
 //! its recorded reply, so that only the pack can cause differences. Live ([`live`]), calls go to a
 //! service, and its answers are compared with the recorded ones; this is also the mode for archives
 //! of browsers, which contain no upstream calls.

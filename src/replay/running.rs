@@ -185,7 +185,7 @@ impl ReplayRun<'_> {
         self.exchange.gateway.as_ref().is_some_and(|known| known.outcome == outcome.as_str())
     }
 
-    /// Advances the plan by an event. After [`Step::Over`] the replay is finished.
+    /// Advances the plan by an event. After [`ReplayStep::Over`] the replay is finished.
     pub fn next(&mut self, event: Event) -> ReplayStep {
         match self.run.next(event) {
             Ok(Next::Call(call)) => {

@@ -5,7 +5,7 @@
 //!
 //! A body is empty, fully buffered, read from the wire, or produced by a task or stream. Limits on
 //! bytes and on the time between frames belong to the body, so no reader can forget them.
-//! [`Watch`]ers observe the bytes and the outcome. They also own values that must live as long as
+//! Watchers ([`BodyWatcher`]) observe the bytes and the outcome. They also own values that must live as long as
 //! the body, such as a permit of a limit.
 
 mod beginning;
@@ -49,7 +49,7 @@ pub enum BodyEnd {
 pub trait BodyWatcher: Send {
     /// Observes the bytes of one frame.
     fn chunk(&mut self, bytes: &Bytes);
-    /// Observes the error that interrupts the body. A call of `end` with [`End::Failed`] follows.
+    /// Observes the error that interrupts the body. A call of `end` with [`BodyEnd::Failed`] follows.
     fn on_error(&mut self, _error: &GatewayError) {}
     /// Observes the outcome. Called exactly once.
     fn end(&mut self, end: BodyEnd);

@@ -138,10 +138,10 @@ pub struct GatewayBuilder {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// [`Builder::pack`] was not called.
+    /// [`GatewayBuilder::pack`] was not called.
     #[error("a gateway needs a pack: call `pack`")]
     NoPack,
-    /// [`Builder::front`] was not called.
+    /// [`GatewayBuilder::front`] was not called.
     #[error("a gateway needs a path prefix at which clients speak one side: call `front`")]
     NoFront,
     /// The pack has no side of this name.
@@ -189,8 +189,8 @@ pub enum BuildError {
 }
 
 impl Gateway {
-    /// Returns an empty builder. [`Builder::pack`] and [`Builder::front`] must be called; a service
-    /// also needs [`Builder::upstream`] for each side that receives calls.
+    /// Returns an empty builder. [`GatewayBuilder::pack`] and [`GatewayBuilder::front`] must be called; a service
+    /// also needs [`GatewayBuilder::upstream`] for each side that receives calls.
     pub fn builder() -> GatewayBuilder {
         GatewayBuilder::default()
     }
@@ -222,7 +222,7 @@ impl GatewayBuilder {
 
     /// Sets the address of a side's service: `http://` or `https://`, a host, and the base path of
     /// all operations. A later call for the same side replaces the earlier one. A
-    /// [`layer`](Builder::layer) needs no address, since it calls its inner service.
+    /// [`layer`](GatewayBuilder::layer) needs no address, since it calls its inner service.
     #[must_use]
     pub fn upstream(mut self, side: impl Into<String>, address: Uri) -> GatewayBuilder {
         self.upstreams.push((side.into(), address));
@@ -230,7 +230,7 @@ impl GatewayBuilder {
     }
 
     /// Sets the address of a host that the pack names for a side. The format is that of
-    /// [`upstream`](Builder::upstream).
+    /// [`upstream`](GatewayBuilder::upstream).
     #[must_use]
     pub fn host(mut self, side: impl Into<String>, host: impl Into<String>, address: Uri) -> GatewayBuilder {
         self.hosts.push((side.into(), host.into(), address));
@@ -526,7 +526,7 @@ where
     }
 }
 
-/// A gateway around a service that it calls. Created by [`Builder::layer`].
+/// A gateway around a service that it calls. Created by [`GatewayBuilder::layer`].
 ///
 /// Requests below a front are translated, and the resulting calls run directly on the inner
 /// service, without a socket. All other requests reach the inner service unchanged.

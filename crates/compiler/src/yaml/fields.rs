@@ -68,7 +68,7 @@ impl<'n> Fields<'n> {
         Some(Fields { node, entries })
     }
 
-    /// Returns the value of a key, if present. [`Fields::read`] reported a missing required key.
+    /// Returns the value of a key, if present. [`Fields::parse`] reported a missing required key.
     pub fn get(&self, name: &str) -> Option<&'n Node> {
         self.entry(name).map(|(_, value)| value)
     }

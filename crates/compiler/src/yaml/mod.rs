@@ -106,7 +106,7 @@ pub fn parse(sources: &mut Sources, name: &str, bytes: &[u8], findings: &mut Fin
     build::tree(sources.text(file), file, findings)
 }
 
-/// Like [`read`] for a document written by others: JSON as JSON, everything else like common YAML
+/// Like [`parse`] for a document written by others: JSON as JSON, everything else like common YAML
 /// parsers do.
 pub fn read_document(
     sources: &mut Sources,

@@ -2,7 +2,7 @@
 //! live, one answers and the other can be called in the shadow; the results decide when the old
 //! version can be shut down.
 //!
-//! - [`Phase`] and [`Share`] are plain values. The data path reads them from a lock-free [`Table`].
+//! - [`Phase`] and [`Share`] are plain values. The data path reads them from a lock-free [`OperationTable`].
 //! - [`Phases`] manages phases at run time. The configuration sets the initial phase; later changes
 //!   are in the store and take precedence.
 //! - [`Shadow`] accepts each [`Job`] of the data path and runs it within its own limits. Results

@@ -90,7 +90,7 @@ pub struct PhaseInfo {
     pub since: Option<String>,
     /// The phase after a reset.
     pub configured: PhaseView,
-    /// The store's write number of the last change or reset, or 0. Pass it back as [`Word::seen`]
+    /// The store's write number of the last change or reset, or 0. Pass it back as [`PhaseChange::seen`]
     /// to detect concurrent changes.
     pub version: i64,
     /// The hold that prevents the gate from moving the operation, if set.

@@ -52,7 +52,7 @@ impl AccessToken {
         &self.0.secret
     }
 
-    /// Returns the generation of the grant that issued the token; pass it to [`Grant::rejected`].
+    /// Returns the generation of the grant that issued the token; pass it to [`Grant::on_unauthorized`].
     pub fn generation(&self) -> i64 {
         self.0.generation
     }
@@ -210,7 +210,7 @@ impl Grant {
 
     /// Handles a 401 of a call of `operation` with the token of `generation`. It starts at most one
     /// refresh per generation, however many calls report. If the repeated call also fails, report
-    /// that to [`Grant::refused`].
+    /// that to [`Grant::on_refused_again`].
     pub async fn on_unauthorized(self: &Arc<Self>, generation: i64, operation: CallOperation) -> Rejected {
         let view = self.view.load_full();
         if view.generation == generation {
