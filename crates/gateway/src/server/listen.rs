@@ -55,7 +55,7 @@ impl Bound {
     ///
     /// # Errors
     ///
-    /// Returns an error if the socket cannot be set to non-blocking or duplicated.
+    /// Returns an error if the socket cannot be duplicated.
     pub fn from_socket(
         socket: std::net::TcpListener,
         count: usize,
@@ -153,7 +153,11 @@ impl Listener {
         std::iter::from_fn(move || {
             loop {
                 match socket.as_ref()?.accept() {
-                    Ok((stream, address)) => return Some((configure_stream(stream).ok()?, address)),
+                    Ok((stream, address)) => {
+                        if let Ok(stream) = configure_stream(stream) {
+                            return Some((stream, address));
+                        }
+                    }
                     Err(error) if concerns_one_connection(&error) => {}
                     Err(_) => return None,
                 }
@@ -193,7 +197,8 @@ fn prepare(stream: &TcpStream) {
     bound_unsent(stream);
 }
 
-/// Limit of unsent bytes in the kernel's send buffer. The default grows to megabytes for a client
+/// Number of unsent bytes in the kernel's send buffer above which a connection is not writable
+/// (`TCP_NOTSENT_LOWAT`). The default grows to megabytes for a client
 /// that does not read: memory that the budget does not count, and a stalled reader would go
 /// unnoticed for long.
 #[cfg(target_os = "linux")]
