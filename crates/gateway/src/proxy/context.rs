@@ -1,6 +1,6 @@
 //! The request context, through which layers share facts about a request. It is reference-counted,
-//! because the outer layers need it after the request was consumed. Fields are written once; the
-//! request head is immutable.
+//! because the outer layers need it after the request was consumed. Fields are written once,
+//! except the counters; the request head is immutable.
 
 use super::headers::is_form;
 use super::language::Language;

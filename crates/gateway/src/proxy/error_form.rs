@@ -1,5 +1,5 @@
-//! Renders gateway errors in the format, texts and statuses of the pack. Bodies are rendered once
-//! per program.
+//! Renders gateway errors in the format, texts and statuses of the pack. Bodies without a
+//! text of their own are rendered once per program.
 
 use super::language::Language;
 use crate::error::GatewayError;

@@ -278,7 +278,7 @@ impl Activity {
         if is_over(self.head_since.load(Relaxed), options.header_timeout) {
             return Some(Overdue::Head);
         }
-        // A graceful close is in progress: check only its deadline.
+        // A graceful close is in progress: its deadline replaces the idle one.
         let closing_since = self.closing_since.load(Relaxed);
         if closing_since != NEVER {
             return is_over(closing_since, CLOSE_TIMEOUT).then_some(Overdue::CloseTimeout);

@@ -3,7 +3,7 @@
 //!
 //! Decisions to know before editing: one timer per listener checks all deadlines of its connections
 //! (first request, head, idle, stalled reader), because a timer per request is too expensive.
-//! Connections share only the permits and the registry, so that [`serve`] can run once per core on
+//! Connections share the permits, the registry, the memory limit and the drain switch, so that [`serve`] can run once per core on
 //! listeners of the same address ([`CoreRuntimes`]) or once on a multi-threaded runtime.
 
 mod activity;
@@ -46,8 +46,8 @@ use tower::Service;
 pub struct ServerOptions {
     /// Maximum number of open connections; further ones are rejected with 503.
     pub connections_max: usize,
-    /// Maximum number of open connections per address; `None`: unlimited while free permits
-    /// outnumber the address's open connections.
+    /// Maximum number of open connections per address; `None`: unlimited while the
+    /// address has no more open connections than there are free permits.
     pub connections_per_address_max: Option<usize>,
     /// Addresses of load balancers and proxies; their connections are exempt from the limit per
     /// address.

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Debug, Default)]
 pub(super) struct ConnectionLimits {
     pub(super) connections_max: usize,
-    /// Maximum per address; `None`: unlimited while free permits outnumber the address's open
-    /// connections.
+    /// Maximum per address; `None`: unlimited while the address has no more open connections
+    /// than there are free permits.
     pub(super) per_address_max: Option<usize>,
     /// Load balancers and proxies, which connect on behalf of many clients.
     pub(super) trusted: Vec<IpNet>,

@@ -98,8 +98,7 @@ impl Drop for RegistryEntry {
     }
 }
 
-/// Returns the interval of deadline checks: no deadline is exceeded by more than half of the
-/// shortest.
+/// Returns the interval of deadline checks: half of the shortest deadline, at least 10 ms.
 pub(super) fn tick(options: &ServerOptions) -> Duration {
     let shortest = options.header_timeout.min(options.idle_timeout).min(options.write_timeout);
     (shortest / 2).max(Duration::from_millis(10))

@@ -50,7 +50,7 @@ pub(crate) struct Call {
 pub(crate) enum InterimHandling {
     /// Interim responses are dropped.
     Answer,
-    /// Interim responses are forwarded to the client.
+    /// Interim responses are forwarded to the client, over HTTP/1.1 only.
     Forward,
     /// Interim responses are forwarded, and the connection may switch protocols.
     Switch,

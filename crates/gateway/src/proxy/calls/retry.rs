@@ -36,7 +36,7 @@ impl Budget {
     }
 
     fn earn(&self) {
-        // Load and add are not atomic: concurrent calls may exceed the reserve by a few hundredths.
+        // Load and add are not atomic: each concurrent call may exceed the reserve by `percent`.
         if self.balance.load(Relaxed) < self.reserve {
             self.balance.fetch_add(self.percent, Relaxed);
         }

@@ -1,6 +1,6 @@
 //! The trace span of one call to an upstream, from sending the call to the last byte of the response.
-//! It exists only if the request is sampled. The URL is reported as the contract's path template,
-//! because path values may be personal data or tokens.
+//! It exists only if the request's span is recorded. In the URL, every segment that is no literal of
+//! the contract is `*`, because path values may be personal data or tokens.
 
 use super::call::Call;
 use crate::body::{BodyEnd, BodyWatcher};
@@ -54,7 +54,8 @@ pub(super) fn begin(call: &mut Call) -> Option<Box<CallSpan>> {
     Some(Box::new(CallSpan { context, place, started, ended, name, attributes, status, error }))
 }
 
-/// Returns the path template of a call, from the contract of the side that it is sent to.
+/// Returns the path of a call with `*` for each segment that is no literal of the contract of the side
+/// that it is sent to.
 fn template(call: &Call) -> String {
     let path = call.target.split('?').next().unwrap_or_default();
     let Some(front) = call.context.front() else { return String::new() };

@@ -209,7 +209,7 @@ async fn compose(
     if let Some(paging) = &route.paging {
         let pages: Arc<dyn Pages> = exchange.pages()?;
         // A list streams only if its paging can be decided from the heads. All other lists need a
-        // run, which reads the pages as trees.
+        // run.
         let streams = match &route.kind {
             RouteKind::Pair(pair) => {
                 let is_plain = pair.request.is_none() && pair.refused.is_empty() && pair.constants.is_empty();

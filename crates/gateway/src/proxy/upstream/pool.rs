@@ -82,8 +82,8 @@ impl ConnectionPool {
     ///
     /// # Errors
     ///
-    /// Returns the reason if there is no response. [`Unanswered::Unsent`] is returned for new
-    /// connections only.
+    /// Returns the reason if there is no response. [`Unanswered::Unsent`] is returned only
+    /// for a connection on which no call was sent before.
     pub(super) async fn exchange(
         self: &Arc<ConnectionPool>,
         mut request: Box<http::Request<Outgoing>>,
