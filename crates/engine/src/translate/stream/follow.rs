@@ -1,10 +1,11 @@
-//! The short cut through the machine: takes the edges that bodies have shown ([`super::learned`]), and looks at nothing but the
-//! scalars between them. Where no edge matches, the machine goes on from the same place, and what it does up to the next scalar
-//! becomes an edge.
+//! The fast path: follows learned edges ([`super::learned`]) and scans only the scalars between
+//! them. If no edge matches, the machine continues at the same position, and its work up to the
+//! next scalar becomes an edge.
 //!
-//! The loop is compiled once for each way of scanning. In it there is nothing but the place, where what is copied starts, and
-//! the names of the innermost object, so that these stay in registers. The frames are as they are in the machine, but for what
-//! changes in the innermost one from member to member: that is part of the node.
+//! The loop is compiled once per scan level. Its local state is small (the position, the edges at
+//! hand, the start of the span being copied, the keys seen in the innermost object), so that it
+//! stays in registers. The machine's frames are up to date except for the per-member fields of the
+//! innermost one, which the node holds.
 
 use super::fault::{self, Fault};
 use super::learned::{
@@ -21,47 +22,47 @@ use std::sync::Arc;
 use switchback_json::scan::{Scan, Task, Windows, append_start, append_starts};
 use switchback_json::{ErrorKind, Gap, Grammar, Open, is_scalar_start};
 
-/// Where nodes are entered.
+/// The position at which a node is entered.
 #[derive(Debug, Clone, Copy)]
 enum Entry {
-    /// Behind the scalar, or at the start of the body.
+    /// After the scalar, or at the start of the body.
     Behind,
-    /// At the scalar.
+    /// At the start of the scalar.
     Scalar,
 }
 
-/// Why no edge is taken any more.
+/// The reason for leaving the fast path.
 #[derive(Debug, Clone, Copy)]
 enum Stop {
-    /// Behind the scalar of this node no edge matches. The last edge that was taken, or [`NO_EDGE`].
+    /// No edge of this node matches. The last field is the edge taken before, or [`NO_EDGE`].
     Behind(NodeId, usize, EdgeId),
-    /// The machine reads the scalar of this node.
+    /// The machine has to read the scalar of this node.
     Scalar(NodeId, usize),
-    /// The text has ended.
+    /// The value at the root is complete.
     End(usize),
 }
 
-/// The place from which nothing is copied.
+/// Marks an empty span: no bytes are being copied.
 const NOTHING: usize = NO_SPAN.start;
 
 impl<S: Scan> Run<'_, S> {
-    /// Reads from the start of the body on.
+    /// Starts reading at the start of the body.
     pub(super) fn start(&mut self) -> Result<usize, Fault> {
         if self.can_follow() { self.follow(START, Entry::Behind, 0) } else { Ok(0) }
     }
 
-    /// Reads on behind the value that has ended before `at`.
+    /// Continues after the value that ended before `at`.
     pub(super) fn behind_value(&mut self, sink: Sink, at: usize) -> Result<usize, Fault> {
-        // Where a chunk starts, nothing of the value is left to be copied.
+        // Opens an empty span at `at`, so that an edge can extend the copied value.
         let sink = match sink {
             Sink::Copy => {
                 self.keep(at, at);
                 Sink::Copy
             }
-            // A value that was converted has been written.
+            // The result of a conversion is already in the output.
             Sink::Drop | Sink::Hold(_) => Sink::Drop,
         };
-        // Behind the value at the top there is nothing more to take.
+        // The root value is complete; no edge follows.
         let is_within = !self.machine.frames.is_empty();
         match is_within.then(|| self.node(Open::default(), sink)).flatten() {
             Some(node) => self.follow(node, Entry::Behind, at),
@@ -72,7 +73,7 @@ impl<S: Scan> Run<'_, S> {
         }
     }
 
-    /// Reads on in a value that is passed over, of which the chunk starts with a part.
+    /// Continues in a skipped value that an earlier chunk started.
     pub(super) fn pass_on(&mut self, skip: Skip, sink: Sink, at: usize) -> Result<usize, Fault> {
         let (Skip::Nested(_), Sink::Copy | Sink::Drop, Some(grammar)) =
             (skip, sink, &mut self.machine.grammar)
@@ -95,7 +96,7 @@ impl<S: Scan> Run<'_, S> {
         }
     }
 
-    /// Passes over the value that begins at `at`; learns how it was come by, if that is recorded.
+    /// Skips the value that starts at `at`. If a recording is active, adds it as an edge.
     pub(super) fn begins(&mut self, sink: Sink, at: usize) -> Result<usize, Fault> {
         let Some(recording) = self.recording.take() else { return self.pass(sink, at) };
         let first = self.chunk[at];
@@ -128,7 +129,7 @@ impl<S: Scan> Run<'_, S> {
         }
     }
 
-    /// Learns that the text has ended before `at`.
+    /// Adds an edge to the end of the body, before `at`.
     pub(super) fn learn_end(&mut self, at: usize) {
         let Some(recording) = self.recording.take() else { return };
         let text = &self.chunk[recording.start..];
@@ -139,7 +140,7 @@ impl<S: Scan> Run<'_, S> {
         }
     }
 
-    /// Learns that the scalar at `at` follows, which is the value that begins at `value` or is part of it.
+    /// Adds an edge to the scalar at `at`, which is the value that starts at `value` or part of it.
     fn learn(
         &mut self,
         recording: Recording,
@@ -149,6 +150,8 @@ impl<S: Scan> Run<'_, S> {
     ) -> Option<NodeId> {
         let text = &self.chunk[recording.start..];
         let len = at - recording.start;
+        // Counts opening brackets only, so a text that closes some first may be rejected: an edge
+        // must never nest deeper than the limit.
         if recording.depth + brackets(&text[..len]) > self.machine.bounds.json.depth || len >= GAP_BYTES {
             return None;
         }
@@ -161,7 +164,7 @@ impl<S: Scan> Run<'_, S> {
         Some(node)
     }
 
-    /// The node for the frames that are open.
+    /// Returns the node for the open frames.
     fn node(&mut self, open: Open, sink: Sink) -> Option<NodeId> {
         if !self.can_follow() || self.machine.frames.iter().any(|frame| frame.strangers) {
             return None;
@@ -175,7 +178,7 @@ impl<S: Scan> Run<'_, S> {
         Arc::make_mut(&mut machine.learned).node_for(&machine.frames, open, sink)
     }
 
-    /// Whether what has been learned holds within the bounds of this body.
+    /// Returns whether the learned layout respects the bounds of this body.
     fn can_follow(&self) -> bool {
         let limits = &self.machine.bounds.json;
         limits.key_bytes >= GAP_BYTES && self.machine.learned.keeps_within(limits.depth)
@@ -185,12 +188,12 @@ impl<S: Scan> Run<'_, S> {
         self.machine.bounds.json.depth - self.machine.depth
     }
 
-    /// As much of the chunk as an edge has room for.
+    /// Returns the part of the chunk from `at` that an edge can span.
     fn gap_from(&self, at: usize) -> &[u8] {
         &self.chunk[at..self.chunk.len().min(at + GAP_BYTES)]
     }
 
-    /// Takes edges for as long as there are some that match; the place where the machine goes on.
+    /// Follows edges while one matches. Returns the position at which the machine continues.
     fn follow(&mut self, node: NodeId, entry: Entry, at: usize) -> Result<usize, Fault> {
         let (mut node, mut entry, mut at) = (node, entry, at);
         loop {
@@ -211,6 +214,8 @@ impl<S: Scan> Run<'_, S> {
             let (open, sink) = (learned.node(stopped_at).open, learned.node(stopped_at).sink);
             let is_learned =
                 self.machine.may_learn && place < self.chunk.len() && learned.has_room_at(stopped_at);
+            // `learn` mutates the layout with `Arc::make_mut`: a second reference here would force
+            // a copy for each edge.
             drop(learned);
             let depth = self.machine.depth + open.depth();
             let recording = Recording::new(stopped_at, came_by, place, depth);
@@ -247,7 +252,8 @@ impl<S: Scan> Run<'_, S> {
         }
     }
 
-    /// Passes over the rest of a value, in which the brackets `open` are open, from a value within it on or from behind one.
+    /// Skips the rest of a value in which `open` brackets are open. `is_behind` selects whether
+    /// `at` is after a nested value or at the start of one.
     fn pass_nested(&mut self, open: Open, sink: Sink, is_behind: bool, at: usize) -> Result<usize, Fault> {
         let (depth_left, offset) = (self.depth_left(), self.place(at));
         if let Some(grammar) = &mut self.machine.grammar {
@@ -256,7 +262,8 @@ impl<S: Scan> Run<'_, S> {
         self.pass_from(Skip::Nested(Nested::within(open)), sink, at, at)
     }
 
-    /// Does the operations of an edge, whose text begins at `at`. What is copied begins at `from`.
+    /// Performs the operations of an edge whose text starts at `at`. `from` is the start of the
+    /// span being copied.
     #[inline(never)]
     fn work(&mut self, edge: &Edge, at: usize, from: &mut usize) -> Result<(), Fault> {
         for op in &edge.ops {
@@ -315,7 +322,7 @@ impl<S: Scan> Run<'_, S> {
 }
 
 impl Edit {
-    /// Does the edit, where the text of the edge begins at `at`.
+    /// Performs the edit for an edge whose text starts at `at`.
     #[inline(always)]
     fn run(&self, chunk: &[u8], at: usize, from: &mut usize, out: &mut Vec<u8>) {
         let len = usize::from(self.len);
@@ -341,7 +348,7 @@ fn brackets(text: &[u8]) -> usize {
     text.iter().filter(|byte| matches!(byte, b'[' | b'{')).count()
 }
 
-/// The loop over edges, from a node on.
+/// The loop over edges, starting at a node.
 struct Follow<'f, 'a, S> {
     run: &'f mut Run<'a, S>,
     learned: &'f Learned,
@@ -359,7 +366,7 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
         let chunk = run.chunk;
         let windows = Windows::<AHEAD_BYTES>::of(chunk);
         let (mut node, mut at) = (node, at);
-        // Nothing else that is pending is copied together with what follows.
+        // Only a span that reaches `at` can be extended by the first edge; any other is flushed.
         let mut from = match learned.node(node).sink {
             Sink::Copy if run.span.end == at => std::mem::replace(&mut run.span, NO_SPAN).start,
             _ => {
@@ -388,6 +395,8 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
                     &end_of_chunk
                 }
             };
+            // Try the predicted edge first: in a list of equal elements it matches nearly always,
+            // and the linear search is skipped.
             let Some(edge) = learned.edge(then).filter(|edge| edge.begins(scan, ahead)) else {
                 match learned.search(node, scan, ahead) {
                     Some(found) => then = found,
@@ -403,6 +412,8 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
                 }
                 continue;
             }
+            // Two bodies can differ in the keys seen before the same text, so an edge checks
+            // duplicates each time it is taken.
             if seen & edge.bit != 0 {
                 return Err(run.is_named_twice(at + usize::from(edge.bit_at)));
             }
@@ -423,6 +434,8 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
                     Work::Ops => run.work(edge, at, &mut from)?,
                     Work::Structural => {
                         if let Some(top) = run.machine.frames.last_mut() {
+                            // Structural operations replace the innermost frame: store the local
+                            // copy of its keys first and reload it afterwards.
                             top.seen = had;
                         }
                         run.work(edge, at, &mut from)?;
@@ -445,7 +458,9 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
             }
             let end = scalar_end(scan, chunk, ahead, len, at + len);
             if end == NO_END && edge.is_plain && !edge.leads_on(ahead) {
-                // The machine can pass over any value here, but another edge may lead into it.
+                // A plain edge does not check the first byte of its scalar until the scan fails.
+                // The machine could skip any value here, but another edge may match the bracket, so
+                // search first.
                 match learned.search(node, scan, ahead) {
                     Some(found) => then = found,
                     None => break Stop::Behind(node, at, came_by),
@@ -458,6 +473,7 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
             }
             at = end;
         };
+        // The local state goes back into the machine, which must be able to continue from here.
         run.machine.wrote |= came_by != NO_EDGE;
         if let Stop::End(_) = stop {
             run.machine.state = State::End;

@@ -1,10 +1,12 @@
-//! The layout of bodies, as bodies have shown it: an automaton over the text between scalars. Between two scalars there are
-//! only brackets, a comma, a name and a colon, and these are the same bytes in every element of a list. A node is a place behind
-//! a scalar: the frames that are open, and what the machine passes over there. An edge is the text from one scalar to the next
-//! that the machine read there once, with the work that it did.
+//! The learned layout of bodies: an automaton over the text between scalars. That text consists of
+//! brackets, a comma, a key and a colon, and is the same in every element of a typical list. A node
+//! is a position after a scalar: the open frames and the brackets of the value that is being
+//! skipped. An edge is the text from one scalar to the next, as the machine read it once, with the
+//! work that the machine did there.
 //!
-//! An edge is taken where its text matches byte for byte, so that an automaton never accepts what the machine would not. The
-//! names that an object has had are no part of a node, since there would be too many nodes: an edge checks them.
+//! An edge is taken only if its text matches byte for byte, so the automaton accepts no text that
+//! the machine rejects. The keys seen in an object are not part of a node, because every subset of
+//! keys would need its own node; edges check them instead.
 
 use super::machine::{Frame, FrameKind, Sink};
 use super::names::{NameId, Names};
@@ -14,116 +16,117 @@ use std::collections::HashMap;
 use switchback_json::scan::{Care, Scan, WORD_BYTES};
 use switchback_json::{Open, is_scalar_start};
 
-/// An edge is shorter than this.
+/// Exclusive upper bound for the length of an edge's text.
 pub(super) const GAP_BYTES: usize = 2 * WORD_BYTES;
 
-/// Edges of one program, and of one of its nodes: a bound on memory, and on the time for a text that no edge has.
+/// Maximum number of edges per program and per node. Bounds the memory, and the search time for a
+/// text that no edge has.
 const EDGES_MAX: usize = 512;
 const EDGES_OF_NODE_MAX: usize = 48;
 
-/// Operations of one edge.
+/// Maximum number of operations per edge.
 const OPS_MAX: usize = 32;
 
 pub(super) type NodeId = u32;
 pub(super) type EdgeId = u32;
 
-/// Stands for no edge.
+/// Marks a missing edge.
 pub(super) const NO_EDGE: EdgeId = EdgeId::MAX;
 
-/// Where every body starts.
+/// The node at the start of a body.
 pub(super) const START: NodeId = 0;
 
-/// What bodies have shown of the values of a program.
+/// The layout that a program has learned from the bodies it translated.
 #[derive(Debug, Clone)]
 pub(super) struct Learned {
     pub names: Vec<Names>,
     nodes: Vec<Node>,
-    /// Nodes by the hash of what they are.
+    /// Nodes by the hash of their frames, brackets and sink.
     index: HashMap<u64, NodeId>,
     edges: Vec<Edge>,
-    /// Brackets that are open at one time on any edge, at most.
+    /// Upper bound for the nesting depth on any edge.
     depth: usize,
 }
 
-/// A place behind a scalar, or at its start.
+/// A position after a scalar, or the start of the body.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
-    /// The open frames, as far as they do not depend on the names of the body.
+    /// The open frames, without the fields that depend on the keys seen in the body.
     pub frames: Box<[Frame]>,
-    /// Brackets of the value that the machine passes over.
+    /// Open brackets of the value that is being skipped.
     pub open: Open,
-    /// Where the scalar goes, or the value that it is in.
+    /// Destination of the scalar, or of the value that contains it.
     pub sink: Sink,
     edges: Vec<EdgeId>,
 }
 
-/// The text from a scalar to the next, and what the machine does there.
+/// The text from one scalar to the next, and the machine's work on it.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
 pub(super) struct Edge {
     text: [[u8; WORD_BYTES]; 2],
     care: [Care; 2],
-    /// The bit of the name that is checked first, in the object that is innermost behind the scalar.
+    /// Bit of the first key, in the object that is innermost after the scalar.
     pub bit: u64,
     pub next: NodeId,
-    /// The edge of the next node that is likely, or [`NO_EDGE`].
+    /// The edge to try first at `next`, or [`NO_EDGE`].
     pub then: EdgeId,
-    /// Whether `then` has not been seen to follow.
+    /// Whether `then` is a guess that no body has confirmed.
     is_guess: bool,
     pub len: u8,
-    /// Where the name of `bit` is.
+    /// Offset of the key of `bit` in the text.
     pub bit_at: u8,
-    /// Whether the text is short, a scalar is read behind it, and nothing is done.
+    /// Whether the text fits one word, a scalar follows, and there is no work to do.
     pub is_plain: bool,
     is_long: bool,
-    /// Whether a scalar of any kind may follow.
+    /// Whether the text does not fix the next scalar, so its first byte must be checked.
     is_open: bool,
     pub target: Target,
     pub work: Work,
-    /// What is done, unless that is operations.
+    /// The work if `work` is [`Work::Edit`]; `ops` holds all operations in every case.
     pub end_slot: Option<SlotAt>,
     pub open_slot: Option<SlotAt>,
     pub edit: Option<Edit>,
     pub ops: Box<[EdgeOp]>,
 }
 
-/// What is done at an edge.
+/// The kind of work on an edge, cheapest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
-    /// At most one edit, and slots.
+    /// At most one edit, one closed slot and one opened slot.
     Edit,
     Ops,
-    /// Operations that change frames, or what they hold beside [`Edge::bit`].
+    /// Operations that change frames or mark keys other than [`Edge::bit`].
     Structural,
 }
 
-/// What an edge leads to.
+/// The position at the end of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     Scalar,
-    /// A scalar that the machine reads.
+    /// A scalar that the machine reads, because its value is buffered for a conversion.
     Machine,
     /// The end of the text.
     End,
 }
 
-/// Stands for no offset.
+/// Marks a missing offset.
 pub(super) const NOWHERE: u8 = u8::MAX;
 
-/// One operation of an edge. Offsets count from the start of its text.
+/// One operation of an edge. Offsets are relative to the start of its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum EdgeOp {
     Edit(Edit),
-    /// Writes a text that is longer.
+    /// Writes a text that is too long for an [`Edit`].
     Write(Box<[u8]>),
     OpenSlot(SlotAt),
     EndSlot(SlotAt),
-    /// Marks a name in the innermost object.
+    /// Marks a key as seen in the innermost object.
     See {
         id: NameId,
         at: u8,
     },
-    /// Opens a frame, whose object has had the names of `seen`.
+    /// Opens a frame. `seen` holds the keys that the edge itself reads in it.
     Push {
         outer: Member,
         kind: FrameKind,
@@ -131,18 +134,19 @@ pub(super) enum EdgeOp {
         seen: u64,
     },
     Pop,
-    /// Closes the innermost frame, which is an object's, and opens another one for the same object in its place.
+    /// Closes the innermost object and opens another one of the same kind in its frame.
     Reopen {
         seen: u64,
     },
-    /// Writes the end of the innermost object, whose bracket is at an offset.
+    /// Writes the end of the innermost object; its bracket is at offset `at`.
     Close {
         wrote: bool,
         at: u8,
     },
 }
 
-/// Copies up to an offset, writes a text, and copies from an offset on; offsets may be [`NOWHERE`].
+/// Copies the chunk up to `flush`, writes `text`, and resumes copying at `resume`. Either offset
+/// may be [`NOWHERE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Edit {
     pub flush: u8,
@@ -151,7 +155,7 @@ pub(super) struct Edit {
     pub text: [u8; WORD_BYTES],
 }
 
-/// A slot, and an offset.
+/// A slot and the offset at which it is opened or closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SlotAt {
     pub slot: u16,
@@ -162,7 +166,7 @@ impl Edit {
     pub(super) const NOTHING: Edit = Edit { flush: NOWHERE, resume: NOWHERE, len: 0, text: [0; WORD_BYTES] };
 }
 
-/// What changes in a frame from member to member.
+/// The fields of a frame that change from member to member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Member {
     pub wrote: bool,
@@ -182,21 +186,21 @@ impl Member {
 }
 
 impl Edge {
-    /// Whether `ahead` starts as this edge's text does.
+    /// Returns whether the first word of `ahead` matches this edge's text.
     #[inline(always)]
     pub(super) fn begins<S: Scan, const N: usize>(&self, scan: S, ahead: &[u8; N]) -> bool {
         let (words, _) = ahead.as_chunks::<WORD_BYTES>();
         scan.is_word(&words[0], &self.text[0], self.care[0])
     }
 
-    /// Whether `ahead`, which starts as this edge's text does, has all of it.
+    /// Returns whether `ahead` matches the rest of this edge's text; call [`Edge::begins`] first.
     #[inline(always)]
     pub(super) fn is_whole_in<S: Scan, const N: usize>(&self, scan: S, ahead: &[u8; N]) -> bool {
         let (words, _) = ahead.as_chunks::<WORD_BYTES>();
         !self.is_long || scan.is_word(&words[1], &self.text[1], self.care[1])
     }
 
-    /// Whether `ahead`, which starts with this edge's text, goes on with a scalar where one has to follow.
+    /// Returns whether a scalar follows the text in `ahead`, if the edge requires one.
     #[inline(always)]
     pub(super) fn leads_on<const N: usize>(&self, ahead: &[u8; N]) -> bool {
         !self.is_open || SCALAR_STARTS[usize::from(ahead[usize::from(self.len) % GAP_BYTES])]
@@ -221,7 +225,7 @@ impl Node {
     }
 }
 
-/// What of a frame is part of a node.
+/// The fields of a frame that identify a node.
 fn place_of(frame: &Frame) -> (FrameKind, u32, bool, NameId, NameId) {
     (frame.kind, frame.id, frame.wrote, frame.last, frame.member)
 }
@@ -257,12 +261,12 @@ impl Learned {
         self.edges.get(id as usize)
     }
 
-    /// The edge of a node that was learned first.
+    /// Returns the oldest edge of a node.
     pub(super) fn first_of(&self, node: NodeId) -> EdgeId {
         self.node(node).edges.first().copied().unwrap_or(NO_EDGE)
     }
 
-    /// The edge of a node that `ahead` starts with.
+    /// Returns the edge of a node whose text `ahead` starts with.
     #[inline(always)]
     pub(super) fn search<S: Scan, const N: usize>(
         &self,
@@ -270,7 +274,8 @@ impl Learned {
         scan: S,
         ahead: &[u8; N],
     ) -> Option<EdgeId> {
-        // No closure: it would be compiled without the features of the processor.
+        // A loop and not an iterator chain: a closure would be compiled without the CPU features
+        // that `scan` needs.
         for id in &self.node(node).edges {
             let edge = &self.edges[*id as usize];
             if edge.begins(scan, ahead) && edge.is_whole_in(scan, ahead) && edge.leads_on(ahead) {
@@ -280,13 +285,13 @@ impl Learned {
         None
     }
 
-    /// How many edges there are.
+    /// Returns the number of edges.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.edges.len()
     }
 
-    /// Whether all edges hold where so many brackets may be open.
+    /// Returns whether no edge nests deeper than `depth`.
     pub(super) fn keeps_within(&self, depth: usize) -> bool {
         self.depth <= depth
     }
@@ -296,18 +301,19 @@ impl Learned {
         self.node(id).is(frames, open, sink).then_some(id)
     }
 
-    /// Whether another edge of this node can be learned.
+    /// Returns whether the bounds leave room for another edge of this node.
     pub(super) fn has_room_at(&self, node: NodeId) -> bool {
         self.edges.len() < EDGES_MAX && self.node(node).edges.len() < EDGES_OF_NODE_MAX
     }
 
-    /// The node for this place; a new one, if there is none.
+    /// Returns the node for this position. Adds one if it is unknown and there is room.
     pub(super) fn node_for(&mut self, frames: &[Frame], open: Open, sink: Sink) -> Option<NodeId> {
         let found = self.find(frames, open, sink);
-        // Most nodes are made for an edge.
+        // A node is usually added together with an edge, so both share one bound.
         if found.is_some() || self.nodes.len() >= EDGES_MAX {
             return found;
         }
+        // `seen` and `withdrawn` depend on the body: the edges check keys, so the node drops both.
         let place = |frame: &Frame| Frame { seen: 0, withdrawn: 0, ..*frame };
         let frames: Box<[Frame]> = frames.iter().map(place).collect();
         let id = self.nodes.len() as NodeId;
@@ -316,8 +322,8 @@ impl Learned {
         Some(id)
     }
 
-    /// Adds what the machine has done between two scalars as an edge, and returns it. `text` starts with the
-    /// `len` bytes that it read there.
+    /// Adds the machine's work between two scalars as an edge. `text` starts with the `len` bytes
+    /// that it read there. Returns `None` if the edge exceeds a bound.
     pub(super) fn add(
         &mut self,
         recording: Recording,
@@ -332,7 +338,7 @@ impl Learned {
             Goal::End => None,
         };
         let (bit, ops) = recording.ops(text, is_copied, resume);
-        // The kind of what follows is part of the text where the plan takes no other.
+        // The op accepts null but no other scalar here, so the `n` is part of the matched text.
         let matched = len + usize::from(is_null);
         let (next, target) = match leads_to {
             Goal::Value { node, .. } => match self.node(node).sink {
@@ -390,19 +396,23 @@ impl Learned {
         self.nodes[from as usize].edges.push(id);
         let before = self.edges.get_mut(came_by as usize);
         if let Some(before) = before.filter(|before| before.next == from && before.is_guess) {
-            // Of a list, all elements but one are followed by another.
+            // The first guess for `then` is the edge seen next. An edge that leads to the end of
+            // the body stays a guess: of all elements in a list, only the last one is followed by
+            // the end.
             (before.then, before.is_guess) = (id, target == Target::End);
         }
+        // Recording counts the brackets that were open before the text; the text can only add its
+        // own.
         self.depth =
             self.depth.max(depth + text[..len].iter().filter(|byte| matches!(byte, b'[' | b'{')).count());
         Some(id)
     }
 }
 
-/// What an edge that is learned leads to.
+/// The position that a new edge leads to.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Goal {
-    /// A scalar; where copying starts again, if the scalar is copied.
+    /// A scalar. `resume` is the offset at which copying restarts, if the scalar is copied.
     Value {
         node: NodeId,
         resume: Option<usize>,
