@@ -24,7 +24,7 @@ mod wire;
 pub use oauth::{Account, Credentials};
 
 use clock::Wall;
-use control::differ::{Difference, Differences};
+use control::differ::{Difference, Differences, FieldError};
 use control::faults::{Action, Fault, Faults};
 use control::log::Log;
 use oauth::Vault;
@@ -255,7 +255,7 @@ impl Shared {
         locked!(self.differences.read())
     }
 
-    fn add_difference(&self, difference: Difference) -> Result<u64, String> {
+    fn add_difference(&self, difference: Difference) -> Result<u64, FieldError> {
         self.change_differences(|differences| differences.add(difference))
     }
 

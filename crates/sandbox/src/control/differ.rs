@@ -68,9 +68,14 @@ enum Step {
     Every,
 }
 
+/// The field of a rule is not a path.
+#[derive(Debug, thiserror::Error)]
+#[error("'{0}' is no field: write $.name, $.list[0].name, $.list[*].name or $['dotted.name']")]
+pub struct FieldError(String);
+
 impl Differences {
     /// Activates a rule and returns its id, or an error if its field is invalid.
-    pub fn add(&mut self, mut difference: Difference) -> Result<u64, String> {
+    pub fn add(&mut self, mut difference: Difference) -> Result<u64, FieldError> {
         let steps = steps(&difference.field)?;
         self.next_id += 1;
         difference.id = self.next_id;
@@ -206,9 +211,8 @@ fn change_type(value: &Value) -> Value {
     }
 }
 
-fn steps(field: &str) -> Result<Vec<Step>, String> {
-    let wrong =
-        || format!("'{field}' is no field: write $.name, $.list[0].name, $.list[*].name or $['dotted.name']");
+fn steps(field: &str) -> Result<Vec<Step>, FieldError> {
+    let wrong = || FieldError(field.to_owned());
     let mut rest = field.strip_prefix('$').ok_or_else(wrong)?;
     let mut steps = Vec::new();
     while !rest.is_empty() {

@@ -80,7 +80,7 @@ pub fn answer(shared: &Shared, method: &Method, segments: &[&str], query: &str, 
             shared
                 .add_difference(rule)
                 .map(created_answer)
-                .map_err(|message| Refusal(StatusCode::BAD_REQUEST, message))
+                .map_err(|error| Refusal(StatusCode::BAD_REQUEST, error.to_string()))
         }),
         ("DELETE", ["differences"]) => run_empty(|| shared.change_differences(differ::Differences::clear)),
         ("DELETE", ["differences", id]) => {
