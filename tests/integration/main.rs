@@ -81,6 +81,7 @@ mod studio_numbers;
 mod studio_pages;
 mod support;
 mod telemetry;
+mod tidy;
 mod tls_files;
 mod token_clients;
 mod token_kill;

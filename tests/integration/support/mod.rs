@@ -15,6 +15,7 @@ pub mod python;
 pub mod raw;
 mod raw_http2;
 pub mod serving;
+pub mod sources;
 pub mod studio;
 pub mod tls;
 pub mod tokens;
