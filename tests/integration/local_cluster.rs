@@ -255,7 +255,7 @@ async fn clients_notice_no_restart_no_store_that_is_away_and_no_gateway_that_die
 }
 
 /// The panel for what the cluster does not have: nothing in it is behind TLS.
-const WITHOUT_TLS: &str = "Certificates end in";
+const WITHOUT_TLS: &str = "Remaining lifetime of certificates";
 
 /// Every query of the dashboard has an answer, and every rule is evaluated without an error.
 async fn the_dashboard_shows_something(cluster: &Cluster) {
