@@ -184,7 +184,7 @@ fn lower(
     let approximate_header = manifest::own_header(written.headers.approximate.as_ref(), findings);
     let archives = routes::Archives::collect(program, contracts, findings);
     let proven = <[std::cell::RefCell<Proven>; 2]>::default();
-    let ground = routes::RouteEnv {
+    let env = routes::RouteEnv {
         proven: &proven,
         sources,
         comparisons: &comparisons,
@@ -204,10 +204,10 @@ fn lower(
         approximate_header: approximate_header.as_deref(),
         archives: &archives,
     };
-    let [old_routes, new_routes] = routes::compile(&ground, program, findings);
+    let [old_routes, new_routes] = routes::compile(&env, program, findings);
     errors::warn_foreign_errors(written, contracts, [&old_routes, &new_routes], findings);
-    let harvests = routes::harvests(&ground, program, findings);
-    let archives = archives.lower(&ground, findings);
+    let harvests = routes::harvests(&env, program, findings);
+    let archives = archives.lower(&env, findings);
     let compared_errors = [0, 1].map(|side| comparisons.of_type(side, &written.errors.types[side].value));
     let disclosures = comparisons.disclosures().map(Arc::new);
     let events = events::compile(world, &lenses, &comparisons, findings);

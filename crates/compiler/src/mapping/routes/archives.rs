@@ -64,7 +64,7 @@ impl Archives {
     }
 
     /// Lowers the archives. Reports those that are never written or never read.
-    pub(crate) fn lower(&self, ground: &RouteEnv<'_>, findings: &mut Findings) -> Vec<plan::Archive> {
+    pub(crate) fn lower(&self, env: &RouteEnv<'_>, findings: &mut Findings) -> Vec<plan::Archive> {
         for archive in &self.all {
             if !archive.is_kept.get() && !archive.is_recalled.get() {
                 findings.push(faults::archive_of_nobody(&archive.name));
@@ -80,7 +80,7 @@ impl Archives {
             name: archive.name.value.clone(),
             about: archive.about.clone(),
             side: archive.value.as_ref().and_then(|held| held.as_ref().map(|held| held.side)),
-            origin: ground.origin(archive.name.span),
+            origin: env.origin(archive.name.span),
         });
         lowered.collect()
     }
@@ -168,16 +168,16 @@ fn operation_of(span: Span) -> Operation {
 
 /// Lowers the harvests of a program. Harvests with errors are missing.
 pub(in crate::mapping) fn harvests(
-    ground: &RouteEnv<'_>,
+    env: &RouteEnv<'_>,
     program: &ProgramDecl,
     findings: &mut Findings,
 ) -> Vec<plan::Harvest> {
-    let both = program.harvests.iter().zip(&ground.archives.operations);
-    both.filter_map(|(harvest, of)| lower(ground, harvest, of, findings)).collect()
+    let both = program.harvests.iter().zip(&env.archives.operations);
+    both.filter_map(|(harvest, of)| lower(env, harvest, of, findings)).collect()
 }
 
 fn lower<'a>(
-    ground: &RouteEnv<'a>,
+    env: &RouteEnv<'a>,
     harvest: &'a ast::HarvestDecl,
     of: &'a Operation,
     findings: &mut Findings,
@@ -185,7 +185,7 @@ fn lower<'a>(
     let from = SideId(u8::from(harvest.from.side == 1));
     let mark = findings.len();
     // A harvest calls `from`, as a route that serves the other side does.
-    let mut check = RouteCheck::new(ground, from.other(), of, findings);
+    let mut check = RouteCheck::new(env, from.other(), of, findings);
     // `keep` steps are otherwise restricted to routes that write.
     check.harvests = true;
     let block = check.block(&harvest.block);
@@ -194,7 +194,7 @@ fn lower<'a>(
     let list = check.reading().find_spanned_any(&harvest.page);
     let block = block?;
     let list = list?;
-    let types = ground.types(list.held.side);
+    let types = env.types(list.held.side);
     if !matches!(types.resolve(&list.held.ty).kind, TypeKind::Array(_) | TypeKind::Any) {
         findings.push(faults::harvest_without_list(harvest.page.span, &list.held.ty));
     }
@@ -205,13 +205,13 @@ fn lower<'a>(
     if !block.steps.iter().any(|step| matches!(step.action, plan::StepAction::Keep(_))) {
         findings.push(faults::harvest_keeps_nothing(&harvest.name));
     }
-    let Some(paging) = ground.paging else {
+    let Some(paging) = env.paging else {
         findings.push(faults::no_paging(harvest.name.span));
         return None;
     };
     let (calls_min, calls_max) = steps::calls(&block);
     let name = format!("harvest {}", harvest.name.value);
-    let served = plan::Operation { key: name.into(), ..operation(of, ground.types(from), Effect::None) };
+    let served = plan::Operation { key: name.into(), ..operation(of, env.types(from), Effect::None) };
     let kind = RouteKind::Serve(Box::new(plan::Serve { checks: Vec::new(), fill: Vec::new(), block }));
     let served = LoweredRoute {
         operation: served,
@@ -223,7 +223,7 @@ fn lower<'a>(
         calls_max,
         paging: None,
         business_errors: Vec::new(),
-        origin: ground.origin(harvest.span),
+        origin: env.origin(harvest.span),
     };
     Some(plan::Harvest {
         name: harvest.name.value.clone(),
@@ -243,8 +243,8 @@ impl RouteCheck<'_, '_> {
         recall: &ast::RecallDecl,
         step: &StepDecl,
     ) -> Option<(plan::StepAction, ContextValue)> {
-        let (span, ground) = (recall.archive.span, self.ground);
-        let archive = ground.archives.find(&recall.archive, self.findings);
+        let (span, env) = (recall.archive.span, self.env);
+        let archive = env.archives.find(&recall.archive, self.findings);
         if step.name.is_none() {
             self.findings.push(faults::recall_without_name(span));
         }
@@ -273,7 +273,7 @@ impl RouteCheck<'_, '_> {
                 // Scalars have the same representation on both sides. Named types belong to one
                 // contract.
                 Some((_, element)) if value.side != side => {
-                    let resolved = ground.types(value.side).resolve(&value.ty);
+                    let resolved = env.types(value.side).resolve(&value.ty);
                     if !matches!(resolved.kind, TypeKind::Scalar(_) | TypeKind::Any) {
                         self.findings.push(faults::recall_across(span, &element.ty));
                         return None;
@@ -298,8 +298,8 @@ impl RouteCheck<'_, '_> {
         keep: &ast::KeepDecl,
         step: &StepDecl,
     ) -> Option<(plan::StepAction, ContextValue)> {
-        let (span, ground) = (keep.archive.span, self.ground);
-        let archive = ground.archives.find(&keep.archive, self.findings);
+        let (span, env) = (keep.archive.span, self.env);
+        let archive = env.archives.find(&keep.archive, self.findings);
         if let Some(name) = &step.name {
             self.findings.push(faults::keep_with_name(name));
         }
@@ -354,7 +354,7 @@ impl RouteCheck<'_, '_> {
     fn archive_condition(&mut self, when: Option<&ast::PredicateDecl>) -> Option<Option<plan::Predicate>> {
         let Some(when) = when else { return Some(None) };
         let condition = self.condition(when)?;
-        self.context.learn_all(&condition.facts, self.ground.contracts);
+        self.context.learn_all(&condition.facts, self.env.contracts);
         Some(Some(condition.predicate))
     }
 

@@ -145,7 +145,7 @@ impl RouteCheck<'_, '_> {
         places: &[FoundPath],
         kinds: Option<&[JsonKind]>,
     ) -> Option<ProvenFact> {
-        let types = |found: &FoundPath| self.ground.types(found.held.side);
+        let types = |found: &FoundPath| self.env.types(found.held.side);
         match word {
             PredicateWord::Present | PredicateWord::AllPresent => Some(ProvenFact::There),
             PredicateWord::Conforms => Some(ProvenFact::Conforms),
@@ -195,7 +195,7 @@ impl RouteCheck<'_, '_> {
             self.findings.push(faults::not_a_scalar(node.span));
             return None;
         };
-        let types = self.ground.types(found.held.side);
+        let types = self.env.types(found.held.side);
         let resolved = types.resolve(&found.held.ty);
         let fits = match resolved.kind {
             TypeKind::Scalar(scalar) => match &scalar.values {
@@ -239,7 +239,7 @@ impl RouteCheck<'_, '_> {
     /// Checks that two compared places can have equal values.
     fn comparable(&mut self, places: &[FoundPath], written: &[Spanned<String>]) -> Option<()> {
         let [left, right] = places else { return None };
-        let kinds = |found: &FoundPath| self.ground.types(found.held.side).json_kinds(&found.held.ty);
+        let kinds = |found: &FoundPath| self.env.types(found.held.side).json_kinds(&found.held.ty);
         let (mine, other) = (kinds(left), kinds(right));
         if !mine.iter().any(|kind| other.contains(kind)) {
             let span = written.last().map_or(left.held.ty.span, |place| place.span);

@@ -84,10 +84,10 @@ impl RouteCheck<'_, '_> {
     }
 
     pub(super) fn is_scalar(&mut self, held: &ContextValue, what: &str, span: Span) -> Option<()> {
-        let kinds = self.ground.types(held.side).json_kinds(&held.ty);
+        let kinds = self.env.types(held.side).json_kinds(&held.ty);
         let whole = |kind: &JsonKind| matches!(kind, JsonKind::Array | JsonKind::Object);
         // An untyped value may be of any kind. Assume the kind that its use requires.
-        let shown = !matches!(self.ground.types(held.side).resolve(&held.ty).kind, TypeKind::Any);
+        let shown = !matches!(self.env.types(held.side).resolve(&held.ty).kind, TypeKind::Any);
         if shown && (kinds.is_empty() || kinds.iter().any(whole)) {
             self.findings.push(faults::not_scalar(what, span, &held.ty));
             return None;
@@ -103,7 +103,7 @@ impl RouteCheck<'_, '_> {
         to: SideId,
     ) -> Option<TypedExpr> {
         if let (Some(wanted), false) = (wanted, despite) {
-            let ty = TypeIn { types: self.ground.types(wanted.side), ty: wanted.ty };
+            let ty = TypeIn { types: self.env.types(wanted.side), ty: wanted.ty };
             if let Err(misfit) = literal::check(node, ty) {
                 self.findings.push(faults::literal(&misfit));
                 return None;
@@ -117,7 +117,7 @@ impl RouteCheck<'_, '_> {
     /// Lists a `despite: type` in the report. Reports one that is unnecessary.
     fn despite(&mut self, node: &Node, span: Span, wanted: Option<ExprTarget<'_>>) {
         let misfit = wanted.and_then(|wanted| {
-            let ty = TypeIn { types: self.ground.types(wanted.side), ty: wanted.ty };
+            let ty = TypeIn { types: self.env.types(wanted.side), ty: wanted.ty };
             literal::check(node, ty).err()
         });
         match misfit {
@@ -142,12 +142,12 @@ impl RouteCheck<'_, '_> {
             self.findings.push(faults::may_be_absent(span));
             return None;
         }
-        let to = TypeIn { types: self.ground.types(wanted.side), ty: wanted.ty };
+        let to = TypeIn { types: self.env.types(wanted.side), ty: wanted.ty };
         // The rules for requests and responses only apply across sides.
         let message = (held.side != wanted.side).then(|| self.message(wanted.side));
-        match compare(held.in_types(self.ground.contracts), to, message) {
+        match compare(held.in_types(self.env.contracts), to, message) {
             Ok(narrowings) => {
-                let read = self.ground.sources.text(span.file);
+                let read = self.env.sources.text(span.file);
                 let read = read.get(span.start as usize..span.end as usize).unwrap_or("$");
                 let read = read.trim_matches(['\'', '"']);
                 // The parts of a composite expression are compared one by one.
@@ -171,10 +171,10 @@ impl RouteCheck<'_, '_> {
         wanted: Option<ExprTarget<'_>>,
         to: SideId,
     ) -> Option<TypedExpr> {
-        let ground = self.ground;
+        let env = self.env;
         let object = match wanted {
             None => None,
-            Some(wanted) => match object_of(TypeIn { types: ground.types(wanted.side), ty: wanted.ty }) {
+            Some(wanted) => match object_of(TypeIn { types: env.types(wanted.side), ty: wanted.ty }) {
                 Ok(object) => object,
                 Err(()) => {
                     self.findings.push(faults::wrong_form(span, "an object", wanted.ty));
@@ -251,12 +251,12 @@ impl RouteCheck<'_, '_> {
     /// Returns a member of an object without a target type. Named types of the other side are
     /// replaced by an untyped value, because they have no meaning on this side.
     fn field_made(&self, name: &Spanned<String>, held: &ContextValue, to: SideId) -> Field {
-        let plain = matches!(self.ground.types(held.side).resolve(&held.ty).kind, TypeKind::Scalar(_));
+        let plain = matches!(self.env.types(held.side).resolve(&held.ty).kind, TypeKind::Scalar(_));
         let ty = match &held.ty.kind {
             _ if held.side == to => held.ty.clone(),
             TypeKind::Scalar(_) => held.ty.clone(),
             TypeKind::Named(_) if plain => {
-                let resolved = self.ground.types(held.side).resolve(&held.ty);
+                let resolved = self.env.types(held.side).resolve(&held.ty);
                 Type { kind: resolved.kind.clone(), nullable: resolved.nullable, span: resolved.span }
             }
             _ => Type::any(name.span),
@@ -278,8 +278,8 @@ impl RouteCheck<'_, '_> {
         wanted: Option<ExprTarget<'_>>,
         to: SideId,
     ) -> Option<TypedExpr> {
-        let ground = self.ground;
-        let item = match wanted.map(|wanted| (wanted, ground.types(wanted.side).resolve(wanted.ty).kind)) {
+        let env = self.env;
+        let item = match wanted.map(|wanted| (wanted, env.types(wanted.side).resolve(wanted.ty).kind)) {
             None | Some((_, TypeKind::Any)) => None,
             Some((_, TypeKind::Array(array))) => Some(array.items.as_ref()),
             Some((wanted, _)) => {
@@ -306,7 +306,7 @@ impl RouteCheck<'_, '_> {
     ) -> Option<TypedExpr> {
         // Compile source and conversion before returning, to report errors in either.
         let made = self.value(from, None);
-        let read = self.ground.conversion(written, self.findings);
+        let read = self.env.conversion(written, self.findings);
         let (made, read) = (made?, read?);
         // In a `make` step the direction follows from the source: a value leaves the side that it
         // was read from. Nested conversions continue in the same direction.
@@ -325,24 +325,24 @@ impl RouteCheck<'_, '_> {
         }
         let said = &elses.0[to];
         let otherwise = said.otherwise.clone();
-        let partial = is_partial(&kind, to.other(), made.held.in_types(self.ground.contracts));
+        let partial = is_partial(&kind, to.other(), made.held.in_types(self.env.contracts));
         if partial && !said.is_said {
             let partial = Partial {
                 name: written.name.value.clone(),
                 span: written.name.span,
-                from: self.ground.side_name(to.other()).to_owned(),
-                to: self.ground.side_name(to).to_owned(),
+                from: self.env.side_name(to.other()).to_owned(),
+                to: self.env.side_name(to).to_owned(),
                 ty: made.held.ty.to_string(),
                 wrote: None,
             };
-            self.ground.lenses.use_partial(&partial, self.wrote.as_deref());
+            self.env.lenses.use_partial(&partial, self.wrote.as_deref());
         }
-        let held_kinds = kinds_of(&self.ground.types(made.held.side).json_kinds(&made.held.ty));
+        let held_kinds = kinds_of(&self.env.types(made.held.side).json_kinds(&made.held.ty));
         let gives = kind.kinds(to);
         let is_strict = matches!(otherwise, Otherwise::Error);
         let reading = faults::ConversionSite {
             name: &written.name,
-            sides: [self.ground.side_name(to.other()), self.ground.side_name(to)],
+            sides: [self.env.side_name(to.other()), self.env.side_name(to)],
             kinds: [kind.kinds(to.other()), gives],
         };
         if !is_subset(held_kinds, kind.kinds(to.other())) {
@@ -351,13 +351,13 @@ impl RouteCheck<'_, '_> {
         }
         if let ConversionKind::ObjectToPairs { key, value } = &kind
             && to == SideId::OLD
-            && let Some(name) = lacking(made.held.in_types(self.ground.contracts), [key, value])
+            && let Some(name) = lacking(made.held.in_types(self.env.contracts), [key, value])
         {
             self.findings.push(faults::pair_lacks(written.name.span, name));
             return None;
         }
         if let Some(wanted) = wanted {
-            let takes = kinds_of(&self.ground.types(wanted.side).json_kinds(wanted.ty));
+            let takes = kinds_of(&self.env.types(wanted.side).json_kinds(wanted.ty));
             if !is_subset(gives, takes) {
                 self.findings.push(faults::conversion_target(&reading, wanted.ty));
                 return None;
@@ -414,7 +414,7 @@ impl RouteCheck<'_, '_> {
         to: SideId,
     ) -> Option<TypedExpr> {
         let given: Vec<&Spanned<String>> = with.iter().map(|(name, _)| name).collect();
-        let id = self.ground.reason(reason, &given, self.findings);
+        let id = self.env.reason(reason, &given, self.findings);
         let mut values = Vec::new();
         for (name, value) in with {
             let made = self.scalar_value(value, "a text's placeholder");
@@ -468,31 +468,31 @@ impl RouteCheck<'_, '_> {
         let to = wanted.side;
         let from = self.shape_input(&shape.from)?;
         if from.held.side == to {
-            self.findings.push(faults::shape_from_same_side(shape.from.span, self.ground.side_name(to)));
+            self.findings.push(faults::shape_from_same_side(shape.from.span, self.env.side_name(to)));
             return None;
         }
         if from.held.absent && wanted.required {
             self.findings.push(faults::may_be_absent(shape.from.span));
             return None;
         }
-        let ground = self.ground;
+        let env = self.env;
         let nullable = |side: SideId, ty: &Type| {
-            let resolved = ground.types(side).resolve(ty);
+            let resolved = env.types(side).resolve(ty);
             resolved.nullable && !matches!(resolved.kind, TypeKind::Any)
         };
-        if nullable(from.held.side, &from.held.ty) && !ground.types(to).resolve(wanted.ty).nullable {
+        if nullable(from.held.side, &from.held.ty) && !env.types(to).resolve(wanted.ty).nullable {
             self.findings.push(faults::may_be_absent(shape.from.span));
             return None;
         }
-        let source = from.held.in_types(ground.contracts);
-        let target = TypeIn { types: ground.types(to), ty: wanted.ty };
+        let source = from.held.in_types(env.contracts);
+        let target = TypeIn { types: env.types(to), ty: wanted.ty };
         let types = if to == SideId::OLD { [target, source] } else { [source, target] };
         let with: Vec<_> = shape.with.iter().map(|(name, _)| name.clone()).collect();
         // Paging members belong to the outermost object of a response.
         let is_answer = to == self.serves && self.answers.as_ref().is_some_and(|at| at.place == "$");
         let paged = if is_answer { self.paged_members.clone() } else { Default::default() };
         let supply = Supply { with, over: shape.over.is_some(), paged };
-        let lens = ground.lenses.body(&shape.shape, types, to, &supply, self.findings);
+        let lens = env.lenses.body(&shape.shape, types, to, &supply, self.findings);
         // Compile `with:` even if the shape has an error, to report its own errors.
         let with = self.shape_arguments(shape, target, lens.as_ref().map(|lens| lens.supplied.as_slice()));
         let over = match &shape.over {
@@ -561,11 +561,8 @@ impl RouteCheck<'_, '_> {
         };
         let object = object_of(element).ok().flatten();
         // The target does not carry its side. The address of its type table identifies it.
-        let to = if std::ptr::eq(target.types, self.ground.types(SideId::OLD)) {
-            SideId::OLD
-        } else {
-            SideId::NEW
-        };
+        let to =
+            if std::ptr::eq(target.types, self.env.types(SideId::OLD)) { SideId::OLD } else { SideId::NEW };
         let mut made = Vec::new();
         let mut complete = true;
         for (name, value) in &shape.with {
@@ -588,7 +585,7 @@ impl RouteCheck<'_, '_> {
     /// except for nulls that the shape removes.
     fn base(&mut self, over: &ExprDecl, shape: &ShapeExpr, target: TypeIn<'_>) -> Option<plan::Expr> {
         let made = self.value(over, None)?;
-        let old = made.held.in_types(self.ground.contracts);
+        let old = made.held.in_types(self.env.contracts);
         let (Ok(Some(old_fields)), Ok(Some(fields))) = (object_of(old), object_of(target)) else {
             let any = matches!(old.types.resolve(old.ty).kind, TypeKind::Any)
                 || matches!(target.types.resolve(target.ty).kind, TypeKind::Any);

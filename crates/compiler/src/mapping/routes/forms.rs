@@ -52,7 +52,7 @@ impl RouteCheck<'_, '_> {
         let key = self.value(value, None);
         let found = self.reading().find_one(&written.value, written.span);
         let (key, found, by) = (key?, found?, by?);
-        let types = self.ground.types(found.held.side);
+        let types = self.env.types(found.held.side);
         let TypeKind::Array(array) = types.resolve(&found.held.ty).kind else {
             self.findings.push(faults::lookup_in_no_list(written.span, &found.held.ty));
             return None;
@@ -73,7 +73,7 @@ impl RouteCheck<'_, '_> {
             Some(field) => field.ty.clone(),
             None => items.clone(),
         };
-        let key_types = self.ground.types(key.held.side);
+        let key_types = self.env.types(key.held.side);
         let (many, key_ty) = match key_types.resolve(&key.held.ty).kind {
             TypeKind::Array(array) => (true, (*array.items).clone()),
             _ => (false, key.held.ty.clone()),
@@ -116,7 +116,7 @@ impl RouteCheck<'_, '_> {
         self.makes = makes;
         let over = over?;
         self.element_of_fault(name, faults_met);
-        let types = self.ground.types(over.held.side);
+        let types = self.env.types(over.held.side);
         let resolved = types.resolve(&over.held.ty);
         // Assume that an untyped value is what its use requires.
         let shown = !matches!(resolved.kind, TypeKind::Any);
@@ -163,7 +163,7 @@ impl RouteCheck<'_, '_> {
         to: SideId,
     ) -> Option<TypedExpr> {
         let over = self.value(elements, None)?;
-        let types = self.ground.types(over.held.side);
+        let types = self.env.types(over.held.side);
         let resolved = types.resolve(&over.held.ty);
         let shown = !matches!(resolved.kind, TypeKind::Any);
         let item = match resolved.kind {
@@ -206,7 +206,7 @@ impl RouteCheck<'_, '_> {
         let condition = self.condition(predicate);
         let before = self.context.clone();
         if let Some(condition) = &condition {
-            self.context.learn_all(&condition.facts, self.ground.contracts);
+            self.context.learn_all(&condition.facts, self.env.contracts);
         }
         let made = self.value(then, wanted);
         // Restore the types but keep the record of reads.
@@ -257,7 +257,7 @@ impl RouteCheck<'_, '_> {
     /// Compiles a line: a scalar, or a list of scalars.
     fn line(&mut self, expr: &ExprDecl) -> Option<plan::Expr> {
         let made = self.value(expr, None)?;
-        let types = self.ground.types(made.held.side);
+        let types = self.env.types(made.held.side);
         let scalars = match types.resolve(&made.held.ty).kind {
             TypeKind::Array(array) => ContextValue::present((*array.items).clone(), made.held.side),
             _ => made.held,
@@ -273,7 +273,7 @@ impl RouteCheck<'_, '_> {
         Self: 'w,
     {
         let Some(wanted) = wanted else { return Some(None) };
-        let types = self.ground.types(wanted.side);
+        let types = self.env.types(wanted.side);
         match types.resolve(wanted.ty).kind {
             TypeKind::Array(array) => Some(Some(&array.items)),
             TypeKind::Any => Some(None),

@@ -224,12 +224,12 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Returns whether a header (in lower case) is specific to the service, that is, not managed by
     /// the gateway and not part of every message.
     fn is_of_service(&self, message: Message, name: &str) -> bool {
-        let has_credential = self.ground.credential_headers.iter().any(|known| known == name);
-        let is_fixed = self.ground.world.program.manifest.credentials.iter().flatten().any(|credential| {
+        let has_credential = self.env.credential_headers.iter().any(|known| known == name);
+        let is_fixed = self.env.world.program.manifest.credentials.iter().flatten().any(|credential| {
             message == Message::Request
                 && credential.headers.iter().any(|(field, _)| field.value.eq_ignore_ascii_case(name))
         });
-        let is_own = is_own_header(name) || self.ground.approximate_header == Some(name);
+        let is_own = is_own_header(name) || self.env.approximate_header == Some(name);
         !is_own && !has_credential && !is_fixed && !is_passed_anyway(message, name)
     }
 
@@ -250,8 +250,8 @@ impl<'a> RouteCheck<'_, 'a> {
             return Err("its name is not the name of a header field".to_owned());
         }
         let towards = if message == Message::Request { self.serves.other() } else { self.serves };
-        let source = TypeIn { types: self.ground.types(towards.other()), ty: &from.ty };
-        let target = TypeIn { types: self.ground.types(towards), ty: &to.ty };
+        let source = TypeIn { types: self.env.types(towards.other()), ty: &from.ty };
+        let target = TypeIn { types: self.env.types(towards), ty: &to.ty };
         let narrowings = compare(source, target, Some(message)).map_err(|why| why.to_string())?;
         let place = format!("header {} of the {}", from.name, word(message));
         self.lose_narrower(&narrowings, towards, &place, span);
@@ -281,13 +281,13 @@ impl<'a> RouteCheck<'_, 'a> {
 
     fn lose_part(&mut self, place: String, narrow: Option<Narrow>, span: Span) {
         self.lose(Loss {
-            side: self.ground.side_name(self.serves).to_owned(),
+            side: self.env.side_name(self.serves).to_owned(),
             place,
             instead: None,
             unless_found: false,
             partly: narrow.is_some(),
             narrow,
-            origin: self.ground.origin(span),
+            origin: self.env.origin(span),
         });
     }
 }

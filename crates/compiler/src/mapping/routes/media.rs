@@ -143,7 +143,7 @@ impl<'a> RouteCheck<'_, 'a> {
             types.renamed.iter().any(|(from, _)| from == range)
                 || types.to.iter().any(|to| media_in_range(range, to) || media_in_range(to, range))
         };
-        let names = [self.ground.side_name(medias.from.0), self.ground.side_name(medias.to.0)];
+        let names = [self.env.side_name(medias.from.0), self.env.side_name(medias.to.0)];
         // Ranges such as `image/*` overlap in part, which counts as accepted: the run time decides
         // by the actual type.
         let stays: Vec<&Arc<str>> = types.from.iter().filter(|range| !goes(range)).collect();
@@ -174,7 +174,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let is_one = essence.contains('/') && !essence.contains(['*', ';', ' ']);
         if !is_one || !ranges.iter().any(|range| media_in_range(&essence, range)) {
             let known: Vec<&str> = ranges.iter().map(|range| &**range).collect();
-            self.findings.push(faults::unknown_media(named, self.ground.side_name(side), what, &known));
+            self.findings.push(faults::unknown_media(named, self.env.side_name(side), what, &known));
         }
     }
 }

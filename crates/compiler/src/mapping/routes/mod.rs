@@ -112,59 +112,59 @@ struct LoweredRoute {
 /// Returns the routes of both directions, in the order of the contracts. Routes with errors are
 /// missing.
 pub(super) fn compile(
-    ground: &RouteEnv<'_>,
+    env: &RouteEnv<'_>,
     program: &ProgramDecl,
     findings: &mut Findings,
 ) -> [Vec<plan::Route>; 2] {
-    let assigned = totality::assign(program, ground.contracts, findings);
+    let assigned = totality::assign(program, env.contracts, findings);
     let switches: HashMap<*const RouteDecl, Option<u16>> = program
         .routes
         .iter()
-        .filter_map(|route| Some((std::ptr::from_ref(route), ground.switch(route.only_if()?, findings))))
+        .filter_map(|route| Some((std::ptr::from_ref(route), env.switch(route.only_if()?, findings))))
         .collect();
     // Skip generated pairs: an error in one of them only means that the operations are not equal.
     let written = program.routes.iter().filter(|route| !matches!(route, RouteDecl::Pair(pair) if pair.made));
     for route in written {
-        check_once(ground, route, &assigned, findings);
+        check_once(env, route, &assigned, findings);
     }
     let mut routes = assigned.map(|assigned| {
         let mut routes = Vec::new();
         for (one, others) in assigned {
             let id = RouteId(routes.len() as u16);
-            let usual = lower(ground, &one, id, findings);
+            let usual = lower(env, &one, id, findings);
             let mut instead = Vec::new();
             for other in others {
                 let setting =
                     other.route.and_then(|route| switches.get(&std::ptr::from_ref(route)).copied().flatten());
-                let route = lower(ground, &other, id, findings);
+                let route = lower(env, &other, id, findings);
                 instead.extend(setting.zip(route).map(|(setting, route)| plan::Instead { setting, route }));
             }
             routes.extend(usual.map(|usual| plan::Route { instead, ..usual }));
         }
         routes
     });
-    read_back::declare(ground, program, &mut routes, findings);
+    read_back::declare(env, program, &mut routes, findings);
     routes
 }
 
 fn lower(
-    ground: &RouteEnv<'_>,
+    env: &RouteEnv<'_>,
     one: &Assigned<'_>,
     id: RouteId,
     findings: &mut Findings,
 ) -> Option<plan::Route> {
-    let mut compare = ground.comparisons.of_operation(one.serves.place(), one.operation);
+    let mut compare = env.comparisons.of_operation(one.serves.place(), one.operation);
     let served = match (one.route, one.operations) {
-        (None, _) => serve_unnamed(ground, one, Findings::new(), findings),
+        (None, _) => serve_unnamed(env, one, Findings::new(), findings),
         (Some(RouteDecl::Pair(pair)), Some(operations)) if pair.made => {
-            keep_pair(ground, one, pair, operations, findings)
+            keep_pair(env, one, pair, operations, findings)
         }
         (Some(RouteDecl::Pair(pair)), Some(operations)) => {
-            RouteCheck::new(ground, one.serves, one.operation, findings).pair(pair, operations)
+            RouteCheck::new(env, one.serves, one.operation, findings).pair(pair, operations)
         }
         (Some(RouteDecl::Pair(_)), None) => None,
         (Some(RouteDecl::Serve(serve)), _) => {
-            RouteCheck::new(ground, one.serves, one.operation, findings).serve(serve)
+            RouteCheck::new(env, one.serves, one.operation, findings).serve(serve)
         }
     };
     let served = served?;
@@ -175,37 +175,32 @@ fn lower(
 /// Compiles a generated pair. If the operations are not equal, treats the served one as an
 /// operation without a route.
 fn keep_pair(
-    ground: &RouteEnv<'_>,
+    env: &RouteEnv<'_>,
     one: &Assigned<'_>,
     pair: &PairDecl,
     operations: [&crate::contract::Operation; 2],
     findings: &mut Findings,
 ) -> Option<LoweredRoute> {
     let mut why = Findings::new();
-    let served = RouteCheck::new(ground, one.serves, one.operation, &mut why).pair(pair, operations);
+    let served = RouteCheck::new(env, one.serves, one.operation, &mut why).pair(pair, operations);
     match served.filter(|_| !why.has_errors()) {
         Some(served) => Some(served),
-        None => serve_unnamed(ground, one, why, findings),
+        None => serve_unnamed(env, one, why, findings),
     }
 }
 
 /// Applies the pack's policy for operations without a route. `why` contains the differences from
 /// the operation of the other side.
 fn serve_unnamed(
-    ground: &RouteEnv<'_>,
+    env: &RouteEnv<'_>,
     one: &Assigned<'_>,
     why: Findings,
     findings: &mut Findings,
 ) -> Option<LoweredRoute> {
-    let word = ground.rest[one.serves].as_ref();
+    let word = env.rest[one.serves].as_ref();
     let Some(word) = word.filter(|word| word.value != RestWord::Keep) else {
         let first = why.in_order().first().map(|finding| finding.message.clone());
-        findings.push(faults::unanswered_operation(
-            one.operation,
-            ground.side_name(one.serves),
-            false,
-            first,
-        ));
+        findings.push(faults::unanswered_operation(one.operation, env.side_name(one.serves), false, first));
         return None;
     };
     let reason = Spanned { value: super::made::REST_REASON.to_owned(), span: word.span };
@@ -214,10 +209,10 @@ fn serve_unnamed(
         policy.legacy_forward = [Some(true); 2];
     }
     let refuse = super::ast::Refuse { reason, policy };
-    let refusal = RouteCheck::new(ground, one.serves, one.operation, findings).refusal(&refuse)?;
+    let refusal = RouteCheck::new(env, one.serves, one.operation, findings).refusal(&refuse)?;
     let effect = route::effect(&one.operation.key.method, None);
     Some(LoweredRoute {
-        operation: route::operation(one.operation, ground.types(one.serves), effect),
+        operation: route::operation(one.operation, env.types(one.serves), effect),
         kind: RouteKind::Refuse(refusal),
         verdict: Verdict::Not,
         notes: Vec::new(),
@@ -226,13 +221,13 @@ fn serve_unnamed(
         calls_max: 0,
         business_errors: Vec::new(),
         paging: None,
-        origin: ground.origin(word.span),
+        origin: env.origin(word.span),
     })
 }
 
 /// Reports errors that concern both directions of a route, so that they are reported once.
 fn check_once(
-    ground: &RouteEnv<'_>,
+    env: &RouteEnv<'_>,
     route: &RouteDecl,
     assigned: &[Vec<AssignedRoutes<'_>>; 2],
     findings: &mut Findings,
@@ -255,7 +250,7 @@ fn check_once(
     let Some(operations) = served.iter().find_map(|one| one.operations) else { return };
     let sides: Vec<SideId> = served.iter().map(|one| one.serves).collect();
     let Some(first) = served.first() else { return };
-    let mut check = RouteCheck::new(ground, first.serves, first.operation, findings);
+    let mut check = RouteCheck::new(env, first.serves, first.operation, findings);
     check.unknown_parameters(pair, operations);
     check.paged_twice(pair);
     check.pair_business_errors(pair, operations, &sides);

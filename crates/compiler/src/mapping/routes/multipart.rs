@@ -75,7 +75,7 @@ impl RouteCheck<'_, '_> {
         let sides = [(from, self.serves), (to, self.serves.other())];
         let formats = sides.map(|(body, side)| match body.map(|body| (&body.media, body)) {
             Some((Media::Multipart(_, said, lists), body)) => {
-                match format(&body.ty, said, lists, self.ground.types(side)) {
+                match format(&body.ty, said, lists, self.env.types(side)) {
                     BodyFormat::Multipart(format) => Some(format),
                     _ => None,
                 }
@@ -116,7 +116,7 @@ impl RouteCheck<'_, '_> {
             };
             if fate.is_some_and(|fate| !is_file(to, fate)) {
                 let at = self.line_of(used, &name, span);
-                let side = self.ground.side_name(self.serves);
+                let side = self.env.side_name(self.serves);
                 self.findings.push(faults::file_alone(at, side, &name));
             }
         }
@@ -138,7 +138,7 @@ impl RouteCheck<'_, '_> {
             });
             if made || closed || captured {
                 let at = self.line_of(used, &name, span);
-                let side = self.ground.side_name(self.serves.other());
+                let side = self.env.side_name(self.serves.other());
                 self.findings.push(faults::file_alone(at, side, &name));
             }
         }
@@ -150,7 +150,7 @@ impl RouteCheck<'_, '_> {
         let shape = match used {
             ast::BodyDecl::Inline(shape) => Some(&**shape),
             ast::BodyDecl::Shape(used) => {
-                let shapes = &self.ground.world.program.shapes;
+                let shapes = &self.env.world.program.shapes;
                 shapes
                     .iter()
                     .find(|shape| shape.name.as_ref().is_some_and(|known| known.value == used.name.value))

@@ -44,7 +44,7 @@ impl<'a> RouteCheck<'_, 'a> {
         called: SideId,
         certain: bool,
     ) -> Option<(&'a Operation, Vec<PathPart>)> {
-        let contract = self.ground.contract(called);
+        let contract = self.env.contract(called);
         let (method, pieces) = pieces(&written.value);
         let mut template = format!("{method} ");
         for (at, piece) in pieces.iter().enumerate() {
@@ -84,7 +84,7 @@ impl<'a> RouteCheck<'_, 'a> {
             let found = self.reading().find_one(text, span)?;
             self.is_scalar(&found.held, "a part of an address", span)?;
             self.needs_place(&found.location, PlaceUse::Text("a part of an address"), span);
-            let types = self.ground.types(found.held.side);
+            let types = self.env.types(found.held.side);
             let is_there = !found.held.absent
                 && (!types.resolve(&found.held.ty).nullable || is_any(types, &found.held.ty));
             if certain && !is_there {
@@ -106,7 +106,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// escapes.
     fn inside(&self, written: &Spanned<String>, part: &str, offset: usize) -> Span {
         let whole = written.span;
-        let source = self.ground.sources.text(whole.file);
+        let source = self.env.sources.text(whole.file);
         let quoted = source.as_bytes().get(whole.start as usize).is_some_and(|b| matches!(b, b'\'' | b'"'));
         let start = whole.start as usize + offset + usize::from(quoted);
         match source.get(start..start + part.len()) {

@@ -105,7 +105,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let Some((answer, _)) = success_body(self.operation) else { return };
         let Some((name, around)) = next.0.split_last() else { return };
         let around = FieldPlace(around.to_vec());
-        let types = self.ground.types(side);
+        let types = self.env.types(side);
         let Some((beside, _)) = field_type(types.at(answer), &around) else { return };
         let TypeKind::Object(object) = types.resolve(beside.ty).kind else { return };
         let links = object.fields.iter().filter(|field| field.name != *name);
@@ -185,7 +185,7 @@ impl<'a> RouteCheck<'_, 'a> {
         if self.findings.errors_since(mark) {
             return None;
         }
-        let origin = self.ground.origin(paging.span);
+        let origin = self.env.origin(paging.span);
         let paging = plan::Paging { client, service, call: called.key.to_string().into(), upto, origin };
         self.is_limited |= !paging.limits().is_empty();
         Some(Arc::new(paging))
@@ -261,7 +261,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 let place = Spanned { value: place.clone(), span };
                 let path = self.paged_places(Some(&place), answer, side, wanted);
                 if let (true, Some(answer), Some(_)) = (is_client, answer, &path)
-                    && let Some((ty, required)) = field_type(self.ground.types(side).at(answer), &place.value)
+                    && let Some((ty, required)) = field_type(self.env.types(side).at(answer), &place.value)
                 {
                     let resolved = ty.types.resolve(ty.ty);
                     is_number = matches!(resolved.kind, TypeKind::Scalar(scalar) if scalar.kind == ScalarKind::Integer);
@@ -305,7 +305,7 @@ impl<'a> RouteCheck<'_, 'a> {
     fn maximum_of(&self, written: &PagedSideDecl, operation: &Operation, side: SideId) -> Option<u32> {
         let size = written.size.as_ref()?;
         let parameter = operation.query.iter().find(|parameter| parameter.name == size.value)?;
-        match self.ground.types(side).resolve(&parameter.ty).kind {
+        match self.env.types(side).resolve(&parameter.ty).kind {
             TypeKind::Scalar(scalar) => scalar.limits.maximum.as_ref()?.parse().ok().filter(|most| *most > 0),
             _ => None,
         }
@@ -321,7 +321,7 @@ impl<'a> RouteCheck<'_, 'a> {
         wanted: PageMember,
     ) -> Option<plan::MemberPath> {
         let place = place?;
-        let found = answer.and_then(|answer| field_type(self.ground.types(side).at(answer), &place.value));
+        let found = answer.and_then(|answer| field_type(self.env.types(side).at(answer), &place.value));
         let fault = match found {
             None => faults::paged_member(place.span, &place_text(&place.value), wanted.word(), None),
             Some((ty, _)) if !wanted.fits(ty) => {
@@ -335,7 +335,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Checks that each side announces what the other side needs in order to page.
     fn check_next_page(&mut self, paging: &PagedRoute, client: &plan::PagedSide, service: &plan::PagedSide) {
-        let names = [self.serves, self.serves.other()].map(|side| self.ground.side_name(side));
+        let names = [self.serves, self.serves.other()].map(|side| self.env.side_name(side));
         let spans = [self.serves, self.serves.other()].map(|side| paging.sides[side].span);
         // The gateway finds a page by number by following cursors from the first page.
         let walks = client.counts() && !service.counts();
@@ -389,7 +389,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Checks that the page size is known wherever the gateway calculates with it.
     fn sizes(&mut self, paging: &PagedRoute, client: &plan::PagedSide, service: &plan::PagedSide) {
-        let names = [self.serves, self.serves.other()].map(|side| self.ground.side_name(side));
+        let names = [self.serves, self.serves.other()].map(|side| self.env.side_name(side));
         let spans = [self.serves, self.serves.other()].map(|side| paging.sides[side].span);
         if service.counts() && client.default.is_none() && service.default.is_none() {
             let what = format!(

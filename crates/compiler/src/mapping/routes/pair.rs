@@ -88,8 +88,8 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         // Rules are built even after an error, to report further ones, but must not reach a plan.
         let responses = (!self.findings.errors_since(mark)).then_some(responses);
-        let mut operation = operation(self.operation, self.ground.types(self.serves), Effect::None);
-        let mut format = super::route::format(called, self.ground.types(self.serves.other()));
+        let mut operation = operation(self.operation, self.env.types(self.serves), Effect::None);
+        let mut format = super::route::format(called, self.env.types(self.serves.other()));
         // `allow_slash` may list the other side's name of a variable.
         let turned = |name: &str| {
             let lines = pair.path.iter().find(|(_, new)| self.serves != SideId::OLD && new.value == name);
@@ -111,11 +111,11 @@ impl<'a> RouteCheck<'_, 'a> {
             query,
             headers,
             format,
-            answers: super::route::answers(called, self.ground.types(self.serves.other())),
+            answers: super::route::answers(called, self.env.types(self.serves.other())),
             partial: self.passed_answers.is_some() || super::route::lists_partial(called),
             effect,
             repeatable: effect == Effect::None || pair.retry.as_ref().is_some_and(|flag| flag.value),
-            origin: self.ground.origin(pair.span),
+            origin: self.env.origin(pair.span),
         };
         operation.effect = super::route::effect(&self.operation.key.method, pair.effect.as_ref());
         Some(LoweredRoute {
@@ -134,7 +134,7 @@ impl<'a> RouteCheck<'_, 'a> {
             calls_max: paging.as_ref().map_or(1, plan_calls),
             paging: paging.clone(),
             business_errors: pair.business_errors.iter().map(|status| status.value as u16).collect(),
-            origin: self.ground.origin(pair.span),
+            origin: self.env.origin(pair.span),
         })
     }
 
@@ -285,7 +285,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 }
                 let supply = self.supply_of(what);
                 let lens =
-                    self.ground.lenses.body(used, [types[0], types[1]], what.towards, &supply, self.findings);
+                    self.env.lenses.body(used, [types[0], types[1]], what.towards, &supply, self.findings);
                 self.lens_plan(lens, what)
             }
             Some(BodyDecl::Inline(shape)) => {
@@ -295,7 +295,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 }
                 let supply = self.supply_of(what);
                 let types = [types[0], types[1]];
-                let lens = self.ground.lenses.inline(shape, types, what.towards, &supply, self.findings);
+                let lens = self.env.lenses.inline(shape, types, what.towards, &supply, self.findings);
                 self.lens_plan(lens, what)
             }
         }
@@ -313,9 +313,9 @@ impl<'a> RouteCheck<'_, 'a> {
                 return BodyTranslation::Faulty;
             }
         };
-        let source = self.ground.types(what.towards.other()).at(from);
-        let target = self.ground.types(what.towards).at(to);
-        let proven = &self.ground.proven[what.towards];
+        let source = self.env.types(what.towards.other()).at(from);
+        let target = self.env.types(what.towards).at(to);
+        let proven = &self.env.proven[what.towards];
         let message = self.message(what.towards);
         // Large contracts use the same types in many responses. Compare each of them once.
         let compared = compare_once(source, target, message, &mut proven.borrow_mut());
@@ -339,13 +339,13 @@ impl<'a> RouteCheck<'_, 'a> {
     where
         'a: 't,
     {
-        let ground = self.ground;
+        let env = self.env;
         // Some successes may have a body and others not. A shape is an error only if none has one.
         let promised = super::steps::success_body(self.operation).is_some();
         match (what.from, what.to) {
             (Some(from), Some(to)) => {
-                let source = ground.types(what.towards.other()).at(from);
-                let target = ground.types(what.towards).at(to);
+                let source = env.types(what.towards.other()).at(from);
+                let target = env.types(what.towards).at(to);
                 Some(if what.towards == SideId::OLD { vec![target, source] } else { vec![source, target] })
             }
             // The called side has no body, or the served side does not expect one.
@@ -366,7 +366,7 @@ impl<'a> RouteCheck<'_, 'a> {
     fn lens_plan(&mut self, lens: Option<Lens>, what: &BodyTypes<'_>) -> BodyTranslation {
         let Some(lens) = lens else { return BodyTranslation::Faulty };
         self.take_over(&lens, what.towards, None);
-        let types = self.ground.types(what.towards.other());
+        let types = self.env.types(what.towards.other());
         let root = match (&lens.op, what.from) {
             // A rejected value has a fallback, so it must not fail the check of the entire body.
             (ValueOp::Attempt(_), _) | (_, None) => Root::ANY,

@@ -98,7 +98,7 @@ impl<'s> PathWords<'s> {
 
 /// Environment for resolving paths at one point of a route.
 pub(super) struct PathEnv<'g, 'a> {
-    pub ground: &'g RouteEnv<'a>,
+    pub env: &'g RouteEnv<'a>,
     pub context: &'g mut StepContext,
     pub findings: &'g mut Findings,
 }
@@ -113,7 +113,7 @@ impl PathEnv<'_, '_> {
                 return None;
             }
         };
-        let mut words = PathWords::new(self.ground.sources, span);
+        let mut words = PathWords::new(self.env.sources, span);
         let (held, many) = self.held_from_root(&query.segments, &mut words)?;
         let (path, held) = match many {
             false => {
@@ -126,7 +126,7 @@ impl PathEnv<'_, '_> {
                     self.findings.push(faults::cookie_read(name, words.next(name)));
                     return None;
                 }
-                (Path::Singular(steps), self.context.narrow(&texts, held, self.ground.contracts))
+                (Path::Singular(steps), self.context.narrow(&texts, held, self.env.contracts))
             }
             true => (Path::Query(Arc::new(query)), held),
         };
@@ -222,7 +222,7 @@ impl PathEnv<'_, '_> {
         let name = names.join(".");
         let span = words.next(&name);
         let absent = !self.context.is_set(&name);
-        let setting = self.ground.setting(&Spanned { value: name, span }, self.findings)?;
+        let setting = self.env.setting(&Spanned { value: name, span }, self.findings)?;
         let mut ty = super::context::scalar(
             match setting.kind? {
                 SettingKind::Boolean => ScalarKind::Boolean,
@@ -282,7 +282,7 @@ impl PathEnv<'_, '_> {
     /// Resolves a member of a value.
     fn member(&mut self, held: &ContextValue, name: &str, words: &mut PathWords<'_>) -> Option<ContextValue> {
         let span = words.next(name);
-        let types = &self.ground.contracts[held.side].types;
+        let types = &self.env.contracts[held.side].types;
         let resolved = types.resolve(&held.ty);
         let (object, certain) = match resolved.kind {
             TypeKind::Any => return Some(ContextValue::any(held.side, held.ty.span)),
@@ -326,7 +326,7 @@ impl PathEnv<'_, '_> {
 
     /// Resolves the elements of a list.
     fn items(&mut self, held: &ContextValue, words: &PathWords<'_>) -> Option<ContextValue> {
-        let types = &self.ground.contracts[held.side].types;
+        let types = &self.env.contracts[held.side].types;
         let item = |ty: &Type| ContextValue { ty: ty.clone(), side: held.side, absent: false };
         match types.resolve(&held.ty).kind {
             TypeKind::Any => {

@@ -69,7 +69,7 @@ impl RouteCheck<'_, '_> {
         let condition = self.condition(&until);
         let open = condition.as_ref().map(|_| self.open(&until));
         let condition = condition.map(|condition| {
-            self.context.learn_all(&condition.facts, self.ground.contracts);
+            self.context.learn_all(&condition.facts, self.env.contracts);
             condition.predicate
         });
         let finished = self.context.get(&name.value).cloned();
@@ -146,7 +146,7 @@ impl RouteCheck<'_, '_> {
             }
             PredicateWord::Present | PredicateWord::Missing | PredicateWord::OneOf => {
                 let Some(found) = self.reading().find_spanned(&written.places[0]) else { return any };
-                let ty = self.ground.types(found.held.side).resolve(&found.held.ty);
+                let ty = self.env.types(found.held.side).resolve(&found.held.ty);
                 let (may_be_absent, may_be_null) = (found.held.absent, found.held.ty.nullable || ty.nullable);
                 let is_known = !matches!(ty.kind, TypeKind::Any | TypeKind::OneOf(_));
                 match written.word.value {

@@ -151,7 +151,7 @@ impl Proofs {
 impl RouteCheck<'_, '_> {
     /// Reports places of the request's body that have not been validated.
     pub(super) fn needs(&mut self, places: &[String], need: PlaceUse<'_>, span: Span) {
-        let types = self.ground.types(self.serves);
+        let types = self.env.types(self.serves);
         let mut unknown = self.context.proofs.unknown(places, types);
         unknown.sort_unstable();
         unknown.dedup();
@@ -196,7 +196,7 @@ impl RouteCheck<'_, '_> {
             }
             places = declared;
             let whole = names.join(".");
-            let types = self.ground.types(self.serves);
+            let types = self.env.types(self.serves);
             let proofs = &self.context.proofs;
             if proofs.unknown(&places, types).is_empty() && !proofs.is_object(&whole) {
                 places.push(whole);
@@ -248,7 +248,7 @@ impl RouteCheck<'_, '_> {
     /// place.
     pub(super) fn form_of(&self, names: &[&str]) -> Option<(Arc<Form>, bool)> {
         let RequestBody { ty, required, .. } = self.operation.body.as_ref()?;
-        let types = self.ground.types(self.serves);
+        let types = self.env.types(self.serves);
         let (mut ty, mut required) = (ty, *required);
         for name in names {
             let field = object_of(ty, types)?.field(name)?;

@@ -13,7 +13,7 @@ use switchback_plan::{self as plan, Effect, RouteKind, SideId};
 
 /// Checks the declarations of a pack, and adds each to the route of its write.
 pub(super) fn declare(
-    ground: &RouteEnv<'_>,
+    env: &RouteEnv<'_>,
     program: &ProgramDecl,
     routes: &mut [Vec<plan::Route>; 2],
     findings: &mut Findings,
@@ -22,16 +22,16 @@ pub(super) fn declare(
     let mut misspelt = Vec::new();
     for line in &program.manifest.compare.read_back {
         let side = SideId(line.side.side as u8);
-        let Some(write) = operations::find(ground.contract(side), &line.write, findings) else {
+        let Some(write) = operations::find(env.contract(side), &line.write, findings) else {
             misspelt.push(line.side.side);
             // Without the write its places are unknown, so the read can only be checked if it has
             // none.
             if !line.read.value.contains('$') {
-                operations::find(ground.contract(side), &line.read, findings);
+                operations::find(env.contract(side), &line.read, findings);
             }
             continue;
         };
-        let mut check = RouteCheck::new(ground, side, write, findings);
+        let mut check = RouteCheck::new(env, side, write, findings);
         // The response is that of the service itself. It contains what the contract guarantees, or
         // there is nothing to read back.
         let answer = steps::result(write, true, line.read.span);
@@ -43,12 +43,12 @@ pub(super) fn declare(
         }
         // Routes with errors have not been lowered.
         let Some(route) = routes.iter_mut().find(|route| is_of(route, write)) else { continue };
-        let origin = ground.origin(line.write.span);
+        let origin = env.origin(line.write.span);
         let mut shows = Vec::new();
         let of_write =
             |shown: &&Shows| shown.side.side == line.side.side && shown.write.value == line.write.value;
         for shown in program.manifest.compare.shows.iter().filter(of_write) {
-            shows.extend(shown_members(ground, side, shown, write, read, findings));
+            shows.extend(shown_members(env, side, shown, write, read, findings));
         }
         let read_back = plan::ReadBack { operation: read.key.to_string().into(), path, shows, origin };
         // The read observes the write, whichever of the routes is active.
@@ -68,7 +68,7 @@ pub(super) fn declare(
             findings.push(faults::shows_without_reading(shown.write.span, &shown.write.value));
         }
         // The write is unknown, so a member is valid if any type declares it.
-        let types = &ground.contract(SideId(shown.side.side as u8)).types;
+        let types = &env.contract(SideId(shown.side.side as u8)).types;
         let is_known = |member: &str| {
             types.iter().any(|named| {
                 matches!(types.resolve(&named.ty).kind, TypeKind::Object(object) if object.field(member).is_some())
@@ -82,14 +82,14 @@ pub(super) fn declare(
 
 /// Returns the members that both the write's body and the read's response have. Reports the others.
 fn shown_members(
-    ground: &RouteEnv<'_>,
+    env: &RouteEnv<'_>,
     side: SideId,
     shown: &Shows,
     write: &Operation,
     read: &Operation,
     findings: &mut Findings,
 ) -> Vec<std::sync::Arc<str>> {
-    let types = &ground.contract(side).types;
+    let types = &env.contract(side).types;
     let has = |ty: Option<&Type>, name: &str| match ty.map(|ty| types.resolve(ty).kind) {
         Some(TypeKind::Object(object)) => object.field(name).is_some(),
         _ => false,

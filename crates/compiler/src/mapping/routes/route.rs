@@ -24,7 +24,7 @@ use switchback_plan::{
 
 /// State of checking one route that serves clients of one side.
 pub(super) struct RouteCheck<'g, 'a> {
-    pub ground: &'g RouteEnv<'a>,
+    pub env: &'g RouteEnv<'a>,
     pub findings: &'g mut Findings,
     pub serves: SideId,
     /// The served operation.
@@ -88,13 +88,13 @@ pub(super) struct AnswerContext {
 
 impl<'g, 'a> RouteCheck<'g, 'a> {
     pub(super) fn new(
-        ground: &'g RouteEnv<'a>,
+        env: &'g RouteEnv<'a>,
         serves: SideId,
         operation: &'a Operation,
         findings: &'g mut Findings,
     ) -> RouteCheck<'g, 'a> {
         RouteCheck {
-            ground,
+            env,
             findings,
             serves,
             operation,
@@ -128,11 +128,11 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
 
     /// Returns the environment for resolving paths.
     pub(super) fn reading(&mut self) -> PathEnv<'_, 'a> {
-        PathEnv { ground: self.ground, context: &mut self.context, findings: self.findings }
+        PathEnv { env: self.env, context: &mut self.context, findings: self.findings }
     }
 
     pub(super) fn note(&mut self, kind: NoteKind, text: String, span: Span) {
-        let origin = self.ground.origin(span);
+        let origin = self.env.origin(span);
         self.notes.push(Note { kind, name: None, text, origin });
     }
 
@@ -143,7 +143,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             self.note(kind, text.value.clone(), text.span);
         }
         for (name, text) in &notes.approximate {
-            let origin = self.ground.origin(text.span);
+            let origin = self.env.origin(text.span);
             let name = self.approximation(name.as_ref(), text);
             self.notes.push(Note { kind: NoteKind::Approximate, name, text: text.value.clone(), origin });
         }
@@ -152,7 +152,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     /// Checks and activates the name of an approximation.
     fn approximation(&mut self, name: Option<&Spanned<String>>, text: &Spanned<String>) -> Option<Arc<str>> {
         let Some(name) = name else {
-            if self.ground.approximate_header.is_some() {
+            if self.env.approximate_header.is_some() {
                 self.findings.push(faults::approximation_without_name(text));
             }
             return None;
@@ -170,7 +170,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
 
     /// Returns the header that lists the active approximations of a successful response, if any.
     pub(super) fn approximate_header(&self) -> Option<HeaderRule> {
-        let name = self.ground.approximate_header.filter(|_| !self.approximations.is_empty())?;
+        let name = self.env.approximate_header.filter(|_| !self.approximations.is_empty())?;
         let value = format!("\"{}\"", self.approximations.join(", "));
         Some(HeaderRule { name: Key::new(name), value: plan::Expr::Constant(value.into_bytes().into()) })
     }
@@ -179,7 +179,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     /// unless it is the body of the only call.
     pub(super) fn take_over(&mut self, lens: &Lens, to: SideId, read: Option<&str>) {
         for partial in &lens.partials {
-            self.ground.lenses.use_partial(partial, self.wrote.as_deref());
+            self.env.lenses.use_partial(partial, self.wrote.as_deref());
         }
         let place = self.answers.as_ref().map_or("$", |at| at.place.as_str()).to_owned();
         for note in &lens.notes {
@@ -201,7 +201,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
                 loss.unless_found = at.unless_found;
             }
             if let (Some(read), None) = (read, &loss.instead)
-                && loss.side != self.ground.side_name(self.serves)
+                && loss.side != self.env.side_name(self.serves)
             {
                 loss.place.replace_range(..1, read);
             }
@@ -226,7 +226,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         for narrowing in narrowings {
             if narrowing.concerns(self.message(towards)) {
                 let side = if narrowing.is_of_target { towards } else { towards.other() };
-                let (side, origin) = (self.ground.side_name(side).to_owned(), self.ground.origin(span));
+                let (side, origin) = (self.env.side_name(side).to_owned(), self.env.origin(span));
                 self.lose(crate::mapping::lens::lost(narrowing, side, place, origin));
             }
         }
@@ -235,8 +235,8 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     /// Compares the types of a parameter that passes unchanged, as text.
     pub(super) fn parameter_types(&mut self, part: &str, from: &Parameter, to: &Parameter, span: Span) {
         let towards = self.serves.other();
-        let source = TypeIn { types: self.ground.types(self.serves), ty: &from.ty };
-        let target = TypeIn { types: self.ground.types(towards), ty: &to.ty };
+        let source = TypeIn { types: self.env.types(self.serves), ty: &from.ty };
+        let target = TypeIn { types: self.env.types(towards), ty: &to.ty };
         let place = format!("{part}.{}", from.name);
         // Parameters are compared by their types, although they are sent as text: the receiver
         // parses them.
@@ -266,13 +266,13 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     pub(super) fn stands_in(&mut self, value: &Node, span: Span) {
         let Some(at) = self.answers.clone() else { return };
         self.lose(Loss {
-            side: self.ground.side_name(self.serves).to_owned(),
+            side: self.env.side_name(self.serves).to_owned(),
             place: at.place,
             instead: Some(String::from_utf8_lossy(&literal::json(value)).into_owned()),
             unless_found: at.unless_found,
             partly: false,
             narrow: None,
-            origin: self.ground.origin(span),
+            origin: self.env.origin(span),
         });
     }
 
@@ -300,9 +300,9 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
 
     /// Compiles a refusal: the pack's policy with the overrides of the route.
     pub(super) fn refusal(&mut self, refuse: &Refuse) -> Option<Refusal> {
-        let reason = self.ground.reason(&refuse.reason, &[], self.findings)?;
-        let (pack, own) = (&self.ground.refuse, &refuse.policy);
-        let after_date = super::policy::check(own, self.ground.names, self.findings);
+        let reason = self.env.reason(&refuse.reason, &[], self.findings)?;
+        let (pack, own) = (&self.env.refuse, &refuse.policy);
+        let after_date = super::policy::check(own, self.env.names, self.findings);
         let side = self.serves.place();
         Some(Refusal {
             reason,
@@ -329,7 +329,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     pub(super) fn promised_status(&mut self, status: &Spanned<i64>) -> Option<u16> {
         let value = status.value as u16;
         if self.operation.response(value).is_none() {
-            let side = self.ground.side_name(self.serves);
+            let side = self.env.side_name(self.serves);
             self.findings.push(faults::unknown_status(value, status.span, side, self.operation));
             return None;
         }

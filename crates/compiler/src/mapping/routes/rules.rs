@@ -95,7 +95,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let is_hidden = self.serves == SideId::NEW && !pair.faulty_query.is_empty();
         for parameter in self.operation.query.iter().filter(|_| !is_hidden) {
             if !passed.contains(&parameter.name.as_str()) {
-                let side = self.ground.side_name(self.serves);
+                let side = self.env.side_name(self.serves);
                 self.findings.push(faults::parameter_goes_nowhere(&parameter.name, pair.span, side));
             }
         }
@@ -111,7 +111,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Compiles the rule for one parameter: passed unchanged if both sides serialize it alike,
     /// otherwise serialized again.
     fn parameter(&mut self, line: &ParameterLine, from: &Parameter, to: &Parameter) -> Option<QueryRule> {
-        let types = [self.ground.types(self.serves), self.ground.types(self.serves.other())];
+        let types = [self.env.types(self.serves), self.env.types(self.serves.other())];
         let shapes = [route::variable(from, types[0]).shape, route::variable(to, types[1]).shape];
         let value = plan::Expr::At(location(&["request", "query", &from.name]));
         let style = style_of(to);
@@ -146,7 +146,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 rule(QueryFrom::Value(value))
             }
             _ => {
-                let names = [self.serves, self.serves.other()].map(|side| self.ground.side_name(side));
+                let names = [self.serves, self.serves.other()].map(|side| self.env.side_name(side));
                 let span = if self.serves == SideId::OLD { line.new.span } else { line.old.span };
                 self.findings.push(faults::parameter_style(span, [&from.name, &to.name], names, &shapes));
                 None
@@ -164,7 +164,7 @@ impl<'a> RouteCheck<'_, 'a> {
     ) -> Option<plan::Expr> {
         let by_side =
             if self.serves == SideId::OLD { [Some(from), Some(to)] } else { [Some(to), Some(from)] };
-        let read = read_conversion(written, by_side, &self.ground.world, self.findings)?;
+        let read = read_conversion(written, by_side, &self.env.world, self.findings)?;
         let ReadConversion::Convert(ReadyConversion { kind, elses, each: None }) = read else {
             self.findings.push(faults::parameter_single(&written.name));
             return None;
@@ -172,7 +172,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let (own, other) = (self.serves, self.serves.other());
         let said = &elses.0[other];
         if !said.is_said && is_partial(&kind, own, from) {
-            let side = |side| self.ground.side_name(side).to_owned();
+            let side = |side| self.env.side_name(side).to_owned();
             let partial = Partial {
                 name: written.name.value.clone(),
                 span: written.name.span,
@@ -181,7 +181,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 ty: from.ty.to_string(),
                 wrote: None,
             };
-            self.ground.lenses.use_partial(&partial, None);
+            self.env.lenses.use_partial(&partial, None);
         }
         let otherwise = said.otherwise.clone();
         let conversion = Conversion { kind, forward: own == SideId::OLD, otherwise };
@@ -191,13 +191,13 @@ impl<'a> RouteCheck<'_, 'a> {
                 return None;
             }
             Ok(lost) if !matches!(lost, Lost::Nothing) => self.lose(Loss {
-                side: self.ground.side_name(self.serves).to_owned(),
+                side: self.env.side_name(self.serves).to_owned(),
                 place: format!("query.{name}"),
                 instead: None,
                 unless_found: false,
                 partly: true,
                 narrow: None,
-                origin: self.ground.origin(written.name.span),
+                origin: self.env.origin(written.name.span),
             }),
             Ok(_) => {}
         }
@@ -222,7 +222,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Adds the query parameters that all calls to the other side send (`send:`). Rules of the
     /// route take precedence.
     pub(super) fn sent_query(&self, rules: &mut Vec<QueryRule>, called: &Operation) {
-        for (name, value) in &self.ground.send[self.serves.other()].query {
+        for (name, value) in &self.env.send[self.serves.other()].query {
             if !rules.iter().any(|rule| *rule.name == *name.value) {
                 let style =
                     called.query.iter().find(|p| p.name == name.value).map(style_of).unwrap_or_default();
@@ -235,7 +235,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Adds the headers that all calls to the other side send (`send:`). Rules of the route take
     /// precedence.
     pub(super) fn sent_headers(&self, rules: &mut Vec<HeaderRule>) {
-        for (name, value) in &self.ground.send[self.serves.other()].headers {
+        for (name, value) in &self.env.send[self.serves.other()].headers {
             let name = name.value.to_ascii_lowercase();
             if !rules.iter().any(|rule| *rule.name.text == *name) {
                 rules.push(HeaderRule {
@@ -250,7 +250,7 @@ impl<'a> RouteCheck<'_, 'a> {
     pub(super) fn refused_query(&mut self, pair: &PairDecl) -> Vec<QueryRefusal> {
         let mut refusals = Vec::new();
         for refused in &pair.refused_query {
-            let reason = self.ground.reason(&refused.reason, &[], self.findings);
+            let reason = self.env.reason(&refused.reason, &[], self.findings);
             let known = self.operation.query.iter().any(|parameter| parameter.name == refused.name.value);
             let (true, Some(reason)) = (known, reason) else { continue };
             self.refuses = true;
@@ -258,7 +258,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 name: refused.name.value.as_str().into(),
                 unless: refused.unless.iter().map(|value| value.value.as_str().into()).collect(),
                 reason,
-                origin: self.ground.origin(refused.name.span),
+                origin: self.env.origin(refused.name.span),
             });
         }
         refusals
@@ -290,7 +290,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 self.findings.push(faults::unknown_parameter(name, &operations[side].key, &names(side)));
                 continue;
             };
-            let types = &self.ground.contracts[side].types;
+            let types = &self.env.contracts[side].types;
             if let Err(misfit) = literal::check(&constant.value, types.at(&known.ty)) {
                 self.findings.push(faults::constant_parameter(&misfit));
             }
@@ -325,7 +325,7 @@ impl<'a> RouteCheck<'_, 'a> {
             };
             let wanted = super::expr::ExprTarget { ty: &parameter.ty, side, required: parameter.required };
             let Some(made) = self.value(value, Some(wanted)) else { continue };
-            let shape = route::variable(parameter, self.ground.types(side)).shape;
+            let shape = route::variable(parameter, self.env.types(side)).shape;
             // The types of lists and objects have been checked already.
             let is_single = matches!(shape, ParameterShape::Single);
             if is_single && self.is_scalar(&made.held, "a query parameter", value.span).is_none() {
@@ -395,7 +395,7 @@ impl<'a> RouteCheck<'_, 'a> {
         value: plan::Expr,
         towards: SideId,
     ) -> Option<plan::Expr> {
-        let read = read_conversion(written, [None, None], &self.ground.world, self.findings)?;
+        let read = read_conversion(written, [None, None], &self.env.world, self.findings)?;
         let ReadConversion::Convert(ReadyConversion { kind, elses, each: None }) = read else {
             self.findings.push(faults::parameter_single(&written.name));
             return None;
@@ -434,7 +434,7 @@ impl<'a> RouteCheck<'_, 'a> {
             return None;
         };
         let lower = parsed.as_str();
-        let credential = self.ground.credential_headers.iter().any(|known| known == lower);
+        let credential = self.env.credential_headers.iter().any(|known| known == lower);
         if OWN_HEADERS.contains(&lower) || credential {
             self.findings.push(faults::own_header(name, credential));
             return None;

@@ -56,7 +56,7 @@ impl<'a> RouteCheck<'_, 'a> {
         };
         self.unknown_slashes(&serve.allow_slash, &[self.operation]);
         let effect = effect(&self.operation.key.method, None);
-        let mut operation = operation(self.operation, self.ground.types(self.serves), effect);
+        let mut operation = operation(self.operation, self.env.types(self.serves), effect);
         allow_slashes(&serve.allow_slash, str::to_owned, &mut operation);
         Some(LoweredRoute {
             operation,
@@ -68,7 +68,7 @@ impl<'a> RouteCheck<'_, 'a> {
             calls_max,
             paging,
             business_errors: serve.business_errors.iter().map(|status| status.value as u16).collect(),
-            origin: self.ground.origin(serve.span),
+            origin: self.env.origin(serve.span),
         })
     }
 
@@ -107,7 +107,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let otherwise = match &check.otherwise {
             ast::CheckElseDecl::Answer { status, reason } => {
                 let status = self.promised_status(status);
-                let reason = self.ground.reason_of_check(reason, self.findings);
+                let reason = self.env.reason_of_check(reason, self.findings);
                 status.zip(reason).map(|(status, reason)| plan::CheckElse::Answer { status, reason })
             }
             ast::CheckElseDecl::Refuse(refuse) => {
@@ -118,14 +118,14 @@ impl<'a> RouteCheck<'_, 'a> {
         let (condition, only_if, unless) = (condition?, only_if?, unless?);
         // A check that can be disabled establishes no facts.
         if only_if.is_none() && unless.is_none() {
-            self.context.learn_all(&condition.facts, self.ground.contracts);
+            self.context.learn_all(&condition.facts, self.env.contracts);
         }
         Some(plan::Check {
             predicate: condition.predicate,
             only_if,
             unless,
             otherwise: otherwise?,
-            origin: self.ground.origin(check.span),
+            origin: self.env.origin(check.span),
         })
     }
 
@@ -134,7 +134,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let Some(path) = path else { return Some(None) };
         let found = self.reading().find_spanned(path)?;
         let boolean = [crate::contract::JsonKind::Boolean];
-        if self.ground.types(found.held.side).json_kinds(&found.held.ty) != boolean {
+        if self.env.types(found.held.side).json_kinds(&found.held.ty) != boolean {
             self.findings.push(faults::not_boolean(path.span, &found.held.ty));
             return None;
         }
@@ -151,7 +151,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 filled.push(None);
                 continue;
             };
-            let ty = TypeIn { types: self.ground.types(found.held.side), ty: &found.held.ty };
+            let ty = TypeIn { types: self.env.types(found.held.side), ty: &found.held.ty };
             if let Err(misfit) = literal::check(value, ty) {
                 self.findings.push(faults::literal(&misfit));
                 filled.push(None);
@@ -163,8 +163,8 @@ impl<'a> RouteCheck<'_, 'a> {
             // At run time a missing optional body is an empty object, so a filled member makes it
             // present.
             let body_sure = ["request", "body"];
-            self.context.learn(&body_sure, &Fact::Filled, self.ground.contracts);
-            self.context.learn(&["request", "body", &name.value], &Fact::Filled, self.ground.contracts);
+            self.context.learn(&body_sure, &Fact::Filled, self.env.contracts);
+            self.context.learn(&["request", "body", &name.value], &Fact::Filled, self.env.contracts);
             filled.push(Some((Key::new(&name.value), literal::json(value))));
         }
         filled.into_iter().collect()
@@ -206,7 +206,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Reports unread parameters and variables. Unread fields of the request's body are losses.
     fn unread(&mut self, serve: &ServeDecl) {
-        let side = self.ground.side_name(self.serves);
+        let side = self.env.side_name(self.serves);
         for variable in &self.operation.path_params {
             if !self.context.is_read(&format!("request.path.{}", variable.name)) {
                 self.findings.push(faults::unread_variable(&variable.name, serve.at.span));
@@ -217,7 +217,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 self.findings.push(faults::parameter_goes_nowhere(&parameter.name, serve.at.span, side));
             }
         }
-        let types = self.ground.types(self.serves);
+        let types = self.env.types(self.serves);
         let Some(body) = &self.operation.body else { return };
         let TypeKind::Object(object) = types.resolve(&body.ty).kind else { return };
         for field in &object.fields {
@@ -229,7 +229,7 @@ impl<'a> RouteCheck<'_, 'a> {
                     partly: false,
                     narrow: None,
                     unless_found: false,
-                    origin: self.ground.origin(serve.span),
+                    origin: self.env.origin(serve.span),
                 });
             }
         }

@@ -42,7 +42,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 lines.push(StatusLine { from: StatusFrom::Exact(status), to: status });
             } else {
                 let (served, other) =
-                    (self.ground.side_name(self.serves), self.ground.side_name(self.serves.other()));
+                    (self.env.side_name(self.serves), self.env.side_name(self.serves.other()));
                 self.findings.push(faults::status_uncovered(status, pair.span, other, served));
             }
         }
@@ -78,7 +78,7 @@ impl<'a> RouteCheck<'_, 'a> {
             from,
             to,
             headers: Vec::new(),
-            body: ResponseBody::Error(self.ground.errors[self.serves].clone()),
+            body: ResponseBody::Error(self.env.errors[self.serves].clone()),
         };
         responses.push(error(StatusFrom::Class(3), StatusTo::Exact(BAD_GATEWAY)));
         responses.push(error(StatusFrom::Class(4), StatusTo::Same));
@@ -102,7 +102,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 "{status} of `{}` is answered {BAD_GATEWAY}: `{}` lists no {status}",
                 called.key, self.operation.key
             );
-            let origin = self.ground.origin(span);
+            let origin = self.env.origin(span);
             self.bounds.push(Note { kind: NoteKind::Differs, name: None, text, origin });
         }
     }
@@ -119,7 +119,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let body = match success {
             // A redirect consists of its `Location`.
             false if is_redirect(line.from) => ResponseBody::Empty,
-            false => ResponseBody::Error(self.ground.errors[self.serves].clone()),
+            false => ResponseBody::Error(self.env.errors[self.serves].clone()),
             true => {
                 let from = body_of(called, line.from);
                 let to = self.operation.response(line.to).and_then(|response| response.body.as_ref());
@@ -138,9 +138,9 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Handles errors that are not of their side's error type: they pass unchanged if the served
     /// operation accepts them, otherwise the gateway replaces them.
     fn other_errors(&mut self, pair: &PairDecl, called: &Operation) -> Vec<Response> {
-        let ground = self.ground;
-        let (served, other) = (ground.types(self.serves), ground.types(self.serves.other()));
-        let Some(usual) = ground.error_types[self.serves.other()] else { return Vec::new() };
+        let env = self.env;
+        let (served, other) = (env.types(self.serves), env.types(self.serves.other()));
+        let Some(usual) = env.error_types[self.serves.other()] else { return Vec::new() };
         if matches!(other.resolve(usual).kind, TypeKind::Any) {
             self.kept_errors(pair, called);
             return Vec::new();
@@ -163,7 +163,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 .and_then(|own| compare(other.at(body), served.at(own), Some(Message::Answer)).ok());
             let (op, because) = match fits {
                 Some(narrowings) => {
-                    for loss in errors::narrower(&narrowings, self.serves, &ground.world, pair.span) {
+                    for loss in errors::narrower(&narrowings, self.serves, &env.world, pair.span) {
                         self.lose(loss);
                     }
                     (ValueOp::Keep, "the error is the same on both sides")
@@ -198,8 +198,8 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Handles errors of a side without a declared error type: they pass unchanged, and values that
     /// the served contract does not accept are losses.
     fn kept_errors(&mut self, pair: &PairDecl, called: &Operation) {
-        let ground = self.ground;
-        let (served, other) = (ground.types(self.serves), ground.types(self.serves.other()));
+        let env = self.env;
+        let (served, other) = (env.types(self.serves), env.types(self.serves.other()));
         for response in &called.responses {
             let is_error = match response.status {
                 StatusPattern::Exact(status) => status >= 400,
@@ -214,7 +214,7 @@ impl<'a> RouteCheck<'_, 'a> {
             let found = compared.unwrap_or_else(|why| {
                 vec![Narrowing::of_both_messages(format!("errors that are no {own}: {why}"))]
             });
-            for loss in errors::narrower(&found, self.serves, &ground.world, pair.span) {
+            for loss in errors::narrower(&found, self.serves, &env.world, pair.span) {
                 self.lose(loss);
             }
         }
@@ -267,9 +267,9 @@ impl<'a> RouteCheck<'_, 'a> {
             }),
         };
         if let (false, StatusFrom::Exact(status)) = (known, from) {
-            self.findings.push(faults::unknown_status(status, span, self.ground.side_name(side), called));
+            self.findings.push(faults::unknown_status(status, span, self.env.side_name(side), called));
         } else if !known {
-            self.findings.push(faults::unknown_class(span, self.ground.side_name(side), called));
+            self.findings.push(faults::unknown_class(span, self.env.side_name(side), called));
         }
     }
 
@@ -285,13 +285,13 @@ impl<'a> RouteCheck<'_, 'a> {
             operation.responses.iter().any(|response| response.status == StatusPattern::Exact(status))
         };
         for (side, operation) in called {
-            let contract = self.ground.contract(*side);
+            let contract = self.env.contract(*side);
             for response in &operation.responses {
                 let StatusPattern::Exact(status @ 500..) = response.status else { continue };
                 // A status that every operation lists is a generic failure of the service.
                 let everywhere = contract.operations.iter().all(|other| lists(other, status));
                 if !everywhere && !said.iter().any(|said| said.value == i64::from(status)) {
-                    let side = self.ground.side_name(*side);
+                    let side = self.env.side_name(*side);
                     self.findings.push(faults::business_error(status, span, side, &operation.key));
                 }
             }

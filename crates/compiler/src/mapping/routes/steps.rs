@@ -92,7 +92,7 @@ impl<'a> RouteCheck<'_, 'a> {
             self.record_sources(&name.value, &action);
         }
         let name = step.name.as_ref().map(|name| Key::new(&name.value));
-        Some(plan::Step { name, action, origin: self.ground.origin(step.span) })
+        Some(plan::Step { name, action, origin: self.env.origin(step.span) })
     }
 
     /// Reports a refusal after a write, unless a decision table has examined a reply since.
@@ -138,7 +138,7 @@ impl<'a> RouteCheck<'_, 'a> {
                     return None;
                 }
                 Some(condition) => {
-                    self.context.learn_all(&condition.facts, self.ground.contracts);
+                    self.context.learn_all(&condition.facts, self.env.contracts);
                     Some(condition.predicate)
                 }
             },
@@ -245,7 +245,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Records a restriction that a line of the mapping implies.
     pub(super) fn limit(&mut self, text: String, span: Span) {
         let note =
-            plan::Note { kind: plan::NoteKind::Differs, name: None, text, origin: self.ground.origin(span) };
+            plan::Note { kind: plan::NoteKind::Differs, name: None, text, origin: self.env.origin(span) };
         if !self.bounds.contains(&note) {
             self.bounds.push(note);
         }
@@ -270,7 +270,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let found = self.reading().find_spanned_any(list)?;
         self.element_of_fault(name, faults_met);
         let side = self.serves.other();
-        let types = self.ground.types(found.held.side);
+        let types = self.env.types(found.held.side);
         let (element, most) = match types.resolve(&found.held.ty).kind {
             TypeKind::Array(array) => ((*array.items).clone(), array.max_items),
             TypeKind::Any => (Type::any(step.span), None),
@@ -308,7 +308,7 @@ impl<'a> RouteCheck<'_, 'a> {
         // Recorded even if the rest of the call has errors, for the checks of statuses and headers.
         self.called.push(operation);
         let effect = effect(&operation.key.method, call.effect.as_ref());
-        let paged = call.pages.as_ref().and(self.ground.paging.as_ref());
+        let paged = call.pages.as_ref().and(self.env.paging.as_ref());
         let parameter = paged.map(|paging| paging.query.value.as_str());
         let query = self.call_query(&call.query, operation, side, call.operation.span, parameter);
         let mut headers = self.made_headers(&call.headers);
@@ -370,12 +370,12 @@ impl<'a> RouteCheck<'_, 'a> {
             path,
             query,
             headers: headers?,
-            format: super::route::format(operation, self.ground.types(side)),
-            answers: super::route::answers(operation, self.ground.types(side)),
+            format: super::route::format(operation, self.env.types(side)),
+            answers: super::route::answers(operation, self.env.types(side)),
             partial: super::route::lists_partial(operation),
             effect,
             repeatable: is_repeatable,
-            origin: self.ground.origin(call.operation.span),
+            origin: self.env.origin(call.operation.span),
         };
         let made = plan::StepCall {
             head,
@@ -384,7 +384,7 @@ impl<'a> RouteCheck<'_, 'a> {
             each: None,
             pages: pages?,
             poll: poll?,
-            promises: promises(operation, self.ground.types(side)),
+            promises: promises(operation, self.env.types(side)),
             on_fail: on_fail?,
             resume: resume?,
         };
@@ -447,13 +447,13 @@ impl<'a> RouteCheck<'_, 'a> {
         held: &ContextValue,
     ) -> Option<Option<Pages>> {
         let Some(pages) = &call.pages else { return Some(None) };
-        let Some(paging) = &self.ground.paging else {
+        let Some(paging) = &self.env.paging else {
             self.findings.push(faults::no_paging(pages.span));
             return None;
         };
         let has_parameter = operation.query.iter().any(|parameter| parameter.name == paging.query.value);
         let list = success_body(operation).is_some_and(|(ty, _)| {
-            matches!(self.ground.types(held.side).resolve(ty).kind, TypeKind::Array(_) | TypeKind::Any)
+            matches!(self.env.types(held.side).resolve(ty).kind, TypeKind::Array(_) | TypeKind::Any)
         });
         if !has_parameter || !list || effect == Effect::Write {
             self.findings.push(faults::not_paged(pages.span, &operation.key, &paging.query.value));
@@ -519,7 +519,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 let known = |status: &&Spanned<i64>| operation.response(status.value as u16).is_none();
                 let side = self.serves.other();
                 for status in statuses.iter().filter(known) {
-                    let side = self.ground.side_name(side);
+                    let side = self.env.side_name(side);
                     let value = status.value as u16;
                     self.findings.push(faults::unknown_status(value, status.span, side, operation));
                 }
@@ -575,7 +575,7 @@ impl<'a> RouteCheck<'_, 'a> {
             None => None,
         };
         let found = self.reading().find(&pick.path.value, pick.path.span)?;
-        let types = self.ground.types(found.held.side);
+        let types = self.env.types(found.held.side);
         let resolved = types.resolve(&found.held.ty).kind;
         let (take, held) = match &pick.take {
             ast::TakeDecl::All => (plan::Take::All, found.held.clone()),
@@ -608,7 +608,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Compiles a page number that slices a list assembled by the route.
     fn page_of(&mut self, number: &Spanned<String>) -> Option<plan::PageOf> {
-        let Some(paging) = &self.ground.paging else {
+        let Some(paging) = &self.env.paging else {
             self.findings.push(faults::no_paging(number.span));
             return None;
         };
@@ -620,7 +620,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Checks that a member for `newest:` is a text or a number.
     fn newest(&mut self, item: &ContextValue, member: &Spanned<String>) -> Option<()> {
-        let types = self.ground.types(item.side);
+        let types = self.env.types(item.side);
         let TypeKind::Object(object) = types.resolve(&item.ty).kind else { return Some(()) };
         let Some(field) = object.field(&member.value) else {
             let known: Vec<&str> = object.fields.iter().map(|field| field.name.as_str()).collect();
@@ -686,7 +686,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 (self.context.clone(), self.wrote.clone(), self.judged, self.keeps);
             let unremembered = self.unremembered.clone();
             let facts = table.as_ref().map(|table| table.facts[at].as_slice()).unwrap_or_default();
-            self.context.learn_all(facts, self.ground.contracts);
+            self.context.learn_all(facts, self.env.contracts);
             let (noted, named) = (self.notes.len(), self.approximations.len());
             self.sentences(&outcome.notes);
             let notes = self.notes[noted..].to_vec();
@@ -700,7 +700,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 name: outcome.name.value.clone(),
                 block,
                 notes,
-                origin: self.ground.origin(outcome.name.span),
+                origin: self.env.origin(outcome.name.span),
             }));
         }
         self.judged = judged;

@@ -107,7 +107,7 @@ impl RouteCheck<'_, '_> {
         let rows = decide.rows.iter().zip(&ends).map(|(row, outcome)| plan::Row {
             cells: row.cells.iter().map(cell).collect(),
             outcome: *outcome as u16,
-            origin: self.ground.origin(row.span),
+            origin: self.env.origin(row.span),
         });
         let rows = rows.collect();
         Some(CheckedTable { columns: columns.into_iter().map(|column| column.plan).collect(), rows, facts })
@@ -193,7 +193,7 @@ impl RouteCheck<'_, '_> {
         mentioned: &[Literal],
         path: &Spanned<String>,
     ) -> Option<Vec<DomainValue>> {
-        let types = self.ground.types(found.held.side);
+        let types = self.env.types(found.held.side);
         let resolved = types.resolve(&found.held.ty);
         let mut domain = match resolved.kind {
             TypeKind::Scalar(scalar) => match (&scalar.values, scalar.kind) {

@@ -11,7 +11,7 @@ impl RouteCheck<'_, '_> {
     /// different declared verdict.
     pub(super) fn verdict(&mut self, notes: &Notes, span: Span) -> Option<Verdict> {
         // Every route may return an error, so losses of errors concern all of them.
-        for loss in &self.ground.error_losses[self.serves] {
+        for loss in &self.env.error_losses[self.serves] {
             self.lose(loss.clone());
         }
         // A violated type is a difference, because it can break strict clients.
@@ -51,7 +51,7 @@ impl RouteCheck<'_, '_> {
             }
             Verdict::Exact | Verdict::Not => "nothing is refused, and no line says what differs",
         };
-        let side = self.ground.side_name(self.serves);
+        let side = self.env.side_name(self.serves);
         self.findings.push(faults::verdict(span, word(declared), word(found), why, side, said.is_some()));
         None
     }
@@ -61,7 +61,7 @@ impl RouteCheck<'_, '_> {
     /// Returns whether a field of the served side has no source or does not reach the other side
     /// completely, or a contract does not accept all of its values.
     fn has_gaps(&self) -> bool {
-        let served = self.ground.side_name(self.serves);
+        let served = self.env.side_name(self.serves);
         self.losses.iter().any(|loss| loss.side == served || loss.narrow.is_some())
     }
 }
