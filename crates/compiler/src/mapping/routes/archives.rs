@@ -205,7 +205,7 @@ fn lower<'a>(
     if !block.steps.iter().any(|step| matches!(step.action, plan::StepAction::Keep(_))) {
         findings.push(faults::harvest_keeps_nothing(&harvest.name));
     }
-    let Some(paging) = env.paging else {
+    let Some(paging) = &env.manifest().paging else {
         findings.push(faults::no_paging(harvest.name.span));
         return None;
     };
@@ -354,7 +354,7 @@ impl RouteCheck<'_, '_> {
     fn archive_condition(&mut self, when: Option<&ast::PredicateDecl>) -> Option<Option<plan::Predicate>> {
         let Some(when) = when else { return Some(None) };
         let condition = self.condition(when)?;
-        self.context.learn_all(&condition.facts, self.env.contracts);
+        self.context.learn_all(&condition.facts, self.env.world.contracts);
         Some(Some(condition.predicate))
     }
 

@@ -145,9 +145,9 @@ impl RouteCheck<'_, '_> {
         let to = TypeIn { types: self.env.types(wanted.side), ty: wanted.ty };
         // The rules for requests and responses only apply across sides.
         let message = (held.side != wanted.side).then(|| self.message(wanted.side));
-        match compare(held.in_types(self.env.contracts), to, message) {
+        match compare(held.in_types(self.env.world.contracts), to, message) {
             Ok(narrowings) => {
-                let read = self.env.sources.text(span.file);
+                let read = self.env.world.sources.text(span.file);
                 let read = read.get(span.start as usize..span.end as usize).unwrap_or("$");
                 let read = read.trim_matches(['\'', '"']);
                 // The parts of a composite expression are compared one by one.
@@ -325,7 +325,7 @@ impl RouteCheck<'_, '_> {
         }
         let said = &elses.0[to];
         let otherwise = said.otherwise.clone();
-        let partial = is_partial(&kind, to.other(), made.held.in_types(self.env.contracts));
+        let partial = is_partial(&kind, to.other(), made.held.in_types(self.env.world.contracts));
         if partial && !said.is_said {
             let partial = Partial {
                 name: written.name.value.clone(),
@@ -351,7 +351,7 @@ impl RouteCheck<'_, '_> {
         }
         if let ConversionKind::ObjectToPairs { key, value } = &kind
             && to == SideId::OLD
-            && let Some(name) = lacking(made.held.in_types(self.env.contracts), [key, value])
+            && let Some(name) = lacking(made.held.in_types(self.env.world.contracts), [key, value])
         {
             self.findings.push(faults::pair_lacks(written.name.span, name));
             return None;
@@ -484,7 +484,7 @@ impl RouteCheck<'_, '_> {
             self.findings.push(faults::may_be_absent(shape.from.span));
             return None;
         }
-        let source = from.held.in_types(env.contracts);
+        let source = from.held.in_types(env.world.contracts);
         let target = TypeIn { types: env.types(to), ty: wanted.ty };
         let types = if to == SideId::OLD { [target, source] } else { [source, target] };
         let with: Vec<_> = shape.with.iter().map(|(name, _)| name.clone()).collect();
@@ -585,7 +585,7 @@ impl RouteCheck<'_, '_> {
     /// except for nulls that the shape removes.
     fn base(&mut self, over: &ExprDecl, shape: &ShapeExpr, target: TypeIn<'_>) -> Option<plan::Expr> {
         let made = self.value(over, None)?;
-        let old = made.held.in_types(self.env.contracts);
+        let old = made.held.in_types(self.env.world.contracts);
         let (Ok(Some(old_fields)), Ok(Some(fields))) = (object_of(old), object_of(target)) else {
             let any = matches!(old.types.resolve(old.ty).kind, TypeKind::Any)
                 || matches!(target.types.resolve(target.ty).kind, TypeKind::Any);

@@ -109,7 +109,7 @@ impl PathEnv<'_, '_> {
         let places = self.context.proofs.behind(&location);
         // Only the request is unvalidated.
         let Some(request) = self.context.get("request") else { return };
-        let types = &self.env.contracts[request.side].types;
+        let types = self.env.types(request.side);
         let unknown = self.context.proofs.unknown(&places, types);
         if !unknown.is_empty() {
             self.findings.push(faults::unchecked_places(&unknown, PlaceUse::Decides, words.whole()));
@@ -121,7 +121,7 @@ impl PathEnv<'_, '_> {
         match (left, right) {
             (Compared::Place(place), Compared::Literal(literal, span))
             | (Compared::Literal(literal, span), Compared::Place(place)) => {
-                let types = &self.env.contracts[place.side].types;
+                let types = self.env.types(place.side);
                 let resolved = types.resolve(&place.ty);
                 let kinds = types.json_kinds(&place.ty);
                 let possible = match kind_of(literal) {
@@ -143,7 +143,7 @@ impl PathEnv<'_, '_> {
                 }
             }
             (Compared::Place(left), Compared::Place(right)) => {
-                let kinds = |held: &ContextValue| self.env.contracts[held.side].types.json_kinds(&held.ty);
+                let kinds = |held: &ContextValue| self.env.types(held.side).json_kinds(&held.ty);
                 let (mine, other) = (kinds(left), kinds(right));
                 if !mine.iter().any(|kind| other.contains(kind)) {
                     self.findings.push(faults::never_equal_places(words.whole(), &left.ty, &right.ty));

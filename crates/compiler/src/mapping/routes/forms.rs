@@ -206,7 +206,7 @@ impl RouteCheck<'_, '_> {
         let condition = self.condition(predicate);
         let before = self.context.clone();
         if let Some(condition) = &condition {
-            self.context.learn_all(&condition.facts, self.env.contracts);
+            self.context.learn_all(&condition.facts, self.env.world.contracts);
         }
         let made = self.value(then, wanted);
         // Restore the types but keep the record of reads.

@@ -225,7 +225,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// the gateway and not part of every message.
     fn is_of_service(&self, message: Message, name: &str) -> bool {
         let has_credential = self.env.credential_headers.iter().any(|known| known == name);
-        let is_fixed = self.env.world.program.manifest.credentials.iter().flatten().any(|credential| {
+        let is_fixed = self.env.manifest().credentials.iter().flatten().any(|credential| {
             message == Message::Request
                 && credential.headers.iter().any(|(field, _)| field.value.eq_ignore_ascii_case(name))
         });

@@ -47,27 +47,24 @@ pub(super) use operations::find as find_operation;
 pub(super) use policy::of_pack as refuse_policy;
 pub(super) use rules::OWN_HEADERS;
 
-use super::ast::{ConversionUse, PagingDecl, PairDecl, ProgramDecl, RestWord, RouteDecl, Sent, Spanned};
+use super::ast::{ConversionUse, Manifest, PairDecl, ProgramDecl, RestWord, RouteDecl, Spanned};
 use super::compare::Comparisons;
 use super::lens::{LensEnv, Lenses, ReadConversion, read_conversion};
-use super::names::{PackNames, SettingRef};
+use super::names::SettingRef;
 use crate::contract::{Contract, Proven, Type, Types};
-use crate::diagnostic::{Findings, Sources, Span};
+use crate::diagnostic::{Findings, Span};
 use route::RouteCheck;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use switchback_plan::{
-    self as plan, BodyPlan, Loss, Note, Origin, PerSide, ReasonId, RefusePolicy, RouteId, RouteKind,
-    SettingKind, SideId, Verdict,
+    self as plan, BodyPlan, Loss, Note, Origin, ReasonId, RefusePolicy, RouteId, RouteKind, SettingKind,
+    SideId, Verdict,
 };
 use totality::{Assigned, AssignedRoutes};
 
 /// Context shared by all routes.
 pub(super) struct RouteEnv<'a> {
-    pub sources: &'a Sources,
-    pub contracts: &'a [Contract; 2],
-    pub names: &'a PackNames,
     pub world: LensEnv<'a>,
     /// Placeholders of each reason, by index.
     pub placeholders: &'a [BTreeSet<String>],
@@ -76,23 +73,23 @@ pub(super) struct RouteEnv<'a> {
     /// By called side: types whose bodies pass unchanged. Large contracts use the same types in
     /// every response.
     pub proven: &'a [RefCell<Proven>; 2],
-    /// By side: the policy for operations without a route.
-    pub rest: &'a [Option<Spanned<RestWord>>; 2],
     pub comparisons: &'a Comparisons<'a>,
-    pub paging: Option<&'a PagingDecl>,
-    /// By side: additions to every call.
-    pub send: &'a PerSide<Sent>,
-    /// By served side: the translation of the other side's errors.
-    pub errors: &'a [BodyPlan; 2],
-    /// By served side: values of errors that its contract does not accept.
-    pub error_losses: &'a [Vec<Loss>; 2],
-    /// The error type of each side.
-    pub error_types: [Option<&'a Type>; 2],
+    pub errors: ErrorTranslation<'a>,
     /// Lower-case names of the headers that carry tokens on either side.
     pub credential_headers: &'a [String],
     /// The response header that lists approximations.
     pub approximate_header: Option<&'a str>,
     pub archives: &'a Archives,
+}
+
+/// How error bodies are translated.
+pub(super) struct ErrorTranslation<'a> {
+    /// By served side: the translation of the other side's errors.
+    pub plans: &'a [BodyPlan; 2],
+    /// By served side: values of errors that its contract does not accept.
+    pub losses: &'a [Vec<Loss>; 2],
+    /// The error type of each side.
+    pub types: [Option<&'a Type>; 2],
 }
 
 /// A route lowered in one direction, without its id.
@@ -116,7 +113,7 @@ pub(super) fn compile(
     program: &ProgramDecl,
     findings: &mut Findings,
 ) -> [Vec<plan::Route>; 2] {
-    let assigned = totality::assign(program, env.contracts, findings);
+    let assigned = totality::assign(program, env.world.contracts, findings);
     let switches: HashMap<*const RouteDecl, Option<u16>> = program
         .routes
         .iter()
@@ -197,7 +194,7 @@ fn serve_unnamed(
     why: Findings,
     findings: &mut Findings,
 ) -> Option<LoweredRoute> {
-    let word = env.rest[one.serves].as_ref();
+    let word = env.manifest().rest[one.serves].as_ref();
     let Some(word) = word.filter(|word| word.value != RestWord::Keep) else {
         let first = why.in_order().first().map(|finding| finding.message.clone());
         findings.push(faults::unanswered_operation(one.operation, env.side_name(one.serves), false, first));
@@ -290,8 +287,12 @@ impl LoweredRoute {
 }
 
 impl<'a> RouteEnv<'a> {
+    fn manifest(&self) -> &'a Manifest {
+        &self.world.program.manifest
+    }
+
     fn contract(&self, side: SideId) -> &'a Contract {
-        &self.contracts[side]
+        &self.world.contracts[side]
     }
 
     fn types(&self, side: SideId) -> &'a Types {
@@ -303,12 +304,12 @@ impl<'a> RouteEnv<'a> {
     }
 
     fn origin(&self, span: Span) -> Origin {
-        super::origin(self.sources, span)
+        super::origin(self.world.sources, span)
     }
 
     /// Resolves a setting with a valid type. Returns `None` if it reports an error.
     fn setting(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<SettingRef> {
-        self.names.setting(name, findings).filter(|setting| setting.kind.is_some())
+        self.world.names.setting(name, findings).filter(|setting| setting.kind.is_some())
     }
 
     /// Resolves the boolean setting of a route's `if: $.config.name`. Returns `None` if it reports
@@ -335,7 +336,7 @@ impl<'a> RouteEnv<'a> {
         given: &[&Spanned<String>],
         findings: &mut Findings,
     ) -> Option<ReasonId> {
-        let id = self.names.reason(name, findings)?;
+        let id = self.world.names.reason(name, findings)?;
         let wanted = &self.placeholders[usize::from(id.0)];
         let mut right = true;
         for missing in wanted.iter().filter(|wanted| !given.iter().any(|given| given.value == **wanted)) {
@@ -351,7 +352,7 @@ impl<'a> RouteEnv<'a> {
 
     /// Resolves the reason of a check. It may refer to the parameter that failed the check.
     fn reason_of_check(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<ReasonId> {
-        let id = self.names.reason(name, findings)?;
+        let id = self.world.names.reason(name, findings)?;
         let parameter = Spanned { value: plan::PARAMETER.to_owned(), span: name.span };
         let named = self.placeholders[usize::from(id.0)].contains(plan::PARAMETER);
         let given = [&parameter];

@@ -106,7 +106,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// escapes.
     fn inside(&self, written: &Spanned<String>, part: &str, offset: usize) -> Span {
         let whole = written.span;
-        let source = self.env.sources.text(whole.file);
+        let source = self.env.world.sources.text(whole.file);
         let quoted = source.as_bytes().get(whole.start as usize).is_some_and(|b| matches!(b, b'\'' | b'"'));
         let start = whole.start as usize + offset + usize::from(quoted);
         match source.get(start..start + part.len()) {

@@ -113,7 +113,7 @@ impl PathEnv<'_, '_> {
                 return None;
             }
         };
-        let mut words = PathWords::new(self.env.sources, span);
+        let mut words = PathWords::new(self.env.world.sources, span);
         let (held, many) = self.held_from_root(&query.segments, &mut words)?;
         let (path, held) = match many {
             false => {
@@ -126,7 +126,7 @@ impl PathEnv<'_, '_> {
                     self.findings.push(faults::cookie_read(name, words.next(name)));
                     return None;
                 }
-                (Path::Singular(steps), self.context.narrow(&texts, held, self.env.contracts))
+                (Path::Singular(steps), self.context.narrow(&texts, held, self.env.world.contracts))
             }
             true => (Path::Query(Arc::new(query)), held),
         };
@@ -282,7 +282,7 @@ impl PathEnv<'_, '_> {
     /// Resolves a member of a value.
     fn member(&mut self, held: &ContextValue, name: &str, words: &mut PathWords<'_>) -> Option<ContextValue> {
         let span = words.next(name);
-        let types = &self.env.contracts[held.side].types;
+        let types = self.env.types(held.side);
         let resolved = types.resolve(&held.ty);
         let (object, certain) = match resolved.kind {
             TypeKind::Any => return Some(ContextValue::any(held.side, held.ty.span)),
@@ -326,7 +326,7 @@ impl PathEnv<'_, '_> {
 
     /// Resolves the elements of a list.
     fn items(&mut self, held: &ContextValue, words: &PathWords<'_>) -> Option<ContextValue> {
-        let types = &self.env.contracts[held.side].types;
+        let types = self.env.types(held.side);
         let item = |ty: &Type| ContextValue { ty: ty.clone(), side: held.side, absent: false };
         match types.resolve(&held.ty).kind {
             TypeKind::Any => {

@@ -69,7 +69,7 @@ impl RouteCheck<'_, '_> {
         let condition = self.condition(&until);
         let open = condition.as_ref().map(|_| self.open(&until));
         let condition = condition.map(|condition| {
-            self.context.learn_all(&condition.facts, self.env.contracts);
+            self.context.learn_all(&condition.facts, self.env.world.contracts);
             condition.predicate
         });
         let finished = self.context.get(&name.value).cloned();

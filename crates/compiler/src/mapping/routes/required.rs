@@ -17,7 +17,7 @@ impl RouteCheck<'_, '_> {
     /// provides. The gateway sets the headers of the connection and the body; `credentials` in the
     /// pack provides those for tokens and for every call.
     pub(super) fn required_headers(&mut self, rules: &[HeaderRule], called: &Operation, span: Span) {
-        let credential = self.env.world.program.manifest.credentials[self.serves.other().place()].as_ref();
+        let credential = self.env.manifest().credentials[self.serves.other().place()].as_ref();
         let sends_form = credential.is_some_and(|credential| {
             credential.send.iter().any(|one| matches!(one.kind, CarrierKind::FormField))
         });
@@ -28,7 +28,7 @@ impl RouteCheck<'_, '_> {
             None => [http::Method::POST, http::Method::PUT, http::Method::PATCH].contains(&called.key.method),
         };
         if sends_form && !takes_form {
-            let side = self.env.world.program.manifest.sides[self.serves.other().place()].value.as_str();
+            let side = self.env.manifest().sides[self.serves.other().place()].value.as_str();
             self.findings.push(faults::no_form_for_token(span, &called.key, side));
         }
         // One `Cookie` header carries all cookies, so a rule for it may provide each of them.

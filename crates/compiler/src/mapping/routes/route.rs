@@ -302,7 +302,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     pub(super) fn refusal(&mut self, refuse: &Refuse) -> Option<Refusal> {
         let reason = self.env.reason(&refuse.reason, &[], self.findings)?;
         let (pack, own) = (&self.env.refuse, &refuse.policy);
-        let after_date = super::policy::check(own, self.env.names, self.findings);
+        let after_date = super::policy::check(own, self.env.world.names, self.findings);
         let side = self.serves.place();
         Some(Refusal {
             reason,

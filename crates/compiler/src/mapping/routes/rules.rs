@@ -222,7 +222,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Adds the query parameters that all calls to the other side send (`send:`). Rules of the
     /// route take precedence.
     pub(super) fn sent_query(&self, rules: &mut Vec<QueryRule>, called: &Operation) {
-        for (name, value) in &self.env.send[self.serves.other()].query {
+        for (name, value) in &self.env.manifest().send[self.serves.other()].query {
             if !rules.iter().any(|rule| *rule.name == *name.value) {
                 let style =
                     called.query.iter().find(|p| p.name == name.value).map(style_of).unwrap_or_default();
@@ -235,7 +235,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Adds the headers that all calls to the other side send (`send:`). Rules of the route take
     /// precedence.
     pub(super) fn sent_headers(&self, rules: &mut Vec<HeaderRule>) {
-        for (name, value) in &self.env.send[self.serves.other()].headers {
+        for (name, value) in &self.env.manifest().send[self.serves.other()].headers {
             let name = name.value.to_ascii_lowercase();
             if !rules.iter().any(|rule| *rule.name.text == *name) {
                 rules.push(HeaderRule {
@@ -290,7 +290,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 self.findings.push(faults::unknown_parameter(name, &operations[side].key, &names(side)));
                 continue;
             };
-            let types = &self.env.contracts[side].types;
+            let types = &self.env.world.contracts[side].types;
             if let Err(misfit) = literal::check(&constant.value, types.at(&known.ty)) {
                 self.findings.push(faults::constant_parameter(&misfit));
             }

@@ -118,7 +118,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let (condition, only_if, unless) = (condition?, only_if?, unless?);
         // A check that can be disabled establishes no facts.
         if only_if.is_none() && unless.is_none() {
-            self.context.learn_all(&condition.facts, self.env.contracts);
+            self.context.learn_all(&condition.facts, self.env.world.contracts);
         }
         Some(plan::Check {
             predicate: condition.predicate,
@@ -163,8 +163,8 @@ impl<'a> RouteCheck<'_, 'a> {
             // At run time a missing optional body is an empty object, so a filled member makes it
             // present.
             let body_sure = ["request", "body"];
-            self.context.learn(&body_sure, &Fact::Filled, self.env.contracts);
-            self.context.learn(&["request", "body", &name.value], &Fact::Filled, self.env.contracts);
+            self.context.learn(&body_sure, &Fact::Filled, self.env.world.contracts);
+            self.context.learn(&["request", "body", &name.value], &Fact::Filled, self.env.world.contracts);
             filled.push(Some((Key::new(&name.value), literal::json(value))));
         }
         filled.into_iter().collect()

@@ -78,7 +78,7 @@ impl<'a> RouteCheck<'_, 'a> {
             from,
             to,
             headers: Vec::new(),
-            body: ResponseBody::Error(self.env.errors[self.serves].clone()),
+            body: ResponseBody::Error(self.env.errors.plans[self.serves].clone()),
         };
         responses.push(error(StatusFrom::Class(3), StatusTo::Exact(BAD_GATEWAY)));
         responses.push(error(StatusFrom::Class(4), StatusTo::Same));
@@ -119,7 +119,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let body = match success {
             // A redirect consists of its `Location`.
             false if is_redirect(line.from) => ResponseBody::Empty,
-            false => ResponseBody::Error(self.env.errors[self.serves].clone()),
+            false => ResponseBody::Error(self.env.errors.plans[self.serves].clone()),
             true => {
                 let from = body_of(called, line.from);
                 let to = self.operation.response(line.to).and_then(|response| response.body.as_ref());
@@ -140,7 +140,7 @@ impl<'a> RouteCheck<'_, 'a> {
     fn other_errors(&mut self, pair: &PairDecl, called: &Operation) -> Vec<Response> {
         let env = self.env;
         let (served, other) = (env.types(self.serves), env.types(self.serves.other()));
-        let Some(usual) = env.error_types[self.serves.other()] else { return Vec::new() };
+        let Some(usual) = env.errors.types[self.serves.other()] else { return Vec::new() };
         if matches!(other.resolve(usual).kind, TypeKind::Any) {
             self.kept_errors(pair, called);
             return Vec::new();

@@ -138,7 +138,7 @@ impl<'a> RouteCheck<'_, 'a> {
                     return None;
                 }
                 Some(condition) => {
-                    self.context.learn_all(&condition.facts, self.env.contracts);
+                    self.context.learn_all(&condition.facts, self.env.world.contracts);
                     Some(condition.predicate)
                 }
             },
@@ -308,7 +308,7 @@ impl<'a> RouteCheck<'_, 'a> {
         // Recorded even if the rest of the call has errors, for the checks of statuses and headers.
         self.called.push(operation);
         let effect = effect(&operation.key.method, call.effect.as_ref());
-        let paged = call.pages.as_ref().and(self.env.paging.as_ref());
+        let paged = call.pages.as_ref().and(self.env.manifest().paging.as_ref());
         let parameter = paged.map(|paging| paging.query.value.as_str());
         let query = self.call_query(&call.query, operation, side, call.operation.span, parameter);
         let mut headers = self.made_headers(&call.headers);
@@ -447,7 +447,7 @@ impl<'a> RouteCheck<'_, 'a> {
         held: &ContextValue,
     ) -> Option<Option<Pages>> {
         let Some(pages) = &call.pages else { return Some(None) };
-        let Some(paging) = &self.env.paging else {
+        let Some(paging) = &self.env.manifest().paging else {
             self.findings.push(faults::no_paging(pages.span));
             return None;
         };
@@ -608,7 +608,7 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Compiles a page number that slices a list assembled by the route.
     fn page_of(&mut self, number: &Spanned<String>) -> Option<plan::PageOf> {
-        let Some(paging) = &self.env.paging else {
+        let Some(paging) = &self.env.manifest().paging else {
             self.findings.push(faults::no_paging(number.span));
             return None;
         };
@@ -686,7 +686,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 (self.context.clone(), self.wrote.clone(), self.judged, self.keeps);
             let unremembered = self.unremembered.clone();
             let facts = table.as_ref().map(|table| table.facts[at].as_slice()).unwrap_or_default();
-            self.context.learn_all(facts, self.env.contracts);
+            self.context.learn_all(facts, self.env.world.contracts);
             let (noted, named) = (self.notes.len(), self.approximations.len());
             self.sentences(&outcome.notes);
             let notes = self.notes[noted..].to_vec();

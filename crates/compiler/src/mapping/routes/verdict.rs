@@ -11,7 +11,7 @@ impl RouteCheck<'_, '_> {
     /// different declared verdict.
     pub(super) fn verdict(&mut self, notes: &Notes, span: Span) -> Option<Verdict> {
         // Every route may return an error, so losses of errors concern all of them.
-        for loss in &self.env.error_losses[self.serves] {
+        for loss in &self.env.errors.losses[self.serves] {
             self.lose(loss.clone());
         }
         // A violated type is a difference, because it can break strict clients.
